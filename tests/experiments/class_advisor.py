@@ -114,6 +114,7 @@ def main() -> None:
     found = list(advisors.cells(bench, policy, [[1.0]] * len(data), advisors.EPSILONS, asked.runs, 1))
     print(advisors.report(f"classifiers, {asked.data}", found, policy, errors=False), flush=True)
     print(halves(found))
+    print(by_chance(bench, found, asked.runs), flush=True)
     if asked.older:
         older = ProgramBench(session._interp, session.names()["older"].parts_on(data))
         print(beside(older, found, policy.table.options, asked.older))
@@ -125,9 +126,36 @@ def halves(found: list[advisors.Cell]) -> str:
     for cell in found:
         parts = [np.array([runs[start::2].mean() for runs in cell.runs]) for start in (0, 1)]
         lost.append(np.mean([here[there.argmax()] - here[cell.taken].mean() for here, there in (parts, parts[::-1])]))
-    under = np.array([100 * (cell.options[0] - cell.options[cell.taken].mean()) for cell in found])
-    return (f"halves: the advisor {100 * np.mean(lost):.3f}; more than a point under the majority in "
-            f"{(under > 1).mean():.0%} of the cells, {np.maximum(under, 0).mean():.2f} points on average")  # fmt: skip
+    return f"halves: the advisor {100 * np.mean(lost):.3f}"
+
+
+def by_chance(bench: ProgramBench, found: list[advisors.Cell], runs: int) -> str:
+    """Cells that are more than a point under the majority, and how many of them are so for sure or by chance.
+
+    Not by chance: by more than a point and two standard errors of what so few runs say. By chance alone: the majority
+    itself, run as often once more, under its own first runs.
+    """
+    places = [(d, e) for d in range(len(bench.database_names)) for e in advisors.EPSILONS]
+    told = []
+    for (d, epsilon), cell in zip(places, found, strict=True):
+        name, majority, taken = bench.database_names[d], cell.runs[0], cell.runs[cell.taken[0]]
+        again = []
+        for run in range(runs):
+            data = bench.instance(d, 1.0, seed("instance", name, 1.0, run))
+            again.append(bench.utility(data, bench.answer(0, data, epsilon, seed("once more", name, epsilon, run))))
+        variance = sum(float(np.var(part, ddof=1)) / len(part) for part in (majority, taken))
+        under = 100 * (majority.mean() - cell.options[cell.taken].mean())
+        told.append([epsilon, under, under > 1 + 200 * variance**0.5, 100 * (majority.mean() - np.mean(again))])
+    lines = ["under the majority: more than a point, that and two standard errors, points on average; by chance alone"]
+    each = np.array(told)
+    for epsilon in (*advisors.EPSILONS, None):
+        some = each if epsilon is None else each[each[:, 0] == epsilon]
+        under, sure, again = some[:, 1], some[:, 2], some[:, 3]
+        lines.append(
+            f"{'all' if epsilon is None else epsilon:>6} {(under > 1).mean():10.1%} {sure.mean():8.1%} "
+            f"{np.maximum(under, 0).mean():8.2f} {(again > 1).mean():14.1%} {np.maximum(again, 0).mean():8.2f}"
+        )
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

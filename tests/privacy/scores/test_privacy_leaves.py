@@ -52,8 +52,9 @@ PLAIN = """
 s = noisy_max(max_class(t, tree, label)) with epsilon 1
 s = noisy_max(gini(t, tree, label)) with epsilon 1
 alone = derive(t, one = 1)
-for part in [alone[a = "x"], alone[a = "y"]] { x = noisy_max([max_class(part, one, c), max_class(part, one, c)]) with epsilon 1 }
-for part in [alone[a = "x"], alone[a = "y"]] { x = noisy_max([gini(part, one, c), gini(part, one, c)]) with epsilon 1 }
+for f in [max_class, gini]:
+    for part in [alone[a = "x"], alone[a = "y"]]:
+        x = noisy_max([f(part, o, label) for o in ["one", "one"]]) with epsilon 1
 """
 SOME = np.random.default_rng(5)
 ROWS = {

@@ -50,7 +50,7 @@ NUMPY, PANDAS = numpy_columns(), pandas_columns()
 FRAMES = ARROW | NOT_IN_PARQUET
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def engine() -> Iterator[DuckDb]:
     engine = DuckDb()
     yield engine
@@ -66,14 +66,14 @@ def answers(engine: DuckDb, origin: Any, *, later: bool) -> list[Any]:
         scan = Scan(key, schema)
         others: Plan = Filter(scan, Apply("!=", (Column("id"), Constant(HOSTILE))))
         said.append((name, engine.rows(others)))
-        for column, kind in schema if name in ("not described", "text") else schema[-1:]:
+        for column, kind in schema if name == "not described" else schema[-1:]:
             values, counts = engine.tally(others, Column(column))
             said.append((column, [repr(v) for v in values.tolist()], counts.tolist()))
             if isinstance(kind, Integer):
                 terms = (FixedSum(Column(column), -4.0, 80.0, 20), Count(Column(column)))
                 said.append([cells.tolist() for cells in engine.group(others, (Key(Column("id"), range(6)),), terms)])
                 said.append([block.tobytes() for block in engine.vectors(others, (Column("id"), Column(column)), 100)])
-        assert engine.rows(scan) >= PLAIN
+    assert engine.rows(scan) >= PLAIN
     few = Filter(Bound(Scan(key, OTHERS), ("name", "x"), 2), Apply("!=", (Column("id"), Constant(HOSTILE))))
     said.append(engine.group(few, (Key(Column("id"), range(6)),), (Count(),))[0].tolist())
     return said
@@ -121,7 +121,7 @@ def test_parquet(engine: DuckDb, tmp_path: Path, name: str, old: bool) -> None:
         return str(path)
 
     plain, odd = ARROW[name]
-    places = (3,) if old else (0, PLAIN)
+    places = () if old else (0, PLAIN)
     later = not old  # whether a column is described that DuckDB cannot read
     compare(engine, made, plain, odd, pa.concat_arrays, later=later, places=places)
 

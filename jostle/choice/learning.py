@@ -19,6 +19,9 @@ from jostle.version import __version__
 VERSION = 6
 """The version of what training computes: a change makes stored models be trained anew."""
 
+SCALE = 2
+"""The version of the scale of errors: a change makes stored models be fitted anew, to the runs that are kept."""
+
 
 def key_of(
     bench: Bench,
@@ -29,7 +32,7 @@ def key_of(
     draws: int = DRAWS,
 ) -> str:
     """The content key of a policy: near-by epsilons, which share a grid, have the same."""
-    return digest(runs_key(bench, share, epsilon, repeats, draws), str(model))
+    return digest(runs_key(bench, share, epsilon, repeats, draws), str(model), SCALE)
 
 
 def runs_key(bench: Bench, share: float | None, epsilon: float | None, repeats: int, draws: int) -> str:

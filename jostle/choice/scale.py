@@ -8,6 +8,7 @@ score is better and the difference of two scores is a regret.
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -47,13 +48,14 @@ class UtilityScale:
 def scale_of(utilities: Iterable[float]) -> UtilityScale:
     """The scale that fits these utilities (finite numbers).
 
-    The floor of errors is a tenth of the smallest that is not 0, and at least a billionth of the largest.
+    The floor of errors is a tenth of the smallest that is not 0, and at least a billionth of the median: one run that
+    fails by far must not make all others count as the same.
     """
     values = list(utilities)
     errors = [-u for u in values if u < 0]
     if not errors or any(u > 0 for u in values):
         return UtilityScale("utility")
-    return UtilityScale("log error", max(min(errors) / 10, max(errors) * 1e-9))
+    return UtilityScale("log error", max(min(errors) / 10, statistics.median(errors) * 1e-9))
 
 
 def finite(value: float) -> float:

@@ -63,7 +63,7 @@ _BY_MODULE = {
         "plain_start plain_step round_step synthetic_mixture with_background"
     ),
     "mixtures.factors": "factor_model",
-    "mixtures.shrunken": "map_start shrunk_gaussian_step shrunk_mixture_step with_tails",
+    "mixtures.shrunken": "map_start shrunk_gaussian_step shrunk_mixture_step with_shares with_tails",
     "mixtures.simulated": "simulated_points",
     "regressions.fits": "forked_model leaf_model mean_model ridge_model target_seen",
     "regressions.rounds": "first_stage next_stage",

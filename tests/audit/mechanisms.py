@@ -183,6 +183,12 @@ c = noisy_sum(rows, "coordinates", bound = 0.5, paid = paid, part = 0.25)
     score = 'n = noisy_max(coordinate_scores(rows, "coordinates"), epsilon = 1)'
     fit = 'n = laplace(row_score(rows, "log_density", {means: [[0]], factors: [[[2]]], offsets: [0], low: 0 - 3, '
     fit += "high: 0 - 0.9}, bound = 2)) with epsilon 1"
+    shares = """
+paid = prepaid(rows, epsilon = 1)
+upon = {means: [[0.2], [0.2], [0.2], [0]], factors: [[[9]], [[3]], [[1]], [[1]]], offsets: [0, 1, 0, 0 - 2]}
+a = noisy_moments(rows, "responsibilities", upon, shares = [1], paid = paid, part = 0.5)
+b = noisy_moments(rows, "responsibilities", upon, shares = [1], paid = paid, part = 0.5)
+"""
     few, more = ["A,3"], ["A,3", "B,7"]
     curve = once + " delta 0.001"
     return [
@@ -190,6 +196,7 @@ c = noisy_sum(rows, "coordinates", bound = 0.5, paid = paid, part = 0.25)
         on_rows("moments of an E-step, exact Gaussian", 1, E_STEP + curve, few, more, budget=basic, delta=0.001),
         on_rows("the same, public size", 1, E_STEP + curve, ["A,0"], ["A,7"], "rows, public size", basic, 0.001),
         on_rows("three rounds out of one purse", 1, E_STEP + purse, few, more, budget=basic, delta=0.001),
+        on_rows("shares of Gaussians upon each other, twice", 1, E_STEP + shares, few, more),
         on_rows("a clipped gradient, Laplace", 1, E_STEP + gradient, few, more),
         on_rows("noisy max over coordinates", 1, E_STEP + score, ["A,4"], ["A,4", "B,0"]),
         on_rows("the likelihood of a mixture", 1, E_STEP + fit, ["A,0"], ["A,0", "B,5"]),

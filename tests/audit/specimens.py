@@ -132,6 +132,12 @@ def half_price_selection(x: np.ndarray, runs: int, rng: np.random.Generator) -> 
     return wins
 
 
+def shares_of_densities(x: np.ndarray, runs: int, rng: np.random.Generator) -> np.ndarray:
+    """Three Gaussians upon each other, each of which counts a row as a whole one: the noise is that of one, ε = 1."""
+    counts = len(x) + rng.laplace(0, 1, (runs, 3))
+    return np.round((np.abs(counts - 1) - np.abs(counts - 2)).sum(axis=1), 6)
+
+
 def specimens() -> list[Case]:
     from graphs import one_sample_for_all
 
@@ -152,6 +158,7 @@ def specimens() -> list[Case]:
         _case("a selection by scores without noise", 1, scored_without_noise, [0], [1]),
         _case("options that run, and only the last is charged", 1, charged_for_the_last, [0], [1]),
         _case("bounds kept after a column is redefined", 1, stale_bounds, [0], [99]),
+        _case("shares of a mixture that add up to more than one", 1, shares_of_densities, [5], [5, 5]),
         _case("bounds that are those of the rows", 1, bounds_of_rows, [7, 5], [7, 5, 12]),
         _case("bounds among the orders that rows have", 1, orders_that_are_there, [7, 5], [7, 5, 12]),
         _case("a walk without decay", 1, no_decay, [6, 0, 0, 0, 0, 0, 0, 0], [5, 0, 0, 0, 0, 0, 0, 0]),

@@ -128,6 +128,13 @@ def test_utilities_that_are_no_errors_are_modelled_as_they_are() -> None:
     assert decision.margin == pytest.approx(decision.predictions["Small"] - decision.predictions["Large"])
 
 
+def test_one_run_that_fails_by_far_hides_no_regret_of_the_others() -> None:
+    """The floor under errors goes by their median: by the largest it was above all that are usual."""
+    scale = scale_of([-1.0, -1.1, -2.0, -1e12])
+    assert scale.score(-1.0) - scale.score(-2.0) == pytest.approx(math.log(2))
+    assert scale_of([-1e-30, -1.0, -1.0]).score(-1e-30) == pytest.approx(9 * math.log(10))
+
+
 def test_a_decision_says_how_it_came_about() -> None:
     policy = learn(FakeBench(SIZES, CROSSING), model=tree(), share=0.05, epsilon=1.0, store=None)
     decision = policy.choose({"size": 5.0}, 1.0)

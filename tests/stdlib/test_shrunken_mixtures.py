@@ -9,9 +9,17 @@ import numpy as np
 import pytest
 
 from jostle.kernels.errors import KernelError
-from jostle.kernels.mixtures.em import mixture_frames, mixture_prior, mixture_start, synthetic_mixture
+from jostle.kernels.mixtures.em import mixture_frames, mixture_prior, mixture_start, plain_frames, synthetic_mixture
 from jostle.kernels.mixtures.gaussians import GaussianMixture
-from jostle.kernels.mixtures.shrunken import map_start, shrunk_gaussian_step, shrunk_mixture_step, with_tails
+from jostle.kernels.mixtures.shrunken import (
+    map_start,
+    shrunk_gaussian_step,
+    shrunk_mixture_step,
+    with_shares,
+    with_tails,
+)
+from jostle.kernels.rowprograms import WEIGHTS
+from jostle.privacy.rows.norms import GRID, whole_weights, within_ball
 from tests.stdlib.test_mixtures import fit
 
 
@@ -110,7 +118,48 @@ def test_a_mixture_is_found_beside_its_gaussian(made: GaussianMixture, points: n
     test = made.sample(3000, 2)[0]
     assert found["b"].score(test) > found["a"].score(test) + 0.3
     assert found["b"].score(test) > made.score(test) - 0.6
-    assert len(found["a"].weights) == 4 and len(found["b"].weights) == 7
+    assert len(found["a"].weights) == 7 and len(found["b"].weights) == 10
+
+
+def test_shares_go_where_rows_are(made: GaussianMixture, points: np.ndarray) -> None:
+    """Rounds for the shares alone find those of the mixture that rows were drawn from, and raise the likelihood."""
+    model = GaussianMixture(made.space, np.array([0.9, 0.05, 0.05]), made.means, made.covariances)
+    for _ in range(12):
+        better = with_shares(model, {"count": model.predict_proba(points).sum(axis=0), "count_noise": 0.0})
+        assert better.score(points) >= model.score(points) - 1e-9
+        model = better
+    np.testing.assert_allclose(model.weights, made.weights, atol=0.03)
+
+
+def test_shares_that_noise_explains_stay(made: GaussianMixture) -> None:
+    same = with_shares(made, {"count": 1000 * made.weights + [40, -30, 20], "count_noise": 50.0})
+    np.testing.assert_allclose(same.weights, made.weights)
+    hostile = with_shares(made, {"count": np.array([-1e9, 5.0, 1e9]), "count_noise": 1.0})
+    assert (hostile.weights > 0).all() and hostile.weights.sum() == pytest.approx(1)
+    with pytest.raises(KernelError, match="other components"):
+        with_shares(made, {"count": np.zeros(2), "count_noise": 1.0})
+
+
+def test_a_row_counts_once_among_gaussians_upon_each_other() -> None:
+    """By brute force: the counts of all sizes of a Gaussian change by at most 1 in all for a row, wherever it lies."""
+    prior = mixture_prior(facts(2))
+    narrow = GaussianMixture(prior.space, np.ones(1), np.array([[0.1, 0.2]]), 1e-3 * np.eye(2)[None])
+    view = WEIGHTS["responsibilities"](2, **plain_frames(with_tails(narrow, narrow)))
+    axis = np.linspace(-1, 1, 41)
+    rows = np.stack([a.ravel() for a in np.meshgrid(axis, axis)], axis=1)
+    weights = whole_weights(view.program(within_ball(rows, 1.0, "l2").astype(float))[0])
+    assert weights.min() >= 0 and weights.sum(axis=0).max() <= GRID
+    assert weights.sum(axis=0).min() > 0.99 * GRID
+
+
+@pytest.mark.parametrize(("options", "many"), [
+    ("components = 4, rounds = 2, alike = false", 11), ("components = 58", 65), ("on_map = 0, on_shares = 0", 12),
+])  # fmt: skip
+def test_parts_are_no_more_than_was_given(points: np.ndarray, options: str, many: int) -> None:
+    """With room to count the shares or without it: parts of more than the whole would be refused."""
+    program = f"release m = shrunk_mixture(rows, {options}) with epsilon 1"
+    model = fit(points[:500], program, "epsilon 1")["m"]
+    assert np.isfinite(model.score(points)) and len(model.weights) == many
 
 
 @pytest.mark.parametrize("rows", [
@@ -128,7 +177,8 @@ def test_fits_are_positive_definite_whatever_the_rows(rows: np.ndarray, spend: s
 
 @pytest.mark.parametrize(("call", "said"), [
     ("shrunk_mixture(rows, 65)", "components are a whole number"), ("shrunk_mixture(rows, beside = 0)", "beside"),
-    ("shrunk_mixture(rows, on_gaussian = 0.8)", "parts of the amount"), ("shrunk_mixture(rows, 3, 0)", "rounds"),
+    ("shrunk_mixture(rows, on_gaussian = 0.8)", "parts of the amount"),
+    ("tailed_gaussian(rows, 1)", "part of the amount"), ("shrunk_mixture(rows, 3, 0)", "rounds"),
 ])  # fmt: skip
 def test_what_makes_no_sense_is_refused(call: str, said: str, points: np.ndarray) -> None:
     with pytest.raises(Exception, match=said):

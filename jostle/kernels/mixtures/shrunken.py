@@ -19,9 +19,11 @@ from jostle.kernels.mixtures.centres import centres_of_places
 from jostle.kernels.mixtures.em import SMALLEST, james_stein, mixture_start, symmetric
 from jostle.kernels.mixtures.gaussians import GaussianMixture
 
-TAILS = ((0.63, 0.5), (0.25, 1.4), (0.1, 5.0))
+TAILS = ((0.0784, 0.1), (0.245, 0.3), (0.343, 0.7), (0.196, 1.4), (0.098, 3.0), (0.0196, 8.0))
 """Shares and sizes, in covariances, of what stands for a Gaussian whose tails and middle may be other than normal."""
 ANYWHERE = 0.02  # the share of a Gaussian as wide as the bounds, beside which no row is as good as impossible
+STRIDE = 1.5  # of a round of EM for shares, which are slow to move where components lie upon each other
+RAREST = 0.05  # of its share before a round, which a component keeps in any case
 NARROWEST, WIDEST = 0.02, 4.0  # of a component, in pooled covariances
 
 
@@ -39,6 +41,22 @@ def with_tails(model: GaussianMixture, pooled: GaussianMixture, share: float = 1
         pooled.space, np.concatenate([model.weights * (1 - share), weights]), np.concatenate([model.means, means]),
         np.concatenate([model.covariances, covariances]),
     )  # fmt: skip
+
+
+def with_shares(model: GaussianMixture, seen: Mapping[str, Any]) -> GaussianMixture:
+    """The mixture, its shares moved towards noisy sums of responsibilities as far as noise does not explain them.
+
+    A round of EM for the shares alone, longer than usual (`STRIDE`). No component loses all of its share.
+    """
+    count, noise, before = np.asarray(seen["count"], dtype=float), float(seen["count_noise"]), model.weights
+    if count.shape != before.shape:
+        raise KernelError("the counts are of other components than the mixture's")
+    rows = max(float(count.sum()), 2 * noise * np.sqrt(len(count)), 1.0)
+    step = count / rows - before
+    gap = float((step**2).sum())
+    kept = max(0.0, 1 - len(count) * (noise / rows) ** 2 / gap) if gap > 0 else 0.0
+    after = before * np.maximum(1 + kept * step / before, RAREST) ** STRIDE
+    return GaussianMixture(model.space, after / after.sum(), model.means, model.covariances)
 
 
 def shrunk_gaussian_step(

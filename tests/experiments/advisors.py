@@ -15,7 +15,8 @@ off its shipped policy: its features are measured with what it pays for them, an
 it stand the option that is best on the training data (what it falls back on), the one that is best on these data
 with hindsight (*), and the oracle, the best of each. The least of several noisy means is below any option's true mean,
 so every ratio to it is too large; the line `halves` takes the best option by half of the runs and compares by the other
-half, which is too small by as little. The truth lies between the two.
+half, which is too small by as little. The truth lies between the two. The line `geometric` has geometric means, which
+no single set makes.
 """
 
 from __future__ import annotations
@@ -290,6 +291,9 @@ def report(what: str, found: list[Cell], policy: Policy, errors: bool) -> str:
         three = (mine, each[:, fallback], each[:, fixed])
         row = "".join(f"{x.mean():>14.3f} {np.percentile(x, 95):>7.3f}" for x in three)
         lines.append(f"{'all' if epsilon is None else epsilon:>6} {len(some):>6}{row} {gap:>6.0%}")
+    if errors:
+        every = np.log([[_paid(cell, errors), *_regret(cell, errors)[[fallback, fixed]]] for cell in found])
+        lines.append(f"{'geometric':>13}" + "".join(f"{x:>14.3f} {'':>7}" for x in np.exp(every.mean(axis=0))))
     if "Majority" in names:
         under = [100 * (cell.options[names.index("Majority")] - cell.options[cell.taken].mean()) for cell in found]
         worst = sorted(zip(under, found, strict=True), key=lambda one: -one[0])[:3]

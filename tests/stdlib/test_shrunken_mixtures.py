@@ -153,7 +153,7 @@ def test_a_row_counts_once_among_gaussians_upon_each_other() -> None:
 
 
 @pytest.mark.parametrize(("options", "many"), [
-    ("components = 4, rounds = 2, alike = false", 11), ("components = 58", 65), ("on_map = 0, on_shares = 0", 12),
+    ("components = 4, rounds = 2, alike = false", 11), ("components = 58", 65), ("on_map = 0", 12),
 ])  # fmt: skip
 def test_parts_are_no_more_than_was_given(points: np.ndarray, options: str, many: int) -> None:
     """With room to count the shares or without it: parts of more than the whole would be refused."""

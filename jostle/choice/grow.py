@@ -99,12 +99,12 @@ class _Growth:
             self.least = abs(whole) * (REGRET_GAIN if self.by_regret else VARIANCE_GAIN) + 1e-12
         x, first, last = self.x[members].T, self.min_rows, n - self.min_rows
         order = x.argsort(axis=1, kind="stable")
-        values = np.take_along_axis(x, order, axis=1)
+        values = x[np.arange(len(x))[:, None], order]
         lows, highs = values[:, first - 1 : last], values[:, first : last + 1]  # around a split: (features, splits)
-        sums = losses.T[:, order].cumsum(axis=2)[..., first - 1 : last]  # (outputs, features, splits)
+        sums = losses.T[:, order[:, :last]].cumsum(axis=2)[..., first - 1 :]  # (outputs, features, splits)
         others = total[:, None, None] - sums
         if self.by_regret:
-            gains = whole - sums.min(axis=0) - others.min(axis=0)
+            gains = whole - np.minimum.reduce(sums, axis=0) - np.minimum.reduce(others, axis=0)
         else:
             k = np.arange(first, last + 1)
             gains = (sums**2 / k + others**2 / (n - k)).sum(axis=0)

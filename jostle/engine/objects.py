@@ -7,6 +7,7 @@ names, tables and addresses are public, and no cell is looked at. A copy has not
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -35,10 +36,11 @@ class _Group:
     marks: set[Hashable] = field(default_factory=set)
     spans: list[Span] = field(default_factory=list)
 
-    def has(self, known: _Known) -> bool:
+    def has(self, known: _Known, starts: list[int], ends: list[int]) -> bool:
+        """Whether it has a mark of these, or lies in part where they do: from `starts` to `ends`, rising and apart."""
         if self.marks & known.marks:
             return True
-        return any(a < d and c < b for a, b in self.spans for c, d in known.spans)
+        return any((i := bisect_left(starts, b)) and ends[i - 1] > a for a, b in self.spans)
 
 
 class Objects:
@@ -81,7 +83,8 @@ class Objects:
         with, and with that of a file that it reads."""
         known = self._of(origin)
         fresh = known.marks.difference(*(group.marks for group in self._groups))
-        met = [group for group in self._groups if group.has(known)] or [_Group()]
+        starts, ends = _apart(known.spans)
+        met = [group for group in self._groups if group.has(known, starts, ends)] or [_Group()]
         for group in met:
             group.marks |= fresh
             group.spans += [span for span in known.spans if span not in group.spans]
@@ -91,6 +94,18 @@ class Objects:
 
 def _is_file(mark: Hashable) -> bool:
     return isinstance(mark, tuple) and mark[0] == "file"
+
+
+def _apart(spans: list[Span]) -> tuple[list[int], list[int]]:
+    """Where spans start and end, those that overlap taken together."""
+    starts, ends = list[int](), list[int]()
+    for start, end in sorted(spans):
+        if ends and start < ends[-1]:
+            ends[-1] = max(ends[-1], end)
+        else:
+            starts.append(start)
+            ends.append(end)
+    return starts, ends
 
 
 def _spans(column: Any) -> list[Span]:

@@ -122,10 +122,10 @@ class RowCompiler:
         if isinstance(node, n.Name) and self._is_column(node.id):
             return [self.column_position(node)]
         if type(node) is n.Variable and self._body is None and id(node) not in self._given:  # `@the_attribute`
-            value = self._evaluate(node, self._scope)
-            if isinstance(value, ColumnHandle):
-                self._need(value.name, node)
-                return [(Column(value.name), value.name)]
+            name = self._named(self._evaluate(node, self._scope))
+            if name is not None:
+                self._need(name, node)
+                return [(Column(name), name)]
         if isinstance(node, n.Comprehension) or (
             isinstance(node, n.Name | n.Variable | n.Attribute | n.Index | n.Call) and self._compile_known(node) is None
         ):

@@ -163,7 +163,9 @@ def _array(column: Any) -> Any:
     kind, size = values.dtype.kind, values.dtype.itemsize
     if kind not in "OV":
         values = np.ascontiguousarray(values.astype(values.dtype.newbyteorder("=")))
-    if kind in "biu" or (kind == "f" and size in (4, 8)):
+    if kind in "iu" or (kind == "f" and size in (4, 8)):  # as `pa.array` has it, which would load pandas
+        return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, pa.py_buffer(values)])
+    if kind == "b":
         return pa.array(values)
     if kind == "f":
         with np.errstate(all="ignore"):

@@ -45,7 +45,7 @@ def naive_bayes_model(
     for attribute, table in zip(attributes, tables, strict=True):
         name = str(attribute["name"])
         shares = cells[name] = np.maximum(table, 0) + 1.0
-        weights[name] = (values_of(attribute), weight * np.log(shares / shares.sum(axis=1, keepdims=True)))
+        weights[name] = (values_of(attribute), weight * np.log(shares / np.add.reduce(shares, axis=1, keepdims=True)))
     unsure = partial(_unsure, cells, deviation, weight)
     kind = "naive Bayes" if weight == 1 else f"naive Bayes tempered by {weight:g}"
     return AdditiveClassifier(kind, value_tuple(classes), np.log(np.maximum(prior, 1)), weights, unsure=unsure,
@@ -67,7 +67,7 @@ def _apart(deviations: Floats) -> Floats:
 def class_counts(tables: Sequence[Floats]) -> Floats:
     """The noisy number of rows of each class (C,), from all tables."""
     each = np.array([1 / table.shape[1] for table in tables])
-    sums = np.array([table.sum(axis=1) for table in tables])
+    sums = np.array([np.add.reduce(table, axis=1) for table in tables])
     counts: Floats = (each[:, None] * sums).sum(axis=0) / each.sum()
     return counts
 

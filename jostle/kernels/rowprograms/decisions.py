@@ -35,8 +35,9 @@ class Cell(NamedTuple):
 
     def looked_up(self, table: Floats, absent: Floats | float) -> Expression:
         """`table[..., i]` for value i of this cell, `absent` where the row has none."""
-        none = np.broadcast_to(np.asarray(absent, dtype=float), table.shape[:-1])[..., None]
-        return lookup(np.concatenate([none, table], axis=-1), self.place + 1)
+        listed = np.empty((*table.shape[:-1], table.shape[-1] + 1))
+        listed[..., 0], listed[..., 1:] = absent, table
+        return lookup(listed, self.place + 1)
 
     def place_in(self, values: Sequence[Value]) -> Expression:
         """The row's place in another list of values, −1 where it is not there."""

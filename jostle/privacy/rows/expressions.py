@@ -86,6 +86,10 @@ def checked(shape: Shape, low: int, high: int) -> tuple[Shape, int, int]:
 
 
 def broadcast(one: Expression, other: Expression) -> Shape:
+    if not one.shape or one.shape == other.shape:
+        return other.shape
+    if not other.shape:
+        return one.shape
     try:
         return np.broadcast_shapes(one.shape, other.shape)
     except ValueError:
@@ -134,6 +138,10 @@ class Constant(Expression):
 
 
 def constant(values: Any) -> Constant:
+    if type(values) is int and abs(values) < EXACT:
+        array = np.array(values, dtype=np.float64)
+        array.setflags(write=False)
+        return Constant((), values, values, array)
     array = whole_array(values)
     return Constant(*checked(array.shape, *interval_of(array)), array)
 

@@ -178,7 +178,7 @@ class _Writer:
         elif piece.kind == "COLON" and at + 1 < len(self._pieces) and "_INDENT" in self._pieces[at + 1].marks:
             line.text += " {" if piece.part else ":"
             style = "braces" if piece.part else "colon"
-            self._stack.append(_Frame("block", line.indent, line.indent + 1, style))
+            self._stack.append(self._block(line, style))
         else:
             if piece.closes:
                 self._stack.pop()
@@ -198,7 +198,13 @@ class _Writer:
         braces = piece.part or not inner
         line.text += (" {" if braces else ":") + (" " if short else "")
         style = "line" if short else "braces" if braces else "colon"
-        self._stack.append(_Frame("block", line.indent, line.indent + 1, style))
+        self._stack.append(self._block(line, style))
+
+    def _block(self, line: _Line, style: str) -> _Frame:
+        """A block that opens at the end of a line; of a statement in several lines it goes by the first."""
+        top = self._stack[-1]
+        indent = min(line.indent, top.inside) if top.kind == "block" else line.indent
+        return _Frame("block", indent, indent + 1, style)
 
     def _close_block(self, before: Piece | None, piece: Piece, line: _Line) -> None:
         top = self._stack.pop()

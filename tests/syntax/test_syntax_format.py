@@ -56,7 +56,8 @@ CASES = {
         "def f(a,\n    b):\n    x = a\n    return x\n"
         "if (a or\n b) {\n  y = 2\n  z = Option (d) {\n    x = f(1,\n2)\n    return x }\n}\n",
         "def f(a,\n    b):\n    x = a\n    return x\n"
-        "if (a or\n    b):\n    y = 2\n    z = Option (d) {\n        x = f(1,\n            2)\n        return x\n    }\n",
+        "if (a or\n    b):\n    y = 2\n    z = Option (d) {\n"
+        "        x = f(1,\n            2)\n        return x\n    }\n",
     ),
     "comments": (
         "#a\n\n\n\nx = 1 # b\nlong = 2 # c\nif x == 1:\n  y = 2\n  # d\n# e\nz = [ # f\n1 # g\n# h\n]\n// i",

@@ -1,6 +1,7 @@
 """The advisors of `stdlib/best.jst`, judged on data that they were not trained on.
 
     python -m tests.experiments.advisors histograms [--data generated|development|judged|new] [--runs 10] [--every 4]
+    python -m tests.experiments.advisors histograms --tables DIR [--half judged|development] [--sets 24] [--runs 10]
     python -m tests.experiments.advisors classifiers [--data generated|development|judged] [--runs 2]
     python -m tests.experiments.advisors regressions [--data generated|judged] [--runs 3]
     python -m tests.experiments.advisors clusters|mixtures [--data generated|development|judged] [--runs 4]
@@ -9,7 +10,7 @@
 Data are public: `generated` are simulated with another seed than the training's, `development` every second one of the
 public sets by name, by which options and constants were settled, `judged` the others and sets that packages bring,
 `new` further sets that packages bring, which nothing had used when they were judged by. `--tables`: numeric columns of
-public tables of R's packages, their judged half (`tests/experiments/real_tables.py`).
+public tables of R's packages, of one half (`tests/experiments/real_tables.py`).
 Every option runs on every set at every ε, with the noise of a release but seeded. What the advisor would run is read
 off its shipped policy: its features are measured with what it pays for them, and its option is charged for that. Beside
 it stand the option that is best on the training data (what it falls back on), the one that is best on these data
@@ -331,7 +332,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("family", choices=tuple(ADVISORS))
     parser.add_argument("--data", choices=("generated", "development", "judged", "new"), default="generated")
-    parser.add_argument("--tables", type=Path, help="a directory of tables, of points and clusters")
+    parser.add_argument("--tables", type=Path, help="a directory of tables, of histograms, points and clusters")
+    parser.add_argument("--half", choices=("judged", "development"), default="judged", help="of histograms' tables")
     parser.add_argument("--skip", type=int, default=0, help="so many tables of the directory")
     parser.add_argument("--runs", type=int, default=10, help="of every option in every cell")
     parser.add_argument("--every", type=int, default=1, help="one of so many cells, in turn")
@@ -364,7 +366,11 @@ def main() -> None:
         found = list(cells(bench, policy, [[1.0]] * len(bench.database_names), epsilons, asked.runs, asked.every))
         print(report(f"{asked.family}, {'tables' if asked.tables else asked.data}", found, policy, errors=True))
         return
-    cubes = histograms(asked.data, asked.sets)
+    what = f"tables, {asked.half}" if asked.tables else asked.data
+    cubes = (
+        histogram_data.of_tables(asked.tables, asked.half, asked.sets) if asked.tables
+        else histograms(asked.data, asked.sets)
+    )  # fmt: skip
     rows = [float(row) for row in asked.rows.split(",")]
     for dimensions in ("1 dimension", "2 or 3 dimensions"):
         found = []
@@ -373,7 +379,7 @@ def main() -> None:
             bench = histogram_bench(session, advisor, mine, WORKLOADS[workload])
             found += cells(bench, policy, [[r / c.sum() for r in rows] for c in mine.values()], epsilons, asked.runs,
                            asked.every)  # fmt: skip
-        print(report(f"{dimensions}, {asked.data}", found, policy, errors=True), flush=True)
+        print(report(f"{dimensions}, {what}", found, policy, errors=True), flush=True)
 
 
 if __name__ == "__main__":

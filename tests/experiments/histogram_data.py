@@ -1,11 +1,14 @@
-"""Histograms of columns of data sets that packages bring, none of which is in the shared folder."""
+"""Histograms of columns of data sets that packages bring and of public tables, none of them in the shared folder."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from tests.experiments import real_tables
 
 Counts = NDArray[np.int64]
 
@@ -65,3 +68,20 @@ def lines(columns: dict[str, tuple[Any, int]]) -> dict[str, Counts]:
 def planes(pairs: dict[str, tuple[Any, Any, int]]) -> dict[str, Counts]:
     """A histogram of each pair of columns, in so many bins along both."""
     return {name: np.histogram2d(x, y, bins=n)[0].astype(np.int64) for name, (x, y, n) in pairs.items()}
+
+
+LINES, PLANES = (128, 256, 512, 1024), (16, 24, 32, 64)
+"""Bins along a column of a table, and along each of two, in turn."""
+
+
+def of_tables(folder: Path, half: str, many: int) -> dict[str, Counts]:
+    """Columns of public tables of R's packages: of the i-th of `half` the i-th numeric column, and that with the next.
+
+    Bins are of equal width from the least to the largest value.
+    """
+    found: dict[str, Counts] = {}
+    for i, (name, rows) in enumerate(real_tables.points(folder, half, many).items()):
+        first, second = rows[:, i % rows.shape[1]], rows[:, (i + 1) % rows.shape[1]]
+        found |= lines({f"{name} {i % rows.shape[1]}": (first, LINES[i % len(LINES)])})
+        found |= planes({f"{name} {i % rows.shape[1]}, next": (first, second, PLANES[i % len(PLANES)])})
+    return found

@@ -4,7 +4,8 @@ A walk that finds what is uneven cuts what is even as well: a cell in an empty c
 So the measured blocks are gathered into boxes, by a kd-tree that asks of each cut whether it is more than noise, and
 within a box each count is drawn towards the box's density by the ratio of the noise to what is left of the differences
 once noise is taken off (an empirical Bayes estimate; Efron and Morris, *Data analysis using Stein's estimator and its
-generalizations*, JASA 1975). Where blocks do differ, they stay as they are. Post-processing of released numbers.
+generalizations*, JASA 1975). Where blocks do differ, they stay as they are. Counts that were measured one by one, as
+for the workload of all cells, are shrunk by `posterior` instead. Post-processing of released numbers.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 from jostle.kernels.arrays import Floats, Ints, Strategy
 from jostle.kernels.histograms import kdtree, projection
 from jostle.kernels.histograms.grams import on_buckets
+from jostle.kernels.histograms.posterior import posterior_means
 from jostle.kernels.histograms.strategies import estimate
 from jostle.kernels.workloads.boxes import Workload
 from jostle.kernels.workloads.marginals import is_marginal
@@ -56,6 +58,7 @@ def smoothed(strategy: Strategy, answers: list[Floats], scale: float, workload: 
     """The cube of counts, of the workload's shape, from noisy answers under noise of `scale` to a `bucket_strategy`.
 
     Least squares on the blocks, drawn together where they look alike, then nowhere negative in the workload's metric.
+    Where every block was measured once and nothing else, the counts are `posterior_means`.
     Hierarchies, marginals, exact answers and very many blocks are only estimated.
     """
     if is_marginal(strategy):
@@ -66,8 +69,12 @@ def smoothed(strategy: Strategy, answers: list[Floats], scale: float, workload: 
     if scale <= 0 or not (fitted or len(strategy) == 1) or blocks < 3 or sum(workload.shape) * blocks > WORK:
         return estimate(strategy, answers, workload)
     measured = block_estimate(strategy, answers, scale)
-    counts = shrunk_counts(measured, labels, boxes_of(measured, labels, workload.shape))
+    boxes = boxes_of(measured, labels, workload.shape)
     gram = on_buckets(workload, labels)
+    if not fitted:
+        sizes, own = np.bincount(labels).astype(np.float64), _owners(labels, boxes)
+        return gram.spread(posterior_means(measured.z, scale / np.sqrt(measured.own), sizes, own))
+    counts = shrunk_counts(measured, labels, boxes)
     return gram.spread(projection.project(counts, gram))
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from jostle.kernels.arrays import Floats, Ints
 
 DISPERSIONS = (0.0, 1 / 64, 1 / 4, 4.0, 64.0, 1024.0, 16384.0)
-"""A law's variance is mean + dispersion · mean²; 0 is Poisson's. No count at all is a kind of its own, as is just the mean.
+"""A law's variance is mean + dispersion · mean²; 0 is Poisson's. None at all is a kind of its own, and just the mean.
 
 The largest let a spike of thousands of rows stay where all else is empty: with 64 the largest, it was taken for noise.
 """

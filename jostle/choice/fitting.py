@@ -42,7 +42,7 @@ def fit(
     samples = [np.arange(len(x))]
     if model.kind == "forest":
         samples = _bootstraps(groups, model.trees)
-    trees = tuple(grow(x[rows], y[rows], model.depth, least, by_regret=True) for rows in samples)
+    trees = tuple(grow(x[rows], y[rows], model.depth, least, model.by) for rows in samples)
     return TreeEnsembles(scale, columns, y.shape[1], (trees,), True)
 
 

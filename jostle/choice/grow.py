@@ -25,13 +25,15 @@ VARIANCE_GAIN = 1e-4
 """A split must save this much of the squared error: little, since the options' common scale is most of it."""
 
 
-def grow(x: Array, y: Array, depth: int, min_rows: int, by_regret: bool = False) -> Tree:
+def grow(x: Array, y: Array, depth: int, min_rows: int, by: str = "variance") -> Tree:
     """The tree over rows `x` (n, features) with outputs `y` (n, outputs), of at most `depth` tests.
 
-    Every leaf keeps at least `min_rows` rows. By variance the splits lower the squared error of `y`; `by_regret`,
-    where y holds a score for each option, they lower Σ (best score − score of the leaf's best option).
+    Every leaf keeps at least `min_rows` rows. By "variance" the splits lower the squared error of `y`. Where y holds
+    a score for each option, those by "regret" lower Σ (best score − score of the leaf's best option), and those by
+    "losses" the squared error of what every option scores less than the best.
     """
-    growth = _Growth(x, y, min_rows, y.max(axis=1, keepdims=True) - y if by_regret else y, by_regret)
+    losses = y if by == "variance" else y.max(axis=1, keepdims=True) - y
+    growth = _Growth(x, y, min_rows, losses, by == "regret")
     growth.node(np.arange(len(x)), depth)
     return growth.tree()
 

@@ -19,6 +19,9 @@ from jostle.diagnostics import refuse
 if TYPE_CHECKING:
     from jostle.choice.grow import Array
 
+REGRET, LOSSES = "regret", "losses"
+"""What the splits of a tree for all options may lower."""
+
 Fit = Callable[[list[tuple[dict[str, float], float]]], Predict]
 
 
@@ -27,7 +30,7 @@ class Model:
     """A model by name. `min_leaf` counts training instances (a data set at a scale), not rows.
 
     None: a tenth of the instances, and at least two (fewer follow the noise of single runs). `exchange`: trained once
-    for all epsilons (`choice.scale_epsilon_exchange`).
+    for all epsilons (`choice.scale_epsilon_exchange`). `by`: what the splits of a forest lower (`forest`).
     """
 
     kind: str
@@ -35,6 +38,7 @@ class Model:
     min_leaf: int | None
     trees: int = 1
     exchange: bool = False
+    by: str = REGRET
 
     def least(self, instances: int) -> int:
         """The instances that a leaf must keep, of so many."""
@@ -44,7 +48,8 @@ class Model:
         leaf = f", min_leaf = {self.min_leaf}" if self.min_leaf is not None else ""
         trees = f", trees = {self.trees}" if self.kind == "forest" else ""
         exchange = ", exchange = true" if self.exchange else ""
-        return f"{self.kind}(depth = {self.depth}{leaf}{trees}{exchange})"
+        by = "" if self.by == REGRET else f', by = "{self.by}"'
+        return f"{self.kind}(depth = {self.depth}{leaf}{trees}{exchange}{by})"
 
 
 @dataclass(frozen=True)
@@ -76,10 +81,18 @@ def regret_tree(depth: float = 3, min_leaf: float | None = None, exchange: bool 
 
 
 def forest(
-    depth: float = 4, min_leaf: float | None = None, trees: float = 15, exchange: bool = False
+    depth: float = 4, min_leaf: float | None = None, trees: float = 15, exchange: bool = False, by: str = REGRET
 ) -> Model:  # fmt: skip
-    """The mean of `trees` (1 to 500) regret trees, each on a bootstrap of the training instances."""
-    return Model("forest", _whole("depth", depth, 12), _leaf(min_leaf), _whole("trees", trees, 500), _flag(exchange))
+    """The mean of `trees` (1 to 500) trees for all options, each on a bootstrap of the training instances.
+
+    `by`: "regret", splits lower the summed regret, as those of `regret_tree`, or "losses", they lower the variance of
+    what every option loses to the best. A split by regret must change which option is best on one side; where two
+    splits together would, and neither alone, only losses find them.
+    """
+    if by not in (REGRET, LOSSES):
+        raise refuse("ValueError", f'a forest splits by "{REGRET}" or by "{LOSSES}"', help=f'write by = "{LOSSES}"')
+    leaf, many = _leaf(min_leaf), _whole("trees", trees, 500)
+    return Model("forest", _whole("depth", depth, 12), leaf, many, _flag(exchange), by)
 
 
 def _leaf(min_leaf: float | None) -> int | None:

@@ -313,7 +313,11 @@ row("MkFeatures", "functions", "Functions as Features.", Gives.FEATURES, HANDLES
 row("MkModel", "function", "A function of the training table as a model.", reads=HANDLES)
 row("tree", "depth = 3, min_leaf = none, exchange = false", "The model of one regression tree for each option.")
 row("regret_tree", "depth = 3, min_leaf = none, exchange = false", "The model of one tree that is split by regret.")
-row("forest", "depth = 4, min_leaf = none, trees = 15, exchange = false", "The model of many trees for each option.")
+row(
+    "forest",
+    'depth = 4, min_leaf = none, trees = 15, exchange = false, by = "regret"',
+    "The model of many trees for all options; `by` says what their splits lower: regret, or losses.",
+)
 row("advisor", "choice, call, *, version = 1, epsilons = none, seeds = \"\", over = none, margin = 0",
     "A choice that ships trained, called like a function.", Gives.ADVISOR, HANDLES)  # fmt: skip
 row("retrained", "choice, on", "The same choice, to be trained on other public data.", Gives.ADVISOR, HANDLES)

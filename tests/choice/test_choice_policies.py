@@ -339,7 +339,7 @@ def test_a_leaf_departs_from_the_single_best_option_only_for_a_reason() -> None:
         noise = spread * np.tile([1.0, -1.0], 8)
         y = np.stack([np.zeros(16), gain + noise], axis=1)
         found = prune_leaves(
-            TreeEnsembles(scale_of([1.0]), ("size",), 2, ((grow(x, y, 1, 1, by_regret=True),),), True), x, y, database
+            TreeEnsembles(scale_of([1.0]), ("size",), 2, ((grow(x, y, 1, 1, "regret"),),), True), x, y, database
         )
         above = [u for u, _ in found.predict([1.0])]
         assert (above[1] > above[0]) == departs

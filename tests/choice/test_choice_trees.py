@@ -25,20 +25,33 @@ def lost(y: np.ndarray) -> float:
     return float((y.max(axis=1, keepdims=True) - y).sum(axis=0).min())
 
 
-@pytest.mark.parametrize("by_regret", [False, True])
+def spread(y: np.ndarray) -> float:
+    return squared(y.max(axis=1, keepdims=True) - y)
+
+
+def test_two_splits_that_only_together_change_the_best_are_found_by_losses() -> None:
+    """Where both numbers are above 0 the second option is better by 2; beside that it is worse by 1."""
+    x = np.array([[a, b] for a in (-1.0, 1.0) for b in (-1.0, 1.0) for _ in range(10)])
+    y = np.stack([np.zeros(40), np.where((x > 0).all(axis=1), 2.0, -3.0)], axis=1)
+    for by, right in (("regret", 0), ("losses", 10)):
+        tree = grow(x, y, 2, 5, by)
+        assert (rows(tree, x)[:, 1] > rows(tree, x)[:, 0]).sum() == right
+
+
+@pytest.mark.parametrize("by", ["variance", "regret", "losses"])
 @pytest.mark.parametrize("start", range(12))
-def test_the_first_split_is_the_best_of_all(by_regret: bool, start: int) -> None:
-    x, y = numbers((30, 3), start), numbers((30, 3 if by_regret else 1), 100 + start)
-    cost, least = (lost if by_regret else squared), 4
+def test_the_first_split_is_the_best_of_all(by: str, start: int) -> None:
+    x, y = numbers((30, 3), start), numbers((30, 1 if by == "variance" else 3), 100 + start)
+    cost, least = {"variance": squared, "regret": lost, "losses": spread}[by], 4
     best = cost(y)
     for f, t in itertools.product(range(3), np.unique(x)):
         left = x[:, f] <= t
         if left.sum() >= least and (~left).sum() >= least:
             best = min(best, cost(y[left]) + cost(y[~left]))
-    tree = grow(x, y, 1, least, by_regret)
+    tree = grow(x, y, 1, least, by)
     parts = [y] if tree.feature[0] < 0 else [y[x[:, tree.feature[0]] <= tree.threshold[0]],
                                             y[x[:, tree.feature[0]] > tree.threshold[0]]]  # fmt: skip
-    slack = 0.01 * lost(y) if by_regret else 1e-4 * squared(y)
+    slack = (0.01 if by == "regret" else 1e-4) * cost(y)
     assert sum(map(cost, parts)) <= best + slack + 1e-9
     assert min(map(len, parts)) >= least
 

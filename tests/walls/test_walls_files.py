@@ -7,7 +7,7 @@ from pathlib import Path
 
 from package_code import ROOT, files, nodes, shown, tree
 
-LONGEST = 500
+LONGEST, WIDEST = 500, 120  # lines of a file, characters of a line
 # The last wall before a person: a fault is named by its class alone, since its message may hold private values.
 # And what one thread raises is raised again in the one that waits for it.
 MAY_CATCH_ALL = {"jostle/tools/faults.py", "jostle/tools/repl.py", "jostle/engine/duckdb/stopping.py"}
@@ -26,6 +26,12 @@ def test_no_file_is_long_or_unfinished() -> None:
     texts = {shown(path): path.read_text(encoding="utf-8") for path in written()}
     assert [name for name, text in texts.items() if len(text.splitlines()) > LONGEST] == []
     assert [(name, mark) for name, text in texts.items() for mark in MARKS if mark in text] == []
+
+
+def test_no_line_of_the_library_is_wide() -> None:
+    lines = [(path.name, line) for path in sorted((ROOT / "stdlib").glob("*.jst"))
+             for line in path.read_text(encoding="utf-8").splitlines()]  # fmt: skip
+    assert len(lines) > 2000 and [where for where in lines if len(where[1]) > WIDEST] == []
 
 
 def test_a_module_opens_with_what_it_is_for() -> None:

@@ -288,10 +288,11 @@ def report(what: str, found: list[Cell], policy: Policy, errors: bool) -> str:
         each = np.array([_regret(cell, errors) for cell in some])
         mine = np.array([_paid(cell, errors) for cell in some])
         best = 1.0 if errors else 0.0
-        gap = (each[:, fallback].mean() - mine.mean()) / max(each[:, fallback].mean() - best, 1e-12)
+        room = each[:, fallback].mean() - best
+        gap = f"{(each[:, fallback].mean() - mine.mean()) / room:.0%}" if room > 1e-3 else "–"
         three = (mine, each[:, fallback], each[:, fixed])
         row = "".join(f"{x.mean():>14.3f} {np.percentile(x, 95):>7.3f}" for x in three)
-        lines.append(f"{'all' if epsilon is None else epsilon:>6} {len(some):>6}{row} {gap:>6.0%}")
+        lines.append(f"{'all' if epsilon is None else epsilon:>6} {len(some):>6}{row} {gap:>6}")
     if errors:
         every = np.log([[_paid(cell, errors), *_regret(cell, errors)[[fallback, fixed]]] for cell in found])
         lines.append(f"{'geometric':>13}" + "".join(f"{x:>14.3f} {'':>7}" for x in np.exp(every.mean(axis=0))))

@@ -5,6 +5,7 @@ haste, since slow generated examples are no fault; and the same examples each ti
 import atexit
 import os
 import shutil
+import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -17,6 +18,9 @@ settings.register_profile(
     derandomize=os.environ.get("JOSTLE_EXAMPLES") != "new",
 )  # fmt: skip
 settings.load_profile("jostle")  # a busy machine fails no test
+
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):  # or each process that a test starts compiles the package anew
+    sys.dont_write_bytecode = False
 
 if "JOSTLE_TESTS_CACHE" not in os.environ:  # the workers of one run inherit it
     os.environ["JOSTLE_TESTS_CACHE"] = tempfile.mkdtemp(prefix="jostle-tests-")

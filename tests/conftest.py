@@ -5,8 +5,10 @@ haste, since slow generated examples are no fault; and the same examples each ti
 import atexit
 import os
 import shutil
+import signal
 import sys
 import tempfile
+import threading
 import warnings
 from collections.abc import Iterator
 
@@ -19,6 +21,8 @@ settings.register_profile(
 )  # fmt: skip
 settings.load_profile("jostle")  # a busy machine fails no test
 
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN and threading.current_thread() is threading.main_thread():
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # as in a shell's background: tests of Ctrl-C would wait
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):  # or each process that a test starts compiles the package anew
     sys.dont_write_bytecode = False
 

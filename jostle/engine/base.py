@@ -8,7 +8,7 @@ makes a question fail. `docs/contributing/add-an-engine.md` says how to add one.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -92,6 +92,8 @@ class Engine(Protocol):
     def tuples(self, plan: Plan, exprs: tuple[RowExpr, ...]) -> tuple[list[tuple[Any, ...]], NDArray[Any]]: ...
 
     def records(self, plan: Plan) -> list[tuple[Any, ...]]: ...
+
+    def different(self, plan: Plan, names: Sequence[str]) -> tuple[list[list[Any]], list[float]]: ...
 
     def exact(
         self, plan: Plan, keys: tuple[Key | RowExpr, ...], terms: tuple[Exact, ...]

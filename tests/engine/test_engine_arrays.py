@@ -14,7 +14,7 @@ from jostle.engine.duckdb.arrays import Arrays
 from jostle.engine.duckdb.engine import DuckDb
 from jostle.engine.sql.engine import SqlEngine
 from jostle.plan.domains import Categories, Domain, Integer, Real
-from jostle.plan.plan import Column, Count, Exact, Key, Scan
+from jostle.plan.plan import Column, Count, Key, Scan
 
 TEXTS = ["a", "", "é", "e\u0301", "A", " a", "a\x00", "none", "\U0001f600", "z", "x" * 300]
 COLUMNS: dict[str, Any] = {
@@ -58,14 +58,14 @@ def test_places_and_counts_are_the_databases(name: str, domain: Domain) -> None:
             continue
         asked.append((Key(Column(name), values),))
         found.append((engine.codes(scan, asked[-1]), engine.group(scan, asked[-1], (Count(), Count()))))
-    rows, size = engine.exact(scan, (Column(name),), (Exact("count"),)), engine.rows(scan)
+    rows, size = engine.different(scan, [name]), engine.rows(scan)
     database = of_database(engine, key)
     for keys, (codes, counts) in zip(asked, found, strict=True):
         for mine, other in zip(codes, database.codes(scan, keys), strict=True):
             assert mine.dtype == other.dtype and mine.tolist() == other.tolist()
         for mine, other in zip(counts, database.group(scan, keys, (Count(), Count())), strict=True):
             assert mine.dtype == other.dtype and mine.shape == other.shape and mine.tolist() == other.tolist()
-    assert repr(rows) == repr(database.exact(scan, (Column(name),), (Exact("count"),)))
+    assert repr(rows) == repr(database.different(scan, [name]))
     assert size == database.rows(scan) == 11
 
 
@@ -77,12 +77,12 @@ def test_several_columns_are_counted_together() -> None:
     key = engine.open(columns, public=True).key
     scan = Scan(key, (("x", Integer(0, 6)), ("y", Integer(0, 3)), ("c", Categories(("r", "p", "other")))))
     keys = (Key(Column("x"), range(7)), Key(Column("c"), ("p", "other", "r")), Key(Column("y"), range(1, 3)))
-    exprs = Column("c"), Column("x"), Column("y")
-    mine = engine.codes(scan, keys), engine.group(scan, keys, (Count(),)), engine.exact(scan, exprs, (Exact("count"),))
+    names = ["c", "x", "y"]
+    mine = engine.codes(scan, keys), engine.group(scan, keys, (Count(),)), engine.different(scan, names)
     database = of_database(engine, key)
     assert [a.tolist() for a in mine[0]] == [a.tolist() for a in SqlEngine.codes(database, scan, keys)]
     assert mine[1][0].tolist() == database.group(scan, keys, (Count(),))[0].tolist()
-    assert repr(mine[2]) == repr(database.exact(scan, exprs, (Exact("count"),)))
+    assert repr(mine[2]) == repr(database.different(scan, names))
 
 
 def test_plain_arrays_are_counted_before_the_database_has_them() -> None:
@@ -109,7 +109,7 @@ def test_arrays_leave_what_they_do_not_read_to_the_database() -> None:
     arrays = Arrays(["x"], ["DOUBLE"], [pa.chunked_array([[1.0, 2.0]])], 2)
     key = Key(Column("x"), range(2))
     assert arrays.codes(Scan("d0", (("x", Integer(0, 1)),)), (key,)) is None
-    assert arrays.rows(Scan("d0", (("x", Integer(0, 1)),)), (Column("x"),)) is None
+    assert arrays.different(Scan("d0", (("x", Integer(0, 1)),)), ["x"]) is None
     assert arrays.stamp() is None
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.engine.sql.cells import WHOLE
 from jostle.plan.domains import Categories, Domain, Integer
-from jostle.plan.plan import Column, Key, Plan, RowExpr, Scan
+from jostle.plan.plan import Column, Key, Plan, Scan
 
 if TYPE_CHECKING:
     import numpy as np
@@ -54,24 +54,22 @@ class Arrays:
             place = place * many + column
         return np.bincount(place[inside], minlength=math.prod(shape)).reshape(shape)
 
-    def rows(self, plan: Plan, exprs: Sequence[Key | RowExpr]) -> tuple[list[list[Any]], list[float]] | None:
+    def different(self, plan: Plan, names: Sequence[str]) -> tuple[list[list[Any]], list[float]] | None:
         """The different rows of these columns, in order, a list a column, and how often each occurs; or None."""
         import numpy as np
 
         domains = _described(plan)
-        columns = [self._values(expr.name, domains) if isinstance(expr, Column) else None for expr in exprs]
+        columns = [self._values(name, domains) for name in names]
         known = [column for column in columns if column is not None]
-        if len(known) < len(columns) or not known:
+        if len(known) < len(columns) or not known or any((codes < 0).any() for codes, _ in known):
             return None
         sizes = [len(values) for _, values in known]
         if math.prod(sizes) > _CELLS:
             return None
-        kept = np.ones(self.size, dtype=bool)
         places = np.zeros(self.size, dtype=np.int64)
         for codes, values in known:
-            kept &= codes >= 0
             places = places * len(values) + codes
-        different, counts = np.unique(places[kept], return_counts=True)
+        different, counts = np.unique(places, return_counts=True)
         at = np.unravel_index(different, sizes)
         listed = [_listed(values, codes) for (_, values), codes in zip(known, at, strict=True)]
         return listed, counts.astype(np.float64).tolist()

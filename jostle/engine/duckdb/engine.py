@@ -14,7 +14,7 @@ import itertools
 import math
 import os
 import weakref
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -40,7 +40,7 @@ from jostle.engine.sql.engine import SqlEngine
 from jostle.engine.sql.rows import Raw as RawCell
 from jostle.plan.domains import Domain, Open
 from jostle.plan.kinds import domain_kind
-from jostle.plan.plan import Bound, Count, Exact, Key, Owners, Plan, RowExpr, Scan, Term
+from jostle.plan.plan import Bound, Count, Key, Owners, Plan, Scan, Term
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -363,12 +363,10 @@ class DuckDb(SqlEngine):
         codes = arrays.codes(plan, keys) if arrays is not None else None
         return super().codes(plan, keys) if codes is None else codes
 
-    def exact(
-        self, plan: Plan, keys: tuple[Key | RowExpr, ...], terms: tuple[Exact, ...]
-    ) -> tuple[list[list[Any]], list[list[Any]]]:
-        arrays = self._arrays(plan) if terms == (Exact("count"),) else None
-        rows = arrays.rows(plan, keys) if arrays is not None else None
-        return super().exact(plan, keys, terms) if rows is None else (rows[0], [rows[1]])
+    def different(self, plan: Plan, names: Sequence[str]) -> tuple[list[list[Any]], list[float]]:
+        arrays = self._arrays(plan)
+        rows = arrays.different(plan, names) if arrays is not None else None
+        return super().different(plan, names) if rows is None else rows
 
     def _arrays(self, plan: Plan) -> Arrays | None:
         """The arrays of a table in memory, which a fork has too."""

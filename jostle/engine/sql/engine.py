@@ -6,7 +6,7 @@ A backend says how a scan is read (`base`) and how a query is run, in three shap
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from jostle.engine import groups
@@ -15,7 +15,7 @@ from jostle.engine.sql import able, exact, relations
 from jostle.engine.sql.dialect import Dialect
 from jostle.language.moments import moment_of
 from jostle.plan.kinds import domain_kind, kind_of
-from jostle.plan.plan import Bound, Count, Exact, Key, Plan, RowExpr, Sample, Scan, Summands, Term
+from jostle.plan.plan import Bound, Column, Count, Exact, Key, Plan, RowExpr, Sample, Scan, Summands, Term
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -179,6 +179,18 @@ class SqlEngine(ABC):
         kinds = map(domain_kind, relation.schema.values())
         columns = [_shown(list(map(groups.plain, column)), kind) for column, kind in zip(cells, kinds, strict=False)]
         return list(zip(*columns, strict=True))
+
+    def different(self, plan: Plan, names: Sequence[str]) -> tuple[list[list[Any]], list[float]]:
+        """The different rows of these columns of a **public** relation, a list a column, and how often each occurs.
+
+        Cells are as they are: numbers are not taken down to integers, and missing ones are None.
+        """
+        relation, exprs = self.relation(plan), tuple(Column(name) for name in names)
+        rows = self.fetch(relations.tuples(relation, exprs))
+        *cells, counts = zip(*rows, strict=True) if rows else [()] * (len(names) + 1)
+        kinds = [kind_of(expr, relation.schema) for expr in exprs]
+        columns = [_shown(list(map(groups.plain, column)), kind) for column, kind in zip(cells, kinds, strict=True)]
+        return columns, [float(count) for count in counts]
 
     def exact(
         self, plan: Plan, keys: tuple[Key | RowExpr, ...], terms: tuple[Exact, ...]

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jostle.diagnostics import refuse
-from jostle.plan.plan import Column, Exact
 from jostle.privacy.kernel.handles import Cube, Handle, Table, Vectors
 from jostle.privacy.kernel.kernel import Kernel
 
@@ -30,7 +29,7 @@ def public_rows(
         import numpy as np
 
         names = list(table.domains)
-        columns, (counts,) = kernel.engine.exact(table.plan, tuple(Column(n) for n in names), (Exact("count"),))
+        columns, counts = kernel.engine.different(table.plan, names)
         coded = {n: code(column) for n, column in zip(names, columns, strict=True)}
         size = 8 * len(counts) * (len(names) + 1)
         rows = kernel.vault.public.put(table.plan, (coded, np.array(counts, dtype=float)), size)

@@ -10,7 +10,7 @@ import random
 from pathlib import Path
 
 CUSTOMERS = 2000
-KINDS = {"bread": (0.4, 4), "cheese": (0.25, 9), "fish": (0.15, 14), "wine": (0.2, 18)}  # how often, and the usual price
+KINDS = {"bread": (0.4, 4), "cheese": (0.25, 9), "fish": (0.15, 14), "wine": (0.2, 18)}  # how often, usual price
 
 
 def tables(seed: int = 15) -> tuple[list[list[object]], list[list[object]]]:

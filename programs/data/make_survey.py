@@ -4,8 +4,9 @@ import csv
 import random
 
 PLACES = {
-    "IE-C-Galway": 3, "IE-C-Sligo": 1, "IE-L-Dublin": 9, "IE-L-Louth": 1, "IE-M-Cork": 4, "IE-M-Ennis": 1, "IE-M-Kerry": 2,
-    "NL-H-Delft": 2, "NL-H-Leiden": 2, "NL-U-Utrecht": 5, "NL-U-Zeist": 1, "NO-V-Bergen": 5, "NO-V-Voss": 1, "NO-O-Oslo": 9,
+    "IE-C-Galway": 3, "IE-C-Sligo": 1, "IE-L-Dublin": 9, "IE-L-Louth": 1, "IE-M-Cork": 4, "IE-M-Ennis": 1,
+    "IE-M-Kerry": 2, "NL-H-Delft": 2, "NL-H-Leiden": 2, "NL-U-Utrecht": 5, "NL-U-Zeist": 1, "NO-V-Bergen": 5,
+    "NO-V-Voss": 1, "NO-O-Oslo": 9,
 }  # fmt: skip
 
 draw = random.Random(4)

@@ -77,7 +77,7 @@ release score = laplace(correct_count(few, m, "c")) with epsilon 1e6
 """ + private * 'release noisy = noisy_accuracy(few, m, "c") with epsilon 1e6', private)  # fmt: skip
     named = {}  # the more frequent class of each bin
     for place in range(8):
-        inside = (X >= -1 + place / 4) & (X < -0.75 + place / 4)
+        inside = (-1 + place / 4 <= X) & (-0.75 + place / 4 > X)
         named[place] = "q" if (C[inside] == "q").mean() > 0.5 else "p"
     bins = np.floor((X + 1) * 4).astype(int)
     says = np.array([named[place] for place in bins.tolist()])

@@ -23,11 +23,20 @@ DOUBT = "?: the error is as large as the value"
 """The mark of a number that may as well be 0, and what it means."""
 
 
-def error_text(value: float, error: float) -> str:
-    """An error for a person, to two significant digits: `5700`, or `5700 ?` where it is as large as the value."""
-    rounded = float(f"{error:.2g}")
+def error_text(value: float, error: float, mark: str = "") -> str:
+    """An error for a person, to two significant digits, rounded up: `5700`, with a mark if it is of the noise alone,
+    and `5700 ?` where it is as large as the value."""
+    rounded = rounded_up(error)
     whole = rounded.is_integer() and rounded < 1e15
-    return (str(int(rounded)) if whole else f"{rounded:.2g}") + (DOUBTFUL if error >= abs(value) else "")
+    return (str(int(rounded)) if whole else f"{rounded:.2g}") + mark + (DOUBTFUL if error >= abs(value) else "")
+
+
+def rounded_up(error: float) -> float:
+    """The least number of two significant digits that is no smaller, as far as nine digits tell."""
+    rounded = float(f"{error:.2g}")
+    if rounded >= error * (1 - 1e-9) or not math.isfinite(error):
+        return rounded
+    return float(f"{error + 10.0 ** (math.floor(math.log10(error)) - 1) / 2:.2g}")
 
 
 IN_RANKS, IN_ROWS = "ranks", "rows"
@@ -38,16 +47,38 @@ def ranks_text(ranks: float, of: str = IN_RANKS) -> str:
     return f"{math.ceil(ranks)} {of[:-1] if math.ceil(ranks) == 1 else of}"
 
 
+NOISE_ONLY, BY_NOISE = "*", " (noise only)"
+"""The marks of an error, behind ± and alone, where more than noise may lie between a number and the answer."""
+
+
+def cut_text(cut: Sequence[str]) -> list[str]:
+    """The line below numbers that says what the mark means, from what was cut: noun phrases; none, if nothing was."""
+    return [f"{NOISE_ONLY}: ± covers the noise only, not {', '.join(cut)}"] if cut else []
+
+
+def cuts_in(margins: Any) -> tuple[str, ...]:
+    """What was cut from any number of a value, by its margins (`run.margins`)."""
+    if isinstance(margins, list | tuple):
+        return tuple(dict.fromkeys(cut for one in margins for cut in cuts_in(one)))
+    if not isinstance(margins, Mapping):
+        return ()
+    cut = margins.get("cut")
+    if isinstance(cut, list | tuple) and cut and all(isinstance(one, str) for one in cut):
+        return tuple(cut)
+    return cuts_in(list(margins.values()))
+
+
 def margin_text(value: Any, margin: Any) -> str:
     """What stands beside a number of this margin (`run.margins`), after ±; nothing, where there is none."""
     if not isinstance(margin, Mapping) or not isinstance(value, int | float) or isinstance(value, bool):
         return ""
+    mark = NOISE_ONLY if margin.get("cut") else ""
     for of in (IN_RANKS, IN_ROWS):
         ranks = margin.get(of)
         if isinstance(ranks, int | float) and math.isfinite(ranks):
-            return ranks_text(ranks, of)
+            return ranks_text(ranks, of) + mark
     error = margin.get("error")
-    return error_text(value, error) if isinstance(error, int | float) else ""
+    return error_text(value, error, mark) if isinstance(error, int | float) else ""
 
 
 class Source:
@@ -217,21 +248,49 @@ class OfElements(Formula):
 Origin = Source | Formula
 
 
-class Noised(float):
-    """A number that was measured, or calculated from such numbers; for all else a float like any other."""
+class Marked(float):
+    """An error or an end of an interval that is of the noise alone; `cut` as of a `Noised` number."""
 
-    __slots__ = ("origin",)
+    __slots__ = ("cut",)
+    cut: tuple[str, ...]
+
+    @classmethod
+    def of(cls, value: float, cut: tuple[str, ...]) -> float:
+        """The number with its mark; the bare number where nothing was cut."""
+        if not cut:
+            return value
+        number = float.__new__(cls, value)
+        number.cut = cut
+        return number
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (Marked.of, (float(self), self.cut))
+
+
+class Noised(float):
+    """A number that was measured, or calculated from such numbers; for all else a float like any other.
+
+    `cut` names, as noun phrases, what its error does not cover, since more than noise was taken from the exact answer:
+    rows beyond a bound, values that were clamped. It is public, and marks the error wherever it is shown.
+    """
+
+    __slots__ = ("cut", "origin")
     origin: Origin
+    cut: tuple[str, ...]
 
     def __new__(cls, value: float, law: NoiseLaw) -> Noised:
         return cls.of(value, Source(value, law))
 
     @classmethod
-    def of(cls, value: float, origin: Origin) -> Noised:
+    def of(cls, value: float, origin: Origin, cut: tuple[str, ...] = ()) -> Noised:
         """A number of this origin."""
         number = float.__new__(cls, value)
-        number.origin = origin
+        number.origin, number.cut = origin, cut
         return number
+
+    def without(self, cut: Sequence[str]) -> Noised:
+        """The same number, whose error does not cover this either."""
+        return Noised.of(self, self.origin, tuple(dict.fromkeys((*self.cut, *cut))))
 
     @property
     def law(self) -> NoiseLaw | None:
@@ -244,7 +303,18 @@ class Noised(float):
         return (self.law.half_width(), self.law.of) if isinstance(self.law, Selected) else None
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (float, (float(self),)) if not isinstance(self.origin, Source) else (Noised, (float(self), self.law))
+        if not isinstance(self.origin, Source):
+            return (float, (float(self),))
+        return (_measured, (float(self), self.law, self.cut))
+
+
+def _measured(value: float, law: NoiseLaw, cut: tuple[str, ...]) -> Noised:
+    return Noised.of(value, Source(value, law), cut)
+
+
+def cuts_of(*values: Any) -> tuple[str, ...]:
+    """What was cut from any of these numbers or vectors, each once."""
+    return tuple(dict.fromkeys(cut for value in values for cut in getattr(value, "cut", ())))
 
 
 def calculated(value: float, function: str | Callable[..., Any], inputs: Sequence[float]) -> float:
@@ -256,4 +326,4 @@ def calculated(value: float, function: str | Callable[..., Any], inputs: Sequenc
     if not 0 < steps <= MOST_STEPS:
         return float(value)
     origins = tuple([number.origin if type(number) is Noised else number for number in inputs])
-    return Noised.of(value, Formula(function, origins, steps))
+    return Noised.of(value, Formula(function, origins, steps), cuts_of(*inputs))

@@ -32,6 +32,8 @@ class NoiseModel:
     epsilon: float = 0.0
     """The amount that was spent on it, in the unit of its budget; 0 where there was none."""
     workload: Workload | None = None
+    cut: tuple[str, ...] = ()
+    """What its errors do not cover (`formulas.Noised`)."""
 
 
 class NoisyArray(np.ndarray[Any, np.dtype[np.float64]]):
@@ -41,10 +43,17 @@ class NoisyArray(np.ndarray[Any, np.dtype[np.float64]]):
     noise: NoiseModel | None
     origin: Formula | None
     """What a program calculated it from, where it is no estimate."""
+    _cut: tuple[str, ...]
 
     def __array_finalize__(self, other: object) -> None:
         self.noise = None
         self.origin = None
+        self._cut = ()
+
+    @property
+    def cut(self) -> tuple[str, ...]:
+        """What the errors of its elements do not cover (`formulas.Noised`)."""
+        return self._cut if self.noise is None else self.noise.cut
 
 
 def with_noise(values: Floats, noise: NoiseModel) -> Floats:
@@ -54,10 +63,10 @@ def with_noise(values: Floats, noise: NoiseModel) -> Floats:
     return array
 
 
-def with_origin(values: Floats, origin: Formula) -> Floats:
+def with_origin(values: Floats, origin: Formula, cut: tuple[str, ...] = ()) -> Floats:
     """The values, and what they were calculated from."""
     array = np.asarray(values, dtype=np.float64).view(NoisyArray)
-    array.origin = origin
+    array.origin, array._cut = origin, cut
     return array
 
 

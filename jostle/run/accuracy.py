@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.accounting.amounts import as_float
 from jostle.diagnostics import Refusal, refuse
-from jostle.formulas import Noised
+from jostle.formulas import Marked, Noised
 from jostle.noise_laws import LEVEL, Gaussian, Laplace
 from jostle.run.columns import NumberColumn
 from jostle.run.operators import need_number
@@ -29,12 +29,14 @@ if TYPE_CHECKING:
 _SAY = "`error` takes measured numbers and what is calculated from them, or the answers of a fixed strategy"
 
 
-def with_noise(values: Any, amount: Amount | None, law: Laplace | Gaussian | None, strategy: Any = None) -> Any:
+def with_noise(
+    values: Any, amount: Amount | None, law: Laplace | Gaussian | None, strategy: Any = None, cut: tuple[str, ...] = ()
+) -> Any:
     """Noisy answers that carry the law of their noise; cells, the strategy that measures each of them too."""
     from jostle.kernels import noisy_array
 
     spent, shape = 0.0 if amount is None else as_float(amount.value), () if strategy is None else tuple(values.shape)
-    return noisy_array.with_noise(values, noisy_array.NoiseModel(law or Laplace(0.0), strategy, shape, spent))
+    return noisy_array.with_noise(values, noisy_array.NoiseModel(law or Laplace(0.0), strategy, shape, spent, cut=cut))
 
 
 @builtin
@@ -77,9 +79,9 @@ def _end(ends: Any, which: int) -> Any:
 def _told(value: Any, level: float, part: Callable[[Uncertainty | Uncertainties], Any], in_ranks: bool = False) -> Any:
     """This part of what is known of a number, or of every number in a value, in its form; keys are left as they are."""
     if in_ranks and isinstance(value, Noised) and value.ranks is not None:
-        return value.ranks[0]
+        return Marked.of(value.ranks[0], value.cut)
     if isinstance(value, Noised):
-        return part(uncertainties([value], level)[0])
+        return _marked(part(uncertainties([value], level)[0]), value)
     if isinstance(value, Grouped):
         keys = list(value.columns)[: value.keys]
         columns = {k: v if k in keys else _told(v, level, part, in_ranks) for k, v in value.columns.items()}
@@ -92,7 +94,7 @@ def _told(value: Any, level: float, part: Callable[[Uncertainty | Uncertainties]
         if in_ranks and any(v is not None and v.ranks is not None for v in value):
             return NumberColumn([None if v is None else _told(v, level, part, in_ranks) for v in value])
         told = iter(uncertainties([v for v in value if v is not None], level))
-        return NumberColumn([None if v is None else part(next(told)) for v in value])
+        return NumberColumn([None if v is None else _marked(part(next(told)), v) for v in value])
     if isinstance(value, str | date) or (isinstance(value, list) and value and isinstance(value[0], str | date)):
         raise refuse(
             "TypeError", "what was chosen among texts, dates or times has no error in numbers",
@@ -108,6 +110,13 @@ def _told(value: Any, level: float, part: Callable[[Uncertainty | Uncertainties]
         help="of a model's or an option's answers, `bootstrap(cells, option, queries, epsilon = e)` tells; how near "
         "the best score one is that `noisy_max`, `exp_mech` or a library function chose, `jostle trace`",
     )  # fmt: skip
+
+
+def _marked(result: Any, value: Noised) -> Any:
+    """What is said of a number, marked where it is of the noise alone."""
+    if isinstance(result, tuple):
+        return tuple(Marked.of(end, value.cut) for end in result)
+    return Marked.of(result, value.cut)
 
 
 def _of_vector(value: Any, level: float) -> Uncertainties:

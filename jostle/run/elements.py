@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from jostle.formulas import MOST_STEPS, Formula, Noised, OfElements, Vector, calculated
+from jostle.formulas import MOST_STEPS, Formula, Noised, OfElements, Vector, calculated, cuts_of
 from jostle.run.values import is_vector
 
 
@@ -28,8 +28,8 @@ def element(value: Any, place: int) -> Any:
         return float(one)
     at = place % len(value)
     if isinstance(origin, Vector):
-        return Noised.of(float(one), origin.element(at))
-    return Noised.of(float(one), Formula("element", (origin, float(at)), origin.steps + 1))
+        return Noised.of(float(one), origin.element(at), cuts_of(value))
+    return Noised.of(float(one), Formula("element", (origin, float(at)), origin.steps + 1), cuts_of(value))
 
 
 def elements(value: Any) -> list[Any]:
@@ -47,8 +47,8 @@ def of_all(name: str, result: float, value: Any, numbers: Sequence[float]) -> fl
     if origin is None:
         return result
     if isinstance(origin, Vector):
-        return Noised.of(result, OfElements(name, origin))
-    return Noised.of(result, Formula(f"{name} of elements", (origin,), origin.steps + 1))
+        return Noised.of(result, OfElements(name, origin), cuts_of(value))
+    return Noised.of(result, Formula(f"{name} of elements", (origin,), origin.steps + 1), cuts_of(value))
 
 
 def calculated_vector(result: Any, op: str, left: Any, right: Any) -> Any:
@@ -61,7 +61,7 @@ def calculated_vector(result: Any, op: str, left: Any, right: Any) -> Any:
         return result
     from jostle.kernels.noisy_array import with_origin
 
-    return with_origin(result, Formula(op, (one, other), steps))
+    return with_origin(result, Formula(op, (one, other), steps), cuts_of(left, right))
 
 
 def _side(value: Any) -> Any:

@@ -16,6 +16,7 @@ from jostle.privacy.scores.cells import size
 from jostle.privacy.scores.rule import Score
 from jostle.run.accuracy import with_noise
 from jostle.run.arguments import amount_for
+from jostle.run.cuts import cut_of
 from jostle.run.qualifiers import Qualifiers
 from jostle.run.registry import builtin, implement
 from jostle.run.rows import RowCompiler
@@ -70,6 +71,6 @@ def _refine(value: Any, *, epsilon: Any = None, at: Any) -> Any:
     if isinstance(value.base, Score):
         (number,) = step.values.tolist()
         return number if step.origin is None else Noised.of(number, step.origin.element(0))
-    cells = with_noise(step.values, step.paid, step.law, every_cell(value.base.size))
+    cells = with_noise(step.values, step.paid, step.law, every_cell(value.base.size), cut_of(value.base))
     cells.origin = step.origin
     return cells

@@ -2,7 +2,7 @@
 
 A margin is what JSON has of a number: `value`, its `error` at 95 %, and `low` and `high`. Those of a value have its
 form, with `None` where nothing is known. Of a number that was chosen it is its `value`, and its error in `ranks`, or of
-a mode in `rows`.
+a mode in `rows`. Where the error is of the noise alone, `cut` lists what it does not cover.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from jostle.formulas import Noised
+from jostle.formulas import Marked, Noised, cuts_of
 from jostle.run.propagation import Uncertainties, Uncertainty, of_numbers, vector_uncertainties
 from jostle.run.values import Grouped, JSet, is_sequence, is_vector
 
@@ -31,7 +31,10 @@ def ends(values: Any) -> tuple[list[float | None], list[float | None]] | None:
 
 
 def with_ends(columns: dict[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
-    """Columns of a table, of noisy numbers each followed by `NAME_low` and `NAME_high`, of chosen ones `NAME_ranks`."""
+    """Columns of a table, of noisy numbers each followed by `NAME_low` and `NAME_high`, of chosen ones `NAME_ranks`.
+
+    `NAME_cut` says what an error does not cover, where it does not cover all.
+    """
     out: dict[str, Sequence[Any]] = {}
     for name, values in columns.items():
         out[name] = values
@@ -42,6 +45,8 @@ def with_ends(columns: dict[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
             out.update({other: column for other, column in chosen.items() if other not in columns})
         elif not any(other in columns for other in names):
             out.update(zip(names, told, strict=True))
+        if cuts_of(values, *values) and f"{name}_cut" not in columns:
+            out[f"{name}_cut"] = ["; ".join(cuts_of(values, value)) for value in values]
     return out
 
 
@@ -54,7 +59,7 @@ def _chosen(values: Sequence[Any]) -> dict[str, list[float | None]]:
 
 def margins(value: Any) -> Any:
     """The margins of a value in its form; None where there are none."""
-    if type(value) is Noised:
+    if type(value) in (Noised, Marked):
         return _margin(value, of_numbers([value])[0])
     if isinstance(value, Grouped):
         columns = {name: _margins_of(values) for name, values in list(value.columns.items())[value.keys :]}
@@ -68,7 +73,7 @@ def margins(value: Any) -> Any:
         return _margins_of_vector(value)
     if isinstance(value, JSet) or is_sequence(value):
         items = list(value)[:MOST_SHOWN]
-        if any(type(item) is Noised for item in items):
+        if any(type(item) in (Noised, Marked) for item in items):
             return _margins_of(items)
         inner = [margins(item) for item in items if not isinstance(item, (float, str))]
         return inner if any(item is not None for item in inner) and len(inner) == len(items) else None
@@ -87,7 +92,7 @@ def _margins_of_vector(value: Any) -> list[Any] | None:
         return None
     columns = (value, told.error, told.low, told.high)
     rows = zip(*(column[:MOST_SHOWN].tolist() for column in columns), strict=True)
-    return [_finite(*row) for row in rows]
+    return [_finite(*row) | _cut(value) for row in rows]
 
 
 def _of_vector(value: Any) -> Uncertainties | None:
@@ -102,13 +107,20 @@ def _of_vector(value: Any) -> Uncertainties | None:
         return None
 
 
-def _margin(value: Any, one: Uncertainty | None) -> dict[str, float | None] | None:
+def _margin(value: Any, one: Uncertainty | None) -> dict[str, Any] | None:
     if one is not None:
-        return _finite(float(value), one.error, one.low, one.high)
+        return _finite(float(value), one.error, one.low, one.high) | _cut(value)
     ranks = value.ranks if type(value) is Noised else None
-    return None if ranks is None else {"value": float(value), ranks[1]: ranks[0]}
+    if ranks is not None:
+        return {"value": float(value), ranks[1]: ranks[0]} | _cut(value)
+    return {"value": float(value)} | _cut(value) if type(value) is Marked else None
 
 
-def _finite(*numbers: float) -> dict[str, float | None]:
+def _cut(value: Any) -> dict[str, Any]:
+    cut = cuts_of(value)
+    return {"cut": list(cut)} if cut else {}
+
+
+def _finite(*numbers: float) -> dict[str, Any]:
     names = ("value", "error", "low", "high")
     return {name: end if math.isfinite(end) else None for name, end in zip(names, numbers, strict=True)}

@@ -21,6 +21,7 @@ from jostle.privacy.scores.rule import Score, Scores
 from jostle.privacy.transformations import transform
 from jostle.run.accuracy import with_noise
 from jostle.run.arguments import amount_for, items, need_cube, need_workload, shape_text
+from jostle.run.cuts import cut_of
 from jostle.run.faults import exposures_of, private_value
 from jostle.run.registry import builtin
 from jostle.run.values import JSet, Record, is_number, is_sequence, kind_name
@@ -43,13 +44,13 @@ def _laplace(value: Any, strategy: Any = None, *, epsilon: Any = None, via: str 
     if strategy is None:
         cells = every_cell(value.size)
         (noisy,), law = _answers(interp, value, cells, amount, via, span)
-        return with_noise(noisy.reshape(value.shape), amount, law, cells)
+        return with_noise(noisy.reshape(value.shape), amount, law, cells, cut_of(value))
     blocks = strategy["blocks"] if isinstance(strategy, dict) and "blocks" in strategy else strategy
     if not isinstance(blocks, (list, tuple)) or not all(isinstance(b, dict) for b in blocks):
         raise refuse("TypeError", f"a strategy comes from a kernel, not from {kind_name(strategy)}")
     answers, law = _answers(interp, value, blocks, amount, via, span)
     scale = 0.0 if law is None else law.scale
-    return Record(answers=[with_noise(a, amount, law) for a in answers], scale=scale)
+    return Record(answers=[with_noise(a, amount, law, cut=cut_of(value)) for a in answers], scale=scale)
 
 
 def _answers(interp: Any, cube: Cube, blocks: Any, amount: Amount | None, via: str | None, span: Any) -> Answers:
@@ -68,7 +69,7 @@ def _together(value: Any, epsilon: Any, via: str | None, at: Any) -> list[Any]:
         raise refuse("TypeError", "what is measured together is a list of cubes", help="`[histogram(t, a), …]`")
     amount = amount_for(interp, exposures_of(cubes), epsilon)
     noisy, law = interp.kernel.measure(JointCells.of(cubes, amount, via), span)
-    return [with_noise(cells, amount, law) for cells in noisy]
+    return [with_noise(cells, amount, law, cut=cut_of(cube)) for cube, cells in zip(cubes, noisy, strict=True)]
 
 
 @builtin

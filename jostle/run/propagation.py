@@ -22,7 +22,18 @@ from operator import add
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import Refusal, refuse
-from jostle.formulas import Formula, Joint, Noised, Origin, Projected, Source, error_text, ranks_text
+from jostle.formulas import (
+    NOISE_ONLY,
+    Formula,
+    Joint,
+    Noised,
+    Origin,
+    Projected,
+    Source,
+    cuts_of,
+    error_text,
+    ranks_text,
+)
 from jostle.noise_laws import LEVEL, AdditiveLaw, Bracketed, Compared, Gaussian, Selected
 from jostle.simulate import random_orders
 
@@ -112,9 +123,10 @@ def errors_beside(values: Sequence[Any]) -> list[str]:
 
 
 def _beside(value: Any, one: Uncertainty | None) -> str:
+    mark = NOISE_ONLY if cuts_of(value) else ""
     if one is not None:
-        return error_text(value, one.error)
-    return ranks_text(*value.ranks) if type(value) is Noised and value.ranks is not None else ""
+        return error_text(value, one.error, mark)
+    return ranks_text(*value.ranks) + mark if type(value) is Noised and value.ranks is not None else ""
 
 
 def additive(value: Noised) -> bool:

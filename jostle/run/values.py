@@ -14,7 +14,7 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
-from jostle.formulas import DOUBT, DOUBTFUL
+from jostle.formulas import BY_NOISE, DOUBT, DOUBTFUL, Marked, cut_text, cuts_of
 from jostle.plan.domains import Open
 from jostle.privacy.kernel.handles import ColumnHandle, Cube, Handle, Table, Vectors
 from jostle.privacy.scores.rule import Score
@@ -364,7 +364,7 @@ def _show(value: Any, depth: int) -> str:
     if value is None or isinstance(value, bool):
         return {None: "none", True: "true", False: "false"}[value]
     if is_number(value):
-        return show_number(float(value))
+        return show_number(float(value)) + (BY_NOISE if type(value) is Marked else "")
     if type(value).__module__ == "numpy" and not is_vector(value):
         return show_number(float(value))
     if depth == 0:
@@ -424,6 +424,7 @@ def _show_table(value: Grouped) -> str:
     lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]
     if any(cell.endswith(DOUBTFUL) for column in columns if column[0] == "±" for cell in column):
         lines.append(DOUBT)
+    lines += cut_text(cuts_of(*(item for items in value.columns.values() for item in items[:ROWS])))
     if len(value) > ROWS:
         lines.append(f"… {len(value)} rows in all")
     return "\n".join(lines)

@@ -164,6 +164,7 @@ def _as_json(
 
 
 def _as_text(result: Result, say: Callable[[str], None]) -> None:
+    from jostle.formulas import cut_text, cuts_in
     from jostle.tools.show import budget_text, choices_text, released
     from jostle.trace.text import folded
 
@@ -174,6 +175,8 @@ def _as_text(result: Result, say: Callable[[str], None]) -> None:
         margins = result.margins()
         for name, value in values.items():
             say(_indented(released(name, value, width - 2, margins.get(name))))
+        for line in cut_text(cuts_in(margins)):
+            say(_indented(line))
     if not result.ok:
         tell(result.diagnostics)
     if result.budget:

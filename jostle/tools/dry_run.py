@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jostle.accounting.amounts import QUANTA, as_text
+from jostle.formulas import rounded_up
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import BUILTINS
 from jostle.language.operations import ROW_FUNCTIONS
@@ -122,7 +123,7 @@ def _paid(place: Span, errors: Sequence[Direct], charges: Sequence[Charge]) -> b
 def _errors(errors: Sequence[Direct]) -> Iterator[str]:
     """`± 10`, to two digits; of several, with their names; of vectors the root mean square."""
     for direct in errors:
-        said = direct.said(float(f"{direct.error:.2g}"))
+        said = direct.said(rounded_up(direct.error))
         name = f"{direct.name} " if len(errors) > 1 or direct.vector else ""
         yield f"{name}off by {said}" if direct.vector else f"{name}± {said}"
 

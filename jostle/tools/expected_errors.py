@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from jostle.formulas import Formula, Noised
+from jostle.formulas import NOISE_ONLY, Formula, Noised, cuts_of
 from jostle.language.aggregates import AGGREGATES
 from jostle.noise_laws import ADDITIVE, AdditiveLaw, Bracketed, Gaussian, Laplace, Selected
 from jostle.run.propagation import additive, of_numbers
@@ -46,10 +46,12 @@ class Direct:
     of: str = ""
     vector: bool = False
     law: AdditiveLaw | None = None  # of a number itself, whose noise may be whole
+    cut: tuple[str, ...] = ()
+    """What the error does not cover."""
 
     def said(self, error: float) -> str:
         """An error of it, in words."""
-        return number(error) + _OVER[self.of]
+        return number(error) + (NOISE_ONLY if self.cut else "") + _OVER[self.of]
 
     def at(self, amount: float) -> float:
         """The error at another amount."""
@@ -76,6 +78,8 @@ class Calculated:
     line: int
     error: float | None
     value: float | None = None
+    cut: tuple[str, ...] = ()
+    """What the error does not cover."""
 
 
 def direct_errors(events: Sequence[Event], source: Source, names: Mapping[str, Any]) -> list[Direct]:
@@ -95,7 +99,10 @@ def lines_of(source: Source) -> dict[str, int]:
 def _measured(events: Sequence[Event], source: Source, names: Mapping[str, Any]) -> Iterator[Direct]:
     """Measured numbers: as they are, estimates over the rows, and what was selected."""
     terms: dict[tuple[int, str], list[Event]] = {}
+    cuts: dict[tuple[int, str], tuple[str, ...]] = {}
     for event in events:
+        if event.kind == "query" and event.span is not None and "cut" in event.fields:
+            cuts.update({(event.span.line, name): tuple(cut) for name, cut in event.fields["cut"].items()})
         if event.kind == "measure" and event.span is not None and event.span.source.name == source.name:
             terms.setdefault((event.span.line, event.name), []).append(event)
     for (line, name), found in terms.items():
@@ -111,7 +118,8 @@ def _measured(events: Sequence[Event], source: Source, names: Mapping[str, Any])
             law = ADDITIVE[fields["mechanism"]](fields["scale"], fields.get("step", 0.0))
             error = law.half_width() / (2 if of == "stddev" else 1)
         power = 0.5 if unit == "rho" else 1.0
-        yield Direct(name, line, unit, fields[unit] * parts, error, power, of, law=None if of else law)
+        cut = cuts.get((line, name), ())
+        yield Direct(name, line, unit, fields[unit] * parts, error, power, of, law=None if of else law, cut=cut)
 
 
 def _term_of(estimate: str) -> tuple[int, int, str | None]:
@@ -138,7 +146,7 @@ def _vectors(names: Mapping[str, Any], lines: Mapping[str, int]) -> Iterator[Dir
             continue
         workload = noise.workload if noise.workload is not None else identity(noise.shape)
         error = root_mean_square(noise.strategy, workload, noise.law.smooth.deviation)  # goes with a power of ε
-        yield Direct(name, lines[name], "epsilon", noise.epsilon, error, 1.0, vector=True)
+        yield Direct(name, lines[name], "epsilon", noise.epsilon, error, 1.0, vector=True, cut=noise.cut)
 
 
 def calculated_errors(source: Source, names: Mapping[str, Any], on_made_up_rows: bool) -> list[Calculated]:
@@ -168,12 +176,12 @@ def _calculated(path: str, line: int, numbers: Collection[Noised], on_made_up_ro
     told = [(one.error, float(value)) for value, one in zip(numbers, of_numbers(list(numbers)), strict=True) if one]
     if len(told) < len(numbers):
         return None  # of what is calculated from selected numbers, ranks say nothing
-    error, value = max(told)
+    (error, value), cut = max(told), cuts_of(*numbers)
     if all(additive(item) for item in numbers):
-        return Calculated(path, line, error)
+        return Calculated(path, line, error, cut=cut)
     if on_made_up_rows:
-        return Calculated(path, line, error, value)
-    return None if all(_is_mean(item) for item in numbers) else Calculated(path, line, None)
+        return Calculated(path, line, error, value, cut)
+    return None if all(_is_mean(item) for item in numbers) else Calculated(path, line, None, cut=cut)
 
 
 def _is_mean(value: Noised) -> bool:

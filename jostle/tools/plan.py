@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
+from jostle.formulas import NOISE_ONLY, cut_text, cuts_of
 from jostle.tools.bound import beside
 from jostle.tools.expected_errors import Calculated, Direct, calculated_errors, direct_errors
 from jostle.tools.files import read_program
@@ -146,6 +147,7 @@ def text(errors: ErrorPlan, error: float | None, epsilon: float | None) -> str:
             rows.append([d.name, str(d.line), _amount(d.unit, d.amount), d.said(d.error), *extra])
         right = [False] + [True] * (len(heads) - 1)
         notes = [note for of, note in _NOTES.items() if any(d.of == of for d in errors.direct)]
+        notes += cut_text(cuts_of(*errors.direct))
         parts.append("\n".join([*align(rows, right), *_NOTE, *notes]))
     if errors.calculated:
         parts.append(_calculated_text(errors))
@@ -163,7 +165,7 @@ def _calculated_text(errors: ErrorPlan) -> str:
     heads = ["calculated", "line", "error", *(["of"] if errors.data else [])]
     rows = [heads]
     for one in errors.calculated:
-        error = "by the data" if one.error is None else number(one.error)
+        error = "by the data" if one.error is None else number(one.error) + (NOISE_ONLY if one.cut else "")
         value = [] if not errors.data else ["any" if one.value is None else number(one.value)]
         rows.append([one.name, str(one.line), error, *value])
     notes = []
@@ -171,6 +173,7 @@ def _calculated_text(errors: ErrorPlan) -> str:
         notes = [f"of: the value on {errors.data}, whose error it is; `any`: the error is the same on all data"]
     elif any(one.error is None for one in errors.calculated):
         notes = ["by the data: it depends on the rows and their values; `--rows N` tells it of N made-up rows"]
+    notes += cut_text(cuts_of(*errors.calculated))
     return "\n".join([*align(rows, [False] + [True] * (len(heads) - 1)), *notes])
 
 
@@ -233,7 +236,8 @@ def as_json(errors: ErrorPlan, error: float | None, epsilon: float | None) -> di
     """
     direct = [
         {"name": d.name, "line": d.line, "unit": d.unit, "amount": d.amount, "error": d.error}
-        | ({"of": d.of} if d.of else {}) | ({"error_at": d.at(epsilon)} if epsilon else {})
+        | ({"of": d.of} if d.of else {}) | ({"cut": list(d.cut)} if d.cut else {})
+        | ({"error_at": d.at(epsilon)} if epsilon else {})
         | ({"needs": d.needed(error)} if error and not d.of else {})
         | ({"needs_rows": math.ceil(d.error / error)} if error and d.of == "rows" else {})
         for d in errors.direct
@@ -256,6 +260,7 @@ def as_json(errors: ErrorPlan, error: float | None, epsilon: float | None) -> di
         choices.append({"name": choice.name, "unit": choice.unit, "asked": choice.amount,
                         "amounts": list(choice.amounts), "policy": choice.policy, "options": options})  # fmt: skip
     calculated = [{"name": one.name, "line": one.line, "error": _finite(one.error), "value": one.value}
+                 | ({"cut": list(one.cut)} if one.cut else {})
                   for one in errors.calculated]  # fmt: skip
     told = ("line", "selects", "strategy", "of_alone", "apart", "wanted")
     joint = [{key: one.get(key) for key in told} for one in errors.joint]

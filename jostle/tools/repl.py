@@ -306,10 +306,11 @@ def start(
 
 def _show_release(event: Event) -> None:
     if event.kind == "release":
+        from jostle.formulas import cut_text, cuts_in
         from jostle.tools.show import released
 
-        fields = event.fields
-        _say(released(event.name, fields.get("value"), width_of(sys.stdout), fields.get("margins")))
+        value, margins = event.fields.get("value"), event.fields.get("margins")
+        _say("\n".join([released(event.name, value, width_of(sys.stdout), margins), *cut_text(cuts_in(margins))]))
 
 
 def _show_picture(event: Event) -> None:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from jostle.formulas import DOUBT, DOUBTFUL, error_text, margin_text
+from jostle.formulas import BY_NOISE, DOUBT, DOUBTFUL, NOISE_ONLY, cuts_in, error_text, margin_text
 from jostle.tools.render import clean
 from jostle.trace.text import align, number, sparkline
 
@@ -56,7 +56,8 @@ def show(value: Any, width: int = 100, margins: Any = None) -> list[str]:
 def _beside(value: Any, margin: Any) -> str:
     """`± 30` of a margin, with a mark where the error exceeds the value."""
     text = margin_text(value, margin)
-    return f"± {text}" if text else ""
+    alone = isinstance(margin, Mapping) and list(margin) == ["value", "cut"]  # of an error itself
+    return f"± {text}" if text else BY_NOISE.strip() if alone else ""
 
 
 def _number(value: Any) -> bool:
@@ -80,7 +81,7 @@ def _matrix(value: Sequence[Any]) -> bool:
 def _vector(value: Sequence[float], width: int, margins: Any) -> list[str]:
     line = f"[{', '.join(number(v, 5) for v in value)}]"
     errors = [m["error"] for m in margins or () if isinstance(m, Mapping) and m.get("error") is not None]
-    told = [_range(min(errors), max(errors))] if errors else []
+    told = [_range(min(errors), max(errors), NOISE_ONLY if cuts_in(margins) else "")] if errors else []
     if len(value) <= _ROW or len(line) <= width - 10:
         return [line, *told] if len(line) > width // 2 else [" ".join([line, *told])]
     finite = [v for v in value if math.isfinite(v)]
@@ -89,8 +90,8 @@ def _vector(value: Sequence[float], width: int, margins: Any) -> list[str]:
     return [f"{len(value)} values{ends}", sparkline(value, min(width, 64)), f"[{first}, …]", *told]
 
 
-def _range(least: float, most: float) -> str:
-    texts = dict.fromkeys(error_text(math.inf, error) for error in (least, most))
+def _range(least: float, most: float, mark: str) -> str:
+    texts = dict.fromkeys(error_text(math.inf, error, mark) for error in (least, most))
     return f"± {' to '.join(texts)}{' each' if len(texts) == 1 else ''}"
 
 

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 from jostle.events import Event
-from jostle.formulas import error_text
+from jostle.formulas import cuts_in, error_text
 from jostle.trace.costs import Costs, price
 from jostle.trace.forest import Forest, mapping, place, records
 from jostle.trace.joint import joint_text
@@ -176,6 +176,8 @@ def one_line(event: Event, before: str = "", cost: str = "") -> str:
     if event.kind == "query":
         aggregates, keys = (", ".join(map(str, fields.get(k) or ())) for k in ("aggregates", "keys"))
         parts += [joint_text(fields), aggregates if aggregates != event.name else "", f"by {keys}" if keys else ""]
+        cut = cuts_in(fields.get("cut"))
+        parts += [f"without {', '.join(cut)}"] if cut else []
     parts += [word for key, word in WORDS.items() if fields.get(key)]
     return _join(*parts, cost, place(event))
 

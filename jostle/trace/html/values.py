@@ -9,7 +9,7 @@ from typing import Any
 
 from jostle.diagnostics import Refusal
 from jostle.events import Event
-from jostle.formulas import margin_text
+from jostle.formulas import cut_text, cuts_in, margin_text
 from jostle.trace.html.markup import Html, join, tag
 from jostle.trace.html.program import place_of, text_of
 from jostle.trace.pictures import Picture, pictures
@@ -19,7 +19,7 @@ from jostle.trace.text import number, sparkline
 _ROWS = 50
 _DRAWN = 16  # pictures of one page
 _COLUMNS = 3  # pictures of one table
-_NUMBER = re.compile(r"[+-]?\d[\d.]*(e[+-]?\d+)?( \?| ± .*)?|none|–|[+-]?inf|nan")
+_NUMBER = re.compile(r"[+-]?\d[\d.]*(e[+-]?\d+)?\*?( \?| ± .*)?|none|–|[+-]?inf|nan")
 
 
 def releases_section(events: Sequence[Event]) -> Html | None:
@@ -87,6 +87,7 @@ def _field(margin: Any, name: str) -> Any:
 
 
 def _value_html(value: Any, margins: Any = None) -> Html:
+    notes = [tag("p", line, class_="few") for line in cut_text(cuts_in(margins))]
     if isinstance(value, list) and value and all(isinstance(v, Mapping) for v in value):
         told = margins if isinstance(margins, list) else []
         noisy = {name for margin in told if isinstance(margin, Mapping) for name in margin}
@@ -100,15 +101,16 @@ def _value_html(value: Any, margins: Any = None) -> Html:
                 cells.append([margin_text(row.get(name), _field(margin, name)) for row, margin in pairs])
         rows = list(zip(*cells, strict=True))
         more = tag("p", f"… {len(value) - _ROWS} more rows") if len(value) > _ROWS else None
-        return join(tag("div", table(head, rows, class_="data"), class_="wide"), more)
+        return join(tag("div", table(head, rows, class_="data"), class_="wide"), more, *notes)
     if _vector(value):
         first = ", ".join(number(v, 6) for v in value[:12])
-        return tag("p", tag("code", f"[{first}{', …' if len(value) > 12 else ''}]"), f" {len(value)} values",
-                   class_="few", title=sparkline(value, 40))  # fmt: skip
+        values = tag("p", tag("code", f"[{first}{', …' if len(value) > 12 else ''}]"), f" {len(value)} values",
+                     class_="few", title=sparkline(value, 40))  # fmt: skip
+        return join(values, *notes)
     if isinstance(value, int | float):
         beside = margin_text(value, margins)
-        return tag("p", number(value, 8) + (f" ± {beside}" if beside else ""), class_="big")
-    return tag("pre", _text(value))
+        return join(tag("p", number(value, 8) + (f" ± {beside}" if beside else ""), class_="big"), *notes)
+    return join(tag("pre", _text(value)), *notes)
 
 
 def _text(value: Any, depth: int = 0) -> str:

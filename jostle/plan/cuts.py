@@ -1,0 +1,137 @@
+"""What an answer leaves out of what it is asked of: a function of the plan alone, and so public.
+
+Noise tells how far a number is from the exact answer on the rows and values that are read. Where a bound leaves rows
+out, or the program clamps values, that is not the answer of the whole: each such cut is named here by a noun phrase,
+and marks the error of the number (`formulas.Noised`). What a description clamps is not named: it says what a column is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from jostle.diagnostics import Refusal
+from jostle.language.operations import COMPARISONS
+from jostle.plan.bounds import bounds_of
+from jostle.plan.keys import MOST_KEYS, key_values
+from jostle.plan.plan import (
+    Apply,
+    Bound,
+    Column,
+    Constant,
+    Derive,
+    Filter,
+    GroupRows,
+    Join,
+    Known,
+    Plan,
+    RowExpr,
+    Truncate,
+    Union,
+    inputs,
+)  # fmt: skip
+from jostle.plan.schemas import schema_of
+from jostle.plan.texts import constant
+
+_CLAMPS = frozenset({"clamp", "clamp date", "clamp time"})
+_TESTS = COMPARISONS | {"in", "and", "or", "not", "missing"}
+
+
+def cuts(plan: Plan, values: Sequence[RowExpr] = (), stated: bool = False) -> tuple[str, ...]:
+    """What is cut from an answer that is calculated of these expressions on the rows of a plan, each once.
+
+    `stated`: the owner states that nobody has more rows than the declaration keeps.
+    """
+    seen: set[tuple[RowExpr, int]] = set()
+    clamped = [cut for value in values for cut in _clamped(value, plan, seen)]
+    return tuple(dict.fromkeys((*_rows(plan, stated), *clamped)))
+
+
+def _rows(plan: Plan, stated: bool) -> Iterator[str]:
+    match plan:
+        case Bound(most=int(most)) if not stated:
+            yield f"rows of a person beyond `{_limit(None, most, False)}`"
+        case Join(most=int(most)):
+            yield f"matches beyond `up to {most}`"
+        case Truncate() if _truncates(plan):
+            yield f"rows of a person beyond `{_limit(plan.groups, plan.rows, bool(plan.keys))}`"
+    for source in (plan.scan,) if isinstance(plan, Bound) else inputs(plan):
+        yield from _rows(source, stated)
+
+
+def _truncates(plan: Truncate) -> bool:
+    """Whether a person can have more rows or groups than are kept."""
+    rows = _most_rows(plan.source)
+    if plan.rows is not None and (rows is None or rows > plan.rows):
+        return True
+    if plan.groups is None or (rows is not None and rows <= plan.groups):
+        return False
+    try:
+        schema = schema_of(plan.source)
+        keys = [key_values(key, schema, MOST_KEYS) for key in plan.keys]
+    except Refusal:  # too many to list
+        return True
+    return any(key is None for key in keys) or math.prod(len(key or ()) for key in keys) > plan.groups
+
+
+def _most_rows(plan: Plan) -> int | None:
+    """The most rows of a person, where the plan shows it."""
+    while isinstance(plan, Filter | Derive):
+        plan = plan.source
+    match plan:
+        case Bound() | GroupRows(person=True):
+            return plan.most
+        case Truncate(keys=()):
+            return plan.rows
+    return None
+
+
+def _limit(groups: int | None, rows: int | None, each: bool) -> str:
+    """A bound as a program writes it."""
+    parts = [f"{groups} group{'s' * (groups != 1)}"] if groups is not None else []
+    parts += [f"{rows} row{'s' * (rows != 1)}{' each' * each}"] if rows is not None else []
+    return f"up to {', '.join(parts)}"
+
+
+def _clamped(expr: RowExpr, plan: Plan, seen: set[tuple[RowExpr, int]]) -> Iterator[str]:
+    """The ranges to which a program clamps what a number is calculated from, back to the columns of a source."""
+    if isinstance(expr, Constant) or (expr, id(plan)) in seen:
+        return
+    seen.add((expr, id(plan)))
+    if isinstance(expr, Column):
+        for inner, source in _definitions(expr, plan):
+            yield from _clamped(inner, source, seen)
+        return
+    if expr.op in _TESTS:
+        return
+    if expr.op in _CLAMPS and not _within(expr, plan):
+        yield f"values clamped to {'..'.join(map(_end, expr.args[1:]))}"
+    for arg in expr.args[expr.op == "if" :]:
+        yield from _clamped(arg, plan, seen)
+
+
+def _definitions(column: Column, plan: Plan) -> Iterator[tuple[RowExpr, Plan]]:
+    """What a column is calculated from, and on which rows."""
+    match plan:
+        case Derive():
+            yield from ((expr, plan.source) for name, expr in plan.columns if name == column.name)
+        case GroupRows():
+            terms = [(name, term.expr) for name, term in plan.terms if term.expr is not None]
+            yield from ((expr, plan.source) for name, expr in (*plan.keys, *terms) if name == column.name)
+        case Join():
+            yield column, plan.left if column.name in schema_of(plan.left) else plan.right
+        case Filter() | Truncate() | Known() | Union():
+            yield from ((column, source) for source in inputs(plan))
+
+
+def _within(clamp: Apply, plan: Plan) -> bool:
+    """Whether the description already keeps the values between the ends."""
+    bounds, ends = bounds_of(clamp.args[0], schema_of(plan)), [bounds_of(arg, {}) for arg in clamp.args[1:]]
+    if bounds is None or None in ends:
+        return False
+    (low, _), (_, high) = ends  # type: ignore[misc]
+    return low <= bounds[0] and bounds[1] <= high
+
+
+def _end(expr: RowExpr) -> str:
+    return constant(expr.value) if isinstance(expr, Constant) else "an end"

@@ -34,7 +34,7 @@ def error_text(value: float, error: float, mark: str = "") -> str:
 def rounded_up(error: float) -> float:
     """The least number of two significant digits that is no smaller, as far as nine digits tell."""
     rounded = float(f"{error:.2g}")
-    if rounded >= error * (1 - 1e-9) or not math.isfinite(error):
+    if rounded >= error * (1 - 1e-9) or not 0 < error < math.inf:
         return rounded
     return float(f"{error + 10.0 ** (math.floor(math.log10(error)) - 1) / 2:.2g}")
 

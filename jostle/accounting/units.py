@@ -17,7 +17,8 @@ class Unit:
     any number of rows. `weighted`: the rows of one value have weights that add up to 1. `linked` names the column of
     another table, `people.id`, whose persons these are: those who have the value of `columns` there. With `groups` a
     row that is replaced and the one in its place have the same cells in these columns, as they stand in the data: how
-    many rows each group has is public.
+    many rows each group has is public. The owner states with `at_most` that there are no more rows, with `columns` no
+    more of a person: no privacy rests on it.
     """
 
     columns: tuple[str, ...] = ()
@@ -36,6 +37,7 @@ class Unit:
     def __str__(self) -> str:
         if self.columns:
             bound = "" if self.rows is None else f" up to {self.rows} rows{' weighted' if self.weighted else ''}"
+            bound = f", at most {self.at_most} rows" if self.at_most else bound
             return (f"{self.linked} on " if self.linked else "") + ", ".join(self.columns) + bound
         by = f" by {', '.join(self.groups)}" if self.groups else ""
         tail = f", public size{by}" if self.public_size else f", at most {self.at_most} rows" if self.at_most else ""

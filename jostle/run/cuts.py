@@ -11,10 +11,11 @@ def cut_of(handle: Table | Cube, aggregate: Aggregate | None = None) -> tuple[st
     """What is cut from the cells of a cube, or from an aggregate of a table; nothing of public data."""
     if not handle.private:
         return ()
+    stated = all(e.unit.at_most for e in handle.exposures)
     if isinstance(handle, Table):  # clamped values count all the same
         values = () if aggregate is None or aggregate.name.startswith("count") else aggregate.expressions
-        return cuts(handle.plan, values)
+        return cuts(handle.plan, values, stated)
     cells = handle.cells
     while isinstance(cells, Restricted):
         cells = cells.base
-    return cuts(cells.plan) if isinstance(cells, Tallied) else ()
+    return cuts(cells.plan, stated=stated) if isinstance(cells, Tallied) else ()

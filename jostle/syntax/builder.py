@@ -167,6 +167,8 @@ class Builder(QueryBuilder):
     def protecting_rows(self, word: Token, what: Token, *more: Any) -> n.Protecting:
         span = self._span(word, what, *more)
         if what != "rows":
+            if len(more) > 3:  # the owner states it, and the rows beyond are left out all the same
+                return n.Protecting(False, columns=(str(what),), up_to=more[3], at_most=more[3], span=span)
             if more:
                 help = f"write `protecting rows`, or `protecting {what} up to 5 rows`"
                 raise refuse("SyntaxError", f"`protecting {what}` is followed by a number of rows", span, help=help)

@@ -451,7 +451,7 @@ class Run(Statement):
 @dataclass(frozen=True, slots=True)
 class Protecting(Node):
     """`rows[, at most N rows]`, `rows, public size [by COL, …]`, `COL[, COL] [up to k rows [weighted]]`,
-    `people.COL [on COL]`.
+    `COL, at most k rows` (which is `up to`, and a statement that nobody has more), `people.COL [on COL]`.
 
     `linked` is the name of the source whose persons these are, and `key` its protected column.
     """

@@ -161,7 +161,7 @@ def parse_clauses(name: str, kind: str, schema: str | None, protecting: str, bud
 def check_promises(terms: Terms, file: OpenFile) -> None:
     """Whether the file is as was said: readable, with these columns, and with no more rows than promised."""
     from jostle.engine.counts import load_counts
-    from jostle.engine.duckdb.survey import survey
+    from jostle.engine.duckdb.survey import most_rows, survey
     from jostle.engine.filesets import FileSet, Reading
 
     if terms.kind == "counts":
@@ -171,7 +171,12 @@ def check_promises(terms: Terms, file: OpenFile) -> None:
         extra = tuple((column, Open("text")) for column in terms.unit.columns if column not in described)
         rows = survey(FileSet.of([file], Reading(sheet=terms.sheet)), (*terms.schema, *extra)).rows
     most = terms.unit.at_most
-    if most is not None and rows > most:
+    if most is not None and terms.unit.columns:
+        of_one = most_rows(FileSet.of([file], Reading(sheet=terms.sheet)), terms.unit.columns[0])
+        if of_one > most:
+            message = f"a person has {of_one:,} rows, and at most {most:,} were promised"
+            raise refuse("DataError", message, help=f"write `{terms.unit.columns[0]} up to {most} rows`: more are cut")
+    elif most is not None and rows > most:
         raise refuse("DataError", f"the file has {rows:,} rows, and at most {most:,} were promised")
 
 

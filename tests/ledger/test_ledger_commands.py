@@ -43,6 +43,7 @@ REFUSED = [
     ("{age: 17..90}", "persons", "epsilon 1", "DataError"),
     ("{age: 17..90}", "person up to 3 rows", "epsilon 1", "DataError"),
     ("{age: 17..90}", "rows, at most 399 rows", "epsilon 1", "DataError"),
+    ("{sex: text}", "age, at most 5 rows", "epsilon 1", "DataError"),
     ("{height: 17..90}", "rows", "epsilon 1", "DataError"),
     ("{age: 90..17}", "rows", "epsilon 1", "DataError"),
     ("[1, 2]", "rows", "epsilon 1", "DataError"),
@@ -66,6 +67,18 @@ def test_a_promise_of_rows_is_tested_again_at_an_update(place: Place) -> None:
     status, _, said = place.data("update", "people")
     assert status == 1 and "at most 400" in said
     assert Ledger(place.path).dataset("people").state.version == 1
+
+
+def test_a_promise_of_rows_of_a_person_is_tested_again_at_an_update_and_leaves_no_mark(place: Place) -> None:
+    place.register(protecting="age, at most 6 rows")
+    unit = Ledger(place.path).dataset("people").terms.unit
+    assert (unit.columns, unit.rows, unit.at_most) == (("age",), 6, 6) and str(unit) == "age, at most 6 rows"
+    program = 'private t = dataset("people")\nrelease n = {{ select count(*) from t with epsilon 1 }}\n'
+    assert "cut" not in place.run(program).margins()["n"]
+    with (place.folder / "people.csv").open("a") as file:
+        file.write("17,F\n")
+    status, _, said = place.data("update", "people")
+    assert status == 1 and "7 rows, and at most 6" in said
 
 
 def test_one_name_and_one_file_are_registered_once(owned: Place) -> None:

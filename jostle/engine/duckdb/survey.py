@@ -67,6 +67,19 @@ def survey(file: FileSet | OpenFile | str | os.PathLike[str], schema: Sequence[t
     return Survey(int(row[0]), raw.irregular.ragged, raw.irregular.undecodable, columns)
 
 
+def most_rows(file: FileSet, column: str) -> int:
+    """The most rows that one value of a column has; 0 of a file without one."""
+    engine = DuckDb()
+    try:
+        raw, table = engine.raw(engine.open(file, public=False, names=(column,)).key, look=True)
+        value = text(DUCKDB, *raw.cell(column))
+        counts = f"SELECT count(*) AS many FROM {table} WHERE {value} IS NOT NULL GROUP BY {value}"
+        ((most,),) = engine.fetch(f"SELECT coalesce(max(many), 0) FROM ({counts})", raw.label)
+    finally:
+        engine.close()
+    return int(most)
+
+
 def _tests(cell: str, kind: str, domain: Domain) -> tuple[str, str, str, str, str, str]:
     """Conditions on a raw cell for the six counts of a column."""
     wanted = domain_kind(domain)

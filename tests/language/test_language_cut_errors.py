@@ -1,0 +1,155 @@
+"""Errors that are of the noise alone say so: beside answers of rows that a bound left out and of clamped values."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from jostle.formulas import Noised, cut_text, error_text
+from jostle.noise_laws import Laplace
+from jostle.source import Source
+from jostle.tools.session import Session
+from jostle.tools.show import released
+
+BEYOND = "rows of a person beyond `up to {}`"
+DECLARED = (
+    'private t = table("t.csv") described by {kind: {"a", "b"}, x: 0.0..10.0} protecting id%s budget epsilon 1e6\n'
+)
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    lines = [f"{i // 5},{'ab'[i % 2]},{i % 11}" for i in range(200)]
+    (tmp_path / "t.csv").write_text("\n".join(["id,kind,x", *lines]) + "\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def cut_of(query: str, bound: str = "") -> set[str]:
+    """What is cut from the one number `y` of a program."""
+    session = Session()
+    result = session.attempt(Source("t.jst", f"{DECLARED % bound}y = {query}\nrelease y\n"))
+    assert result.ok, result.diagnostics
+    margin = result.margins()["y"]
+    return set((margin[0]["v"] if isinstance(margin, list) else margin).get("cut", ()))
+
+
+SELECT = "{{ select %s as v from %s with epsilon 1000 }}"
+
+
+@pytest.mark.parametrize("aggregate", ["count(*)", "sum(x)", "avg(x)", "var(x)", "stddev(x)", "median(x)", "mode(x)"])
+@pytest.mark.parametrize(
+    ("bound", "rest", "cut"),
+    [
+        ("", "t up to 3 rows", {BEYOND.format("3 rows")}),
+        ("", "t groupby kind up to 1 group, 2 rows each", {BEYOND.format("1 group, 2 rows each")}),
+        (" up to 3 rows", "t", {BEYOND.format("3 rows")}),
+        (" up to 1 row", "where(t, kind == \"a\")", {BEYOND.format("1 row")}),
+        (" up to 3 rows", "t up to 3 rows", {BEYOND.format("3 rows")}),
+        (", at most 5 rows", "t", set()),
+        (", at most 5 rows", "t up to 5 rows", set()),
+        (", at most 5 rows", "t up to 2 rows", {BEYOND.format("2 rows")}),
+    ],
+)  # fmt: skip
+def test_rows_that_a_bound_leaves_out_mark_every_aggregate(
+    file: Path, aggregate: str, bound: str, rest: str, cut: set[str]
+) -> None:
+    assert cut_of(SELECT % (aggregate, rest), bound) == cut
+
+
+@pytest.mark.parametrize(
+    ("query", "cut"),
+    [
+        ("avg(clamp(x, 0, 3))", {"values clamped to 0..3"}),
+        ("sum(2 * clamp(x, 1, 3) + 1)", {"values clamped to 1..3"}),
+        ("median(clamp(x, 0, 3))", {"values clamped to 0..3"}),
+        ("covariance(x, clamp(x, 0, 3))", {"values clamped to 0..3"}),
+        ("count(clamp(x, 0, 3))", set()),
+        ("avg(clamp(x, 0, 10))", set()),  # the description keeps them there
+        ("avg(clamp(x, -5, 20))", set()),
+        ("avg(x)", set()),
+        ("avg(1 if clamp(x, 0, 3) > 1 else 0)", set()),  # a test of values, and no value
+    ],
+)
+def test_values_that_a_program_clamps_mark_what_is_calculated_of_them(file: Path, query: str, cut: set[str]) -> None:
+    assert cut_of(SELECT % (query, "t"), ", at most 5 rows") == cut
+
+
+@pytest.mark.parametrize(
+    ("query", "cut"),
+    [
+        (SELECT % ("sum(d)", "derive(t, d = clamp(x, 0, 3))"), {"values clamped to 0..3"}),
+        (SELECT % ("avg(s)", "(select avg(clamp(x, 0, 3)) as s from t per person)"), {"values clamped to 0..3"}),
+        (SELECT % ("avg(s)", "(select max(x) as s from t per person)"), set()),
+        (SELECT % ("count(*)", "(select sum(x) as s from t per person) groupby clamp(s, 0, 3)"), set()),
+        (SELECT % ("count(distinct person)", "t groupby kind"), set()),
+        (SELECT % ("count(distinct person)", "t groupby kind up to 1 group"), {BEYOND.format("1 group")}),
+        (SELECT % ("count(distinct person)", "t groupby kind up to 2 groups"), set()),  # there are two
+    ],
+)  # fmt: skip
+def test_cuts_are_followed_through_derived_columns_and_stages(file: Path, query: str, cut: set[str]) -> None:
+    assert cut_of(query, ", at most 5 rows") == cut
+
+
+def test_what_is_calculated_is_marked_as_its_parts_are(file: Path) -> None:
+    program = """g = {{ select sum(x) as s, count(*) as n from t groupby kind up to 3 rows with epsilon 1000 }}
+m = g.s / g.n
+total = sum(m) + 1
+h = laplace(histogram(u, kind), epsilon = 100)
+both = h / sum(h)
+wide = error(g.s[0])
+ends = band(g.s[0])
+release g; release m; release total; release h; release both; release wide; release ends
+""".replace("; ", "\n")
+    second = DECLARED.replace("t = table", "u = table").replace("t.csv", "u.csv") % " up to 3 rows"
+    (file / "u.csv").write_text((file / "t.csv").read_text() + "9,b,1\n")
+    result = Session().attempt(Source("t.jst", DECLARED % "" + second + program))
+    assert result.ok, result.diagnostics
+    margins, cut = result.margins(), [BEYOND.format("3 rows")]
+    assert all(row[name]["cut"] == cut for row in margins["g"] for name in ("s", "n"))
+    assert [one["cut"] for name in ("m", "h", "both") for one in margins[name]] == [cut] * 6
+    assert [margins[name]["cut"] for name in ("total", "wide")] == [cut] * 2
+    assert {margins["ends"][name]["cut"][0] for name in ("low", "high")} == set(cut)
+    assert list(result.released["g"]["s_cut"]) == cut * 2
+    json.dumps(margins)
+
+
+def test_a_joint_block_and_an_answer_given_again_are_marked(file: Path) -> None:
+    block = "jointly with epsilon 1000:\n    a = {{ select sum(x) as v, count(*) as n from t }}\nrelease a\n"
+    result = Session().attempt(Source("t.jst", DECLARED % " up to 3 rows" + block))
+    assert result.ok, result.diagnostics
+    assert {name: one["cut"] for name, one in result.margins()["a"].items()} == {
+        name: [BEYOND.format("3 rows")] for name in ("v", "n")
+    }
+
+
+def test_the_mark_is_shown_wherever_the_error_is(file: Path) -> None:
+    session = Session()
+    program = DECLARED % " up to 3 rows" + (
+        "g = {{ select count(*) as n from t groupby kind with epsilon 1000 }}\n"
+        "print(g)\nprint(error(g.n[0]))\nrelease g\n"
+    )
+    result = session.attempt(Source("t.jst", program))
+    note = "*: ± covers the noise only, not rows of a person beyond `up to 3 rows`"
+    table, error = result.output
+    assert table.split("\n")[-1] == note and "  0*" in table and error == "0 (noise only)"
+    assert "± 0*" in released("g", result.released_json()["g"], 80, result.margins()["g"])
+    assert session.show(result.values["g"].columns["n"][0]).endswith(f" ± 0*\n{note}")
+    (query,) = [event for event in result.events if event.kind == "query"]
+    assert query.fields["cut"] == {"count": [BEYOND.format("3 rows")]}
+
+
+def test_a_mark_can_be_given_to_a_number(file: Path) -> None:
+    number = Noised(3.0, Laplace(1.0)).without(["8 % of the cells of `x`"]).without(["8 % of the cells of `x`"])
+    assert number.cut == ("8 % of the cells of `x`",) and number.law == Laplace(1.0)
+    assert cut_text(number.cut) == ["*: ± covers the noise only, not 8 % of the cells of `x`"]
+
+
+@pytest.mark.parametrize("digits", range(-12, 15, 3))
+@pytest.mark.parametrize("factor", [1.0, 1.0199, 5.2201, 9.949, 9.951, 9.9999, 1.05, 7.7, 99.4 / 10, 2 / 3])
+def test_an_error_is_rounded_up(digits: int, factor: float) -> None:
+    error = factor * 10.0**digits
+    shown = float(error_text(1e99, error))
+    assert error * (1 - 1e-9) <= shown <= error * 1.1 * (1 + 1e-9)

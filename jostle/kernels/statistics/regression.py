@@ -60,13 +60,16 @@ def _terms(design: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
 
 
 def _lines(
-    names: Sequence[tuple[str, str]], value: Floats, noise: Floats, sampling: Floats, quantile: float, lost: bool
-) -> list[dict[str, Any]]:
-    """A line for each coefficient."""
+    names: Sequence[tuple[str, str]], value: Floats, noise: Floats, sampling: Floats, quantile: float, lost: bool,
+    short: float = 0.0,
+) -> list[dict[str, Any]]:  # fmt: skip
+    """A line for each coefficient; `short`: sampling deviations that it may be off by beside."""
     rows = []
     for i, (name, level) in enumerate(names):
-        error = math.inf if lost else quantile * math.sqrt(max(float(noise[i, i]), 0.0))
-        wide = math.hypot(error, SAMPLING * math.sqrt(max(float(sampling[i, i]), 0.0)))
+        drawn = math.sqrt(max(float(sampling[i, i]), 0.0))
+        noisy = quantile * math.sqrt(max(float(noise[i, i]), 0.0))
+        error = math.inf if lost else noisy + short * drawn
+        wide = math.inf if lost else math.hypot(noisy, SAMPLING * drawn) + short * drawn
         at = float(value[i])
         rows.append({
             "term": f"{name} = {level}" if level else name, "value": at, "error": error, "low": at - wide,
@@ -145,7 +148,21 @@ def _of(sums: Floats) -> float:
 # Logistic regression -------------------------------------------------------------------------------
 
 LARGEST_MARGIN = 12.0
-"""Weights of a step are brought within what gives such log-odds at the largest row."""
+"""Log-odds of rows: their root mean square is kept within this. An optimum beyond it is none: values are separated."""
+
+LARGEST_STEP = 3.0
+"""Log-odds, likewise, that one step may change."""
+
+LARGEST_WEIGHT = 2.0**20
+"""Of a column in units of the longest row, which is kept to 2^-14 of them."""
+
+LARGEST_STRETCH = 2.0
+"""Of the first step, which falls short of the optimum."""
+
+SEPARATED = (
+    "the steps did not come to an end: these columns tell the two values apart (nearly) without error, or the noise "
+    "hides whether they do: the intervals are infinite; spend more, or use fewer columns"
+)
 
 
 def logistic_curvature_matrix(moments: Mapping[str, Any], factor: float = 0.25) -> dict[str, Any]:
@@ -161,30 +178,93 @@ def logistic_curvature_matrix(moments: Mapping[str, Any], factor: float = 0.25) 
     return {"matrix": matrix * factor, "noise": noise * factor}
 
 
-def logistic_step(weights: Any, curvature: Mapping[str, Any], gradient: Mapping[str, Any]) -> Floats:
-    """One step of Newton's method with noisy sums; where curvature is less than its noise, as if it were that noise."""
-    w, matrix, noise = (np.asarray(x, dtype=float) for x in (weights, curvature["matrix"], curvature["noise"]))
+def logistic_start(curvature: Mapping[str, Any], gradient: Mapping[str, Any]) -> Floats:
+    """The first step, from weights of 0, stretched to what it were if log-odds were normal.
+
+    Newton's first step is least squares, whose slopes fall short of the optimum the more, the better the two values are
+    told apart: where log-odds are normal by E[σ′] / σ′(0). As others are not normal, it is stretched by
+    `LARGEST_STRETCH` at most: from too short weights Newton's steps come nearer, from too long ones they may not.
+    """
+    weights = logistic_step(np.zeros(len(curvature["matrix"])), curvature, gradient, curvature)
+    matrix = np.asarray(curvature["matrix"], dtype=float)
+    share = matrix / max(float(matrix[-1, -1]), 0.25)
+    middle = float(share[-1, :-1] @ weights[:-1])
+    spread = math.sqrt(max(float(weights[:-1] @ share[:-1, :-1] @ weights[:-1]) - middle**2, 0.0))
+    low, high = 1.0, LARGEST_STRETCH
+    for _ in range(40):
+        stretch = (low + high) / 2
+        short = stretch * 4 * _mean_slope(middle + weights[-1], stretch * spread) < 1
+        low, high = (stretch, high) if short else (low, stretch)
+    stretched = np.append(weights[:-1] * low, weights[-1] + (1 - low) * middle)
+    return np.clip(stretched, -LARGEST_WEIGHT, LARGEST_WEIGHT)
+
+
+def _mean_slope(middle: float, spread: float) -> float:
+    """E[σ′(m)] of normal log-odds m."""
+    places, shares = np.polynomial.hermite_e.hermegauss(21)
+    odds = 1 / (1 + np.exp(-np.clip(middle + spread * places, -500, 500)))
+    return float(shares @ (odds * (1 - odds)) / shares.sum())
+
+
+def logistic_step(
+    weights: Any, curvature: Mapping[str, Any], gradient: Mapping[str, Any], rows: Mapping[str, Any]
+) -> Floats:
+    """One step of Newton's method with noisy sums; `rows` is the curvature at weights of 0, a moment of all rows.
+
+    Where curvature is less than its noise it is taken to be that noise. No privacy rests on how long a step is.
+    """
+    values, vectors = _above_noise(curvature)
+    step = -vectors @ ((vectors.T @ np.asarray(gradient["sum"], dtype=float)) / values)
+    return _within(np.asarray(weights, dtype=float), step, rows)[0]
+
+
+def _within(weights: Floats, step: Floats, rows: Mapping[str, Any]) -> tuple[Floats, bool]:
+    """Weights and a step, and whether either was too long and was cut."""
+    moved = weights + step * min(1.0, LARGEST_STEP / max(_log_odds(step, rows), 1e-300))
+    moved *= min(1.0, LARGEST_MARGIN / max(_log_odds(moved, rows), 1e-300))
+    moved = np.clip(moved, -LARGEST_WEIGHT, LARGEST_WEIGHT)
+    return moved, bool((np.abs(moved - weights - step) > 1e-9 * np.abs(step)).any())
+
+
+def _above_noise(curvature: Mapping[str, Any]) -> tuple[Floats, Floats]:
+    """Eigenvalues, none below about its noise, and eigenvectors."""
+    matrix, noise = (np.asarray(curvature[k], dtype=float) for k in ("matrix", "noise"))
     values, vectors = np.linalg.eigh(matrix)
-    floor = max(2.0 * float(noise.max()) * math.sqrt(len(w)), 1e-9 * float(np.abs(values).max(initial=0.0)), 1e-12)
-    step = vectors @ ((vectors.T @ np.asarray(gradient["sum"], dtype=float)) / np.maximum(values, floor))
-    moved = w - step
-    reach = float(np.linalg.norm(moved[:-1]) + abs(moved[-1]))
-    return np.asarray(moved * min(1.0, LARGEST_MARGIN / reach) if reach > 0 else moved)
+    floor = max(2.0 * float(noise.max()) * math.sqrt(len(matrix)), 1e-9 * float(np.abs(values).max(initial=0.0)), 1e-12)
+    return np.maximum(values, floor), vectors
+
+
+def _log_odds(weights: Floats, rows: Mapping[str, Any]) -> float:
+    """The root mean square of weights · u over the rows, of which `rows` has a moment; at least that."""
+    values, vectors = _above_noise(rows)
+    return math.sqrt(float(values @ (vectors.T @ weights) ** 2) / max(float(np.asarray(rows["matrix"])[-1, -1]), 0.25))
 
 
 def logistic_fit(
     design: Sequence[Mapping[str, Any]], target: str, weights: Any, curvature: Mapping[str, Any],
-    gradient: Mapping[str, Any], radius: float, mechanism: str, rows: float,
+    gradient: Mapping[str, Any], rows: Mapping[str, Any], radius: float, mechanism: str,
 ) -> Report:  # fmt: skip
-    """The last step, and what noise and sampling leave open: (matrix)⁻¹ times the noise of the gradient, and itself."""
+    """The last step, and what noise and sampling leave open: (matrix)⁻¹ times the noise of the gradient, and itself.
+
+    What the steps may still be short of is added to both. Where Δ leads to the optimum, a step leaves half of
+    H⁻¹Σσ″(m)(Δ·u)²u of it, |σ″| ≤ σ′ at any log-odds m: of a coefficient at most √(Σσ′(Δ·u)⁴) / 2 of its sampling
+    deviations, √Σσ′·q² with the mean square q² = Δ'HΔ/Σσ′ of Δ·u, where its fourth moment is 4q⁴ (3q⁴ for the normal).
+    The step is Δ but for what it leaves, and for noise, whose share in q² is taken off.
+    """
     matrix, noise = (np.asarray(curvature[k], dtype=float) for k in ("matrix", "noise"))
-    lost = hidden(matrix, noise)
-    final = logistic_step(weights, curvature, gradient)
     inverse = np.linalg.pinv(matrix, hermitian=True)
-    step = final - np.asarray(weights, dtype=float)
+    lost = hidden(matrix, noise)
+    before = np.asarray(weights, dtype=float)
+    final, cut = _within(before, -inverse @ np.asarray(gradient["sum"], dtype=float), rows)
+    if lost:
+        final = logistic_step(weights, curvature, gradient, rows)
+    step = final - before
     moved = noise**2 * np.outer(step, step)  # the noise of the matrix moves the last step as that of least squares
     np.fill_diagonal(moved, 0.0)
     moved += np.diag(float(gradient["noise"]) ** 2 + noise**2 @ step**2)
+    seen = max(float(matrix[-1, -1]), 0.25)
+    q = math.sqrt(max(float(step @ matrix @ step) - float(np.sum(inverse * moved)), 0.0) / seen)
+    short = math.sqrt(seen) * (q * (1 + q)) ** 2
     centres, scales = (np.array([float(term[k]) for term in design]) for k in ("centre", "scale"))
     turn = np.zeros((len(final), len(final)))  # to (intercept, slopes) of the columns in their own units
     turn[0, -1] = 1.0
@@ -192,9 +272,11 @@ def logistic_fit(
     turn[1:, :-1] = np.diag(1 / scales / radius)
     lines = _lines(
         [("intercept", ""), *_terms(design)], turn @ final, turn @ (inverse @ moved @ inverse) @ turn.T,
-        turn @ inverse @ turn.T, quantile_of(mechanism), lost,
+        turn @ inverse @ turn.T, quantile_of(mechanism), lost or cut, short,
     )  # fmt: skip
     for line in lines:
         line["odds"] = math.exp(min(line["value"], 700.0))
-    title = f"log-odds of {target} by logistic regression: {max(rows, 0):.0f} rows"
-    return Report(title, lines, [HIDDEN] if lost else [], _coefficients(lines) | {"count": rows})
+    many = 4 * float(np.asarray(rows["matrix"])[-1, -1])
+    title = f"log-odds of {target} by logistic regression: {max(many, 0):.0f} rows"
+    notes = [HIDDEN] if lost else [SEPARATED] * cut
+    return Report(title, lines, notes, _coefficients(lines) | {"count": many})

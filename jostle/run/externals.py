@@ -69,7 +69,9 @@ _BY_MODULE = {
     "regressions.rounds": "first_stage next_stage",
     "statistics.comparison": "group_difference",
     "statistics.effects": "effect_of_strata",
-    "statistics.regression": "correlations linear_fit logistic_curvature_matrix logistic_fit logistic_start logistic_step",
+    "statistics.regression": (
+        "correlations linear_fit logistic_curvature_matrix logistic_fit logistic_start logistic_step"
+    ),
     "statistics.tables": "cross_table describe",
     "statistics.weighting": "effect_of_model effect_of_scores effect_scores",
     "workloads.boxes": "query_box query_strategy",

@@ -53,7 +53,12 @@ class Diagnostic:
 
 
 class Refusal(Exception):
-    """A program, or a part of it, is refused; holds one diagnostic or more, the first one first."""
+    """A program, or a part of it, is refused; holds one diagnostic or more, the first one first.
+
+    `result`, where `Session.run` raises it: what the run released, measured and spent before (`tools.result.Result`).
+    """
+
+    result: Any = None
 
     def __init__(self, first: Diagnostic, *others: Diagnostic) -> None:
         super().__init__(first.message)

@@ -12,7 +12,7 @@ from jostle.plan.domains import Open
 from jostle.privacy.kernel.handles import handles_in
 from jostle.run import amounts, operators
 from jostle.run.applied import apply
-from jostle.run.faults import exposures_of, in_the_users_program, private_value
+from jostle.run.faults import LIBRARY, exposures_of, in_the_users_program, private_value
 from jostle.run.joint import check_call
 from jostle.run.scope import Scope
 from jostle.run.values import Builtin, Function, Part, RowForm, kind_name
@@ -67,12 +67,16 @@ def _call_function(interp: Interpreter, function: Function, args: Sequence[Any],
             help="a function that calls itself returns without a call in some case: `if n == 0: return 0`",
         )
     interp.depth += 1
+    scope = Scope(function.scope, interp.names(local))
     try:
-        scope = Scope(function.scope, interp.names(local))
         if isinstance(function.body, n.Block):
             ended = interp.block(function.body.body, scope)
             return ended.value if ended is not None else None
         return interp.eval(function.body, scope)
+    except (Refusal, KeyboardInterrupt):
+        if not interp.quiet and not function.body.span.source.name.startswith(LIBRARY):
+            interp.left.append((function, scope))
+        raise
     finally:
         interp.depth -= 1
 

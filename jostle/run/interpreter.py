@@ -21,7 +21,7 @@ from jostle.run.periods import Period
 from jostle.run.publictables import records
 from jostle.run.scope import Scope
 from jostle.run.statements import STATEMENTS, Returned
-from jostle.run.values import REQUIRED, Grouped, Interval, JSet, Module, is_sequence, kind_name, need_room
+from jostle.run.values import REQUIRED, Function, Grouped, Interval, JSet, Module, is_sequence, kind_name, need_room
 from jostle.source import Span
 from jostle.syntax import nodes as n
 
@@ -64,6 +64,7 @@ class Interpreter:
         self.bare_of: dict[int, tuple[n.Query, int]] = {}  # the bare selects of queries met, by node, which it holds
         self.joint: Any = None  # the `jointly` block that is being walked
         self.given: dict[int, Any] = {}  # aggregates of a select that are already measured, by node
+        self.left: list[tuple[Function, Scope]] = []  # functions of the program that a failure ended, innermost first
 
     # Running -------------------------------------------------------------------------------------
 

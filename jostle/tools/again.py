@@ -1,4 +1,4 @@
-"""`jostle again`: prints what earlier runs released and could not hand over."""
+"""`jostle again`: prints what earlier runs released and could not hand over, or measured before they failed."""
 
 from __future__ import annotations
 
@@ -26,10 +26,13 @@ def command(_: Namespace) -> int:
 
 def _text(document: dict[str, Any]) -> str:
     lines = [f"{document.get('program', '')}, {document.get('time', '')}", *document.get("output", ())]
-    values = document.get("released") or {}
-    lines += ["", "released"] if values else []
-    for name, value in values.items():
-        lines += ["  " + line for line in released(name, value, width_of(sys.stdout) - 2).split("\n")]
+    margins = document.get("margins") or {}
+    for title in ("released", "measured"):
+        values = document.get(title) or {}
+        lines += ["", title if title == "released" else "measured, not released"] if values else []
+        for name, value in values.items():
+            shown = released(name, value, width_of(sys.stdout) - 2, margins.get(name))
+            lines += ["  " + line for line in shown.split("\n")]
     if document.get("budget"):
         lines += ["", "budget", *("  " + line for line in budget_text(document["budget"]).split("\n"))]
     return "".join(clean(line).rstrip() + "\n" for line in [*lines, ""])

@@ -5,7 +5,7 @@ That a file is there, and of what type an object is, is public; nothing of what 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,29 @@ def beside(program: str, path: str) -> Path:
         return own / path if paths(path, [own]) != [path] else Path(path)
     except Refusal:  # a pattern that matches nothing there
         return Path(path)
+
+
+def identity(bound: Mapping[str, Any], folders: Sequence[Path], kind: str, args: list[Any]) -> Hashable:
+    """Names of one file or one bound object have parts in common; None is not known. Looks up names only."""
+    from jostle.check.cost import literal_identity
+    from jostle.engine.filesets import identities, paths
+    from jostle.language.builtins import REMOTE
+
+    target: Any = args[0] if args else None
+    if kind in ("dataset", *REMOTE) or (kind == "bound" and target not in list(bound)):
+        return literal_identity(kind, args)
+    if kind == "bound":
+        target = bound[target]
+    texts = [target] if isinstance(target, str) else target
+    if not (isinstance(texts, list | tuple) and texts and all(isinstance(text, str) for text in texts)):
+        return literal_identity(kind, args) if kind != "bound" else ("object", id(target))
+    part = tuple(args[1:])
+    try:
+        places = [place for text in texts for place in paths(text, folders)]
+    except Refusal:
+        return literal_identity(kind, args)
+    names = [name for place in places for name in identities(place) or [("path", str(Path(place).resolve()))]]
+    return frozenset((*name, *part) for name in names)
 
 
 def _need_files(text: str, folders: Sequence[Path]) -> None:

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 def run(options: Namespace) -> int:
     """Runs a program, with its results as text or as one JSON object.
 
-    What was released is printed, or kept, also where the run was stopped or its output cannot be written.
+    What was released is printed, or kept, also where the run was stopped or its output cannot be written. Of a run
+    that failed, what was measured and not released is printed and kept.
     """
     import warnings
 
@@ -93,9 +94,11 @@ def run(options: Namespace) -> int:
             tell([*unsaved, *(session.hints if result.ok else ())])
         sys.stdout.flush()
     except OSError:
-        if simulate is None and (result.values or result.output):
+        if simulate is None and (result.values or result.unreleased or result.output):
             keep(options.file, document)
         raise
+    if simulate is None and result.unreleased:
+        keep(options.file, document)
     _pictures(result, options.pictures, say if not as_json else None)
     if stopped is not None:
         raise stopped
@@ -156,7 +159,10 @@ def _as_json(
         document["error"] = {"kind": "Stopped", "message": "the run was stopped; what was charged stays charged"}
     if simulate is not None:
         document["simulated"] = simulate
-    document |= {"released": result.released_json(), "margins": result.margins()}
+    document["released"] = result.released_json()
+    if result.unreleased:
+        document["measured"] = result.measured_json()
+    document["margins"] = result.margins()
     document |= {"budget": result.budget, "output": result.output}
     if hints:
         document["hints"] = [d.as_json() for d in hints]
@@ -169,10 +175,10 @@ def _as_text(result: Result, say: Callable[[str], None]) -> None:
     from jostle.trace.text import folded
 
     width = width_of(sys.stdout)
-    values = result.released_json()
-    if values:
-        say("\nreleased")
-        margins = result.margins()
+    margins = result.margins()
+    for title, values in (("released", result.released_json()), ("measured, not released", result.measured_json())):
+        if values:
+            say(f"\n{title}")
         for name, value in values.items():
             say(_indented(released(name, value, width - 2, margins.get(name))))
         for line in cut_text(cuts_in(margins)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
@@ -16,18 +17,25 @@ R = TypeVar("R")
 DEEP = 60_000  # frames: 1,000 nested calls of a program take 10 to 30 each
 FRAME = 2**16  # words of one frame
 
+_lock = threading.Lock()
+_limits: list[int] = []  # for each open `deep`, of any thread, Python's limit before the first one
+
 
 @contextmanager
 def deep() -> Iterator[None]:
     """Room for 1,000 nested calls of a program; what is deeper still is refused, and Python's own limit restored."""
-    before = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(before, DEEP))
+    with _lock:
+        _limits.append(_limits[0] if _limits else sys.getrecursionlimit())
+        sys.setrecursionlimit(max(_limits[0], DEEP))
     try:
         yield
     except RecursionError:
         raise refuse("RecursionLimit", "the program is nested too deeply", help="does the recursion end?") from None
     finally:
-        sys.setrecursionlimit(before)
+        with _lock:
+            before = _limits.pop()
+            if not _limits:  # it is one for all threads
+                sys.setrecursionlimit(before)
 
 
 def with_room(function: Callable[P, R]) -> Callable[P, R]:

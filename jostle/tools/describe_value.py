@@ -99,3 +99,26 @@ def reasons(name: str, provenance: Provenance | None) -> str:
     if any(e.kind in ("measure", "query") for e in provenance.events):
         return head + "\n" + summary(provenance.events).rstrip()
     return head + "\nit was computed from what was known; nothing was measured and nothing was chosen"
+
+
+def shown(value: object) -> str:
+    """A value as text, with its ± where it is a number, or a record of numbers, whose error is known."""
+    from jostle.formulas import cut_text, cuts_in, cuts_of, margin_text
+    from jostle.privacy.kernel.handles import Handle
+    from jostle.run.margins import margins
+    from jostle.run.values import Record, is_number, kind_name, show
+
+    if isinstance(value, Handle) and value.private:
+        return kind_name(value)
+    told = margins(value)
+
+    def beside(item: object, margin: object) -> str:
+        text = margin_text(item, margin)
+        return f"{show(item)} ± {text}" if text else show(item)
+
+    if isinstance(value, Record) and value and all(map(is_number, value.values())):
+        items = [f"{name}: {beside(item, (told or {}).get(name))}" for name, item in value.items()]
+        return "\n".join(["{" + ", ".join(items) + "}", *cut_text(cuts_in(told))])
+    if not is_number(value):
+        return show(value)
+    return "\n".join([beside(value, told), *cut_text(cuts_of(value))])

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import Diagnostic, Refusal, did_you_mean, refuse, unwritable
 from jostle.tools.formats import WRITERS, Sheet, scalar
+
+if TYPE_CHECKING:
+    from jostle.syntax import nodes as n
 
 _FOLDER = "name a file in a folder that takes files"
 
@@ -168,3 +171,22 @@ def _umask() -> int:
     now = os.umask(0)
     os.umask(now)
     return now
+
+
+def released_names(tree: n.Program, load_module: Callable[[tuple[str, ...]], n.Program | None]) -> list[str]:
+    """The names that a program and its modules release somewhere."""
+    from jostle.syntax import nodes as n
+    from jostle.syntax.walk import every
+
+    names: dict[str, None] = {}
+    visited: set[tuple[str, ...]] = set()
+    waiting = [tree]
+    while waiting:
+        nodes = list(every(waiting.pop()))
+        names.update(dict.fromkeys(node.name for node in nodes if isinstance(node, n.Release)))
+        for node in nodes:
+            if isinstance(node, n.Use) and node.path not in visited:
+                visited.add(node.path)
+                used = load_module(node.path)
+                waiting += [] if used is None else [used]
+    return list(names)

@@ -8,15 +8,57 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import ParamSpec, TypeVar
 
-from jostle.diagnostics import Refusal
+from jostle.diagnostics import Refusal, refuse
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
+KIND = "InternalError"
+"""The kind of a fault of Jostle itself, which has no page."""
 _REPORT = (
     "this is a fault of jostle, not of your program; report it with the command and the program, but no data "
     "(JOSTLE_DEBUG=1 shows where it happened, and may show private values)"
 )
+
+
+class Others:
+    """Functions of whoever began a session, such as its listeners: what they raise is theirs, and passes."""
+
+    def __init__(self) -> None:
+        self._fault: BaseException | None = None
+
+    def of(self, function: Callable[P, R]) -> Callable[P, R]:
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            try:
+                return function(*args, **kwargs)
+            except BaseException as fault:
+                self._fault = fault
+                raise
+
+        return call
+
+    @contextmanager
+    def excepted(self) -> Iterator[None]:
+        """Within it, whatever was not foreseen becomes a refusal that names the class of the exception alone."""
+        try:
+            yield
+        except Refusal:
+            raise
+        except MemoryError:
+            message = "there is not enough memory for this"
+            raise refuse(
+                "DataError", message, help="ask for fewer values at once, or run it where there is more"
+            ) from None
+        # Beyond this clause stands only the traceback of Python, which may show private values.
+        except Exception as fault:
+            if fault is self._fault:
+                raise
+            trace(fault)
+            raise refuse(KIND, _message(fault), help=_REPORT) from None
 
 
 def guarded(action: Callable[[], int], *, json_wanted: bool = False) -> int:
@@ -61,7 +103,7 @@ def guarded(action: Callable[[], int], *, json_wanted: bool = False) -> int:
 
 def _told(fault: Exception, json_wanted: bool) -> int:
     if json_wanted:
-        error = {"kind": "InternalError", "message": f"internal error ({type(fault).__name__})", "help": _REPORT}
+        error = {"kind": KIND, "message": _message(fault), "help": _REPORT}
         _print_json({"ok": False, "error": error, "released": {}, "budget": {}})
     report(fault)
     return 1
@@ -69,11 +111,20 @@ def _told(fault: Exception, json_wanted: bool) -> int:
 
 def report(fault: Exception) -> None:
     """One line on standard error; under JOSTLE_DEBUG=1, the traceback before it."""
+    trace(fault)
+    sys.stderr.write(f"jostle: {_message(fault)}; {_REPORT}\n")
+
+
+def trace(fault: Exception) -> None:
+    """The traceback on standard error, under JOSTLE_DEBUG=1."""
     if os.environ.get("JOSTLE_DEBUG") == "1":
         import traceback
 
         traceback.print_exception(fault)
-    sys.stderr.write(f"jostle: internal error ({type(fault).__name__}); {_REPORT}\n")
+
+
+def _message(fault: Exception) -> str:
+    return f"internal error ({type(fault).__name__})"
 
 
 def _print_json(document: dict[str, object]) -> None:

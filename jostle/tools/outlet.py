@@ -82,10 +82,10 @@ def keep(program: str, document: str) -> None:
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
             file.write(document + "\n")
     except (OSError, RuntimeError):
-        sys.stderr.write(f"jostle: what this run released:\n{document}\n")
+        sys.stderr.write(f"jostle: what this run paid for:\n{document}\n")
         return
     with suppress(OSError):  # a terminal that was closed
-        sys.stderr.write(f"jostle: what this run released is kept in {path}; `jostle again` prints it\n")
+        sys.stderr.write(f"jostle: what this run paid for is kept in {path}; `jostle again` prints it\n")
 
 
 def kept() -> Iterator[tuple[Path, dict[str, Any]]]:

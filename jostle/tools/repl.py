@@ -274,12 +274,13 @@ def start(
     from jostle.tools.progress import progress_on
     from jostle.tools.session import Session
     from jostle.tools.terminal import at_terminal, over_pipe
+    from jostle.tools.turns import hearing
 
     warnings.simplefilter("ignore")  # as in `commands.run`: a warning may quote private values
     heard: list[Event] = []
     interactive = sys.stdin.isatty() and sys.stdout.isatty()
     say_text = page_text if interactive else _say
-    listeners = [heard.append, _show_release, *([_show_picture] if interactive else [])]
+    listeners = [hearing(heard), _show_release, *([_show_picture] if interactive else [])]
     with progress_on(sys.stderr) as bar:
 
         def say(text: str) -> None:

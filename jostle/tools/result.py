@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 @dataclass
 class Result:
-    """The result of a run: released values, the budget of every source, diagnostics, events, printed lines."""
+    """The result of a run: released values, the budget of every source, diagnostics, events, printed lines.
+
+    `unreleased`, of a run that failed: values of names that rest on private data and were not released.
+    """
 
     ok: bool
     values: dict[str, Any] = field(repr=False)
@@ -23,6 +26,7 @@ class Result:
     diagnostics: tuple[Diagnostic, ...]
     events: list[Event] = field(repr=False)
     output: list[str] = field(repr=False)
+    unreleased: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def trace(self) -> list[Event]:
@@ -33,16 +37,22 @@ class Result:
         """The released values by name: numbers, arrays for vectors and lists of numbers, pandas frames for groups."""
         return {name: to_python(value) for name, value in self.values.items()}
 
-    def released_json(self) -> dict[str, Any]:
-        from jostle.run.values import plain
+    @property
+    def measured(self) -> dict[str, Any]:
+        """What a run that failed had measured and not released, by name (`f.name` in a function), as `released`."""
+        return {name: to_python(value) for name, value in self.unreleased.items()}
 
-        return {name: plain(value) for name, value in self.values.items()}
+    def released_json(self) -> dict[str, Any]:
+        return _json(self.values)
+
+    def measured_json(self) -> dict[str, Any]:
+        return _json(self.unreleased)
 
     def margins(self) -> dict[str, Any]:
-        """For each released value whose noise is known, its 95 % `error`, `low` and `high`, in the value's form."""
+        """For each such value whose noise is known, its 95 % `error`, `low` and `high`, in the value's form."""
         from jostle.run.margins import margins
 
-        told = {name: margins(value) for name, value in self.values.items()}
+        told = {name: margins(value) for name, value in {**self.unreleased, **self.values}.items()}
         return {name: one for name, one in told.items() if one is not None}
 
     def __getitem__(self, name: str) -> Any:
@@ -54,3 +64,9 @@ class Result:
         from jostle.trace.pictures import pictures
 
         return pictures(self.events)
+
+
+def _json(values: dict[str, Any]) -> dict[str, Any]:
+    from jostle.run.values import plain
+
+    return {name: plain(value) for name, value in values.items()}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import ExitStack, closing
 from datetime import date
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -12,15 +13,19 @@ from jostle import resources
 from jostle.diagnostics import Diagnostic, Refusal, refuse
 from jostle.engine.memory import memory_limit
 from jostle.events import Event, Stream
-from jostle.language.builtins import BUILTINS, REMOTE
+from jostle.language.builtins import BUILTINS
 from jostle.run.modules import Modules
 from jostle.source import Source
 from jostle.syntax import nodes as n
+from jostle.tools.bound import identity
 from jostle.tools.depth import deep, with_room
+from jostle.tools.describe_value import shown
+from jostle.tools.faults import Others
 from jostle.tools.files import read_program
 from jostle.tools.first_budget import first_budget
 from jostle.tools.result import Result
 from jostle.tools.settings import need_settings
+from jostle.tools.turns import Turns, exclusive
 from jostle.version import __version__
 
 if TYPE_CHECKING:
@@ -40,6 +45,9 @@ _LINES = 200  # printed lines that an event of a run holds
 
 class Session:
     """Runs programs. Sources that programs of one session declare share their budgets.
+
+    Threads may share a session: its programs run one after the other, and a listener gets an event `wait` where one
+    waits for longer than a second, from a thread of its own. `with Session() as s:` closes it at the end.
 
     `simulate`, a seed, puts made-up rows (or what `bind` gives under a source's name) in place of every private source;
     `rows` says how many.
@@ -65,7 +73,10 @@ class Session:
     ) -> None:
         self._events: list[Event] = []
         self._output: list[str] = []
-        self._listeners, self._progress, self._out = list(listeners), progress, out
+        self.turns, self._resources = Turns(self._waits), ExitStack()
+        self._others = Others()
+        self._listeners = [self._others.of(listener) for listener in listeners]
+        self._progress, self._out = progress and self._others.of(progress), out and self._others.of(out)
         self._simulate, self._rows = simulate, rows
         self._ledger, self._memory, self._engine = ledger, memory_limit(memory), engine
         self._bound: dict[str, Any] = {}
@@ -74,6 +85,13 @@ class Session:
         self._last: tuple[Source, n.Program] | None = None
         self._cwd = Path(cwd) if cwd is not None else Path.cwd()
         self._folders: list[Path] = [self._cwd]
+        self._ran: Callable[[], dict[str, Any]] = dict  # what the last program measured and did not release
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     @cached_property
     def _stream(self) -> Stream:
@@ -91,6 +109,9 @@ class Session:
         engine = engine_at(self._engine, self._memory, environment=self._simulate is None)
         interp = self._made(Interpreter, Kernel(engine, self._stream), maker(self._progress))
         interp.kernel.ledger = Ledger(self._ledger)
+        self._resources.enter_context(closing(interp.kernel.ledger.store))
+        if self._engine is None or isinstance(self._engine, str):
+            self._resources.enter_context(closing(engine))
         interp.progress = self._progress
         return interp
 
@@ -118,6 +139,7 @@ class Session:
 
     # Public ----------------------------------------------------------------------------------------
 
+    @exclusive
     def bind(self, name: str, value: object) -> None:
         """Hands data over: a program reads them with `bound("name")`. A path, a pattern or a list of paths, or a
         table or array in memory: of pandas, polars, Arrow, DuckDB or NumPy. What is none of them, and a path at which
@@ -131,36 +153,48 @@ class Session:
         self._bound[name] = value
 
     def run(self, program: str | Path | Source, /, **params: Any) -> Result:
-        """Runs a program; raises `Refusal` where it is refused."""
+        """Runs a program; raises `Refusal` where it is refused, whose `result` has what was paid for before."""
         source = program if isinstance(program, Source) else read_program(Path(program))
         result = self.attempt(source, params)
         if not result.ok:
-            raise Refusal(*result.diagnostics)
+            refusal = Refusal(*result.diagnostics)
+            refusal.result = result
+            raise refusal
         return result
 
     def run_text(self, text: str, /, **params: Any) -> Result:
         """Runs a program that is given as a text; raises `Refusal` where it is refused."""
         return self.run(Source("text", text), **params)
 
-    @with_room
     def attempt(self, source: Source, settings: Mapping[str, Any] | None = None) -> Result:
         """Runs a program in a scope of its own; its faults come back in the result."""
+        try:
+            with self.turns.turn(program=True):
+                return self._attempt(source, settings)
+        except Refusal as refusal:  # before it began
+            return Result(False, {}, self.budget(), refusal.diagnostics, [], [])
+
+    @with_room
+    def _attempt(self, source: Source, settings: Mapping[str, Any] | None) -> Result:
         from jostle.run.scope import Scope
+        from jostle.tools.measured import measured
 
         first_event, first_line = len(self._events), len(self._output)
-        self._interp.released = {}
-        self._interp.settings = dict(settings or {})
-        self._interp.kernel.begin(source)
+        interp = self._interp
+        interp.released, interp.settings, interp.left = {}, dict(settings or {}), []
+        interp.kernel.begin(source)
         self._look_beside(source)
+        scope, self._ran = Scope(interp.base), dict
         faults: tuple[Diagnostic, ...] = ()
         try:
             with self._stream.within("run", source.name, text=source.text) as fields:
                 try:
-                    with deep():
+                    with self._others.excepted(), deep():
                         tree = self._checked(source)
-                        need_settings(tree, self._interp.settings)
+                        need_settings(tree, interp.settings)
                         self._affordable(source, settings)
-                        self._interp.block(tree.body, Scope(self._interp.base))
+                        self._ran = lambda: measured(tree, scope, interp)
+                        interp.block(tree.body, scope)
                 finally:
                     fields["budget"] = self.budget()
                     fields.update(self._charges())
@@ -171,35 +205,35 @@ class Session:
             for diagnostic in faults:
                 self._stream.emit("error", diagnostic.kind, diagnostic.span, message=diagnostic.message)
         return Result(
-            not faults, dict(self._interp.released), self.budget(), faults,
-            self._events[first_event:], self._output[first_line:],
+            not faults, dict(interp.released), self.budget(), faults, self._events[first_event:],
+            self._output[first_line:], self._ran() if faults else {},
         )  # fmt: skip
 
     def so_far(self) -> Result:
-        """What this session released and spent: of a run that was stopped, what was paid for."""
+        """What this session released, measured and spent: of a run that was stopped, what was paid for."""
         values = dict(self._interp.released)
-        return Result(False, values, self.budget(), (), list(self._events), list(self._output))
+        return Result(False, values, self.budget(), (), list(self._events), list(self._output), self._ran())
 
+    def close(self) -> None:
+        """Frees the engine and its connections once no program runs; an engine that was handed over stays open.
+        Nothing can be run then, and what was released and spent can still be asked. A second time does nothing."""
+        if self.turns.closed:
+            return
+        with self.turns.turn(program=True):
+            self.turns.closed = True
+            self._resources.close()
+            self._bound.clear()
+
+    @exclusive
     def releases(self, source: Source) -> list[str] | None:
         """The names that a program and its modules release somewhere; None where the program cannot be read."""
-        from jostle.syntax.walk import every
+        from jostle.tools.export import released_names
 
         self._look_beside(source)
-        names: dict[str, None] = {}
-        visited: set[tuple[str, ...]] = set()
         try:
-            waiting = [self._parsed(source)]
-            while waiting:
-                nodes = list(every(waiting.pop()))
-                names.update(dict.fromkeys(node.name for node in nodes if isinstance(node, n.Release)))
-                for node in nodes:
-                    if isinstance(node, n.Use) and node.path not in visited:
-                        visited.add(node.path)
-                        used = self._modules.tree(node.path, self._folders)
-                        waiting += [] if used is None else [used]
+            return released_names(self._parsed(source), lambda path: self._modules.tree(path, self._folders))
         except Refusal:
             return None
-        return list(names)
 
     def dry_run(self, program: str | Path | Source, /, **params: Any) -> DryRun:
         """What each statement of a program would spend, and what stays; raises `Refusal` where a check refuses it.
@@ -212,6 +246,7 @@ class Session:
             raise Refusal(*faults)
         return self.foreseen(source, costs, params)
 
+    @exclusive
     def foreseen(self, source: Source, costs: Sequence[Cost], settings: Mapping[str, Any]) -> DryRun:
         """The dry run of a program that the check passes, with its `costs`: simple lines run on made-up rows."""
         from jostle.tools.dry_run import dry_run, simple
@@ -224,6 +259,7 @@ class Session:
         headers are read; else that no run can pay for it, with `settings` or the defaults of its parameters."""
         return self.checked(source, settings)[0]
 
+    @exclusive
     def checked(self, source: Source, settings: Mapping[str, Any] | None = None) -> tuple[list[Diagnostic], list[Cost]]:
         """What `check` says, and the `costs` of a program that can be run, were there enough to pay for it."""
         from jostle.check.cost import overspent
@@ -242,6 +278,7 @@ class Session:
             return faults, []
         return faults, self.costs(source, settings) if costs is None else costs
 
+    @exclusive
     def costs(self, source: Source, settings: Mapping[str, Any] | None = None) -> list[Cost]:
         """Bounds what a program can cost each private source, before it runs; nothing is opened.
 
@@ -255,7 +292,8 @@ class Session:
             planned = wanted_errors(self._parsed(source), settings or {}, self._bound, lambda: Session(simulate=1))
             return costs(
                 self._parsed(source), builtins=BUILTINS, settings=settings, planned=planned,
-                load_module=lambda path: self._modules.tree(path, self._folders), identity=self._identity,
+                load_module=lambda path: self._modules.tree(path, self._folders),
+                identity=partial(identity, self._bound, self._folders),
             )  # fmt: skip
 
     def cost(self, source: Source) -> str:
@@ -264,9 +302,13 @@ class Session:
 
         return table(self.costs(source))
 
-    @with_room
     def execute(self, source: Source) -> Any:
         """One entry of a REPL, or a program loaded there: keeps its names; gives a last bare expression's value."""
+        with self.turns.turn(program=True), self._others.excepted():
+            return self._execute(source)
+
+    @with_room
+    def _execute(self, source: Source) -> Any:
         from jostle.syntax import parse
 
         self._folders[:] = [self._cwd]
@@ -317,6 +359,7 @@ class Session:
         calls, interp.planned = interp.planned or [], None
         return dict(scope.names), calls, interp
 
+    @exclusive
     def clauses(self, source: Source) -> Clauses:
         """Reads the clauses of one declaration; neither it nor what it is linked to is opened. Raises `Refusal`."""
         from jostle.run.clauses import clauses
@@ -329,6 +372,7 @@ class Session:
             raise refuse("SyntaxError", "a dataset is described by one clause of each kind, and nothing else")
         return clauses(self._interp, tree.body[0], self._scope)
 
+    @exclusive
     def brought(self, tree: n.Program) -> list[str]:
         """The names that a program's modules bring, as far as these can be read."""
         from jostle.check.modules import Modules
@@ -338,9 +382,11 @@ class Session:
         uses = [statement for statement in tree.body if isinstance(statement, n.Use)]
         return sorted({name for use in uses for name in modules.names(use) if not name.startswith("_")})
 
+    @exclusive
     def names(self) -> dict[str, Any]:
         return dict(self._scope.names)
 
+    @exclusive
     def define(self, name: str, value: object) -> None:
         """Gives a name a public value, as an entry `name = …` would."""
         self._scope.names[name] = value
@@ -354,7 +400,8 @@ class Session:
         from jostle.accounting.amounts import as_text
 
         out: dict[str, dict[str, dict[str, str]]] = {}
-        for name, source in self._interp.kernel.register.names.items():
+        interp = self.__dict__.get("_interp")  # without one, nothing is declared
+        for name, source in list(interp.kernel.register.names.items()) if interp is not None else ():
             limit, spent = source.measure.limit, source.measure.spent_exactly(source.meter.spent)
             lines = {limit.unit: {"total": as_text(limit.value), "spent": as_text(spent[0])}}
             if limit.delta:
@@ -364,31 +411,18 @@ class Session:
 
     def show(self, value: object) -> str:
         """A value as text, with its ± where it is a number, or a record of numbers, whose error is known."""
-        from jostle.formulas import cut_text, cuts_in, cuts_of, margin_text
-        from jostle.privacy.kernel.handles import Handle
-        from jostle.run.margins import margins
-        from jostle.run.values import Record, is_number, kind_name, show
-
-        if isinstance(value, Handle) and value.private:
-            return kind_name(value)
-        told = margins(value)
-
-        def beside(item: object, margin: object) -> str:
-            text = margin_text(item, margin)
-            return f"{show(item)} ± {text}" if text else show(item)
-
-        if isinstance(value, Record) and value and all(map(is_number, value.values())):
-            items = [f"{name}: {beside(item, (told or {}).get(name))}" for name, item in value.items()]
-            return "\n".join(["{" + ", ".join(items) + "}", *cut_text(cuts_in(told))])
-        if not is_number(value):
-            return show(value)
-        return "\n".join([beside(value, told), *cut_text(cuts_of(value))])
+        return shown(value)
 
     @property
     def events(self) -> list[Event]:
         return self._events
 
     # Inside ----------------------------------------------------------------------------------------
+
+    def _waits(self) -> None:
+        """Says that a program waits for another one; of no run, and not in the list of events."""
+        for listener in self._listeners:
+            listener(Event(0, None, "wait", "session", None, {}))
 
     def _charges(self) -> dict[str, Any]:
         """For the trace: where charges on registered datasets stand in their histories."""
@@ -418,27 +452,6 @@ class Session:
         )  # fmt: skip
         self.hints += hints
         return tree
-
-    def _identity(self, kind: str, args: list[Any]) -> Hashable:
-        """Names of one file or one bound object have parts in common; None is not known. Looks up names only."""
-        from jostle.check.cost import literal_identity
-        from jostle.engine.filesets import identities, paths
-
-        target: Any = args[0] if args else None
-        if kind in ("dataset", *REMOTE) or (kind == "bound" and target not in list(self._bound)):
-            return literal_identity(kind, args)
-        if kind == "bound":
-            target = self._bound[target]
-        texts = [target] if isinstance(target, str) else target
-        if not (isinstance(texts, list | tuple) and texts and all(isinstance(text, str) for text in texts)):
-            return literal_identity(kind, args) if kind != "bound" else ("object", id(target))
-        part = tuple(args[1:])
-        try:
-            places = [place for text in texts for place in paths(text, self._folders)]
-        except Refusal:
-            return literal_identity(kind, args)
-        names = [name for place in places for name in identities(place) or [("path", str(Path(place).resolve()))]]
-        return frozenset((*name, *part) for name in names)
 
     def _print(self, line: str) -> None:
         self._output.append(line)

@@ -25,6 +25,10 @@ class Result:
     diagnostics: tuple[Diagnostic, ...] = ()
     events: list[Event] = field(default_factory=list)
     output: list[str] = field(default_factory=list)
+    unreleased: dict[str, object] = field(default_factory=dict)
+
+    def measured_json(self) -> dict[str, object]:
+        return self.unreleased
 
     def released_json(self) -> dict[str, object]:
         return self.released

@@ -18,6 +18,7 @@ from jostle.source import Source
 from jostle.tools.pythonic import to_python
 from jostle.tools.repl import Repl
 from jostle.tools.session import Session
+from jostle.tools.turns import hearing
 
 
 class NotebookRefusal(Refusal):
@@ -53,7 +54,7 @@ class Notebook:
         self._names = names
         self._events: list[Event] = []
         self._printed: list[str] = []
-        self.session = Session(listeners=[self._events.append], out=self._printed.append)
+        self.session = Session(listeners=[hearing(self._events)], out=self._printed.append)
         self._said: list[str] = []
         self._shell = Repl(self.session, self._said.append, lambda refusal: self._said.append(_text_of(refusal)))
         self._shell.width = 90

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from jostle.engine.duckdb.engine import DuckDb
     from jostle.engine.files import OpenFile
     from jostle.engine.objects import Objects
     from jostle.plan.domains import Domain
@@ -62,6 +63,9 @@ class Engine(Protocol):
 
     @property
     def capabilities(self) -> Capabilities: ...
+
+    @property
+    def here(self) -> DuckDb: ...
 
     def file(self, path: str | os.PathLike[str]) -> OpenFile: ...
 

@@ -1,20 +1,23 @@
-"""The row language over NumPy columns: the same plans' expressions, for cubes that are already counted.
+"""The row language over NumPy columns of public values: positions in a cube, values that a description lists.
 
 `evaluate` agrees with what `sql.rows` emits on every row (a shared suite runs both), up to the last bits of `log`,
 `exp` and `^`, which come from different libraries. Missing is NaN in a column of floats and None in one of objects.
+Operations on texts and dates run as plain Python here, which no private value meets: those of rows are calculated by an
+engine, and the exact cells of a cube may stand in comparisons alone.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import did_you_mean, refuse
-from jostle.language.moments import number_of
+from jostle.engine.sql.narrow import names_in
+from jostle.language.moments import moment_of, number_of
 from jostle.language.operations import OPERATIONS, Operation
-from jostle.plan.plan import Column, Constant, RowExpr
+from jostle.plan.plan import Apply, Column, Constant, RowExpr
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,13 +25,19 @@ if TYPE_CHECKING:
 Values = tuple[Any, Any]  # what each row has, and whether it has it (where not, the value means nothing)
 
 
-def evaluate(expr: RowExpr, columns: Mapping[str, NDArray[Any]]) -> tuple[NDArray[Any], NDArray[Any]]:
+def evaluate(
+    expr: RowExpr, columns: Mapping[str, NDArray[Any]], private: Collection[str] = ()
+) -> tuple[NDArray[Any], NDArray[Any]]:
     """The values of an expression (float64, bool or object of str) and their validity (bool), both of shape (rows,).
 
-    The kinds must have been checked (`types.kind_of`). Whatever is not finite is not valid.
+    The kinds must have been checked (`types.kind_of`). Whatever is not finite is not valid. Dates and times are the
+    numbers that stand for them. Of columns that are `private`, exact numbers, only what NumPy does is done: the rest is
+    a `TypeError`, whatever they hold.
     """
     import numpy as np
 
+    if private:
+        _need_arithmetic(expr, private)
     size = len(next(iter(columns.values()))) if columns else 1
     with np.errstate(all="ignore"):
         values, valid = _evaluate(expr, columns)
@@ -71,24 +80,42 @@ def _evaluate(expr: RowExpr, columns: Mapping[str, NDArray[Any]]) -> Values:
     return values, valid_args & np.isfinite(values)
 
 
-_FILLER: dict[str, Any] = {"text": "", "boolean": False, "number": 0.0}
+def _need_arithmetic(expr: RowExpr, private: Collection[str]) -> None:
+    """Refuses what would run as Python on a private number."""
+    waiting = [expr]
+    while waiting:
+        part = waiting.pop()
+        if not isinstance(part, Apply):
+            continue
+        plain = part.op in OPERATIONS and OPERATIONS[part.op].columns is None and part.op not in ("missing", "coalesce")
+        if plain and not names_in([part]).isdisjoint(private):
+            raise refuse("TypeError", f"`{part.op}` is not calculated of exact cells")
+        waiting += part.args
 
 
 def _each(operation: Operation, args: list[Values]) -> Values:
-    """An operation by its plain meaning, row by row."""
+    """An operation on public values by its plain meaning, row by row."""
     import numpy as np
 
     columns = np.broadcast_arrays(*(value for value, _ in args), *(valid for _, valid in args))
     values, valid = columns[: len(args)], np.logical_and.reduce(columns[len(args) :])
-    meaning = operation.value
+    rows = zip(*(column.ravel().tolist() for column in values), strict=True)
     results = [
-        meaning(*row) if known and meaning is not None else None
-        for known, *row in zip(valid.ravel().tolist(), *(column.ravel().tolist() for column in values), strict=True)
+        _meant(operation, row) if known else None for known, row in zip(valid.ravel().tolist(), rows, strict=True)
     ]
-    filler = _FILLER[operation.gives]
-    kind = object if operation.gives == "text" else type(filler)
+    kind = {"text": object, "boolean": bool}.get(operation.gives, float)
+    filler = kind() if kind is not object else ""
     found = np.array([filler if value is None else value for value in results], dtype=kind).reshape(valid.shape)
-    return found, np.array([value is not None for value in results]).reshape(valid.shape)
+    return found, np.array([value is not None for value in results], dtype=bool).reshape(valid.shape)
+
+
+def _meant(operation: Operation, row: tuple[Any, ...]) -> Any:
+    """What an operation gives for a row of values, or None; dates and times as the numbers that stand for them."""
+    if operation.value is None:
+        return None
+    kinds = zip(operation.kinds, row, strict=True)
+    value = operation.value(*(moment_of(kind, int(v)) if kind in ("date", "time") else v for kind, v in kinds))
+    return float(number_of(value)) if isinstance(value, date) else value
 
 
 def _column(name: str, columns: Mapping[str, NDArray[Any]]) -> Values:

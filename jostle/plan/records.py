@@ -8,11 +8,13 @@ stability are argued in docs/privacy/weighted.md (Proserpio, Goldberg and McSher
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import assert_never
 
-from jostle.plan.domains import Domain
+from jostle.plan.domains import Domain, Integer
 from jostle.plan.hashing import Hashed, hashed_once
-from jostle.plan.plan import Key, Plan, RowExpr
+from jostle.plan.plan import Apply, Column, Derive, Filter, Key, Plan, RowExpr
+from jostle.plan.schemas import derived_domain, united_schema
 
 Schema = tuple[tuple[str, Domain], ...]
 
@@ -113,6 +115,81 @@ class Combined(Hashed):
 Records = Rows | Kept | Mapped | Shaved | Sized | Reduced | Joined | Combined
 
 
+def sources_of(plan: Records) -> tuple[Records, ...]:
+    """The records that others are made from; none of the rows of a table."""
+    match plan:
+        case Rows():
+            return ()
+        case Joined() | Combined():
+            return (plan.left, plan.right)
+        case _:
+            return (plan.source,)
+
+
+@lru_cache(maxsize=2**12)
+def steps_of(plan: Records) -> int:
+    """How many steps, one after the other, lead from rows to these records."""
+    return 1 + max(map(steps_of, sources_of(plan)), default=0)
+
+
+@lru_cache(maxsize=2**12)
+def record_schema(plan: Records) -> Schema:
+    """The columns of a plan with what is publicly known of each: a function of the plan, whatever rows there are."""
+    match plan:
+        case Rows():
+            return plan.columns
+        case Kept():
+            return record_schema(plan.source)
+        case Mapped():
+            inner = dict(record_schema(plan.source))
+            return tuple((name, derived_domain(expr, inner)) for name, expr in plan.columns)
+        case Shaved():
+            return (*record_schema(plan.source), (plan.name, Integer(0, plan.most - 1)))
+        case Sized():
+            return (*_keys(plan), (plan.name, Integer(1, plan.most)))
+        case Reduced():
+            of = dict(record_schema(plan.source))[plan.of]
+            domain = Integer(int(plan.low), int(plan.high)) if plan.reducer == "sum" else of
+            return (*_keys(plan), (plan.name, domain))
+        case Joined():
+            more = [column for column in record_schema(plan.right) if column[0] not in plan.on]
+            return (*record_schema(plan.left), *more)
+        case Combined():
+            return tuple(united_schema([dict(record_schema(plan.left)), dict(record_schema(plan.right))]).items())
+    assert_never(plan)
+
+
+def _keys(plan: Sized | Reduced) -> Schema:
+    inner = dict(record_schema(plan.source))
+    return tuple((name, inner[name]) for name in plan.by)
+
+
+def last_steps(plan: Records) -> tuple[Records, tuple[Kept | Mapped, ...]]:
+    """What records are made of by conditions and calculated columns, and these, the first one first."""
+    steps: list[Kept | Mapped] = []
+    while isinstance(plan, Kept | Mapped):
+        steps.append(plan)
+        plan = plan.source
+    return plan, tuple(reversed(steps))
+
+
+def on_rows(plan: Plan, steps: tuple[Kept | Mapped, ...]) -> Plan:
+    """The rows that conditions and calculated columns make of those of a plan of which no cell is missing."""
+    for step in steps:
+        if isinstance(step, Kept):
+            plan = Filter(plan, step.condition)
+        else:
+            plan = known(Derive(plan, step.columns), [name for name, e in step.columns if not isinstance(e, Column)])
+    return plan
+
+
+def known(plan: Plan, names: list[str]) -> Plan:
+    """The rows in which none of these columns is missing."""
+    tests = tuple(Apply("not", (Apply("missing", (Column(name),)),)) for name in names)
+    return Filter(plan, Apply("and", tests)) if tests else plan
+
+
+@lru_cache(maxsize=2**12)
 def bits_of(plan: Records) -> int:
     """The weights of a plan are whole multiples of 2^-bits."""
     match plan:

@@ -35,6 +35,7 @@ from jostle.plan.plan import (
     Scan,
     Truncate,
     Union,
+    inputs,
 )  # fmt: skip
 
 
@@ -84,6 +85,14 @@ def _schema(plan: Plan, depth: int) -> dict[str, Domain]:
 def check_plan_depth(depth: int) -> None:
     if depth > DEPTH:
         raise refuse("RecursionLimit", f"a table made in more than {DEPTH} steps", help="make it in fewer steps")
+
+
+def plan_steps(plan: Plan) -> int:
+    """How many steps, one after the other, lead from data to the rows of a plan."""
+    steps, level = 0, [plan]
+    while level:
+        steps, level = steps + 1, list(dict.fromkeys(inner for outer in level for inner in inputs(outer)))
+    return steps
 
 
 def join_schema(plan: Join, left: Schema, right: Schema) -> dict[str, Domain]:

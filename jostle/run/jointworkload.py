@@ -12,12 +12,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
 from jostle.engine.dense import evaluate
 from jostle.engine.sql.keys import floors
 from jostle.kernels.joint.axes import Axis, Factor
+from jostle.language.moments import number_of
 from jostle.plan.domains import Categories, Integer, listed
 from jostle.plan.keys import key_values
 from jostle.plan.plan import Apply, Column, Constant, Count, FixedSum, Join, Key, RowExpr, Term
@@ -279,7 +281,7 @@ def _places(key: Key, columns: Mapping[str, Any]) -> Ints:
     values, valid = evaluate(key.expr, columns)
     if values.dtype.kind == "f" and floors(key):
         values = np.floor(values)
-    at = {value: place for place, value in enumerate(key.values)}
+    at = {number_of(v) if isinstance(v, date) else v: place for place, v in enumerate(key.values)}
     pairs = zip(values.tolist(), valid.tolist(), strict=True)
     return np.array([at.get(value, -1) if known else -1 for value, known in pairs], dtype=np.int64)
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from jostle.engine.duckdb.engine import DuckDb
 from jostle.engine.records.weights import sums_of
 from jostle.kernels.graphs.network import Network
 from jostle.plan.records import CELL_BITS, Weights
@@ -32,7 +33,9 @@ scale = standard_error(loud)[0][0][0]
 
 
 class OfEdges:
-    """An engine of one table of edges."""
+    """An engine of one table of edges, of which the program asks for the two ends in order."""
+
+    here = DuckDb()
 
     def __init__(self, edges: Edges) -> None:
         self.edges = edges

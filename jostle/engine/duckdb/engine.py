@@ -125,6 +125,11 @@ class DuckDb(SqlEngine):
         self._process = None
         self._raw, self._kept = {}, {}
 
+    @property
+    def here(self) -> DuckDb:
+        """The engine of this process, which is asked about what is held in it."""
+        return self
+
     def close(self) -> None:
         """Frees the database; nothing can be asked of the engine afterwards."""
         self._close()
@@ -322,9 +327,9 @@ class DuckDb(SqlEngine):
         self.connection.register(name, rows)
 
     @contextlib.contextmanager
-    def registered(self, rows: Any) -> Iterator[str]:
-        """The name that an Arrow table has meanwhile."""
-        name, connection = self._next(), self.connection
+    def registered(self, rows: Any, name: str = "") -> Iterator[str]:
+        """The name that an Arrow table has meanwhile, a new one where none is given."""
+        name, connection = name or self._next(), self.connection
         connection.register(name, rows)
         try:
             yield name

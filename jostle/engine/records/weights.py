@@ -11,12 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, assert_never
 
-from jostle.engine.dense import evaluate
-from jostle.engine.records.columns import Block, codes_of, mapped, merged, of_tuples, sums, where
+from jostle.engine.records.columns import Block, codes_of, merged, of_tuples, sums
 from jostle.engine.records.prefixes import reduced, sized
 from jostle.engine.records.shares import share
-from jostle.engine.sql.keys import floors
-from jostle.plan.plan import Column, Key
+from jostle.engine.records.steps import coded, stepped
+from jostle.plan.plan import Column, Count, Plan
 from jostle.plan.records import (
     CELL_BITS,
     Combined,
@@ -30,6 +29,10 @@ from jostle.plan.records import (
     Sized,
     Weights,
     bits_of,
+    known,
+    last_steps,
+    on_rows,
+    record_schema,
 )  # fmt: skip
 
 if TYPE_CHECKING:
@@ -59,106 +62,100 @@ def sums_of(engine: Engine, asked: Weights) -> NDArray[Any]:
     for key in keys:
         size *= len(key.values)
     totals = np.zeros(size, dtype=object)
-    for block in blocks(engine, plan):
-        places = np.zeros(block.size, dtype=np.int64)
-        there = np.ones(block.size, dtype=bool)
-        for key in keys:
-            place = _places(block, key)
-            there &= place >= 0
-            places = places * len(key.values) + place
-        firsts, weights = sums(places[there], block.weights[there])
-        totals[places[there][firsts]] += weights
+    base, steps = last_steps(plan)
+    if isinstance(base, Rows):
+        (counts,) = engine.group(on_rows(_table(base), steps), keys, (Count(),))
+        totals += counts.reshape(-1)
+    else:
+        for block in blocks(engine, base):
+            for places, weights in coded(engine.here, record_schema(base), block, steps, keys):
+                cells, inside = np.zeros(len(weights), dtype=np.int64), np.ones(len(weights), dtype=bool)
+                for key, place in zip(keys, places, strict=True):
+                    cells, inside = cells * len(key.values) + place, inside & (place >= 0)
+                firsts, added = sums(cells[inside], weights[inside])
+                totals[cells[inside][firsts]] += added
     if bits <= CELL_BITS:
         return totals * (1 << (CELL_BITS - bits))
     return np.array([int(total) * ((1 << CELL_BITS) - size) >> bits for total in totals], dtype=object)
 
 
-def _places(block: Block, key: Key) -> Ints:
-    """Where each record stands among a key's values, −1 where it is none of them."""
-    import numpy as np
-
-    values, known = evaluate(key.expr, block.columns)
-    numeric = values.dtype.kind == "f"
-    values = np.floor(values) if numeric and floors(key) else values
-    if isinstance(key.values, range):
-        first, last = (key.values[0], key.values[-1]) if key.values else (0, -1)
-        inside = known & (values >= first) & (values <= last)
-        return np.where(inside, np.where(inside, values, first) - first, -1).astype(np.int64)
-    order = {float(v) if numeric else v: i for i, v in enumerate(key.values)}  # type: ignore[arg-type]
-    found = [order.get(v, -1) for v in values.tolist()]
-    return np.where(known, np.array(found, dtype=np.int64), -1)
-
-
-def held(engine: Engine, plan: Records) -> Block:
-    """All different records of a plan, with their weights."""
-    names, waiting, size = columns_of(plan), [], 0
-    for block in blocks(engine, plan):
-        waiting.append(block)
-        size += block.size
-        if size > HELD:
-            waiting = [merged(waiting, names)]
-            size = 2 * waiting[0].size if waiting[0].size > HELD // 2 else waiting[0].size
-    return merged(waiting, names)
+def _table(plan: Rows) -> Plan:
+    """The rows of a table of which no cell is missing."""
+    return known(plan.table, [name for name, _ in plan.columns])
 
 
 def columns_of(plan: Records) -> tuple[str, ...]:
     """The names of a plan's columns, in order."""
-    match plan:
-        case Rows() | Mapped():
-            return tuple(name for name, _ in plan.columns)
-        case Kept():
-            return columns_of(plan.source)
-        case Shaved():
-            return (*columns_of(plan.source), plan.name)
-        case Sized() | Reduced():
-            return (*plan.by, plan.name)
-        case Joined():
-            mine = columns_of(plan.left)
-            return (*mine, *(name for name in columns_of(plan.right) if name not in plan.on))
-        case Combined():
-            return columns_of(plan.left)
-    assert_never(plan)
+    return tuple(name for name, _ in record_schema(plan))
 
 
 def blocks(engine: Engine, plan: Records) -> Iterator[Block]:
     """The records of a plan; a record may be in several blocks, and stand several times in one."""
-    match plan:
-        case Rows():
-            names = columns_of(plan)
-            yield of_tuples(names, *engine.tuples(plan.table, tuple(map(Column, names))))
-        case Kept():
-            yield from (where(block, plan.condition) for block in blocks(engine, plan.source) if block.size)
-        case Mapped():
-            yield from (mapped(block, plan.columns) for block in blocks(engine, plan.source) if block.size)
-        case Shaved():
-            yield _shaved(_finer(held(engine, plan.source), bits_of(plan) - bits_of(plan.source)), plan)
-        case Sized():
-            yield sized(held(engine, plan.source), plan)
-        case Reduced():
-            yield reduced(held(engine, plan.source), plan)
-        case Joined():
-            yield from _joined(*_sides(engine, plan), plan)
-        case Combined(how="concat"):
-            for side in (plan.left, plan.right):
-                finer = bits_of(plan) - bits_of(side)
-                yield from (_finer(block, finer) for block in blocks(engine, side))
-        case Combined():
-            yield _combined(*_sides(engine, plan), plan)
-        case _:
-            assert_never(plan)
+    return _Reading(engine).blocks(plan)
+
+
+class _Reading:
+    """Records that are read for one answer: what is made of a table is asked of it once, however often it is used."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._rows: dict[Records, Block] = {}
+
+    def blocks(self, plan: Records) -> Iterator[Block]:
+        match plan:
+            case Rows() | Kept() | Mapped():
+                base, steps = last_steps(plan)
+                if isinstance(base, Rows):
+                    yield self._of_table(plan, base, steps)
+                    return
+                for block in self.blocks(base):
+                    yield from stepped(self._engine.here, record_schema(base), block, steps, record_schema(plan))
+            case Shaved():
+                yield _shaved(_finer(self.held(plan.source), bits_of(plan) - bits_of(plan.source)), plan)
+            case Sized():
+                yield sized(self.held(plan.source), plan)
+            case Reduced():
+                yield reduced(self.held(plan.source), plan)
+            case Joined():
+                yield from _joined(*self._sides(plan), plan)
+            case Combined(how="concat"):
+                for side in (plan.left, plan.right):
+                    finer = bits_of(plan) - bits_of(side)
+                    yield from (_finer(block, finer) for block in self.blocks(side))
+            case Combined():
+                yield _combined(*self._sides(plan), plan)
+            case _:
+                assert_never(plan)
+
+    def _of_table(self, plan: Records, base: Rows, steps: tuple[Kept | Mapped, ...]) -> Block:
+        if plan not in self._rows:
+            schema = record_schema(plan)
+            asked = on_rows(_table(base), steps), tuple(Column(name) for name, _ in schema)
+            self._rows[plan] = of_tuples(schema, *self._engine.tuples(*asked))
+        return self._rows[plan]
+
+    def held(self, plan: Records) -> Block:
+        """All different records of a plan, with their weights."""
+        schema, waiting, size = record_schema(plan), [], 0
+        for block in self.blocks(plan):
+            waiting.append(block)
+            size += block.size
+            if size > HELD:
+                waiting = [merged(schema, waiting)]
+                size = 2 * waiting[0].size if waiting[0].size > HELD // 2 else waiting[0].size
+        return merged(schema, waiting)
+
+    def _sides(self, plan: Joined | Combined) -> tuple[Block, Block]:
+        """Both sides, their weights in the finer one's units."""
+        mine, theirs = bits_of(plan.left), bits_of(plan.right)
+        bits = max(mine, theirs)
+        left = self.held(plan.left)
+        right = left if plan.right == plan.left else self.held(plan.right)
+        return _finer(left, bits - mine), _finer(right, bits - theirs)
 
 
 def _finer(block: Block, bits: int) -> Block:
     return Block(block.columns, block.weights * (1 << bits)) if bits else block
-
-
-def _sides(engine: Engine, plan: Joined | Combined) -> tuple[Block, Block]:
-    """Both sides, their weights in the finer one's units."""
-    mine, theirs = bits_of(plan.left), bits_of(plan.right)
-    bits = max(mine, theirs)
-    left = held(engine, plan.left)
-    right = left if plan.right == plan.left else held(engine, plan.right)
-    return _finer(left, bits - mine), _finer(right, bits - theirs)
 
 
 def _shaved(block: Block, plan: Shaved) -> Block:
@@ -209,10 +206,9 @@ def _combined(left: Block, right: Block, plan: Combined) -> Block:
     import numpy as np
 
     names = columns_of(plan)
-    some = [side for side in (left, right) if side.size]
-    if not some:
+    if not left.size and not right.size:
         return left
-    columns = {name: np.concatenate([side.columns[name] for side in some]) for name in names}
+    columns = {name: np.concatenate([side.columns[name] for side in (left, right)]) for name in names}
     codes = codes_of(list(columns.values()), left.size + right.size)
     size = int(codes.max()) + 1
     firsts = np.zeros(size, dtype=np.int64)

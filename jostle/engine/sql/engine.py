@@ -165,8 +165,14 @@ class SqlEngine(ABC):
         each (int64), in order."""
         import numpy as np
 
-        rows = [r for r in self.fetch(relations.tuples(self.relation(plan, exprs), exprs)) if None not in r]
-        return [tuple(map(groups.plain, row[:-1])) for row in rows], np.array([r[-1] for r in rows], dtype=np.int64)
+        relation = self.relation(plan, exprs)
+        *values, counts = self.columns(relations.tuples(relation, exprs))
+        there = ~np.any([np.zeros(len(counts), dtype=bool), *map(np.ma.getmaskarray, values)], axis=0)
+        cells = [np.ma.getdata(column)[there] for column in values]
+        cells = [c if kind_of(e, relation.schema) in ("text", "boolean") else np.asarray(c, dtype=np.float64) + 0.0
+                 for c, e in zip(cells, exprs, strict=True)]  # fmt: skip
+        rows = list(zip(*(column.tolist() for column in cells), strict=True))
+        return rows, np.asarray(np.ma.getdata(counts)[there], dtype=np.int64)
 
     def records(self, plan: Plan) -> list[tuple[Any, ...]]:
         """The rows of a **public** relation: numbers as doubles, texts, booleans, dates, times, None. In the order of

@@ -13,21 +13,21 @@ from jostle.plan.plan import Apply, Column, Derive, Filter, Plan, RowExpr, Scan
 
 def narrowed(plan: Plan, asked: Iterable[RowExpr]) -> Plan:
     """The same rows, with the columns that `asked` has in it."""
-    return _narrowed(plan, _names(asked))
+    return _narrowed(plan, names_in(asked))
 
 
 def _narrowed(plan: Plan, names: set[str]) -> Plan:
     if isinstance(plan, Filter):
-        return replace(plan, source=_narrowed(plan.source, names | _names([plan.condition])))
+        return replace(plan, source=_narrowed(plan.source, names | names_in([plan.condition])))
     if isinstance(plan, Derive):
         kept = tuple(column for column in plan.columns if column[0] in names)
-        return replace(plan, source=_narrowed(plan.source, _names(expr for _, expr in kept)), columns=kept)
+        return replace(plan, source=_narrowed(plan.source, names_in(expr for _, expr in kept)), columns=kept)
     if isinstance(plan, Scan):
         return replace(plan, columns=tuple(column for column in plan.columns if column[0] in names))
     return plan
 
 
-def _names(exprs: Iterable[RowExpr]) -> set[str]:
+def names_in(exprs: Iterable[RowExpr]) -> set[str]:
     """The columns that expressions are made of."""
     waiting, names = list(exprs), set[str]()
     while waiting:

@@ -44,7 +44,7 @@ class ServerEngine(StoredRelations, SqlEngine):
 
     def __init__(self) -> None:
         super().__init__()
-        self._here = DuckDb()
+        self.here = DuckDb()
         self._stored: dict[str, Stored | Opened] = {}  # what is still to be sent as this process knows it
         self._opened: dict[Hashable, Opened] = {}
         self._numbers = itertools.count()
@@ -59,20 +59,20 @@ class ServerEngine(StoredRelations, SqlEngine):
 
     def close(self) -> None:
         """Frees what this process holds; nothing can be asked of the engine afterwards."""
-        self._here.close()
+        self.here.close()
 
     @property
     def objects(self) -> Objects:
-        return self._here.objects
+        return self.here.objects
 
     @objects.setter
     def objects(self, objects: Objects) -> None:
-        self._here.objects = objects
+        self.here.objects = objects
 
     # Opening -----------------------------------------------------------------------------------------
 
     def file(self, path: Any) -> OpenFile:
-        return self._here.file(path)
+        return self.here.file(path)
 
     def open(self, origin: Any, *, public: bool, names: tuple[str, ...] = ()) -> Opened:
         """Makes a data set known: one of the server, a public file, or a table in memory."""
@@ -85,7 +85,7 @@ class ServerEngine(StoredRelations, SqlEngine):
             message = f"a private file is not sent to a server, and this session works on {self.dialect.name}"
             help = f'put it where the server reads it, and name it `{self.remote}("…")`; or leave `--engine` out'
             raise refuse("DataError", message, help=help)
-        here = self._here.open(origin, public=public, names=names)
+        here = self.here.open(origin, public=public, names=names)
         opened = self._opened.get(here.key) or self._add(here, here.columns, here.identity)
         self._opened[here.key] = opened
         return replace(opened, identity=here.identity)
@@ -103,7 +103,7 @@ class ServerEngine(StoredRelations, SqlEngine):
         return data
 
     def _sent(self, opened: Opened) -> Stored:
-        raw, table = self._here.raw(opened.key)
+        raw, table = self.here.raw(opened.key)
         items, cells = [], []
         for i, (cell, kind) in enumerate(map(raw.cell, raw.columns)):
             moment = kind.startswith(_MOMENTS)
@@ -111,7 +111,7 @@ class ServerEngine(StoredRelations, SqlEngine):
             value = cell if moment or kind in _SENT else sql_cells.text(DUCKDB, cell, kind)
             items.append(f"CAST({value} AS {sent}) AS c{i}")
             cells.append((f"c{i}", kind if moment else sent))
-        rows = self._here.arrow(f"SELECT {', '.join(items)} FROM {table}", raw.label)
+        rows = self.here.arrow(f"SELECT {', '.join(items)} FROM {table}", raw.label)
         return Stored(self.send(rows), raw.label, raw.columns, tuple(cells), len(rows))
 
     def guess(self, key: str) -> tuple[tuple[str, Domain], ...]:

@@ -123,7 +123,7 @@ def on_cells(
         columns[cube.names[i]] = np.broadcast_to(positions, shape).ravel()
     if values is not None and mentions(expr, VALUES):
         columns[VALUES] = values.ravel().astype(float)
-    numbers, valid = evaluate(expr, columns)
+    numbers, valid = evaluate(expr, columns, private=() if values is None else (VALUES,))
     return numbers.reshape(shape), valid.reshape(shape)
 
 

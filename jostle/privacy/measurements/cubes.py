@@ -13,12 +13,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import ChargePurpose, Price
 from jostle.diagnostics import refuse
 from jostle.formulas import Noised
+from jostle.language.moments import number_of
 from jostle.plan.keys import MOST_KEYS, key_of, open_keys
 from jostle.plan.plan import Apply, Column, Key, RowExpr
 from jostle.privacy.kernel.handles import VALUES, Cube, Exposures
@@ -195,5 +197,5 @@ def _places(values: NDArray[Any], key: Key) -> NDArray[np.int64]:
     place = np.full(values.shape, -1, dtype=np.int64)
     floored = np.floor(values) if values.dtype.kind == "f" else values
     for i, value in enumerate(key.values):
-        place[floored == value] = i
+        place[floored == (number_of(value) if isinstance(value, date) else value)] = i
     return place

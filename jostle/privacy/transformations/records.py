@@ -19,24 +19,44 @@ from jostle.plan.domains import Domain, Integer, Real
 from jostle.plan.keys import dimensions
 from jostle.plan.kinds import domain_kind, kind_of
 from jostle.plan.plan import Column, RowExpr
-from jostle.plan.records import Combined, Joined, Kept, Mapped, Records, Reduced, Rows, Shaved, Sized, Weights, bits_of
-from jostle.plan.schemas import derived_domain, united_schema
+from jostle.plan.records import (
+    Combined,
+    Joined,
+    Kept,
+    Mapped,
+    Records,
+    Reduced,
+    Rows,
+    Shaved,
+    Sized,
+    Weights,
+    bits_of,
+    record_schema,
+    steps_of,
+)  # fmt: skip
+from jostle.plan.schemas import plan_steps, united_schema
 from jostle.privacy.kernel.handles import Cube, Exposures, Handle, Table, join_exposures
 
 MOST_BITS = 4096
 MOST_CELLS = 2**18
 MOST_PARTS = 10_000
 MOST_HEIGHT = 40
+MOST_STEPS = 64
+MOST_TABLE_STEPS = 70
+"""Both together, as conditions and columns of one relation, stay within what an engine reads (`plan.kinds.DEPTH`)."""
 KINDS = ("number", "text", "boolean")
 REDUCERS = ("count", "sum", "min", "max")
 
 
 @dataclass(frozen=True, eq=False)
 class WeightedRecords(Handle):
-    """Records with weights: a plan, and what is publicly known of their columns."""
+    """Records with weights: a plan, of which it follows what is publicly known of their columns."""
 
     plan: Records
-    schema: tuple[tuple[str, Domain], ...]
+
+    @property
+    def schema(self) -> tuple[tuple[str, Domain], ...]:
+        return record_schema(self.plan)
 
     @cached_property
     def domains(self) -> Mapping[str, Domain]:
@@ -58,14 +78,18 @@ def weighted(table: Table) -> WeightedRecords:
                 help=f"leave it out with `pick`, or take a number of it: `derive(t, {name} = year({name}))`",
             )  # fmt: skip
     exposures = tuple(replace(e, weight=e.rows, each=None) for e in table.exposures)
-    return WeightedRecords(exposures, Rows(table.plan, table.schema), table.schema)
+    if plan_steps(table.plan) > MOST_TABLE_STEPS:
+        raise refuse(
+            "RecursionLimit", f"a table made in more than {MOST_TABLE_STEPS} steps", help="make it in fewer steps"
+        )
+    return WeightedRecords(exposures, Rows(table.plan, table.schema))
 
 
 def kept(records: WeightedRecords, condition: RowExpr) -> WeightedRecords:
     """The records for which the condition is true."""
     if kind_of(condition, records.domains) != "boolean":
         raise refuse("TypeError", "a condition must be true or false", help="compare: `where age > 40`")
-    return replace(records, plan=Kept(records.plan, condition))
+    return _made(records.exposures, Kept(records.plan, condition))
 
 
 def derived(records: WeightedRecords, columns: Sequence[tuple[str, RowExpr]]) -> WeightedRecords:
@@ -82,13 +106,11 @@ def picked(records: WeightedRecords, names: Sequence[str]) -> WeightedRecords:
 
 
 def mapped(records: WeightedRecords, columns: Mapping[str, RowExpr]) -> WeightedRecords:
-    schema = []
     for name, expr in columns.items():
         kind = kind_of(expr, records.domains)
         if kind not in KINDS:
             raise refuse("TypeError", f"records have numbers, texts and truths, and `{name}` would be a {kind}")
-        schema.append((name, derived_domain(expr, records.domains)))
-    return WeightedRecords(records.exposures, Mapped(records.plan, tuple(columns.items())), tuple(schema))
+    return _made(records.exposures, Mapped(records.plan, tuple(columns.items())))
 
 
 def shaved(records: WeightedRecords, step: float, most: int, name: str) -> WeightedRecords:
@@ -99,7 +121,7 @@ def shaved(records: WeightedRecords, step: float, most: int, name: str) -> Weigh
         raise refuse("ValueError", f"a record is shaved into 1 to {MOST_PARTS:,} parts", help="`most = 100`")
     units, whole = step.as_integer_ratio()
     plan = Shaved(records.plan, _new(records, name), units, whole.bit_length() - 1, most)
-    return _finer(WeightedRecords(records.exposures, plan, (*records.schema, (name, Integer(0, most - 1)))))
+    return _made(records.exposures, plan)
 
 
 def grouped(
@@ -117,17 +139,14 @@ def grouped(
                      help='`grouped(edges, "a", "degree")`')  # fmt: skip
     if not 1 <= most <= 2**31:
         raise refuse("ValueError", "the largest size of a group is 1 or more", help="`most = 100`")
-    keys = tuple((column, records.domains[column]) for column in by)
     if reducer == "count" and of is None:
-        plan: Records = Sized(records.plan, tuple(by), name, most)
-        return _finer(WeightedRecords(records.exposures, plan, (*keys, (name, Integer(1, most)))))
-    low, high, domain = _reduced(records, reducer, of, most)
-    plan = Reduced(records.plan, tuple(by), name, reducer, str(of), low, high)
-    return _finer(WeightedRecords(records.exposures, plan, (*keys, (name, domain))))
+        return _made(records.exposures, Sized(records.plan, tuple(by), name, most))
+    low, high = _reduced(records, reducer, of, most)
+    return _made(records.exposures, Reduced(records.plan, tuple(by), name, reducer, str(of), low, high))
 
 
-def _reduced(records: WeightedRecords, reducer: str, of: str | None, most: int) -> tuple[float, float, Domain]:
-    """The public range of what a reducer gives, and its domain."""
+def _reduced(records: WeightedRecords, reducer: str, of: str | None, most: int) -> tuple[float, float]:
+    """The public range of what a reducer gives."""
     if reducer not in REDUCERS:
         raise refuse(
             "ValueError", f"groups are reduced by {', '.join(REDUCERS)}, not by {reducer!r}",
@@ -146,9 +165,8 @@ def _reduced(records: WeightedRecords, reducer: str, of: str | None, most: int) 
             help=f"make one of it: `derive(r, {of} = clamp(floor({of}), 0, 10))`",
         )  # fmt: skip
     if reducer != "sum":
-        return domain.low, domain.high, domain
-    low, high = (-most if domain.low < 0 else 0), (most if domain.high > 0 else 0)
-    return low, high, Integer(low, high)
+        return domain.low, domain.high
+    return (-most if domain.low < 0 else 0), (most if domain.high > 0 else 0)
 
 
 def joined(left: WeightedRecords, right: WeightedRecords, on: Sequence[str], most: float) -> WeightedRecords:
@@ -170,16 +188,14 @@ def joined(left: WeightedRecords, right: WeightedRecords, on: Sequence[str], mos
     if not 2 <= most <= 2**MOST_HEIGHT:
         raise refuse("ValueError", f"`most` is a weight from 2 to 2^{MOST_HEIGHT}", help="`most = 1000`")
     height = (int(-(-most // 1)) - 1).bit_length()
-    more = [(name, domain) for name, domain in right.schema if name not in on]
-    plan = Joined(left.plan, right.plan, tuple(on), height)
-    return _finer(WeightedRecords(_both(left, right), plan, (*left.schema, *more)))
+    return _made(_both(left, right), Joined(left.plan, right.plan, tuple(on), height))
 
 
 def combined(how: str, left: WeightedRecords, right: WeightedRecords) -> WeightedRecords:
     """`union`, `intersect`, `concat` or `without` of two collections with the same columns."""
     schema = united_schema([left.domains, right.domains])
     other = right if tuple(right.domains) == tuple(schema) else picked(right, list(schema))
-    return WeightedRecords(_both(left, right), Combined(how, left.plan, other.plan), tuple(schema.items()))
+    return _made(_both(left, right), Combined(how, left.plan, other.plan))
 
 
 def weight_histogram(records: WeightedRecords, dims: Sequence[tuple[str, RowExpr, Any]]) -> Cube:
@@ -214,10 +230,15 @@ def _both(left: WeightedRecords, right: WeightedRecords) -> Exposures:
     return join_exposures([left.exposures, right.exposures], [1, 1])
 
 
-def _finer(records: WeightedRecords) -> WeightedRecords:
-    if bits_of(records.plan) > MOST_BITS:
+def _made(exposures: Exposures, plan: Records) -> WeightedRecords:
+    if bits_of(plan) > MOST_BITS:
         raise refuse(
             "ValueError", f"these weights would need more than {MOST_BITS:,} bits each",
             help="join fewer times one after the other, or give the joins a smaller `most`",
         )  # fmt: skip
-    return records
+    if steps_of(plan) > MOST_STEPS:
+        raise refuse(
+            "RecursionLimit", f"records made in more than {MOST_STEPS} steps, one after the other",
+            help="make them in fewer: one `derive` has several columns, and one `where` several conditions",
+        )  # fmt: skip
+    return WeightedRecords(exposures, plan)

@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from jostle.engine.dense import evaluate
+from jostle.engine.duckdb.engine import DuckDb
 from jostle.engine.records.shares import share
 from jostle.engine.records.weights import blocks, columns_of, sums_of
 from jostle.plan.domains import Categories, Integer
-from jostle.plan.plan import Apply, Column, Constant, Key, Scan
+from jostle.plan.plan import Apply, Column, Constant, Derive, Filter, Key, Plan, Scan
 from jostle.plan.records import (
     CELL_BITS,
     Combined,
@@ -41,14 +43,35 @@ X, C = Column("x"), Column("c")
 
 
 class Given:
-    """An engine of two tables, of which it knows how often each row is there."""
+    """An engine of two tables, of which it knows how often each row is there; expressions are worked out by NumPy."""
+
+    here = DuckDb()
 
     def __init__(self, **tables: dict[tuple[Any, ...], int]) -> None:
         self._tables = tables
 
-    def tuples(self, plan: Scan, exprs: Sequence[Column]) -> tuple[list[tuple[Any, ...]], np.ndarray]:
-        rows = {row: n for row, n in self._tables[plan.data].items() if n}
+    def tuples(self, plan: Plan, exprs: Sequence[Column]) -> tuple[list[tuple[Any, ...]], np.ndarray]:
+        columns, counts = self._rows(plan)
+        rows: dict[tuple[Any, ...], int] = {}
+        for row, count in zip(zip(*(columns[expr.name].tolist() for expr in exprs), strict=True), counts, strict=True):
+            rows[row] = rows.get(row, 0) + count
         return list(rows), np.array(list(rows.values()), dtype=np.int64)
+
+    def _rows(self, plan: Plan) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        if isinstance(plan, Scan):
+            rows = {row: n for row, n in self._tables[plan.data].items() if n}
+            cells = list(zip(*rows, strict=True)) or [()] * len(plan.columns)
+            kinds = [object if isinstance(domain, Categories) else float for _, domain in plan.columns]
+            columns = [np.array(column, dtype=kind) for column, kind in zip(cells, kinds, strict=True)]
+            return dict(zip(dict(plan.columns), columns, strict=True)), np.array(list(rows.values()), dtype=np.int64)
+        assert isinstance(plan, Filter | Derive)
+        columns, counts = self._rows(plan.source)
+        if isinstance(plan, Filter):
+            holds, valid = evaluate(plan.condition, columns)
+            return {name: column[holds & valid] for name, column in columns.items()}, counts[holds & valid]
+        made = {name: evaluate(expr, columns) for name, expr in plan.columns}
+        return {name: np.where(valid, values, np.nan) if values.dtype == float else values
+                for name, (values, valid) in made.items()}, counts  # fmt: skip
 
 
 def weights(plan: Records, **tables: dict[tuple[Any, ...], int]) -> Weighed:

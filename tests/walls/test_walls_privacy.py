@@ -149,6 +149,31 @@ def test_what_is_optional_is_loaded_by_those_who_ask() -> None:
         assert loaded == kernels and name in page
 
 
+PLAIN_MEANING = {
+    "jostle/engine/dense.py",  # of the values that a description lists, and of positions in a cube
+    "jostle/plan/kinds.py",  # a date constant as a time
+    "jostle/plan/listing.py",  # of the values that a description lists
+    "jostle/run/rowfunctions.py",  # of values of a program
+}
+ON_POSITIONS = {"jostle/privacy/kernel/vault.py", "jostle/run/jointworkload.py", "jostle/run/workloads.py"}
+
+
+def test_no_private_row_meets_a_function_of_python() -> None:
+    """Expressions over rows have one evaluator, the engine's: what an operation is in plain Python runs on public
+    values alone, and what evaluates these is loaded where there are such, not by what holds records."""
+    evaluating = {
+        i.place.partition(":")[0] for p in files() for i in imports(p) if i.name.startswith("jostle.engine.dense")
+    }
+    assert evaluating == ON_POSITIONS
+    tables = {"OPERATIONS", "TEXTS", "MOMENTS", "ABSENCE", "NUMBERS", "ROW_FUNCTIONS", "operation", "_operation", "op"}
+    taken = [
+        (shown(p), n.value) for p in files() for n in nodes(p) if isinstance(n, ast.Attribute) and n.attr == "value"
+    ]
+    owners = [(path, owner.value if isinstance(owner, ast.Subscript) else owner) for path, owner in taken]
+    meant = {path for path, owner in owners if chain(owner)[-1] in tables}
+    assert meant == PLAIN_MEANING
+
+
 def called(path: Path, name: str) -> list[int]:
     """Where a method of this name is called, by line."""
     calls = [n for n in nodes(path) if isinstance(n, ast.Call)]

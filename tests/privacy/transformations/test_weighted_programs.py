@@ -62,6 +62,64 @@ def test_neighbours(bench: Bench, unit: str) -> None:
     assert tight >= {"0", "1", "2", "5", "9"}
 
 
+KINDS = {
+    "text": ("text", "p", 'upper(v) == "P"'), "category": ('{"p", "q"}', "p", "v"), "integer": ("0..9", "2", "v"),
+    "number": ("real", "2.5", "clamp(floor(v), 0, 9)"), "boolean": ("{true, false}", "true", "v"),
+    "listed number": ("{0, 2.5}", "2.5", "v"), "spelled number": ("text", "2", "clamp(floor(number(v)), 0, 9)"),
+}  # fmt: skip
+OF_EMPTY = {
+    "concat": "concat(m, f)", "union": "union(f, m)", "intersect": "intersect(m, concat(f, m))",
+    "without": "without(m, f)", "joined": 'concat(pick(joined(m, f, "v"), v), m)',
+    "shaved": "concat(pick(shave(f, 1), v), m)", "grouped": 'concat(pick(grouped(f, "v", "n"), v), m)',
+    "largest": 'concat(pick(grouped(few, "v", "n", reducer = "max", of = "a"), v), m)',
+    "nothing else": "concat(where(f, false), where(concat(f, f), false))",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_side_without_rows(bench: Bench, kind: str) -> None:
+    """Whether a row is there does not decide whether others are counted, of whatever kind its columns are."""
+    described, cell, key = KINDS[kind]
+    program = f"""
+use weighted
+private t = table("t.csv") described by {{a: 0..9, v: {described}}} protecting rows budget epsilon 1000
+few = weighted(where(t, a == 9))
+m = weighted(pick(t, v))
+f = weighted(pick(where(t, a == 9), v))
+""" + "\n".join(f"q = [laplace(histogram({records}, v = {key})) with epsilon 1]" for records in OF_EMPTY.values())
+    others = [("1", cell)] * 50
+    bench.table(others, ("a", "v"))
+    without = bench.run(program)
+    bench.table([*others, ("9", cell)], ("a", "v"))
+    losses = worst_losses(without, bench.run(program))
+    for how, (_, lost, charged), charge in zip(OF_EMPTY, losses, without.charges, strict=True):
+        assert lost <= charged * (1 + 1e-9), how
+        assert how == "nothing else" or sum(draw.values.sum() for draw in charge.draws) > 0, how
+
+
+DATES = """
+use weighted
+private t = table("t.csv") described by {name: text, sick: {"yes", "no"}, city: {"x", "y"}}
+    protecting rows budget epsilon 1000
+r = derive(weighted(t), z = coalesce(day(date("2020-01-01") if name == "Ann" and sick == "yes" else none), 0))
+q = [laplace(histogram(r, city = city)) with epsilon 1]
+s = derive(union(r, r), y = coalesce(year(date(name)) + z, 1))
+q = [laplace(histogram(s, x = clamp(y % 2, 0, 1))) with epsilon 1]
+"""
+
+
+@pytest.mark.parametrize("cell", ["Ann", "2020-02-29", "2020-02-30", "9999-12-31", "0001-01-01"])
+def test_dates_in_expressions_of_records(bench: Bench, cell: str) -> None:
+    others = [(f"p{i}", "no", "xy"[i % 2]) for i in range(50)]
+    header = ("name", "sick", "city")
+    bench.table(others, header)
+    without = bench.run(DATES)
+    bench.table([*others, (cell, "yes", "x")], header)
+    for (title, lost, charged), charge in zip(worst_losses(without, bench.run(DATES)), without.charges, strict=True):
+        assert lost <= charged * (1 + 1e-9), title
+        assert sum(draw.values.sum() for draw in charge.draws) > 0
+
+
 def run(
     tmp_path: Path, program: str, rows: str = "1,0,x\n", declared: str = SOURCE + "rows budget epsilon 9\n"
 ) -> Result:

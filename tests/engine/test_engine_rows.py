@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
+from datetime import date, datetime
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from hypothesis import strategies as st
 from jostle.diagnostics import Refusal
 from jostle.engine.dense import evaluate
 from jostle.engine.duckdb.engine import DuckDb
+from jostle.language.operations import OPERATIONS
 from jostle.plan.bounds import bounds_of, is_integral
 from jostle.plan.kinds import kind_of
 from jostle.plan.plan import Apply, Column, Constant, RowExpr
@@ -134,3 +137,42 @@ def test_deep_nesting_is_linear_in_text_and_time(engine: DuckDb) -> None:
     with pytest.raises(Refusal) as refusal:
         kind_of(expr, SCHEMA)
     assert refusal.value.first.kind == "RecursionLimit"
+
+
+OPERANDS = {
+    "number": (Column("i"), Column("o")),
+    "text": (Apply("text", (Column("i"),)), Column("t")),
+    "any": (Column("t"), Column("c")),
+    "boolean": (Apply("<", (Column("i"), Column("r"))),),
+    "date": (Apply("shift", (Constant(date(2020, 1, 28)), Column("i"))), Constant(date(9999, 12, 31))),
+    "time": (Apply("shift time", (Constant(datetime(2020, 1, 28, 23, 59)), Column("o"))), Constant(datetime(1, 1, 1))),
+}
+CONSTANTS = {
+    "date by format": ("%d/%m/%Y",), "time by format": ("%I:%M %p",), "in_zone": ("Europe/Berlin",), "trunc": ("week",),
+    "trunc time": ("hour",), "substring": (1.0,), "substring of count": (1.0, 2.0), "part": ("e", 2.0),
+    "matches": ("^r",),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(OPERATIONS.keys() - {"pair", "log", "exp", "^"}))
+def test_every_operation_agrees_on_public_values(engine: DuckDb, name: str) -> None:
+    """Dates and times are the numbers that stand for them; nothing fails, whatever the numbers are."""
+    constants = CONSTANTS.get(name, ())
+    kinds = OPERATIONS[name].kinds[: len(OPERATIONS[name].kinds) - len(constants)]
+    several = itertools.product(*(OPERANDS[kind] for kind in kinds))
+    exprs: list[RowExpr] = [Apply(name, (*args, *map(Constant, constants))) for args in several]
+    for expr, found in zip(exprs, on_sql(engine, exprs), strict=True):
+        assert found == on_numpy(expr), expr
+
+
+def test_exact_cells_are_compared_and_calculated_with_alone() -> None:
+    """What runs as plain Python is refused of a private column, wherever that stands in it."""
+    columns = {"values": np.arange(3.0), "x": np.arange(3.0)}
+    spelled = Apply("text", (Apply("+", (Column("values"), Constant(1.0))),))
+    for expr in (spelled, Apply("==", (Apply("upper", (spelled,)), Constant("1")))):
+        assert evaluate(expr, columns)[1].all()
+        with pytest.raises(Refusal, match="exact cells"):
+            evaluate(expr, columns, private=("values",))
+    two = Apply("contains", (Apply("text", (Column("x"),)), Constant("2")))
+    mixed = Apply("and", (Apply(">", (Column("values"), Constant(0.0))), two))
+    assert evaluate(mixed, columns, private=("values",))[0].tolist() == [False, False, True]

@@ -19,16 +19,18 @@ MOST_STEPS = 10_000
 
 
 DOUBTFUL = " ?"
-DOUBT = "?: the error is as large as the value"
-"""The mark of a number that may as well be 0, and what it means."""
+DOUBT = "?: the error is as large as the value, or as the count of the rows"
+"""The mark of a number that may as well be 0 or of no rows, and what it means."""
 
 
-def error_text(value: float, error: float, mark: str = "") -> str:
+def error_text(value: float, error: float, mark: str = "", hidden: bool = False) -> str:
     """An error for a person, to two significant digits, rounded up: `5700`, with a mark if it is of the noise alone,
-    and `5700 ?` where it is as large as the value."""
+    and `5700 ?` where it is as large as the value, or noise hides how many rows it is of."""
     rounded = rounded_up(error)
     whole = rounded.is_integer() and rounded < 1e15
-    return (str(int(rounded)) if whole else f"{rounded:.2g}") + mark + (DOUBTFUL if error >= abs(value) else "")
+    return (
+        (str(int(rounded)) if whole else f"{rounded:.2g}") + mark + (DOUBTFUL if hidden or error >= abs(value) else "")
+    )
 
 
 def rounded_up(error: float) -> float:
@@ -69,16 +71,24 @@ def cuts_in(margins: Any) -> tuple[str, ...]:
 
 
 def margin_text(value: Any, margin: Any) -> str:
-    """What stands beside a number of this margin (`run.margins`), after ±; nothing, where there is none."""
-    if not isinstance(margin, Mapping) or not isinstance(value, int | float) or isinstance(value, bool):
+    """What stands beside a value of this margin (`run.margins`), after ±; nothing, where there is none, and the bare
+    mark of doubt where there is nothing else."""
+    if not isinstance(margin, Mapping):
         return ""
-    mark = NOISE_ONLY if margin.get("cut") else ""
+    mark, hidden = NOISE_ONLY if margin.get("cut") else "", bool(margin.get("hidden"))
     for of in (IN_RANKS, IN_ROWS):
         ranks = margin.get(of)
         if isinstance(ranks, int | float) and math.isfinite(ranks):
-            return ranks_text(ranks, of) + mark
+            return ranks_text(ranks, of) + mark + (DOUBTFUL if hidden else "")
     error = margin.get("error")
-    return error_text(value, error, mark) if isinstance(error, int | float) else ""
+    if isinstance(value, int | float) and isinstance(error, int | float) and not isinstance(value, bool):
+        return error_text(value, error, mark, hidden)
+    return DOUBTFUL.strip() if hidden else ""
+
+
+def with_margin(text: str, beside: str) -> str:
+    """A value as text and what stands beside it."""
+    return f"{text} ± {beside}" if beside.strip(DOUBTFUL) else f"{text} {beside}".rstrip()
 
 
 class Source:
@@ -271,26 +281,28 @@ class Noised(float):
     """A number that was measured, or calculated from such numbers; for all else a float like any other.
 
     `cut` names, as noun phrases, what its error does not cover, since more than noise was taken from the exact answer:
-    rows beyond a bound, values that were clamped. It is public, and marks the error wherever it is shown.
+    rows beyond a bound, values that were clamped. It is public, and marks the error wherever it is shown. `hidden` are
+    numbers of a group whose count of rows is no larger than its error.
     """
 
-    __slots__ = ("cut", "origin")
+    __slots__ = ("cut", "hidden", "origin")
     origin: Origin
     cut: tuple[str, ...]
+    hidden: bool
 
     def __new__(cls, value: float, law: NoiseLaw) -> Noised:
         return cls.of(value, Source(value, law))
 
     @classmethod
-    def of(cls, value: float, origin: Origin, cut: tuple[str, ...] = ()) -> Noised:
+    def of(cls, value: float, origin: Origin, cut: tuple[str, ...] = (), hidden: bool = False) -> Noised:
         """A number of this origin."""
         number = float.__new__(cls, value)
-        number.origin, number.cut = origin, cut
+        number.origin, number.cut, number.hidden = origin, cut, hidden
         return number
 
-    def without(self, cut: Sequence[str]) -> Noised:
+    def without(self, cut: Sequence[str], hidden: bool = False) -> Noised:
         """The same number, whose error does not cover this either."""
-        return Noised.of(self, self.origin, tuple(dict.fromkeys((*self.cut, *cut))))
+        return Noised.of(self, self.origin, tuple(dict.fromkeys((*self.cut, *cut))), self.hidden or hidden)
 
     @property
     def law(self) -> NoiseLaw | None:
@@ -305,11 +317,11 @@ class Noised(float):
     def __reduce__(self) -> tuple[object, ...]:
         if not isinstance(self.origin, Source):
             return (float, (float(self),))
-        return (_measured, (float(self), self.law, self.cut))
+        return (_measured, (float(self), self.law, self.cut, self.hidden))
 
 
-def _measured(value: float, law: NoiseLaw, cut: tuple[str, ...]) -> Noised:
-    return Noised.of(value, Source(value, law), cut)
+def _measured(value: float, law: NoiseLaw, cut: tuple[str, ...], hidden: bool) -> Noised:
+    return Noised.of(value, Source(value, law), cut, hidden)
 
 
 def cuts_of(*values: Any) -> tuple[str, ...]:
@@ -326,4 +338,5 @@ def calculated(value: float, function: str | Callable[..., Any], inputs: Sequenc
     if not 0 < steps <= MOST_STEPS:
         return float(value)
     origins = tuple([number.origin if type(number) is Noised else number for number in inputs])
-    return Noised.of(value, Formula(function, origins, steps), cuts_of(*inputs))
+    hidden = any(number.hidden for number in inputs if type(number) is Noised)
+    return Noised.of(value, Formula(function, origins, steps), cuts_of(*inputs), hidden)

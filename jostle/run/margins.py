@@ -2,7 +2,8 @@
 
 A margin is what JSON has of a number: `value`, its `error` at 95 %, and `low` and `high`. Those of a value have its
 form, with `None` where nothing is known. Of a number that was chosen it is its `value`, and its error in `ranks`, or of
-a mode in `rows`. Where the error is of the noise alone, `cut` lists what it does not cover.
+a mode in `rows`. Where the error is of the noise alone, `cut` lists what it does not cover; `hidden` is true in all
+columns of a group whose count of rows is no larger than its error.
 """
 
 from __future__ import annotations
@@ -62,7 +63,8 @@ def margins(value: Any) -> Any:
     if type(value) in (Noised, Marked):
         return _margin(value, of_numbers([value])[0])
     if isinstance(value, Grouped):
-        columns = {name: _margins_of(values) for name, values in list(value.columns.items())[value.keys :]}
+        hidden = value.hidden(MOST_SHOWN)
+        columns = {name: _margins_of(values, hidden) for name, values in list(value.columns.items())[value.keys :]}
         told = {name: column for name, column in columns.items() if column is not None}
         many = min(len(value), MOST_SHOWN)
         return [{name: column[row] for name, column in told.items()} for row in range(many)] if told else None
@@ -80,9 +82,12 @@ def margins(value: Any) -> Any:
     return None
 
 
-def _margins_of(values: Sequence[Any]) -> list[Any] | None:
+def _margins_of(values: Sequence[Any], hidden: Sequence[bool] = ()) -> list[Any] | None:
+    """The margins of a column; where noise hides the rows of a group, of what is no number too."""
     shown = values[:MOST_SHOWN]
     told = [_margin(value, one) for value, one in zip(shown, of_numbers(shown), strict=True)]
+    for row, doubt in enumerate(hidden):
+        told[row] = {**(told[row] or {}), "hidden": True} if doubt else told[row]
     return told if any(told) else None
 
 
@@ -117,8 +122,8 @@ def _margin(value: Any, one: Uncertainty | None) -> dict[str, Any] | None:
 
 
 def _cut(value: Any) -> dict[str, Any]:
-    cut = cuts_of(value)
-    return {"cut": list(cut)} if cut else {}
+    cut, hidden = cuts_of(value), type(value) is Noised and value.hidden
+    return ({"cut": list(cut)} if cut else {}) | ({"hidden": True} if hidden else {})
 
 
 def _finite(*numbers: float) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import Refusal, refuse
 from jostle.formulas import (
+    DOUBTFUL,
     NOISE_ONLY,
     Formula,
     Joint,
@@ -123,10 +124,12 @@ def errors_beside(values: Sequence[Any]) -> list[str]:
 
 
 def _beside(value: Any, one: Uncertainty | None) -> str:
-    mark = NOISE_ONLY if cuts_of(value) else ""
+    mark, hidden = NOISE_ONLY if cuts_of(value) else "", type(value) is Noised and value.hidden
     if one is not None:
-        return error_text(value, one.error, mark)
-    return ranks_text(*value.ranks) + mark if type(value) is Noised and value.ranks is not None else ""
+        return error_text(value, one.error, mark, hidden)
+    if type(value) is Noised and value.ranks is not None:
+        return ranks_text(*value.ranks) + mark + (DOUBTFUL if hidden else "")
+    return DOUBTFUL.strip() if hidden else ""
 
 
 def additive(value: Noised) -> bool:

@@ -12,7 +12,6 @@ from typing import Any
 
 from jostle.accounting.amounts import as_float
 from jostle.diagnostics import Refusal, did_you_mean, refuse
-from jostle.formulas import Noised
 from jostle.language.aggregates import AGGREGATES, DISTINCT, of_form
 from jostle.language.forms import PERSON, aggregates, keys_by_alias, lone_column
 from jostle.language.freejoins import is_smooth, no_free_join
@@ -33,7 +32,7 @@ from jostle.privacy.transformations.persons import join_own_rows
 from jostle.run import groups, persons
 from jostle.run.amounts import amount_of, mechanism_of, wish_of
 from jostle.run.clauses import whole
-from jostle.run.cuts import cut_of
+from jostle.run.cuts import cut_of, hidden_groups, marked
 from jostle.run.joint import alone
 from jostle.run.keysets import column_of_keys, public_keys, together
 from jostle.run.ofmoments import Counted, counted, periods_of
@@ -158,16 +157,12 @@ def select(interp: Any, node: n.Select, scope: Scope) -> Any:
         cuts = [cut_of(table, aggregate) for aggregate in measured]
         if any(cuts):
             event["cut"] = {a.name: list(cut) for a, cut in zip(measured, cuts, strict=True) if cut}
+    hidden = hidden_groups(table, measured, answer.values)
     values = [
-        _without(column, cut) if moment is None else list(map(moment.moment, column))
-        for column, cut, (_, moment) in zip(answer.values, cuts, pairs, strict=True)
+        marked(column, cut, doubts) if moment is None else list(map(moment.moment, column))
+        for column, cut, doubts, (_, moment) in zip(answer.values, cuts, hidden, pairs, strict=True)
     ]
     return _result(interp, named, outputs, calls, Answer(answer.keys, values), arrangement, scope)
-
-
-def _without(column: list[Any], cut: tuple[str, ...]) -> list[Any]:
-    """The answers of all groups, whose errors do not cover what was cut."""
-    return [value.without(cut) if type(value) is Noised else value for value in column] if cut else column
 
 
 def _stage(interp: Any, node: n.Select, table: Any, compiler: RowCompiler, scope: Scope) -> Table:

@@ -114,6 +114,11 @@ class Grouped:
         for row in zip(*self.columns.values(), strict=True):
             yield Record(zip(names, row, strict=True))
 
+    def hidden(self, most: int) -> list[bool]:
+        """For each of the first groups whether noise hides how many rows it has (`formulas.Noised`)."""
+        measured = [values[:most] for values in list(self.columns.values())[self.keys :]]
+        return [any(getattr(value, "hidden", False) for value in row) for row in zip(*measured, strict=True)]
+
     def only(self) -> list[Any]:
         """The single value column, for `stddev(select … groupby …)`."""
         values = list(self.columns)[self.keys :]
@@ -414,15 +419,20 @@ def _show_table(value: Grouped) -> str:
     from jostle.run.propagation import errors_beside
 
     columns: list[list[str]] = []
-    for name, items in value.columns.items():
+    hidden = value.hidden(ROWS)
+    for place, (name, items) in enumerate(value.columns.items()):
         shown = items[:ROWS]
-        columns.append([name, *(v if isinstance(v, str) else _show(v, 1) for v in shown)])
+        texts = [v if isinstance(v, str) else _show(v, 1) for v in shown]
+        if place >= value.keys and any(hidden):
+            pairs = zip(shown, texts, hidden, strict=True)
+            texts = [text + DOUBTFUL * (doubt and not is_number(item)) for item, text, doubt in pairs]
+        columns.append([name, *texts])
         errors = errors_beside(shown)
         columns += [["±", *errors]] if errors else []
     widths = [max(map(len, column)) for column in columns]
     rows = zip(*columns, strict=True)
     lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]
-    if any(cell.endswith(DOUBTFUL) for column in columns if column[0] == "±" for cell in column):
+    if any(hidden) or any(cell.endswith(DOUBTFUL) for column in columns if column[0] == "±" for cell in column):
         lines.append(DOUBT)
     lines += cut_text(cuts_of(*(item for items in value.columns.values() for item in items[:ROWS])))
     if len(value) > ROWS:

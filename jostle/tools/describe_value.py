@@ -103,7 +103,7 @@ def reasons(name: str, provenance: Provenance | None) -> str:
 
 def shown(value: object) -> str:
     """A value as text, with its ± where it is a number, or a record of numbers, whose error is known."""
-    from jostle.formulas import cut_text, cuts_in, cuts_of, margin_text
+    from jostle.formulas import cut_text, cuts_in, cuts_of, margin_text, with_margin
     from jostle.privacy.kernel.handles import Handle
     from jostle.run.margins import margins
     from jostle.run.values import Record, is_number, kind_name, show
@@ -113,8 +113,7 @@ def shown(value: object) -> str:
     told = margins(value)
 
     def beside(item: object, margin: object) -> str:
-        text = margin_text(item, margin)
-        return f"{show(item)} ± {text}" if text else show(item)
+        return with_margin(show(item), margin_text(item, margin))
 
     if isinstance(value, Record) and value and all(map(is_number, value.values())):
         items = [f"{name}: {beside(item, (told or {}).get(name))}" for name, item in value.items()]

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from jostle.formulas import BY_NOISE, DOUBT, DOUBTFUL, NOISE_ONLY, cuts_in, error_text, margin_text
+from jostle.formulas import BY_NOISE, DOUBT, DOUBTFUL, NOISE_ONLY, cuts_in, error_text, margin_text, with_margin
 from jostle.tools.render import clean
 from jostle.trace.text import align, number, sparkline
 
@@ -55,9 +55,8 @@ def show(value: Any, width: int = 100, margins: Any = None) -> list[str]:
 
 def _beside(value: Any, margin: Any) -> str:
     """`± 30` of a margin, with a mark where the error exceeds the value."""
-    text = margin_text(value, margin)
     alone = isinstance(margin, Mapping) and list(margin) == ["value", "cut"]  # of an error itself
-    return f"± {text}" if text else BY_NOISE.strip() if alone else ""
+    return BY_NOISE.strip() if alone else with_margin("", margin_text(value, margin)).strip()
 
 
 def _number(value: Any) -> bool:
@@ -126,7 +125,8 @@ def _rows(value: Sequence[Mapping[str, Any]], width: int, margins: Any) -> list[
     cells = [list(row) for row in zip(*columns, strict=True)]
     lines = [line if len(line) <= width else line[: width - 1] + "…" for line in align(cells, numeric)]
     lines += [f"… {len(value) - ROWS} more rows"] if len(value) > ROWS else []
-    return lines + ([DOUBT] if any(cell.endswith(DOUBTFUL) for row in cells for cell in row) else [])
+    doubtful = any(cell.endswith(DOUBTFUL) or cell == DOUBTFUL.strip() for row in cells for cell in row)
+    return lines + ([DOUBT] if doubtful else [])
 
 
 def _record(value: Mapping[Any, Any], width: int, margins: Mapping[Any, Any]) -> list[str]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jostle.events import Event
-from jostle.formulas import margin_text
+from jostle.formulas import margin_text, with_margin
 from jostle.trace.pictures import Picture
 from jostle.trace.text import number
 
@@ -38,7 +38,7 @@ class Figure:
         return Figure(value, error, low, high, margin_text(value, margin))
 
     def __str__(self) -> str:
-        return number(self.value, 6) + (f" ± {self.beside}" if self.beside else "")
+        return with_margin(number(self.value, 6), self.beside)
 
     def ends(self) -> tuple[float, float] | None:
         """The interval: its ends, or what the error gives for those that are not known."""

@@ -153,3 +153,36 @@ def test_an_error_is_rounded_up(digits: int, factor: float) -> None:
     error = factor * 10.0**digits
     shown = float(error_text(1e99, error))
     assert error * (1 - 1e-9) <= shown <= error * 1.1 * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("counted", ["count(*) as n, ", "count(x) as n, ", "avg(x) as n, ", "stddev(x) as n, ", ""])
+def test_what_noise_hides_is_marked_in_every_column(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, counted: str
+) -> None:
+    lines = [f"{'a' if i < 195 else 'b'},{i % 11},2020-03-0{1 + i % 9},{'uv'[i % 2]}" for i in range(196)]
+    (tmp_path / "t.csv").write_text("\n".join(["kind,x,day,c", *lines]) + "\n")
+    monkeypatch.chdir(tmp_path)
+    session = Session(simulate=3)  # whose noise is seeded
+    session.bind("t", str(tmp_path / "t.csv"))
+    program = f"""private t = table("t.csv") protecting rows budget epsilon 100
+    described by {{kind: {{"a", "b"}}, x: 0..10, day: 2020-03-01..2020-03-09, c: {{"u", "v"}}}}
+g = {{{{ select {counted}median(x) as m, min(x) as l, mode(x) as o, mode(c) as c, max(day) as d, sum(x) as s from t
+    groupby kind with epsilon 6 }}}}
+release g
+twice = 2 * g.s
+release twice
+print(g)
+"""
+    result = session.attempt(Source("t.jst", program))
+    assert result.ok, result.diagnostics
+    many, few = result.margins()["g"]
+    columns = list(result.values["g"].columns)[1:]
+    if "x" in counted:  # counts that are of values of x say nothing of other columns
+        columns = [name for name in columns if name not in ("c", "d")]
+    expected = {name for name in columns if counted}
+    assert not any((margin or {}).get("hidden") for margin in many.values())
+    assert {name for name, margin in few.items() if (margin or {}).get("hidden")} >= expected
+    last = result.output[0].split("\n")[2]
+    assert last.count("?") >= len(expected)
+    if counted:
+        assert result.margins()["twice"][1]["hidden"] and not result.margins()["twice"][0].get("hidden")

@@ -229,7 +229,9 @@ def test_errors_leave_with_the_numbers() -> None:
     lines = result.output[0].split("\n")
     assert lines[0].split() == ["k", "n", "±", "mean", "±", "middle", "±"] and lines[1].split()[2] == "3"
     assert lines[1].endswith("4 ranks")  # ln(2/0.05) of the scale 2·3/3 of a median's noise, in halves of a rank
-    assert lines[-1] == "?: the error is as large as the value" and lines[2].split()[3] == "?"
+    assert (
+        lines[-1] == "?: the error is as large as the value, or as the count of the rows" and lines[2].split()[3] == "?"
+    )
     told = result.margins()["r"]
     assert list(told) == ["n", "both", "v", "middle"] and list(told["middle"]) == ["value", "ranks"]
     assert told["both"][0] == told["n"]

@@ -9,7 +9,7 @@ from typing import Any
 
 from jostle.diagnostics import Refusal
 from jostle.events import Event
-from jostle.formulas import cut_text, cuts_in, margin_text
+from jostle.formulas import cut_text, cuts_in, margin_text, with_margin
 from jostle.trace.html.markup import Html, join, tag
 from jostle.trace.html.program import place_of, text_of
 from jostle.trace.pictures import Picture, pictures
@@ -109,7 +109,7 @@ def _value_html(value: Any, margins: Any = None) -> Html:
         return join(values, *notes)
     if isinstance(value, int | float):
         beside = margin_text(value, margins)
-        return join(tag("p", number(value, 8) + (f" ± {beside}" if beside else ""), class_="big"), *notes)
+        return join(tag("p", with_margin(number(value, 8), beside), class_="big"), *notes)
     return join(tag("pre", _text(value)), *notes)
 
 

@@ -35,7 +35,7 @@ from jostle.engine.memory import memory_limit
 from jostle.engine.objects import Objects
 from jostle.engine.spill import SpillFolder
 from jostle.engine.sql import persons, relations
-from jostle.engine.sql.cells import NATIVE, clean, identity, number, read, text
+from jostle.engine.sql.cells import NATIVE, clean, number, read, text
 from jostle.engine.sql.engine import SqlEngine
 from jostle.engine.sql.rows import Raw as RawCell
 from jostle.plan.domains import Domain, Open
@@ -306,14 +306,14 @@ class DuckDb(SqlEngine):
         if owners is None:
             person = persons.owner([raw.cell(name) for name in plan.by], self.dialect)
             return f"SELECT *, {person} AS q FROM {table}", self._size(raw, table)
-        rows = f"SELECT *, {identity(self.dialect, *raw.cell(owners.on))} AS k FROM {table}"
+        rows = f"SELECT *, {text(self.dialect, *raw.cell(owners.on))} AS k FROM {table}"
         kept = self.keep(f"SELECT t.*, o.q FROM ({rows}) t JOIN ({self._claims(owners)}) o ON t.k = o.k", raw)
         return f"SELECT * FROM {kept}", int(self.fetch(f"SELECT count(*) FROM {kept}", raw.label)[0][0])
 
     def _claims(self, owners: Owners) -> str:
         """Every person `q` with every value `k` that a row of theirs has, once."""
         rows, _ = self._rows_of_persons(owners.table, owners.key)
-        key = identity(self.dialect, *self._known(owners.table.scan.data).cell(owners.key))
+        key = text(self.dialect, *self._known(owners.table.scan.data).cell(owners.key))
         return f"SELECT DISTINCT q, {key} AS k FROM ({rows})"
 
     def keep(self, query: str, raw: Raw, table: str | None = None) -> str:

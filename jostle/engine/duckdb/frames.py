@@ -74,6 +74,7 @@ _KINDS = {
     "u1": "UTINYINT", "u2": "USMALLINT", "u4": "UINTEGER", "u8": "UBIGINT",
 }  # fmt: skip
 _LARGEST = 0x10FFFF  # of all characters
+_EXACT = 2**53
 
 
 def _copy(column: Any) -> Any:
@@ -169,7 +170,7 @@ def _array(column: Any) -> Any:
         return pa.array(values)
     if kind == "f":
         with np.errstate(all="ignore"):
-            return pa.array(values.astype(np.float64))
+            return pa.array(values.astype(np.float32 if size == 2 else np.float64))
     if kind == "M":
         texts = np.datetime_as_string(values)
         return _texts([None if text == "NaT" else text for text in texts.tolist()])
@@ -243,6 +244,8 @@ def text_of(value: object) -> str | None:
     if isinstance(value, int):
         return int.__repr__(value) if int.bit_length(value) < 1100 else None
     if isinstance(value, float):
+        if float.is_integer(value) and abs(value) < _EXACT:  # written as a column of floats has it
+            return int.__repr__(int(value))
         return float.__repr__(value) if math.isfinite(value) else None
     if type(value) is Decimal:
         return text_of_decimal(value)

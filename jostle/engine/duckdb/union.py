@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from jostle.diagnostics import refuse
 from jostle.engine.duckdb.dialect import DUCKDB
 from jostle.engine.duckdb.raw import Irregular, Raw
-from jostle.engine.sql.cells import FLOATS, WHOLE, identity, number
+from jostle.engine.sql.cells import WHOLE, number, text
 
 
 class Union(Raw):
@@ -60,7 +60,7 @@ def _common(kinds: set[str]) -> str:
         return kinds.pop()
     if kinds <= WHOLE:
         return "BIGINT"
-    return "DOUBLE" if kinds <= (WHOLE - {"BIGINT"}) | FLOATS else "VARCHAR"
+    return "DOUBLE" if kinds <= (WHOLE - {"BIGINT"}) | {"DOUBLE"} else "VARCHAR"  # a FLOAT's text is not its double's
 
 
 def _as(cell: str, kind: str, wanted: str) -> str:
@@ -68,4 +68,4 @@ def _as(cell: str, kind: str, wanted: str) -> str:
         return cell
     if wanted == "BIGINT":
         return f"CAST({cell} AS BIGINT)"
-    return number(DUCKDB, cell, kind) if wanted == "DOUBLE" else identity(DUCKDB, cell, kind)
+    return number(DUCKDB, cell, kind) if wanted == "DOUBLE" else text(DUCKDB, cell, kind)

@@ -45,25 +45,24 @@ def number(d: Dialect, cell: str, kind: str) -> str:
 
 
 def text(d: Dialect, cell: str, kind: str) -> str:
-    """A text that is not empty, or NULL: dates in ISO order, booleans as `true` and `false`."""
-    if kind in FLOATS and not d.spelled:
-        message = f"{d.name} cannot write a number that may not be whole as the other engines do"
-        raise refuse("DataError", message, help="describe the column as a number; persons are told by whole numbers")
+    """A text that is not empty, or NULL: dates in ISO order, booleans as `true` and `false`, and of a float that is
+    whole and below 2^53 that of the whole number, so that it has one text in every table, and 0 and −0 have one.
+
+    It is what a column that is described as text or by a list of texts holds, and what tells whose a row is; of what
+    else is read of a cell (a number, a truth, a date) cells of one text have the same.
+    """
     if kind in FLOATS:
-        return f"CASE WHEN {d.finite.format(cell)} THEN {d.spelled.format(cell)} END"
+        if not d.spelled:
+            message = f"{d.name} cannot write a number that may not be whole as the other engines do"
+            raise refuse("DataError", message, help="describe it as a number; persons are told by whole numbers")
+        whole = f"{cell} = {d.floor.format(cell)} AND abs({cell}) < {_EXACT}"
+        other = f"CASE WHEN {d.finite.format(cell)} THEN {d.spelled.format(cell)} END"
+        return d.ordered.format(f"CASE WHEN {whole} THEN {d.as_text(d.whole.format(cell))} ELSE {other} END")
     if kind == "VARCHAR":
         return d.ordered.format(f"CASE WHEN {cell} <> '' THEN {cell} END")
     if kind in NATIVE - {"DATE"}:
         return d.ordered.format(d.as_text(cell))
     return d.ordered.format(d.as_text(_moment(d, cell, kind)) + (" || '+00'" if kind.endswith(" UTC") else ""))
-
-
-def identity(d: Dialect, cell: str, kind: str) -> str:
-    """The text that tells whose a row is, in every table alike: of a float that is whole that of the whole number."""
-    if kind not in FLOATS:
-        return text(d, cell, kind)
-    whole = f"{cell} = {d.floor.format(cell)} AND abs({cell}) < {_EXACT}"
-    return f"CASE WHEN {whole} THEN {d.as_text(d.whole.format(cell))} ELSE {text(d, cell, kind)} END"
 
 
 def moment(d: Dialect, cell: str, kind: str, wanted: str) -> str:

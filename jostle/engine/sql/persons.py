@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from jostle.engine.sql.cells import WHOLE, identity
+from jostle.engine.sql.cells import WHOLE, text
 from jostle.engine.sql.dialect import Dialect, subquery
 from jostle.engine.sql.hashes import hashed
 from jostle.engine.sql.rows import Physical, RowSql
@@ -58,7 +58,7 @@ def owner(cells: list[tuple[str, str]], dialect: Dialect) -> str:
     are several."""
     if len(cells) == 1 and cells[0][1] in WHOLE:
         return cells[0][0]
-    texts = [identity(dialect, *cell) for cell in cells]
+    texts = [text(dialect, *cell) for cell in cells]
     there = " AND ".join(f"{text} IS NOT NULL" for text in texts)
     return f"CASE WHEN {there} THEN {person(texts, dialect)} END"
 

@@ -101,7 +101,7 @@ class StoredRelations(ABC):
         if isinstance(plan, Bound):
             persons.owner([stored.cell(name) for name in plan.by], self.dialect)
         if isinstance(plan, Bound) and plan.owners is not None:
-            sql_cells.identity(self.dialect, *stored.cell(plan.owners.on))
+            sql_cells.text(self.dialect, *stored.cell(plan.owners.on))
             self._claims(plan.owners)
 
     def _size(self, stored: Stored) -> int:
@@ -143,12 +143,12 @@ class StoredRelations(ABC):
         if owners is None:
             person = persons.owner([stored.cell(name) for name in plan.by], self.dialect)
             return f"SELECT *, {person} AS q FROM {stored.table}"
-        on = sql_cells.identity(self.dialect, *stored.cell(owners.on))
+        on = sql_cells.text(self.dialect, *stored.cell(owners.on))
         rows = subquery(f"SELECT *, {on} AS k FROM {stored.table}").removesuffix("s")
         claims = subquery(self._claims(owners)).removesuffix("s")
         return f"SELECT t.*, o.q FROM {rows}t JOIN {claims}o ON t.k = o.k"
 
     def _claims(self, owners: Owners) -> str:
         """Every person `q` with every value `k` that a row of theirs has, once."""
-        key = sql_cells.identity(self.dialect, *self.stored(owners.table.scan.data).cell(owners.key))
+        key = sql_cells.text(self.dialect, *self.stored(owners.table.scan.data).cell(owners.key))
         return f"SELECT DISTINCT q, {key} AS k FROM {subquery(self._rows_of_persons(owners.table))}"

@@ -79,7 +79,7 @@ def _cells(chunk: pa.Array) -> list[pa.Array]:
             return [_uuids(chunk.storage)]
         return _cells(chunk.storage)
     if types.is_dictionary(kind):
-        return _cells(_unpacked(chunk))
+        return _unpacked(chunk)
     if kind_of(kind) == NONE:
         return [pa.nulls(len(chunk), pa.string())]
     if types.is_float16(kind):
@@ -93,14 +93,16 @@ def _cells(chunk: pa.Array) -> list[pa.Array]:
     return _texts(chunk) if _is_bytes(kind) else [chunk]
 
 
-def _unpacked(chunk: pa.DictionaryArray) -> pa.Array:
-    """The values that the codes stand for; a code that stands for none is none."""
+def _unpacked(chunk: pa.DictionaryArray) -> list[pa.Array]:
+    """The cells that the codes stand for; a code that stands for none is none."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    codes = chunk.indices
-    inside = pc.and_(pc.greater_equal(codes, 0), pc.less(codes, len(chunk.dictionary)))
-    return chunk.dictionary.take(pc.if_else(inside, codes, pa.scalar(None, codes.type)))
+    values = pa.concat_arrays(_cells(chunk.dictionary) or [pa.nulls(0, pa.string())])
+    if pa.types.is_string(values.type):
+        values = values.cast(pa.large_string())  # of which many rows may have one that is long
+    inside = pc.and_(pc.greater_equal(chunk.indices, 0), pc.less(chunk.indices, len(values)))
+    return [values.take(pc.if_else(inside, chunk.indices, pa.scalar(None, chunk.indices.type)))]
 
 
 def _texts(chunk: pa.Array) -> list[pa.Array]:

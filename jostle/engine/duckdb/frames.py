@@ -158,7 +158,11 @@ def _array(column: Any) -> Any:
         if not isinstance(column.dtype, np.dtype):
             return _extended(column)
         column = column.to_numpy()
-    values = np.asarray(column)
+    elif hasattr(column, "__arrow_c_stream__"):  # a series of polars
+        return pa.chunked_array(column)
+    elif not hasattr(column, "__array__"):
+        return _texts(list(column))  # a list declares no type, and none is guessed from what stands in it
+    values = np.ma.filled(column, None) if isinstance(column, np.ma.MaskedArray) else np.asarray(column)
     if values.ndim != 1:
         raise refuse("DataError", "every column of a table is an array of one dimension")
     kind, size = values.dtype.kind, values.dtype.itemsize
@@ -226,7 +230,8 @@ def _texts(values: list[Any]) -> Any:
 
 
 def text_of(value: object) -> str | None:
-    """The text of a Python object in a table, or None. Never fails: of unknown types, methods are not called."""
+    """The text of a Python object in a table, or None: the one that a column of its type has. Never fails: of unknown
+    types, methods are not called."""
     import numpy as np
 
     if isinstance(value, str):
@@ -244,9 +249,10 @@ def text_of(value: object) -> str | None:
     if isinstance(value, int):
         return int.__repr__(value) if int.bit_length(value) < 1100 else None
     if isinstance(value, float):
-        if float.is_integer(value) and abs(value) < _EXACT:  # written as a column of floats has it
-            return int.__repr__(int(value))
-        return float.__repr__(value) if math.isfinite(value) else None
+        value = float.__add__(value, 0.0)
+        if value.is_integer() and abs(value) < _EXACT:
+            return str(int(value))
+        return repr(value) if math.isfinite(value) else None
     if type(value) is Decimal:
         return text_of_decimal(value)
     home = type(value).__module__, type(value).__name__

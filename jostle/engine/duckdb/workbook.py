@@ -1,19 +1,26 @@
 """A sheet of an Excel workbook (`.xlsx`) as a table of texts: its first row is the header, each other row a record.
 
-A formula is what it was when the file was saved, a date a date, an empty cell and an error none; a row without any cell
-is no record, as an empty line of CSV is none. What a cell holds fails nothing: each becomes a text by itself. A file
-that is no workbook is refused as a whole, when it is opened and before anything is charged.
+A formula is what it was when the file was saved, a date a date; an empty cell, an error and what is no cell are none; a
+row without any cell is no record, as an empty line of CSV is none. What a cell holds fails nothing: the sheet is taken
+apart by a reader that is total, row by row. A row is what stands from one `<row` to the next, whatever that is, so no
+row can change what another one is; of one that is longer than 16 million characters the rest is dropped. What concerns
+the file as a whole (no zip file, a part that is missing or breaks, a password) is refused when it is opened, before
+anything is charged.
 """
 
 from __future__ import annotations
 
+import codecs
 import datetime
-import warnings
+import html
+import itertools
+import posixpath
+import re
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
-from xml.etree.ElementTree import ParseError
+from typing import IO, TYPE_CHECKING
 
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.engine.files import OpenFile
@@ -21,17 +28,31 @@ from jostle.engine.files import OpenFile
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_FAULTS = (
-    OSError, ValueError, KeyError, TypeError, IndexError, AttributeError, EOFError, zipfile.BadZipFile, ParseError,
-    NotImplementedError, RuntimeError,
-)  # fmt: skip
-"""What the reader raises for a file that is no workbook, or is damaged."""
+_FAULTS = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError)
+"""What the reader of zip files raises for what is none, is damaged, or has a password."""
+_LONGEST = 1 << 24  # characters of a row, or of a shared text
+_BLOCK = 1 << 20  # bytes that are read at a time
+_MOST_COLUMNS = 1 << 14  # of Excel's
+_NAME = r"(?:[\w.-]{1,64}:)?"  # the prefix of a name
+_ROW, _SHARED, _CELL = (re.compile(rf"<{_NAME}{name}(?=[\s/>])") for name in ("row", "si", "c"))
+_TAG = re.compile(rf"<{_NAME}(\w+)((?:\s[^<>]*)?)>")
+_ATTRIBUTE = re.compile(r"""([\w:]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
+_VALUE = re.compile(rf"<{_NAME}v(?:\s[^<>]*)?>([^<]*)<")
+_TEXT = re.compile(rf"<(/?){_NAME}(t|rPh)(?=[\s/>])([^<>]*)>([^<]*)")
+_PLACE = re.compile(r"([A-Z]{1,3})[0-9]*", re.IGNORECASE)
+_NUMBER = re.compile(r"\s*[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]{1,9})?\s*")
+_MOMENT = re.compile(r"\s*([0-9]{4}-[0-9]{2}-[0-9]{2})(?:T([0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:[.][0-9]{1,6})?)?)Z?)?\s*")
+_NO_SIGN = re.compile(r'"[^"]*"|\[(?!hh?\]|mm?\]|ss?\])[^\]]*\]|[\\_*].', re.IGNORECASE)  # of a format
+_SPAN = re.compile(r"\[(hh?|mm?|ss?)\]", re.IGNORECASE)
+_DATES = {*range(14, 23), 45, 47}  # formats that files do not spell out
+_DAY = 86_400_000  # milliseconds
+_ERRORS = frozenset({"#DIV/0!", "#N/A", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!", "#GETTING_DATA"})
 
 
 def header(file: OpenFile, label: str, sheet: str | int | None) -> tuple[str, ...]:
     """The names in the first row of a sheet, which are public. Raises `Refusal(DataError)` where it is no header."""
     with _sheet(file, label, sheet) as rows:
-        return _names(next(rows, ()), label)
+        return _names(next(rows, {}), label)
 
 
 def sheet_table(file: OpenFile, label: str, sheet: str | int | None) -> pa.Table:
@@ -39,35 +60,249 @@ def sheet_table(file: OpenFile, label: str, sheet: str | int | None) -> pa.Table
     import pyarrow as pa
 
     with _sheet(file, label, sheet) as rows:
-        names = _names(next(rows, ()), label)
+        names = _names(next(rows, {}), label)
         columns: list[list[str | None]] = [[] for _ in names]
-        for row in rows:
-            if any(cell is not None for cell in row):
-                cells = [_text(cell) for cell in row[: len(names)]]
-                for column, cell in zip(columns, cells + [None] * (len(names) - len(cells)), strict=True):
-                    column.append(cell)
+        for row in filter(None, rows):
+            for place, column in enumerate(columns):
+                column.append(row.get(place))
     file.check()
     return pa.table({name: pa.array(column, pa.string()) for name, column in zip(names, columns, strict=True)})
 
 
-@contextmanager
-def _sheet(file: OpenFile, label: str, sheet: str | int | None) -> Iterator[Iterator[tuple[Any, ...]]]:
-    """The rows of a sheet, as values."""
-    import openpyxl
+# The parts of the file ------------------------------------------------------------------------------
 
+
+@contextmanager
+def _sheet(file: OpenFile, label: str, sheet: str | int | None) -> Iterator[Iterator[dict[int, str]]]:
     try:
-        with file.reader() as source, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # they may quote a cell
-            book = openpyxl.load_workbook(source, read_only=True, data_only=True, keep_links=False)
-            try:
-                found = book[_chosen(label, sheet, [one.title for one in book.worksheets])]
-                found.reset_dimensions()  # what the file says of its extent may be wrong
-                yield found.iter_rows(values_only=True)
-            finally:
-                book.close()
+        with file.reader() as source, zipfile.ZipFile(source) as book:
+            yield _rows(book, label, sheet)
     except _FAULTS:
         help = "open it and save it again as an Excel workbook (.xlsx) without a password"
         raise refuse("DataError", f"{label} cannot be read as a workbook", help=help) from None
+
+
+def _rows(book: zipfile.ZipFile, label: str, sheet: str | int | None) -> Iterator[dict[int, str]]:
+    """The cells of each row of a sheet that are not none, by their places from 0; the first row is Excel's first."""
+    places = (target for kind, target in _relations(book, "").values() if kind == "officeDocument")
+    main = next(places, "xl/workbook.xml")
+    related, described = _relations(book, main), _text_of(book, main)
+    sheets = {}
+    for found in _tags(described, "sheet"):
+        target = related.get(next((found[key] for key in found if key.split(":")[-1] == "id"), ""), ("", ""))
+        if target[0] == "worksheet":
+            sheets[found.get("name", "")] = target[1]
+    first_date = any(found.get("date1904") in ("1", "true") for found in _tags(described, "workbookPr"))
+    parts = dict(related.values())
+    shared = _shared(book, parts["sharedStrings"]) if "sharedStrings" in parts else []
+    kinds = _kinds(_text_of(book, parts["styles"])) if "styles" in parts else []
+    read = _Cells(shared, kinds, 1462 if first_date else 0)
+    with book.open(sheets[_chosen(label, sheet, [*sheets])]) as source:
+        for place, row in enumerate(_pieces(source, _ROW)):
+            if place == 0 and _attributes(row[: row.find(">")]).get("r", "1") != "1":
+                yield {}
+            yield read.row(row)
+
+
+def _relations(book: zipfile.ZipFile, part: str) -> dict[str, tuple[str, str]]:
+    """What a part is related to, by the names that it has there: kinds, and the parts' names in the file."""
+    folder, name = posixpath.split(part)
+    place = posixpath.join(folder, "_rels", f"{name}.rels")
+    if not part and place not in book.namelist():
+        return {}
+    return {
+        found.get("Id", ""): (
+            found.get("Type", "").rpartition("/")[2],
+            posixpath.normpath(posixpath.join("/", folder, found.get("Target", "")))[1:],
+        )
+        for found in _tags(_text_of(book, place), "Relationship")
+    }
+
+
+def _text_of(book: zipfile.ZipFile, part: str) -> str:
+    with book.open(part) as source:
+        return "".join(_decoded(source))
+
+
+def _decoded(source: IO[bytes]) -> Iterator[str]:
+    """The text of a part, block by block; what is none of its encoding is replaced."""
+    block = source.read(_BLOCK)
+    wide = block.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    decoder = codecs.getincrementaldecoder("utf-16" if wide else "utf-8-sig")("replace")
+    while block:
+        yield decoder.decode(block)
+        block = source.read(_BLOCK)
+    yield decoder.decode(b"", True)
+
+
+def _pieces(source: IO[bytes], start: re.Pattern[str]) -> Iterator[str]:
+    """What stands from each start to the next, and after the last one."""
+    piece, known = "", False  # whether the piece has begun with a start
+    for block in _decoded(source):
+        at = max(0, len(piece) - 80)  # a start may lie across two blocks
+        piece += block
+        begin = 0
+        for found in start.finditer(piece, at):
+            if known and found.start() == begin:
+                continue
+            if known:
+                yield piece[begin : found.start()][:_LONGEST]
+            begin, known = found.start(), True
+        piece = piece[begin:] if known else piece[-80:]
+        piece = piece[:_LONGEST]
+    if known:
+        yield piece
+
+
+def _tags(text: str, name: str) -> Iterator[dict[str, str]]:
+    """The attributes of each tag of a name."""
+    return (_attributes(found[2]) for found in _TAG.finditer(text) if found[1] == name)
+
+
+def _attributes(tag: str) -> dict[str, str]:
+    return {name: html.unescape(one or other) for name, one, other in _ATTRIBUTE.findall(tag)}
+
+
+def _shared(book: zipfile.ZipFile, part: str) -> list[str]:
+    with book.open(part) as source:
+        return [_texts_in(piece) for piece in _pieces(source, _SHARED)]
+
+
+def _texts_in(piece: str) -> str:
+    """The text of a shared or an inline string, which may be rich; how it is spoken is no part of it."""
+    if "<![CDATA[" in piece:
+        before, *parts = piece.split("<![CDATA[")
+        split = (part.partition("]]>") for part in parts)
+        piece = before + "".join(html.escape(text) + rest for text, _, rest in split)
+    texts, spoken = [], 0
+    for closes, name, more, text in _TEXT.findall(piece):
+        if name == "rPh":
+            spoken = 0 if closes else spoken + (not more.endswith("/"))
+        elif not closes and not spoken and not more.endswith("/"):
+            texts.append(text)
+    return _unescaped("".join(texts))
+
+
+def _unescaped(text: str) -> str:
+    return html.unescape(text) if "&" in text else text
+
+
+def _kinds(styles: str) -> list[str]:
+    """For each style of cells whether its numbers are dates (`date`), spans of time (`span`) or numbers (``)."""
+    formats = {found.get("numFmtId", ""): found.get("formatCode", "") for found in _tags(styles, "numFmt")}
+    begin = re.search(rf"<{_NAME}cellXfs[\s>]", styles)
+    listed = re.split(rf"</{_NAME}cellXfs\s*>", styles[begin.end() :], maxsplit=1)[0] if begin else ""
+    return [_kind(found.get("numFmtId", "0"), formats) for found in _tags(listed, "xf")]
+
+
+def _kind(number: str, formats: dict[str, str]) -> str:
+    if number not in formats:
+        return "date" if number.isdecimal() and int(number[:9]) in _DATES else "span" if number == "46" else ""
+    code = _NO_SIGN.sub("", formats[number].split(";")[0])
+    if _SPAN.search(code):
+        return "span"
+    return "date" if re.search("[dmyhs]", code, re.IGNORECASE) else ""
+
+
+# Cells ----------------------------------------------------------------------------------------------
+
+
+class _Cells:
+    """Reads the cells of rows: `shared` texts and the `kinds` of styles by their numbers, days from 1900 on, and more
+    where a file counts them from a later one. Every method is total: what is no cell of its type is none."""
+
+    def __init__(self, shared: list[str], kinds: list[str], days: int) -> None:
+        self._shared, self._kinds, self._days = shared, kinds, days
+
+    def row(self, text: str) -> dict[int, str]:
+        """The cells of a row that are not none, by their places; of two in one place the last one."""
+        cells: dict[int, str] = {}
+        starts = [found.start() for found in _CELL.finditer(text)]
+        place = -1
+        for start, end in itertools.pairwise([*starts, len(text)]):
+            tag = text[start : text.find(">", start, end) + 1 or end]
+            given = {name: one or other for name, one, other in _ATTRIBUTE.findall(tag)}
+            place = _place(given.get("r", ""), place + 1)
+            cell = self._cell(given, text[start + len(tag) : end])
+            if cell is not None and place < _MOST_COLUMNS:
+                cells[place] = cell
+            else:
+                cells.pop(place, None)
+        return cells
+
+    def _cell(self, given: dict[str, str], text: str) -> str | None:
+        kind = given.get("t", "n")
+        if kind == "inlineStr":
+            return _text(_texts_in(text))
+        found = _VALUE.search(text)
+        if found is None:
+            return None
+        value = _unescaped(found[1])
+        if kind == "n":
+            style = given.get("s", "0")
+            at = int(style) if style.isdecimal() and len(style) < 9 else 0
+            return self._number(value, self._kinds[at] if at < len(self._kinds) else "")
+        if kind == "s":
+            at = int(value) if value.strip().isdecimal() and len(value) < 18 else -1
+            return _text(self._shared[at]) if 0 <= at < len(self._shared) else None
+        if kind == "b":
+            return {"1": "true", "true": "true", "0": "false", "false": "false"}.get(value.strip())
+        if kind == "d":
+            return _moment(value)
+        return _text(value) if kind == "str" else None
+
+    def _number(self, text: str, kind: str) -> str | None:
+        """A number as a text: without a fraction a whole one, a date where its style shows one."""
+        from jostle.engine.duckdb.frames import text_of
+
+        if not _NUMBER.fullmatch(text) or kind == "span":
+            return None
+        number = float(text)
+        if kind == "date":
+            return self._date(number)
+        digits = text.strip()
+        return str(int(digits)) if len(digits) < 19 and digits.lstrip("+-").isdecimal() else text_of(number)
+
+    def _date(self, number: float) -> str | None:
+        """The days since the end of 1899 as a day, a time of day or both; none before 1900, and after 9999."""
+        if not 0 <= number < 3_000_000:
+            return None
+        millis = round(number * _DAY)
+        day, rest = divmod(millis, _DAY)
+        clock = (datetime.datetime.min + datetime.timedelta(milliseconds=rest)).time()
+        if day == 0 and number < 1:
+            return clock.isoformat()
+        day += self._days + (self._days == 0 and day < 60)  # Excel has 29 February 1900
+        if not day <= 2_958_465:
+            return None
+        date = (datetime.date(1899, 12, 30) + datetime.timedelta(days=day)).isoformat()
+        return f"{date} {clock.isoformat()}" if rest else date
+
+
+def _place(name: str, following: int) -> int:
+    """The place of a column from 0, `C` or `C7` of the third; the following one where nothing says so."""
+    found = _PLACE.fullmatch(name)
+    if found is None:
+        return following
+    place = 0
+    for letter in found[1].upper():
+        place = place * 26 + ord(letter) - ord("A") + 1
+    return place - 1
+
+
+def _moment(text: str) -> str | None:
+    found = _MOMENT.fullmatch(text)
+    if found is None:
+        return None
+    clock = found[2] or ""
+    return found[1] if not clock or not clock.strip("0:.") else f"{found[1]} {clock}"
+
+
+def _text(text: str) -> str | None:
+    return None if not text or text in _ERRORS else text
+
+
+# What is public -------------------------------------------------------------------------------------
 
 
 def _chosen(label: str, sheet: str | int | None, names: list[str]) -> str:
@@ -88,9 +323,9 @@ def _chosen(label: str, sheet: str | int | None, names: list[str]) -> str:
     return named
 
 
-def _names(row: tuple[Any, ...], label: str) -> tuple[str, ...]:
+def _names(row: dict[int, str], label: str) -> tuple[str, ...]:
     """The header: texts that differ, without a gap; what stands beyond the last one has no name."""
-    cells = [(_text(cell) or "").strip() for cell in row]
+    cells = [row.get(place, "").strip() for place in range(max(row, default=-1) + 1)]
     while cells and not cells[-1]:
         cells.pop()
     help = "the first row of the sheet holds the names, one in each cell: split merged cells, remove titles above"
@@ -102,19 +337,3 @@ def _names(row: tuple[Any, ...], label: str) -> tuple[str, ...]:
     if len(set(cells)) < len(cells):
         raise refuse("DataError", f"{label} has two columns of one name", help="rename one of them")
     return tuple(cells)
-
-
-def _text(cell: object) -> str | None:
-    """A cell as a text: days without a time as days, numbers without a fraction as whole ones."""
-    from jostle.engine.duckdb.frames import text_of
-
-    if isinstance(cell, datetime.datetime) and cell.time() == datetime.time():
-        cell = cell.date()
-    if isinstance(cell, float) and cell.is_integer() and abs(cell) < 1e15:
-        cell = int(cell)
-    if isinstance(cell, str) and (cell in _ERRORS or not cell):
-        return None
-    return text_of(cell)
-
-
-_ERRORS = frozenset({"#DIV/0!", "#N/A", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!", "#GETTING_DATA"})

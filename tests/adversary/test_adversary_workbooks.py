@@ -1,0 +1,160 @@
+"""What one row of a workbook holds decides nothing about the other rows, and not whether a program runs."""
+
+from __future__ import annotations
+
+import io
+import random
+import re
+import zipfile
+from pathlib import Path
+
+import openpyxl
+import pytest
+
+from jostle.diagnostics import Refusal
+from jostle.engine.duckdb.workbook import sheet_table
+from jostle.engine.files import open_file
+from jostle.source import Source
+from jostle.tools.session import Session
+
+VALUES = ["abc", "", "1e999", "-1e999", "nan", "inf", "99999", "-1", "1.5", " 7 ", "9" * 400, "1e-400", "\u0667", "x",
+          "2", "&#0;", "&#xD800;", "&#99999999999;", "&unknown;", "&", "2024-02-30", "2024-03-01T25:00:00", "1_0",
+          "0x10"]  # fmt: skip
+TYPES = ["", "n", "s", "b", "d", "e", "str", "inlineStr", "unknown"]
+CELLS = [
+    f'<c r="B5" s="{style}"{kind and f" t={chr(34)}{kind}{chr(34)}"}><v>{value}</v></c>'
+    for value in VALUES for kind in TYPES for style in (0, 1)
+]  # fmt: skip
+ROWS = {
+    "no value": '<c r="B5"/>', "no attributes": "<c><v>1</v></c>", "no end": '<c r="B5"><v>1',
+    "no end of the tag": '<c r="B5', "no quotes": "<c r=B5 t=s><v>0</v></c>",
+    "a style of nobody's": '<c r="B5" s="999999999999"><v>1</v></c>', "no style": '<c r="B5" s="x"><v>1</v></c>',
+    "inline": '<c r="B5" t="inlineStr"><is><t>a</t></is></c>', "inline and empty": '<c r="B5" t="inlineStr"/>',
+    "rich": '<c r="B5" t="inlineStr"><is><r><t>a</t></r><r><t>b</t></r></is></c>',
+    "spoken": '<c r="B5" t="inlineStr"><is><t>a</t><rPh sb="0"><t>x</t></rPh></is></c>',
+    "spoken without an end": '<c r="B5" t="inlineStr"><is><rPh><rPh><t>a</t></is></c>',
+    "far to the right": '<c r="XFE5"><v>1</v></c>', "farther": '<c r="ZZZZZZZZ5"><v>1</v></c>',
+    "no place": '<c r="5B"><v>1</v></c>', "place 0": '<c r="B0"><v>1</v></c>',
+    "a huge row": '<c r="B99999999999"><v>1</v></c>', "an empty place": '<c r=""><v>1</v></c>',
+    "twice": '<c r="B5"><v>1</v></c><c r="B5"><v>2</v></c>',
+    "out of order": '<c r="B5"><v>1</v></c><c r="A5"><v>2</v></c>',
+    "an error": '<c r="B5" t="e"><v>#DIV/0!</v></c>', "a formula": '<c r="B5"><f>1/0</f><v>1</v></c>',
+    "a long formula": f'<c r="B5"><f>{"A1+" * 9000}1</f></c>',
+    "a long text": f'<c r="B5" t="str"><v>{"x" * 70000}</v></c>',
+    "CDATA": '<c r="B5" t="inlineStr"><is><t><![CDATA[<b>]]></t></is></c>',
+    "CDATA without an end": "<c><is><t><![CDATA[",
+    "a comment without an end": "<!-- ", "an instruction": "<?x <c ", "a deep one": "<is>" * 5000,
+    "tags": "<c " * 5000, "other tags": "<x/><y>7</y>", "an ampersand": '<c r="B5" t="str"><v>&</v></c>',
+    "bytes": '<c r="B5" t="str"><v>\x01\x00</v></c>', "the end": "</worksheet>",
+    "merged": '</row></sheetData><mergeCells count="1"><mergeCell ref="A1:B2"/></mergeCells>',
+}  # fmt: skip
+PROGRAM = """private t = table("t.xlsx") described by {{v: 0..9{}}} protecting rows budget epsilon 1000000
+release n = {{{{ select count(*) from t with epsilon 100000 }}}}
+release total = {{{{ select sum(v) from t with epsilon 100000 }}}}
+"""
+
+
+def workbook(path: Path, row: bytes, *, row_tag: bytes = b'<row r="5">') -> None:
+    """Rows of 0, 1 and 2, one whose XML is given (nothing: no such row), and rows of 5 and 6."""
+    book = openpyxl.Workbook()
+    for cells in [["v", "note"], *[[i, "a"] for i in (0, 1, 2)], [7, "zz"], [5, "b"], [6, "b"]]:
+        book.active.append(cells)
+    book.active["D1"].number_format = "yyyy-mm-dd"
+    raw, out = io.BytesIO(), io.BytesIO()
+    book.save(raw)
+    with zipfile.ZipFile(raw) as source, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as target:
+        for name in source.namelist():
+            data = source.read(name)
+            if name.endswith("sheet1.xml"):
+                begin, end = data.index(b'<row r="5"'), data.index(b'<row r="6"')
+                data = data[:begin] + (row_tag + row + b"</row>" if row else b"") + data[end:]
+            target.writestr(name, data)
+    path.write_bytes(out.getvalue())
+
+
+def others(path: Path) -> list[str | None]:
+    cells = [str(cell) for cell in sheet_table(open_file(path), "`t`", None)["v"].to_pylist()]
+    return [*cells[:3], *cells[-2:]]
+
+
+@pytest.mark.attack("hostile rows of workbooks")
+@pytest.mark.parametrize("name", [*ROWS, "every value as every type"])
+def test_a_row_of_a_workbook_decides_nothing_about_the_others(tmp_path: Path, name: str) -> None:
+    """Read as it is, and by programs that describe the column of the cell, and that do not."""
+    path = tmp_path / "t.xlsx"
+    rows = [f'<c r="A5"><v>7</v></c>{cell}' for cell in (CELLS if name not in ROWS else [ROWS[name]])]
+    workbook(path, '</row><row r="5">'.join(rows).encode())
+    assert others(path) == ["0", "1", "2", "5", "6"]
+    for described in ("", ", note: text", ", note: 0..9", ", note: date"):
+        seen = []
+        for row in (b"", b'<c r="A5"><v>7</v></c>' + (ROWS.get(name) or CELLS[0]).encode()):
+            workbook(path, row)
+            result = Session(cwd=tmp_path).attempt(Source("p.jst", PROGRAM.format(described)))
+            seen.append([round(float(number)) for number in dict(result.released).values()])
+        assert seen[0] == [5, 14] and seen[1][0] == 6 and abs(seen[1][1] - 14) <= 9, result.diagnostics
+
+
+@pytest.mark.attack("hostile rows of workbooks")
+def test_a_row_that_is_broken_anywhere_is_one_row(tmp_path: Path) -> None:
+    """Bytes of a row are left out, doubled, changed or cut off, as seeds say."""
+    path = tmp_path / "t.xlsx"
+    cells = b'<c r="A5" s="1" t="s"><v>1</v></c><c r="B5" t="inlineStr"><is><t>z &amp;</t></is></c>'
+    signs = [b"<", b">", b'"', b"&", b"/", b"\xff", b"\0", b"<c ", b"</", b"]]>", b"<!--"]
+    for seed in range(300):
+        draw, row = random.Random(seed), bytearray(b'<row r="5" spans="1:2">' + cells)
+        for _ in range(draw.choice([1, 2, 8])):
+            at = draw.randrange(5, len(row))
+            row[at : at + draw.choice([0, 1, 9])] = draw.choice([b"", *signs, bytes(row[at : at + 20])])
+        workbook(path, bytes(row) or b" ", row_tag=b"")
+        assert others(path) == ["0", "1", "2", "5", "6"], bytes(row)
+
+
+@pytest.mark.parametrize("damage", ["no zip", "cut off", "no sheet", "no part", "a password"])
+def test_a_file_that_is_no_workbook_is_refused_as_a_whole(tmp_path: Path, damage: str) -> None:
+    path = tmp_path / "t.xlsx"
+    workbook(path, b"")
+    data = path.read_bytes()
+    if damage in ("no sheet", "no part"):
+        gone = {"no sheet": "sheet1.xml", "no part": "workbook.xml"}[damage]
+        with zipfile.ZipFile(io.BytesIO(data)) as source, zipfile.ZipFile(path, "w") as target:
+            for name in source.namelist():
+                if not name.endswith(gone):
+                    target.writestr(name, source.read(name))
+    else:
+        path.write_bytes({
+            "no zip": b"PK but no more", "cut off": data[: len(data) // 2],
+            "a password": re.sub(rb"(PK\x01\x02.{4}).", lambda begin: begin[1] + b"\x01", data, flags=re.DOTALL),
+        }[damage])  # fmt: skip
+    with pytest.raises(Refusal, match="cannot be read as a workbook"):
+        sheet_table(open_file(path), "`t`", None)
+
+
+@pytest.mark.filterwarnings("ignore:Cell .* is marked as a date")
+def test_dates_numbers_and_texts_are_those_of_openpyxl(tmp_path: Path) -> None:
+    """Every format of numbers that a file may leave out, and some that it spells out."""
+    book, formats = openpyxl.Workbook(), [*openpyxl.styles.numbers.BUILTIN_FORMATS.values()]
+    formats += ['"day" 0', "[$-409]d-mmm", "[Red]0", '#,##0 "h"', "yyyy\\-mm", "_-* #,##0", "ss.0", "0;[Blue]-0"]
+    numbers = [0, 0.25, 1, 45.5, 59, 60, 61, 45000, 45000.75, 2958465.5, 12.5, 1e15, 1e16, 123456789012]
+    book.active.append([f"c{i}" for i in range(len(formats))])
+    for number in numbers:
+        book.active.append([number] * len(formats))
+        for cell, shown in zip(book.active[book.active.max_row], formats, strict=True):
+            cell.number_format = shown
+    book.save(tmp_path / "t.xlsx")
+    read = sheet_table(open_file(tmp_path / "t.xlsx"), "`t`", None)
+    rows = list(
+        openpyxl.load_workbook(tmp_path / "t.xlsx", data_only=True).active.iter_rows(min_row=2, values_only=True)
+    )
+    for column, values in zip(read.columns, zip(*rows, strict=True), strict=True):
+        assert column.to_pylist() == [_text(value) for value in values]
+
+
+def _text(value: object) -> str | None:
+    import datetime
+
+    if isinstance(value, datetime.timedelta) or value == "#VALUE!":
+        return None
+    if isinstance(value, datetime.datetime):
+        return str(value.date() if value.time() == datetime.time() else value)
+    whole = isinstance(value, float) and value.is_integer() and abs(value) < 2**53
+    return str(int(value) if whole else value)  # type: ignore[call-overload]

@@ -181,8 +181,8 @@ def rows_of(cells: pa.Array) -> pa.Table:
 
 
 NOT_THERE = {  # what cannot be written so, or is none in every row
-    ("t.duckdb", "float16"), ("relation", "float16"), ("t.duckdb", "binary"), ("pandas", "codes of texts"), ("pandas", "codes of floats"),
-    ("pandas with arrow", "codes of texts"),
+    ("t.duckdb", "float16"), ("relation", "float16"), ("t.duckdb", "binary"), ("pandas", "codes of texts"),
+    ("pandas", "codes of floats"), ("pandas with arrow", "codes of texts"),
 }  # fmt: skip
 QUICK = ("float64", "codes of floats")
 CASES = [

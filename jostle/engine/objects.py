@@ -24,7 +24,7 @@ class _Known:
 
     origin: Any
     marks: set[Hashable]
-    reads: frozenset[Hashable] | None = _NOTHING
+    reads: frozenset[Hashable] = _NOTHING
     columns: tuple[Any, ...] = ()
     spans: list[Span] = field(default_factory=list)
 
@@ -58,25 +58,27 @@ class Objects:
         self._of(origin).marks.add(("name", name))
 
     def lies_in(self, origin: Any, columns: Iterable[Any]) -> None:
-        """Remembers the arrays, of NumPy or Arrow, in which the columns of an object lie."""
+        """Remembers the arrays, of NumPy or Arrow, and the lists in which the columns of an object lie."""
         known = self._of(origin)
         known.columns = tuple(columns)
-        known.spans = [span for column in known.columns for span in _spans(column)]
+        lists = [column for column in known.columns if isinstance(column, list | tuple)]
+        known.marks |= {("object", id(column)) for column in lists}
+        known.spans = [
+            span for column in known.columns if not isinstance(column, list | tuple) for span in _spans(column)
+        ]
 
     def reads(self, origin: Any, marks: frozenset[Hashable] | None) -> None:
-        """Remembers the tables and files that a query reads, None where that cannot be told.
-
-        Where it cannot, of this query or of one before, the later one is refused with `DataError`.
-        """
-        others = [known.reads for known in self._known.values() if known.origin is not origin]
-        if marks != _NOTHING and any(other != _NOTHING and None in (marks, other) for other in others):
+        """Remembers the tables and files that a query reads. Where that cannot be told, None, it is refused with
+        `DataError`: it may read what has a budget under another name, such as a frame of Python."""
+        if marks is None:
             raise refuse(
-                "DataError", "it cannot be told whether two queries that are bound from Python read the same rows",
-                help="bind tables, `connection.table(…)`, or once what a query gives, `query.to_arrow_table()`",
+                "DataError", "it cannot be told which rows this query of DuckDB reads",
+                help="bind the frame that it reads, a table, `connection.table(…)`, or once what it gives, "
+                "`query.to_arrow_table()`",
             )  # fmt: skip
         known = self._of(origin)
         known.reads = marks
-        known.marks |= marks or _NOTHING
+        known.marks |= marks
 
     def identity(self, origin: Any) -> frozenset[Hashable]:
         """What an object is known by, with a part in common with that of all data that it has something in common
@@ -89,7 +91,7 @@ class Objects:
             group.marks |= fresh
             group.spans += [span for span in known.spans if span not in group.spans]
         self._groups += [group for group in met if group not in self._groups]
-        return frozenset([*map(id, met), *(mark for mark in known.reads or () if _is_file(mark))])
+        return frozenset([*map(id, met), *(mark for mark in known.reads if _is_file(mark))])
 
 
 def _is_file(mark: Hashable) -> bool:
@@ -109,30 +111,50 @@ def _apart(spans: list[Span]) -> tuple[list[int], list[int]]:
 
 
 def _spans(column: Any) -> list[Span]:
-    """Where a column lies: an array of NumPy, and perhaps what is between its cells, or the numbers or the offsets of
-    texts of a column of Arrow. An array without rows lies somewhere too, so that no row decides whether it does."""
-    if not hasattr(column, "chunks"):
+    """Where a column lies: an array of NumPy, and perhaps what is between its cells, or the first buffer of the cells
+    of a column of Arrow, or the codes of a dictionary. An array without rows lies somewhere too, so that no row decides
+    whether it does."""
+    if not hasattr(column, "buffers") and not hasattr(column, "chunks"):
         start = end = column.__array_interface__["data"][0]
         for many, step in zip(column.shape, column.strides, strict=True):
             whole = (max(many, 1) - 1) * step
             start, end = start + min(0, whole), end + max(0, whole)
         return [(start, end + column.itemsize)]
-    spans = []
-    for chunk in column.chunks:
-        width, buffers = _bits(chunk.type), chunk.buffers()
-        if width and buffers[1] is not None:
-            first, last = -(-chunk.offset * width // 8), (chunk.offset + len(chunk)) * width // 8
-            spans.append((buffers[1].address + first, buffers[1].address + last))
-    return spans
+    return [span for chunk in getattr(column, "chunks", [column]) for span in _spans_of_chunk(chunk)]
 
 
-def _bits(type_: Any) -> int:
-    """How many bits of the second buffer of a column of Arrow are of one row."""
+def _spans_of_chunk(chunk: Any) -> list[Span]:
+    import pyarrow as pa
+
+    kind, types = chunk.type, pa.types
+    if isinstance(kind, pa.BaseExtensionType):
+        return _spans_of_chunk(chunk.storage)
+    if types.is_dictionary(kind):
+        return _spans_of_chunk(chunk.indices)
+    if types.is_struct(kind):
+        return [span for field in chunk.flatten() for span in _spans_of_chunk(field)]
+    if types.is_fixed_size_list(kind) or types.is_run_end_encoded(kind):
+        return _spans_of_chunk(chunk.values)
+    width, buffers = _bits(kind), chunk.buffers()
+    if not width or buffers[1] is None:
+        return []
+    first, last = chunk.offset * width // 8, -(-(chunk.offset + max(len(chunk), 1)) * width // 8)
+    return [(buffers[1].address + first, buffers[1].address + last)]
+
+
+def _bits(kind: Any) -> int:
+    """How many bits of the second buffer of a column of Arrow are of one row: its value, or where it begins."""
     import pyarrow as pa
 
     types = pa.types
-    if types.is_string(type_) or types.is_binary(type_):
-        return 32
-    if types.is_large_string(type_) or types.is_large_binary(type_):
+    if types.is_string_view(kind) or types.is_binary_view(kind):
+        return 128
+    if types.is_large_string(kind) or types.is_large_binary(kind) or types.is_large_list(kind):
         return 64
-    return int(type_.bit_width) if types.is_primitive(type_) else 0
+    if types.is_string(kind) or types.is_binary(kind) or types.is_list(kind) or types.is_map(kind):
+        return 32
+    if types.is_large_list_view(kind) or types.is_list_view(kind):
+        return 64 if types.is_large_list_view(kind) else 32
+    if types.is_null(kind):
+        return 0
+    return 8 if types.is_union(kind) else int(kind.bit_width)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from jostle.engine.duckdb.frames import Frame
+from jostle.engine.objects import Objects
 from jostle.source import Source
 from jostle.tools.session import Session
 
@@ -123,6 +127,116 @@ def test_columns_in_one_place_have_one_budget(name: str) -> None:
     first, second, outcome = MEMORY[name]
     assert spent_twice(first(), second()) == outcome
     assert spent_twice(second(), first()) == outcome
+
+
+MANY = 200
+PANDAS: dict[str, Any] = {
+    **{kind: pd.array([1] * MANY, dtype=kind) for kind in ("Int8", "UInt64", "Float32", "boolean")},
+    "zoned": pd.date_range("2024-01-01", periods=MANY, tz="Europe/Berlin"), "str": pd.array(["a"] * MANY, dtype="str"),
+    "moments": pd.date_range("2024-01-01", periods=MANY), "spans": pd.timedelta_range("1D", periods=MANY),
+    "periods": pd.period_range("2024-01", periods=MANY, freq="M"), "intervals": pd.interval_range(0, MANY),
+    "sparse": pd.arrays.SparseArray([0, 1] * (MANY // 2)), "category": pd.Categorical(["a", "b"] * (MANY // 2)),
+    "string[python]": pd.array(["a"] * MANY, dtype="string[python]"), "bool": np.ones(MANY, bool),
+    "string[pyarrow]": pd.array(["a"] * MANY, dtype="string[pyarrow]"), "objects": np.array([None, "a"] * (MANY // 2)),
+    "arrow": pd.array([1] * MANY, dtype=pd.ArrowDtype(pa.int64())), "float16": np.ones(MANY, np.float16),
+}  # fmt: skip
+PLAIN = ("?", "i1", "u8", ">i4", "f2", "f8", "g", "c16", "M8[D]", "m8[s]", "U3", "S3")
+NUMPY = {
+    **{kind: np.ones(MANY, kind) for kind in PLAIN}, "O": np.array([None, "a"] * (MANY // 2)),
+    "V4": np.zeros(MANY, "V4"), "masked": np.ma.masked_array(np.ones(MANY), False),
+}  # fmt: skip
+LISTS, TEXTS = pa.array([[1, 2]] * MANY), pa.array(["abcd"] * MANY)
+NUMBERED = (pa.int8(), pa.uint64(), pa.float32(), pa.date32(), pa.date64(), pa.time32("s"), pa.time64("ns"),
+            pa.timestamp("us"), pa.timestamp("ns", "UTC"), pa.duration("s"), pa.decimal128(9, 2))  # fmt: skip
+SPELLED = (pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary(), pa.binary_view(),
+           pa.binary(4))  # fmt: skip
+ARROWS: dict[str, pa.Array] = {
+    **{str(kind): pa.array([1] * MANY, kind) for kind in (*NUMBERED, pa.decimal256(50, 2))},
+    **{str(kind): pa.array(["abcd"] * MANY, kind) for kind in SPELLED},
+    "bool": pa.array([True, False] * (MANY // 2)), "float16": pa.array(np.ones(MANY, np.float16)), "list": LISTS,
+    "dictionary": TEXTS.dictionary_encode(), "large_list": LISTS.cast(pa.large_list(pa.int64())),
+    "fixed_size_list": LISTS.cast(pa.list_(pa.int64(), 2)), "struct": pa.array([{"a": 1}] * MANY),
+    "map": pa.array([[("a", 1)]] * MANY, pa.map_(pa.string(), pa.int64())),
+    "uuid": pa.array([b"0" * 16] * MANY, pa.uuid()), "missing": pa.array([None] * MANY, pa.int64()),
+}  # fmt: skip
+VIEWS: dict[str, Callable[[Any], Any]] = {"itself": lambda a: a, "its rows": lambda a: a[3:11]}
+
+
+@pytest.mark.attack("one table by several names")
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize(("home", "name"), [
+    *(("pandas", name) for name in PANDAS), *(("numpy", name) for name in NUMPY), *(("arrow", name) for name in ARROWS),
+])  # fmt: skip
+def test_a_column_of_any_type_has_one_budget(home: str, name: str, view: str) -> None:
+    """In two tables, beside nothing else; and a copy of it has another, as the guarantee says."""
+    if home == "pandas":
+        frame = pd.DataFrame({"v": PANDAS[name]})
+        one, other, copy = frame, VIEWS[view](frame).rename(columns=str.upper), frame.copy()
+    elif home == "numpy":
+        column = NUMPY[name]
+        one, other, copy = {"v": column}, {"w": VIEWS[view](column)}, {"v": column.copy()}
+    else:
+        array = ARROWS[name]
+        one, other = pa.table({"v": array}), pa.table({"w": pa.chunked_array([VIEWS[view](array)])})
+        with pa.BufferOutputStream() as sink, pa.ipc.new_stream(sink, one.schema) as writer:
+            writer.write_table(one)
+        copy = pa.ipc.open_stream(sink.getvalue()).read_all()
+    objects, names = Objects(), []
+    for table in (one, other, copy):
+        objects.lies_in(table, Frame(table, "t").lies_in)
+        names.append(objects.identity(table))
+    assert names[0] & names[1] or (name, view) == ("sparse", "its rows")  # of which pandas makes a copy
+    arrow = home == "pandas" and hasattr(one["v"].array, "_pa_array")  # which it does not copy
+    assert arrow or not names[0] & names[2]
+
+
+POLARS = {
+    "Int64": 1, "Float32": 1.5, "Boolean": True, "String": "a", "Categorical": "a", "Binary": b"a",
+    "Date": datetime.date(2024, 3, 1), "Decimal": Decimal("1.5"), "Time": datetime.time(1),
+}  # fmt: skip
+
+
+@pytest.mark.attack("one table by several names")
+@pytest.mark.parametrize("name", POLARS)
+def test_a_frame_of_polars_has_one_budget(name: str) -> None:
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame({"v": polars.Series([POLARS[name]] * MANY, dtype=getattr(polars, name))})
+    for other in (frame.clone(), frame.slice(8, 50), {"v": frame["v"]}, frame.select("v", w=1)):
+        assert spent_twice(frame, other) == SHARED
+
+
+CELLS, UNTOLD = [1, 2, 3], pa.table({"v": pa.nulls(5)})
+OTHERS: dict[str, tuple[Callable[[], Any], Callable[[], Any], str]] = {
+    "a list in two tables": (lambda: {"v": CELLS}, lambda: {"v": [*CELLS], "w": CELLS}, SHARED),
+    "a copy of a list": (lambda: {"v": CELLS}, lambda: {"v": [*CELLS]}, APART),
+    "parts of a structured array": (lambda: RECORDS, lambda: RECORDS[["v"]], SHARED),
+    "a column of it": (lambda: RECORDS, lambda: {"v": RECORDS["v"]}, SHARED),
+    "a series of a frame": (lambda: FRAME, lambda: {"v": FRAME["v"]}, SHARED),
+    "chunks": (lambda: ARROW, lambda: pa.concat_tables([ARROW, pa.table({"v": [1], "t": ["a"]})]), SHARED),
+    "a batch": (lambda: ARROW, lambda: ARROW.to_batches()[0], SHARED),
+    "what lies nowhere": (lambda: UNTOLD, lambda: UNTOLD.slice(1), REFUSED),
+}
+RECORDS = np.zeros(5, [("v", "i4"), ("w", "f8")])
+
+
+@pytest.mark.attack("one table by several names")
+@pytest.mark.parametrize("name", OTHERS)
+def test_lists_records_and_chunks_have_one_budget(name: str) -> None:
+    first, second, outcome = OTHERS[name]
+    assert spent_twice(first(), second()) == outcome
+    assert spent_twice(second(), first()) == outcome
+
+
+@pytest.mark.attack("one table by several names")
+def test_a_query_of_a_frame_is_not_bound_beside_it_nor_alone() -> None:
+    """DuckDB does not tell which frame of Python a query reads."""
+    frame = pd.DataFrame({"v": [1, 2]})
+    connection = duckdb.connect()
+    connection.register("named", frame)
+    for relation in (duckdb.sql("SELECT * FROM frame"), connection.table("named"), connection.from_df(frame)):
+        assert spent_twice(frame, relation) == spent_twice(relation, frame) == REFUSED
+        assert spent_twice(relation, pd.DataFrame({"v": [1]})) == REFUSED
+        assert spent_twice(relation.to_arrow_table(), pd.DataFrame({"v": [1]})) == APART
 
 
 @pytest.mark.attack("one table by several names")

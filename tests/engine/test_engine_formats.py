@@ -216,12 +216,13 @@ def test_streams_of_arrow_are_tables() -> None:
     outside.register("people", people)
     expected = answers(engine, people, public=False)
     views = pa.table({"name": people["name"].cast(pa.string_view()), **{n: people[n] for n in NAMES[1:]}})
-    relation = outside.sql("SELECT * FROM people")
+    outside.execute("CREATE TABLE held AS FROM people")
+    relation = outside.sql("SELECT * FROM held")
     for origin in (Stream(people), Stream(views), relation, people.to_reader()):
         assert answers(engine, origin, public=False) == expected
     engine.close()
     engine = DuckDb()
-    failing = outside.sql("SELECT CAST(name AS INTEGER) AS age FROM people WHERE age IS NULL")
+    failing = outside.sql("SELECT CAST(name AS INTEGER) AS age FROM held WHERE age IS NULL")
     with pytest.raises(Refusal) as caught:
         engine.open(failing, public=False)
     assert "bob" not in str(caught.value.diagnostics) and "cannot be read as a table" in caught.value.first.message

@@ -43,7 +43,7 @@ class Frame(Raw):
         super().__init__(names, tuple(kinds), label)
         self._name = name
         self._stored = stored
-        self.lies_in = [_numpy(column, own) for column, own in zip(arrays, stored, strict=True)]
+        self.lies_in = _memory(origin.get_columns() if _home(origin) == "polars" else arrays)
         self.size = len(stored[0])
         self.arrays = Arrays(names, kinds, stored, self.size)
         self._register: Register | None = None
@@ -104,7 +104,7 @@ def _stored(columns: list[Any]) -> tuple[list[str], list[Any]]:
 def need_table(origin: Any) -> None:
     """Refuses with `DataError` what is no table, by its type. A table is a pandas frame, a dict of arrays, a structured
     NumPy array, or whatever hands itself over as an Arrow stream: Arrow tables, polars frames, relations of DuckDB."""
-    home = type(origin).__module__.partition(".")[0]
+    home = _home(origin)
     if home == "numpy" and hasattr(origin, "dtype"):
         if origin.dtype.names is None or origin.ndim != 1:
             raise refuse("DataError", "an array is no table", help="give a dict of arrays, or a structured array")
@@ -123,7 +123,7 @@ def _columns(origin: Any) -> tuple[tuple[str, ...], list[Any]]:
     need_table(origin)
     if isinstance(origin, dict):
         return tuple(str(name) for name in origin), list(origin.values())
-    home = type(origin).__module__.partition(".")[0]
+    home = _home(origin)
     if home == "pandas":
         return tuple(str(name) for name in origin.columns), [origin.iloc[:, i] for i in range(origin.shape[1])]
     if home == "numpy":
@@ -154,7 +154,8 @@ def _array(column: Any) -> Any:
 
     if isinstance(column, pa.ChunkedArray | pa.Array):
         return column
-    if type(column).__module__.startswith("pandas"):
+    if _home(column) == "pandas":
+        column = column.to_series() if hasattr(column, "to_series") else column
         if not isinstance(column.dtype, np.dtype):
             return _extended(column)
         column = column.to_numpy()
@@ -186,13 +187,42 @@ def _array(column: Any) -> Any:
     return _texts(values.tolist())
 
 
-def _numpy(column: Any, other: Any) -> Any:
-    """The array of NumPy that a column is, else the other."""
-    import numpy as np
+_INSIDE = ("_ndarray", "_pa_array", "_data", "_sparse_values", "_left")  # where pandas' arrays have their memory
 
-    if type(column).__module__.startswith("pandas") and isinstance(column.dtype, np.dtype):
-        return column.to_numpy()
-    return column if isinstance(column, np.ndarray) else other
+
+def _memory(columns: list[Any]) -> list[Any]:
+    """The arrays of NumPy or Arrow, and the lists, in which columns lie as they were handed over. Refuses with
+    `DataError` what lies where nothing can be told, by its types."""
+    import pyarrow as pa
+
+    lying = list(map(_lies_in, columns))
+    nulls = [isinstance(one, pa.ChunkedArray | pa.Array) and pa.types.is_null(one.type) for one in lying]
+    if any(one is None for one in lying) or all(nulls):
+        raise refuse(
+            "DataError", "it cannot be told where these columns lie in memory, and whether others have their rows",
+            help="hand them over as a table of Arrow or as arrays of NumPy",
+        )  # fmt: skip
+    return lying
+
+
+def _lies_in(column: Any) -> Any:
+    import numpy as np
+    import pyarrow as pa
+
+    if isinstance(column, pa.ChunkedArray | pa.Array | list | tuple):
+        return column
+    if _home(column) == "pandas":
+        part = column.array
+        while part is not None and not isinstance(part, np.ndarray | pa.ChunkedArray | pa.Array):
+            part = next((getattr(part, name) for name in _INSIDE if hasattr(part, name)), None)
+        return part
+    if hasattr(column, "__arrow_c_stream__"):  # a series of polars, which copies the codes of categories
+        return pa.chunked_array(column.to_physical() if str(column.dtype) == "Categorical" else column)
+    return np.asarray(column) if hasattr(column, "__array__") else None
+
+
+def _home(value: Any) -> str:
+    return type(value).__module__.partition(".")[0]
 
 
 def _extended(column: Any) -> Any:

@@ -230,7 +230,9 @@ def _ledger_verbs(verbs: argparse._SubParsersAction[_Parser]) -> None:
     register.add_argument("--budget", metavar="BUDGET", help="such as 'epsilon 3', 'rho 0.5'; of linked persons none")
     verb("list", "every dataset, its budget and what was spent", dataset=False)
     verb("show", "what was registered of a dataset")
-    verb("update", "take the file as it is now; what was spent stays spent")
+    update = verb("update", "take the file as it is now; what was spent stays spent")
+    for one in (register, update):
+        one.add_argument("--copy", action="store_true", help="also a file with the bytes of another dataset's file")
     history = verb("history", "every charge on a dataset")
     history.add_argument("--verify", action="store_true", help="follow the chain to its sealed end")
     certificate = verb("certificate", "write what a run was charged, to go out with its numbers")

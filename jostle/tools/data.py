@@ -40,7 +40,7 @@ def register(options: Namespace) -> str:
     terms = Terms(
         options.name, kind, os.path.realpath(path), clauses.schema, clauses.unit, measure, sheet_of(options)
     )  # fmt: skip
-    ledger.register(terms, check_promises)
+    ledger.register(terms, check_promises, copy=options.copy)
     whose = f", that of `{_owner(terms)}`" if terms.unit.linked else ""
     return (
         f"registered `{options.name}` with budget {measure.limit}{whose}, in {clean(ledger.store.place)}\n"
@@ -69,7 +69,7 @@ def _measure(ledger: Ledger, clauses: Clauses) -> Measure:
 
 def update(options: Namespace) -> str:
     """The file as it is now becomes the dataset's data; what was spent stays spent."""
-    dataset = Ledger(options.ledger).update(options.name, check_promises)
+    dataset = Ledger(options.ledger).update(options.name, check_promises, copy=options.copy)
     return f"`{options.name}` is at version {dataset.state.version}\n"
 
 

@@ -90,6 +90,31 @@ def test_one_name_and_one_file_are_registered_once(owned: Place) -> None:
     assert [d.terms.name for d in Ledger(owned.path).datasets()] == ["people"]
 
 
+def test_the_bytes_of_a_registered_file_are_not_registered_again_unless_that_is_meant(owned: Place) -> None:
+    """Also those that it had before an update; and a file that gets them later is not taken for the data then."""
+    clauses = ("--schema", "{age: 0..99}", "--protecting", "rows", "--budget", "epsilon 9")
+    first, copy = (owned.folder / f"{name}.csv" for name in ("people", "copy"))
+    before = first.read_bytes()
+    copy.write_bytes(before)
+    first.write_bytes(before + b"20,F\n")
+    for content in (before, before + b"20,F\n"):
+        copy.write_bytes(content)
+        status, _, said = owned.data("register", "others", str(copy), *clauses)
+        assert status == 1 and "the bytes of the file of `people`" in said
+        if content == before:
+            assert owned.data("update", "people")[0] == 0
+    assert [d.terms.name for d in Ledger(owned.path).datasets()] == ["people"]
+    copy.write_bytes(before + b"21,F\n")
+    assert owned.data("register", "others", str(copy), *clauses)[0] == 0
+    copy.write_bytes(before)
+    status, _, said = owned.data("update", "others")
+    assert status == 1 and "the bytes of the file of `people`" in said and "--copy" in said
+    assert owned.data("update", "others", "--copy")[0] == 0
+    copy.with_name("third.csv").write_bytes(before)
+    status, _, said = owned.data("register", "third", str(copy.with_name("third.csv")), *clauses, "--copy")
+    assert status == 0, said
+
+
 def test_list_show_and_history_say_what_was_spent(owned: Place) -> None:
     assert owned.run(COUNT).ok
     assert "epsilon 0.5" in owned.data("list")[1]

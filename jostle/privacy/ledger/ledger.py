@@ -31,6 +31,7 @@ from jostle.privacy.ledger.rows import Dataset, Rows, now, plus
 Check = Callable[[Terms, OpenFile], None]
 """Refuses a file that is not as its terms say."""
 
+COPY = "--copy"  # what an owner says of a file that has the bytes of another
 MOST_ANSWER = 2**20  # characters of a stored answer
 
 
@@ -155,9 +156,10 @@ class Ledger:
 
     # For owners ------------------------------------------------------------------------------------
 
-    def register(self, terms: Terms, check: Check | None = None) -> Dataset:
-        """Adds a dataset; its file may stand under one name only, and so may its compressed copy. `DataError` where it
-        cannot. `check` looks at the file that is registered, before it is."""
+    def register(self, terms: Terms, check: Check | None = None, *, copy: bool = False) -> Dataset:
+        """Adds a dataset; its file may stand under one name only, and so may its compressed copy, and a file with the
+        same bytes unless `copy` says that it is meant. `DataError` where it cannot. `check` looks at the file that is
+        registered, before it is."""
         mark, bytes_digest = _contents(terms, check)
         here = {_identity(mark), *identities(terms.path)}
         self.store.create()
@@ -173,18 +175,24 @@ class Ledger:
                         "DataError", f"this file is registered already, as `{other.terms.name}`",
                         help="one file has one budget",
                     )  # fmt: skip
+                if not copy:
+                    _need_other_bytes(rows, other, bytes_digest)
             terms_digest = digest(terms.as_json())
             content = {"did": "registered", "time": now(), "version": 1, "data": code, "terms": terms_digest}
             entry = Entry.after(1, history.FIRST, content)
             state = State(mark, 1, code, (0,) * terms.measure.width, 1, entry.hash)
             return rows.add(terms, state, key, entry)
 
-    def update(self, name: str, check: Check | None = None) -> Dataset:
-        """Takes the file as it is now for the dataset's data; what was spent stays spent. `check` looks at it first."""
+    def update(self, name: str, check: Check | None = None, *, copy: bool = False) -> Dataset:
+        """Takes the file as it is now for the dataset's data; what was spent stays spent. `check` looks at it first. It
+        may not have the bytes of another dataset's file, unless `copy` says that it is meant."""
         mark, bytes_digest = _contents(self.dataset(name).terms, check)
         with self.store.writing() as connection:
             rows = Rows(self.store, connection)
             dataset = rows.find(name)
+            for other in rows.all():
+                if other.terms.name != name and not copy:
+                    _need_other_bytes(rows, other, bytes_digest)
             code = history.sealed(dataset.key, "data", bytes_digest)
             version = dataset.state.version + (code != dataset.state.code)
             content = {"did": "updated", "time": now(), "version": version, "data": code}
@@ -228,6 +236,16 @@ def _contents(terms: Terms, check: Check | None) -> tuple[FileMark, str]:
     if check is not None:
         check(terms, file)
     return FileMark.from_status(file.status), file_digest(file)
+
+
+def _need_other_bytes(rows: Rows, other: Dataset, bytes_digest: str) -> None:
+    """Refuses bytes that the file of another dataset has, or had before an update."""
+    code = history.sealed(other.key, "data", bytes_digest)
+    if code == other.state.code or any(entry.content.get("data") == code for entry in rows.entries(other.terms.name)):
+        raise refuse(
+            "DataError", f"this file has the bytes of the file of `{other.terms.name}`, which has a budget already",
+            help=f"use that dataset, or say that the same people are meant to have another budget: `{COPY}`",
+        )  # fmt: skip
 
 
 def _charged(rows: Rows, dataset: Dataset, growth: Growth) -> Receipt:

@@ -20,6 +20,7 @@ from jostle.language.forms import aggregates
 from jostle.privacy.kernel.handles import Table, handles_in
 from jostle.privacy.measurements import replay
 from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate, Estimate
+from jostle.privacy.measurements.purchases import with_common_terms
 from jostle.privacy.measurements.query import Answer, Request
 from jostle.run.amounts import amount_of, mechanism_of, no_error, wish_of
 from jostle.run.jointplan import Asked, JointPlan
@@ -37,6 +38,7 @@ class JointBlock:
     """The selects of a block as they come, and then their answers; `wanted` is its error where it has no amount."""
 
     wanted: float | None = None
+    nonnegative: bool = False
     asked: list[Asked] = field(default_factory=list)
     answers: Iterator[tuple[Asked, Answer]] | None = None
 
@@ -79,6 +81,8 @@ class JointBlock:
             message = f"a select in this `jointly` block has no {what} of its own"
             raise refuse("TypeError", message, node.spend.span, help=helps[takes])
         if self.wanted is None:
+            if not self.nonnegative:  # where a sum has to stand for itself
+                request = replace(request, aggregates=with_common_terms(request.aggregates))
             return Asked(request, 1.0 if wish is None else wish)
         for aggregate in request.aggregates:
             if isinstance(aggregate, Estimate) or not isinstance(aggregate, AdditiveAggregate):
@@ -141,7 +145,7 @@ def jointly(interp: Interpreter, node: n.With, scope: Scope) -> Any:
 
 def _walked(interp: Interpreter, node: n.With, scope: Scope, amount: Amount | None, wanted: float | None) -> Any:
     names = dict(scope.names)
-    interp.joint = block = JointBlock(wanted)
+    interp.joint = block = JointBlock(wanted, node.nonnegative)
     interp.quiet += 1
     try:
         with interp.kernel.events.silent():

@@ -28,8 +28,9 @@ from jostle.privacy.kernel.measurement import stability_of
 from jostle.privacy.measurements.aggregates.aggregate import Estimate
 from jostle.privacy.measurements.aggregates.terms import grid_of, sensitivity_of
 from jostle.privacy.measurements.joint import MOST_SPREAD, Block, JointBlocks
+from jostle.privacy.measurements.purchases import term_amounts
 from jostle.privacy.measurements.query import Answer, Request, key_columns
-from jostle.privacy.mechanisms.additive import Additive, share
+from jostle.privacy.mechanisms.additive import Additive
 from jostle.run.jointworkload import JointWorkload, Sums, coarser
 
 MOST_AMOUNT = 10**6 * QUANTA
@@ -302,12 +303,9 @@ def _deviation(how: Additive, term: Term, table: Table) -> float:
 
 def _alone(request: Request, terms: Sequence[Term], part: Amount, via: str | None, table: Table) -> tuple[float, ...]:
     """The same of each term of a select that has a part of the amount for itself."""
-    parts = [
-        share(share(part, len(request.aggregates)), len(own))
-        for own in (aggregate.terms(request.table) for aggregate in request.aggregates)
-        for _ in own
-    ]
-    pairs = zip(terms, parts, strict=True)
+    bought = (term for aggregate in request.aggregates for term in aggregate.terms(request.table))
+    amounts = term_amounts(request.aggregates, request.table, part)
+    pairs = [(term, amounts[own]) for term, own in zip(terms, bought, strict=True)]
     return tuple(_deviation(Additive.fitted(one, via, table.measures), term, table) for term, one in pairs)
 
 

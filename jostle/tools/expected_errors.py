@@ -104,9 +104,12 @@ def _measured(events: Sequence[Event], source: Source, names: Mapping[str, Any])
         if event.kind == "query" and event.span is not None and "cut" in event.fields:
             cuts.update({(event.span.line, name): tuple(cut) for name, cut in event.fields["cut"].items()})
         if event.kind == "measure" and event.span is not None and event.span.source.name == source.name:
-            terms.setdefault((event.span.line, event.name), []).append(event)
+            for name in event.fields.get("uses") or (event.name,):  # one number may serve several aggregates
+                terms.setdefault((event.span.line, name), []).append(event)
     for (line, name), found in terms.items():
-        which, parts, of = (0, 1, "") if found[0].fields.get("direct") else _term_of(name)
+        which, parts, of = _term_of(name)
+        if of is None and found[0].fields.get("direct"):
+            which, parts, of = 0, 1, ""
         fields = found[which].fields
         law: AdditiveLaw | None = None
         unit = next((u for u in ("epsilon", "rho") if u in fields), None)
@@ -119,7 +122,8 @@ def _measured(events: Sequence[Event], source: Source, names: Mapping[str, Any])
             error = law.half_width() / (2 if of == "stddev" else 1)
         power = 0.5 if unit == "rho" else 1.0
         cut = cuts.get((line, name), ())
-        yield Direct(name, line, unit, fields[unit] * parts, error, power, of, law=None if of else law, cut=cut)
+        amount = fields.get("uses", {}).get(name, fields[unit] * parts)
+        yield Direct(name, line, unit, amount, error, power, of, law=None if of else law, cut=cut)
 
 
 def _term_of(estimate: str) -> tuple[int, int, str | None]:

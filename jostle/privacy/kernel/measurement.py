@@ -8,7 +8,8 @@ rest, in one order: price, admit, commit, read, release, event. A reader exists 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from jostle.accounting.amounts import Amount, as_float
@@ -45,6 +46,8 @@ class Measured:
     """The share of a prepaid amount that paid for it."""
     direct: bool = False
     """Whether what is released is the noisy number itself, so that its noise is its error."""
+    uses: Mapping[str, float] = field(default_factory=dict)
+    """Of a number that several aggregates are made of, the amount that each of them has."""
 
     def fields(self, exposures: Exposures) -> dict[str, Any]:
         because = {"because": self.how.because} if isinstance(self.how, Additive) and self.how.because else {}
@@ -54,7 +57,7 @@ class Measured:
             "mechanism": self.law.name, **because, **(price if self.part is None else {"prepaid": self.part}),
             "sources": [e.source.name for e in exposures], "sensitivity": self.sensitivity,
             "stability": self.stability, "scale": self.law.scale, **self.law.told,
-            **({"direct": True} if self.direct else {}),
+            **({"direct": True} if self.direct else {}), **({"uses": dict(self.uses)} if self.uses else {}),
         }  # fmt: skip
 
 

@@ -28,6 +28,7 @@ from jostle.privacy.kernel.measurement import Measurement
 from jostle.privacy.ledger.account import Account
 from jostle.privacy.measurements.answers import Answers, StrategyAnswers
 from jostle.privacy.measurements.joint import JointBlocks
+from jostle.privacy.measurements.purchases import with_common_terms
 from jostle.privacy.measurements.query import Answer, Request
 from jostle.privacy.measurements.selects import select
 from jostle.privacy.mechanisms.linear import Block
@@ -146,37 +147,49 @@ class _StoredRequest:
 
 
 def _as_json(answer: Answer) -> Any:
-    return {what: [list(map(_cell, column)) for column in columns]
-            for what, columns in (("keys", answer.keys), ("values", answer.values))}  # fmt: skip
+    """Numbers that were measured stand in `sources`, once each: answers that have some in common have them again."""
+    places: dict[Source, int] = {}
+    values = [[_cell(value, places) for value in column] for column in answer.values]
+    keys = [[_cell(key, places) for key in column] for column in answer.keys]
+    return {"keys": keys, "values": values, "sources": [[source.value, *source.law.facts] for source in places]}
 
 
-def _cell(value: Any) -> Any:
+def _cell(value: Any, places: dict[Source, int]) -> Any:
     if isinstance(value, date):
         return {kind_of_moment(value): number_of(value)}
     if not isinstance(value, Noised):
         return value
-    if isinstance(value.origin, Formula):
-        return {"terms": [_term(term) for term in value.origin.inputs]}
-    return _term(value.origin)
+    terms = [places.setdefault(source, len(places)) for source in _sources(value.origin)]
+    return {"terms": terms} if isinstance(value.origin, Formula) else {"source": terms[0]}
 
 
-def _term(source: Source) -> list[Any]:
-    return [source.value, *source.law.facts]
+def _sources(origin: Any) -> list[Source]:
+    """The measured numbers of a calculation, from left to right."""
+    if isinstance(origin, Source):
+        return [origin]
+    return [source for part in getattr(origin, "inputs", ()) for source in _sources(part)]
 
 
 def _from_json(said: Any, request: Any) -> Answer:
-    keys = [list(map(_value, keys)) for keys in said["keys"]]
-    return Answer(keys, [_column(v, a, request) for v, a in zip(said["values"], request.aggregates, strict=True)])
+    sources = [Noised(cell[0], law_named(*cell[1:])) for cell in said.get("sources", ())]
+    keys = [[_value(key, sources) for key in keys] for keys in said["keys"]]
+    aggregates = with_common_terms(request.aggregates)
+    columns = zip(said["values"], aggregates, strict=True)
+    return Answer(keys, [_column(cells, aggregate, request, sources) for cells, aggregate in columns])
 
 
-def _column(cells: Sequence[Any], aggregate: Any, request: Any) -> list[Any]:
+def _column(cells: Sequence[Any], aggregate: Any, request: Any, sources: Sequence[Noised]) -> list[Any]:
     """A column of answers; an estimate is made again of its noisy terms."""
-    terms = [[_value(term) for term in cell["terms"]] for cell in cells if isinstance(cell, dict) and "terms" in cell]
+    made = [isinstance(cell, dict) and "terms" in cell for cell in cells]
+    terms = [
+        [sources[term] if isinstance(term, int) else _value(term, sources) for term in cell["terms"]]
+        for cell, of in zip(cells, made, strict=True) if of
+    ]  # fmt: skip
     again = iter(aggregate.of_terms(request.table, terms) if terms else ())
-    return [next(again) if isinstance(cell, dict) and "terms" in cell else _value(cell) for cell in cells]
+    return [next(again) if of else _value(cell, sources) for cell, of in zip(cells, made, strict=True)]
 
 
-def _value(cell: Any) -> Any:
-    if isinstance(cell, dict) and len(cell) == 1 and (kind := next(iter(cell))) in ("date", "time"):
-        return moment_of(kind, cell[kind])
+def _value(cell: Any, sources: Sequence[Noised]) -> Any:
+    if isinstance(cell, dict) and len(cell) == 1 and (kind := next(iter(cell))) in ("date", "time", "source"):
+        return sources[cell[kind]] if kind == "source" else moment_of(kind, cell[kind])
     return Noised(cell[0], law_named(*cell[1:])) if isinstance(cell, list) else cell

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from jostle.accounting.amounts import Amount, as_float
 from jostle.accounting.definitions import ChargePurpose, Price, stability_price
 from jostle.diagnostics import refuse
 from jostle.engine.groups import CELLS
+from jostle.formulas import Noised
 from jostle.noise_laws import Bracketed, Laplace, SmoothLaplace
 from jostle.plan.keys import open_keys
 from jostle.plan.plan import Column, Key
 from jostle.plan.plan import Count as Counted
 from jostle.privacy.kernel.handles import Exposures
 from jostle.privacy.kernel.measurement import E, Measured, Measurement, Release, needed_noise, stability_of
-from jostle.privacy.measurements.aggregates.aggregate import Aggregate, GroupAggregate, Mechanism
+from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate, Aggregate, GroupAggregate
 from jostle.privacy.measurements.aggregates.count import Count
 from jostle.privacy.measurements.aggregates.quantile import Quantile
+from jostle.privacy.measurements.purchases import Purchases
 from jostle.privacy.measurements.query import Answer, GroupKey, Request, key_columns
 from jostle.privacy.measurements.smooth import SmoothCount
 from jostle.privacy.mechanisms.additive import Additive, share, sum_prices
@@ -37,17 +38,16 @@ def select(request: Request, amount: Amount, via: str | None) -> Select | OpenSe
         return SmoothCount.of(request, amount)
     if request.open_keys:
         return OpenSelect.of(request, amount, via)
-    mechanisms, prices = _shared(request, amount, via)
-    return Select(request, mechanisms, sum_prices(amount, prices), request.keys)
+    purchases = _shared(request, amount, via)
+    return Select(request, sum_prices(amount, list(purchases.prices)), purchases, request.keys)
 
 
-def _shared(request: Request, amount: Amount, via: str | None) -> tuple[tuple[Mechanism, ...], list[Price]]:
-    """The mechanisms of the aggregates at an equal share of an amount each, and what they cost."""
-    table, part = request.table, share(amount, max(1, len(request.aggregates)))
-    if via == Bracketed.name and not any(isinstance(a, Quantile) for a in request.aggregates):
+def _shared(request: Request, amount: Amount, via: str | None) -> Purchases:
+    """What the aggregates buy, with an equal share of an amount each."""
+    aggregates, part = request.aggregates, share(amount, max(1, len(request.aggregates)))
+    if via == Bracketed.name and not any(isinstance(a, Quantile) for a in aggregates):
         raise refuse("TypeError", "`via interval` is for quantiles, and here is none", help="leave it out")
-    mechanisms = tuple(a.mechanism(part, _of_own(a, via), table) for a in request.aggregates)
-    return mechanisms, [a.price(m, table) for a, m in zip(request.aggregates, mechanisms, strict=True)]
+    return Purchases.of(aggregates, request.table, part, [_of_own(a, via) for a in aggregates])
 
 
 def _of_own(aggregate: Aggregate, via: str | None) -> str | None:
@@ -57,10 +57,9 @@ def _of_own(aggregate: Aggregate, via: str | None) -> str | None:
 
 @dataclass(frozen=True, eq=False)
 class _OfTable(Measurement[E, Answer]):
-    """A request with the mechanism of each aggregate, and the price of all."""
+    """A request and the price of all that it measures."""
 
     request: Request
-    mechanisms: tuple[Mechanism, ...]
     total: Price
 
     @property
@@ -75,28 +74,30 @@ class _OfTable(Measurement[E, Answer]):
     def exposures(self) -> Exposures:
         return self.request.table.exposures
 
-    @property
-    def purpose(self) -> ChargePurpose:
-        return self.request.purpose(self.mechanisms)
-
 
 @dataclass(frozen=True, eq=False)
-class Select(_OfTable["list[Any]"]):
-    """A select with public keys: for each aggregate its exact terms over the groups, or counts at places in each."""
+class Select(_OfTable["tuple[list[Any], list[Any]]"]):
+    """A select with public keys: the exact terms over the groups, and for each aggregate that has no terms the counts
+    at its places in each group (for others nothing)."""
 
+    purchases: Purchases
     keys: tuple[Key, ...]
 
-    def read(self, reader: Reader) -> list[Any]:
-        table, aggregates = self.request.table, self.request.aggregates
-        exact = iter(reader.group(table.plan, self.keys, tuple(term for a in aggregates for term in a.terms(table))))
+    @property
+    def purpose(self) -> ChargePurpose:
+        return self.request.purpose(self.purchases.mechanisms)
+
+    def read(self, reader: Reader) -> tuple[list[Any], list[Any]]:
+        table = self.request.table
+        exact = reader.group(table.plan, self.keys, tuple(purchase.term for purchase in self.purchases.bought))
         counts: dict[Key, Any] = {}  # at places that several aggregates may have in common
-        for key in (a.places(table) for a in aggregates if isinstance(a, GroupAggregate)):
-            if key not in counts:
+        columns = []
+        for aggregate in self.purchases.aggregates:
+            key = aggregate.places(table) if isinstance(aggregate, GroupAggregate) else None
+            if key is not None and key not in counts:
                 counts[key] = self._counts(reader, key)
-        return [
-            counts[a.places(table)] if isinstance(a, GroupAggregate) else list(islice(exact, len(a.terms(table))))
-            for a in aggregates
-        ]
+            columns.append(None if key is None else counts[key])
+        return list(exact), columns
 
     def _counts(self, reader: Reader, places: Key) -> Any:
         """How many rows of each group are at each place; where one key has more values than fit, of some at a time."""
@@ -110,28 +111,40 @@ class Select(_OfTable["list[Any]"]):
         counts = [reader.group(table.plan, (*keys, places), (term,))[0].ravel() for keys in blocks]
         return np.concatenate(counts).reshape(self._groups, len(places.values))
 
-    def empty(self) -> list[Any]:
+    def empty(self) -> tuple[list[Any], list[Any]]:
         import numpy as np
 
         table, none = self.request.table, np.zeros(self._groups, dtype=np.int64)
-        return [
+        return [none] * len(self.purchases.bought), [
             np.zeros((self._groups, len(a.places(table).values)), dtype=np.int64)
-            if isinstance(a, GroupAggregate) else [none] * len(a.terms(table))
-            for a in self.request.aggregates
+            if isinstance(a, GroupAggregate) else None
+            for a in self.purchases.aggregates
         ]  # fmt: skip
 
     @property
     def _groups(self) -> int:
         return math.prod(len(key.values) for key in self.keys)
 
-    def release(self, exact: list[Any], noise: Noise | None) -> Release[Answer]:
-        table = self.request.table
+    def release(self, exact: tuple[list[Any], list[Any]], noise: Noise | None) -> Release[Answer]:
+        table, undivided, drawn = self.request.table, self.request.undivided, needed_noise(noise)
+        terms, counts = exact
         columns: list[list[Any]] = []
         events: list[Measured] = []
-        for aggregate, mechanism, numbers in zip(self.request.aggregates, self.mechanisms, exact, strict=True):
-            column, measured = aggregate.release(mechanism, numbers, needed_noise(noise), table, self.request.undivided)
-            columns.append(column)
-            events += measured
+        noisy: dict[int, list[Noised]] = {}
+        bought = self.purchases
+        for aggregate, mechanism, places, numbers in zip(
+            bought.aggregates, bought.mechanisms, bought.places, counts, strict=True
+        ):
+            if isinstance(aggregate, GroupAggregate):
+                column, measured = aggregate.release(mechanism, numbers, drawn, table, undivided)
+                columns.append(column)
+                events += measured
+            elif isinstance(aggregate, AdditiveAggregate):
+                for place in places:
+                    if place not in noisy:
+                        noisy[place], told = bought.bought[place].release(terms[place], drawn, table, undivided)
+                        events.append(told)
+                columns.append(aggregate.answers(table, [noisy[place] for place in places]))
         keys = self.request.shown(key_columns([list(k.values) for k in self.keys]))
         return Release(Answer(keys, columns), tuple(events))
 
@@ -145,6 +158,7 @@ class OpenSelect(_OfTable["tuple[Any, Any]"]):
     answer.
     """
 
+    purchases: Purchases | None
     key_mechanism: Additive
 
     @classmethod
@@ -154,15 +168,16 @@ class OpenSelect(_OfTable["tuple[Any, Any]"]):
         # keys are counted by rows, of which a person has k; where rows have weights, their count is another number
         if request.aggregates == (Count(),) and not request.table.weighted:
             how = Additive.of(amount, Laplace.name, request.table.measures)
-            return cls(request, (), sum_prices(amount, [stability_price(amount)]), how)
+            return cls(request, sum_prices(amount, [stability_price(amount)]), None, how)
         half = Amount(amount.unit, amount.value // 2, amount.delta)
-        mechanisms, prices = _shared(request, Amount(amount.unit, amount.value - half.value, 0), via)
-        price = sum_prices(amount, [stability_price(half), *prices])
-        return cls(request, mechanisms, price, Additive.of(half, Laplace.name, request.table.measures))
+        purchases = _shared(request, Amount(amount.unit, amount.value - half.value, 0), via)
+        price = sum_prices(amount, [stability_price(half), *purchases.prices])
+        return cls(request, price, purchases, Additive.of(half, Laplace.name, request.table.measures))
 
     @property
     def purpose(self) -> ChargePurpose:
-        return self.request.purpose([self.key_mechanism, *self.mechanisms])
+        mechanisms = () if self.purchases is None else self.purchases.mechanisms
+        return self.request.purpose([self.key_mechanism, *mechanisms])
 
     def read(self, reader: Reader) -> tuple[Any, Any]:
         plan, keys = self.request.table.plan, self.request.open_keys
@@ -175,22 +190,22 @@ class OpenSelect(_OfTable["tuple[Any, Any]"]):
         stability = stability_of(self.request.table)
         how = self.key_mechanism
         keys, counts, law = select_keys(exact, as_float(how.amount.value), how.delta, needed_noise(noise), stability)
-        events = (Measured("keys", law, self.key_mechanism, 1, stability, direct=not self.mechanisms),)
+        events = (Measured("keys", law, self.key_mechanism, 1, stability, direct=self.purchases is None),)
         if not keys:
             return Release(Answer([[] for _ in self.request.open_keys], [[] for _ in self.request.aggregates]), events)
         several = len(self.request.open_keys) > 1
         columns = [list(column) for column in zip(*keys, strict=True)] if several else [keys]
-        if not self.mechanisms:
+        if self.purchases is None:
             return Release(Answer(columns, [counts]), events)
-        return Release(Answer(columns, []), events, self._of_keys(keys))
+        return Release(Answer(columns, []), events, self._of_keys(keys, self.purchases))
 
-    def _of_keys(self, keys: list[Any]) -> Select:
+    def _of_keys(self, keys: list[Any], purchases: Purchases) -> Select:
         """The aggregates of the groups of keys that are shown."""
         request, exprs = self.request, self.request.open_keys
         if len(exprs) == 1:
-            return Select(request, self.mechanisms, self.total, (Key(exprs[0], tuple(keys)),))
+            return Select(request, self.total, purchases, (Key(exprs[0], tuple(keys)),))
         place = Key(Column(PLACE), range(len(keys)))
         names = tuple(key.name for key in request.group_keys)
         group_key = GroupKey(", ".join(names), place.expr, place.values, names, tuple(keys))
         placed = replace(request, table=with_place(request.table, exprs, keys), group_keys=(group_key,))
-        return Select(placed, self.mechanisms, self.total, (place,))
+        return Select(placed, self.total, purchases, (place,))

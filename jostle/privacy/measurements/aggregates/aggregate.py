@@ -24,8 +24,8 @@ from jostle.plan.kinds import check_depth, kind_of
 from jostle.plan.plan import Exact, Key, RowExpr, Term
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.measurement import Measured, weighted_stability_of
-from jostle.privacy.measurements.aggregates.terms import grid_of, reach_of, sensitivity_of, stability_of_term
-from jostle.privacy.mechanisms.additive import Additive, share, sum_prices
+from jostle.privacy.measurements.aggregates.terms import reach_of
+from jostle.privacy.mechanisms.additive import Additive, share
 from jostle.privacy.mechanisms.noise import Noise
 from jostle.privacy.mechanisms.selection import Selection
 
@@ -90,23 +90,9 @@ class Aggregate(ABC):
     def check_private(self, table: Table) -> None:
         """Refuses expressions that are measured in no way: without public bounds, or without candidates."""
 
-    @abstractmethod
-    def mechanism(self, amount: Amount, via: str | None, table: Table) -> Mechanism:
-        """The law of its noise, within an amount."""
-
-    @abstractmethod
-    def price(self, mechanism: Any, table: Table) -> Price:
-        """What all that it draws by this law costs."""
-
     def terms(self, table: Table) -> tuple[Term, ...]:
         """What an engine adds up in every group, in one pass for all aggregates of a select."""
         return ()
-
-    @abstractmethod
-    def release(
-        self, mechanism: Any, exact: Sequence[Any], noise: Noise, table: Table, undivided: bool
-    ) -> tuple[list[Any], list[Measured]]:
-        """The answers of all groups; `exact` holds an array a term, or the counts at the places in each group."""
 
 
 class AdditiveAggregate(Aggregate):
@@ -122,32 +108,20 @@ class AdditiveAggregate(Aggregate):
             if term.expr is not None:
                 kind_of(term.expr, table.domains)
 
-    def mechanism(self, amount: Amount, via: str | None, table: Table) -> Additive:
+    def shares(self, amount: Amount, table: Table) -> list[tuple[Term, Amount]]:
+        """The terms with what each has of an amount: an equal part, unless an aggregate says otherwise."""
+        terms = self.terms(table)
+        return [(term, share(amount, len(terms))) for term in terms]
+
+    def mechanisms(self, amount: Amount, via: str | None, table: Table) -> list[tuple[Term, Additive]]:
+        """The terms with the law of the noise of each, within an amount."""
         terms = self.terms(table)  # of their reach only the ratio counts here, in groups or not the same
         l1, l2 = max((reach_of(term, table, undivided=False) for term in terms), default=(1, 1))
-        return Additive.fitted(share(amount, len(terms)), via, table.measures, l1, l2)
+        return [(term, Additive.fitted(part, via, table.measures, l1, l2)) for term, part in self.shares(amount, table)]
 
-    def price(self, mechanism: Additive, table: Table) -> Price:
-        return sum_prices(mechanism.amount, [mechanism.price] * len(self.terms(table)))
-
-    def release(
-        self, mechanism: Additive, exact: Sequence[Ints], noise: Noise, table: Table, undivided: bool
-    ) -> tuple[list[Any], list[Measured]]:
-        import numpy as np
-
-        noisy, events = [], []
-        for term, numbers in zip(self.terms(table), exact, strict=True):
-            sensitivity, stability = sensitivity_of(term, table), stability_of_term(term, table, undivided)
-            bits, reach = grid_of(term), reach_of(term, table, undivided)
-            values = mechanism.draw(noise, np.asarray(numbers), *reach) if sensitivity else np.asarray(numbers)
-            noisy.append(np.ldexp(values.astype(float).ravel(), -bits))
-            law = mechanism.law(*reach).times(2.0**-bits)
-            events.append(Measured(self.name, law, mechanism, sensitivity / 2.0**bits, stability, direct=self.direct))
-        return self.answers(table, noisy, events), events
-
-    def answers(self, table: Table, noisy: list[Floats], events: Sequence[Measured]) -> list[Any]:
-        """The answers from the noisy terms: here of the one term, with its noise."""
-        return [Noised(value, events[0].law) for value in noisy[0]]
+    def answers(self, table: Table, terms: Sequence[Sequence[Noised]]) -> list[Any]:
+        """The answers of all groups from the noisy terms, a column each: here the one term itself."""
+        return list(terms[0])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -178,7 +152,7 @@ class Estimator:
 
 
 class Estimate(AdditiveAggregate):
-    """An estimate from several noisy sums, each of an equal part of the amount."""
+    """An estimate from several noisy sums, each of an equal part of the amount (`purchases`: and once for all)."""
 
     direct = False
 
@@ -186,10 +160,8 @@ class Estimate(AdditiveAggregate):
     def estimator(self, table: Table) -> Estimator:
         """How the answers come of the noisy terms."""
 
-    def answers(self, table: Table, noisy: list[Floats], events: Sequence[Measured]) -> list[Any]:
-        laws = [event.law for event in events]
-        terms = [[Noised(value, law) for value, law in zip(row, laws, strict=True)] for row in zip(*noisy, strict=True)]
-        return self.of_terms(table, terms)
+    def answers(self, table: Table, terms: Sequence[Sequence[Noised]]) -> list[Any]:
+        return self.of_terms(table, list(zip(*terms, strict=True)))
 
     def of_terms(self, table: Table, terms: Sequence[Sequence[float]]) -> list[float]:
         """The answers of all groups from the noisy terms of each."""
@@ -214,6 +186,20 @@ class GroupAggregate(Aggregate):
     @abstractmethod
     def places(self, table: Table) -> Key:
         """The place of a row, as a group key: an engine counts the rows of all groups at all places in one pass."""
+
+    @abstractmethod
+    def mechanism(self, amount: Amount, via: str | None, table: Table) -> Mechanism:
+        """The law of its noise, within an amount."""
+
+    @abstractmethod
+    def price(self, mechanism: Any, table: Table) -> Price:
+        """What all that it draws by this law costs."""
+
+    @abstractmethod
+    def release(
+        self, mechanism: Any, exact: Sequence[Any], noise: Noise, table: Table, undivided: bool
+    ) -> tuple[list[Any], list[Measured]]:
+        """The answers of all groups; `exact` holds the counts at the places in each group."""
 
     def check_private(self, table: Table) -> None:
         check_depth(self.places(table).expr)

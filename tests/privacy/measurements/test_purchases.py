@@ -1,0 +1,191 @@
+"""Aggregates of one select that are made of the same sums buy them once: what that costs, what it shows, and that they
+agree."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from recording import Bench, worst_losses
+from test_privacy_aggregates import SCHEMA, UNITS, neighbours
+
+from jostle.accounting.amounts import QUANTA, Amount
+from jostle.accounting.definitions import Measure
+from jostle.plan.plan import Term
+from jostle.privacy.kernel.handles import Table
+from jostle.privacy.measurements import purchases
+from jostle.privacy.measurements.aggregates.terms import grid_of, reach_of
+from jostle.privacy.measurements.purchases import Purchase, Purchases
+from jostle.privacy.measurements.query import prepare
+from jostle.run import selects
+from jostle.source import Source
+from jostle.tools.session import Result, Session
+
+COMBINATIONS = (
+    "count(r), sum(r), avg(r), var(r), stddev(r)",
+    "count(*), count(v) as n, sum(v), avg(v)",
+    "sum(v), stddev(v)",
+    "var(r) as w, covariance(r, v), covariance(r, v) as again, covariance(r, r) as own",
+    "avg(r), median(r), sum(r), mode(c)",
+)
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("spend", ["epsilon 1", "rho 0.5"])
+def test_no_neighbour_loses_more_than_is_charged(bench: Bench, unit: str, spend: str) -> None:
+    budget = spend.replace("1", "1000").replace("0.5", "1000")
+    queries = [
+        f"{{{{ select {some} from t{rest} with {spend} }}}}"
+        for some in COMBINATIONS[: 2 if spend != "epsilon 1" else None] for rest in ("", " where r > 0 groupby c")
+    ]  # fmt: skip
+    text = "\n".join([f"private t = {SCHEMA} protecting {unit} budget {budget}", *(f"x = {q}" for q in queries)])
+    records = {}
+    most = dict.fromkeys(range(len(queries)), 0.0)
+    for pair in itertools.islice(neighbours(unit), 0, None, 5 if "who" in unit else 3):
+        for rows in pair:
+            if tuple(rows) not in records:
+                bench.table(rows, ("who", "v", "r", "c"))
+                records[tuple(rows)] = bench.run(text)
+        losses = worst_losses(*(records[tuple(rows)] for rows in pair))
+        for place, (name, lost, charged) in enumerate(losses):
+            assert lost <= charged * (1 + 1e-9), (name, pair)
+            most[place] = max(most[place], lost / charged)
+    assert min(most.values()) > 0.1
+    if unit == "rows":
+        assert most[0] > 0.95  # what is charged is used
+
+
+def test_a_term_bought_twice_over_is_seen(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What this page tests by would tell a purchase with twice the amount that fell to it."""
+    merged = purchases.merged
+    monkeypatch.setattr(purchases, "merged", lambda hows, *rest: merged([*hows, *hows], *rest))
+    with pytest.raises(AssertionError, match="count"):
+        test_no_neighbour_loses_more_than_is_charged(bench, "rows", "epsilon 1")
+
+
+MEASURES = {
+    "pure": (Measure("pure", Amount("epsilon", 100 * QUANTA)), Amount("epsilon", QUANTA)),
+    "rho": (Measure("zcdp", Amount("rho", 100 * QUANTA)), Amount("rho", QUANTA // 10)),
+    "approximate": (Measure("approximate", Amount("epsilon", 9 * QUANTA, QUANTA // 10**6)),
+                    Amount("epsilon", QUANTA, QUANTA // 10**7)),
+    "approximate, large": (Measure("approximate", Amount("epsilon", 90 * QUANTA, QUANTA // 10**6)),
+                           Amount("epsilon", 30 * QUANTA, QUANTA // 10**7)),
+    "basic": (Measure("basic", Amount("epsilon", 9 * QUANTA, QUANTA // 10**6)),
+              Amount("epsilon", QUANTA, QUANTA // 10**7)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+@pytest.mark.parametrize("via", [None, "laplace"])
+@pytest.mark.parametrize("some", [COMBINATIONS[0], COMBINATIONS[1], COMBINATIONS[3]])
+def test_a_select_costs_no_more_and_no_sum_has_more_noise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, measure: str, via: str | None, some: str
+) -> None:
+    table, aggregates = _prepared(tmp_path, monkeypatch, f"select {some} from t", *MEASURES[measure])
+    part = Amount(MEASURES[measure][1].unit, MEASURES[measure][1].value // len(aggregates),
+                  MEASURES[measure][1].delta // len(aggregates))  # fmt: skip
+    alone = [Purchases.of([aggregate], table, part, [via]) for aggregate in aggregates]
+    together = Purchases.of(aggregates, table, part, [via] * len(aggregates))
+    assert len(together.bought) < sum(len(one.bought) for one in alone)
+    for place in ("rho", "delta0") if MEASURES[measure][0].kind in ("zcdp", "approximate") else ():
+        bought = sum(getattr(price, place) for price in together.prices)
+        assert bought <= sum(getattr(price, place) for one in alone for price in one.prices)
+    of_parts = sum(purchase.how.amount.value for one in alone for purchase in one.bought)
+    assert sum(purchase.how.amount.value for purchase in together.bought) <= of_parts <= MEASURES[measure][1].value
+    if MEASURES[measure][0].kind != "approximate":
+        assert sum(purchase.how.amount.value for purchase in together.bought) >= of_parts - 9  # roundings of the shares
+    before = _deviations(table, [purchase for one in alone for purchase in one.bought])
+    after = _deviations(table, together.bought)
+    for term, deviation in after.items():
+        assert term not in before or deviation <= before[term] * (1 + 1e-9)
+    for aggregate, one, places in zip(together.aggregates, alone, together.places, strict=True):
+        if aggregate.name == "sum":  # of the terms of a mean, if there is one
+            values = [deviation for place in places for deviation in [after[together.bought[place].term]]]
+            middle = abs(aggregate.estimator(table).answers(0.0, 1.0)) if len(places) == 2 else 0.0  # type: ignore[attr-defined]
+            whole = sum((d * f) ** 2 for d, f in zip(values, (1.0, middle), strict=False)) ** 0.5
+            (direct,) = _deviations(table, one.bought).values()
+            assert whole <= direct * (1 + 1e-9)
+
+
+def _deviations(table: Table, bought: tuple[Purchase, ...] | list[Purchase]) -> dict[Term, float]:
+    """The least deviation that each term is bought with, in the units of what is asked."""
+    found: dict[Term, float] = {}
+    for purchase in bought:
+        law = purchase.how.law(*reach_of(purchase.term, table, undivided=True))
+        deviation = law.smooth.deviation * 2.0 ** -grid_of(purchase.term)
+        found[purchase.term] = min(found.get(purchase.term, deviation), deviation)
+    return found
+
+
+def _prepared(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, query: str, measure: Measure, amount: Amount
+) -> tuple[Table, tuple[purchases.Aggregate, ...]]:
+    """The table and the aggregates of a select."""
+    kept: list[Table] = []
+    monkeypatch.setattr(selects, "prepare", lambda table, *rest: (kept.append(table), prepare(table, *rest))[1])
+    requests: list[tuple[purchases.Aggregate, ...]] = []
+    of = Purchases.of
+
+    def recorded(found: tuple[purchases.Aggregate, ...], *rest: object) -> Purchases:
+        requests.append(tuple(found))
+        return of(found, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Purchases, "of", recorded)
+    (folder / "t.csv").write_text("who,v,r,c\nAnn,2,0.1,x\n")
+    budget = f"budget {measure.limit}{' counted by basic' if measure.kind == 'basic' else ''}"
+    spend = str(amount).replace(",", "")
+    result = _run(folder, f"private t = {SCHEMA} protecting rows {budget}\nx = {{{{ {query} with {spend} }}}}\n")
+    assert result.ok, result.diagnostics
+    return kept[-1], requests[-1]
+
+
+def _run(folder: Path, program: str) -> Result:
+    return Session(cwd=folder).attempt(Source(str(folder / "p.jst"), program))
+
+
+AGREE = """g = {{ select count(x) as n, sum(x) as s, avg(x) as m, var(x) as v, stddev(x) as d from t%s with epsilon 1 }}
+root = max(abs(g.d * g.d - g.v))
+total = max(abs(g.m * g.n - g.s))
+errors = [max(error(g.d * g.d - g.v)), max(error(g.m * g.n - g.s))]
+release root
+release total
+release errors
+release g
+"""
+
+
+def _agrees(result: Result) -> None:
+    assert result.ok, result.diagnostics
+    assert result.values["root"] < 1e-9 and result.values["total"] < 1e-6
+    assert max(result.values["errors"]) < 1e-6  # what they have in common cancels
+    (margin, *_) = result.margins()["g"]
+    assert all(margin[name]["error"] > 0 for name in "nsmvd")
+
+
+def test_answers_of_one_column_agree(attempt: Callable[..., Result]) -> None:
+    rows = "k,x\n" + "".join(f"{'ab'[i % 2]},{i % 11 / 2 + 20}\n" for i in range(4000))
+    source = 'private t = table("u.csv") described by {k: {"a", "b"}, x: 18.0..27.0} protecting rows budget %s\n'
+    for budget in ("epsilon 9", "epsilon 9, delta 1e-6"):
+        amount = "epsilon 1 delta 1e-7" if "delta" in budget else "epsilon 1"
+        _agrees(attempt((source % budget + AGREE % " groupby k").replace("epsilon 1 ", f"{amount} "), u=rows))
+    joint = AGREE.replace(" with epsilon 1 }}", " }}").replace("g = ", "    g = ") % " groupby k"
+    _agrees(attempt(source % "epsilon 9" + "jointly with epsilon 1:\n" + joint, u=rows))
+
+
+def test_one_answer_given_again_agrees(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from jostle.tools.entry import main
+
+    (tmp_path / "t.csv").write_text("k,x\n" + "".join(f"{'ab'[i % 2]},{i % 9 + 18}\n" for i in range(4000)))
+    words = ["register", "t", str(tmp_path / "t.csv"), "--schema", '{k: {"a", "b"}, x: 18..27}', "--protecting", "rows"]
+    assert main(["data", *words, "--budget", "epsilon 3", "--ledger", str(tmp_path / "ledger.db")]) == 0
+    program = 'private t = dataset("t")\n' + AGREE % " groupby k"
+    told = []
+    for _ in range(2):
+        session = Session(ledger=tmp_path / "ledger.db", cwd=tmp_path)
+        result = session.attempt(Source(str(tmp_path / "p.jst"), program))
+        _agrees(result)
+        told.append((result.released_json(), result.margins(), result.budget["t"]["epsilon"]["spent"]))
+    assert told[0] == told[1] and told[0][2] == "1"
+    capsys.readouterr()

@@ -19,7 +19,7 @@ from jostle.check.abstract.declarations import World, universe
 from jostle.check.abstract.interpreter import Bounds, Interpreter
 from jostle.check.abstract.joins import join, join_all, joined_names, uniform, walked
 from jostle.check.abstract.kinds import of_select
-from jostle.check.abstract.rows import columns_of, grouped_rows, joined_tables, limited
+from jostle.check.abstract.rows import columns_of, grouped_rows, joined_tables, limited, protected
 from jostle.check.abstract.values import (
     MISSING,
     PUBLIC,
@@ -44,7 +44,7 @@ from jostle.check.modules import Modules
 from jostle.check.report import Report
 from jostle.check.rowkinds import RowKinds
 from jostle.check.scopes import UseNames, returns_inside, times_bound
-from jostle.language.forms import keys_by_alias
+from jostle.language.forms import keys_by_alias, persons_by_column
 from jostle.language.freejoins import is_smooth, joins_freely, no_free_join
 from jostle.source import Span
 from jostle.syntax import nodes as n
@@ -322,7 +322,9 @@ class Exploration(Interpreter):
         self.labels.table(table, node.table, self.top.names)
         owner = next((side for side in sides if isinstance(side, Handle) and side.trail), None)
         sure, table = self.labels.sure, limited(self, table, node, scope)
-        node = keys_by_alias(node, columns_of(table) or ())
+        node = persons_by_column(
+            keys_by_alias(node, columns_of(table) or ()), columns_of(table) or (), protected(table)
+        )
         wrong = sure and (
             queries.check_select(
                 node, columns_of(table), owner, self.delta > 0, self.is_variable(scope), self.variable(scope),

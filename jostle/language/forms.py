@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
+from typing import Any
 
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import SOURCES
 from jostle.language.operations import COMPARISONS, OPERATIONS
 from jostle.syntax import nodes as n
-from jostle.syntax.walk import children
+from jostle.syntax.walk import children, every
 
 DIMENSIONS = ("x", "y", "z")
 """The names of a cube's dimensions where a program gives none."""
@@ -49,6 +50,30 @@ def keys_by_alias(select: n.Select, columns: Collection[str]) -> n.Select:
     if not used or not left:
         return select
     return replace(select, columns=left, keys=keys, per=None if select.per is None else per)
+
+
+def persons_by_column(select: n.Select, columns: Collection[str], protected: Collection[str]) -> n.Select:
+    """`count(distinct id)`, where `id` tells persons apart and is not described, is `count(distinct person)`.
+
+    `columns` are those of the table, and `protected` those that its declarations name, alone, after `protecting`.
+    """
+    names = () if PERSON in columns else {name for name in protected if name not in columns}
+
+    def counted(node: object) -> bool:
+        return isinstance(node, n.Distinct) and isinstance(node.value, n.Name) and node.value.id in names
+
+    def meant(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(map(meant, value))
+        if counted(value):
+            return replace(value, value=replace(value.value, id=PERSON))
+        if not isinstance(value, n.Node) or not any(counted(part) for part in every(value)):
+            return value
+        return replace(value, **{field.name: meant(getattr(value, field.name)) for field in fields(value)})
+
+    if not names or not any(counted(part) for column in select.columns for part in every(column)):
+        return select
+    return replace(select, columns=meant(select.columns))
 
 
 def bare_selects(node: n.Node) -> int:

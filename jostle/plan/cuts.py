@@ -66,12 +66,23 @@ def _truncates(plan: Truncate) -> bool:
         return True
     if plan.groups is None or (rows is not None and rows <= plan.groups):
         return False
+    many = [_values_of(key, plan.source) for key in plan.keys]
+    return None in many or math.prod(number for number in many if number is not None) > plan.groups
+
+
+def _values_of(key: RowExpr, plan: Plan) -> int | None:
+    """How many values a key has: those that a list leaves, or those that it can be by its description."""
     try:
-        schema = schema_of(plan.source)
-        keys = [key_values(key, schema, MOST_KEYS) for key in plan.keys]
+        listed = key_values(key, schema_of(plan), MOST_KEYS)
     except Refusal:  # too many to list
-        return True
-    return any(key is None for key in keys) or math.prod(len(key or ()) for key in keys) > plan.groups
+        listed = None
+    sizes = [] if listed is None else [len(listed)]
+    while isinstance(plan, Filter):
+        match plan.condition:
+            case Apply(op="in", args=(value, *values)) if value == key:
+                sizes.append(len(values))
+        plan = plan.source
+    return min(sizes, default=None)
 
 
 def _most_rows(plan: Plan) -> int | None:

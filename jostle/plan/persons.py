@@ -31,7 +31,11 @@ def has_persons(plan: Plan) -> bool:
 
 
 def person_columns(plan: Plan) -> frozenset[str]:
-    """The columns of a plan that hold the one protected column as it was described, under whatever name."""
+    """The columns of a plan that hold the one protected column as it was described, under whatever name.
+
+    Those of an exploded table too: all its rows are of the rows of one table, in which a person has one value of them.
+    Where a union is of several tables, each may describe its column in its own way.
+    """
     match plan:
         case Filter() | Truncate():
             return person_columns(plan.source)
@@ -43,4 +47,13 @@ def person_columns(plan: Plan) -> frozenset[str]:
         case Join() if has_persons(plan):
             sides = [side for side in (plan.left, plan.right) if has_persons(side)]
             return frozenset().union(*map(person_columns, sides[:1]))
+        case Union(sources=sources) if len({_below(source) for source in sources}) == 1:
+            return frozenset.intersection(*map(person_columns, sources))
     return frozenset()
+
+
+def _below(plan: Plan) -> Plan:
+    """What a plan calculates its columns from, row by row."""
+    while isinstance(plan, Filter | Truncate | Derive):
+        plan = plan.source
+    return plan

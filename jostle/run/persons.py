@@ -32,6 +32,11 @@ def is_person(node: n.Expr, table: Table) -> bool:
     return (node.id == PERSON and PERSON not in table.domains) or node.id in person_columns(table.plan)
 
 
+def protected(table: Any) -> list[str]:
+    """The columns, described or not, by which the declarations of a table tell its persons apart."""
+    return [e.unit.columns[0] for e in table.exposures if len(e.unit.columns) == 1]
+
+
 def limited(interp: Any, table: Table, keys: Sequence[GroupKey], limit: n.Limit | None, scope: Scope) -> Table:
     """The rows of a table within a select's `up to 5 groups, 2 rows each`."""
     if limit is None:

@@ -280,7 +280,7 @@ def _place(many: int, q: float) -> int:
 def _in_ranks() -> Refusal:
     return refuse(
         "TypeError", "the error of a selection is known in ranks or rows, not in values",
-        help="`error` of the number itself tells it; `via interval` buys an interval in values for a quantile",
+        help="`error` of the number itself tells it; a quantile without `via selection` has an interval in values",
     )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from jostle.accounting.amounts import as_float
 from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.language.aggregates import AGGREGATES, DISTINCT, of_form
-from jostle.language.forms import PERSON, aggregates, keys_by_alias, lone_column
+from jostle.language.forms import PERSON, aggregates, keys_by_alias, lone_column, persons_by_column
 from jostle.language.freejoins import is_smooth, no_free_join
 from jostle.plan.domains import Open
 from jostle.plan.kinds import as_number
@@ -66,7 +66,7 @@ def select(interp: Any, node: n.Select, scope: Scope) -> Any:
     if smooth and table.private and not isinstance(table, FreeJoin):
         raise Refusal(no_free_join(node))
     schema = dict(table.schema)
-    node = keys_by_alias(node, schema)
+    node = persons_by_column(keys_by_alias(node, schema), schema, persons.protected(table))
     compiler = RowCompiler(schema, interp.eval, scope, tables)
     where = None
     if node.where is not None:

@@ -37,7 +37,7 @@ from jostle.doubles import place
 from jostle.language import described, facts
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.facts import Effect, Gives
-from jostle.language.forms import DIMENSIONS, PERSON, aggregates, keys_by_alias
+from jostle.language.forms import DIMENSIONS, PERSON, aggregates, keys_by_alias, persons_by_column
 from jostle.language.operations import ROW_FUNCTIONS
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every, own_name
@@ -55,7 +55,7 @@ def transfer_select(w: Interpreter, node: n.Select, scope: Scope) -> Any:
             w.eval(joined.up_to, scope)
         table = joined_tables(table, other)
     schema = table.schema if isinstance(table, Handle) else None
-    node = keys_by_alias(node, schema or ())
+    node = persons_by_column(keys_by_alias(node, schema or ()), schema or (), protected(table))
     if node.where is not None:
         w.rows(node.where, columns_of(table), scope, "condition")
     for key in (*(node.per or ()), *node.keys):
@@ -94,6 +94,13 @@ def transfer_select(w: Interpreter, node: n.Select, scope: Scope) -> Any:
     if node.first is not None:
         w.eval(node.first, scope)
     return kinds.of_select(node, columns_of(table) or ())
+
+
+def protected(table: Any) -> list[str]:
+    """The columns by which the declarations of a table tell its persons apart, where each has one."""
+    exposures = table.exposures if isinstance(table, Handle) else ()
+    named = [e.source.declared.protecting for e in exposures]
+    return [one.columns[0] for one in named if one is not None and len(one.columns) == 1]
 
 
 def _is_public_group(key: n.GroupKey, schema: dict[str, Any], reached: ReachedSources) -> bool:

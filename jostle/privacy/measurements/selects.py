@@ -11,7 +11,7 @@ from jostle.accounting.definitions import ChargePurpose, Price, stability_price
 from jostle.diagnostics import refuse
 from jostle.engine.groups import CELLS
 from jostle.formulas import Noised
-from jostle.noise_laws import Bracketed, Laplace, SmoothLaplace
+from jostle.noise_laws import Bracketed, Laplace, Selected, SmoothLaplace
 from jostle.plan.keys import open_keys
 from jostle.plan.plan import Column, Key
 from jostle.plan.plan import Count as Counted
@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from jostle.privacy.kernel.reader import Reader
 
 
+OF_QUANTILES = (Bracketed.name, Selected.name)
+"""Mechanisms that quantiles alone are asked by: beside them other aggregates are as ever."""
+
+
 def select(request: Request, amount: Amount, via: str | None) -> Select | OpenSelect | SmoothCount:
     """A prepared select at an amount, of which each aggregate has an equal share."""
     if via == SmoothLaplace.name:
@@ -45,14 +49,14 @@ def select(request: Request, amount: Amount, via: str | None) -> Select | OpenSe
 def _shared(request: Request, amount: Amount, via: str | None) -> Purchases:
     """What the aggregates buy, with an equal share of an amount each."""
     aggregates, part = request.aggregates, share(amount, max(1, len(request.aggregates)))
-    if via == Bracketed.name and not any(isinstance(a, Quantile) for a in aggregates):
-        raise refuse("TypeError", "`via interval` is for quantiles, and here is none", help="leave it out")
+    if via in OF_QUANTILES and not any(isinstance(a, Quantile) for a in aggregates):
+        raise refuse("TypeError", f"`via {via}` is for quantiles, and here is none", help="leave it out")
     return Purchases.of(aggregates, request.table, part, [_of_own(a, via) for a in aggregates])
 
 
 def _of_own(aggregate: Aggregate, via: str | None) -> str | None:
     """The mechanism that is asked for, of an aggregate that it is for: beside a quantile's interval are others."""
-    return via if via != Bracketed.name or isinstance(aggregate, Quantile) else None
+    return via if via not in OF_QUANTILES or isinstance(aggregate, Quantile) else None
 
 
 @dataclass(frozen=True, eq=False)

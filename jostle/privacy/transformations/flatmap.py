@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from jostle.diagnostics import refuse
 from jostle.plan.kinds import kind_of
 from jostle.plan.plan import Apply, Column, Constant, RowExpr
+from jostle.plan.schemas import text_values
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.transformations.transform import derive, where
 from jostle.privacy.transformations.union import union
@@ -22,7 +23,11 @@ MOST_ITEMS = 1000
 
 
 def explode(table: Table, columns: Sequence[tuple[str, Sequence[RowExpr]]]) -> Table:
-    """A row for each place of lists of one length, with the items there as columns, where none of them is missing."""
+    """A row for each place of lists of one length, with the items there as columns, where none of them is missing.
+
+    A text without a character other than blanks is missing too, as the parts of `a;;b; ` are: what is left out is
+    decided row by row, and a row of the table still gives at most one for each place.
+    """
     lengths = {len(items) for _, items in columns}
     if len(lengths) != 1 or not 1 <= max(lengths) <= MOST_ITEMS:
         raise refuse(
@@ -37,7 +42,19 @@ def explode(table: Table, columns: Sequence[tuple[str, Sequence[RowExpr]]]) -> T
     for i in range(max(lengths)):
         part: Table = derive(table, [(name, items[i]) for name, items in columns])
         for name, _ in columns:
-            there = where(part, Apply("not", (Apply("missing", (Column(name),)),)))
-            part = there if isinstance(there, Table) else part
+            for condition in _there(name, part):
+                left = where(part, condition)
+                part = left if isinstance(left, Table) else part
         parts.append(part)
     return union(parts)
+
+
+def _there(name: str, table: Table) -> list[RowExpr]:
+    """Whether there is an item: no missing one, and no text that is empty or blank, where one can be."""
+    item = Column(name)
+    conditions: list[RowExpr] = [Apply("not", (Apply("missing", (item,)),))]
+    if kind_of(item, table.domains) == "text":
+        listed = text_values(item, table.domains)
+        if listed is None or not all(map(str.strip, listed)):
+            conditions.append(Apply("!=", (Apply("trim", (item,)), Constant(""))))
+    return conditions

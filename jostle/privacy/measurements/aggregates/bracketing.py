@@ -1,4 +1,6 @@
-"""An interval for a quantile: half of the amount chooses the answer, half counts the rows around it with noise.
+"""An interval for a quantile: a part of the amount counts the rows around the answer with noise, the rest chooses it.
+
+The part is a quarter, or a half with `via interval`.
 
 Public places stand on both sides of the chosen interval, at 1, 2, 4, … intervals from it, and cut the bounds into
 parts. The rows of each part are counted with noise; from these counts follows, at each place, by how much the rows
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Bracketing:
-    """A selection and noisy counts of the rows of a table, each within half of an amount; a delta is all of these'."""
+    """A selection and noisy counts of the rows of a table, within an amount; a delta is all of these'."""
 
     amount: Amount
     selection: Selection
@@ -50,10 +52,12 @@ class Bracketing:
     table: Table
 
     @classmethod
-    def of(cls, amount: Amount, table: Table) -> Bracketing:
-        half, rows = Amount(amount.unit, amount.value // 2, amount.delta), Count(weighted=table.weighted)
-        selection = Selection.of(half, table.measures)
-        counts = Additive.fitted(half, None, table.measures, *reach_of(rows, table, undivided=False))
+    def of(cls, amount: Amount, table: Table, parts: int) -> Bracketing:
+        """One of so many parts of an amount is for the counts."""
+        rows, of_counts = Count(weighted=table.weighted), amount.value // parts
+        selection = Selection.of(Amount(amount.unit, amount.value - of_counts, amount.delta), table.measures)
+        part = Amount(amount.unit, of_counts, amount.delta)
+        counts = Additive.fitted(part, None, table.measures, *reach_of(rows, table, undivided=False))
         return cls(amount, selection, counts, rows, table)
 
     @property

@@ -13,24 +13,28 @@ so it aims, by a public shift, at the rank that noise can resolve, and at the fi
 Where rows have weights, the ends count by them, in whole units. The ends are linear in the rows, so that rows of a
 weight of 1 in all move them by no more than one row would; k is then that weight.
 
-`via interval` spends half of the amount on noisy counts around the answer (`bracketing`), which give its error in
-values; else it is known in ranks.
+A quarter of the amount is spent on noisy counts around the answer (`bracketing`), which give its error in values, and
+half of it `via interval`. `via selection` spends all on the answer, whose error is known in ranks; so do a minimum and
+a maximum, of which counts tell nothing beyond the outermost rows, and quantiles of dates and times, beside which no
+error is shown.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date
 from fractions import Fraction
 from typing import Any
 
-from jostle.accounting.amounts import Amount
+from jostle.accounting.amounts import Amount, as_float
 from jostle.diagnostics import refuse
 from jostle.formulas import Noised
 from jostle.language.aggregates import AGGREGATES
 from jostle.noise_laws import Bracketed, Selected
 from jostle.plan.bounds import bounds_of, is_integral
-from jostle.plan.plan import WEIGHT_BITS, Key
+from jostle.plan.plan import WEIGHT_BITS, Apply, Constant, Key, RowExpr
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.measurement import Measured, weighted_stability_of
 from jostle.privacy.measurements.aggregates.aggregate import Ints, SelectionAggregate
@@ -38,6 +42,9 @@ from jostle.privacy.measurements.aggregates.bracketing import Bracketing
 from jostle.privacy.measurements.aggregates.intervals import Intervals, intervals
 from jostle.privacy.mechanisms.noise import Noise
 from jostle.privacy.mechanisms.selection import Selection
+
+PARTS = 4
+"""One of so many parts of the amount of a quantile buys its error in values."""
 
 
 class Quantile(SelectionAggregate):
@@ -65,7 +72,10 @@ class Quantile(SelectionAggregate):
         return self._intervals(table).key(self.expr)
 
     def mechanism(self, amount: Amount, via: str | None, table: Table) -> Selection | Bracketing:  # type: ignore[override]
-        return Bracketing.of(amount, table) if via == Bracketed.name else super().mechanism(amount, via, table)
+        if via == Selected.name or (via is None and (self.rank() in (0, 1) or _is_moment(self.expr))):
+            return super().mechanism(amount, None, table)
+        parts = {None: PARTS, Bracketed.name: 2}.get(via)
+        return super().mechanism(amount, via, table) if parts is None else Bracketing.of(amount, table, parts)
 
     def choose(self, mechanism: Selection, exact: Ints, noise: Noise, table: Table) -> tuple[Noised, Selected]:
         import numpy as np
@@ -89,7 +99,8 @@ class Quantile(SelectionAggregate):
     ) -> tuple[list[Any], list[Measured]]:
         if not isinstance(mechanism, Bracketing):
             return super().release(mechanism, exact, noise, table, undivided)
-        answers, events = super().release(mechanism.selection, exact, noise, table, undivided)
+        answers, (event,) = super().release(mechanism.selection, exact, noise, table, undivided)
+        events = [replace(event, uses={self.name: as_float(mechanism.amount.value)})]
         low, high = self.candidates(table)
         starts, whole = self._intervals(table).starts, is_integral(self.expr, table.domains)
         bracketed = []
@@ -103,6 +114,14 @@ class Quantile(SelectionAggregate):
 
     def _intervals(self, table: Table) -> Intervals:
         return intervals(*self.candidates(table), is_integral(self.expr, table.domains))
+
+
+def _is_moment(expr: RowExpr) -> bool:
+    """Whether an expression is the number of days or seconds that stands for a date or a time (`run.ofmoments`)."""
+    while isinstance(expr, Apply) and expr.op in ("floor", "/"):
+        expr = expr.args[0]
+    beginning = isinstance(expr, Apply) and isinstance(expr.args[0], Constant) and expr.args[0].value
+    return isinstance(beginning, date) and expr.op.endswith("_between")  # type: ignore[union-attr]
 
 
 def _rows_below(exact: Ints) -> Ints:

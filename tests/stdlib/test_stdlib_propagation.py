@@ -132,11 +132,13 @@ def test_selections_are_known_in_ranks_only() -> None:
 
 CHOSEN = """\
 private t = bound("t") described by {x: 0..3, k: {"a", "b"}} protecting rows budget epsilon 9
-release g = {{ select mode(x) as often, median(x) as middle, mode(k) as most from t groupby k with epsilon 3 }}
+release g = {{ select mode(x) as often, median(x) as middle, mode(k) as most from t groupby k
+    with epsilon 3 via selection }}
 print(g)
 m = {{ select mode(x) from t with epsilon 1 }}
 i = noisy_max([size(t), size(where(t, x == 1))], epsilon = 1)
-e = [error(m), error({{ select mode(x) as often, median(x) as middle from t groupby k with epsilon 2 }}).middle[0]]
+h = {{ select mode(x) as often, median(x) as middle from t groupby k with epsilon 2 via selection }}
+e = [error(m), error(h).middle[0]]
 """
 
 
@@ -196,7 +198,7 @@ def test_every_function_of_numbers_is_followed(calculation: str) -> None:
 
 SHOWN = """\
 private t = bound("t") described by {x: 0..1, k: {"a", "b"}} protecting rows budget epsilon 9
-g = {{ select count(*) as n, avg(x) as mean, median(x) as middle from t groupby k with epsilon 3 }}
+g = {{ select count(*) as n, avg(x) as mean, median(x) as middle from t groupby k with epsilon 3 via selection }}
 print(g)
 v = laplace(histogram(t, x), epsilon = 1)
 release r = {n: g.n[0], text: "x", both: [g.n[0], g.n[1]], v: v, plain: 5, middle: g.middle[0]}

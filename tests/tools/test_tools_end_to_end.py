@@ -88,7 +88,7 @@ if by_sex.n[0] > 3 { m = {{ select sum(hours) from people with epsilon 1 }} }
 KINDS = """h = {{ select avg(hours), count(*) from people groupby sex with epsilon 0.6 }}
 with epsilon 4:
     a = {{ select count(*) as n, sum(hours) as hours from people with epsilon 2 }}
-    m = {{ select median(age) from people with epsilon 1 }}
+    m = {{ select median(age) from people with epsilon 1 via selection }}
 cells = laplace(histogram(people, x = age)) with epsilon 1
 b = [{{ select count(*) from people with epsilon 1 }} for i in 1..2]
 rest = {{ select count(*) from people with epsilon left(people) / 2 }}

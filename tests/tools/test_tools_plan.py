@@ -81,7 +81,7 @@ def test_what_is_measured_directly(tmp_path: Path, capsys: pytest.CaptureFixture
 
 MEANS = """\
 private people = table("people.csv") described by {age: 0..31, income: 0..1000} protecting rows budget epsilon 4
-r = {{ select avg(income) as mean, median(age) as middle, count(*) as n from people with epsilon 1.5 }}
+r = {{ select avg(income) as mean, median(age) as middle, count(*) as n from people with epsilon 1.5 via selection }}
 g = {{ select min(age) as least from people groupby age / 16 with epsilon 1 }}
 """
 
@@ -111,7 +111,7 @@ away = women - men
 middle = {{ select median(income) from people with epsilon 1 via interval }}
 g = {{ select avg(income) as income from people groupby sex with epsilon 1 }}
 gap = g.income[0] - g.income[1]
-plain = {{ select median(income) from people with epsilon 1 }} + 1
+plain = {{ select median(income) from people with epsilon 1 via selection }} + 1
 """
 
 
@@ -120,7 +120,7 @@ def test_what_is_calculated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     made = json.loads(planned(CALCULATED, tmp_path, capsys, "--format", "json"))
     over = {d["name"]: (d["error"] / math.log(20), d["of"]) for d in made["measured"] if "of" in d}
     one = pytest.approx
-    assert over["var"] == (one(3 * 15.5**2), "rows") and over["stddev"] == (one(1.5 * 15.5**2), "stddev")
+    assert over["var"] == (one(1.5 * 15.5**2), "rows") and over["stddev"] == (one(0.75 * 15.5**2), "stddev")
     assert over["covariance"] == (one(4 * 15.5 * 500), "rows") and over["avg"] == (one(2 * 500), "rows")
     errors = {d["name"]: d["error"] for d in made["calculated"]}
     assert errors.pop("away") == pytest.approx(1.96 * 10, rel=0.05)  # of two Laplace noises of scale 5

@@ -159,7 +159,8 @@ class Rank:
         for key, value in given.items():
             rows = np.asarray(rows_at(self.values, key), float)
             rows = np.sort(rows[~np.isnan(rows)])
-            off = 2 * max(self.q, 1 - self.q) * self.k / self.epsilon * (math.log(4096) + TAIL) + 1
+            epsilon = self.epsilon * (0.75 if 0 < self.q < 1 else 1)  # the rest buys its error
+            off = 2 * max(self.q, 1 - self.q) * self.k / epsilon * (math.log(4096) + TAIL) + 1
             assert 1.5 * off < len(rows), f"{len(rows)} rows are too few to tell anything of ± {off} ranks"
             below, upto = (rows < value - self.width).sum(), (rows <= value + self.width).sum()
             if not below - off <= self.q * len(rows) <= upto + off:
@@ -242,7 +243,7 @@ def _group_faults(expected: Groups, frame: Any) -> Iterator[str]:
         inside = frame[[ends[0], name, ends[1]]].T.apply(lambda row: row.is_monotonic_increasing) if ends else None
         if inside is not None and not inside.all():
             yield f"{name} lies outside of its own error"
-        frame = frame.drop(columns=[*ends, *frame.columns.intersection([f"{name}_ranks"])])
+        frame = frame.drop(columns=[*ends, *frame.columns.intersection([f"{name}_ranks", f"{name}_cut"])])
     keys = [tuple(row) for row in frame[list(expected.by)].itertuples(index=False)]
     plain = [key[0] if len(key) == 1 else key for key in keys]
     if len(set(keys)) != len(keys):

@@ -94,7 +94,7 @@ def test_scores_are_the_distances_of_ranks() -> None:
     for part in (Fraction(1, 2), Fraction(3, 10), Fraction(1)):
         aggregate = Quantile((Column("x"),), (float(part),))
         (counts,) = session._interp.kernel.engine.group(table.plan, (aggregate.places(table),), (Count(),))
-        mechanism: Any = aggregate.mechanism(Amount("epsilon", QUANTA), None, table)
+        mechanism: Any = aggregate.mechanism(Amount("epsilon", QUANTA), "selection", table)
         aggregate.choose(mechanism, counts, noise, table)  # type: ignore[arg-type]
         starts, c, d = intervals(0.0, 60.0, False).starts, part.numerator, part.denominator
         shift = math.ceil(2 * max(c, d - c) * math.log(len(starts)) / 2) if part == 1 else 0

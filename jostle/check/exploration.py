@@ -19,7 +19,7 @@ from jostle.check.abstract.declarations import World, universe
 from jostle.check.abstract.interpreter import Bounds, Interpreter
 from jostle.check.abstract.joins import join, join_all, joined_names, uniform, walked
 from jostle.check.abstract.kinds import of_select
-from jostle.check.abstract.rows import columns_of, grouped_rows, joined_tables, limited, protected
+from jostle.check.abstract.rows import columns_of, grouped_rows, joined_tables, limited
 from jostle.check.abstract.values import (
     MISSING,
     PUBLIC,
@@ -36,6 +36,7 @@ from jostle.check.abstract.values import (
     Signature,
     ends,
     private_handle,
+    protected,
     reached_sources,
 )  # fmt: skip
 from jostle.check.labels import Labels, source_text

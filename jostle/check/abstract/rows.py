@@ -30,6 +30,7 @@ from jostle.check.abstract.values import (
     Set,
     cannot_charge,
     joined_exposures,
+    protected,
     reached_sources,
     widened,
 )  # fmt: skip
@@ -94,13 +95,6 @@ def transfer_select(w: Interpreter, node: n.Select, scope: Scope) -> Any:
     if node.first is not None:
         w.eval(node.first, scope)
     return kinds.of_select(node, columns_of(table) or ())
-
-
-def protected(table: Any) -> list[str]:
-    """The columns by which the declarations of a table tell its persons apart, where each has one."""
-    exposures = table.exposures if isinstance(table, Handle) else ()
-    named = [e.source.declared.protecting for e in exposures]
-    return [one.columns[0] for one in named if one is not None and len(one.columns) == 1]
 
 
 def _is_public_group(key: n.GroupKey, schema: dict[str, Any], reached: ReachedSources) -> bool:

@@ -418,3 +418,10 @@ def in_quanta(value: Any) -> tuple[int, Most]:
     low, high = ends(value)
     most: Most = math.inf if high == math.inf else quanta(high) or 0
     return (quanta(low) or 0 if low < math.inf else 0), most
+
+
+def protected(table: Any) -> list[str]:
+    """The columns by which the declarations of a table tell its persons apart, where each has one."""
+    exposures = table.exposures if isinstance(table, Handle) else ()
+    named = [e.source.declared.protecting for e in exposures]
+    return [one.columns[0] for one in named if one is not None and len(one.columns) == 1]

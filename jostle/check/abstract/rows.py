@@ -162,9 +162,8 @@ def _arguments(w: Interpreter, call: n.Call, schema: dict[str, Any] | None, scop
         if at >= expressions:
             w.eval(arg, scope)
         elif isinstance(arg, n.Distinct):
-            if isinstance(arg.value, n.Name) and arg.value.id == PERSON:
-                continue
-            w.rows(arg.value, schema, scope)
+            if not (isinstance(arg.value, n.Name) and arg.value.id == PERSON):
+                w.rows(arg.value, schema, scope)
         elif not isinstance(arg, n.Star):
             w.rows(arg, schema, scope)
 

@@ -159,8 +159,8 @@ JOINT = """jointly with epsilon 1 {
 RESIDUALS, WITH_DELTA = JOINT.replace("epsilon 1", "epsilon 1 delta 1e-3"), "epsilon 1000, delta 1e-3"
 
 
-def select(aggregate: str) -> str:
-    return f"n = {{{{ select {aggregate} from t with epsilon 1 }}}}"
+def select(aggregate: str, via: str = "") -> str:
+    return f"n = {{{{ select {aggregate} from t with epsilon 1{via and f' via {via}'} }}}}"
 
 
 E_STEP = """
@@ -302,9 +302,23 @@ def cases() -> list[Case]:
         on_rows("laplace, sum(v)", 1, select("sum(v)"), ["A,3"], ["A,3", "B,7"]),
         on_rows("avg(v)", 1, select("avg(v)"), ["A,3"], ["A,3", "B,7"]),
         on_rows("stddev(v)", 1, select("stddev(v)"), ["A,3"], ["A,3", "B,7"]),
+        on_rows(
+            "count, sum, avg, var, stddev of v, of one purchase",
+            1,
+            select("count(v), sum(v), avg(v), var(v), stddev(v)"),
+            ["A,3"],
+            ["A,3", "B,7"],
+        ),
         on_rows("covariance(v, 9 - v)", 1, select("covariance(v, 9 - v)"), ["A,3"], ["A,3", "B,7"]),
-        on_rows("quantile, median(v)", 1, select("median(v)"), ["A,0"] * 3, ["A,0"] * 4),
-        on_rows("quantile, q = 0.9", 1, select("quantile(v, 0.9)"), ["A,0"], ["A,0", "B,7"]),
+        on_rows("quantile, median(v)", 1, select("median(v)", "selection"), ["A,0"] * 3, ["A,0"] * 4),
+        on_rows("quantile, q = 0.9", 1, select("quantile(v, 0.9)", "selection"), ["A,0"], ["A,0", "B,7"]),
+        by_outcomes(
+            "quantile with its error",
+            1,
+            "n = {{ select median(7 * a) from c with epsilon 1 }}",
+            [(0,)] * 3,
+            [(0,)] * 4,
+        ),
         by_outcomes(
             "quantile with an interval",
             1,

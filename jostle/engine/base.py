@@ -12,6 +12,8 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from jostle.diagnostics import refuse
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -42,11 +44,21 @@ pickled, and knows nothing but what is in it."""
 @dataclass(frozen=True, slots=True)
 class Opened:
     """A data set that an engine knows. `identity` is equal for two names of one file or object; of several files it is
-    a frozenset of what each is known by."""
+    a frozenset of what each is known by. `unread` has the columns whose types no engine reads, with these."""
 
     key: str
     columns: tuple[str, ...]
     identity: Hashable
+    unread: tuple[tuple[str, str], ...] = ()
+
+
+def check_read(name: str, unread: Iterable[tuple[str, str]]) -> None:
+    """Refuses with `DataError` a column of a type that is not read: all of it would be none."""
+    for column, kind in unread:
+        if column == name:
+            message = f"the column `{name}` is of the type `{kind}`, which is not read"
+            help = "store it as numbers, texts, dates or times in a column of its own, and describe that one"
+            raise refuse("DataError", message, help=help)
 
 
 def parts_of(identity: Hashable) -> frozenset[Hashable]:

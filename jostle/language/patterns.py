@@ -102,7 +102,7 @@ class _Reader:
         while self.peek() == "|":
             self.at += 1
             ways.append(self.sequence(depth))
-        return ways[0] if len(ways) == 1 else Either(tuple(ways))
+        return _either(tuple(ways))
 
     def sequence(self, depth: int) -> Pattern:
         parts: list[Pattern] = []
@@ -202,6 +202,18 @@ class _Reader:
         return escaped.ranges
 
 
+def _either(ways: tuple[Pattern, ...]) -> Pattern:
+    """Of several characters one class, so that a repetition of these is one of single characters."""
+    classes = [way for way in ways if isinstance(way, Characters)]
+    if len(ways) == 1 or len(classes) < len(ways):
+        return ways[0] if len(ways) == 1 else Either(ways)
+    if not any(way.outside for way in classes):
+        return Characters(tuple(sorted({one for way in classes for one in way.ranges})))
+    cuts = sorted({0, _LAST + 1, *(cut for way in classes for a, b in way.ranges for cut in (a, b + 1))})
+    gaps = [(a, b - 1) for a, b in zip(cuts, cuts[1:], strict=False) if not any(way.holds(a) for way in classes)]
+    return Characters(tuple(gaps), outside=True)
+
+
 def _whole(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) < 6
 
@@ -230,19 +242,35 @@ def like(pattern: str) -> str:
     return f"^{inner}$"
 
 
+def as_test(pattern: str) -> tuple[str, str]:
+    """The operation on a text, and its other text, that a pattern of `like` is: of those the first that does."""
+    operation = {(False, False): "==", (False, True): "starts_with", (True, False): "ends_with"}
+    plain = pattern.strip("%")
+    if set(plain) & {"%", "_"}:
+        return "matches", like(pattern)
+    return operation.get((pattern[:1] == "%", pattern[-1:] == "%"), "contains"), plain
+
+
 # RE2 ---------------------------------------------------------------------------------------------------
+
+
+def spelled(pattern: str) -> str:
+    """A pattern in the syntax of RE2."""
+    return spelling(parse(pattern))
 
 
 def spelling(pattern: Pattern) -> str:
     """The pattern in the syntax of RE2, in letters, digits and signs of ASCII that need no quotes."""
     match pattern:
+        case Characters(ranges=(), outside=True):
+            return "(?:[^\\x{A}]|\\x{A})"
         case Characters(ranges=ranges, outside=outside):
             inner = "".join(f"\\x{{{a:X}}}" if a == b else f"\\x{{{a:X}}}-\\x{{{b:X}}}" for a, b in ranges)
             return f"[{'^' if outside else ''}{inner}]"
         case Edge(start=start):
             return "\\A" if start else "\\z"
         case Sequence(parts=parts):
-            return "".join(map(spelling, parts)) if len(parts) > 1 else spelling(parts[0])
+            return "".join(map(spelling, parts))
         case Either(ways=ways):
             return "(?:" + "|".join(map(spelling, ways)) + ")"
         case Repeat(part=part, least=least, most=most):
@@ -258,11 +286,11 @@ _Step = tuple[str, Characters | None, tuple[int, ...]]  # what it does, what it 
 
 def matches(text: str, pattern: str) -> bool:
     """Whether a pattern matches somewhere in a text: all ways at once, a step a character."""
-    program = _program(pattern)
+    program = program_of(pattern)
     here: set[int] = set()
     for at in range(len(text) + 1):
         edges = (at == 0, at == len(text))
-        here = _reached(program, here | {0}, edges)
+        here = reached_of(program, here | {0}, edges)
         if len(program) in here:
             return True
         if at < len(text):
@@ -272,7 +300,7 @@ def matches(text: str, pattern: str) -> bool:
     return False
 
 
-def _reached(program: tuple[_Step, ...], starts: set[int], edges: tuple[bool, bool]) -> set[int]:
+def reached_of(program: tuple[_Step, ...], starts: set[int], edges: tuple[bool, bool]) -> set[int]:
     """The steps that can be reached without reading a character."""
     reached: set[int] = set()
     waiting = list(starts)
@@ -289,7 +317,7 @@ def _reached(program: tuple[_Step, ...], starts: set[int], edges: tuple[bool, bo
 
 
 @lru_cache(256)
-def _program(text: str) -> tuple[_Step, ...]:
+def program_of(text: str) -> tuple[_Step, ...]:
     program: list[_Step] = []
     _write(parse(text), program)
     return tuple(program)

@@ -68,14 +68,14 @@ def private(interp: Any, node: n.Private, scope: Scope) -> Handle:
     schema = schema_of(interp.eval(node.described, scope), node.described.span)
     names = (*(name for name, _ in schema), *unit.columns)
     data = open_origin(interp, origin, call.span, public=False, names=names)
-    check_columns(schema, data.columns, node.described.span, private=True)
+    check_columns(schema, data, node.described.span, private=True)
     for column in unit.groups:
         if column not in dict(schema):
             raise refuse("DataError", f"`{column}` is not described, and its groups have no public sizes",
                          node.protecting.span, help=f"describe it: `{column}: {{…}}`")  # fmt: skip
     source = interp.kernel.register.declare(node.name, data.identity, measure, unit, node.span)
     if unit.columns:
-        check_columns([(column, None) for column in unit.columns], data.columns, node.protecting.span, private=True)
+        check_columns([(column, None) for column in unit.columns], data, node.protecting.span, private=True)
     announce(interp, source, node, [name for name, _ in schema])
     return private_table(source, data.key, schema)
 
@@ -130,7 +130,7 @@ def _open_dataset(interp: Any, name: str, node: n.Private, span: Span) -> Table 
         return private_cube(interp.kernel, source, array, DIMENSIONS[: array.ndim], file.identity)
     names = (*(name for name, _ in terms.schema), *terms.unit.columns)
     data = opened(interp, FileSet.of([file], Reading(sheet=terms.sheet)), span, public=False, names=names)
-    check_columns(terms.schema, data.columns, span, private=True)
+    check_columns(terms.schema, data, span, private=True)
     if not terms.unit.linked:
         source = register.declare(node.name, data.identity, terms.measure, terms.unit, node.span)
         source.join(Account(interp.kernel.ledger, dataset, data.key), span)
@@ -177,7 +177,7 @@ def open_public(interp: Any, origin: Any, domains: Any, span: Span | None, domai
         schema = interp.kernel.engine.guess(data.key)
     else:
         schema = schema_of(domains, domains_span)
-        check_columns(schema, data.columns, domains_span)
+        check_columns(schema, data, domains_span)
     return public_table(interp.kernel, data.key, schema, data.identity, span)
 
 

@@ -50,8 +50,8 @@ def linked(interp: Any, node: n.Private, call: n.Call, kind: str, protecting: n.
             raise refuse("DataError", "counts have no columns to protect", node.span, help="link a table")
         names = (*(name for name, _ in schema), *unit.columns)
         data = open_origin(interp, origin, node.source.span, public=False, names=names)
-        check_columns(schema, data.columns, node.described.span, private=True)
-        check_columns([(unit.columns[0], None)], data.columns, protecting.span, private=True)
+        check_columns(schema, data, node.described.span, private=True)
+        check_columns([(unit.columns[0], None)], data, protecting.span, private=True)
         interp.kernel.register.link(node.name, data.identity, source, unit, node.span)
         key = data.key
     announce(interp, source, node, [name for name, _ in schema], unit=str(unit))

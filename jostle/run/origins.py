@@ -13,6 +13,7 @@ from typing import Any
 
 from jostle.accounting.amounts import as_text
 from jostle.diagnostics import Refusal, did_you_mean, refuse
+from jostle.engine.base import Opened, check_read
 from jostle.engine.filesets import FileSet, Reading, paths
 from jostle.engine.remote import RemoteData, need_server
 from jostle.language.builtins import REMOTE
@@ -196,9 +197,14 @@ def _identity(interp: Any, array: Any) -> Hashable:
     return identity
 
 
-def check_columns(schema: Any, columns: Any, span: Span | None, *, private: bool = False) -> None:
+def check_columns(schema: Any, data: Opened, span: Span | None, *, private: bool = False) -> None:
     """Of a private file nothing is listed: without a header, its first line would be a row."""
+    columns = data.columns
     for name, _ in schema:
+        try:
+            check_read(name, data.unread)
+        except Refusal as refusal:
+            raise refusal.at(span) from None
         if name not in columns:
             names = f"the columns are {', '.join(list(columns)[:12])}"
             listed = "" if private else did_you_mean(name, columns) or names

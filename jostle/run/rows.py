@@ -307,12 +307,9 @@ class RowCompiler:
         pattern = self._evaluate_public(node.right)
         if not isinstance(pattern, str):
             raise refuse("TypeError", f"`like` takes a text, not {kind_name(pattern)}", node.right.span)
-        plain = pattern[:-1]
-        if pattern[-1:] == "%" and not set(plain) & {"%", "_"}:
-            found = applied("starts_with", (value, Constant(plain)), self.schema)
-        else:
-            found = applied("matches", (value, Constant(patterns.like(pattern))), self.schema)
-        return Apply("not", (found,)) if node.op == "not like" else found
+        operation, text = patterns.as_test(pattern)
+        test = applied(operation, (value, Constant(text)), self.schema)
+        return Apply("not", (test,)) if node.op == "not like" else test
 
     def _member(self, node: n.Binary) -> RowExpr | None:
         left = self._compile(node.left)

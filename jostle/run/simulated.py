@@ -76,7 +76,7 @@ def simulated_rows(interp: Any, node: n.Private, schema: Schema, told: dict[str,
         rows = rows_of({name: _wish(d) for name, d in (told | dict(schema)).items()}, interp.made_up_rows, seed)
     names = (*(name for name, _ in schema), *told)
     opened = open_origin(interp, rows, node.source.span, public=False, names=names)
-    check_columns(schema, opened.columns, node.described.span if node.described is not None else None)
+    check_columns(schema, opened, node.described.span if node.described is not None else None)
     return str(opened.key)
 
 

@@ -24,6 +24,16 @@ TEXTS = [
     "a\U0001f600b", "\u65e5\u672c", "\u05d0", "ß", "I", "i", "zz", "Z", "a b ", " a", "aa", "aaa",
     "null", "NULL", "-1", "b\nc", "{0}", "a,b",
 ]  # fmt: skip
+LONG_TEXTS = [
+    "x" * 1_500, "ab" * 10_000, "\u00e9" * 65_535, "a" * 65_536, "\U0001f600" * 65_536, "\U0001f600a" * 32_768,
+    "e\u0301" * 10_000, " " * 65_535 + "a", "a" * 65_537, "\u00e9" * 65_537, "ab" * 100_000, "\U0001f600" * 200_000,
+]  # fmt: skip
+LONG_SPELLED = [
+    "1" + " " * 65_535, " " * 65_536 + "1", "0" * 65_535 + "7", "0" * 65_536 + "7", "9" * 65_536, "1" * 65_535 + "x",
+    "1e" + "0" * 65_533 + "1", "true" + " " * 65_532, "no" + "\t" * 65_535, "2024-02-29" + " " * 65_526,
+    "2024-02-29" + " " * 65_527, "2024-02-29 12:30:00." + "5" * 60_000, "x" * 200_000,
+]  # fmt: skip
+"""Texts about as long as texts are, and longer ones: none on every engine."""
 SPELLED = [
     None, "", "0", "-0", "12",
     " 12 ", "\t1.5\t", "+3", ".5", "5.", "1e3", "1E-3", "1e400", "-1e400", "1e-400", "inf", "nan", "0x10",
@@ -45,7 +55,7 @@ WORDS = ("red", "green", "blue", "it's", "Red")
 def table(with_nul: bool = False) -> pa.Table:
     """The rows, the same at every call; a text with NUL only where an engine has such."""
     draw = random.Random(17)
-    texts = [*TEXTS, "a\0b"] if with_nul else TEXTS
+    texts = [*TEXTS, *LONG_TEXTS, "a\0b"] if with_nul else [*TEXTS, *LONG_TEXTS]
 
     def column(values: list[Any], kind: pa.DataType) -> pa.Array:
         every = [*values, *(draw.choice(values) for _ in range(ROWS - len(values)))]
@@ -58,7 +68,7 @@ def table(with_nul: bool = False) -> pa.Table:
         "i": column([None, 0, 1, 127, -128, 5], pa.int8()), "h": column([None, 3, 32767, -32768], pa.int16()),
         "k": column([None, 3, -4, 2**31 - 1, -(2**31)], pa.int32()), "l": column(LONG, pa.int64()),
         "b": column([None, True, False], pa.bool_()), "s": column(texts, pa.string()),
-        "m": column(SPELLED, pa.string()), "w": column([None, *WORDS, "grey"], pa.string()),
+        "m": column([*SPELLED, *LONG_SPELLED], pa.string()), "w": column([None, *WORDS, "grey"], pa.string()),
         "n": column(MONEY, pa.decimal128(12, 3)),
         "d": column(DAYS, pa.date32()), "t": column(TIMES, pa.timestamp("us")),
         "z": column(TIMES, pa.timestamp("us", "UTC")),

@@ -10,6 +10,7 @@ changes stand in a file beside it is refused, since they would be missing.
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING
 
 from jostle.diagnostics import Refusal, did_you_mean, refuse
@@ -20,11 +21,12 @@ from jostle.engine.sql.cells import NATIVE
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_MOMENTS = ("TIMESTAMP", "TIME", "DECIMAL")  # kinds that Arrow has, as they begin
+_MOMENTS = frozenset({"TIME", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE"})
 _STORED = """SELECT name FROM sqlite_schema t WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'
 AND substr(name, 1, 7) <> 'sqlite_' AND NOT EXISTS (SELECT 1 FROM sqlite_schema v WHERE v.sql LIKE 'CREATE VIRTUAL%'
 AND substr(t.name, 1, length(v.name) + 1) = v.name || '_')"""
-_AS_TEXT = ("UUID", "HUGEINT", "UHUGEINT", "ENUM")
+_AS_TEXT = re.compile(r"UUID|U?HUGEINT|ENUM\(.*\)", re.DOTALL)
+_DECIMAL = re.compile(r"DECIMAL\([0-9]+,[0-9]+\)")
 
 
 def sqlite_table(file: OpenFile, label: str, part: str) -> pa.Table:
@@ -57,8 +59,8 @@ def sqlite_table(file: OpenFile, label: str, part: str) -> pa.Table:
     return pa.table({name: pa.array(column, pa.string()) for name, column in zip(columns, cells, strict=True)})
 
 
-def duckdb_table(file: OpenFile, label: str, part: str) -> pa.Table:
-    """A table of a DuckDB file; columns without cells of their own (lists, structs, blobs) are none."""
+def duckdb_table(file: OpenFile, label: str, part: str) -> tuple[pa.Table, tuple[tuple[str, str], ...]]:
+    """A table of a DuckDB file; and the columns of types that are not read (lists, structs, blobs), with these."""
     import duckdb
 
     _check_beside(file, label, ".wal")
@@ -74,7 +76,8 @@ def duckdb_table(file: OpenFile, label: str, part: str) -> pa.Table:
             schema, table = next(table for table in tables if _full(*table) == name)
             place = f"source.{_quoted(schema)}.{_quoted(table)}"
             described = connection.execute(f"DESCRIBE {place}").fetchall()
-            items = [_item(str(column), str(kind)) for column, kind, *_ in described]
+            types = [(str(column), str(kind)) for column, kind, *_ in described]
+            items = [_item(*column) for column in types]
             rows = f"SELECT {', '.join(items)} FROM {place}"
             result = beside(lambda: connection.sql(rows).to_arrow_table(), connection.interrupt)
         finally:
@@ -82,7 +85,11 @@ def duckdb_table(file: OpenFile, label: str, part: str) -> pa.Table:
     except (duckdb.Error, OSError):
         raise _unreadable(label) from None
     file.check()
-    return result
+    return result, tuple((column, kind) for column, kind in types if not _is_read(kind))
+
+
+def _is_read(kind: str) -> bool:
+    return kind in NATIVE | _MOMENTS or bool(_DECIMAL.fullmatch(kind) or _AS_TEXT.fullmatch(kind))
 
 
 def _full(schema: str, table: str) -> str:
@@ -91,9 +98,9 @@ def _full(schema: str, table: str) -> str:
 
 def _item(column: str, kind: str) -> str:
     name = _quoted(column)
-    if kind in NATIVE or kind.startswith(_MOMENTS):
-        return name
-    return f"CAST({name} AS VARCHAR) AS {name}" if kind.startswith(_AS_TEXT) else f"CAST(NULL AS VARCHAR) AS {name}"
+    if not _is_read(kind):
+        return f"CAST(NULL AS VARCHAR) AS {name}"
+    return f"CAST({name} AS VARCHAR) AS {name}" if _AS_TEXT.fullmatch(kind) else name
 
 
 def _chosen(label: str, part: str, tables: list[str]) -> str:

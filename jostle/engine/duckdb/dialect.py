@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from jostle.engine.sql.dialect import Dialect
+from jostle.language.operations.texts import LONGEST
 
 _BLANKS = " AND ".join(f"NOT contains({{0}}, chr({blank}))" for blank in (10, 11, 12, 13))
 _DECIMAL = f"({{0}} >= '-' AND {{0}} < ':' AND NOT contains({{0}}, '_') AND {_BLANKS})"
@@ -23,8 +24,9 @@ DUCKDB = Dialect(
     # which reads what is written otherwise where that has `_`, `+-` or other blanks in it, and nothing else
     double_of="TRY_CAST({0} AS DOUBLE)", decimal=_DECIMAL, whole_of="TRY_CAST({0} AS BIGINT)",
     digest="CAST('0x' || left(sha256({0}), 12) AS BIGINT)", size="strlen({0})",
+    short=f"(strlen({{0}}) <= {LONGEST} OR length({{0}}) <= {LONGEST})",
     place="list_position([{1}], {0})", listed="list_extract([{1}], {0})",
-    matches="regexp_matches({0}, {1})", part="regexp_extract({0}, {1}, {2})", cut="regexp_replace({0}, {1}, '', 'g')",
+    matches="regexp_matches({0}, {1})", part="regexp_extract({0}, {1}, {2})",
     day="(DATE '1970-01-01' + TRY_CAST({0} AS INTEGER))", days="({0} - DATE '1970-01-01')",
     first_day="CAST(date_trunc('{1}', {0}) AS DATE)",
     stamp="make_timestamp({0})", nanoseconds="make_timestamp_ns({0})",

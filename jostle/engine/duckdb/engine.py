@@ -184,7 +184,7 @@ class DuckDb(SqlEngine):
     def _add(self, source: Callable[[], Raw], identity: Hashable) -> Opened:
         raw, key = source(), f"d{len(self._sources)}"
         self._sources[key], self._raw[key] = source, raw
-        return Opened(key, raw.columns, identity)
+        return Opened(key, raw.columns, identity, raw.unread)
 
     def _known(self, key: str) -> Raw:
         """The data set of a key, opened again in a process that has not asked about it yet."""
@@ -215,10 +215,11 @@ class DuckDb(SqlEngine):
         """Domains for a public source without a description: `real` where every cell that is not empty is a finite
         number, `text` elsewhere. Reads the data."""
         raw, table = self.raw(key)
-        cells = map(raw.cell, raw.columns)
+        names = [name for name in raw.columns if name not in dict(raw.unread)]
+        cells = map(raw.cell, names)
         tests = [f"count({text(self.dialect, c, kind)}) = count({number(self.dialect, c, kind)})" for c, kind in cells]
-        (row,) = self.fetch(f"SELECT {', '.join(tests)} FROM {table}", raw.label)
-        return tuple((name, Open("real" if real else "text")) for name, real in zip(raw.columns, row, strict=True))
+        (row,) = self.fetch(f"SELECT {', '.join(tests) or 'count(*)'} FROM {table}", raw.label)
+        return tuple((name, Open("real" if real else "text")) for name, real in zip(names, row, strict=False))
 
     def stamp(self, key: str) -> str:
         """A text that changes when the cells of a public data set do, whatever the order of rows."""

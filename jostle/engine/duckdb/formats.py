@@ -163,8 +163,10 @@ def _duckdb(engine: DuckDb, file: OpenFile, name: str, label: str, reading: Read
     from jostle.engine.duckdb.databases import duckdb_table
     from jostle.engine.duckdb.frames import Frame
 
-    table = duckdb_table(file, label, reading.part or "")
-    return Frame(table, name, label).named_by(engine.name_rows)
+    table, unread = duckdb_table(file, label, reading.part or "")
+    frame = Frame(table, name, label).named_by(engine.name_rows)
+    frame.unread = unread
+    return frame
 
 
 _READERS: dict[str, Callable[..., Raw]] = {

@@ -17,6 +17,7 @@ from jostle.diagnostics import refuse
 from jostle.engine.decimals import text_of_decimal
 from jostle.engine.duckdb.arrays import MOST_ROWS, Arrays
 from jostle.engine.duckdb.raw import Raw
+from jostle.engine.sql.cells import NONE
 
 Register = Callable[[str, Any], object]
 
@@ -41,6 +42,9 @@ class Frame(Raw):
         if len({len(column) for column in stored}) > 1:
             raise refuse("DataError", "the arrays of the table differ in length", help="give arrays of one length")
         super().__init__(names, tuple(kinds), label)
+        if not plain:
+            types = map(_unread, arrays, kinds)
+            self.unread = tuple((column, kind) for column, kind in zip(names, types, strict=True) if kind)
         self._name = name
         self._stored = stored
         self.lies_in = _memory(origin.get_columns() if _home(origin) == "polars" else arrays)
@@ -185,6 +189,16 @@ def _array(column: Any) -> Any:
         codes = values.view(np.uint32)
         codes[codes > _LARGEST] = 0xFFFD  # a buffer may hold anything as a character
     return _texts(values.tolist())
+
+
+def _unread(column: Any, kind: str) -> str:
+    """The type of a column that is none throughout, whatever stands in it; empty where cells are read, or are none."""
+    declared = getattr(column, "dtype", None) or getattr(column, "type", None)
+    if type(declared).__name__ in ("PeriodDtype", "IntervalDtype") or getattr(declared, "kind", "") in ("c", "V"):
+        return str(declared)
+    if kind == NONE and str(declared) not in ("null", "object"):
+        return str(declared)
+    return ""
 
 
 _INSIDE = ("_ndarray", "_pa_array", "_data", "_sparse_values", "_left")  # where pandas' arrays have their memory

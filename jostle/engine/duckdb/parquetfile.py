@@ -45,6 +45,8 @@ class ParquetFile(Raw):
                             zip(self._native, kinds, arrow, strict=True)]  # fmt: skip
             kinds = [kind if native else other for native, kind, other in zip(self._native, kinds, arrow, strict=True)]
         super().__init__(tuple(str(row[0]) for row in described), tuple(kinds), label)
+        types = [str(row[1]) for row in described]
+        self.unread = tuple((n, t) for n, t, kind in zip(self.columns, types, kinds, strict=True) if kind == NONE)
         self._file, self._name, self._register = file, name, register
         self._columns: dict[int, pa.ChunkedArray] = {}
         self._tables: dict[frozenset[int], str] = {}

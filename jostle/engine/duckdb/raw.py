@@ -32,6 +32,7 @@ class Raw(ABC):
     size: int | None = field(default=None, init=False)  # rows, when they were counted
     irregular: Irregular = field(default_factory=Irregular, init=False)
     arrays: Arrays | None = field(default=None, init=False)  # of a table in memory
+    unread: tuple[tuple[str, str], ...] = field(default=(), init=False)  # columns of no kind, with their types
 
     def cell(self, name: str) -> tuple[str, str]:
         """The column `cN` that a name stands for, and its kind."""

@@ -28,6 +28,7 @@ class Union(Raw):
                 raise refuse("DataError", message, help="the files of one table have the same header")
         kinds = tuple(_common({part.cell(name)[1] for part in parts}) for name in first.columns)
         super().__init__(first.columns, kinds, label)
+        self.unread = tuple({name: one for part in parts for name, one in part.unread}.items())
         self._parts = tuple(parts)
 
     @property

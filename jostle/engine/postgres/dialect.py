@@ -246,7 +246,7 @@ def _dialect() -> Dialect:
         double_of=_double_of(), whole_of=_whole_of(),
         digest="('x' || left(encode(sha256(convert_to({0}, 'UTF8')), 'hex'), 12))::bit(48)::bigint",
         size="octet_length({0})", place="array_position(ARRAY[{1}], {0})", ordered='({0} COLLATE "C")',
-        matches="({0} ~ {1})", part="(regexp_match({0}, {1}))[{2}]", cut="regexp_replace({0}, {1}, '', 'g')",
+        matches="({0} ~ {1})", part="(regexp_match({0}, {1}))[{2}]",
         character="\\U{0:08X}", end="\\Z",
         day=f"(CASE WHEN {inside} THEN DATE '1970-01-01' + CAST({{0}} AS INTEGER) END)",
         days="({0} - DATE '1970-01-01')",

@@ -14,6 +14,7 @@ from jostle.engine.postgres.connection import Connection
 from jostle.engine.sql.cells import NONE
 from jostle.engine.sql.dialect import subquery
 from jostle.engine.sql.stored import Stored
+from jostle.language.operations.texts import LONGEST
 
 MOST_ROWS = 2**47  # of a table: a server's tables are smaller
 
@@ -38,11 +39,16 @@ ORDER BY attnum"""
 _KINDS = {"v": "a view", "m": "a materialized view", "f": "a foreign table"}
 _MICROS = "CAST(extract(epoch FROM {0}) * 1000000 AS BIGINT)"
 _STAMP = "CASE WHEN {0} BETWEEN '0001-01-01' AND '9999-12-31 23:59:59.999999' THEN " + _MICROS + " END"
-_TEXT = 'CAST({0} AS TEXT) COLLATE "C"'
+_SHORT = (  # whether a text is no longer than texts are; of what is stored apart the size is known without reading it
+    f"CASE WHEN octet_length({{0}}) <= {LONGEST} THEN TRUE "
+    f"WHEN octet_length({{0}}) <= {4 * LONGEST} THEN length({{0}}) <= {LONGEST} END"
+)
+_TEXT = f"CASE WHEN {_SHORT.format('CAST({0} AS TEXT)')} THEN CAST({{0}} AS TEXT) END"
+_NUMERIC = f"CASE WHEN abs({{0}}) < 1e1000 OR {_SHORT.format('CAST({0} AS TEXT)')} THEN CAST({{0}} AS TEXT) END"
 _READ = {
     "bool": ("BOOLEAN", "{0}"), "int2": ("SMALLINT", "{0}"), "int4": ("INTEGER", "{0}"), "int8": ("BIGINT", "{0}"),
     "float4": ("FLOAT", "{0}"), "float8": ("DOUBLE", "{0}"),
-    "numeric": ("VARCHAR", 'CAST(trim_scale({0}) AS TEXT) COLLATE "C"'),
+    "numeric": ("VARCHAR", _NUMERIC.replace("{0}", "trim_scale({0})")),
     **dict.fromkeys(("text", "varchar", "bpchar", "name", "citext", "uuid"), ("VARCHAR", _TEXT)),
     "date": ("DATE", "{0}"), "time": ("TIME us", _MICROS),
     "timestamp": ("TIMESTAMP us", _STAMP), "timestamptz": ("TIMESTAMP us UTC", _STAMP),
@@ -80,10 +86,13 @@ def stored_table(connection: Connection, name: str) -> tuple[Stored, Hashable]:
         raise refuse("DataError", f"this user may read no column of {label}")
     only = "ONLY " if kind == "r" and not inherited else ""  # no lock keeps others from inheriting from it
     parts = None if only else frozenset(row[2:] for row in kin)
-    items, cells, numbers = [], [], {}
+    items, cells, numbers, unread = [], [], {}, []
     for i, (column, type_name) in enumerate(columns):
+        if type_name not in _READ:
+            unread.append((column, type_name))
         kind, value = _READ.get(type_name, (NONE, "NULL::text"))
-        items.append(f"{value.format(_quoted(column))} AS r{i}")
+        collated = ' COLLATE "C"' if kind == "VARCHAR" else ""
+        items.append(f"{value.format(_quoted(column))}{collated} AS r{i}")
         cells.append((f"r{i}", kind))
         if type_name == "numeric":
             items.append(f"{_DECIMAL.format(_quoted(column))} AS n{i}")
@@ -92,7 +101,7 @@ def stored_table(connection: Connection, name: str) -> tuple[Stored, Hashable]:
     connection.uses(place, number, parts)
     rows = subquery(f"SELECT {', '.join(items)} FROM {only}{place}")
     names, made = tuple(column for column, _ in columns), frozenset(row[0] for row in described if row[3])
-    stored = Stored(rows, label, names, tuple(cells), MOST_ROWS, numbers, made)
+    stored = Stored(rows, label, names, tuple(cells), MOST_ROWS, numbers, made, tuple(unread))
     return stored, frozenset(("postgres", *connection.server, row[0]) for row in kin)
 
 

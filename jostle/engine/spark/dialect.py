@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from jostle.engine.spark.patterns import spelling
 from jostle.engine.sql.dialect import Dialect
 from jostle.language.moments import FIRST_DAY, LAST_DAY
 from jostle.language.operations.texts import upper
@@ -78,7 +79,7 @@ SPARK = Dialect(
     double_of="try_cast(btrim({0}, ' \t') AS DOUBLE)", whole_of="try_cast({0} AS BIGINT)",
     digest="CAST(conv(CAST(left(sha2({0}, 256), 12) AS STRING), 16, 10) AS BIGINT)", size="octet_length({0})",
     place="array_position(array({1}), {0})",
-    matches="rlike({0}, {1})", part="regexp_extract({0}, {1}, {2})", cut="regexp_replace({0}, {1}, '')",
+    pattern=spelling, matches="rlike({0}, {1})", part="regexp_extract({0}, {1}, {2})",
     day=_DAY, days="unix_date({0})",
     first_day="CASE '{1}' WHEN 'year' THEN make_date(year({0}), 1, 1) "
               "WHEN 'quarter' THEN make_date(year({0}), 3 * quarter({0}) - 2, 1) "

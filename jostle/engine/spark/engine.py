@@ -18,6 +18,7 @@ from jostle.engine.spark.dialect import SPARK
 from jostle.engine.spark.folds import folded, prepare
 from jostle.engine.spark.tables import Frame, cell, check_statistics, exact, hidden, listed, located
 from jostle.engine.sql import relations
+from jostle.engine.sql.cells import NONE
 from jostle.engine.sql.server import ServerEngine
 from jostle.engine.sql.stored import Stored
 from jostle.plan.plan import Key, Plan, RowExpr, Sample, Summands
@@ -58,7 +59,8 @@ class Spark(ServerEngine):
         self._watched[view] = [(made, listed(self.connection, made))]
         cells = tuple(cell(f"c{i}", kind) for i, (_, kind) in enumerate(fields))
         numbers = {name: other for i, (name, kind) in enumerate(fields) if (other := exact(f"c{i}", kind)) is not None}
-        return Stored(view, label, tuple(name for name, _ in fields), cells, numbers=numbers), identity
+        unread = tuple(field for field, (_, kind) in zip(fields, cells, strict=True) if kind == NONE)
+        return Stored(view, label, tuple(name for name, _ in fields), cells, numbers=numbers, unread=unread), identity
 
     def send(self, table: Any) -> str:
         client()

@@ -16,6 +16,7 @@ from jostle.diagnostics import Refusal, refuse
 from jostle.engine.filesets import identities
 from jostle.engine.spark.connection import Connection
 from jostle.engine.sql.cells import NONE
+from jostle.language.operations.texts import LONGEST
 
 _NAME = re.compile(r"[A-Za-z0-9_$-]+")
 _LISTED = ("parquet", "delta", "orc")
@@ -138,10 +139,9 @@ def cell(column: str, kind: str) -> tuple[str, str]:
         return f"(CAST({column} AS DOUBLE) + 0e0D)", "DOUBLE"  # no −0, which Sail tells from 0 in windows
     if kind == "boolean":
         return column, "BOOLEAN"
-    if kind == "string" or kind.startswith(("char", "varchar")):
-        return f"try_validate_utf8({column})", "VARCHAR"
-    if kind.startswith("string collate"):
-        return f"try_validate_utf8(collate({column}, 'UTF8_BINARY'))", "VARCHAR"
+    if kind.startswith(("string", "char", "varchar")):
+        text = f"collate({column}, 'UTF8_BINARY')" if kind.startswith("string collate") else column
+        return f"CASE WHEN length({column}) <= {LONGEST} THEN try_validate_utf8({text}) END", "VARCHAR"
     if kind.startswith("decimal"):
         return _decimal(column, int(kind.rstrip(")").rpartition(",")[2]))
     if kind == "date":

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from jostle.diagnostics import refuse
 from jostle.engine.sql.dialect import Dialect, doubled_quotes
-from jostle.plan.plan import Apply, Bound, Sample, Scan, Summands
+from jostle.language.operations.texts import LONGEST
+from jostle.plan.domains import Categories
+from jostle.plan.plan import Apply, Bound, Constant, Key, Listed, Sample, Scan, Summands
 
 
 def check(
@@ -16,16 +18,22 @@ def check(
 ) -> None:  # fmt: skip
     """Refuses an operation, a text or a data set that is not done alike, and rows that cannot be summed where they are,
     anywhere in a question: in what it is made of, plans, expressions, keys and descriptions, all of which are public.
+    Names of columns are no texts of a query.
     """
     if not dialect.refused and dialect.spelled and dialect.quoted is doubled_quotes:
         return
     waiting, seen = [question], {id(question)}
     while waiting:
         part = waiting.pop()
-        if isinstance(part, str):
-            dialect.literal(part)
-        elif isinstance(part, Apply):
+        for text in _texts(part):
+            if len(text) > LONGEST:
+                message = f"a text of more than {LONGEST:,} characters is not sent to {dialect.name}"
+                raise refuse("DataError", message, help="leave it out: no cell is so long")
+            dialect.literal(text)
+        if isinstance(part, Apply):
             need(part.op, dialect)
+            if part.op == "matches" and isinstance(part.args[1], Constant):
+                dialect.pattern(str(part.args[1].value))
         elif isinstance(part, Scan | Bound):
             check_source(part)
         elif isinstance(part, Summands | Sample):
@@ -37,6 +45,20 @@ def check(
             inner = [getattr(part, field.name) for field in dataclasses.fields(part) if field.name != "exposures"]
         waiting += [one for one in inner if id(one) not in seen]
         seen |= {id(one) for one in inner}
+
+
+def _texts(part: object) -> Iterable[str]:
+    """The texts of a part of a question that stand in its SQL."""
+    values: Iterable[object] = ()
+    if isinstance(part, Constant):
+        values = (part.value,)
+    elif isinstance(part, Categories):
+        values = part.values
+    elif isinstance(part, Key) and not isinstance(part.values, range):
+        values = part.values
+    elif isinstance(part, Listed):
+        values = (cell for row in part.rows for cell in row)
+    return (value for value in values if isinstance(value, str))
 
 
 def need(operation: str, dialect: Dialect) -> None:

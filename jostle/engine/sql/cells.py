@@ -3,7 +3,7 @@
 Text is a number when it is written as a finite decimal, with blanks around it at most; anything else (`inf`, `nan`,
 `1e400`, `0x10`, `1_0`) is none, and so is an empty cell. Numbers are clamped to their domain, an integer floored
 first; text matches a category exactly, a number matches a category by value; the rest is none. No cell can make this
-fail, and no cell's fate depends on another's.
+fail, and no cell's fate depends on another's. A text of more than `LONGEST` characters is none, whatever it is read as.
 
 The kind of a cell is that of its column, and a short list: whole numbers by their width, `FLOAT` and `DOUBLE`,
 `BOOLEAN`, `VARCHAR` for texts, `DATE` for those of the database, or a date or time as a whole number (`DATE ms`,
@@ -41,7 +41,7 @@ def number(d: Dialect, cell: str, kind: str) -> str:
         return f"CASE WHEN {d.finite.format(cell)} THEN {d.as_double(cell)} END"
     if kind == "BOOLEAN":
         return d.as_double(f"CASE WHEN {cell} THEN 1 WHEN NOT {cell} THEN 0 END")
-    return functions.decimal(d).format(cell) if kind == "VARCHAR" else d.number(math.nan)
+    return _short(d, cell, functions.decimal(d).format(cell)) if kind == "VARCHAR" else d.number(math.nan)
 
 
 def text(d: Dialect, cell: str, kind: str) -> str:
@@ -59,7 +59,7 @@ def text(d: Dialect, cell: str, kind: str) -> str:
         other = f"CASE WHEN {d.finite.format(cell)} THEN {d.spelled.format(cell)} END"
         return d.ordered.format(f"CASE WHEN {whole} THEN {d.as_text(d.whole.format(cell))} ELSE {other} END")
     if kind == "VARCHAR":
-        return d.ordered.format(f"CASE WHEN {cell} <> '' THEN {cell} END")
+        return d.ordered.format(f"CASE WHEN {cell} <> ''{' AND ' * bool(d.short)}{d.short.format(cell)} THEN {cell} END")
     if kind in NATIVE - {"DATE"}:
         return d.ordered.format(d.as_text(cell))
     return d.ordered.format(d.as_text(_moment(d, cell, kind)) + (" || '+00'" if kind.endswith(" UTC") else ""))
@@ -70,7 +70,7 @@ def moment(d: Dialect, cell: str, kind: str, wanted: str) -> str:
     if kind == MOMENT:
         return cell
     if kind == "VARCHAR":
-        return f"({functions.of_text(wanted)(d).format(cell)})"
+        return f"({_short(d, cell, functions.of_text(wanted)(d).format(cell))})"
     if kind == "DATE":
         days = d.as_double(d.days.format(_moment(d, cell, kind)))
         return days if wanted == "date" else f"({days} * {d.number(DAY)})"
@@ -133,7 +133,16 @@ def truth(d: Dialect, cell: str, kind: str) -> str:
         return f"CASE {value} WHEN 1 THEN TRUE WHEN 0 THEN FALSE END"
     word = f"lower(trim(BOTH ' \t' FROM {cell}))"
     true, false = (f"{word} IN ({', '.join(map(d.literal, words))}) OR {value} = {n}" for words, n in _TRUTHS)
-    return f"CASE WHEN {true} THEN TRUE WHEN {false} THEN FALSE END"
+    return _short(d, cell, f"CASE WHEN {true} THEN TRUE WHEN {false} THEN FALSE END")
+
+
+def short(d: Dialect, cell: str) -> str:
+    """A text, or NULL where it is longer than texts are."""
+    return _short(d, cell, cell)
+
+
+def _short(d: Dialect, cell: str, value: str) -> str:
+    return f"CASE WHEN {d.short.format(cell)} THEN {value} END" if d.short else value
 
 
 def read(d: Dialect, cell: str, kind: str, domain: Domain) -> tuple[str, str]:

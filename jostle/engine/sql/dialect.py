@@ -23,6 +23,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 
+from jostle.language import patterns
 from jostle.language.moments import number_of
 
 _FEW = 32  # constants that are as soon compared as looked up
@@ -85,12 +86,13 @@ class Dialect:
     whole_of: str  # a text that is written as a whole number as a BIGINT, and NULL of what is not one, or beyond
     digest: str  # the first 48 bits of the SHA-256 of a text's UTF-8, as a BIGINT
     size: str  # how many bytes a text's UTF-8 has
+    short: str = ""  # whether a text has at most `LONGEST` code points; empty where tables are read without longer ones
     place: str  # where {0} stands in the list of the constants {1}, from 1; 0 or NULL where it does not
     listed: str = ""  # the constant at place {0} of the list {1}; empty where texts are grouped as soon as places
     ordered: str = "{0}"  # the text, which is from then on compared and ordered by its UTF-8
+    pattern: Callable[[str], str] = patterns.spelled  # a pattern as the database has it; refused where it cannot
     matches: str  # whether the pattern {1}, a literal, matches somewhere in the text {0}
     part: str  # what the group {2} of the pattern {1} matches in the text {0}, where the pattern does
-    cut: str  # the text {0} without all that the pattern {1} matches
     character: str = "\\x{{{0:X}}}"  # a character in a pattern, by its code point
     start: str = "\\A"  # the start of the text in a pattern, and nowhere else
     end: str = "\\z"  # its end, and nowhere else

@@ -14,7 +14,7 @@ from typing import Any
 
 from jostle.engine.sql.able import need
 from jostle.engine.sql.dialect import Dialect
-from jostle.language import formats, moments, patterns
+from jostle.language import formats, moments
 from jostle.language.moments import DAY, FIRST_DAY, FIRST_TIME, LAST_DAY, LAST_TIME, SPANS
 from jostle.language.operations.texts import BLANKS, DECIMAL, EXACT, LONGEST, MOST_PART
 from jostle.language.zones import zone_of
@@ -67,10 +67,6 @@ def decimal(d: Dialect) -> str:
     return f"CASE WHEN {written} AND {finite} THEN {value} END"
 
 
-def _trim(d: Dialect) -> str:
-    return d.cut.format("{0}", _literal(d, f"{d.start}[{BLANKS}]+|[{BLANKS}]+{d.end}"))
-
-
 def _spelled(d: Dialect) -> str:
     million = 10**6
     many = d.whole.format(d.even.format(d.multiply.format("abs({0})", d.number(million))))
@@ -98,7 +94,7 @@ def _part(d: Dialect, _: str, place: float) -> str:
 
 
 def _matches(d: Dialect, pattern: str) -> str:
-    return d.matches.format("{0}", _pattern(d, patterns.spelling(patterns.parse(pattern))))
+    return d.matches.format("{0}", _pattern(d, d.pattern(pattern)))
 
 
 # Dates and times -----------------------------------------------------------------------------------
@@ -254,7 +250,7 @@ _FUNCTIONS: dict[str, Callable[..., str]] = {
     "missing": _plain("({0} IS NULL)"),
     "lower": _plain("lower({0})"),
     "upper": _plain("upper({0})"),
-    "trim": _trim,
+    "trim": lambda d: f"trim(BOTH {_literal(d, BLANKS)} FROM {{0}})",
     "length": lambda d: d.as_double("length({0})"),
     "contains": _plain("(position({1} IN {0}) > 0)"),
     "starts_with": _plain("(left({0}, length({1})) = {1})"),

@@ -79,19 +79,21 @@ class ServerEngine(StoredRelations, SqlEngine):
         if isinstance(origin, RemoteData):
             if origin not in self._opened:
                 stored, identity = self.located(origin)
-                self._opened[origin] = self._add(stored, stored.columns, identity)
+                self._opened[origin] = self._add(stored, stored.columns, identity, stored.unread)
             return self._opened[origin]
         if not public and isinstance(origin, str | OpenFile | FileSet):
             message = f"a private file is not sent to a server, and this session works on {self.dialect.name}"
             help = f'put it where the server reads it, and name it `{self.remote}("…")`; or leave `--engine` out'
             raise refuse("DataError", message, help=help)
         here = self.here.open(origin, public=public, names=names)
-        opened = self._opened.get(here.key) or self._add(here, here.columns, here.identity)
+        opened = self._opened.get(here.key) or self._add(here, here.columns, here.identity, here.unread)
         self._opened[here.key] = opened
         return replace(opened, identity=here.identity)
 
-    def _add(self, data: Stored | Opened, columns: tuple[str, ...], identity: Hashable) -> Opened:
-        opened = Opened(f"s{len(self._stored)}", columns, identity)
+    def _add(
+        self, data: Stored | Opened, columns: tuple[str, ...], identity: Hashable, unread: tuple[tuple[str, str], ...]
+    ) -> Opened:
+        opened = Opened(f"s{len(self._stored)}", columns, identity, unread)
         self._stored[opened.key] = data
         return opened
 
@@ -109,16 +111,18 @@ class ServerEngine(StoredRelations, SqlEngine):
             moment = kind.startswith(_MOMENTS)
             sent = "BIGINT" if moment else _SENT.get(kind, "VARCHAR") or kind
             value = cell if moment or kind in _SENT else sql_cells.text(DUCKDB, cell, kind)
+            value = sql_cells.short(DUCKDB, value) if sent == "VARCHAR" else value
             items.append(f"CAST({value} AS {sent}) AS c{i}")
             cells.append((f"c{i}", kind if moment else sent))
         rows = self.here.arrow(f"SELECT {', '.join(items)} FROM {table}", raw.label)
-        return Stored(self.send(rows), raw.label, raw.columns, tuple(cells), len(rows))
+        return Stored(self.send(rows), raw.label, raw.columns, tuple(cells), len(rows), unread=raw.unread)
 
     def guess(self, key: str) -> tuple[tuple[str, Domain], ...]:
         """Domains for a public source without a description: `real` where every cell that is not empty is a finite
         number, `text` elsewhere. Reads the data."""
         stored, d = self.stored(key), self.dialect
-        kinds = dict(zip(stored.columns, stored.cells, strict=True))
+        unread = dict(stored.unread)
+        kinds = {name: cell for name, cell in zip(stored.columns, stored.cells, strict=True) if name not in unread}
         texts = {name: cell for name, (cell, kind) in kinds.items() if kind == "VARCHAR"}
         spelled = dict.fromkeys(texts, True)
         if texts:
@@ -127,12 +131,13 @@ class ServerEngine(StoredRelations, SqlEngine):
             items = ", ".join(f"{test} AS t{i}" for i, test in enumerate(tests))
             spelled = dict(zip(texts, self.fetch(f"SELECT {items} FROM {stored.table}")[0], strict=True))
         real = {name: spelled[name] if name in texts else kind in _NUMBERS for name, (_, kind) in kinds.items()}
-        return tuple((name, Open("real" if real[name] else "text")) for name in stored.columns)
+        return tuple((name, Open("real" if real[name] else "text")) for name in kinds)
 
     def stamp(self, key: str) -> str:
         """A text that changes when the cells of a public data set do, whatever the order of rows."""
         stored = self.stored(key)
-        rows = self._hashed_cells(stored, stored.columns)
+        unread = dict(stored.unread)
+        rows = self._hashed_cells(stored, [name for name in stored.columns if name not in unread])
         items = ", ".join(f"{cell.alias} AS y{i}" for i, cell in enumerate(rows))
         cells = [replace(cell, alias=f"y{i}") for i, cell in enumerate(rows)]
         query = hashed(f"SELECT {items} FROM {stored.table}", cells, self.dialect)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from jostle.diagnostics import did_you_mean, refuse
+from jostle.engine.base import check_read
 from jostle.engine.sql import cells as sql_cells
 from jostle.engine.sql import persons, relations
 from jostle.engine.sql.dialect import Dialect, subquery
@@ -27,7 +28,8 @@ class Stored:
     """A data set on the server. `table` names it there, `label` is what messages call it.
 
     `numbers` are the cells of columns that are read in another way where they are described as numbers: decimals, which
-    are texts elsewhere. `calculated` names columns that are not stored.
+    are texts elsewhere. `calculated` names columns that are not stored; `unread` has the types of those that no query
+    reads.
     """
 
     table: str
@@ -37,11 +39,13 @@ class Stored:
     size: int | None = None
     numbers: dict[str, Cell] = field(default_factory=dict)
     calculated: frozenset[str] = frozenset()
+    unread: tuple[tuple[str, str], ...] = ()
 
     def cell(self, name: str, domain: Domain | None = None) -> Cell:
         """The cell of a column, as it is read where a domain describes it."""
         if name in self.calculated:
             raise refuse("DataError", f"the column `{name}` of {self.label} is calculated when it is read")
+        check_read(name, self.unread)
         if name in self.numbers and domain is not None and domain_kind(domain) == "number":
             return self.numbers[name]
         if name not in self.columns:

@@ -18,7 +18,7 @@ FARTHEST = 10**6
 
 BLANKS = "\t\n\v\f\r \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
 """The white space of Unicode, which is cut from the ends of texts."""
-DECIMAL = r"^[ \t]*[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?[ \t]*$"
+DECIMAL = r"^[ \t]*[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?[ \t]*$"
 EXACT = 2**53
 """Whole numbers up to it have all their digits."""
 MOST_PART = 10**9

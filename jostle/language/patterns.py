@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 MOST = 1000
 """Steps of a pattern, with its repetitions written out."""
@@ -210,7 +211,7 @@ def _either(ways: tuple[Pattern, ...]) -> Pattern:
     if not any(way.outside for way in classes):
         return Characters(tuple(sorted({one for way in classes for one in way.ranges})))
     cuts = sorted({0, _LAST + 1, *(cut for way in classes for a, b in way.ranges for cut in (a, b + 1))})
-    gaps = [(a, b - 1) for a, b in zip(cuts, cuts[1:], strict=False) if not any(way.holds(a) for way in classes)]
+    gaps = [(a, b - 1) for a, b in pairwise(cuts) if not any(way.holds(a) for way in classes)]
     return Characters(tuple(gaps), outside=True)
 
 

@@ -19,6 +19,7 @@ from jostle.engine.remote import RemoteData
 from jostle.engine.sql import relations
 from jostle.plan.domains import Categories, Domain, Integer, Moments, Open, Real
 from jostle.plan.plan import Apply, Bound, Column, Constant, Count, Filter, FixedSum, Key, Owners, Scan
+from jostle.source import Source
 from jostle.tools.session import Session
 
 
@@ -58,8 +59,6 @@ CELLS: dict[str, tuple[str, list[str | None], Domain, list[Any]]] = {
     "number in text": ("text", ["1e400", " 12 ", "0x10", "1e-400", "x", None], BOUNDS, [0.0, 12.0]),
     "date in text": ("text", ["2024-02-29", "2023-02-29", "0000-01-01", "x", None], Moments("date", 0, 20000),
                      [19782.0]),
-    "json": ("jsonb", ['{"a": 1}', "3", None], Open("text"), []),
-    "bytes": ("bytea", ["\\\\x00", None], Open("text"), []),
 }  # fmt: skip
 
 
@@ -91,6 +90,35 @@ def test_texts_are_compared_by_their_code_points(execute: Any, engine: Postgres)
     assert (list(values), list(counts)) == (["A", "a", "É", "é"], [1, 2, 1, 1])
     kept = Bound(scan, ("x",), 1)
     assert engine.group(kept, (Key(Column("x"), ("a", "A")),), (Count(),))[0].tolist() == [1, 1]
+
+
+UNREAD: dict[str, str | None] = {
+    "money": "$12.50", "inet": "10.0.0.1", "cidr": "10.0.0.0/8", "macaddr": "08:00:2b:01:02:03", "json": '{"a": 1}',
+    "jsonb": "3", "xml": None, "interval": "1 day", "timetz": "12:30:00+02", "oid": "7", "bit(3)": "101",
+    "varbit": "1", "bytea": "\\\\x00", "int[]": "{1}", "text[]": "{a}", "int4range": "[1,3)", "daterange": "empty",
+    "point": "(1,2)", "tsvector": "a", "pg_lsn": "0/1", '"char"': "a", "jsonpath": "$", "numeric[]": "{1}",
+    "pair": "(1,a)", "floatrange": "[1,2)", "own[]": "{a}",
+}  # fmt: skip
+"""Types that are not read, with a cell of each; the last are of the database's own making."""
+
+
+@pytest.mark.parametrize("kind", UNREAD)
+def test_a_described_column_of_a_type_that_is_not_read_is_refused(
+    kind: str, load: Any, execute: Any, url: str, session_at: Any
+) -> None:
+    execute("""DROP TABLE IF EXISTS cells; DROP TYPE IF EXISTS pair, floatrange, own CASCADE;
+        CREATE TYPE pair AS (x int, y text); CREATE TYPE floatrange AS RANGE (subtype = float8);
+        CREATE TYPE own AS ENUM ('a', 'b')""")
+    load("cells", {"x": (kind, [UNREAD[kind], None]), "y": ("int", [1, 2]), "own": ("own", ["a", None])})
+    program = 'private t = postgres("cells") described by {%s} protecting %s budget epsilon 1000\n'
+    count = "release n = {{ select count(*) from t where y == 1 with epsilon 900 }}\n"
+    for described, unit in (("x: text, y: 0..9", "rows"), ("y: 0..9", "x up to 2 rows")):
+        result = session_at(url).attempt(Source("p", program % (described, unit) + count))
+        assert not result.ok and "the column `x` is of the type" in result.diagnostics[0].message
+        assert "describe that one" in (result.diagnostics[0].help or "")
+        assert all(unit["epsilon"]["spent"] == "0" for unit in result.budget.values())
+    result = session_at(url).attempt(Source("p", program % ('y: 0..9, own: {"a"}', "rows") + count))
+    assert result.ok and round(result.released["n"]) == 1
 
 
 # Raw cells -------------------------------------------------------------------------------------------

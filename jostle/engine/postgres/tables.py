@@ -34,7 +34,8 @@ _COLUMNS = """WITH RECURSIVE of AS (
 SELECT attnum, attname, atttypid AS type, attgenerated = 'v' AS made FROM pg_attribute
 WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped AND has_column_privilege(attrelid, attnum, 'SELECT')
 UNION ALL SELECT attnum, attname, typbasetype, made FROM of JOIN pg_type ON oid = type WHERE typtype = 'd')
-SELECT attname, typname, typtype::text, made FROM of JOIN pg_type t ON t.oid = type WHERE typtype <> 'd'
+SELECT attname, typname, typtype::text, made, format_type(t.oid, NULL)
+FROM of JOIN pg_type t ON t.oid = type WHERE typtype <> 'd'
 ORDER BY attnum"""
 _KINDS = {"v": "a view", "m": "a materialized view", "f": "a foreign table"}
 _MICROS = "CAST(extract(epoch FROM {0}) * 1000000 AS BIGINT)"
@@ -81,15 +82,17 @@ def stored_table(connection: Connection, name: str) -> tuple[Stored, Hashable]:
     if any(row[1] == "f" for row in kin):
         raise refuse("DataError", f"{label} has parts on another server")
     described = connection.catalog(_COLUMNS, label, (number,))
-    columns = [(column, "text" if sort == "e" else name) for column, name, sort, made in described if not made]
+    columns = [
+        (column, "text" if sort == "e" else name, full) for column, name, sort, made, full in described if not made
+    ]
     if not columns:
         raise refuse("DataError", f"this user may read no column of {label}")
     only = "ONLY " if kind == "r" and not inherited else ""  # no lock keeps others from inheriting from it
     parts = None if only else frozenset(row[2:] for row in kin)
     items, cells, numbers, unread = [], [], {}, []
-    for i, (column, type_name) in enumerate(columns):
+    for i, (column, type_name, full_type) in enumerate(columns):
         if type_name not in _READ:
-            unread.append((column, type_name))
+            unread.append((column, full_type))
         kind, value = _READ.get(type_name, (NONE, "NULL::text"))
         collated = ' COLLATE "C"' if kind == "VARCHAR" else ""
         items.append(f"{value.format(_quoted(column))}{collated} AS r{i}")
@@ -100,7 +103,7 @@ def stored_table(connection: Connection, name: str) -> tuple[Stored, Hashable]:
     place = f"{_quoted(schema)}.{_quoted(table)}"
     connection.uses(place, number, parts)
     rows = subquery(f"SELECT {', '.join(items)} FROM {only}{place}")
-    names, made = tuple(column for column, _ in columns), frozenset(row[0] for row in described if row[3])
+    names, made = tuple(column for column, *_ in columns), frozenset(row[0] for row in described if row[3])
     stored = Stored(rows, label, names, tuple(cells), MOST_ROWS, numbers, made, tuple(unread))
     return stored, frozenset(("postgres", *connection.server, row[0]) for row in kin)
 

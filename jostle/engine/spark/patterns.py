@@ -9,8 +9,8 @@ has taken all its turns, the automaton was last in the state that the loop is of
 
 Other servers of the protocol read `*+` as `*` once more, which means the same.
 
-A cycle goes through a state, its hub; without the hub the cycles of the rest are fewer. So the ways from the hub back to
-it are the loop's body, and the ways from it that do not come back follow.
+A cycle goes through a state, its hub; without the hub the cycles of the rest are fewer. So the ways from the hub back
+to it are the loop's body, and the ways from it that do not come back follow.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from itertools import pairwise
 
 from jostle.diagnostics import Refusal, refuse
 from jostle.language import patterns
@@ -25,7 +26,7 @@ from jostle.language import patterns
 MOST_STATES = 256
 _LONGEST = 20_000  # characters of an expression
 _DEEPEST = 1_200  # characters that an expression reads one after another, each a call within the last
-_MOST_WALKS = 20_000
+_MOST_WALKS = 4_000
 _LAST = 0x10FFFF
 _SURROGATES = 0xD800, 0xDFFF  # no characters of texts
 _FEW = 1_000
@@ -61,8 +62,8 @@ def _ways(pattern: patterns.Pattern) -> float:
         case patterns.Either(ways=ways):
             return sum(map(_ways, ways))
         case patterns.Repeat(part=part, least=least, most=most):
-            ways = _ways(part)
-            return math.inf if most is None or ways > _FEW else sum(ways**many for many in range(least, most + 1))
+            one = _ways(part)
+            return math.inf if most is None or one > _FEW else sum(one**many for many in range(least, most + 1))
     return 1
 
 
@@ -168,7 +169,7 @@ def _classes(read: Iterable[patterns.Characters]) -> list[list[tuple[int, int]]]
             cuts |= {first, last + 1}
     classes: dict[tuple[bool, ...], list[tuple[int, int]]] = {}
     ordered = sorted(cuts)
-    for first, after in zip(ordered, ordered[1:], strict=False):
+    for first, after in pairwise(ordered):
         if first != _SURROGATES[0]:
             ranges = classes.setdefault(tuple(characters.holds(first) for characters in read), [])
             if ranges and ranges[-1][1] == first - 1:
@@ -307,7 +308,7 @@ class _Writer:
         ranges = sorted(r for c in classes if c != _End for r in self._classes[c])
         joined: list[tuple[int, int]] = []
         for first, last in ranges:
-            if joined and joined[-1][1] + 1 == first or joined and (joined[-1][1] + 1, first - 1) == _SURROGATES:
+            if joined and (joined[-1][1] + 1 == first or (joined[-1][1] + 1, first - 1) == _SURROGATES):
                 joined[-1] = joined[-1][0], last
             else:
                 joined.append((first, last))

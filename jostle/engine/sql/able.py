@@ -52,10 +52,8 @@ def _texts(part: object) -> Iterable[str]:
     values: Iterable[object] = ()
     if isinstance(part, Constant):
         values = (part.value,)
-    elif isinstance(part, Categories):
-        values = part.values
-    elif isinstance(part, Key) and not isinstance(part.values, range):
-        values = part.values
+    elif isinstance(part, Categories | Key):
+        values = () if isinstance(part.values, range) else part.values
     elif isinstance(part, Listed):
         values = (cell for row in part.rows for cell in row)
     return (value for value in values if isinstance(value, str))

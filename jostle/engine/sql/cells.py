@@ -59,7 +59,9 @@ def text(d: Dialect, cell: str, kind: str) -> str:
         other = f"CASE WHEN {d.finite.format(cell)} THEN {d.spelled.format(cell)} END"
         return d.ordered.format(f"CASE WHEN {whole} THEN {d.as_text(d.whole.format(cell))} ELSE {other} END")
     if kind == "VARCHAR":
-        return d.ordered.format(f"CASE WHEN {cell} <> ''{' AND ' * bool(d.short)}{d.short.format(cell)} THEN {cell} END")
+        return d.ordered.format(
+            f"CASE WHEN {cell} <> ''{' AND ' * bool(d.short)}{d.short.format(cell)} THEN {cell} END"
+        )
     if kind in NATIVE - {"DATE"}:
         return d.ordered.format(d.as_text(cell))
     return d.ordered.format(d.as_text(_moment(d, cell, kind)) + (" || '+00'" if kind.endswith(" UTC") else ""))

@@ -14,6 +14,7 @@ from jostle.accounting.units import Unit
 from jostle.diagnostics import Refusal, refuse
 from jostle.language.described import DOMAINS_ARE
 from jostle.language.forms import source_kind
+from jostle.language.operations.texts import LONGEST
 from jostle.plan.domains import Categories, Domain, Integer, Open, Real
 from jostle.privacy.kernel.handles import handles_in
 from jostle.privacy.ledger.registered import Clauses
@@ -65,6 +66,9 @@ def _domain(name: str, wish: Any, span: Span | None) -> Domain:
         return Real(wish.low, wish.high) if wish.real else Integer(int(wish.low), int(wish.high))
     if isinstance(wish, JSet) or is_sequence(wish):
         values = list(wish)
+        if any(isinstance(v, str) and len(v) > LONGEST for v in values):
+            raise refuse("DataError", f"`{name}` lists a text of more than {LONGEST:,} characters", span,
+                         help="leave it out: no cell is so long")  # fmt: skip
         if values and all(isinstance(v, str) for v in values):
             return Categories(tuple(values))
         if {*map(repr, values)} == {"True", "False"}:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+_EMPTY = '"NULL"'  # the type of columns without values
 NUMBER = "file_row_number"  # what DuckDB calls it
 Fetch = Callable[[str, str], list[tuple[Any, ...]]]
 
@@ -46,7 +47,10 @@ class ParquetFile(Raw):
             kinds = [kind if native else other for native, kind, other in zip(self._native, kinds, arrow, strict=True)]
         super().__init__(tuple(str(row[0]) for row in described), tuple(kinds), label)
         types = [str(row[1]) for row in described]
-        self.unread = tuple((n, t) for n, t, kind in zip(self.columns, types, kinds, strict=True) if kind == NONE)
+        none = [kind == NONE and type_ != _EMPTY for kind, type_ in zip(kinds, types, strict=True)]
+        self.unread = tuple(
+            one for one, unread in zip(zip(self.columns, types, strict=True), none, strict=True) if unread
+        )
         self._file, self._name, self._register = file, name, register
         self._columns: dict[int, pa.ChunkedArray] = {}
         self._tables: dict[frozenset[int], str] = {}

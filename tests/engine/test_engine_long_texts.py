@@ -1,0 +1,149 @@
+"""One public limit on the length of a text, before anything is made of a cell; and `like` as what it is."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from jostle import Session
+from jostle.diagnostics import Refusal
+from jostle.engine.duckdb.engine import DuckDb
+from jostle.language import patterns
+from jostle.language.operations.texts import LONGEST
+from jostle.plan.domains import Categories, Domain, Integer, Moments, Open, Real
+from jostle.plan.plan import Bound, Column, Count, Key, Owners, Scan
+from jostle.source import Source
+
+
+@pytest.fixture
+def engine() -> Iterator[DuckDb]:
+    engine = DuckDb()
+    yield engine
+    engine.close()
+
+
+READ: dict[str, tuple[str, Domain, Any]] = {
+    "text": ("é{}", Open("text"), None), "real": ("1{}", Open("real"), 1.0), "bounded": ("1{}", Real(0.0, 9.0), 1.0),
+    "integer": ("1{}", Integer(0, 9), 1.0), "numbers": ("1{}", Categories((1.0, 2.0)), 1.0),
+    "boolean": ("yes{}", Open("boolean"), True), "number as truth": ("1{}", Open("boolean"), True),
+    "date": ("1970-01-02{}", Moments("date", 0, 9), 1.0), "time": ("1970-01-01 00:00:01{}", Open("time"), 1_000_000.0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "frame", "jsonl"])
+@pytest.mark.parametrize("name", READ)
+def test_a_longer_text_is_none_whatever_it_is_read_as(name: str, kind: str, engine: DuckDb, tmp_path: Path) -> None:
+    text, domain, value = READ[name]
+    cells = [text.format(" " * (LONGEST - len(text) + 2 + more)) for more in (0, 1, 3 * LONGEST)]
+    key = engine.open(stored(cells, kind, tmp_path), public=True, names=("s",)).key
+    scan = Scan(key, (("s", domain),))
+    values, counts = engine.tally(scan, Column("s"))
+    assert [_plain(one) for one in values.tolist()] == [cells[0] if value is None else value]
+    assert counts.tolist() == [1] and engine.rows(scan) == 3
+
+
+def stored(cells: list[str], kind: str, folder: Path) -> Any:
+    table, path = pa.table({"s": cells}), folder / f"t.{kind}"
+    if kind == "frame":
+        return table
+    if kind == "parquet":
+        pq.write_table(table, path)
+    else:
+        lines = ["s", *cells] if kind == "csv" else [f'{{"s": "{cell}"}}' for cell in cells]
+        path.write_text("\n".join(lines) + "\n", "utf-8")
+    return str(path)
+
+
+def _plain(value: Any) -> Any:
+    from datetime import date
+
+    from jostle.language.moments import number_of
+
+    return float(number_of(value)) if isinstance(value, date) else value
+
+
+def test_a_row_of_a_longer_id_is_nobodys(engine: DuckDb) -> None:
+    """A shorter id in its place would make one person of two, and one of them could move the rows of both."""
+    long = ["p" * LONGEST + end for end in ("", "a", "b")]
+    table = pa.table({"who": [*long, *long, "q", None], "x": [0, 1, 2] * 2 + [3, 4]})
+    scan = Scan(engine.open(table, public=False).key, (("x", Integer(0, 9)),))
+    keys = (Key(Column("x"), range(5)),)
+    for plan in (Bound(scan, ("who",), 9), Bound(scan, ("who",), None), Bound(scan, ("who",), 9, weighted=True)):
+        assert engine.group(plan, keys, (Count(),))[0].tolist() == [2, 0, 0, 1, 0]
+    assert engine.rows(Bound(scan, ("who", "x"), 9)) == 3
+    owned = Bound(scan, (), 9, owners=Owners(Bound(scan, ("x",), None), "who", "who"))
+    assert engine.group(owned, keys, (Count(),))[0].tolist() == [2, 0, 0, 1, 0]
+
+
+LIKES = ["", "%", "%%", "_", "_%", "a", "a%", "%a", "%a%", "a%b", "%a%b%", "%ab_c%", "a_c%", "%a_", "_a%", "a%b%c",
+         "é%", "%😀_%", "%.%", "\\%", "%(%", "%a%%b%"]  # fmt: skip
+
+
+def test_like_is_a_prefix_a_suffix_a_part_or_parts_in_order(engine: DuckDb) -> None:
+    rng = random.Random(3)
+    texts = ["".join(rng.choice("abc.é😀\\(%\n") for _ in range(rng.randrange(7))) for _ in range(400)]
+    texts += ["a" * LONGEST, "a" * 30_000 + "b" * 30_000 + "c"]
+    for pattern in LIKES:
+        operation, other = patterns.as_test(pattern)
+        plain = {
+            "==": str.__eq__,
+            "starts_with": str.startswith,
+            "ends_with": str.endswith,
+            "contains": str.__contains__,
+        }
+        meant = plain.get(operation, patterns.matches)
+        for text in texts:
+            regular = patterns.matches(text, patterns.like(pattern))
+            assert meant(text, other) == regular == in_order(text, pattern), (text[:50], pattern)
+
+
+def in_order(text: str, pattern: str) -> bool:
+    """`like` by hand: each part between two `%` where it first stands, the first and the last one at the ends."""
+    first, *middle, last = [*pattern.split("%"), None] if "%" not in pattern else pattern.split("%")
+    if last is None:
+        return len(text) == len(first) and fits(text, first)
+    if len(text) < len(first) + len(last) or not fits(text[: len(first)], first):
+        return False
+    at, end = len(first), len(text) - len(last)
+    for part in middle:
+        at = next((i + len(part) for i in range(at, end - len(part) + 1) if fits(text[i : i + len(part)], part)), -1)
+        if at < 0:
+            return False
+    return fits(text[end:], last)
+
+
+def fits(text: str, part: str) -> bool:
+    return all(other in ("_", one) for one, other in zip(text, part, strict=True))
+
+
+def test_like_of_a_long_text_in_a_program(tmp_path: Path) -> None:
+    program = """
+private t = bound("t") described by {s: text} protecting rows budget epsilon 1e6
+release a = {{ select count(*) from t where s like "%q%" with epsilon 9e4 }}
+release b = {{ select count(*) from t where s like "%q%_z" with epsilon 9e4 }}
+release c = {{ select count(*) from t where s not like "%q%" with epsilon 9e4 }}
+"""
+    session = Session(cwd=tmp_path)
+    session.bind("t", pa.table({"s": ["x" * 1_500 + "q", "q" + "y" * 60_000 + "z", "x" * 200_000 + "q", "x", None]}))
+    result = session.attempt(Source("p", program))
+    assert result.ok and [round(result.released[name]) for name in "abc"] == [2, 1, 1]
+
+
+def test_a_text_that_no_cell_can_be_is_not_sent_to_a_server() -> None:
+    from jostle.engine.postgres.dialect import POSTGRES
+    from jostle.engine.sql import able
+    from jostle.plan.plan import Apply, Constant
+
+    for text, question in (("a" * LONGEST, True), ("a" * (LONGEST + 1), False)):
+        for part in (Apply("==", (Column("s"), Constant(text))), Key(Column("s"), (text,)), Categories((text,))):
+            if question:
+                able.check(part, POSTGRES, lambda _: None, lambda _: None)
+                continue
+            with pytest.raises(Refusal, match="more than 65,536 characters is not sent"):
+                able.check(part, POSTGRES, lambda _: None, lambda _: None)

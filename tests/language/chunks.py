@@ -62,15 +62,16 @@ def chunks_of(path: Path) -> list[Chunk]:
     return made
 
 
-def run_chunk(chunk: Chunk, data: Path, folder: Path) -> str | None:
-    """What is wrong with how the chunk ran, or None. `data` holds the CSV files that it may read."""
+def run_chunk(chunk: Chunk, data: Path, folder: Path, engine: str | None = None) -> str | None:
+    """What is wrong with how the chunk ran, or None. `data` holds the CSV files that it may read, `engine` is a URL."""
     from jostle.source import Source
     from jostle.tools.session import Session
 
     for file in data.glob("*.*"):
         if file.suffix in (".csv", ".npy"):
             shutil.copy(file, folder)
-    result = Session(cwd=folder).attempt(Source(str(folder / "chunk.jst"), chunk.text))
+    with Session(cwd=folder, engine=engine) as session:
+        result = session.attempt(Source(str(folder / "chunk.jst"), chunk.text))
     want = chunk.expected
     if want is None:
         return None if result.ok else f"refused: {result.diagnostics[0]}"

@@ -19,6 +19,7 @@ from jostle.engine.sql import functions
 from jostle.engine.sql.dialect import Dialect, clamped
 from jostle.engine.sql.rows import Physical
 from jostle.language.moments import DAY, FIRST_DAY, LAST_DAY
+from jostle.language.operations.texts import LONGEST
 from jostle.plan.bounds import as_double
 from jostle.plan.domains import Categories, Domain, Integer, Moments, Open
 from jostle.plan.kinds import domain_kind
@@ -41,7 +42,7 @@ def number(d: Dialect, cell: str, kind: str) -> str:
         return f"CASE WHEN {d.finite.format(cell)} THEN {d.as_double(cell)} END"
     if kind == "BOOLEAN":
         return d.as_double(f"CASE WHEN {cell} THEN 1 WHEN NOT {cell} THEN 0 END")
-    return _short(d, cell, functions.decimal(d).format(cell)) if kind == "VARCHAR" else d.number(math.nan)
+    return functions.decimal(d).format(cell) if kind == "VARCHAR" else d.number(math.nan)
 
 
 def text(d: Dialect, cell: str, kind: str) -> str:
@@ -59,8 +60,11 @@ def text(d: Dialect, cell: str, kind: str) -> str:
         other = f"CASE WHEN {d.finite.format(cell)} THEN {d.spelled.format(cell)} END"
         return d.ordered.format(f"CASE WHEN {whole} THEN {d.as_text(d.whole.format(cell))} ELSE {other} END")
     if kind == "VARCHAR":
+        if not d.short:
+            return d.ordered.format(f"CASE WHEN {cell} <> '' THEN {cell} END")
+        few = f"{d.size.format(cell)} BETWEEN 1 AND {LONGEST}"  # bytes, which are sooner known than characters
         return d.ordered.format(
-            f"CASE WHEN {cell} <> ''{' AND ' * bool(d.short)}{d.short.format(cell)} THEN {cell} END"
+            f"CASE WHEN {few} THEN {cell} WHEN {cell} <> '' AND {d.short.format(cell)} THEN {cell} END"
         )
     if kind in NATIVE - {"DATE"}:
         return d.ordered.format(d.as_text(cell))

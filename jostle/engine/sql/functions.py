@@ -59,12 +59,13 @@ _OCCURRENCES = "(length({0}) - length(replace({0}, {1}, '')))", "nullif(length({
 
 
 def decimal(d: Dialect) -> str:
-    """The finite number that a text spells, in decimals."""
+    """The finite number that a text spells, in decimals, which is no longer than texts are."""
     value = d.double_of.format("{0}")
     written, finite = d.matches.format("{0}", _pattern(d, _all(DECIMAL))), d.finite.format(value)
+    short = f" AND {d.short}" if d.short else ""
     if d.decimal:
-        return f"CASE WHEN {finite} AND ({d.decimal} OR {written}) THEN {value} END"
-    return f"CASE WHEN {written} AND {finite} THEN {value} END"
+        return f"CASE WHEN {finite} AND ({d.decimal} OR {written}){short} THEN {value} END"
+    return f"CASE WHEN {written} AND {finite}{short} THEN {value} END"
 
 
 def _spelled(d: Dialect) -> str:

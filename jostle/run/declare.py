@@ -20,6 +20,7 @@ from jostle.run.origins import (
     check_columns,
     files_of,
     is_array,
+    need_here,
     open_origin,
     opened,
     origin_of,
@@ -128,10 +129,7 @@ def _open_dataset(interp: Any, name: str, node: n.Private, span: Span) -> Table 
         source = register.declare(node.name, file.identity, terms.measure, terms.unit, node.span)
         source.join(Account(interp.kernel.ledger, dataset), span)
         return private_cube(interp.kernel, source, array, DIMENSIONS[: array.ndim], file.identity)
-    if interp.kernel.engine.remote:
-        message = f"`{name}` is a registered dataset, a file of this machine, and this session works on a server"
-        help = "run the program without `--engine`: there the ledger counts what is spent"
-        raise refuse("DataError", message, span, help=help)
+    need_here(interp, name, span)
     names = (*(name for name, _ in terms.schema), *terms.unit.columns)
     data = opened(interp, FileSet.of([file], Reading(sheet=terms.sheet)), span, public=False, names=names)
     check_columns(terms.schema, data, span, private=True)

@@ -135,6 +135,14 @@ def opened(interp: Any, origin: Any, span: Span | None, *, public: bool, names: 
     return data
 
 
+def need_here(interp: Any, name: str, span: Span | None) -> None:
+    """Refuses a registered dataset in a session on a server, and advises no way out of the ledger."""
+    if interp.kernel.engine.remote:
+        message = f"`{name}` is a registered dataset, a file of this machine, and this session works on a server"
+        help = "run the program without `--engine`: there the ledger counts what is spent"
+        raise refuse("DataError", message, span, help=help)
+
+
 def not_registered(interp: Any, origin: Any, span: Span | None) -> None:
     """A file that an owner has registered is read through its dataset only, by whatever path it is named."""
     if not isinstance(origin, FileSet) or interp.kernel.ledger is None:

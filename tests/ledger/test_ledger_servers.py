@@ -9,6 +9,7 @@ from ledger_place import DATASET, Place
 @pytest.mark.parametrize("url", ["postgresql://nobody@127.0.0.1:9/none", "sc://127.0.0.1:9"])
 def test_a_registered_dataset_is_a_file_of_this_machine(place: Place, url: str) -> None:
     pytest.importorskip("psycopg" if url.startswith("postgresql") else "pyspark")
+    place.register()
     result = place.run(
         DATASET + "release n = {{ select count(*) from people with epsilon 1 }}\n", place.session(engine=url)
     )

@@ -83,7 +83,7 @@ def run(options: Namespace) -> int:
             result, stopped = session.so_far(), stop
         if export is not None:
             notes, unsaved = export.save(result.values, ok=result.ok, simulated=options.simulate)
-    document = _as_json(result, simulate, unsaved, session.hints)
+    document = document_of(result, simulate, unsaved, session.hints)
     try:
         if as_json:
             print(document, flush=True)
@@ -142,9 +142,10 @@ def _sayer(simulate: int | None) -> Callable[[str], None]:
     return say
 
 
-def _as_json(
-    result: Result, simulate: int | None, unsaved: Sequence[Diagnostic] = (), hints: Sequence[Diagnostic] = ()
+def document_of(
+    result: Result, simulate: int | None = None, unsaved: Sequence[Diagnostic] = (), hints: Sequence[Diagnostic] = ()
 ) -> str:
+    """A run as one JSON object."""
     import json
 
     from jostle.trace.jsonl import plain

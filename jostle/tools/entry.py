@@ -14,8 +14,12 @@ def main(argv: list[str] | None = None) -> int:
     if words in (["--version"], ["-V"]):
         from jostle.version import __version__
 
-        print(f"jostle {__version__}")
-        return 0
+        try:
+            print(f"jostle {__version__}", flush=True)
+            if sys.stdout:
+                return 0
+        except OSError:
+            pass  # told below, as of every command
     from jostle.tools.faults import guarded
 
     return guarded(lambda: _dispatch(words), json_wanted=_json_wanted(words))

@@ -6,10 +6,11 @@ or its traceback could hold values of private rows. JOSTLE_DEBUG=1 shows all, to
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import ParamSpec, TypeVar
 
 from jostle.diagnostics import Refusal, refuse
@@ -67,12 +68,32 @@ def guarded(action: Callable[[], int], *, json_wanted: bool = False) -> int:
 
     With `json_wanted`, a fault or a refusal is also one JSON object on standard output.
     """
-    from jostle.tools.outlet import give_up, is_of_output, prepare, reason_of
+    from jostle.tools.outlet import prepared
 
-    prepare()
+    with prepared():
+        return _guarded(action, json_wanted)
+
+
+def _guarded(action: Callable[[], int], json_wanted: bool) -> int:
+    from jostle.tools.outlet import OutputFault, give_up, reason_of
+
     try:
-        status = action()
+        status = _status(action, json_wanted)
         sys.stdout.flush()
+    except OutputFault as fault:
+        give_up()
+        if fault.errno != errno.EPIPE:  # then whoever read the output has gone, and knows
+            sys.stderr.write(f"jostle: standard output cannot be written: {reason_of(fault)}\n")
+        return 1
+    return status
+
+
+def _status(action: Callable[[], int], json_wanted: bool) -> int:
+    """The action's exit status, or that of a fault that was reported."""
+    from jostle.tools.outlet import OutputFault
+
+    try:
+        return action()
     except Refusal as refusal:
         from jostle.tools.render import render_all, wants_colour, width_of
 
@@ -85,20 +106,13 @@ def guarded(action: Callable[[], int], *, json_wanted: bool = False) -> int:
     except KeyboardInterrupt as stop:
         from jostle.tools.stops import status_of
 
-        with suppress(OSError):  # a terminal that was closed
-            sys.stderr.write("\njostle: stopped; what was charged stays charged\n")
+        sys.stderr.write("\njostle: stopped; what was charged stays charged\n")
         return status_of(stop)
-    except OSError as fault:
-        if not is_of_output(fault):
-            return _told(fault, json_wanted)
-        give_up()
-        if not isinstance(fault, BrokenPipeError):  # whoever read the output has gone, and knows
-            sys.stderr.write(f"jostle: standard output cannot be written: {reason_of(fault)}\n")
-        return 1
+    except OutputFault:
+        raise
     # The one broad clause: beyond it stands only Python's own traceback, which may show private values.
     except Exception as fault:
         return _told(fault, json_wanted)
-    return status
 
 
 def _told(fault: Exception, json_wanted: bool) -> int:

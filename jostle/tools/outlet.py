@@ -14,35 +14,100 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO, cast
 
 _SIGNS = {
     "ε": "e", "δ": "d", "ρ": "r", "±": "+/-", "×": "x", "–": "-", "−": "-", "…": "...", "▶": ">", "─": "-", "│": "|",
     "┌": "+", "├": "+", "└": "+", "·": ".", "█": "#", "▓": "#", "▒": "=", "░": ".", "“": '"', "”": '"', "’": "'",
 }  # fmt: skip
-_FAULTS = (errno.ENOSPC, errno.EDQUOT, errno.EPIPE, errno.EBADF, errno.EIO, errno.EFBIG)
 
 
-class _Closed(io.TextIOBase):
-    """An output that was closed before this process began."""
+class OutputFault(OSError):
+    """Standard output cannot be written."""
+
+
+class _Output:
+    """Standard output: a fault of writing is an `OutputFault`, and comes again with each flush, for those who met the
+    first and went on, as the parser of command lines does."""
+
+    def __init__(self, stream: TextIO | None) -> None:
+        self.stream = stream
+        self.fault: OutputFault | None = None
 
     def write(self, text: str) -> int:
-        raise OSError(errno.EBADF, "it is closed")
+        try:
+            if self.stream is None:
+                raise OSError(errno.EBADF, "it is closed")
+            return self.stream.write(text)
+        except OSError as fault:
+            self.fault = OutputFault(*fault.args)
+            raise self.fault from fault
 
     def flush(self) -> None:
-        """There is nothing to write."""
+        try:
+            if self.stream is not None:
+                self.stream.flush()
+        except OSError as fault:
+            self.fault = OutputFault(*fault.args)
+        if self.fault is not None:
+            raise self.fault
+
+    def __getattr__(self, name: str) -> Any:
+        if self.stream is None and name == "buffer":  # of the server of editors
+            raise OutputFault(errno.EBADF, "it is closed")
+        return getattr(self.stream or _NOTHING, name)
 
 
-def prepare() -> None:
-    """Makes standard output and standard error fit for every text; one that is closed fails when it is written to."""
+class _Aside:
+    """Standard error, on which nothing waits: what it cannot take is let go."""
+
+    def __init__(self, stream: TextIO | None) -> None:
+        self.stream = stream or _NOTHING
+
+    def write(self, text: str) -> int:
+        try:
+            return self.stream.write(text)
+        except OSError:
+            _let_go(self.stream)
+            return len(text)
+
+    def flush(self) -> None:
+        try:
+            self.stream.flush()
+        except OSError:
+            _let_go(self.stream)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
+_NOTHING = io.StringIO()
+
+
+@contextmanager
+def prepared() -> Iterator[None]:
+    """Within it, standard output and standard error are fit for every text, and no fault of theirs stays in a buffer
+    for Python to meet at its end. A standard file that was closed is an empty one, whose number no other file gets."""
     codecs.register_error("jostle.plain", _plain)
-    for stream in (sys.stdout, sys.stderr):
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # it gets the lowest number that is free
+    before = sys.stdin, sys.stdout, sys.stderr
+    for stream in before[1:]:
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="jostle.plain")
-    sys.stdout = sys.stdout or _Closed()
-    sys.stderr = sys.stderr or io.StringIO()
+            with suppress(OSError):  # it writes what waits, which fails again where that matters
+                stream.reconfigure(errors="jostle.plain")
+    sys.stdin = sys.stdin or os.fdopen(0, encoding="utf-8", closefd=False)
+    sys.stdout, sys.stderr = cast(TextIO, _Output(before[1])), cast(TextIO, _Aside(before[2]))
+    try:
+        yield
+    finally:
+        sys.stderr.flush()
+        sys.stdin, sys.stdout, sys.stderr = before
 
 
 def _plain(error: UnicodeError) -> tuple[str, int]:
@@ -51,15 +116,20 @@ def _plain(error: UnicodeError) -> tuple[str, int]:
     return "".join(_SIGNS.get(sign, "?") for sign in error.object[error.start : error.end]), error.end
 
 
-def is_of_output(fault: OSError) -> bool:
-    """Whether a fault is of writing to standard output: that of a file names it, or became a refusal."""
-    return fault.filename is None and fault.errno in _FAULTS
-
-
 def give_up() -> None:
-    """Lets go of what waits for an output that cannot be written, so that Python does not complain at its end."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    """Lets go of what waits for a standard output that cannot be written."""
+    if isinstance(sys.stdout, _Output) and sys.stdout.stream is not None:
+        _let_go(sys.stdout.stream)
+
+
+def _let_go(stream: TextIO) -> None:
+    """What waits in a buffer, and all that follows, goes nowhere."""
+    if isinstance(stream, io.TextIOWrapper):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+        with suppress(OSError):
+            stream.flush()
 
 
 def reason_of(fault: OSError) -> str:
@@ -84,8 +154,7 @@ def keep(program: str, document: str) -> None:
     except (OSError, RuntimeError):
         sys.stderr.write(f"jostle: what this run paid for:\n{document}\n")
         return
-    with suppress(OSError):  # a terminal that was closed
-        sys.stderr.write(f"jostle: what this run paid for is kept in {path}; `jostle again` prints it\n")
+    sys.stderr.write(f"jostle: what this run paid for is kept in {path}; `jostle again` prints it\n")
 
 
 def kept() -> Iterator[tuple[Path, dict[str, Any]]]:

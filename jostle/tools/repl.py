@@ -108,6 +108,7 @@ class Repl:
     def run(self, source: Source) -> None:
         """Runs a text and shows the value of its last expression; a refusal is shown, and the session goes on."""
         from jostle.tools.faults import report
+        from jostle.tools.outlet import OutputFault
 
         began, first = time.monotonic(), len(self.events)
         try:
@@ -121,6 +122,8 @@ class Repl:
             self._refused(refusal)
         except KeyboardInterrupt:
             self._say("stopped; what was charged stays charged")
+        except OutputFault:
+            raise
         # A fault of Jostle shall not cost a person the names and the trace of a session: one line, and on it goes.
         except Exception as fault:
             self.failed = True
@@ -271,6 +274,8 @@ def start(
     """
     import warnings
 
+    from jostle.tools.commands import document_of
+    from jostle.tools.outlet import OutputFault, keep
     from jostle.tools.progress import progress_on
     from jostle.tools.session import Session
     from jostle.tools.terminal import at_terminal, over_pipe
@@ -290,18 +295,24 @@ def start(
         session = Session(listeners=listeners, progress=bar, out=_say, ledger=ledger, memory=memory, engine=engine)
         repl = Repl(session, say, lambda refusal: tell(refusal.diagnostics), _confirm if interactive else None)
         repl.events = heard
-        if first is not None:
-            repl.run(first)
-        if interactive:
-            from jostle.version import __version__
+        try:
+            if first is not None:
+                repl.run(first)
+            if interactive:
+                from jostle.version import __version__
 
-            _say(f"jostle {__version__}; :help for help")
-        entries: Iterable[str] = at_terminal(repl.prompt, repl.vocabulary) if interactive else over_pipe(sys.stdin)
-        for entry in entries:
-            going_on = repl.handle(entry)
-            bar.close()
-            if not going_on:
-                break
+                _say(f"jostle {__version__}; :help for help")
+            entries: Iterable[str] = at_terminal(repl.prompt, repl.vocabulary) if interactive else over_pipe(sys.stdin)
+            for entry in entries:
+                going_on = repl.handle(entry)
+                bar.close()
+                if not going_on:
+                    break
+        except OutputFault:
+            result = session.so_far()
+            if result.values or result.output:
+                keep("a session", document_of(result))
+            raise
     return 1 if repl.failed and not interactive else 0
 
 

@@ -61,8 +61,11 @@ COMMANDS: dict[str, list[str]] = {
 # Reads cases as JSON and runs each in a fork, whose standard files are what the case says before `main` is called.
 SERVER = """
 import json, os, shutil, sys
-import jostle.tools.commands, jostle.tools.session, jostle.tools.faults, jostle.tools.outlet, jostle.tools.arguments
+import opendp.prelude, jostle.tools.arguments, jostle.tools.repl, jostle.tools.show
+from jostle.source import Source
 from jostle.tools.entry import main
+from jostle.tools.session import Session
+Session(cwd=sys.argv[1] + "/files").check(Source("p.jst", open(sys.argv[1] + "/files/p.jst").read()))
 folder, cases = sys.argv[1], json.load(sys.stdin)
 def put(number, how, path):
     if how == "closed":

@@ -33,6 +33,25 @@ os.environ["JOSTLE_CACHE"] = os.environ["JOSTLE_TESTS_CACHE"]
 os.environ["JOSTLE_LEDGER"] = os.path.join(os.environ["JOSTLE_TESTS_CACHE"], "no-ledger", "ledger")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of the cases of a function, `slow(but=[…])` leaves those of these ids in the quick suite, and `slow(only=[…])` all
+    but those."""
+    named: dict[tuple[str, str], set[str]] = {}
+    for item in items:
+        mark = item.get_closest_marker("slow")
+        if mark is None or not mark.kwargs:
+            continue
+        case = item.name.partition("[")[2].removesuffix("]")
+        few = named.setdefault((item.nodeid.partition("[")[0], str(mark.kwargs)), set(*mark.kwargs.values()))
+        few.discard(case)
+        if (case in mark.kwargs.get("but", ())) or ("only" in mark.kwargs and case not in mark.kwargs["only"]):
+            item.own_markers.remove(mark)
+    lost = {name: few for (name, _), few in named.items() if few}
+    if lost and not any("[" in word for word in config.args):
+        raise pytest.UsageError(f"marks `slow` of cases that are not there: {lost}")
+
+
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[str]:
     """The URL of a PostgreSQL server that is this process's own, started once, or of the one in `JOSTLE_POSTGRES`."""

@@ -364,6 +364,7 @@ def test_the_command_refuses_what_no_run_can_pay_for(tmp_path: Path, capsys: pyt
 # Against the run ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow(but=["from 0"])
 @pytest.mark.parametrize("seeds", [range(i, i + 50) for i in range(0, 250, 50)], ids=lambda s: f"from {s[0]}")
 def test_random_programs_never_cost_more(seeds: range) -> None:
     """All 10,000: `python -m tests.check.cost_property`."""

@@ -36,6 +36,7 @@ def test_figure_2(tmp_path: Path, graph: str) -> None:
     assert list(series) == ["uniform", "fixed_ridge", "cgm", "naive", "without_noise"]
 
 
+@pytest.mark.slow
 def test_figure_3(tmp_path: Path) -> None:
     result = run("figure_3_cgm.jst", tmp_path, values=2, variables=4, rows=2000, psgd_steps=20)
     assert len(pictures(result)) == 2
@@ -58,6 +59,7 @@ def test_synthetic_data(tmp_path: Path) -> None:
     assert {line["column"] for line in result["report"]} == set(frame.columns)
 
 
+@pytest.mark.slow
 def test_a_skewed_column_keeps_its_mean(tmp_path: Path) -> None:
     """Incomes have a mean of 30,148: as measured, within 20 deviations. As made up, the mean is that within sampling
     and noise: where the noise of the whole and of its bins disagree, it lies between. Drawn evenly it is 5 errors off.

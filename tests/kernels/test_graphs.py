@@ -104,6 +104,7 @@ def test_what_is_kept_while_edges_change_is_what_is_counted_anew() -> None:
     assert degrees_in(fit["edges"]) == degrees_in(edges)
 
 
+@pytest.mark.slow
 def test_the_fit_finds_the_weight_of_the_triangles() -> None:
     edges = edges_in("authors")
     truth = graph_facts(edges)

@@ -170,6 +170,7 @@ def test_on_a_grid_a_half_width_is_that_of_its_last_place() -> None:
     assert whole_width(25.9, 1.0) == 25.5 and whole_width(25.9, 0.0) == 25.9 and whole_width(0.3, 1.0) == 0.5
 
 
+@pytest.mark.slow(only=["False"])
 @pytest.mark.parametrize("gaussian", [True, False])
 def test_the_worst_answer_is_as_good_as_can_be(gaussian: bool) -> None:
     """Of Gaussian noise within 0.2 % of the bound; of Laplace noise no shares near by are better."""

@@ -125,6 +125,7 @@ SHAPES = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow(only=["(64, 2)-[(0, 1), (0,), (1,), ()]"])
 @pytest.mark.parametrize(("shape", "sets"), SHAPES, ids=str)
 def test_marginal_strategies_against_dense_matrices(shape, sets):
     workload = marginals.marginals(shape, sets)

@@ -123,6 +123,7 @@ def charged(ledger: Ledger, meanwhile: Callable[[], None] = lambda: None) -> str
     return f"{done} charged"
 
 
+@pytest.mark.slow(but=["0", "3", "13"])
 @pytest.mark.parametrize("room", [0, 1, 2, 3, 5, 8, 13, 21, 34])
 def test_a_full_disk(tmp_path: Path, room: int) -> None:
     """Files of this process may not grow beyond some pages: what SQLite sees of a disk that fills up."""

@@ -6,6 +6,8 @@ import importlib.util
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from jostle import PrivateClassifier
 from jostle.tools.session import Result, Session
 
@@ -35,6 +37,7 @@ def test_figure_4_4(tmp_path: Path) -> None:
     assert [event.name for event in result.trace if event.kind == "picture"] == ["Accuracy on applications"]
 
 
+@pytest.mark.slow
 def test_figure_4_5(tmp_path: Path) -> None:
     result = run("figure_4_5.jst", tmp_path, tables=5, rows=200)
     choices = [event.fields for event in result.trace if event.kind == "choice"]

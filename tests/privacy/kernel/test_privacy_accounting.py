@@ -98,6 +98,7 @@ def test_what_the_exponential_mechanism_costs_in_zcdp(epsilon: float) -> None:
     assert under_rho == pytest.approx(epsilon, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_gumbel_selection_is_drawn_by_its_law() -> None:
     """OpenDP's draws and the seeded ones, against P(i) ∝ exp(score/scale): chi-square at 1e-9 each."""
     from scipy.stats import chisquare

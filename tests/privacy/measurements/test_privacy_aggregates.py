@@ -89,6 +89,7 @@ def worst(bench: Bench, names: Iterable[str], unit: str) -> dict[str, float]:
     return parts
 
 
+@pytest.mark.slow(but=["rows"])
 @pytest.mark.parametrize("unit", UNITS)
 def test_no_neighbour_loses_more_than_is_charged(bench: Bench, unit: str) -> None:
     parts = worst(bench, ROWS, unit)

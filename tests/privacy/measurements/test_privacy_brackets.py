@@ -29,6 +29,7 @@ OTHERS = [("Ann", "3", "x"), ("Ann", "5", "y"), ("Bob", "3", "x")]
 MINE = [[("Cem", v, c)] for v in ("0", "4", "7", "") for c in "xy"] + [[("Cem", "1", "x"), ("Cem", "6", "y")]]
 
 
+@pytest.mark.slow(but=["rows, public size-epsilon 1-3"])
 @pytest.mark.parametrize(
     ("unit", "amount", "chosen"),
     [

@@ -68,6 +68,7 @@ def check(pairs: list[tuple[Record, Record]]) -> int:
     return tight
 
 
+@pytest.mark.slow
 def test_one_row_more(bench: Bench) -> None:
     found = records(bench, SOURCE.format("rows", "epsilon 100") + PURE, 2)
     assert check(neighbours(found)) >= 50

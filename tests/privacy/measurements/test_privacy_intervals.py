@@ -127,6 +127,7 @@ def test_the_number_has_the_fewest_digits() -> None:
         assert a <= number < b and (digits.denominator == 1 or number == 0), (a, b, number)
 
 
+@pytest.mark.slow(but=["0.0..25.0-values1-quantile(x, 0.3)-2.5"])
 @pytest.mark.parametrize(
     ("described", "values", "call", "answer"),
     [

@@ -55,6 +55,7 @@ def largest_loss(bench: Bench, text: str) -> tuple[float, float]:
     return most, charged
 
 
+@pytest.mark.slow(but=["rho 0.5-rho 0.5"])
 @pytest.mark.parametrize(("amount", "budget"), [("epsilon 1", "epsilon 1"), ("rho 0.5", "rho 0.5")])
 def test_a_row_shows_what_is_charged_at_most(bench: Bench, amount: str, budget: str) -> None:
     rng, seen = random.Random(3), []
@@ -95,6 +96,7 @@ MUTANTS: dict[str, tuple[str, Callable[[JointBlocks, Block], float]]] = {
 }
 
 
+@pytest.mark.slow(but=["residuals at half their cost"])
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_a_wrong_scale_is_seen(bench: Bench, monkeypatch: pytest.MonkeyPatch, mutant: str) -> None:
     """What this page tests by would tell a mechanism that is wrong."""

@@ -251,6 +251,7 @@ def test_sums_do_not_depend_on_the_order_of_rows_or_on_what_is_kept(monkeypatch:
         assert all(np.array_equal(a, b) for a, b in zip(sums[0], other, strict=True))
 
 
+@pytest.mark.slow
 def test_noise_has_the_deviation_that_is_told() -> None:
     result = ran("""
 v = vectors(t, x0, x1)
@@ -347,6 +348,7 @@ def densities(rows: np.ndarray, low: float, high: float) -> np.ndarray:
     return np.asarray((np.clip(np.max(logs, axis=0), low, high) - low) / (high - low))
 
 
+@pytest.mark.slow
 def test_the_likelihood_of_rows_as_a_score() -> None:
     """Its value, and how a row moves it: by what the row adds, which is from 0 to 1."""
     low, high = -6.0, -2.0

@@ -60,6 +60,7 @@ KINDS = (("0", "1"), ("2", "0"), ("9", "1"), ("", "0"))
 UNITS = ["rows", "who up to 2 rows", "who up to 2 rows weighted"]
 
 
+@pytest.mark.slow(but=["rows"])
 @pytest.mark.parametrize("clause", UNITS)
 def test_a_unit_moves_a_step_by_what_its_noise_is_scaled_for(bench: Bench, clause: str) -> None:
     """One person more, of every kind and with up to three rows, beside others: ‖·‖₂ ≤ noise/σ, and some reach it."""

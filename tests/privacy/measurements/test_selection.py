@@ -47,6 +47,7 @@ def refusal(session: Session, text: str) -> tuple[str, str]:
 PARTS = '[size(where(t, k == @c)) for c in ["c", "a", "b"]]'
 
 
+@pytest.mark.slow
 def test_the_largest_are_in_order_and_their_leads_near(folder: Path) -> None:
     names = run(
         folder,

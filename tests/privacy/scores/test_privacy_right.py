@@ -59,6 +59,7 @@ def compared(one: Record, other: Record) -> int:
     return tight
 
 
+@pytest.mark.slow
 def test_one_row_more(bench: Bench) -> None:
     contents = [some for size in range(3) for some in itertools.combinations_with_replacement(range(5), size)]
     found = {some: recorded(bench, "rows", [KINDS[i] for i in some]) for some in contents}

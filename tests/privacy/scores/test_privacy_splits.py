@@ -74,6 +74,7 @@ def compare(bench: Bench, program: str, one: list[tuple[str, ...]], other: list[
     return compared(recorded(bench, program, one), recorded(bench, program, other))
 
 
+@pytest.mark.slow
 def test_one_row_more(bench: Bench) -> None:
     contents = [some for size in range(3) for some in itertools.combinations_with_replacement(range(5), size)]
     found = {some: recorded(bench, source("rows") + SCORES, [KINDS[i] for i in some]) for some in contents}
@@ -85,6 +86,7 @@ def test_one_row_more(bench: Bench) -> None:
     assert tight["selection"] and tight["level_sizes"] and tight["leaf_counts"]
 
 
+@pytest.mark.slow
 def test_one_row_replaced(bench: Bench) -> None:
     for one, other, third in (KINDS[:3], KINDS[1:4], KINDS[2:]):
         program = source("rows, public size") + SCORES

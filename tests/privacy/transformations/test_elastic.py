@@ -96,6 +96,7 @@ def test_two_tables(tables: Tables) -> None:
     check(tables, [(T, ROWS, 3), (U, ROWS, 2)], lambda t, u: free_join(tables.kernel, t, u, ON), True)
 
 
+@pytest.mark.slow
 def test_by_two_columns(tables: Tables) -> None:
     on = [("k", "k"), ("v", "w")]
     check(tables, [(T, ROWS, 2), (U, ROWS, 2)], lambda t, u: free_join(tables.kernel, t, u, on), True)
@@ -115,6 +116,7 @@ def test_a_table_with_a_part_of_itself(tables: Tables) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_table_with_itself_by_other_columns(tables: Tables) -> None:
     schema = (("x", KEYS), ("y", KEYS))
     rows = [("a", "a"), ("b", "b"), ("a", "b"), ("b", "a"), ("", "a")]
@@ -123,6 +125,7 @@ def test_a_table_with_itself_by_other_columns(tables: Tables) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_chain(tables: Tables) -> None:
     def make(t: Table, u: Table, v: Table) -> FreeJoin:
         return free_join(tables.kernel, free_join(tables.kernel, t, u, ON), v, [("w", "w")])
@@ -131,6 +134,7 @@ def test_a_chain(tables: Tables) -> None:
     check(tables, [(T, kinds, 2), (U, kinds, 2), (V, [("0", "0"), ("1", "1")], 1)], make, True)
 
 
+@pytest.mark.slow
 def test_a_chain_by_columns_of_both(tables: Tables) -> None:
     def make(t: Table, u: Table, v: Table) -> FreeJoin:
         return free_join(tables.kernel, free_join(tables.kernel, t, u, ON), v, [("w", "w"), ("v", "z")])
@@ -139,6 +143,7 @@ def test_a_chain_by_columns_of_both(tables: Tables) -> None:
     check(tables, [(T, kinds, 2), (U, kinds, 2), (V, [("1", "0"), ("0", "1")], 1)], make, False)
 
 
+@pytest.mark.slow
 def test_a_chain_by_columns_of_the_second(tables: Tables) -> None:
     """A column of the second table alone: what meets it is counted from there."""
 
@@ -157,6 +162,7 @@ def test_a_table_three_times(tables: Tables) -> None:
     check(tables, [(T, [("a", "0"), ("b", "0"), ("a", "1")], 4)], make, True)
 
 
+@pytest.mark.slow
 def test_with_public_tables(tables: Tables) -> None:
     """One that comes first makes two rows of one; one that comes last, two of each pair."""
     public = tables.table([("a", "7"), ("a", "8")], (("k", KEYS), ("p", Integer(0, 9))))
@@ -176,6 +182,7 @@ def test_with_public_tables(tables: Tables) -> None:
     }
 
 
+@pytest.mark.slow
 def test_after_a_join_with_a_bound(tables: Tables) -> None:
     """One row changes 2m rows of it."""
 

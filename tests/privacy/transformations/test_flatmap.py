@@ -32,6 +32,7 @@ def test_rows_for_items(tables: Tables) -> None:
     assert tables.rows(explode(t, [("a", [B])])) == Counter({(2, 2, "x"): 1, (9, 9, "y"): 1})
 
 
+@pytest.mark.slow(but=["1"])
 @pytest.mark.parametrize("most", [1, 2, 3])
 def test_every_small_pair_of_neighbours(tables: Tables, most: int) -> None:
     contents = sizes(ROWS, 3)

@@ -73,6 +73,7 @@ def test_every_small_pair_with_a_public_table(tables: Tables, kind: str) -> None
             assert (left[0], right[0]) == (left[1], right[1])
 
 
+@pytest.mark.slow(but=["inner-1"])
 @pytest.mark.parametrize(("kind", "most"), [*((kind, 1) for kind in KINDS), ("full", 2)])
 def test_every_small_pair_of_private_tables(tables: Tables, kind: str, most: int) -> None:
     """A row more on either side changes at most 2m rows of the join, and somewhere exactly so many."""

@@ -35,8 +35,8 @@ os.environ["JOSTLE_LEDGER"] = os.path.join(os.environ["JOSTLE_TESTS_CACHE"], "no
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of the cases of a function, `slow(but=[…])` leaves those of these ids in the quick suite, and `slow(only=[…])` all
-    but those."""
+    """Of the cases of a function, `slow(but=[…])` leaves those of these ids in the quick suite, `slow(only=[…])` the
+    others."""
     named: dict[tuple[str, str], set[str]] = {}
     for item in items:
         mark = item.get_closest_marker("slow")

@@ -104,6 +104,7 @@ def compare(
         assert after == before, (place, cells)
 
 
+@pytest.mark.slow(only=[f"True-{name}" for name in ARROW if not name.startswith("timestamp")])
 @pytest.mark.attack("hostile cells of every type")
 @pytest.mark.parametrize("name", ARROW)
 @pytest.mark.parametrize("old", [False, True])
@@ -126,6 +127,7 @@ def test_parquet(engine: DuckDb, tmp_path: Path, name: str, old: bool) -> None:
     compare(engine, made, plain, odd, pa.concat_arrays, later=later, places=places)
 
 
+@pytest.mark.slow(only=[*ARROW])
 @pytest.mark.attack("hostile cells of every type")
 @pytest.mark.parametrize("name", FRAMES)
 def test_arrow(engine: DuckDb, name: str) -> None:

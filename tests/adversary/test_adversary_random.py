@@ -78,6 +78,7 @@ class Maker:
         return "\n".join(lines) + "\n"
 
 
+@pytest.mark.slow(but=["2"])
 @pytest.mark.attack("random programs on hostile rows")
 @pytest.mark.parametrize("seed", range(6))
 def test_a_row_comes_and_goes(arena: Arena, seed: int) -> None:

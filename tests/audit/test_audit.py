@@ -20,7 +20,9 @@ MARGINS = ("margin_max, a score at the threshold",)
 SLOW = ("option dawa", "option mwem", *FITS, *WATCHES, *MARGINS)  # run whole, many times over: only in the full audit
 
 
-@pytest.mark.slow(only=["a choice with a paid feature, 1"])
+@pytest.mark.slow(
+    only=["a choice with a paid feature, 1", "a joint block, 1", "sparse logistic regression, two steps, 1"]
+)
 @pytest.mark.parametrize("case", [c for c in cases() if c.name not in SLOW], ids=lambda c: f"{c.name}, {c.epsilon:g}")
 def test_no_mechanism_shows_more_than_it_charges(case: Case) -> None:
     finding = audit(case, share=0.05)

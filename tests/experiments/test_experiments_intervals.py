@@ -15,6 +15,7 @@ from tests.experiments import intervals
 RUNS = 60
 
 
+@pytest.mark.slow(but=[r"\u03b5 0.1"])
 @pytest.mark.parametrize("setting", intervals.SETTINGS[1:3], ids=lambda setting: setting.title)
 def test_intervals_hold_the_exact_answer(setting: intervals.Setting) -> None:
     """At a true coverage of 94 % one of them would fail with a probability below 1e-6."""

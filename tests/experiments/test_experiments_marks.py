@@ -27,6 +27,7 @@ def error(option: str, rows: float, trials: int = 3) -> float:
     return dpbench.geometric_mean(means)
 
 
+@pytest.mark.slow(but=["dawa-100000.0-19"])
 @pytest.mark.parametrize(("option", "rows", "most"), [
     ("dawa", 1e3, 1200), ("dawa", 1e5, 19), ("hdmm", 1e5, 21), ("hb", 1e5, 30), ("mwem", 1e3, 2700), ("mwem", 1e5, 105),
 ])  # fmt: skip

@@ -20,13 +20,25 @@ def folder() -> Iterator[Path]:
         yield made
 
 
+class All(dict[str, list[tuple[Mistake, Said]]]):
+    """What is said of each mistake of a file, when it is asked for: workers share the files."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self._folder = folder
+
+    def __missing__(self, name: str) -> list[tuple[Mistake, Said]]:
+        self[name] = [(mistake, said_of(mistake, self._folder)) for mistake in ALL[name]]
+        return self[name]
+
+
 @pytest.fixture(scope="module")
-def said(folder: Path) -> dict[str, list[tuple[Mistake, Said]]]:
-    return {name: [(mistake, said_of(mistake, folder)) for mistake in entries] for name, entries in ALL.items()}
+def said(folder: Path) -> All:
+    return All(folder)
 
 
 @pytest.mark.parametrize("name", sorted(ALL))
-def test_every_mistake_has_its_grade(name: str, said: dict[str, list[tuple[Mistake, Said]]]) -> None:
+def test_every_mistake_has_its_grade(name: str, said: All) -> None:
     grades = {m.title: s.grade(m) for m, s in said[name]}
     assert grades == {title: BELOW.get(title, "A") for title in grades}
 
@@ -39,7 +51,7 @@ def test_nearly_all_are_of_the_best_grade() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(ALL))
-def test_one_thing_is_said_and_no_traceback(name: str, said: dict[str, list[tuple[Mistake, Said]]]) -> None:
+def test_one_thing_is_said_and_no_traceback(name: str, said: All) -> None:
     for mistake, told in said[name]:
         assert told.status != 0 and told.many == 1, mistake.title
         assert "Traceback" not in told.text and "internal error" not in told.text, mistake.title
@@ -54,8 +66,8 @@ def test_a_program_as_it_should_be_is_right(name: str, folder: Path) -> None:
             assert faults_of(mistake, folder) == [], mistake.title
 
 
-def test_every_line_of_another_language_is_met(said: dict[str, list[tuple[Mistake, Said]]]) -> None:
+def test_every_line_of_another_language_is_met(said: All) -> None:
     from jostle.syntax.foreign_lines import foreign_lines
 
-    told = {s.message for file in said.values() for _, s in file}
+    told = {s.message for name in ALL for _, s in said[name]}
     assert {line.message for line in foreign_lines()} - told == set()

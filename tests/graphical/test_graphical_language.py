@@ -193,6 +193,7 @@ def recorded(bench: Bench, unit: str, contents: list[tuple[int, ...]], budget: s
     return found
 
 
+@pytest.mark.slow
 def test_no_step_loses_more_than_it_charges(bench: Bench) -> None:
     """Brute force: what the noise is given on neighbouring tables, against each charge; E cliques use theirs up."""
     contents = [(), *((i,) for i in range(4)), (0, 0), (0, 1), (0, 2), (1, 3), (2, 3)]

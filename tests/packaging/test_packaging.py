@@ -68,6 +68,7 @@ def test_the_wheel_holds_the_language_and_its_library(built: dict[str, Path]) ->
     assert not any(name.startswith(("tests/", "programs/", "stdlib/", "grammar/")) for name in names)
 
 
+@pytest.mark.slow(but=["wheel"])
 @pytest.mark.parametrize("kind", ["wheel", "sdist"])
 def test_the_main_program_runs_where_it_is_installed(kind: str, built: dict[str, Path], tmp_path: Path) -> None:
     scripts = installed(built[kind], tmp_path)

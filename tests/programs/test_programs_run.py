@@ -151,6 +151,7 @@ def vectors(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_figure_1_2_on_a_folder_of_vectors(vectors: Path, tmp_path: Path) -> None:
     """Its own training data are too many for here: the packaging tests run it as it stands."""
     result = run("figure_1_2.jst", tmp_path, folder=str(vectors))
@@ -179,6 +180,7 @@ def test_choose_decides_by_what_it_bought(tmp_path: Path) -> None:
     assert village["chosen"] in ("Even", "Parts") or rough_count > 600
 
 
+@pytest.mark.slow
 def test_choose_1d(tmp_path: Path) -> None:
     result = run("choose_1d.jst", tmp_path)
     (choice,) = choices(result)
@@ -284,6 +286,7 @@ def test_dpcomp_draws_its_displays(tmp_path: Path) -> None:
     assert float(result.budget["pretended"]["epsilon"]["spent"]) == pytest.approx(0.6, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_triangles(tmp_path: Path) -> None:
     """The made-up authors have far more triangles than a random graph, and as heavy ones as were measured; the noise of
     that weight has the scale 8, and is outside ± 200 once in 10¹⁰ runs."""

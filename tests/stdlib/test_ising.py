@@ -92,6 +92,7 @@ def test_gibbs_chains_come_near_the_exact_fit() -> None:
     assert np.abs(couplings - truth.couplings).max() < 0.025
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [5, 22])
 def test_samples_have_the_moments_of_their_model(p: int) -> None:
     """22 are too many to list: Gibbs chains, against the pairs of a ring, tanh of the coupling along a tree."""

@@ -62,6 +62,7 @@ def test_a_gaussian_is_found_with_each_kind_of_noise() -> None:
         assert model.score(test) > one.score(test) - 0.2
 
 
+@pytest.mark.slow
 def test_public_rows_are_fitted_for_nothing(made: GaussianMixture, points: np.ndarray) -> None:
     rows = json.dumps(points[::3].tolist())
     program = f"use mixtures\nrelease m = mixture(vectors({rows}), 3, 12)\nrelease s = single_gaussian(vectors({rows}))"

@@ -58,6 +58,7 @@ UNBIASED = [("flat", "c", "r"), ("hb", "c", "r"), ("hdmm", "c", "r"), ("greedy_h
             ("flat", "d", "u"), ("hdmm", "d", "u")]  # fmt: skip
 
 
+@pytest.mark.slow(only=["greedy_h-c-r", "quadtree-c-r", "privelet-c-r", "hdmm-c-p", "hdmm-d-u"])
 @pytest.mark.parametrize(("option", "cube", "queries"), UNBIASED, ids=str)
 def test_a_band_covers_and_a_standard_error_is_one(option: str, cube: str, queries: str) -> None:
     """Counts are far from 0, so that nothing is cut off. The seed is fixed: 150 runs of dependent answers."""

@@ -95,6 +95,7 @@ def total_of(prices: list[Price], measure: Measure) -> tuple[int, ...]:
 requests = st.lists(st.tuples(st.sampled_from(KINDS), st.integers(1, 30), st.integers(1, 30)), min_size=1, max_size=6)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=200)
 @given(requests, st.sampled_from([(0.1, 1e-5), (1, 1e-6), (8, 1e-9), (32, 1e-4)]))
 def test_whatever_plain_sums_admit_is_admitted(asked: list[tuple[str, int, int]], limit: tuple[float, float]) -> None:

@@ -91,6 +91,7 @@ def test_a_person_with_two_rows(bench: Bench) -> None:
     assert check([(found[()], record) for some, record in found.items() if some]) >= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("amount", ["rho 0.5"])
 def test_gaussian_forms(bench: Bench, amount: str) -> None:
     found = records(bench, SOURCE.format("rows", "rho 100") + GAUSS.format(amount), 2)

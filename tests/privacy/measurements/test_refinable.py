@@ -180,6 +180,7 @@ for q in [refinable(t), refinable(histogram(t, x = k))] + [refinable(s) for s in
 UNITS = {"rows, public size": QUESTIONS, "who up to 2 rows": QUESTIONS, "who up to 2 rows weighted": "shown = []\n"}
 
 
+@pytest.mark.slow(but=["rows, public size"])
 @pytest.mark.parametrize("unit", UNITS)
 def test_neighbours_differ_by_no_more_than_what_noise_is_scaled_to(tmp_path: Path, unit: str) -> None:
     """Small tables and all of their neighbours: what a step reads, and the scale of what it draws."""

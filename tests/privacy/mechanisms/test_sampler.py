@@ -47,6 +47,7 @@ def test_draws_follow_the_closed_form(scale: float) -> None:
     assert _chi_square(_cells(binned, reach), expected) > ALARM
 
 
+@pytest.mark.slow(but=["5.0"])
 @pytest.mark.parametrize("scale", [0.7, 5.0])
 def test_draws_are_distributed_as_opendps(scale: float) -> None:
     ours = sampler.discrete_laplace(100_000, scale)
@@ -86,6 +87,7 @@ def test_a_candidate_is_let_through_by_what_it_lacks(gap: int, scale: float) -> 
     assert stats.binomtest(through, 200_000, math.exp(-gap / scale)).pvalue > ALARM
 
 
+@pytest.mark.slow(but=["exponential_mechanism"])
 @pytest.mark.parametrize("choose", [sampler.permute_and_flip, sampler.exponential_mechanism])
 def test_selections_follow_the_closed_form(choose: Callable[[np.ndarray, float], int]) -> None:
     """Three scores of many candidates each, the best at the end of what a score can be."""

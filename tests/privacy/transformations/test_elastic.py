@@ -92,6 +92,7 @@ def check(
 ON = [("k", "k")]
 
 
+@pytest.mark.slow
 def test_two_tables(tables: Tables) -> None:
     check(tables, [(T, ROWS, 3), (U, ROWS, 2)], lambda t, u: free_join(tables.kernel, t, u, ON), True)
 

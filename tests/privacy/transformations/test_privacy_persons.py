@@ -118,6 +118,7 @@ def written(bench: Bench, t: list[tuple[str, ...]], u: list[tuple[str, ...]], pr
     return bench.run(program)
 
 
+@pytest.mark.slow(but=["one row of each in listed groups", "selections over tables"])
 @pytest.mark.parametrize("name", QUERIES)
 def test_all_rows_of_a_person_in_both_tables(bench: Bench, name: str) -> None:
     program, tight = TABLES + QUERIES[name], 0.0

@@ -130,6 +130,7 @@ def added(contents: list[tuple[int, ...]]) -> list[tuple[tuple[int, ...], tuple[
     ]  # fmt: skip
 
 
+@pytest.mark.slow(only=["aggregates"])
 @pytest.mark.parametrize("part", [AGGREGATES, TRANSFORMED, CUBES], ids=["aggregates", "transformed", "cubes"])
 def test_one_row_more(bench: Bench, part: str) -> None:
     contents = databases(len(KINDS), 3)
@@ -184,6 +185,7 @@ g = {{ select sum(values) as s, max(values) as m from h groupby x with epsilon 1
 """
 
 
+@pytest.mark.slow
 def test_all_rows_of_a_person(bench: Bench) -> None:
     """One person with up to three rows (two are kept) comes or goes; nobody else's rows are affected."""
     rows = [("-1", "x"), ("2", "y"), ("0", "x")]

@@ -207,6 +207,7 @@ release z = laplace(size(histogram(p, a)))
     assert result.values["z"] == pytest.approx(1 / 2 + 2 / 3, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_a_large_join_is_counted_without_holding_its_pairs(tmp_path: Path) -> None:
     """Four million pairs of one key, in blocks."""
     session = Session(cwd=tmp_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -238,6 +239,28 @@ def test_the_first_two_blocks_of_the_readme_are_one_command_each() -> None:
 def test_continuous_integration_runs_what_the_readme_says() -> None:
     done = subprocess.run(["bash", ROOT / ".ci" / "run", "--show"], capture_output=True, encoding="utf-8", check=True)
     assert done.stdout == fences()[1]
+
+
+def test_continuous_integration_passes_on_what_pip_needs_and_nothing_else(tmp_path: Path) -> None:
+    """On a copy whose README says to print the environment."""
+    (tmp_path / ".ci").mkdir()
+    (tmp_path / ".ci" / "run").write_bytes((ROOT / ".ci" / "run").read_bytes())
+    (tmp_path / "README.md").write_text("```sh\n```\n```sh\nenv && false\n```\n", encoding="utf-8")
+    kept = {
+        "HOME": "/h",
+        "PATH": os.environ["PATH"],
+        "LANG": "C.UTF-8",
+        "CI": "1",
+        "PIP_INDEX_URL": "u v",
+        "https_proxy": "p",
+    }
+    more = {"PYTHONUNBUFFERED": "1", "JOSTLE_CACHE": "/c", "TERM": "dumb"}
+    done = subprocess.run(
+        ["bash", tmp_path / ".ci" / "run"], env=kept | more, capture_output=True, encoding="utf-8", check=False
+    )
+    assert done.returncode == 1
+    seen = dict(line.split("=", 1) for line in done.stdout.splitlines()[1:])
+    assert {name: value for name, value in seen.items() if name not in ("PWD", "SHLVL", "_", "OLDPWD")} == kept
 
 
 def test_a_table_handed_over_by_python(tmp_path: Path) -> None:

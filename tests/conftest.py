@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Iterator
 
 import pytest
+from durations import slow
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
@@ -36,7 +37,11 @@ os.environ["JOSTLE_LEDGER"] = os.path.join(os.environ["JOSTLE_TESTS_CACHE"], "no
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Of the cases of a function, `slow(but=[…])` leaves those of these ids in the quick suite, `slow(only=[…])` the
-    others."""
+    others. Cases of `slow.txt` are slow too."""
+    listed = slow()
+    for item in items:
+        if item.nodeid in listed:
+            item.add_marker("slow")
     named: dict[tuple[str, str], set[str]] = {}
     for item in items:
         mark = item.get_closest_marker("slow")

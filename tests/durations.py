@@ -69,15 +69,15 @@ def main() -> int:
     parser.add_argument("--workers", default="2")
     parser.add_argument("--measured", type=Path, help="a file of an earlier run, in place of one")
     options = parser.parse_args()
-    place = options.measured or Path(tempfile.mkdtemp()) / "durations"
+    status, place = 0, options.measured or Path(tempfile.mkdtemp()) / "durations"
     if options.measured is None:
         words = [sys.executable, "-m", "pytest", "-n", options.workers, "-m", "", "-p", "tests.durations"]
-        subprocess.run(words, env={**os.environ, _PLACE: str(place)}, check=False)
+        status = subprocess.run(words, env={**os.environ, _PLACE: str(place)}, check=False).returncode
         print(f"measured: {place}")
     lines = (line.split(" ", 1) for line in place.read_text(encoding="utf-8").splitlines())
     out = chosen({case: float(seconds) for seconds, case in lines})
     LIST.write_text("".join(f"{seconds:.1f} {case}\n" for case, seconds in sorted(out.items())), encoding="utf-8")
-    return 0
+    return status
 
 
 if __name__ == "__main__":

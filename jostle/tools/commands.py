@@ -83,7 +83,7 @@ def run(options: Namespace) -> int:
             result, stopped = session.so_far(), stop
         if export is not None:
             notes, unsaved = export.save(result.values, ok=result.ok, simulated=options.simulate)
-    document = document_of(result, simulate, unsaved, session.hints)
+    document = result.document(simulate, unsaved, session.hints)
     try:
         if as_json:
             print(document, flush=True)
@@ -140,34 +140,6 @@ def _sayer(simulate: int | None) -> Callable[[str], None]:
             print((lead + clean(line)).rstrip(), flush=True)
 
     return say
-
-
-def document_of(
-    result: Result, simulate: int | None = None, unsaved: Sequence[Diagnostic] = (), hints: Sequence[Diagnostic] = ()
-) -> str:
-    """A run as one JSON object."""
-    import json
-
-    from jostle.trace.jsonl import plain
-
-    wrong = [*result.diagnostics, *unsaved]
-    document: dict[str, Any] = {"ok": result.ok and not unsaved}
-    if wrong:
-        document["error"] = wrong[0].as_json()
-        if len(wrong) > 1:
-            document["errors"] = [d.as_json() for d in wrong]
-    elif not result.ok:
-        document["error"] = {"kind": "Stopped", "message": "the run was stopped; what was charged stays charged"}
-    if simulate is not None:
-        document["simulated"] = simulate
-    document["released"] = result.released_json()
-    if result.unreleased:
-        document["measured"] = result.measured_json()
-    document["margins"] = result.margins()
-    document |= {"budget": result.budget, "output": result.output}
-    if hints:
-        document["hints"] = [d.as_json() for d in hints]
-    return json.dumps(plain(document), ensure_ascii=False, allow_nan=False)
 
 
 def _as_text(result: Result, say: Callable[[str], None]) -> None:

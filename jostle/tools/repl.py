@@ -274,7 +274,6 @@ def start(
     """
     import warnings
 
-    from jostle.tools.commands import document_of
     from jostle.tools.outlet import OutputFault, keep
     from jostle.tools.progress import progress_on
     from jostle.tools.session import Session
@@ -311,7 +310,7 @@ def start(
         except OutputFault:
             result = session.so_far()
             if result.values or result.output:
-                keep("a session", document_of(result))
+                keep("a session", result.document())
             raise
     return 1 if repl.failed and not interactive else 0
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -64,6 +66,31 @@ class Result:
         from jostle.trace.pictures import pictures
 
         return pictures(self.events)
+
+    def document(
+        self, simulate: int | None = None, unsaved: Sequence[Diagnostic] = (), hints: Sequence[Diagnostic] = ()
+    ) -> str:
+        """A run as one JSON object."""
+        from jostle.trace.jsonl import plain
+
+        wrong = [*self.diagnostics, *unsaved]
+        document: dict[str, Any] = {"ok": self.ok and not unsaved}
+        if wrong:
+            document["error"] = wrong[0].as_json()
+            if len(wrong) > 1:
+                document["errors"] = [d.as_json() for d in wrong]
+        elif not self.ok:
+            document["error"] = {"kind": "Stopped", "message": "the run was stopped; what was charged stays charged"}
+        if simulate is not None:
+            document["simulated"] = simulate
+        document["released"] = self.released_json()
+        if self.unreleased:
+            document["measured"] = self.measured_json()
+        document["margins"] = self.margins()
+        document |= {"budget": self.budget, "output": self.output}
+        if hints:
+            document["hints"] = [d.as_json() for d in hints]
+        return json.dumps(plain(document), ensure_ascii=False, allow_nan=False)
 
 
 def _json(values: dict[str, Any]) -> dict[str, Any]:

@@ -393,7 +393,8 @@ class Names:
             names = {*scope.visible(), *more}
             called = of_call(name, call, self._columns) if call is not None else self._of_column(name)
             args = call.args if call is not None else ()
-            self._unknown.append((name, span, called or way(name, args) or _way_out(name, names)))
+            empty = way(f"{name}()") if call is not None and not args else ""
+            self._unknown.append((name, span, called or empty or way(name, args) or _way_out(name, names)))
             return
         row = BUILTINS.get(name)
         if row is not None and row.module and name not in self._predefined and _innermost(name, scope) is self._always:

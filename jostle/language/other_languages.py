@@ -58,7 +58,11 @@ _INSTEAD = {
     "at_timezone(x, y)": "`in_zone(x, y)`", "current_date": _CLOCK, "current_timestamp": _CLOCK, "now": _CLOCK,
     "getdate": _CLOCK, "today": _CLOCK, "row_number": _WINDOWS, "rank": _WINDOWS,
     "lag": _WINDOWS, "lead": _WINDOWS,
+    "value_counts": "`{{ select count(*) as n from people groupby city with epsilon 0.1 }}`",
+    "value_counts(t, x)": "`{{ select count(*) as n from t groupby x with epsilon 0.1 }}`",
+    "nrow": "`count(*)` in a query, `len(x)` of a list", "n_distinct(x)": "`count(distinct x)`",
 }  # fmt: skip
+_EMPTY_CALLS = {"n": "`count(*)`", "tally": "`count(*)`", "rows": "`count(*)`"}
 _CALLS: dict[str, dict[int, tuple[list[str], str]]] = {}
 for _key, _help in _INSTEAD.items():
     _name, _, _parameters = _key.partition("(")
@@ -67,7 +71,12 @@ for _key, _help in _INSTEAD.items():
 
 
 def way(name: str, args: Sequence[n.Expr] = ()) -> str:
-    """What to write instead of a word of another language, called with these arguments; empty where it is none."""
+    """What to write instead of a word of another language, called with these arguments; empty where it is none.
+
+    `n()` is the name of a function that is called without any.
+    """
+    if name.endswith("()"):
+        return f"write {_EMPTY_CALLS[name[:-2]]}" if name[:-2] in _EMPTY_CALLS else ""
     forms = _CALLS.get(name.lower(), _CALLS.get(name))
     if name.lower() == "exists":
         return _partner(args)

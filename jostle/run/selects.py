@@ -15,6 +15,7 @@ from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.language.aggregates import AGGREGATES, DISTINCT, of_form
 from jostle.language.forms import PERSON, aggregates, keys_by_alias, lone_column, persons_by_column
 from jostle.language.freejoins import is_smooth, no_free_join
+from jostle.language.other_languages import way
 from jostle.plan.domains import Open
 from jostle.plan.kinds import as_number
 from jostle.plan.persons import person_columns
@@ -255,10 +256,10 @@ def _output(column: n.Column, table: Any, node: n.Select) -> Output:
         raise refuse("TypeError", message, column.value.span, help=help)
     if not calls:
         if table.private:
-            name = table.exposures[0].source.name
+            name, it = table.exposures[0].source.name, column.value.span.text
             raise refuse(
                 "PrivateValue", f"a select gives aggregates, and this would give rows of `{name}`", column.value.span,
-                help="count, sum, or average it: `select avg(age) from …`",
+                help=way(it) or "count, sum, or average it: `select avg(age) from …`",
             )  # fmt: skip
         raise refuse("TypeError", "a select gives aggregates, not rows", column.value.span, help="such as `count(*)`")
     name = column.name

@@ -28,6 +28,7 @@ from jostle.syntax.messages import (
     in_general,
     token_span,
 )  # fmt: skip
+from jostle.syntax.sourceclauses import of_a_source
 from jostle.syntax.walk import children
 
 OPENING = {"LPAR", "LSQB", "LBRACE", "_LQUERY"}
@@ -80,6 +81,8 @@ def _lacks_comma(place: ErrorPlace) -> bool:
     opener, previous = place.frame.opener, place.previous
     if opener is None or previous is None or previous.type not in ENDS_AN_EXPRESSION or place.type not in STARTS:
         return False
+    if opener == "{" and re.match(r"""(?:\w+|"[^"\n]*") *:""", place.source.text[place.position :]):
+        return True  # the next field of a record, or column of a description
     closer = {"(": ")", "[": "]", "{": "}"}.get(opener)
     rest = re.match(r"[^=()\[\]{}]*(.)", place.source.text[place.position :], re.DOTALL)
     return closer is not None and (rest is None or rest[1] == closer)
@@ -361,7 +364,7 @@ def unfilled(place: ErrorPlace) -> Diagnostic | None:
 
 COMMON_MISTAKES = (
     open_bracket, missing_comma, foreign_letter, formatted_text, clause_of_a_select, missing_test, misspelt_clause,
-    equal_sign, several_names, number_with_commas,
+    of_a_source, equal_sign, several_names, number_with_commas,
     chained, colon, select_star, spend_after_sum, loose_select, lonely_else,
     missing_block, unknown_statement, reserved,
 )  # fmt: skip

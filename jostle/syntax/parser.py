@@ -20,6 +20,7 @@ from jostle.syntax.common_mistakes import after_parsing, explain
 from jostle.syntax.foreign_lines import at_line
 from jostle.syntax.layout import Layout, LayoutError, NoBlock, unclosed
 from jostle.syntax.messages import ErrorPlace, from_layout, token_span
+from jostle.syntax.sourceclauses import indented
 from jostle.syntax.tables import load
 from jostle.syntax.walk import too_deep
 
@@ -97,10 +98,12 @@ def _run(lark: Lark, layout: Layout, source: Source) -> n.Program:
         program: n.Program = lark.parse(source.text)  # type: ignore[assignment]
     except LayoutError as error:
         foreign = at_line(source, token_span(error.token, source)) if error.token.startswith("{{") else None
+        diagnostic = from_layout(error, source)
+        foreign = foreign or (indented(source, diagnostic.span) if diagnostic.span is not None else None)
         if foreign is not None:
             raise Refusal(foreign) from None
         at_end = isinstance(error, NoBlock) and (error.token.end_pos or 0) >= len(source.text)
-        raise (_Unfinished if at_end else Refusal)(from_layout(error, source)) from None
+        raise (_Unfinished if at_end else Refusal)(diagnostic) from None
     except UnexpectedToken as error:
         at_end = error.token.type == "$END" or (error.token.type == "_NL" and not error.token)
         opener = layout.frames[-1].opener

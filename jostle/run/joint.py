@@ -83,7 +83,7 @@ class JointBlock:
         if self.wanted is None:
             if not self.nonnegative:  # where a sum has to stand for itself
                 request = replace(request, aggregates=with_common_terms(request.aggregates))
-            return Asked(request, 1.0 if wish is None else wish)
+            return Asked(request, 1.0 if wish is None else wish, span=node.span)
         for aggregate in request.aggregates:
             if isinstance(aggregate, Estimate) or not isinstance(aggregate, AdditiveAggregate):
                 parts = "ask for its parts, `sum(x)` and `count(*)`, or " if isinstance(aggregate, Estimate) else ""
@@ -97,7 +97,7 @@ class JointBlock:
                     "TypeError", "the error of what is calculated cannot be asked for, only that of an aggregate",
                     column.value.span, help="ask for the aggregates, and calculate with the answers",
                 )  # fmt: skip
-        return Asked(request, wanted=wish)
+        return Asked(request, wanted=wish, span=node.span)
 
 
 def alone(interp: Interpreter, request: Any, node: n.Select, wish: float, scope: Scope) -> Answer:
@@ -170,6 +170,10 @@ def _answers(
     total: bool = False, nonnegative: bool = False,
 ) -> list[Answer]:  # fmt: skip
     workload = joint_workload([one.request for one in asked])
+    for one, sums_of in zip(asked, workload.selects, strict=True):
+        if any(not factor.levels for sums in sums_of for factor in sums.factors.values()):
+            help = "its answer is 0: leave it out, or mend the condition"
+            raise refuse("ValueError", "the condition of this select holds for no row", one.span, help=help)
     via = mechanism_of(interp, spend)
     if spend.amount.is_wish:
         plan = JointPlan.wanted(workload, asked, _unit(interp, workload.table, spend.amount, scope), via)

@@ -32,6 +32,7 @@ from jostle.privacy.measurements.purchases import term_amounts
 from jostle.privacy.measurements.query import Answer, Request, key_columns
 from jostle.privacy.mechanisms.additive import Additive
 from jostle.run.jointworkload import JointWorkload, Sums, coarser
+from jostle.source import Span
 
 MOST_AMOUNT = 10**6 * QUANTA
 SAFE = 1 - 1e-9  # of the noise that is allowed, for what its scale is rounded up by
@@ -44,6 +45,7 @@ class Asked:
     request: Request
     weight: float = 1.0
     wanted: float | None = None
+    span: Span | None = None
 
 
 @dataclass(frozen=True, eq=False)

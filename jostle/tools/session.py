@@ -268,10 +268,11 @@ class Session:
         costs = None
         self._look_beside(source)
         try:
-            tree = self._checked(source)
-            need_settings(tree, settings or {})
-            costs = self.costs(source, settings)
-            faults = misfits(tree, self._folders) or overspent(costs) or self._sure_refusals(source, settings)
+            with self._others.excepted():
+                tree = self._checked(source)
+                need_settings(tree, settings or {})
+                costs = self.costs(source, settings)
+                faults = misfits(tree, self._folders) or overspent(costs) or self._sure_refusals(source, settings)
         except Refusal as refusal:
             faults = list(refusal.diagnostics)
         if any(fault.kind != "BudgetExceeded" for fault in faults):

@@ -44,6 +44,10 @@ SURE = {
     "jointly with epsilon 1:\n    a = {{ select count(*) from t }}\n    b = {{ select count(*) from visits }}": (
         "TypeError", "different ones"
     ),
+    "jointly with epsilon 1:\n    a = {{ select count(*) from t where age < 20 and age > 50 }}\n"
+    "    b = {{ select count(*) as n from t where age > 30 groupby sex }}": ("ValueError", "holds for no row"),
+    "jointly with error 50:\n    a = {{ select sum(weight) from t where age == 20 and age == 30 }}\n"
+    "    b = {{ select count(*) from t where age > 30 }}": ("ValueError", "holds for no row"),
     "def f(k): return largest([size(t)], k)\nfor i in [1, 2]: x = f(i) with epsilon 1": ("ValueError", "the largest 2"),
     "x = best_clusters(vectors(t, age), 2.5) with epsilon 1": ("ValueError", "groups of rows"),
     'x = best_clusters(vectors(t, age, norm = "sup"), 2) with epsilon 1': ("AssertionFailed", "a Euclidean length"),

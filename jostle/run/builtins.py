@@ -229,6 +229,11 @@ def _sorted(values: Any, by: Any = None, *, at: Any) -> list[Any]:
 
 @builtin
 def _list(value: Any, *, at: Any) -> list[Any]:
+    return _rows_or_items(value, at)
+
+
+def _rows_or_items(value: Any, at: Any) -> list[Any]:
+    """The rows of a public table, or the items of a container."""
     interp, span = at
     return list(records(interp, value, span)) if isinstance(value, Table) else listed(value)
 
@@ -248,13 +253,13 @@ def _set(value: Any) -> JSet:
 
 
 @builtin
-def _reversed(value: Any) -> list[Any]:
-    return listed(value)[::-1]
+def _reversed(value: Any, *, at: Any) -> list[Any]:
+    return _rows_or_items(value, at)[::-1]
 
 
 @builtin
-def _enumerate(value: Any) -> list[Any]:
-    return [[float(i), item] for i, item in enumerate(listed(value))]
+def _enumerate(value: Any, *, at: Any) -> list[Any]:
+    return [[float(i), item] for i, item in enumerate(_rows_or_items(value, at))]
 
 
 @builtin
@@ -273,8 +278,8 @@ def _number(value: Any) -> float:
 
 
 @builtin
-def _zip(*columns: Any) -> list[list[Any]]:
-    return [list(row) for row in zip(*[listed(c) for c in columns], strict=False)]
+def _zip(*columns: Any, at: Any) -> list[list[Any]]:
+    return [list(row) for row in zip(*[_rows_or_items(c, at) for c in columns], strict=False)]
 
 
 @builtin

@@ -94,7 +94,7 @@ def _unary(interp: Interpreter, node: n.Unary, scope: Scope) -> Any:
 
 def _binary(interp: Interpreter, node: n.Binary, scope: Scope) -> Any:
     if type(node.left) is not n.Binary:  # nearly always
-        return _linked(interp, node, interp.eval(node.left, scope), scope)
+        return linked(interp, node, interp.eval(node.left, scope), scope)
     # A long chain of sums leans to the left: walked by a loop, it needs no depth.
     chain: list[n.Binary] = []
     at: n.Expr = node
@@ -103,11 +103,11 @@ def _binary(interp: Interpreter, node: n.Binary, scope: Scope) -> Any:
         at = at.left
     value = interp.eval(at, scope)
     for link in reversed(chain):
-        value = _linked(interp, link, value, scope)
+        value = linked(interp, link, value, scope)
     return value
 
 
-def _linked(interp: Interpreter, node: n.Binary, left: Any, scope: Scope) -> Any:
+def linked(interp: Interpreter, node: n.Binary, left: Any, scope: Scope) -> Any:
     """The operation of one node, whose left side is known."""
     right = interp.eval(node.right, scope)
     try:

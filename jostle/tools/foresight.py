@@ -2,15 +2,15 @@
 
 A run refuses from public facts, before it charges: names, kinds, columns, keys, bounds, amounts of noise. So what it
 would refuse of a measurement is known by asking for it and turning back at the door. What that would have answered is
-`Unknown`, and so is what depends on it: such a statement is left, and the names that it gives a value are not known any
-more. Everything else is the run's own, so that no rule of it is written twice. Nothing is opened: of a private source
-the description is known, of public files nothing; nor is what choices and slow kernels give, and what was spent only as
-long as nothing was left out.
+`Unknown`, and so is what depends on it, but for its form (`likes`): how long it is and which fields it has. Such a
+statement is left, and the names that it gives a value are not known any more. Everything else is the run's own, so that
+no rule of it is written twice. Nothing is opened: of a private source the description is known, of public files
+nothing; nor is what choices and slow kernels give, and what was spent only as long as nothing was left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from jostle.check.scopes import bound_by
@@ -22,13 +22,15 @@ from jostle.language.facts import Effect, Gives
 from jostle.privacy.kernel.kernel import Kernel, check_unit
 from jostle.privacy.measurements.watch import Opening
 from jostle.run.accuracy import no_error
+from jostle.run.expressions import linked
 from jostle.run.externals import KERNELS
 from jostle.run.faults import LIBRARY
 from jostle.run.interpreter import Interpreter
 from jostle.run.scope import MISSING, Scope
-from jostle.run.values import Builtin, Function
+from jostle.run.values import Builtin, Function, Interval, Record, is_vector
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every
+from jostle.tools import likes
 
 if TYPE_CHECKING:
     from jostle.accounting.amounts import Amount
@@ -57,19 +59,30 @@ ADAPTIVE = frozenset({
 """Options of the library whose answers have no error that is known: what they measure follows from answers."""
 
 
-class NotKnown:
-    """Stands for the value of a name that is not known; `of`: the option of the library that gives it, or empty."""
+STRUCTURAL = frozenset({"len", "zip", "enumerate", "reversed", "eigen", "svd", "transpose"})
+"""Functions that fail on no number, only on what has another form."""
+GIVERS = (n.Name, n.Variable, n.Query, n.Call, n.Spending)
+"""Expressions that are what a part of them is, or what is called; of others the form is not that of a part."""
+ARITHMETIC = frozenset({"+", "-", "*", "/", "%"})
 
-    def __init__(self, of: str = "") -> None:
-        self.of = of
+
+class NotKnown:
+    """Stands for the value of a name that is not known; `of`: the option of the library that gives it, or empty;
+    `like`: a value of its form, or none."""
+
+    def __init__(self, of: str = "", like: Any = None) -> None:
+        self.of, self.like = of, like
 
 
 class Unknown(Exception):
-    """What is looked at depends on an answer, or takes long."""
+    """What is looked at depends on an answer, or takes long. `returned`: it is what a function gives; `called`: what
+    the call at hand gives."""
 
-    def __init__(self, of: str = "") -> None:
+    returned = called = False
+
+    def __init__(self, of: str = "", like: Any = None) -> None:
         super().__init__(of)
-        self.value = NotKnown(of)
+        self.value = NotKnown(of, like)
 
 
 class TooLong(Exception):
@@ -82,7 +95,7 @@ class Names(dict[str, Any]):
     def __getitem__(self, name: str) -> Any:
         value = super().__getitem__(name)
         if isinstance(value, NotKnown):
-            raise Unknown(value.of)
+            raise Unknown(value.of, value.like)
         return value
 
 
@@ -106,6 +119,7 @@ class Door(Kernel):
     """A kernel that nothing passes: what is measured is refused as ever, or not known."""
 
     skipped = 0  # how often something was left out, which may have spent
+    asked: object = None  # the measurement that was asked for last
 
     def __init__(self, events: Stream) -> None:
         super().__init__(cast("Any", Nothing()), events)
@@ -118,6 +132,7 @@ class Door(Kernel):
         if isinstance(measurement, Opening):
             self.skipped += 1
             return Nothing()  # a watch is one whatever the data are
+        self.asked = measurement
         raise Unknown
 
     def left_of_allotment(self, exposures: Exposures, what: str = "epsilon") -> float:
@@ -142,6 +157,11 @@ class Foresight(Interpreter):
     def __init__(self, *args: Any, **keywords: Any) -> None:
         super().__init__(*args, **keywords)
         self.steps = self.made_up_rows = 0
+        self.parts: dict[int, Any] = {}  # of an expression that is looked at, the values of its parts, by node
+        self.forms: dict[type, Callable[[Any, Scope], Any]] = {
+            n.Index: self._index, n.Attribute: self._attribute, n.Binary: self._binary, n.RecordOf: self._record,
+            n.ListOf: self._list, n.Comprehension: self._comprehension, n.Select: self._select,
+        }  # fmt: skip
 
     def statement(self, node: n.Stmt, scope: Scope) -> Returned | None:
         skipped = self.kernel.skipped  # type: ignore[attr-defined]
@@ -155,9 +175,13 @@ class Foresight(Interpreter):
                 scope.names = Names(scope.names)
             return ended
         except Unknown as unknown:
+            if isinstance(node, n.Return):
+                unknown.returned = True
+                raise
             if self.joint is not None or _returns(node):
-                raise  # nothing is known of what the block, or the function, gives
-            self._forget(node, scope, unknown.value if _is_of_call(node) else NotKnown())
+                raise unknown if unknown.returned else Unknown() from None  # nothing is known of what it gives
+            like = unknown.value.like if isinstance(node, n.Assign | n.Release) else None
+            self._forget(node, scope, NotKnown(unknown.value.of if _is_of_call(node) else "", like))
             return None
         except Refusal as refusal:
             if refusal.diagnostics[0].kind not in ELSEWHERE:
@@ -175,12 +199,22 @@ class Foresight(Interpreter):
             scope.set(name, value)
 
     def eval(self, node: n.Expr, scope: Scope) -> Any:
+        if id(node) in self.parts:
+            return self._value(self.parts[id(node)])
         self.steps += 1
         if self.steps > MOST_STEPS:
             raise TooLong
         if isinstance(node, n.Described) or (isinstance(node, n.Call) and self._opens(node, scope)):
             raise Unknown
-        value = super().eval(node, scope)
+        looked_at = self.forms.get(type(node))
+        try:
+            value = super().eval(node, scope) if looked_at is None else looked_at(node, scope)
+        except Unknown as unknown:
+            of_part = looked_at is None and not isinstance(node, GIVERS)
+            if of_part or (isinstance(node, n.Call | n.Spending) and not unknown.called):
+                unknown.value = NotKnown(unknown.value.of)
+            unknown.called = False
+            raise
         if isinstance(value, Left):
             raise Unknown
         return value
@@ -190,27 +224,154 @@ class Foresight(Interpreter):
         try:
             return super().argument(node, scope)
         except Unknown as unknown:
-            return unknown.value if isinstance(node, n.Name | n.Call | n.Spending) else NotKnown()
+            of = unknown.value.of if isinstance(node, n.Name | n.Call | n.Spending) else ""
+            return NotKnown(of, unknown.value.like)
 
     def call(
+        self, function: Any, args: Sequence[Any], keywords: dict[str, Any] | None = None, span: Span | None = None
+    ) -> Any:
+        try:
+            return self._called(function, args, keywords, span)
+        except Unknown as unknown:
+            unknown.called = True
+            raise
+
+    def _called(
         self, function: Any, args: Sequence[Any], keywords: dict[str, Any] | None = None, span: Span | None = None
     ) -> Any:
         given = [*args, *(keywords or {}).values()]
         if isinstance(function, ChoiceMaker):
             raise Unknown  # it would learn
         if isinstance(function, Builtin):
+            if function.name in STRUCTURAL and any(isinstance(value, NotKnown) for value in given):
+                return self._structure(function, args, keywords, span)
             if function.name == "advisor" and len(args) > 1:
                 return Advisor(args[0], args[1], 1, (), "", False)
             if function.body.__module__ == no_error.__module__ and given and isinstance(given[0], NotKnown):
                 raise no_error(given[0].of) if given[0].of else Unknown
             if _is_unknown(function.name, self.kernel):
-                raise Unknown
+                raise Unknown(like=likes.of_function(function.name, None))
         if not isinstance(function, Function) and any(isinstance(value, NotKnown) for value in given):
-            raise Unknown
+            single = given[0].like if len(given) == 1 and isinstance(given[0], NotKnown) else None
+            raise Unknown(like=likes.of_function(function.name, single) if isinstance(function, Builtin) else None)
         try:
             return super().call(function, args, keywords, span)
+        except Unknown as unknown:
+            like = None
+            if isinstance(function, Function) and (unknown.returned or not isinstance(function.body, n.Block)):
+                like = unknown.value.like
+            elif isinstance(function, Builtin):
+                like = likes.of_measurement(function.name, given)
+            raise Unknown(function.name if _is_adaptive(function) else "", like) from None
+
+    # Forms -----------------------------------------------------------------------------------------
+
+    def _value(self, value: Any) -> Any:
+        if isinstance(value, NotKnown):
+            raise Unknown(value.of, value.like)
+        return value
+
+    def _part(self, node: n.Expr, scope: Scope) -> Any:
+        """The value of a part of an expression, or that it is not known."""
+        try:
+            return self.eval(node, scope)
+        except Unknown as unknown:
+            return unknown.value
+
+    def _made(self, node: n.Expr, scope: Scope, *parts: tuple[n.Expr, Any]) -> Any:
+        """What a run makes of an expression whose parts have these values."""
+        self.parts |= {id(part): value for part, value in parts}
+        try:
+            return super().eval(node, scope)
         except Unknown:
-            raise Unknown(function.name if _is_adaptive(function) else "") from None
+            raise Unknown from None  # what is like a part of it is not like the whole
+        finally:
+            for part, _ in parts:
+                del self.parts[id(part)]
+
+    def _index(self, node: n.Index, scope: Scope) -> Any:
+        value = self._part(node.value, scope)
+        if not isinstance(value, NotKnown):
+            return self._made(node, scope, (node.value, value))
+        at = self._part(node.args[0], scope) if value.like is not None and len(node.args) == 1 else NotKnown()
+        if isinstance(at, NotKnown):
+            raise Unknown
+        raise Unknown(like=likes.form(self._made(node, scope, (node.value, value.like), (node.args[0], at))))
+
+    def _attribute(self, node: n.Attribute, scope: Scope) -> Any:
+        value = self._part(node.value, scope)
+        if not isinstance(value, NotKnown):
+            return self._made(node, scope, (node.value, value))
+        if value.like is None:
+            raise Unknown
+        raise Unknown(like=likes.form(self._made(node, scope, (node.value, value.like))))
+
+    def _binary(self, node: n.Binary, scope: Scope) -> Any:
+        left, right = self._part(node.left, scope), self._part(node.right, scope)
+        known = not isinstance(left, NotKnown) and not isinstance(right, NotKnown)
+        if known:
+            return self._operated(node, left, right, scope)
+        one, two = (side.like if isinstance(side, NotKnown) else side for side in (left, right))
+        if node.op == "+" and isinstance(one, list) and isinstance(two, list):
+            raise Unknown(like=likes.form(one + two))
+        if node.op not in ARITHMETIC or not (likes.is_of_numbers(one) and likes.is_of_numbers(two)):
+            raise Unknown
+        same = isinstance(node.left, n.Name | n.Attribute) and node.left.span.text == node.right.span.text
+        if node.op == "-" and same and not isinstance(one, list):
+            return one - two  # a number less itself is 0, and so is a vector
+        raise Unknown(like=likes.form(self._operated(node, one, two, scope)))
+
+    def _operated(self, node: n.Binary, left: Any, right: Any, scope: Scope) -> Any:
+        """What a run makes of two values."""
+        self.parts[id(node.right)] = right
+        try:
+            return linked(self, node, left, scope)
+        finally:
+            del self.parts[id(node.right)]
+
+    def _record(self, node: n.RecordOf, scope: Scope) -> Any:
+        parts = [(name, item, self._part(item, scope)) for name, item in node.items]
+        if not any(isinstance(value, NotKnown) for _, _, value in parts):
+            return self._made(node, scope, *((item, value) for _, item, value in parts))
+        raise Unknown(like=Record([(name, _inside(value)) for name, _, value in parts]))
+
+    def _list(self, node: n.ListOf, scope: Scope) -> Any:
+        parts = [(item, self._part(item, scope)) for item in node.items]
+        if not any(isinstance(value, NotKnown) for _, value in parts):
+            return self._made(node, scope, *parts)
+        raise Unknown(like=[_inside(value) for _, value in parts])
+
+    def _comprehension(self, node: n.Comprehension, scope: Scope) -> Any:
+        source = self._part(node.source, scope)
+        items = source.like if isinstance(source, NotKnown) else source
+        many = len(items) if is_vector(items) or isinstance(items, list) else None
+        if isinstance(items, Interval) and not items.real and items.count <= likes.MOST:
+            many = int(items.count)
+        try:
+            return self._made(node, scope, (node.source, source))
+        except Unknown:
+            listed = many is not None and node.condition is None and not node.flat and node.kind != "set"
+            raise Unknown(like=[likes.ANY] * many if listed and many is not None else None) from None
+
+    def _select(self, node: n.Select, scope: Scope) -> Any:
+        self.kernel.asked = None  # type: ignore[attr-defined]
+        try:
+            return super().eval(node, scope)
+        except Unknown:
+            like = None if self.joint is not None else likes.of_select(node, self.kernel.asked)  # type: ignore[attr-defined]
+            raise Unknown(like=like) from None
+
+    def _structure(self, function: Builtin, args: Sequence[Any], keywords: Any, span: Span | None) -> Any:
+        """What a function that looks at no numbers gives: `len` is known, where the length is."""
+        values = [value.like if isinstance(value, NotKnown) else value for value in args]
+        if function.name in KERNELS and not all(map(is_vector, values)):
+            raise Unknown
+        if any(value is None for value in values) or any(isinstance(v, NotKnown) for v in (keywords or {}).values()):
+            raise Unknown
+        result = super().call(function, values, keywords, span)
+        if function.name == "len":
+            return result
+        raise Unknown(like=likes.form(result))
 
     def _opens(self, node: n.Call, scope: Scope) -> bool:
         """Whether a call opens data; counts that are written in the program are none."""
@@ -218,6 +379,13 @@ class Foresight(Interpreter):
         if row is None or row.effect is not Effect.DECLARES or scope.variable(row.name) is not MISSING:
             return False
         return row.name != "counts" or len(node.args) != 1 or isinstance(self.eval(node.args[0], scope), str)
+
+
+def _inside(value: Any) -> Any:
+    """What stands in a list or record, as a part of a stand-in."""
+    if not isinstance(value, NotKnown):
+        return value
+    return likes.ANY if value.like is None else value.like
 
 
 def _is_adaptive(function: Any) -> bool:

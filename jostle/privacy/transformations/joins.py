@@ -47,6 +47,7 @@ from collections.abc import Sequence
 
 from jostle.diagnostics import refuse
 from jostle.plan.kinds import kind_of
+from jostle.plan.persons import has_persons
 from jostle.plan.plan import Column, Derive, Exact, Filter, Join, Plan
 from jostle.plan.schemas import schema_of
 from jostle.privacy.kernel.handles import Table, join_exposures
@@ -66,6 +67,8 @@ def join(
     names = ", ".join(mine if mine == theirs else f"{mine} = {theirs}" for mine, theirs in on)
     if left.private and right.private and most is None:
         help = f"write `join … on {names} up to 3`, or for a count `with epsilon 1 delta 1e-6 via smooth`"
+        if _of_same_persons(left, right):
+            help = f"write `join … on person, {names}`: each person's rows meet their own; or `on {names} up to 3`"
         raise refuse("TypeError", "a join of two private sides needs a bound", help=help)
     if (left.weighted or right.weighted) and (most or (left.private and right.private)):
         raise refuse(
@@ -91,6 +94,12 @@ def join(
         exposures = join_exposures((left.exposures,), (4 * most - 2,))
     plan = Join(left.plan, right.plan, mine, most, theirs=() if mine == theirs else theirs, kind=kind)
     return Table(exposures, plan, tuple(schema_of(plan).items()))
+
+
+def _of_same_persons(left: Table, right: Table) -> bool:
+    """Whether a person's rows of one side can be joined with their own of the other."""
+    sources = {id(exposure.source) for exposure in (*left.exposures, *right.exposures)}
+    return len(sources) == 1 and all(has_persons(side.plan) and not side.weighted for side in (left, right))
 
 
 def check_keys(left: Table, right: Table, on: Sequence[tuple[str, str]]) -> None:

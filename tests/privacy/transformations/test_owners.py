@@ -123,6 +123,22 @@ def test_what_is_refused(bench: Bench, declaration: str, message: str) -> None:
     assert not result.ok and message in result.diagnostics[0].message, result.diagnostics
 
 
+def test_a_join_along_a_foreign_key_is_refused_with_the_way_out() -> None:
+    session = Session()
+    session.bind("orders", {"number": np.arange(40.0), "of": np.arange(40.0) % 8})
+    session.bind("items", {"order": np.arange(120.0) % 40, "v": np.arange(120.0) % 9})
+    text = """
+private orders = bound("orders") described by {number: 0..99, of: 0..9} protecting of up to 5 rows budget epsilon 1000
+private items = bound("items") described by {order: 0..99, v: 0..9} protecting orders.number on order up to 20 rows
+release n = {{ select count(*) from items join orders on %s with epsilon 100 }}
+"""
+    (fault,) = session.attempt(Source("p.jst", text % "order = number")).diagnostics
+    assert fault.message == "a join of two private sides needs a bound"
+    assert "write `join … on person, order = number`" in fault.help
+    way = session.attempt(Source("p.jst", text % "person, order = number"))
+    assert way.ok and abs(way["n"] - 120) < 30, way.diagnostics
+
+
 def test_owners_are_told_alike_however_numbers_are_stored() -> None:
     """A column of whole numbers with a missing one is of floats, and in a file of texts."""
     session = Session()

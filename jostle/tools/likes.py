@@ -1,0 +1,126 @@
+"""What is known of an answer before it is measured: its form, as a stand-in that has it.
+
+A stand-in is a value of the kind, the length and the fields that the answer will have, whatever the data are. Its
+numbers are all 1 and mean nothing; what is not even known by its kind is `ANY`. What a run refuses of a stand-in, a
+place outside a list or a field that is not there, it refuses of every answer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jostle.kernels.statistics.report import Report
+from jostle.language.aggregates import AGGREGATES
+from jostle.privacy.kernel.handles import Cube, Vectors
+from jostle.privacy.measurements.query import Request
+from jostle.run.values import Grouped, Record, is_number, is_vector
+from jostle.syntax import nodes as n
+from jostle.syntax.walk import own_name
+
+MOST = 100_000
+"""The items of a stand-in; of what is longer none is made."""
+
+
+class Anything:
+    """What is inside a stand-in and not known."""
+
+
+ANY = Anything()
+FOLDS, OF_NUMBERS = frozenset({"sum", "max", "min"}), frozenset({"round", "floor", "ceil", "abs"})
+"""Functions that give a number of many numbers, and those that give one of a number."""
+REPORTS: Mapping[str, tuple[str, ...]] = {
+    "linear_fit": ("coefficients", "r_squared", "count"),
+    "logistic_fit": ("coefficients", "count"),
+    "correlations": ("matrix", "names", "count"),
+}
+"""Kernels of the library that give a report, and the fields of its own that it has."""
+
+
+def form(value: Any) -> Any:
+    """The form of what an operation made of stand-ins; None where it is not known."""
+    inner = _form(value)
+    return None if inner is ANY else inner
+
+
+def _form(value: Any) -> Any:
+    if isinstance(value, bool | str) or value is None:
+        return ANY
+    if is_number(value):
+        return 1.0
+    if is_vector(value):
+        import numpy as np
+
+        return np.ones(value.shape)
+    if isinstance(value, Grouped):
+        return Grouped({name: [_form(item) for item in column] for name, column in value.columns.items()}, value.keys)
+    if isinstance(value, Record):
+        return Record([(name, _form(item)) for name, item in value.items()])
+    if isinstance(value, list):
+        return [_form(item) for item in value] if len(value) <= MOST else ANY
+    return value if isinstance(value, Report) else ANY
+
+
+def is_of_numbers(like: Any) -> bool:
+    """Whether a stand-in, or a known value, is calculated with: a number or numbers in a row."""
+    return is_number(like) or is_vector(like) or (isinstance(like, list) and bool(like) and all(map(is_number, like)))
+
+
+def of_select(node: n.Select, measurement: Any) -> Any:
+    """What a select gives that asks this, where all groups are known."""
+    request = getattr(measurement, "request", None)
+    if not isinstance(request, Request) or node.having is not None or node.first is not None or node.limit is not None:
+        return None
+    names = [column.name or own_name(column.value) or "" for column in node.columns]
+    keys = [key.name or own_name(key.value) or "" for key in node.keys]
+    if not all(names) or not all(keys) or len({*names, *keys}) < len(names) + len(keys) or request.open_keys:
+        return None
+    values = [_of_aggregate(column.value) for column in node.columns]
+    if not keys:
+        return form(values[0] if len(names) == 1 else Record(zip(names, values, strict=True)))
+    many = math.prod(len(key.values) for key in request.keys)
+    if many > MOST or len(request.keys) != len(keys):
+        return None
+    columns = zip(names, values, strict=True)
+    return Grouped(
+        {**{key: [ANY] * many for key in keys}, **{name: [value] * many for name, value in columns}}, len(keys)
+    )
+
+
+def _of_aggregate(value: n.Expr) -> Any:
+    called = value.function.id if isinstance(value, n.Call) and isinstance(value.function, n.Name) else ""
+    row = AGGREGATES.get(called)
+    return 1.0 if row is not None and row.gives_number else ANY
+
+
+def of_measurement(name: str, given: Sequence[Any]) -> Any:
+    """What a function that measures gives of these arguments, where its form is known."""
+    import numpy as np
+
+    if name == "noisy_moments" and len(given) == 1 and isinstance(given[0], Vectors):
+        many = len(given[0].exprs)
+        shapes = {"count": (1,), "first": (1, many), "second": (1, many, many)}
+        noise = {f"{name}_noise": 1.0 for name in shapes}
+        return Record([*((name, np.ones(shape)) for name, shape in shapes.items()), *noise.items()])
+    return _of_noise(given[0]) if name in ("laplace", "gaussian") and given else None
+
+
+def _of_noise(exposed: Any) -> Any:
+    """Of a cube its cells, of a list of cubes a list."""
+    import numpy as np
+
+    if isinstance(exposed, Cube):
+        return np.ones(exposed.shape) if exposed.size <= MOST else None
+    if isinstance(exposed, Sequence) and exposed and all(isinstance(one, Cube) for one in exposed):
+        return [_of_noise(one) for one in exposed] if sum(one.size for one in exposed) <= MOST else None
+    return None
+
+
+def of_function(name: str, like: Any) -> Any:
+    """What a function or a kernel of the library gives of one argument that is like this, or of any."""
+    if name in REPORTS:
+        return Report("", [], facts=dict.fromkeys(REPORTS[name], ANY))
+    if name in FOLDS and is_of_numbers(like) and not is_number(like):
+        return 1.0
+    return 1.0 if name in OF_NUMBERS and is_number(like) else None

@@ -1,0 +1,116 @@
+"""Forms of answers are known before they are paid for: what a run is sure to refuse of them, `check` says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jostle.source import Source
+from jostle.tools import likes
+from jostle.tools.session import Session
+
+BEFORE = (
+    "use statistics\nuse linear_algebra\nuse histograms\nuse trees\n"
+    'private t = table("t.csv") described by {age: 0..99, sex: {"F", "M"}, w: 0.0..1.0} protecting rows '
+    "budget epsilon 100\n"
+    "private c = counts([5, 7, 3, 9, 1, 2, 8, 6, 4, 3, 2, 1]) protecting rows budget epsilon 10\n"
+    "ages = histogram(t, x = age)\nboth = histogram(t, x = age / 8, y = sex)\nv = vectors(t, age, w, radius = 1)\n"
+    "n = {{ select count(*) from t with epsilon 1 }}\n"
+    "b = {{ select count(*) as n, avg(age) as a from t groupby sex with epsilon 1 }}\n"
+    "r = {{ select count(*) as n, sum(age) as s from t with epsilon 1 }}\n"
+    "h = laplace(c) with epsilon 1\nx = laplace(ages) with epsilon 1\ny = laplace(both) with epsilon 1\n"
+)
+REFUSED = (
+    "h[0..2]", "h[12]", "h[-13]", "h[1.5]", "h.first", "b[2]", "b.n[2]", "b[50].n", "b[0].nn", "b.nn", "r.nn", "n[0]",
+    "n.first", "x[100]", "y[13]", "y[3][2]", "x + y", "x + h", "100 / (n - n)", "n / 0", "h / (n - n)", "n % 0",
+    "100 / (r.n - r.n)", "b[0].n / (r.s - r.s)", "[n, n][2]", "{a: n, b: h}.c", "{a: n, b: h}.b[12]", "zip(h, x)[12]",
+    "enumerate(b)[2]", "reversed(h)[12]", "[k / 2 for k in h][12]", "[n * i for i in 0..4][5]", "sum(h)[0]",
+    "(h * 2 + 1)[12]", "len(h) / (len(h) - 12)", "laplace([c, ages])[2] with epsilon 1",
+    "eigen(noisy_moments(v).second) with epsilon 1",
+)  # fmt: skip
+LINES = {
+    "m = noisy_moments(v) with epsilon 1\nprint(eigen(m.second))": "a matrix is a list of rows",
+    "m = noisy_moments(v) with epsilon 1\nprint(m.secnd)": "has no `secnd`",
+    'f = linear_regression(t, "age", ["w"]) with epsilon 1\nprint(f.slopes[0])': "a report has no `slopes`",
+    'f = logistic_regression(t, "sex", ["w"]) with epsilon 1\nprint(f.slopes)': "a report has no `slopes`",
+    'f = correlation_matrix(t, ["age", "w"]) with epsilon 1\nprint(f.pairs)': "a report has no `pairs`",
+    "def f(k): return laplace(k)\nz = f(c) with epsilon 1\nprint(z[12])": "index 12 is outside a list of 12",
+    "def f(k) { return {cells: laplace(k)} }\nz = f(c) with epsilon 1\nprint(z.cells[12])":
+        "index 12 is outside a list of 12",
+    "for i in 0..12:\n    print(h[i])": "index 12 is outside a list of 12",
+    "assert len(h) == 13": "this does not hold",
+    "xs = []\nfor i in 0..3:\n    k = laplace(size(t)) with epsilon 0.1\n    xs = xs + [k]\nprint(xs[4])":
+        "index 4 is outside a list of 4",
+}  # fmt: skip
+FINE = (
+    "print(h[11], h[-12], x[99], y[12][1], b[1].n / 2, b.n[1], b[1].sex + \"x\", r.s / r.n, r.s / (r.n - n + 0.5))",
+    "def f(k) {\n    if n > 3: return [1]\n    return [1, 2]\n}\nz = f(1)\nif len(z) > 1: print(z[1])",
+    "print([k / 2 for k in h][11], [n * i for i in 0..4][4], [k for k in h if k > 1000])",
+    "d = {{ select bounds(age) from t with epsilon 1 }}\nprint(d.low, d.high)",
+    "d = {{ select max(age) as high, mode(sex) as often from t with epsilon 1 }}\nprint(d.often + \"x\")",
+    "z = table([{a: 1}, {a: 2}])\nfor one, other in zip(b, z): print(one.n, other.a)\n"
+    "print(enumerate(z)[1][1].a, reversed(z)[0].a)",
+    "k = laplace(size(t)) with epsilon 0.1\nz = laplace(c) with epsilon 1 / (2 + (k - k))\nprint(z[0])",
+    "w = 0\nif n > 1000000: w = h[0] / 0 + h[50]",
+    "k = n - {{ select count(*) from t with epsilon 1 }}\nprint(100 / (k + 1e9))",
+    'f = linear_regression(t, "age", ["w"]) with epsilon 1\nprint(f.coefficients.w, f.count, f.column("term"))',
+    "m = noisy_moments(v) with epsilon 1\nprint(eigen(m.second[0]), m.first[0][1], m.count[0], m.count_noise)",
+    "q = quantile_cuts(t, \"age\", 4) with epsilon 1\nprint(q[2])",
+    "s = {{ select count(*) as n from t groupby age having n > 1000 with epsilon 1 }}\nprint(len(s))",
+)  # fmt: skip
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Session:
+    rows = "".join(f"{20 + k % 50},{'FM'[k % 2]},{k % 10 / 10}\n" for k in range(400))
+    (tmp_path / "t.csv").write_text("age,sex,w\n" + rows, encoding="utf-8")
+    return Session(cwd=tmp_path)
+
+
+def program(text: str) -> Source:
+    return Source("p.jst", BEFORE + text + "\n")
+
+
+@pytest.mark.parametrize("line", [*(f"print({it})" for it in REFUSED), *LINES])
+def test_what_no_answer_has_is_refused_before_it_is_paid_for(
+    line: str, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (fault,) = session.check(program(line))
+    assert LINES.get(line, "") in fault.message and fault.span is not None
+    before = session.attempt(program(line))
+    assert before.diagnostics == (fault,) and before.budget == {}
+    monkeypatch.setattr("jostle.tools.session.Session._affordable", lambda *_: None)
+    monkeypatch.setattr("jostle.tools.session.Session._check", lambda *_: [])
+    late = session.attempt(program(line))  # a run says the same, after it has paid
+    (said,) = late.diagnostics
+    assert (said.kind, said.message, said.span) == (fault.kind, fault.message, fault.span)
+    assert late.budget["t"]["epsilon"]["spent"] != "0" and "n" in late.measured
+
+
+@pytest.mark.parametrize("line", FINE)
+def test_what_an_answer_has_or_may_have_passes(line: str, session: Session) -> None:
+    assert [fault.message for fault in session.check(program(line))] == []
+    assert session.attempt(program(line)).diagnostics == ()
+
+
+def test_reports_have_the_fields_that_are_known_of_them(session: Session) -> None:
+    calls = {
+        "linear_fit": 'linear_regression(t, "age", ["w"])', "logistic_fit": 'logistic_regression(t, "sex", ["w"])',
+        "correlations": 'correlation_matrix(t, ["age", "w"])',
+    }  # fmt: skip
+    assert set(calls) == set(likes.REPORTS)
+    for kernel, call in calls.items():
+        report = session.attempt(program(f"release report = {call} with epsilon 10")).values["report"]
+        assert tuple(report.facts) == likes.REPORTS[kernel]
+
+
+def test_moments_have_the_shapes_that_are_known_of_them(session: Session) -> None:
+    from jostle.privacy.kernel.handles import Vectors
+
+    session.execute(program("m = noisy_moments(v) with epsilon 1"))
+    names = session.names()
+    assert isinstance(names["v"], Vectors)
+    like = likes.of_measurement("noisy_moments", [names["v"]])
+    shapes = [{name: getattr(value, "shape", ()) for name, value in moments.items()} for moments in (like, names["m"])]
+    assert shapes[0] == shapes[1]

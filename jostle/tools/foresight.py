@@ -59,8 +59,8 @@ ADAPTIVE = frozenset({
 """Options of the library whose answers have no error that is known: what they measure follows from answers."""
 
 
-STRUCTURAL = frozenset({"len", "zip", "enumerate", "reversed", "eigen", "svd", "transpose"})
-"""Functions that fail on no number, only on what has another form."""
+STRUCTURAL, MATRICES = (Gives.LENGTH, Gives.NUMBERED, Gives.REVERSED, Gives.ZIPPED), ("eigen", "svd", "transpose")
+"""What functions give, and kernels, that fail on no number, only on what has another form."""
 GIVERS = (n.Name, n.Variable, n.Query, n.Call, n.Spending)
 """Expressions that are what a part of them is, or what is called; of others the form is not that of a part."""
 ARITHMETIC = frozenset({"+", "-", "*", "/", "%"})
@@ -243,7 +243,7 @@ class Foresight(Interpreter):
         if isinstance(function, ChoiceMaker):
             raise Unknown  # it would learn
         if isinstance(function, Builtin):
-            if function.name in STRUCTURAL and any(isinstance(value, NotKnown) for value in given):
+            if _is_structural(function.name) and any(isinstance(value, NotKnown) for value in given):
                 return self._structure(function, args, keywords, span)
             if function.name == "advisor" and len(args) > 1:
                 return Advisor(args[0], args[1], 1, (), "", False)
@@ -408,6 +408,11 @@ def _is_unknown(name: str, kernel: Any) -> bool:
     row = BUILTINS.get(name)
     spends = row is not None and row.gives is Gives.BALANCE and bool(kernel.skipped)
     return name in SLOW or spends or (row is not None and row.gives in (Gives.CHOICE, Gives.ADVISOR))
+
+
+def _is_structural(name: str) -> bool:
+    row = BUILTINS.get(name)
+    return name in MATRICES or (row is not None and row.gives in STRUCTURAL)
 
 
 def _returns(node: n.Stmt) -> bool:

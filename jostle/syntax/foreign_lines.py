@@ -1,7 +1,7 @@
 """Lines as other languages have them, and the same line as it should be.
 
-`grammar/lines.toml` lists them by pattern. They are tried on the line at which a text stops to parse, and only one
-that covers the place is meant.
+`grammar/lines.toml`, and of declarations `clauses.toml`, list them by pattern. They are tried on the line at which a
+text stops to parse, and only one that covers the place is meant.
 """
 
 from __future__ import annotations
@@ -30,12 +30,13 @@ class ForeignLine:
 
 @cache
 def foreign_lines() -> tuple[ForeignLine, ...]:
-    """The table, in its order."""
+    """The tables, in their order."""
     import tomllib
 
-    text = (folder("grammar") / "lines.toml").read_text(encoding="utf-8")
+    texts = ((folder("grammar") / name).read_text(encoding="utf-8") for name in ("clauses.toml", "lines.toml"))
     return tuple(
         ForeignLine(re.compile(entry.pop("pattern").replace("<end>", _END_OF_SELECT)), **entry)
+        for text in texts
         for entry in tomllib.loads(text)["line"]
     )
 

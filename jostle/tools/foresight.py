@@ -27,7 +27,7 @@ from jostle.run.externals import KERNELS
 from jostle.run.faults import LIBRARY
 from jostle.run.interpreter import Interpreter
 from jostle.run.scope import MISSING, Scope
-from jostle.run.values import Builtin, Function, Interval, Record, is_vector
+from jostle.run.values import Builtin, Function, Interval, Record, is_model, is_vector
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every
 from jostle.tools import likes
@@ -304,7 +304,8 @@ class Foresight(Interpreter):
             return self._made(node, scope, (node.value, value))
         if value.like is None:
             raise Unknown
-        raise Unknown(like=likes.form(self._made(node, scope, (node.value, value.like))))
+        field = self._made(node, scope, (node.value, value.like))
+        raise Unknown(like=None if is_model(value.like) else likes.form(field))  # of a model the names alone are known
 
     def _binary(self, node: n.Binary, scope: Scope) -> Any:
         left, right = self._part(node.left, scope), self._part(node.right, scope)
@@ -312,7 +313,7 @@ class Foresight(Interpreter):
         if known:
             return self._operated(node, left, right, scope)
         one, two = (side.like if isinstance(side, NotKnown) else side for side in (left, right))
-        if node.op == "+" and isinstance(one, list) and isinstance(two, list):
+        if node.op == "+" and type(one) is list and type(two) is list:
             raise Unknown(like=likes.form(one + two))
         if node.op not in ARITHMETIC or not (likes.is_of_numbers(one) and likes.is_of_numbers(two)):
             raise Unknown

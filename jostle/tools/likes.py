@@ -15,6 +15,7 @@ from jostle.kernels.statistics.report import Report
 from jostle.language.aggregates import AGGREGATES
 from jostle.privacy.kernel.handles import Cube, Vectors
 from jostle.privacy.measurements.query import Request
+from jostle.run.columns import NumberColumn, column_of
 from jostle.run.values import Grouped, Record, is_number, is_vector
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import own_name
@@ -57,6 +58,8 @@ def _form(value: Any) -> Any:
         return Grouped({name: [_form(item) for item in column] for name, column in value.columns.items()}, value.keys)
     if isinstance(value, Record):
         return Record([(name, _form(item)) for name, item in value.items()])
+    if isinstance(value, NumberColumn):
+        return column_of([1.0] * len(value), of_numbers=True)
     if isinstance(value, list):
         return [_form(item) for item in value] if len(value) <= MOST else ANY
     return value if isinstance(value, Report) else ANY

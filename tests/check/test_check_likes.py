@@ -44,6 +44,9 @@ LINES = {
         "index 4 is outside a list of 4",
 }  # fmt: skip
 FINE = (
+    "print(b.n / sum(b.n), b.n + b.a, b.n * 2, b.n - h[0], 1 / (b.n - b.n + 3), len(b.n) - 2, [k for k in b.n][1])",
+    "print(b.n + b.n[0], b.n + [1, 2], max(b.n))",
+    'f = linear_regression(t, "age", ["w"]) with epsilon 1\nprint(f.rows[1].value, f.columns[0], f.notes, f.title)',
     "print(h[11], h[-12], x[99], y[12][1], b[1].n / 2, b.n[1], b[1].sex + \"x\", r.s / r.n, r.s / (r.n - n + 0.5))",
     "def f(k) {\n    if n > 3: return [1]\n    return [1, 2]\n}\nz = f(1)\nif len(z) > 1: print(z[1])",
     "print([k / 2 for k in h][11], [n * i for i in 0..4][4], [k for k in h if k > 1000])",

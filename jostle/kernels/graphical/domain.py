@@ -46,6 +46,8 @@ class Domain:
         return math.prod(float(size) for size in self.sizes)
 
     def place(self, name: Any) -> int:
+        if not isinstance(name, str):
+            raise KernelError(f'a variable is named by a text, such as "{self.names[0]}"')
         if name not in self.names:
             raise KernelError(f"there is no variable `{name}`: the variables are {', '.join(self.names)}")
         return self.names.index(name)

@@ -38,9 +38,10 @@ class SyntheticRows:
         values = self.domain.values[place]
         return [values[code] for code in self.codes[:, place]]
 
-    def table(self, *names: str) -> NDArray[np.float64]:
-        """Counts over some variables, in their order."""
-        clique = self.domain.clique(list(names))
+    def table(self, *names: Any) -> NDArray[np.float64]:
+        """Counts over some variables, or a list of them, in their order."""
+        members = names[0] if len(names) == 1 and not isinstance(names[0], str) else names
+        clique = self.domain.clique(members)
         shape = tuple(self.domain.sizes[v] for v in clique)
         place = np.ravel_multi_index(tuple(self.codes[:, v] for v in clique), shape)
         return np.bincount(place, minlength=int(np.prod(shape))).reshape(shape).astype(float)

@@ -10,11 +10,13 @@ from collections import Counter
 from collections.abc import Callable
 from datetime import date
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from jostle.language.operations import OPERATIONS
+from jostle.language.patterns import matches
 from jostle.plan.plan import (
     Column,
     Constant,
@@ -76,12 +78,17 @@ def value(expr: RowExpr, row: Row) -> Any:
     if expr.op in _COMPARED:
         return _COMPARED[expr.op](*args)
     operation = OPERATIONS[expr.op]
+    if expr.op == "matches":
+        return _matches(*args)
     if operation.value is not None:
         return _plain(operation.value(*args))
     if operation.columns is None:
         raise Unknown
     with np.errstate(all="ignore"):
         return _plain(float(operation.columns(np, *map(np.float64, args))))
+
+
+_matches = lru_cache(2_000)(matches)  # a step a character of a long text, once
 
 
 def _plain(value: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import Refusal, refuse
 from jostle.engine.files import OpenFile, open_file
+from jostle.integers import fixed_width, truncated
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -60,14 +61,12 @@ def as_counts(values: Any, label: str, *, private: bool = False) -> NDArray[Any]
     if private:
         with np.errstate(all="ignore"):
             cells = np.nan_to_num(array.astype(float), nan=0.0, posinf=2.0**31, neginf=0.0)
-        mended: NDArray[Any] = np.floor(np.clip(cells, 0, 2.0**31)).astype(np.int64)
-        return mended
+        return truncated(np.clip(cells, 0, 2.0**31))
     if not np.all((array >= 0) & (array < _LARGEST)) or (
         array.dtype.kind == "f" and not np.all(array == np.floor(array))
     ):
         raise _not_counts(label)
-    counted: NDArray[Any] = array.astype(np.int64)
-    return counted
+    return fixed_width(array)
 
 
 def _wrong_size(label: str, size: int) -> Refusal:

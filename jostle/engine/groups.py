@@ -12,6 +12,7 @@ from datetime import date
 from typing import Any
 
 from jostle.diagnostics import refuse
+from jostle.integers import fixed_width
 from jostle.language.moments import number_of
 from jostle.plan.plan import Key, RowExpr
 
@@ -38,11 +39,11 @@ def positions(keys: tuple[Key, ...], columns: list[Any], shape: tuple[int, ...])
     for key, column in zip(keys, columns, strict=True):
         inside &= ~np.ma.getmaskarray(column)
         if isinstance(key.values, range):
-            code = np.ma.getdata(column).astype(np.int64) - (key.values[0] if key.values else 0)
+            code = fixed_width(np.ma.getdata(column)) - (key.values[0] if key.values else 0)
         else:
             place = {plain(value): i for i, value in reversed(list(enumerate(key.values)))}
             cells = np.ma.getdata(column).tolist()
-            code = np.fromiter((place.get(value, -1) for value in cells), dtype=np.int64, count=len(cells))
+            code = fixed_width([place.get(value, -1) for value in cells])
         inside &= (code >= 0) & (code < len(key.values))
         codes.append(code)
     return np.ravel_multi_index([code[inside] for code in codes], shape), inside

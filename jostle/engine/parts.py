@@ -22,6 +22,7 @@ from jostle.diagnostics import Refusal, refuse
 from jostle.engine.disk import let_go, on_disk
 from jostle.engine.groups import CELLS
 from jostle.engine.lru import LruCache
+from jostle.integers import fixed_width
 from jostle.plan.bounds import is_integral
 from jostle.plan.domains import Integer
 from jostle.plan.keys import key_values
@@ -331,7 +332,7 @@ def _crossed(
     first, others = (by, np.stack(columns)) if rows is None else (by[rows], np.stack([c[rows] for c in columns]))
     sizes = np.array([math.prod(shape) for shape in shapes])
     starts, wide = np.cumsum(sizes) - sizes, np.array([shape[1] for shape in shapes])
-    place = first.astype(np.int64) * wide[:, None] + others + starts[:, None]
+    place = fixed_width(first) * wide[:, None] + others + starts[:, None]
     inside = (others >= 0) & (first >= 0)
     counts = np.bincount(place[inside], minlength=int(sizes.sum()))
     return [part.reshape(shape) for part, shape in zip(np.split(counts, starts[1:]), shapes, strict=True)]

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import refuse
+from jostle.integers import fixed_width
 from jostle.kernels.graphical.structure import Structure
 from jostle.privacy.kernel.handles import Cube, Exposures, Handle, join_exposures
 from jostle.privacy.kernel.measurement import Measured, Measurement, Release, needed, weighted_stability_of
@@ -91,11 +92,6 @@ class PerturbedOptimum(Measurement["list[Ints]", Perturbed]):
     def read(self, reader: Reader) -> list[Ints]:
         return reader.all_units(self.cubes)
 
-    def empty(self) -> list[Ints]:
-        import numpy as np
-
-        return [np.zeros(cube.shape, dtype=np.int64) for cube in self.cubes]
-
     def release(self, exact: list[Ints], noise: Noise | None) -> Release[Perturbed]:
         import numpy as np
 
@@ -105,7 +101,7 @@ class PerturbedOptimum(Measurement["list[Ints]", Perturbed]):
             return Release(Perturbed(theta, 0.0, self.ridge))
         weight = weighted_stability_of(self.together)
         l1, l2 = sensitivities(self.structure, self.rows, self.ridge, weight)
-        drawn = self.how.draw(noise, np.rint(np.ldexp(theta, BITS)).astype(np.int64), l1, l2)
+        drawn = self.how.draw(noise, fixed_width(np.rint(np.ldexp(theta, BITS))), l1, l2)
         law = self.how.law(l1, l2).times(2.0**-BITS)
         potentials = Perturbed(np.ldexp(drawn.astype(float), -BITS), law.deviation, self.ridge)
         measured = Measured(self.title, law, self.how, math.ldexp(l2, -BITS) / weight, weight)

@@ -353,6 +353,8 @@ def _ill_said(diagnostics: Iterable[Diagnostic]) -> list[Fault]:
     found: list[Fault] = []
     for said in diagnostics:
         words = " | ".join([said.message, said.label, said.help, *(note.text for note in said.notes)])
+        if said.message.endswith("failed after the charge, and there is no answer"):
+            found.append(Fault("fault after a charge", words))
         if said.kind not in KINDS:
             found.append(Fault(f"kind {said.kind}", words))
         if said.span is None:

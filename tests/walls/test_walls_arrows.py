@@ -1,7 +1,7 @@
 """Imports run one way: `ORDER`, of which each part may use those before it.
 
-`resources`, `threads`, `noise_laws`, `formulas` and `jsontext` stand beside `source`, `doubles` beside `diagnostics`;
-`simulate` and `kernels` import nothing of ours, but for the row programs that kernels build, which are data.
+`resources`, `threads`, `noise_laws`, `formulas`, `jsontext` and `integers` stand beside `source`, `doubles` beside
+`diagnostics`; `simulate` and `kernels` import nothing of ours, but for the row programs that kernels build, which are data.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import pytest
 from package_code import HERE, Import, files, imports, shown
 
 ORDER = (
-    "version", "source", "resources", "threads", "noise_laws", "formulas", "jsontext", "diagnostics", "doubles",
-    "events", "syntax", "language", "accounting", "plan", "check", "engine", "privacy", "optional", "run", "choice",
-    "trace", "tools", "train",
+    "version", "source", "resources", "threads", "noise_laws", "formulas", "jsontext", "integers", "diagnostics",
+    "doubles", "events", "syntax", "language", "accounting", "plan", "check", "engine", "privacy", "optional", "run",
+    "choice", "trace", "tools", "train",
 )  # fmt: skip
 ALONE = ("kernels", "simulate")
-ROW_PROGRAMS = ("jostle.privacy.rows.", "jostle.threads", "jostle.noise_laws", "jostle.formulas")
+ROW_PROGRAMS = ("jostle.privacy.rows.", "jostle.threads", "jostle.noise_laws", "jostle.formulas", "jostle.integers")
 
 
 def part_of(name: str) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from jostle.engine.sql.cells import WHOLE
+from jostle.integers import fixed_width, same_bits
 from jostle.plan.domains import Categories, Domain, Integer
 from jostle.plan.plan import Column, Key, Plan, Scan
 
@@ -130,7 +131,7 @@ class Arrays:
             if len(values) < len(domain.values):
                 return None
             where = {value: at for at, value in enumerate(values)}
-            places = np.array([*(where.get(text, -1) for text in texts), -1], dtype=np.int64)
+            places = fixed_width([*(where.get(text, -1) for text in texts), -1])
             return places[cells], tuple(values)
         return None
 
@@ -148,10 +149,10 @@ class Arrays:
             return None
         if isinstance(column, np.ndarray):
             if kind in WHOLE:
-                return column.astype(np.int64), None
+                return same_bits(column), None
             return _texts(column) if kind == "VARCHAR" else None
         if kind in WHOLE and not column.null_count:
-            return column.to_numpy().astype(np.int64, copy=False), None
+            return same_bits(column.to_numpy()), None
         if kind != "VARCHAR" or not self.size or column.nbytes > _LONG:
             return None
         coded = column.dictionary_encode().chunks  # of one dictionary
@@ -161,10 +162,9 @@ class Arrays:
 
 def _texts(column: NDArray[np.str_]) -> tuple[NDArray[np.int64], tuple[str, ...]] | None:
     """For each row the place of its text among the different ones; None where one is not as Arrow would have it."""
-    import numpy as np
 
     places: dict[str, int] = {}
-    codes = np.array([places.setdefault(text, len(places)) for text in column.tolist()], dtype=np.int64)
+    codes = fixed_width([places.setdefault(text, len(places)) for text in column.tolist()])
     try:
         "".join(places).encode()
     except UnicodeEncodeError:

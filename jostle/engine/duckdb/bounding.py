@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from jostle.engine.sql.hashes import MISSING
+from jostle.integers import fixed_width, narrowed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -65,7 +66,7 @@ def staying(table: pa.Table, most: int, needed: list[str], hashes: Hashes, hash_
             bounds = bound[some]
             rest = np.flatnonzero(digit == bounds)
             rest = rest[places[some[rest]] > 0]
-            code = some[rest].astype(np.int64) << (hash_bits - to_key)
+            code = fixed_width(some[rest]) << (hash_bits - to_key)
             return digit < bounds, rest, code | (hashes(part.take(rest)) >> to_key)
 
         split = [*pool.map(decided, parts, codes, digits)]
@@ -96,7 +97,7 @@ def _bounds(codes: Blocks, digits: Blocks, persons: int, most: int, size: int) -
     for kind in (np.uint8, np.int32):
         counts: Whole = np.zeros(persons * size, dtype=kind)
         for some, digit in zip(codes, digits, strict=True):
-            np.add.at(counts, digit.astype(np.int64) * persons + some, kind(1))
+            np.add.at(counts, fixed_width(digit) * persons + some, kind(1))
         if counts.sum(dtype=np.int64) == rows:
             break
     bound, before, through = np.zeros(persons, np.uint8), np.zeros(persons, np.int32), np.zeros(persons, np.int32)
@@ -162,7 +163,7 @@ def _codes(persons: pa.ChunkedArray, parts: list[pa.RecordBatch]) -> tuple[int, 
         return len(encoded.dictionary), np.split(encoded.indices.to_numpy(), np.cumsum([*map(len, parts)])[:-1])
     low, codes = ends["min"], [part["q"].to_numpy() for part in parts]
     many = ends["max"] - low + 1  # fewer than 2^31, as rows are
-    return many, [(some.astype(np.int64) - low).astype(np.int32) for some in codes] if low else codes
+    return many, [narrowed(fixed_width(some) - low, np.int32) for some in codes] if low else codes
 
 
 def _alike(cells: pa.Table, rows: Whole) -> Whole:

@@ -11,6 +11,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from jostle.integers import narrowed
+
 if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
@@ -88,7 +90,7 @@ def _lists(shown: bytes | Whole, ends: Whole, rows: Whole) -> pa.ListArray:
     import numpy as np
     import pyarrow as pa
 
-    ends, rows = (np.concatenate([[0], places]).astype(np.int32) for places in (ends, rows))
+    ends, rows = (narrowed(np.concatenate([[0], places]), np.int32) for places in (ends, rows))
     full = np.packbits(ends[1:] > ends[:-1], bitorder="little")
     buffers = [pa.py_buffer(part) for part in (ends, shown, full)]
     texts = pa.StringArray.from_buffers(len(ends) - 1, *buffers)

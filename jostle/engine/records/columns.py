@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from jostle.integers import fixed_width
 from jostle.plan.kinds import domain_kind
 from jostle.plan.records import Schema
 
@@ -76,7 +77,7 @@ def codes_of(columns: Sequence[Column], size: int) -> Ints:
             many, codes = len(found), codes.reshape(-1)
         codes, many = codes * len(values) + inverse.reshape(-1), many * len(values)
     _, codes = np.unique(codes, return_inverse=True)
-    return np.asarray(codes.reshape(-1), dtype=np.int64)
+    return fixed_width(codes.reshape(-1))
 
 
 def sums(codes: Ints, weights: NDArray[Any]) -> tuple[Ints, NDArray[Any]]:

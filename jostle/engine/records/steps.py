@@ -17,6 +17,7 @@ from jostle.engine.sql import relations
 from jostle.engine.sql.dialect import subquery
 from jostle.engine.sql.narrow import narrowed
 from jostle.engine.sql.rows import Physical
+from jostle.integers import fixed_width
 from jostle.plan.plan import Column, Key, Plan, RowExpr, Scan, inputs
 from jostle.plan.records import Kept, Mapped, Schema, on_rows
 
@@ -87,7 +88,7 @@ def _asked(here: DuckDb, query: str, block: Block, names: tuple[str, ...]) -> It
     sizes = np.zeros(block.size, dtype=np.int64)
     for column in columns:
         if column.dtype == object:
-            sizes += np.fromiter(map(len, column), dtype=np.int64, count=block.size)
+            sizes += fixed_width([len(text) for text in column])
     parts = np.cumsum(sizes) // CHARACTERS
     starts = [*np.flatnonzero(np.diff(parts, prepend=-1)).tolist(), block.size]
     for start, end in itertools.pairwise(starts):

@@ -15,6 +15,7 @@ from jostle.engine.records.columns import Block, codes_of, merged, of_tuples, su
 from jostle.engine.records.prefixes import reduced, sized
 from jostle.engine.records.shares import share
 from jostle.engine.records.steps import coded, stepped
+from jostle.integers import fixed_width
 from jostle.plan.plan import Column, Count, Plan
 from jostle.plan.records import (
     CELL_BITS,
@@ -164,7 +165,7 @@ def _shaved(block: Block, plan: Shaved) -> Block:
     step = plan.step << (bits_of(plan) - plan.bits)
     full = block.weights // step
     rests = block.weights - full * step
-    parts = np.minimum(full + (rests > 0), plan.most).astype(np.int64)
+    parts = fixed_width(np.minimum(full + (rests > 0), plan.most))
     rows = np.repeat(np.arange(block.size), parts)
     places = np.arange(len(rows)) - np.repeat(np.cumsum(parts) - parts, parts)
     some = block.at(rows)

@@ -13,6 +13,7 @@ from jostle.engine import groups
 from jostle.engine.base import Capabilities, Work
 from jostle.engine.sql import able, exact, relations
 from jostle.engine.sql.dialect import Dialect
+from jostle.integers import fixed_width
 from jostle.language.moments import moment_of
 from jostle.plan.kinds import domain_kind, kind_of
 from jostle.plan.plan import Bound, Column, Count, Exact, Key, Plan, RowExpr, Sample, Scan, Summands, Term
@@ -155,10 +156,10 @@ class SqlEngine(ABC):
         kind = kind_of(expr, relation.schema)
         if kind in ("date", "time"):
             moments = np.array([moment_of(kind, value) for value in np.asarray(values).tolist()], dtype=object)
-            return moments, np.asarray(counts, dtype=np.int64)
+            return moments, fixed_width(counts)
         if kind == "number":
-            return np.asarray(values, dtype=np.float64) + 0.0, np.asarray(counts, dtype=np.int64)
-        return np.asarray(values, dtype=bool if kind == "boolean" else object), np.asarray(counts, dtype=np.int64)
+            return np.asarray(values, dtype=np.float64) + 0.0, fixed_width(counts)
+        return np.asarray(values, dtype=bool if kind == "boolean" else object), fixed_width(counts)
 
     def tuples(self, plan: Plan, exprs: tuple[RowExpr, ...]) -> tuple[list[tuple[Any, ...]], NDArray[Any]]:
         """The different combinations of values of several expressions, none of them missing, and how many rows have
@@ -172,7 +173,7 @@ class SqlEngine(ABC):
         cells = [c if kind_of(e, relation.schema) in ("text", "boolean") else np.asarray(c, dtype=np.float64) + 0.0
                  for c, e in zip(cells, exprs, strict=True)]  # fmt: skip
         rows = list(zip(*(column.tolist() for column in cells), strict=True))
-        return rows, np.asarray(np.ma.getdata(counts)[there], dtype=np.int64)
+        return rows, fixed_width(np.ma.getdata(counts)[there])
 
     def records(self, plan: Plan) -> list[tuple[Any, ...]]:
         """The rows of a **public** relation: numbers as doubles, texts, booleans, dates, times, None. In the order of

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.engine.sql.dialect import Dialect, subquery
 from jostle.engine.sql.rows import Physical
+from jostle.integers import same_bits
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,7 +49,7 @@ def hashes_of(cells: Sequence[NDArray[Any]], rows: int) -> NDArray[Any]:
     low, high = (np.full(rows, start, dtype=np.int64) for start in _START)
     for i in range(len(cells) + _ROUNDS):
         if i < len(cells):
-            cell = cells[i].astype(np.int64)
+            cell = same_bits(cells[i])
             low ^= cell & _HALF
             high ^= (cell >> 31) & _HALF
         low *= _factor(i)

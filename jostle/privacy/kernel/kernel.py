@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -23,13 +22,12 @@ from jostle.accounting.budget_tree import Cost, Meter, Path
 from jostle.accounting.definitions import ChargePurpose, Price
 from jostle.diagnostics import Note, Refusal, refuse
 from jostle.events import Stream
-from jostle.privacy.kernel.failures import exact_or_empty
+from jostle.privacy.kernel.faults import Guarded, closed
 from jostle.privacy.kernel.handles import Exposure, Exposures
-from jostle.privacy.kernel.measurement import Measurement, Release, common_noise
+from jostle.privacy.kernel.measurement import Measurement, common_noise
 from jostle.privacy.kernel.reader import Reader
 from jostle.privacy.kernel.sources import Register, Source
 from jostle.privacy.kernel.vault import Vault
-from jostle.privacy.mechanisms.noise import Noise
 from jostle.source import Source as Text
 from jostle.source import Span
 
@@ -195,8 +193,8 @@ class Kernel:
         """Prices, admits, commits, reads, releases and tells, in this order, once.
 
         What is refused is refused before the charge, from public facts. Nothing is given back. After the charge nothing
-        may depend on a row: what fails all the same gives way to a release of no rows. Public data are measured exactly
-        and for nothing.
+        may depend on a row: what fails all the same closes the source (`kernel.faults`). Public data are measured
+        exactly and for nothing.
         """
         exposures, noise = measurement.exposures, common_noise(measurement.exposures)
         if len({id(e.source) for e in exposures}) < len(exposures):
@@ -206,16 +204,16 @@ class Kernel:
             self._pay(measurement, span)
         step: Measurement[Any, R] | None = measurement
         while step is not None:
-            release = exact_or_empty(
-                bool(exposures), partial(_released, step, self._reader, noise), partial(_released, step, None, noise)
-            )
+            with Guarded(exposures, span):
+                release = step.release(step.read(self._reader), noise)
             for measured in release.measured:
                 self.events.emit("measure", measured.what, span, **measured.fields(exposures))
+            value = step.finish(release.value)
             step = release.rest
         bought = measurement.buys()
         if bought is not None:
-            self._balances[release.value] = Balance(bought[0], *bought)
-        return release.value
+            self._balances[value] = Balance(bought[0], *bought)
+        return value
 
     def _pay(self, measurement: Measurement[Any, Any], span: Span | None) -> None:
         """Charges the price, or takes it from a prepaid amount; refused before anything is read."""
@@ -262,7 +260,7 @@ class Kernel:
                 meter.add(_charged_path(exposure, price), (price.amount.value, price.amount.delta))
 
     def need_open(self, exposures: Exposures, span: Span | None = None) -> None:
-        """Refuses private sources while training, and in any process but the kernel's, and rows without a bound.
+        """Refuses private sources while training, in any process but the kernel's, or closed, and rows without a bound.
 
         Every charge asks this first, and so does everything that holds exact private values.
         """
@@ -270,6 +268,8 @@ class Kernel:
             exposure.bounded(span)
             if exposure.source.simulated:
                 continue
+            if exposure.source.closed:
+                raise closed(exposure.source.name, span)
             if self._training:
                 raise refuse(
                     "PrivateValue", f"training reaches the private source `{exposure.source.name}`", span,
@@ -397,11 +397,6 @@ def _cost(exposure: Exposure, price: Price) -> Cost:
     """What a charge adds to its source's total. Gaussian noise on some of a unit's rows has no plain sum."""
     in_part = bool(_charged_path(exposure, price)) and exposure.stability > 1
     return exposure.source.measure.cost(price, in_part)
-
-
-def _released(step: Measurement[Any, R], reader: Reader | None, noise: Noise | None) -> Release[R]:
-    """What is read, or what no rows would give, with noise."""
-    return step.release(step.empty() if reader is None else step.read(reader), noise)
 
 
 def check_unit(amount: Amount, source: Source, span: Span | None = None) -> None:

@@ -1,8 +1,8 @@
 """What the door takes: a measurement, complete before anything is charged.
 
 A measurement is made from public facts. It knows its exposures, its price and what it is for; how to `read` exact
-whole numbers, what these are where there are no rows, and how to `release` them with noise. `Kernel.measure` does the
-rest, in one order: price, admit, commit, read, release, event. A reader exists inside the door only.
+whole numbers, how to `release` them with noise, and how to `finish` what was released. `Kernel.measure` does the
+rest, in one order: price, admit, commit, read, release, event, finish. A reader exists inside the door only.
 """
 
 from __future__ import annotations
@@ -110,12 +110,12 @@ class Measurement(ABC, Generic[E, R]):
         """The exact whole numbers."""
 
     @abstractmethod
-    def empty(self) -> E:
-        """What `read` gives where there are no rows."""
-
-    @abstractmethod
     def release(self, exact: E, noise: Noise | None) -> Release[R]:
         """What leaves, with noise of this measurement's scale; a function of `exact`, of public facts and of noise."""
+
+    def finish(self, released: R) -> R:
+        """The answer, calculated of released numbers and public facts alone; here they are the answer."""
+        return released
 
 
 def needed(amount: Amount | None) -> Amount:

@@ -150,9 +150,6 @@ class Prepayment(Measurement[None, Prepaid]):
     def read(self, reader: Reader) -> None:
         return None
 
-    def empty(self) -> None:
-        return None
-
     def release(self, exact: None, noise: Noise | None) -> Release[Prepaid]:
         strength, room = self.bought
         prepaid = Prepaid(self.handle.exposures, self.how, strength, room < math.inf, self.single)

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 @dataclass(slots=True, eq=False)
 class Source:
     """One protected thing. `simulated` sources stand for public data in training and take seeded noise; those with
-    an `account` are registered, and counted in the ledger too."""
+    an `account` are registered, and counted in the ledger too. `closed`, after `outages` or a fault (`kernel.faults`),
+    they are measured no more in this session."""
 
     name: str
     measure: Measure
@@ -36,6 +37,8 @@ class Source:
     simulated: bool = False
     charges: list[tuple[str, Span | None]] = field(default_factory=list)
     account: Account | None = None
+    outages: int = 0
+    closed: bool = False
 
     def __post_init__(self) -> None:
         self.meter = Meter(self.measure.width, self.measure.admits)

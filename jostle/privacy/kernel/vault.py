@@ -13,6 +13,7 @@ from jostle.diagnostics import refuse
 from jostle.engine.lru import LruCache
 from jostle.engine.parts import Parts
 from jostle.engine.records.weights import sums_of
+from jostle.integers import fixed_width
 from jostle.plan.plan import Apply, Column, Count, Key, Plan, RowExpr, Term
 from jostle.plan.records import Weights
 from jostle.privacy.kernel.handles import VALUES, Cells, Counted, Cube, Exposures, Restricted, Tallied
@@ -91,8 +92,7 @@ class Vault:
                 sums = sums_of(self._engine, cells)
             else:
                 (sums,) = self.group(cells.plan, cells.keys, (Count(weighted=cube.weighted),))
-            fits = sums if sums.dtype != object else np.minimum(sums, 2**62)
-            shaped = np.asarray(fits, dtype=np.int64).reshape(cube.shape)
+            shaped = fixed_width(sums).reshape(cube.shape)
             counts = self._kept.put(cells, shaped, shaped.nbytes)
         return counts
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import refuse
+from jostle.integers import shifted
 from jostle.noise_laws import Gaussian, Laplace
 from jostle.privacy.kernel.handles import Cube, Exposures, Handle, join_exposures
 from jostle.privacy.kernel.measurement import Measured, Measurement, Release, needed, weighted_stability_of
@@ -60,11 +61,6 @@ class StrategyAnswers(Measurement["list[Ints]", Answers]):
 
     def read(self, reader: Reader) -> list[Ints]:
         return self.strategy.answers(reader.units(self.cube))
-
-    def empty(self) -> list[Ints]:
-        import numpy as np
-
-        return self.strategy.answers(np.zeros(self.cube.shape, dtype=np.int64))
 
     def release(self, exact: list[Ints], noise: Noise | None) -> Release[Answers]:
         import numpy as np
@@ -129,15 +125,10 @@ class JointCells(Measurement["list[Ints]", Answers]):
     def read(self, reader: Reader) -> list[Ints]:
         return reader.all_units(self.cubes)
 
-    def empty(self) -> list[Ints]:
-        import numpy as np
-
-        return [np.zeros(cube.shape, dtype=np.int64) for cube in self.cubes]
-
     def release(self, exact: list[Ints], noise: Noise | None) -> Release[Answers]:
         import numpy as np
 
-        units, law = [e << (self.bits - c.bits) for e, c in zip(exact, self.cubes, strict=True)], None
+        units, law = [shifted(e, self.bits - c.bits) for e, c in zip(exact, self.cubes, strict=True)], None
         measured: tuple[Measured, ...] = ()
         if noise is not None and self.how is not None:
             drawn = self.how.draw(noise, np.concatenate([e.ravel() for e in units]), self.l1, self.l2)

@@ -10,6 +10,7 @@ from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import refuse
 from jostle.formulas import Noised
+from jostle.integers import fixed_width
 from jostle.noise_laws import DrawnLaw, Selected
 from jostle.plan.plan import Derive, Filter, GroupRows, Join, Plan, inputs
 from jostle.privacy.kernel.handles import Cube, Exposures, Handle, Restricted, Tallied, join_exposures
@@ -36,11 +37,6 @@ class OfScores:
 
     def read(self, reader: Reader) -> Ints:
         return values_of(reader, self.scores)
-
-    def empty(self) -> Ints:
-        import numpy as np
-
-        return np.zeros(sum(s.length if isinstance(s, Scores) else 1 for s in self.scores), dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,4 +212,4 @@ def choose_publicly(utilities: Sequence[float], epsilon: float | None) -> int:
         raise refuse("ValueError", "there is nothing to choose from")
     scaled = np.array([max(-4e15, min(4e15, u)) for u in utilities]) * 2**10
     scale = 2 * 2**10 / epsilon if epsilon else 1e-3
-    return SecureNoise().noisy_max(np.rint(scaled).astype(np.int64), scale)
+    return SecureNoise().noisy_max(fixed_width(np.rint(scaled)), scale)

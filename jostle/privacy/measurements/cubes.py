@@ -20,6 +20,7 @@ from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import ChargePurpose, Price
 from jostle.diagnostics import refuse
 from jostle.formulas import Noised
+from jostle.integers import fixed_width
 from jostle.language.moments import number_of
 from jostle.plan.keys import MOST_KEYS, key_of, open_keys
 from jostle.plan.plan import Apply, Column, Key, RowExpr
@@ -116,11 +117,6 @@ class CubeSelect(Measurement["NDArray[np.int64]", Answer]):
     def read(self, reader: Reader) -> NDArray[np.int64]:
         return reader.units(self.request.cube)
 
-    def empty(self) -> NDArray[np.int64]:
-        import numpy as np
-
-        return np.zeros(self.request.cube.shape, dtype=np.int64)
-
     def release(self, exact: NDArray[np.int64], noise: Noise | None) -> Release[Answer]:
         cube, how = self.request.cube, self.how
         keys = key_columns([list(k.values) for k in self.request.keys])
@@ -193,7 +189,7 @@ def _places(values: NDArray[Any], key: Key) -> NDArray[np.int64]:
 
     if isinstance(key.values, range):
         place = np.floor(np.nan_to_num(values.astype(float), nan=-1e18)) - key.values.start
-        return np.where((place >= 0) & (place < len(key.values)), place, -1).astype(np.int64)
+        return fixed_width(np.where((place >= 0) & (place < len(key.values)), place, -1))
     place = np.full(values.shape, -1, dtype=np.int64)
     floored = np.floor(values) if values.dtype.kind == "f" else values
     for i, value in enumerate(key.values):

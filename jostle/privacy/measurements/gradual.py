@@ -166,12 +166,6 @@ class Refinement(Measurement["Ints", Step]):
             return sealed.exact
         return values_of(reader, [base]) if isinstance(base, Score) else reader.units(base)
 
-    def empty(self) -> Ints:
-        import numpy as np
-
-        base = self.refinable.base
-        return np.zeros(base.shape if isinstance(base, Cube) else 1, dtype=np.int64)
-
     def release(self, exact: Ints, noise: Noise | None) -> Release[Step]:
         import numpy as np
 

@@ -26,12 +26,13 @@ from typing import TYPE_CHECKING
 from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import refuse
+from jostle.integers import LIMIT, fixed_width
 from jostle.noise_laws import Gaussian
 from jostle.plan.plan import Key, Term
 from jostle.privacy.kernel.handles import Exposures, Table
 from jostle.privacy.kernel.measurement import Measured, Measurement, Release, needed_noise, stability_of
 from jostle.privacy.measurements.aggregates.terms import grid_of, sensitivity_of
-from jostle.privacy.mechanisms.additive import CLAMP, Additive, drawn_by
+from jostle.privacy.mechanisms.additive import Additive, drawn_by
 from jostle.privacy.mechanisms.noise import Noise
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ class JointBlocks(Measurement["list[Ints]", "list[Floats]"]):
             if (term, axes) not in tallies:
                 (numbers,) = reader.group(self.table.plan, tuple(self.axes[axis].key for axis in axes), (term,))
                 shape = [len(self.axes[axis].key.values) for axis in axes]
-                tallies[term, axes] = np.asarray(numbers, dtype=np.int64).reshape(shape)
+                tallies[term, axes] = np.asarray(numbers).reshape(shape)
             return tallies[term, axes]
 
         def cells(term: Term, ready: tuple[int, ...], axes: tuple[int, ...]) -> Ints:
@@ -169,10 +170,10 @@ class JointBlocks(Measurement["list[Ints]", "list[Floats]"]):
         values = cells
         for dimension, (axis, level) in enumerate(block.levels):
             values = _summed(values, np.asarray(self.axes[axis].levels[level - 1]), dimension)
-        room = CLAMP
+        room = LIMIT
         if block.residual:
             room //= math.prod(2 * int(self._siblings(*one).max()) for one in block.levels)
-        values = np.clip(values, -room, room)
+        values = fixed_width(values, room)
         if block.residual:
             for dimension, (axis, level) in enumerate(block.levels):
                 parent, siblings = self.axes[axis].families[level - 1]
@@ -183,10 +184,10 @@ class JointBlocks(Measurement["list[Ints]", "list[Floats]"]):
     def _siblings(self, axis: int, level: int) -> Ints:
         return self.axes[axis].families[level - 1][1]
 
-    def empty(self) -> list[Ints]:
-        import numpy as np
-
-        return [np.zeros(self._shape(block), dtype=np.int64) for block in self.blocks]
+    @property
+    def shapes(self) -> list[list[int]]:
+        """The shape of each block's answers."""
+        return [self._shape(block) for block in self.blocks]
 
     def _shape(self, block: Block) -> list[int]:
         return [len(self.axes[axis].families[level - 1][0]) for axis, level in block.levels]
@@ -229,11 +230,11 @@ class JointBlocks(Measurement["list[Ints]", "list[Floats]"]):
 
 
 def _summed(values: Ints, labels: Ints, dimension: int) -> Ints:
-    """Sums of the entries that have the same label along a dimension."""
+    """Sums of the entries that have the same label along a dimension, as wide as the entries are."""
     import numpy as np
 
     lines = np.moveaxis(values, dimension, 0)
-    sums = np.zeros((int(labels.max()) + 1, *lines.shape[1:]), dtype=np.int64)
+    sums = np.zeros((int(labels.max()) + 1, *lines.shape[1:]), dtype=lines.dtype)
     np.add.at(sums, labels, lines)
     return np.moveaxis(sums, 0, dimension)
 

@@ -97,11 +97,6 @@ class CellPartition(Measurement["Ints", "Ints"]):
     def read(self, reader: Reader) -> Ints:
         return reader.cells(self.cube)
 
-    def empty(self) -> Ints:
-        import numpy as np
-
-        return np.zeros(self.cube.shape, dtype=np.int64)
-
     def release(self, exact: Ints, noise: Noise | None) -> Release[Ints]:
         import numpy as np
 

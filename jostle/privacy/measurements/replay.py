@@ -95,7 +95,7 @@ def joint(kernel: Kernel, measurement: JointBlocks, via: str | None, span: Span 
         return kernel.measure(measurement, span), False
     stored = request.again(kernel, measurement, span)
     if stored is not None:
-        shapes = [part.shape for part in measurement.empty()]
+        shapes = measurement.shapes
         pairs = zip(stored["parts"], shapes, strict=True)
         return [np.array(part, dtype=float).reshape(shape) for part, shape in pairs], True
     parts = kernel.measure(measurement, span)

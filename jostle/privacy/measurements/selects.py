@@ -115,16 +115,6 @@ class Select(_OfTable["tuple[list[Any], list[Any]]"]):
         counts = [reader.group(table.plan, (*keys, places), (term,))[0].ravel() for keys in blocks]
         return np.concatenate(counts).reshape(self._groups, len(places.values))
 
-    def empty(self) -> tuple[list[Any], list[Any]]:
-        import numpy as np
-
-        table, none = self.request.table, np.zeros(self._groups, dtype=np.int64)
-        return [none] * len(self.purchases.bought), [
-            np.zeros((self._groups, len(a.places(table).values)), dtype=np.int64)
-            if isinstance(a, GroupAggregate) else None
-            for a in self.purchases.aggregates
-        ]  # fmt: skip
-
     @property
     def _groups(self) -> int:
         return math.prod(len(key.values) for key in self.keys)
@@ -186,9 +176,6 @@ class OpenSelect(_OfTable["tuple[Any, Any]"]):
     def read(self, reader: Reader) -> tuple[Any, Any]:
         plan, keys = self.request.table.plan, self.request.open_keys
         return reader.tally(plan, keys[0]) if len(keys) == 1 else reader.tuples(plan, keys)
-
-    def empty(self) -> tuple[Any, Any]:
-        return [], []
 
     def release(self, exact: tuple[Any, Any], noise: Noise | None) -> Release[Answer]:
         stability = stability_of(self.request.table)

@@ -82,11 +82,6 @@ class SmoothCount(Measurement["tuple[Ints, list[int]]", Answer]):
         (counts,) = reader.group(self.table.plan, self.request.keys, (term,))
         return counts.ravel(), [_most(reader, frequency) for frequency in self.frequencies]
 
-    def empty(self) -> tuple[Ints, list[int]]:
-        import numpy as np
-
-        return np.zeros(self.how.groups, dtype=np.int64), [0] * len(self.frequencies)
-
     def release(self, exact: tuple[Ints, list[int]], noise: Noise | None) -> Release[Answer]:
         counts, found = exact
         grows = [frequency.grows for frequency in self.frequencies]

@@ -28,6 +28,7 @@ from jostle.accounting.amounts import Amount, as_float
 from jostle.accounting.definitions import ChargePurpose, Price, stability_price, used_delta
 from jostle.accounting.subsampled_gaussian import noise_for, rate_for
 from jostle.diagnostics import refuse
+from jostle.integers import fixed_width
 from jostle.noise_laws import Gaussian
 from jostle.plan.domains import Open
 from jostle.plan.plan import WEIGHT_BITS, Apply, Bound, Column, Constant, Derive, Filter, Key, Plan, Sample, Scan
@@ -110,15 +111,6 @@ class PoissonBatches(Sample, Measurement["Rows", Batches]):
     def read(self, reader: Reader) -> Rows:
         return _rows(reader, self)
 
-    def empty(self) -> Rows:
-        import numpy as np
-
-        none = np.zeros((0, len(self.cubes)), dtype=np.int32)
-        weighted = self.together.exposures[0].weight is not None
-        owners = np.zeros(0, dtype=np.int64) if self.columns else None
-        weights, bits = (owners, WEIGHT_BITS) if self.columns and weighted else (None, 0)
-        return Rows(none, sum(c.size for c in self.cubes), 0, owners, weights, bits)
-
     def release(self, exact: Rows, noise: Noise | None) -> Release[Batches]:
         import numpy as np
 
@@ -184,7 +176,7 @@ def counted(rows: Rows, chosen: NDArray[np.bool_]) -> Ints:
     else:  # whole numbers below 2^53: exact in doubles
         weights = np.repeat(rows.weights[mine].astype(float), places.shape[1])
         found = np.bincount(places.ravel(), weights=weights, minlength=rows.cells + 1)
-    return np.asarray(found[: rows.cells], dtype=np.int64)
+    return fixed_width(found[: rows.cells])
 
 
 # Public ------------------------------------------------------------------------------------------------

@@ -35,7 +35,6 @@ from jostle.privacy.mechanisms.additive import drawn_by
 from jostle.privacy.mechanisms.noise import Noise
 from jostle.privacy.rows.functions import Contributions, Weights
 from jostle.privacy.rows.norms import BITS
-from jostle.privacy.rows.sums import ContributionSums, MomentSums
 from jostle.privacy.scores import vectorsums
 
 if TYPE_CHECKING:
@@ -121,9 +120,6 @@ class Moments(_OfVectors, Measurement["list[Ints]", "dict[str, Any]"]):
     def read(self, reader: Reader) -> list[Ints]:
         return vectorsums.moments(reader, self.rows, self.weights, len(self.shares) - 1)
 
-    def empty(self) -> list[Ints]:
-        return MomentSums(self.weights.size, len(self.rows.names), len(self.shares) - 1).sums()
-
     def release(self, exact: list[Ints], noise: Noise | None) -> Release[dict[str, Any]]:
         record: dict[str, Any] = {}
         blocks = zip(("count", "first", "second"), exact, self.scales, self.shares, strict=False)
@@ -166,9 +162,6 @@ class VectorSum(_OfVectors, Measurement["Ints", "tuple[Floats, float]"]):
 
     def read(self, reader: Reader) -> Ints:
         return vectorsums.contributions(reader, self.rows, self.function, self.bound, self.norm)
-
-    def empty(self) -> Ints:
-        return ContributionSums(self.function.size, self.norm).sums()
 
     def release(self, exact: Ints, noise: Noise | None) -> Release[tuple[Floats, float]]:
         total = _noisy(noise, self.paid, exact, self.scale) * (self.bound / UNIT)

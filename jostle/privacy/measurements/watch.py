@@ -21,6 +21,7 @@ from jostle.accounting.conversions import pure_epsilon
 from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import Refusal, refuse
 from jostle.formulas import Noised
+from jostle.integers import fixed_width
 from jostle.noise_laws import Compared, Laplace
 from jostle.privacy.kernel.handles import Exposures
 from jostle.privacy.kernel.measurement import Measured, Measurement, Release, common_noise, needed, needed_noise
@@ -142,9 +143,6 @@ class Opening(Measurement[None, Watch]):
     def read(self, reader: object) -> None:
         return None
 
-    def empty(self) -> None:
-        return None
-
     def release(self, exact: None, noise: Noise | None) -> Release[Watch]:
         state = _State(self.most)
         watch = Watch(self.exposures, self.score, self.threshold, self.most, self.tells, self.how, self.scales, state)
@@ -207,7 +205,6 @@ class Question(OfScores, Measurement["Ints", Answer]):
         return Payment(self.watch, 1, 0.0)
 
     def release(self, exact: Ints, noise: Noise | None) -> Release[Answer]:
-        import numpy as np
 
         watch, source = self.watch, needed_noise(noise)
         bits = watch.score.bits
@@ -219,7 +216,7 @@ class Question(OfScores, Measurement["Ints", Answer]):
             return Release(False if watch.tells == "answer" else None, (told,))
         if watch.tells != "number":
             return Release(gap / 2.0**bits if watch.tells == "gap" else True, (told,))
-        drawn = int(source.laplace(np.array([value], dtype=np.int64), watch.scales.number)[0])
+        drawn = int(source.laplace(fixed_width([value]), watch.scales.number)[0])
         number = Measured("number", watch.number_law, watch.how, told.sensitivity, told.stability, 0.0, direct=True)
         return Release(Noised(drawn / 2.0**bits, watch.number_law), (told, number))
 

@@ -22,14 +22,13 @@ from jostle.accounting.amounts import Amount, as_float
 from jostle.accounting.conversions import pure_epsilon, rho_of, root_two_rho
 from jostle.accounting.definitions import Measure, Price, gaussian_price, pure_price, used_delta
 from jostle.diagnostics import refuse
+from jostle.integers import fixed_width
 from jostle.noise_laws import ADDITIVE, Gaussian, Laplace
 from jostle.privacy.mechanisms.noise import Noise
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-CLAMP = 2**62  # exact values are clamped to ±2^62 (1-Lipschitz), so that adding noise saturates and never wraps
 
 
 def share(amount: Amount, parts: int) -> Amount:
@@ -105,11 +104,7 @@ class Additive:
         return Gaussian(l2 / root_two_rho(rho), step=1.0)
 
     def draw(self, noise: Noise, exact: NDArray[np.int64], l1: float, l2: float) -> NDArray[np.int64]:
-        import numpy as np
-
-        # of one sum too wide for 64 bits, `clip` gives a bare integer
-        safe = np.asarray(np.clip(exact, -CLAMP, CLAMP)).astype(np.int64)
-        return drawn_by(noise, self.kind)(safe, self.law(l1, l2).scale)
+        return drawn_by(noise, self.kind)(fixed_width(exact), self.law(l1, l2).scale)
 
 
 def drawn_by(noise: Noise, kind: type[Laplace | Gaussian]) -> Callable[[NDArray[np.int64], float], NDArray[np.int64]]:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from jostle.diagnostics import refuse
+from jostle.integers import fixed_width
 from jostle.privacy.mechanisms.least_cost import Draw, Ints, constants
 
 MOST_LEVELS = 64
@@ -41,7 +42,7 @@ def public_tree(order: Any, levels: Any, cells: int) -> tuple[Ints, Ints]:
     used, rank = np.unique(np.maximum(heights, -1), return_inverse=True)
     if len(used) > MOST_LEVELS:
         raise refuse("ValueError", f"a tree has at most {MOST_LEVELS} levels")
-    return places.astype(np.int64), np.asarray(rank - int(used[0] < 0), dtype=np.int64)
+    return fixed_width(places), fixed_width(rank - int(used[0] < 0))
 
 
 def walk_tree(counts: Ints, epsilon: float, draw: Draw, order: Ints, levels: Ints) -> Ints:
@@ -52,7 +53,7 @@ def walk_tree(counts: Ints, epsilon: float, draw: Draw, order: Ints, levels: Int
     Privacy: `epsilon`-differentially private for one row more or less; the tree must be public.
     """
     tuned = constants(epsilon)
-    values = np.clip(np.asarray(counts, dtype=np.int64).ravel(), 0, 2**40)[order]
+    values = np.clip(fixed_width(counts).ravel(), 0, 2**40)[order]
     starts = levels < 0
     starts[0] = True
     live = np.ones(len(values), dtype=bool)

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jostle.diagnostics import refuse
+from jostle.integers import fixed_width
 
 Ints = NDArray[np.int64]
 Draw = Callable[[float, int], Ints]
@@ -106,7 +107,7 @@ def walk(
     tuned = constants(epsilon, decay)
     threshold = round(theta * tuned.scale)
     order = _tree_order(counts.shape)
-    values = np.clip(np.asarray(counts, dtype=np.int64).ravel(), 0, 2**40)
+    values = np.clip(fixed_width(counts).ravel(), 0, 2**40)
     real = order >= 0
     padded = np.where(real, values[order], BEYOND)
     starts = np.zeros(len(order), dtype=bool)

@@ -26,6 +26,7 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
+from jostle.integers import fixed_width
 
 if TYPE_CHECKING:
     import numpy as np
@@ -82,7 +83,7 @@ class Strategy:
         kind = block["kind"]
         scale = 2.0**self.bits
         if kind == "boxes":
-            lows, highs = (np.asarray(block[k], dtype=np.int64).reshape(-1, len(self.shape)) for k in ("lows", "highs"))
+            lows, highs = (fixed_width(block[k]).reshape(-1, len(self.shape)) for k in ("lows", "highs"))
             if lows.shape != highs.shape or (lows < 0).any() or (highs >= np.array(self.shape)).any():
                 raise refuse("ValueError", "a box of the strategy lies outside the cube")
             if (lows > highs).any():
@@ -97,7 +98,7 @@ class Strategy:
             axes = [_axis(axis, side) for axis, side in zip(block["axes"], self.shape, strict=True)]
             _check_size(math.prod(size for _, _, size in axes))
             return {"kind": kind, "axes": axes, **_rounded(float(block.get("weight", 1.0)) * scale)}
-        labels = np.asarray(block["labels"], dtype=np.int64).ravel()
+        labels = fixed_width(block["labels"]).ravel()
         if labels.shape != (self.cells,):
             raise refuse("ValueError", f"a strategy for {labels.size} cells cannot measure a cube of {self.cells}")
         if kind == "groups":
@@ -106,7 +107,7 @@ class Strategy:
             weight = np.broadcast_to(np.asarray(block.get("weight", 1.0), float), (size,)) * scale
             return {"kind": kind, "labels": labels, "size": size, **_rounded(weight)}
         if kind == "matrix":
-            matrix = np.rint(np.asarray(block["matrix"], dtype=float) * scale).astype(np.int64)
+            matrix = fixed_width(np.rint(np.asarray(block["matrix"], dtype=float) * scale))
             if matrix.ndim != 2:
                 raise refuse("ValueError", "the matrix of a strategy has two dimensions")
             _check_labels(labels, matrix.shape[1])
@@ -214,7 +215,7 @@ def _rounded(weight: Any) -> dict[str, Any]:
     """Integer weights for these, none that is not 0 rounded to 0; and the ratio between them."""
     import numpy as np
 
-    near = np.where(np.abs(weight) < 0.5, np.sign(weight), np.rint(weight)).astype(np.int64)
+    near = fixed_width(np.where(np.abs(weight) < 0.5, np.sign(weight), np.rint(weight)))
     ratio = np.divide(weight, near, out=np.ones(np.shape(weight)), where=near != 0)
     return {"weight": near if near.ndim else int(near), "ratio": ratio}
 
@@ -223,8 +224,8 @@ def _axis(axis: Mapping[str, Any], side: int) -> tuple[NDArray[np.int64], NDArra
     """The labels, signs and number of groups of one axis of a `signed` block, checked."""
     import numpy as np
 
-    labels = np.asarray(axis["labels"], dtype=np.int64).ravel()
-    signs = np.asarray(axis["signs"], dtype=np.int64).ravel()
+    labels = fixed_width(axis["labels"]).ravel()
+    signs = fixed_width(axis["signs"]).ravel()
     if labels.shape != (side,) or signs.shape != (side,):
         raise refuse("ValueError", f"a strategy for {labels.size} positions cannot measure an axis of {side}")
     if not (np.abs(signs) == 1).all():

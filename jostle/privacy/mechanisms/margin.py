@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from jostle.accounting.amounts import Amount, as_float
 from jostle.accounting.definitions import Measure, Price, stability_price, used_delta
 from jostle.diagnostics import refuse
+from jostle.integers import fixed_width
 from jostle.privacy.mechanisms.noise import Noise
 from jostle.privacy.mechanisms.one_sided import geometric
 from jostle.privacy.mechanisms.selection import Selection
@@ -73,7 +74,7 @@ class MarginScales:
         margin = self.reach + self.selection * np.log(number / (self.delta * HALF_OF_DELTA))
         luck = math.expm1(-1 / self.threshold) / math.expm1(-1 / self.threshold - 1 / self.question)
         room = self.question * np.log(np.maximum(luck * number * (number + 1) / (self.delta * HALF_OF_DELTA), 1.0))
-        return np.ceil(margin).astype(np.int64) + np.ceil(room).astype(np.int64)
+        return fixed_width(np.ceil(margin)) + fixed_width(np.ceil(room))
 
 
 def clear(values: Ints, scales: MarginScales, noise: Noise) -> Ints:

@@ -12,6 +12,7 @@ import math
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
+from jostle.integers import fixed_width
 from jostle.privacy.mechanisms import sampler
 
 if TYPE_CHECKING:
@@ -74,9 +75,7 @@ def _apply(mechanism: Any, values: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _like(values: NDArray[np.int64], samples: list[int]) -> NDArray[np.int64]:
-    import numpy as np
-
-    return np.array(samples, dtype=np.int64).reshape(values.shape)
+    return fixed_width(samples).reshape(values.shape)
 
 
 # `opendp.prelude` would import scikit-learn; the parts are named one by one.

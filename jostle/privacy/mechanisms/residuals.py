@@ -20,6 +20,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from jostle.integers import fixed_width
+
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
@@ -57,7 +59,7 @@ def residuals(y: Ints, sizes: Ints, weights: Floats) -> Ints:
     # sums of a contiguous array are pairwise; `bincount` would add one after another
     by_level = [float(np.sum(energy[level == i])) for i in range(1, len(sizes) + 1)]
     left_out = np.cumsum(by_level[::-1])[::-1]
-    return np.asarray(np.rint(np.sqrt(left_out) * 2.0**BITS), dtype=np.int64)
+    return fixed_width(np.rint(np.sqrt(left_out) * 2.0**BITS))
 
 
 def _diagonal(shape: tuple[int, ...], weights: Floats) -> Floats:

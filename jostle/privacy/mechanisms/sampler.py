@@ -24,6 +24,8 @@ import math
 import os
 from typing import TYPE_CHECKING
 
+from jostle.integers import fixed_width, same_bits
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -55,7 +57,7 @@ def discrete_laplace(size: int, scale: float) -> Ints:
         n = todo.size
         rest = _below(np.full(n, t, dtype=np.uint64))
         accepted = _bernoulli_exp(rest, t)
-        todo_kept, rest = todo[accepted], rest[accepted].astype(np.int64)
+        todo_kept, rest = todo[accepted], same_bits(rest[accepted])
         magnitude = (rest + t * _geometric(len(rest))) // s
         negative = (_words(len(rest)) & np.uint64(1)).astype(bool)
         good = ~(negative & (magnitude == 0))
@@ -88,7 +90,7 @@ def _gaps(scores: Ints) -> NDArray[np.uint64]:
     """What each score lacks to the largest: below 2^63, also where their difference is no int64."""
     import numpy as np
 
-    flat = scores.ravel().astype(np.int64)
+    flat = fixed_width(scores.ravel())
     gaps: NDArray[np.uint64] = (flat.max() - flat).view(np.uint64)
     return gaps
 
@@ -100,7 +102,7 @@ def _let_through(gaps: NDArray[np.uint64], scale: float) -> NDArray[np.bool_]:
     t, s = fraction(scale)
     scaled = np.minimum(gaps, np.uint64((t << 20) // s + 1)) * np.uint64(s)
     times, rest = np.divmod(scaled, np.uint64(t))
-    through = _geometric(len(gaps)) >= times.astype(np.int64)
+    through = _geometric(len(gaps)) >= same_bits(times)
     through[through] = _bernoulli_exp(rest[through], t)
     return through
 

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 from jostle.accounting.amounts import Amount, as_float
 from jostle.accounting.definitions import Measure, Price, stability_price, used_delta
 from jostle.diagnostics import refuse
+from jostle.integers import fixed_width
 from jostle.noise_laws import SmoothLaplace
-from jostle.privacy.mechanisms.additive import CLAMP
 from jostle.privacy.mechanisms.noise import Noise
 from jostle.privacy.mechanisms.selection import Selection
 
@@ -79,13 +79,12 @@ class Smooth(Selection):
 
     def draw(self, noise: Noise, exact: Ints, smooth: float) -> tuple[Ints, float]:
         """The counts with noise, and the scale of that noise as it is told; `smooth` is S, before it is rounded up."""
-        import numpy as np
 
         scale = min(max(smooth * UP, self.alpha), WIDEST) / self.alpha
         unit = self.beta / STEPS
-        place = np.array([math.ceil(math.log(scale) / unit)], dtype=np.int64)
+        place = fixed_width([math.ceil(math.log(scale) / unit)])
         told = int(noise.laplace(place, (STEPS + 1) / told_epsilon(self.beta)).item())
-        values = np.asarray(np.clip(exact, -CLAMP, CLAMP)).astype(np.int64)
+        values = fixed_width(exact)
         return noise.laplace(values, scale), math.exp(min(max(told * unit, 0.0), math.log(WIDEST)))
 
 

@@ -13,6 +13,7 @@ import math
 from typing import Any
 
 from jostle.formulas import Noised
+from jostle.integers import fixed_width
 from jostle.noise_laws import Laplace
 from jostle.privacy.mechanisms.noise import Noise
 
@@ -21,11 +22,10 @@ def select_keys(
     tally: tuple[Any, Any], epsilon: float, delta: float, noise: Noise, stability: int
 ) -> tuple[list[Any], list[Noised], Laplace]:
     """Keys in order with their noisy counts, and the law of these, from all values and how many rows have each."""
-    import numpy as np
 
     values, counts = tally
     law = Laplace(stability / epsilon, step=1.0)
     threshold = stability + law.scale * math.log(stability / delta)
-    noisy = noise.laplace(np.asarray(counts, dtype=np.int64), law.scale)
+    noisy = noise.laplace(fixed_width(counts), law.scale)
     keys = [(v, Noised(float(n), law)) for v, n in zip(values, noisy, strict=True) if n > threshold]
     return [v for v, _ in keys], [n for _, n in keys], law

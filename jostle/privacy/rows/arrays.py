@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from jostle.integers import narrowed
 from jostle.privacy.rows.expressions import (
     EXACT,
     Binary,
@@ -42,7 +43,7 @@ class LookUp(Unary):
         return (self.table,)
 
     def apply(self, operands: Sequence[Floats], out: Floats | None) -> Floats:
-        return np.take(self.table, operands[0].astype(np.intp), axis=-1, mode="clip")
+        return np.take(self.table, narrowed(operands[0], np.intp), axis=-1, mode="clip")
 
 
 def lookup(table: Any, index: Expression) -> LookUp:
@@ -194,7 +195,7 @@ class Gather(Binary):
     def apply(self, operands: Sequence[Floats], out: Floats | None) -> Floats:
         values, index = operands
         (rows,) = np.broadcast_shapes(values.shape[-1:], index.shape)
-        places = np.broadcast_to(index.astype(np.intp), (rows,)).reshape((1,) * (values.ndim - 1) + (rows,))
+        places = np.broadcast_to(narrowed(index, np.intp), (rows,)).reshape((1,) * (values.ndim - 1) + (rows,))
         chosen: Floats = np.take_along_axis(np.broadcast_to(values, (*values.shape[:-1], rows)), places, axis=0)[0]
         return chosen
 

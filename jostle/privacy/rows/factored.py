@@ -23,6 +23,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from jostle.integers import fixed_width, narrowed
 from jostle.privacy.rows.expressions import RowProgramError, whole_array
 from jostle.privacy.rows.norms import GRID, whole_slopes
 from jostle.privacy.rows.program import RowProgram
@@ -146,7 +147,7 @@ def coded(batches: Iterable[NDArray[np.float64]], values: tuple[int, ...]) -> Co
         numbers, times = _tallied(np.ravel_multi_index(tuple(codes_of(units)), values) for units in batches)
         columns = np.stack(np.unravel_index(numbers, values)).astype(np.uint8)
     groups = [
-        np.ravel_multi_index(tuple(columns[first:last]), values[first:last]).astype(np.int32)
+        narrowed(np.ravel_multi_index(tuple(columns[first:last]), values[first:last]), np.int32)
         for first, last in grouped(values)
     ]
     return CodedRows(columns, np.stack(groups), times)
@@ -168,7 +169,7 @@ def _tallied(batches: Iterator[Ints]) -> tuple[Ints, Ints]:
         different, times, waiting = together, summed, []
 
     for numbers in batches:
-        waiting.append(numbers.astype(np.int64))
+        waiting.append(fixed_width(numbers))
         if sum(len(w) for w in waiting) > 2**22:
             fold()
     fold()
@@ -190,7 +191,7 @@ def gradient_scores(rows: CodedRows, gradient: FactoredGradient, bound: float) -
     own = rows.columns[gradient.target]
     for start in range(0, len(rows.times), CHUNK):
         part = slice(start, start + CHUNK)
-        places = [group[part].astype(np.intp) for group in rows.groups]
+        places = [narrowed(group[part], np.intp) for group in rows.groups]
         added = gradient.tables[0][:, places[0]]
         for table, place in zip(gradient.tables[1:], places[1:], strict=True):
             added += table[:, place]
@@ -203,7 +204,7 @@ def gradient_scores(rows: CodedRows, gradient: FactoredGradient, bound: float) -
             for total, place in zip(sums, places, strict=True):
                 for u, weights in enumerate(weighed):
                     counts = np.bincount(place, weights=weights, minlength=total.shape[1])
-                    total[u] += counts.astype(np.int64).astype(kind, copy=False) * scale
+                    total[u] += fixed_width(counts).astype(kind, copy=False) * scale
             scale *= TIMES
     pairs = zip(sums, gradient.features, strict=True)
     scores = [gradient.combinations.astype(kind) @ s @ f.T.astype(kind) for s, f in pairs]

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from jostle.integers import fixed_width
 from jostle.privacy.rows.factored import CodedRows, FactoredGradient, coded, gradient_scores
 from jostle.privacy.rows.functions import Contributions, RowCount, Weights
 from jostle.privacy.rows.norms import exact_sizes, whole_frames, whole_weights, within_ball
@@ -122,9 +123,8 @@ class RowsOf:
     """How many rows there are."""
 
     def over(self, rows: BallRows) -> list[Any]:
-        import numpy as np
 
-        return [np.array(sum(block.shape[1] for block in rows.blocks()), dtype=np.int64)]
+        return [fixed_width(sum(block.shape[1] for block in rows.blocks()))]
 
 
 @dataclass(frozen=True, slots=True)

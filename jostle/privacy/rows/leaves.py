@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from jostle.integers import fixed_width
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -124,7 +126,7 @@ class LeafFold:
                 codes = np.ascontiguousarray(block, dtype=np.int32 if block.dtype.kind == "f" else None)
                 at = place.take(walked(self.tree.asks, self.tree.first, codes))
                 inside = np.flatnonzero((at >= 0) & (codes[-1] >= 0) if self.classes else at >= 0)
-                at, label = at[inside], codes[-1][inside].astype(np.int64) if self.classes else 0
+                at, label = at[inside], fixed_width(codes[-1][inside]) if self.classes else 0
                 label += classes if self.crossed else 0  # what has no value stands before the values
                 for w, total, column in zip(wide, totals, self.crossed or (-1,), strict=True):
                     cell = at * ((w + 1) * classes) + label

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from jostle.integers import narrowed, truncated
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -39,7 +41,7 @@ def within_ball(rows: Floats, radius: float, norm: str) -> NDArray[np.int16]:
     with np.errstate(all="ignore"):
         x = np.ascontiguousarray(complete.T) / radius
         if norm == "sup":
-            return np.asarray(np.trunc(np.clip(x, -1.0, 1.0) * GRID), dtype=np.int16)
+            return narrowed(np.clip(x, -1.0, 1.0) * GRID, np.int16)
         largest = np.maximum(np.abs(x).max(axis=0, initial=0.0), 1.0)
         x /= largest
         squared = np.zeros(x.shape[1])
@@ -54,7 +56,7 @@ def within_ball(rows: Floats, radius: float, norm: str) -> NDArray[np.int16]:
     if outside.any():
         units[:, outside] = np.trunc(units[:, outside] * (1 - 2.0**-10))
         units[:, (units * units).sum(axis=0) > GRID * GRID] = 0
-    return np.asarray(units, dtype=np.int16)
+    return narrowed(units, np.int16)
 
 
 def whole_weights(weights: Floats) -> Floats:
@@ -109,7 +111,7 @@ def clipped(contributions: Floats, norm: str, sizes: Floats | None = None) -> In
         if not np.isfinite(x.sum()):
             x = np.nan_to_num(x, nan=0.0, posinf=0.0, neginf=0.0)
         if norm == "sup":
-            return np.asarray(np.clip(x, -1.0, 1.0, out=x) * unit, dtype=np.int64)  # toward zero
+            return truncated(np.clip(x, -1.0, 1.0, out=x) * unit)
         if sizes is None:
             np.clip(x, -1.0, 1.0, out=x)  # a coordinate beyond the ball is out of it anyway; keeps squares finite
             sizes = np.zeros(x.shape[1])
@@ -118,7 +120,7 @@ def clipped(contributions: Floats, norm: str, sizes: Floats | None = None) -> In
             sizes = sizes if norm == "l1" else np.sqrt(sizes)
         # one part in 2^28 smaller than the ball, so that rounding cannot carry a row out of it
         x *= unit * (1 - 2.0**-28) / np.maximum(sizes, 1.0)
-    units: Ints = x.astype(np.int64)  # toward zero
+    units = truncated(x)
     if norm == "l1":
         units[:, np.abs(units).sum(axis=0) > 2**BITS] = 0
     else:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from jostle.integers import fixed_width
 from jostle.privacy.rows.norms import BITS, GRID_BITS, clipped
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class MomentSums:
             weighted = views * weights[:, None, :]
             sums.append(np.stack([w @ view.T for w, view in zip(weighted, views, strict=True)]))
         for total, more in zip(self._open, sums, strict=True):
-            total += more.astype(np.int64)
+            total += fixed_width(more)
         self._batches += 1
         if self._batches >= FOLD:
             self._fold()
@@ -107,6 +108,4 @@ class ContributionSums:
 
 def clamped(total: Any) -> Ints:
     """Whole numbers brought into 62 bits and a sign."""
-    import numpy as np
-
-    return np.asarray(np.clip(total, -(2**62), 2**62), dtype=np.int64)
+    return fixed_width(total)

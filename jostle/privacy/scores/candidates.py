@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
+from jostle.integers import fixed_width
 from jostle.privacy.kernel.handles import Cube
 from jostle.privacy.scores.cells import BITS, cube_of
 from jostle.privacy.scores.rule import Rule, Score, Scores
@@ -53,12 +54,11 @@ class LineScores(Rule):
 
 class Bisections(LineScores):
     def exact(self, reader: Reader, score: Score) -> list[int]:
-        import numpy as np
 
         from jostle.privacy.mechanisms import cuts
 
         starts, listed, penalty, _ = score.arguments
-        places = [np.array(p, dtype=np.int64) for p in listed]
+        places = [fixed_width(p) for p in listed]
         costs = cuts.bisection_costs(self.blocks(reader, score), list(starts), places)
         return [
             -(int(v) << BITS) - (penalty if place > start else 0)
@@ -82,12 +82,11 @@ class Boundaries(LineScores):
 
 class Leftover(LineScores):
     def exact(self, reader: Reader, score: Score) -> list[int]:
-        import numpy as np
 
         from jostle.privacy.mechanisms.residuals import residuals
 
         frequencies, costs, weights, _ = score.arguments
-        energies = residuals(self.blocks(reader, score), np.array(frequencies, dtype=np.int64), weights)
+        energies = residuals(self.blocks(reader, score), fixed_width(frequencies), weights)
         return [-int(v) - cost for v, cost in zip(energies, costs, strict=True)]
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
+from jostle.integers import fixed_width
 from jostle.privacy.kernel.handles import Cube
 from jostle.privacy.mechanisms.linear import box_sums
 from jostle.privacy.scores.cells import BITS, cube_of
@@ -62,7 +63,7 @@ def distance(cube: Cube, expected: Floats, penalty: float = 0.0) -> Score:
         raise refuse("ValueError", f"{expected.size} expected counts for a cube of {cube.size} cells")
     bits = max(BITS, cube.bits)
     most = math.ldexp(1.0, 60 - bits)
-    public = np.rint(np.ldexp(_within(expected, bits), bits)).astype(np.int64)
+    public = fixed_width(np.rint(np.ldexp(_within(expected, bits), bits)))
     less = round(math.ldexp(min(max(penalty, -most), most), bits))
     return Score(cube.exposures, DISTANCE, cube, 1 << bits, False, bits, (public.reshape(cube.shape), less))
 
@@ -93,7 +94,7 @@ def misfit(cube: Cube, queries: Sums, estimate: Floats) -> Scores:
     checked = tuple(_checked(query, cube.shape) for query in queries)
     answers = np.concatenate([_summed(query, estimate.reshape(cube.shape)) for query in checked])
     most = math.ldexp(4e18, -cube.bits)
-    public = np.rint(np.ldexp(np.clip(np.nan_to_num(answers), -most, most), cube.bits)).astype(np.int64)
+    public = fixed_width(np.rint(np.ldexp(np.clip(np.nan_to_num(answers), -most, most), cube.bits)))
     unit = 1 << cube.bits
     return Scores(cube.exposures, MISFIT, cube, unit, False, cube.bits, (checked, public), length=len(public))
 
@@ -115,7 +116,7 @@ def closeness(cube: Cube, queries: Sums, answers: Floats) -> Score:
     if not size or answers.size != size:
         raise refuse("ValueError", f"{answers.size} answers for a workload of {size} queries")
     bits = max(BITS, cube.bits)
-    public = np.rint(np.ldexp(_within(answers.ravel(), bits), bits)).astype(np.int64)
+    public = fixed_width(np.rint(np.ldexp(_within(answers.ravel(), bits), bits)))
     # ⌈2^bits·√(times/size)⌉, and a step for the root that is rounded down
     sensitivity = math.isqrt(times * 4**bits // size) + 2
     return Score(cube.exposures, CLOSENESS, cube, sensitivity, False, bits, (checked, public))
@@ -172,11 +173,11 @@ def _checked(query: Mapping[str, Any], shape: tuple[int, ...]) -> dict[str, Any]
     import numpy as np
 
     if query["kind"] == "boxes":
-        lows, highs = (np.asarray(query[k], dtype=np.int64).reshape(-1, len(shape)) for k in ("lows", "highs"))
+        lows, highs = (fixed_width(query[k]).reshape(-1, len(shape)) for k in ("lows", "highs"))
         if lows.shape != highs.shape or (lows < 0).any() or (highs >= np.array(shape)).any() or (lows > highs).any():
             raise refuse("ValueError", "a query lies outside the cube")
         return {"kind": "boxes", "lows": lows, "highs": highs}
-    labels = np.asarray(query["labels"], dtype=np.int64).ravel()
+    labels = fixed_width(query["labels"]).ravel()
     inside = np.asarray(query["inside"], dtype=bool) if query["kind"] == "sets" else None
     size = int(query["size"]) if inside is None else inside.shape[-1]
     if labels.size != int(np.prod(shape)) or (labels < 0).any() or (labels >= size).any():

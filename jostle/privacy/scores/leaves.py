@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from jostle.diagnostics import refuse
 from jostle.engine.groups import CELLS
+from jostle.integers import fixed_width
 from jostle.plan.keys import holds
 from jostle.plan.plan import WEIGHT_BITS, Column, Count, Filter, Key, Plan, Summands
 from jostle.privacy.kernel.handles import Table
@@ -76,7 +77,7 @@ class LevelSplits(Rule, Summands):
             fold = LeafFold(tree, tree.level[some], classes, crossed, bool(stays.any()))
             tables = reader.coded(table_of(score).plan, keys, fold)
             for column, counts in zip((*crossed, -1), tables, strict=False):
-                split = np.asarray(counts, dtype=np.int64)
+                split = fixed_width(counts)
                 values[some, column] = self.split.value(split[:, None] if column < 0 else split, bound)
         scores: list[int] = (values[np.column_stack([unasked, stays])] - prices).tolist()
         return scores
@@ -142,7 +143,7 @@ def _priced(groups: tuple[int, ...], prices: Sequence[Floats], bits: int) -> tup
             "ValueError", "prices are a list for each leaf of the level, of a number for each of its splits",
             help=f"as many as its `attributes`, or one more, for no split; none beyond {DEAREST:,}",
         )  # fmt: skip
-    return tuple(map(len, prices)), np.rint(np.ldexp(every, bits)).astype(np.int64)
+    return tuple(map(len, prices)), fixed_width(np.rint(np.ldexp(every, bits)))
 
 
 def _keys(table: Table, tree: PublicTree) -> tuple[Key, ...]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
+from jostle.integers import fixed_width
 from jostle.privacy.kernel.handles import Cube, Handle, Table
 from jostle.privacy.kernel.vault import UNWEIGHTED
 
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jostle.privacy.kernel.reader import Reader
-
-MOST = 2**62
-"""That a score leaves this room with: beyond, it is clamped."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +73,6 @@ class Scores(Score):
 
 def values_of(reader: Reader, scores: Sequence[Score]) -> NDArray[np.int64]:
     """The exact numbers of all scores, on the common grid of the finest; within ±2^62."""
-    import numpy as np
 
     bits = max(s.bits for s in scores)
     numbers: dict[int, list[int]] = {}
@@ -83,9 +80,7 @@ def values_of(reader: Reader, scores: Sequence[Score]) -> NDArray[np.int64]:
         places = [i for i, s in enumerate(scores) if s.rule is rule]
         numbers.update(zip(places, rule.exact_each(reader, [scores[i] for i in places]), strict=True))
     fine = [value << (bits - one.bits) for i, one in enumerate(scores) for value in numbers[i]]
-    if fine and not -MOST <= min(fine) <= max(fine) <= MOST:
-        fine = [max(-MOST, min(MOST, value)) for value in fine]
-    return np.array(fine, dtype=np.int64)
+    return fixed_width(fine)
 
 
 def check_weights(scores: Sequence[Score]) -> None:

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
+from jostle.integers import fixed_width
 from jostle.plan.keys import MOST_KEYS, column_key, key_values, open_keys
 from jostle.plan.plan import Column, Derive, Filter, Key, Plan, RowExpr, Scan
 from jostle.privacy.kernel.handles import Table
@@ -186,7 +187,7 @@ def _h(counts: NDArray[np.int64], most: int) -> Any:
 
     inside = np.minimum(counts, most)
     x = inside.astype(float)
-    curve = np.rint(x * np.log2(np.maximum(x, 1.0)) * 2.0**BITS).astype(np.int64)
+    curve = fixed_width(np.rint(x * np.log2(np.maximum(x, 1.0)) * 2.0**BITS))
     return curve + (counts - inside) * steepest(most)
 
 

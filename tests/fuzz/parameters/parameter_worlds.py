@@ -236,14 +236,14 @@ def batches_of(rows: int) -> Iterator[None]:
 
 @contextmanager
 def recorded() -> Iterator[Recorder]:
-    """Everything drawn is recorded, and what fails after a charge is not hidden."""
-    from jostle.privacy.kernel import failures
+    """Everything drawn is recorded, and what fails after a charge is raised as it is."""
+    from jostle.privacy.kernel.faults import Guarded
 
     noise = Recorder()
-    before, hidden = sources.SecureNoise, failures.FAILURES
+    before, hidden = sources.SecureNoise, Guarded.__exit__
     sources.SecureNoise = lambda: noise  # type: ignore[assignment, misc]
-    failures.FAILURES = ()
+    Guarded.__exit__ = lambda *_: None  # type: ignore[assignment]
     try:
         yield noise
     finally:
-        sources.SecureNoise, failures.FAILURES = before, hidden  # type: ignore[misc]
+        sources.SecureNoise, Guarded.__exit__ = before, hidden  # type: ignore[misc, method-assign]

@@ -10,6 +10,7 @@ Of a cube: the number of cells. The one cell that a row moves comes in or goes o
 
 from __future__ import annotations
 
+from jostle.integers import fixed_width
 from jostle.language.aggregates import AGGREGATES
 from jostle.plan import plan
 from jostle.privacy.kernel.handles import Table
@@ -24,7 +25,7 @@ class Count(AdditiveAggregate):
     def of_cells(self, cells: Ints, group: Ints, groups: int) -> Ints:
         import numpy as np
 
-        return np.bincount(group, minlength=groups).astype(np.int64)
+        return fixed_width(np.bincount(group, minlength=groups))
 
     def terms(self, table: Table) -> tuple[plan.Term, ...]:
         return (plan.Count(next(iter(self.expressions), None), weighted=table.weighted),)

@@ -15,6 +15,7 @@ from typing import Any
 
 from jostle.diagnostics import refuse
 from jostle.formulas import Noised
+from jostle.integers import fixed_width
 from jostle.language.aggregates import AGGREGATES
 from jostle.noise_laws import Selected
 from jostle.plan.keys import KeyValue, key_values
@@ -44,13 +45,12 @@ class Mode(SelectionAggregate):
         return Key(self.expr, self.candidates(table))
 
     def choose(self, mechanism: Selection, exact: Ints, noise: Noise, table: Table) -> tuple[Any, Selected]:
-        import numpy as np
 
         monotone = not any(e.unit.public_size for e in table.exposures)
         unit = 1 << (WEIGHT_BITS if table.weighted else 0)
         scale = mechanism.scale(weighted_stability_of(table) * unit, monotone)
         listed = self.candidates(table)
-        answer: Any = listed[mechanism.choose(noise, np.asarray(exact, dtype=np.int64), scale)]
+        answer: Any = listed[mechanism.choose(noise, fixed_width(exact), scale)]
         law = Selected(scale / unit, len(listed), "rows")
         if isinstance(answer, int | float) and not isinstance(answer, bool):
             answer = Noised(answer, law)

@@ -31,6 +31,7 @@ from typing import Any
 from jostle.accounting.amounts import Amount, as_float
 from jostle.diagnostics import refuse
 from jostle.formulas import Noised
+from jostle.integers import fixed_width
 from jostle.language.aggregates import AGGREGATES
 from jostle.noise_laws import Bracketed, Selected
 from jostle.plan.bounds import bounds_of, is_integral
@@ -128,4 +129,4 @@ def _rows_below(exact: Ints) -> Ints:
     """How many rows lie below each start, and last of all how many there are."""
     import numpy as np
 
-    return np.concatenate([[0], np.asarray(exact, dtype=np.int64).cumsum()])
+    return np.concatenate([[0], fixed_width(exact).cumsum()])

@@ -1,0 +1,136 @@
+"""A fault after a charge: no answer, one fixed message, a closed source, and a counter that moves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jostle.diagnostics import refuse
+from jostle.engine.duckdb.engine import DuckDb
+from jostle.privacy.kernel.faults import MOST_OUTAGES, Counter
+from jostle.privacy.measurements.selects import Select
+from jostle.privacy.mechanisms.noise import SecureNoise
+from jostle.source import Source
+from jostle.tools.session import Result, Session
+
+DECLARED = """
+private people = table("people.csv") described by {age: 16..79} protecting rows budget epsilon 100
+private others = table("others.csv") described by {age: 16..79} protecting rows budget epsilon 100
+"""
+MESSAGE = "measuring `people` failed after the charge, and there is no answer"
+CLOSED = "`people` is closed for this session, since measuring it failed after a charge"
+COUNT = "release n = {{ select count(*) from people with epsilon 1 }}\n"
+OTHER = "release m = {{ select count(*) from others with epsilon 1 }}\n"
+FAULTS = [
+    ValueError("Ann"), TypeError("Ann"), OverflowError("9223372036854775808"), KeyError("Ann"), AttributeError("x"),
+    RecursionError("x"), AssertionError(), UnicodeDecodeError("utf-8", b"Ann", 0, 1, "x"), StopIteration("x"),
+]  # fmt: skip
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Session:
+    for name, rows in (("people", 4000), ("others", 1000)):
+        (tmp_path / f"{name}.csv").write_text("age\n" + "40\n" * rows)
+    started = Session(cwd=tmp_path)
+    assert started.attempt(Source("p.jst", DECLARED)).ok
+    return started
+
+
+def run(session: Session, text: str) -> Result:
+    return session.attempt(Source("p.jst", text))
+
+
+def failing(fault: BaseException) -> Callable[..., Any]:
+    def fail(*_: object, **__: object) -> None:
+        raise fault
+
+    return fail
+
+
+@pytest.mark.plants_faults
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: type(fault).__name__)
+@pytest.mark.parametrize(("holder", "verb"), [(DuckDb, "group"), (SecureNoise, "laplace")])
+def test_a_fault_has_no_answer_and_closes_its_source(
+    session: Session, monkeypatch: pytest.MonkeyPatch, holder: type, verb: str, fault: Exception
+) -> None:
+    before = Counter.faults
+    with monkeypatch.context() as planted:
+        planted.setattr(holder, verb, failing(fault))
+        result = run(session, COUNT)
+    assert not result.ok and dict(result.released) == {}
+    assert [d.message for d in result.diagnostics] == [MESSAGE]  # the same for each: it depends on the program alone
+    assert Counter.faults == before + 1
+    assert session.budget()["people"]["epsilon"]["spent"] == "1"
+    again = run(session, COUNT)
+    assert [d.message for d in again.diagnostics] == [CLOSED]
+    assert session.budget()["people"]["epsilon"]["spent"] == "1"  # refused before it is charged
+    other = run(session, OTHER)  # its source is open; noise of scale 1 leaves 100 with a probability below 1e-43
+    assert other.ok and abs(float(dict(other.released)["m"]) - 1000) < 100
+    assert Counter.faults == before + 1
+
+
+@pytest.mark.parametrize("outage", [MemoryError(), OSError(28, "x"), refuse("DataError", "the data cannot be read")])
+def test_what_the_machine_causes_closes_a_source_after_a_few_times(
+    session: Session, monkeypatch: pytest.MonkeyPatch, outage: Exception
+) -> None:
+    before = Counter.faults
+    with monkeypatch.context() as planted:
+        planted.setattr(DuckDb, "group", failing(outage))
+        for _ in range(MOST_OUTAGES - 1):
+            assert not run(session, COUNT).ok
+    answered = run(session, COUNT)  # a connection was made again
+    assert answered.ok and abs(float(dict(answered.released)["n"]) - 4000) < 100
+    with monkeypatch.context() as planted:
+        planted.setattr(DuckDb, "group", failing(outage))
+        assert not run(session, COUNT.replace("n =", "o =")).ok
+    assert [d.message for d in run(session, COUNT.replace("n =", "p =")).diagnostics] == [CLOSED]
+    assert Counter.faults == before
+
+
+@pytest.mark.plants_faults
+def test_a_fault_of_an_answer_from_several_sources_closes_all(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    joined = "release n = {{ select count(*) from people join up to 1 others on age with epsilon 1 }}\n"
+    with monkeypatch.context() as planted:
+        planted.setattr(DuckDb, "group", failing(ValueError()))
+        result = run(session, joined)
+    assert [d.message for d in result.diagnostics] == [MESSAGE.replace("`people`", "`people` and `others`")]
+    assert not run(session, COUNT).ok and not run(session, OTHER).ok
+
+
+def test_ctrl_c_closes_nothing(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as planted, pytest.raises(KeyboardInterrupt):
+        planted.setattr(DuckDb, "group", failing(KeyboardInterrupt()))
+        run(session, COUNT)
+    assert run(session, COUNT).ok
+
+
+def test_a_fault_in_what_is_made_of_released_numbers_is_an_ordinary_one(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It tells nothing of a row, so it is raised as it is and closes nothing."""
+    before = Counter.faults
+    with monkeypatch.context() as planted, pytest.raises(ValueError, match="a bug"):
+        planted.setattr(Select, "finish", failing(ValueError("a bug")))
+        run(session, COUNT)
+    assert Counter.faults == before
+    assert run(session, COUNT).ok
+
+
+def test_a_fault_on_simulated_rows_is_raised_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = Counter.faults
+    (tmp_path / "people.csv").write_text("age\n40\n")
+    with monkeypatch.context() as planted, pytest.raises(ValueError, match="a bug"):
+        planted.setattr("jostle.simulate.SeededNoise.laplace", failing(ValueError("a bug")))
+        Session(cwd=tmp_path, simulate=True).run(
+            Source(
+                "p.jst",
+                'private people = table("people.csv") described by {age: 16..79} protecting rows budget epsilon 1\n'
+                "release n = {{ select count(*) from people with epsilon 1 }}\n",
+            )
+        )
+    assert Counter.faults == before

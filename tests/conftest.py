@@ -57,6 +57,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         warnings.warn(pytest.PytestWarning(f"marks `slow` name cases that are not there: {lost}"), stacklevel=1)
 
 
+@pytest.fixture(autouse=True)
+def no_fault_after_a_charge(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Reading private rows and adding noise fails in no test but those that plant a fault."""
+    from jostle.privacy.kernel.faults import Counter
+
+    before = Counter.faults
+    yield
+    assert Counter.faults == before or request.node.get_closest_marker("plants_faults") is not None
+
+
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[str]:
     """The URL of a PostgreSQL server that is this process's own, started once, or of the one in `JOSTLE_POSTGRES`."""

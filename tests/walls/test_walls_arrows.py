@@ -84,7 +84,7 @@ def test_the_rooms_of_privacy_stand_one_above_the_other() -> None:
 
 def test_privacy_is_small() -> None:
     assert HERE.rooms() <= 7 and HERE.floors() <= 6
-    assert HERE.kernel_lines() <= 1500
+    assert HERE.kernel_lines() <= 1540  # docs/decisions/faults.md
 
 
 def test_no_files_import_one_another_in_a_circle() -> None:

@@ -40,7 +40,7 @@ def session(tmp_path: Path) -> Session:
 
 
 def run(session: Session, text: str) -> Result:
-    return session.attempt(Source("p.jst", text))
+    return session.attempt(Source("p.jst", DECLARED + text))
 
 
 def failing(fault: BaseException) -> Callable[..., Any]:
@@ -94,7 +94,7 @@ def test_what_the_machine_causes_closes_a_source_after_a_few_times(
 def test_a_fault_of_an_answer_from_several_sources_closes_all(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    joined = "release n = {{ select count(*) from people join up to 1 others on age with epsilon 1 }}\n"
+    joined = "release n = {{ select count(*) from people join others on age up to 1 with epsilon 1 }}\n"
     with monkeypatch.context() as planted:
         planted.setattr(DuckDb, "group", failing(ValueError()))
         result = run(session, joined)

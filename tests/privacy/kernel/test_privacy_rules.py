@@ -289,7 +289,7 @@ LOOKING = [
 ]
 
 
-class Met(Exception):
+class Met(BaseException):
     """The engine was asked for private rows."""
 
 

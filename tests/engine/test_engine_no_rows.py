@@ -1,0 +1,50 @@
+"""A table without rows answers what a table with rows answers: types of columns come from what is declared."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from jostle.source import Source
+from jostle.tools.session import Session
+
+DAY = datetime.date(2020, 2, 29)
+TYPES: dict[str, tuple[Any, str, Any]] = {
+    **{str(t): (t, "0..9", 1) for t in (pa.int8(), pa.uint8(), pa.int16(), pa.int32(), pa.int64(), pa.uint64())},
+    **{str(t): (t, "0.0..9.0", 1.5) for t in (pa.float32(), pa.float64())},
+    "decimal": (pa.decimal128(9, 2), "0.0..9.0", decimal.Decimal("1.50")),
+    **{str(t): (t, '{"a", "b"}', "a") for t in (pa.string(), pa.large_string(), pa.string_view())},
+    "dictionary": (pa.dictionary(pa.int32(), pa.string()), '{"a", "b"}', "a"),
+    "bool": (pa.bool_(), "{true, false}", True),
+    "date32": (pa.date32(), "date", DAY), "date64": (pa.date64(), "date", DAY),
+    "timestamp": (pa.timestamp("us"), "time", datetime.datetime(2020, 2, 29, 12)),
+    "zoned": (pa.timestamp("ns", tz="UTC"), "time", datetime.datetime(2020, 2, 29, 12)),
+    "null": (pa.null(), "text", None),
+}  # fmt: skip
+PROGRAM = """
+private t = SOURCE described by {c: DOMAIN} protecting rows budget epsilon 100
+a = {{ select count(*) as n, count(c) as m, count(distinct c) as d from t with epsilon 1 }}
+b = {{ select count(*) as n from t where c == c or c != c with epsilon 1 }}
+"""
+
+
+@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("held", ["file", "memory", "filtered"])
+def test_a_table_without_rows_is_read_like_any_other(tmp_path: Path, name: str, held: str) -> None:
+    kind, domain, cell = TYPES[name]
+    whole = pa.table({"c": pa.array([cell], type=kind)})
+    for table in (whole, whole.schema.empty_table(), pa.table({"c": pa.chunked_array([], type=kind)}), whole.slice(1)):
+        session = Session(cwd=tmp_path)
+        if held == "file":
+            with pa.ipc.new_file(str(tmp_path / "t.arrow"), table.schema) as writer:
+                writer.write_table(table)
+        else:
+            session.bind("t", table.slice(0) if held == "filtered" else table)
+        source = 'table("t.arrow")' if held == "file" else 'bound("t")'
+        result = session.attempt(Source("p.jst", PROGRAM.replace("SOURCE", source).replace("DOMAIN", domain)))
+        assert result.ok, [d.message for d in result.diagnostics]

@@ -1,0 +1,120 @@
+"""Where crossed programs run: one table of hostile rows in several file types, and its neighbours."""
+
+from __future__ import annotations
+
+import datetime
+import io
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+KINDS = {"id": "text", "n": "number", "r": "number", "c": "text", "b": "boolean", "d": "date", "m": "time", "s": "text",
+         "w": "number"}  # fmt: skip
+DESCRIPTION = (
+    '{id: text, n: 0..9, r: 0.0..80.0, c: {"Ames", "Cork", "Delft"}, b: {true, false}, d: date, m: time, s: text, '
+    "w: -1000000000000000.0..1000000000000000.0}"
+)
+Row = tuple[Any, ...]
+CELLS: dict[str, tuple[Any, ...]] = {
+    "n": (0, 1, 5, 9, 10, -3, None), "r": (0.0, -0.0, 0.5, 80.0, 81.5, -1e308, 5e-324, None),
+    "c": ("Ames", "Cork", "Delft", "ames", "", None), "b": (True, False, None),
+    "d": (datetime.date(2020, 2, 29), datetime.date(1, 1, 1), datetime.date(9999, 12, 31), None),
+    "m": (datetime.datetime(2020, 2, 29, 23, 59, 59), datetime.datetime(1970, 1, 1), None),
+    "s": ("", " ", "Ames", "a,b e", "é", "e\u0301", "'); --", "-0", "1e308", "x" * 70, "ab" * 900, "y" * 70_000, "😀",
+          None),
+    "w": (1e15, -1e15, 2e15, 0.0, -0.0, 3.5, None),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class World:
+    """Rows, and those of one protected unit that two neighbours have; where their number is public, one row each."""
+
+    rows: tuple[Row, ...]
+    units: tuple[tuple[Row, ...], tuple[Row, ...]]
+
+    def content(self, file: str, which: int) -> bytes:
+        return WRITERS[file](self.rows + self.units[which])
+
+
+def drawn(rng: random.Random, unit: str) -> World:
+    """Up to a dozen rows of hostile cells, of a few persons; none at all now and then."""
+    many = 0 if rng.random() < 0.1 else rng.randrange(1, 13)
+    persons = [f"p{k}" for k in range(1, 6)]
+    rows = tuple(_row(rng, rng.choice(persons)) for _ in range(many))
+    if unit == "rows, public size":
+        return World(rows, ((_row(rng, "p8"),), (_row(rng, "p9"),)))
+    own = 1 if unit == "rows" else rng.randrange(1, 5)
+    return World(rows, ((), tuple(_row(rng, "p9") for _ in range(own))))
+
+
+def _row(rng: random.Random, person: str) -> Row:
+    return (person, *(rng.choice(CELLS[name]) for name in list(KINDS)[1:]))
+
+
+def _text(cell: Any) -> str:
+    if cell is None:
+        return ""
+    if isinstance(cell, bool):
+        return "true" if cell else "false"
+    if isinstance(cell, datetime.datetime):
+        return cell.isoformat(" ")
+    return repr(cell) if isinstance(cell, float) else str(cell)
+
+
+def _csv(rows: tuple[Row, ...]) -> bytes:
+    import csv
+
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(KINDS)
+    writer.writerows([[_text(cell) for cell in row] for row in rows])
+    return out.getvalue().encode()
+
+
+def _jsonl(rows: tuple[Row, ...]) -> bytes:
+    import json
+
+    def plain(cell: Any) -> Any:
+        return _text(cell) if isinstance(cell, datetime.date) else cell
+
+    names = list(KINDS)
+    lines = [json.dumps({n: plain(cell) for n, cell in zip(names, row, strict=True)}) for row in rows]
+    return "".join(line + "\n" for line in lines or [json.dumps(dict.fromkeys(names))]).encode()
+
+
+def _arrow(rows: tuple[Row, ...]) -> Any:
+    import pyarrow as pa
+
+    types = {"id": pa.string(), "n": pa.int64(), "r": pa.float64(), "c": pa.string(), "b": pa.bool_(), "d": pa.date32(),
+             "m": pa.timestamp("us"), "s": pa.string(), "w": pa.float64()}  # fmt: skip
+    columns = list(zip(*rows, strict=True)) or [()] * len(types)
+    return pa.table({n: pa.array(c, type=t) for (n, t), c in zip(types.items(), columns, strict=True)})
+
+
+def _parquet(rows: tuple[Row, ...]) -> bytes:
+    import pyarrow.parquet as pq
+
+    out = io.BytesIO()
+    pq.write_table(_arrow(rows), out, compression="none")
+    return out.getvalue()
+
+
+def _ipc(rows: tuple[Row, ...]) -> bytes:
+    import pyarrow as pa
+
+    out = io.BytesIO()
+    table = _arrow(rows)
+    with pa.ipc.new_file(out, table.schema) as writer:
+        writer.write_table(table)
+    return out.getvalue()
+
+
+WRITERS: dict[str, Callable[[tuple[Row, ...]], bytes]] = {
+    "csv": _csv, "parquet": _parquet, "jsonl": _jsonl, "arrow": _ipc,
+}  # fmt: skip
+UNITS = (
+    "rows", "rows, public size", "id up to 1 row", "id up to 3 rows", "id up to 3 rows weighted", "id",
+)  # fmt: skip
+BUDGETS = {"epsilon": "epsilon 1000", "rho": "rho 1000", "delta": "epsilon 1000, delta 0.001"}

@@ -1,15 +1,11 @@
-"""A few crossed programs of one seed, and specimens that they convict. `python -m tests.crosses` runs as many as wanted."""
+"""A few crossed programs, and specimens that they convict. `python -m tests.crosses` runs as many as wanted."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
-
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "adversary")]
 from cross_oracle import opened
 
 from jostle.engine.duckdb import arrowcells
@@ -28,9 +24,9 @@ def half_of_the_reach(patch: pytest.MonkeyPatch) -> None:
     """Noise for half of what a row can move."""
     whole = terms.reach_of
 
-    def half(*arguments: Any) -> tuple[int, int]:
+    def half(*arguments: Any) -> tuple[float, float]:
         l1, l2 = whole(*arguments)
-        return -(-l1 // 2), -(-l2 // 2)
+        return l1 / 2, l2 / 2
 
     patch.setattr(aggregate, "reach_of", half)
 

@@ -125,9 +125,7 @@ def test_a_fault_in_what_is_made_of_released_numbers_is_an_ordinary_one(
 def test_a_fault_on_simulated_rows_is_raised_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = Counter.faults
     (tmp_path / "people.csv").write_text("age\n40\n")
-    program = (
-        'private people = table("people.csv") described by {age: 16..79} protecting rows budget epsilon 1\n' + COUNT
-    )
+    declared = 'private people = table("people.csv") described by {age: 16..79} protecting rows budget epsilon 1\n'
     with monkeypatch.context() as planted:
         planted.setattr("jostle.simulate.SeededNoise.laplace", failing(ValueError("a bug")))
         result = Session(cwd=tmp_path, simulate=1).attempt(Source("p.jst", declared + COUNT))

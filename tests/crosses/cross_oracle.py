@@ -22,6 +22,7 @@ from arena import Arena, Seen
 from cross_programs import Maker, Program
 from cross_worlds import WRITERS, World, drawn
 
+from jostle.diagnostics import KINDS
 from jostle.privacy.kernel.faults import Counter
 
 CITIES = b"c,region\nAmes,north\nCork,south\nAmes,west\n"
@@ -71,6 +72,8 @@ class Crosses:
         if Counter.faults != faults:
             said = [d.message for one in seen for d in one.result.diagnostics]
             breaks.append(Break("a fault after a charge", str(said), program, seed))
+        internal = {d.message for one in seen for d in one.result.diagnostics if d.kind not in KINDS}
+        breaks += [Break(message, "no refusal of the closed list", program, seed) for message in sorted(internal)]
         breaks += [Break(what, detail, program, seed) for what, detail in _compared(program, *seen)]
         if not breaks and seen[0].result.ok and program.unit == "rows" and rng.random() < 0.25:
             breaks += [Break(*one, program, seed) for one in self._in_another_file(program, world, seen[0], rng)]

@@ -10,7 +10,7 @@ from cross_oracle import opened
 
 from jostle.engine.duckdb import arrowcells
 from jostle.engine.duckdb.engine import DuckDb
-from jostle.privacy.measurements.aggregates import aggregate, terms
+from jostle.privacy.mechanisms.additive import Additive
 
 
 def test_crossed_programs_hold() -> None:
@@ -20,15 +20,10 @@ def test_crossed_programs_hold() -> None:
     assert sum(run.how == "ran" for run in runs) >= 8
 
 
-def half_of_the_reach(patch: pytest.MonkeyPatch) -> None:
+def half_of_the_noise(patch: pytest.MonkeyPatch) -> None:
     """Noise for half of what a row can move."""
-    whole = terms.reach_of
-
-    def half(*arguments: Any) -> tuple[float, float]:
-        l1, l2 = whole(*arguments)
-        return l1 / 2, l2 / 2
-
-    patch.setattr(aggregate, "reach_of", half)
+    law = Additive.law
+    patch.setattr(Additive, "law", lambda self, l1, l2: law(self, l1 / 2, l2 / 2))
 
 
 def types_of_rows(patch: pytest.MonkeyPatch) -> None:
@@ -57,7 +52,7 @@ def a_row_that_fails(patch: pytest.MonkeyPatch) -> None:
 
 
 SPECIMENS: tuple[tuple[Callable[[pytest.MonkeyPatch], None], str, int], ...] = (
-    (half_of_the_reach, "more is lost than is charged", 0), (types_of_rows, "neighbours look different", 1000),
+    (half_of_the_noise, "more is lost than is charged", 0), (types_of_rows, "neighbours look different", 1000),
     (a_row_that_fails, "a fault after a charge", 0),
 )  # fmt: skip
 

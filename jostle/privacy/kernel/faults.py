@@ -1,14 +1,9 @@
 """What an exception between a charge and its release becomes: a fixed message, and a source that is closed.
 
 Everything that runs over private rows is built to be total, and what may be refused is refused before the charge. What
-fails all the same may depend on a row. docs/decisions/faults.md argues for the answer that is given here:
-
-* there is no answer, and the message is the same for every fault: it depends on the program alone;
-* the sources of the measurement are closed for the session, so that all its faults together show one bit of them, and
-  what the machine can cause by itself (a server that is lost, memory, a file) at most `MOST_OUTAGES` bits;
-* every fault is counted, on a counter of the process that the whole test suite holds at 0.
-
-Released numbers are worked on outside of this (`Measurement.finish`): a fault there tells nothing of a row.
+fails all the same may depend on a row. docs/decisions/faults.md argues for what it becomes here:
+no answer, a message that depends on the program alone, sources that are closed for the session (at the third failure
+that the machine can cause by itself), and a counter that the test suite holds at 0. `Measurement.finish` stands outside.
 """
 
 from __future__ import annotations

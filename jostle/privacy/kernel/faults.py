@@ -3,7 +3,7 @@
 Everything that runs over private rows is built to be total, and what may be refused is refused before the charge. What
 fails all the same may depend on a row. docs/decisions/faults.md argues for what it becomes here:
 no answer, a message that depends on the program alone, sources that are closed for the session (at the third failure
-that the machine can cause by itself), and a counter that the test suite holds at 0. `Measurement.finish` stands outside.
+that the machine can cause by itself), and a counter that the tests hold at 0. `Measurement.finish` stands outside.
 """
 
 from __future__ import annotations

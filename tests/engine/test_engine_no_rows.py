@@ -24,7 +24,6 @@ TYPES: dict[str, tuple[Any, str, Any]] = {
     "date32": (pa.date32(), "date", DAY), "date64": (pa.date64(), "date", DAY),
     "timestamp": (pa.timestamp("us"), "time", datetime.datetime(2020, 2, 29, 12)),
     "zoned": (pa.timestamp("ns", tz="UTC"), "time", datetime.datetime(2020, 2, 29, 12)),
-    "null": (pa.null(), "text", None),
 }  # fmt: skip
 PROGRAM = """
 private t = SOURCE described by {c: DOMAIN} protecting rows budget epsilon 100

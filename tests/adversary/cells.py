@@ -130,8 +130,51 @@ class Nowhere(datetime.tzinfo):
         raise ValueError("no")
 
 
+class Stranger(datetime.tzinfo):
+    def utcoffset(self, at: datetime.datetime | None) -> datetime.timedelta:
+        raise ZeroDivisionError
+
+
+class Liar(Loud):
+    """Says that it is of another type, or fails when it is asked."""
+
+    def __init__(self, kind: type | None) -> None:
+        self.kind = kind
+
+    @property
+    def __class__(self) -> Any:
+        return self.kind or 1 / 0
+
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError("called")
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _loud(kind: type, *names: str) -> type:
+    def fail(*_: object, **__: object) -> Any:
+        raise RuntimeError("called")
+
+    return type(kind.__name__, (kind,), dict.fromkeys(names, fail))
+
+
+class Nameless(type):
+    @property
+    def __name__(cls) -> str:  # type: ignore[override]
+        raise RuntimeError("called")
+
+
+SUBTYPES = [
+    Liar(None), *map(Liar, (str, bytes, float, datetime.datetime, np.generic)), Nameless("x", (), {})(),
+    type("Odd", (), {"__module__": 5})(), _loud(str, "encode", "__str__", "__eq__")("a"),
+    _loud(bytes, "decode", "__eq__")(b"a"), _loud(int, "__repr__", "bit_length", "__lt__", "__eq__")(7),
+    _loud(float, "__abs__", "is_integer", "__int__", "__repr__", "__add__", "__float__")(7.5),
+    _loud(np.float64, "item", "__repr__")(7.5), _loud(datetime.date, "isoformat", "__str__")(2024, 2, 29),
+    _loud(datetime.datetime, "isoformat", "utcoffset", "time")(2024, 2, 29), _loud(Decimal, "is_finite", "__str__")(1),
+    datetime.datetime(2024, 1, 1, tzinfo=Stranger()), datetime.time(1, tzinfo=Stranger()),
+]  # fmt: skip
 OBJECTS = [
-    Loud(), Decimal_(), object(), "\ud800", "a\0b", b"\xff", 10**5000, -(10**400), 10**400, NAN, np.inf,
+    *SUBTYPES, Loud(), Decimal_(), object(), "\ud800", "a\0b", b"\xff", 10**5000, -(10**400), 10**400, NAN, np.inf,
     Decimal("sNaN"), Decimal("1e999999"), datetime.datetime.max, datetime.datetime(1, 1, 1, tzinfo=Nowhere()),
     datetime.timedelta.max, 1 + 2j, pd.NaT, pd.NA, None, [1] * 1000, {"a": 1}, np.datetime64(2**63 - 1, "s"),
     np.float64(NAN), np.int64(-(2**63)),

@@ -7,6 +7,7 @@ is described as a text, a number, a category, or not at all; the row stands firs
 from __future__ import annotations
 
 import itertools
+import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -236,3 +237,21 @@ def test_a_line_ends_somewhere(engine: DuckDb, tmp_path: Path, monkeypatch: pyte
         values = engine.tally(scan, Column("b"))[0].tolist()
         assert engine.rows(scan) == 4 and {v[0] for v in values} == {"2", "6", "x", "y"}
         assert block > 20 or max(map(len, values)) == 18
+
+
+@pytest.mark.attack("hostile cells of every type")
+@pytest.mark.parametrize("line", [
+    '{"x":' + "[" * 200 + '"' + '\\"' * 200_000, '{"x":"' + '\\"' * 200_000 + "\\" + "[" * 200,
+    "{" + '"' * 200_001 + "[" * 200,
+    '{"x":' + "9" * 200_000 + "}", '{"x":"\\ud800"}', '{"\\ud800":1}', '{"x":1,"x":[' + "1," * 9999 + "1]}", "\0",
+    '{"x":NaN}',
+])  # fmt: skip
+def test_a_line_of_json_is_a_record_or_none_in_time(tmp_path: Path, line: str) -> None:
+    """A long line with quotes that do not close was gone through from each quote again: minutes for this one."""
+    path = tmp_path / "t.jsonl"
+    path.write_text(f'{{"x":"a"}}\n{line}\n{{"x":"b"}}\n')
+    engine, began = DuckDb(), time.process_time()
+    table = Scan(engine.open(path, public=False, names=("x",)).key, (("x", Open("text")),))
+    assert engine.rows(table) == 3 and {"a", "b"} <= {*engine.tally(table, Column("x"))[0].tolist()}
+    assert time.process_time() - began < 30
+    engine.close()

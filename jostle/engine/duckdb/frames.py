@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import uuid
 from collections.abc import Callable, Collection
 from decimal import Decimal
 from typing import Any
@@ -167,7 +168,8 @@ def _array(column: Any) -> Any:
         return pa.chunked_array(column)
     elif not hasattr(column, "__array__"):
         return _texts(list(column))  # a list declares no type, and none is guessed from what stands in it
-    values = np.ma.filled(column, None) if isinstance(column, np.ma.MaskedArray) else np.asarray(column)
+    masked = isinstance(column, np.ma.MaskedArray)  # of which what is masked is none
+    values = column.astype(object).filled(None) if masked else np.asarray(column)
     if values.ndim != 1:
         raise refuse("DataError", "every column of a table is an array of one dimension")
     kind, size = values.dtype.kind, values.dtype.itemsize
@@ -235,8 +237,10 @@ def _lies_in(column: Any) -> Any:
     return np.asarray(column) if hasattr(column, "__array__") else None
 
 
-def _home(value: Any) -> str:
-    return type(value).__module__.partition(".")[0]
+def _home(value: object) -> str:
+    """The package that a value's type is of."""
+    module = type(value).__module__
+    return module.partition(".")[0] if type(module) is str else ""
 
 
 def _extended(column: Any) -> Any:
@@ -273,38 +277,45 @@ def _texts(values: list[Any]) -> Any:
     return pa.array([text_of(value) for value in values], type=pa.string())
 
 
-def text_of(value: object) -> str | None:
-    """The text of a Python object in a table, or None: the one that a column of its type has. Never fails: of unknown
-    types, methods are not called."""
+def text_of(value: Any) -> str | None:
+    """The text of a Python object in a table, or None: the one that a column of its type has. Never fails: what an
+    object is its type alone says, and of types that are not Python's, NumPy's or pandas' no method is called."""
     import numpy as np
 
-    if isinstance(value, str):
+    if issubclass(type(value), np.generic):
+        value = np.generic.item(value)
+    kind = type(value)
+    if issubclass(kind, str):
         return str.encode(value, "utf-8", "replace").decode("utf-8")
-    if isinstance(value, bytes):
+    if issubclass(kind, bytes):
         return bytes.decode(value, "utf-8", "replace")
-    if type(value).__name__ in ("NaTType", "NAType"):
-        return None
-    if isinstance(value, datetime.datetime | datetime.date | datetime.time):
+    if issubclass(kind, datetime.date | datetime.time):
         return _moment(value)
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, bool):
+    if kind is bool:
         return "true" if value else "false"
-    if isinstance(value, int):
+    if issubclass(kind, int):
         return int.__repr__(value) if int.bit_length(value) < 1100 else None
-    if isinstance(value, float):
-        value = float.__add__(value, 0.0)
-        if value.is_integer() and abs(value) < _EXACT:
-            return str(int(value))
-        return repr(value) if math.isfinite(value) else None
-    if type(value) is Decimal:
+    if issubclass(kind, float):
+        number = float.__add__(value, 0.0)
+        if number.is_integer() and abs(number) < _EXACT:
+            return str(int(number))
+        return repr(number) if math.isfinite(number) else None
+    if kind is Decimal:
         return text_of_decimal(value)
-    home = type(value).__module__, type(value).__name__
-    return str(value) if home == ("uuid", "UUID") else None
+    return str(value) if kind is uuid.UUID else None
 
 
-def _moment(value: datetime.datetime | datetime.date | datetime.time) -> str | None:
-    try:
-        return value.isoformat(sep=" ") if isinstance(value, datetime.datetime) else value.isoformat()
-    except (ValueError, OverflowError, TypeError, NotImplementedError):  # a zone that has no offset for this time
+_KNOWN = ("datetime", "zoneinfo", "pytz", "dateutil", "pandas")  # whose dates, times and zones are asked
+
+
+def _moment(value: Any) -> str | None:
+    """A date or time; none where its type or its zone is not of a known package, or the zone has no offset then."""
+    parts = datetime.datetime if issubclass(type(value), datetime.datetime) else datetime.time
+    zone = parts.tzinfo.__get__(value) if issubclass(type(value), parts) else None
+    if _home(value) not in _KNOWN or (zone is not None and _home(zone) not in _KNOWN):
         return None
+    try:
+        text: str = value.isoformat(sep=" ") if parts is datetime.datetime else value.isoformat()
+    except (ValueError, OverflowError, TypeError, NotImplementedError):
+        return None
+    return None if text == "NaT" else text

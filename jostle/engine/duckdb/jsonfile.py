@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 _DEEPEST = 100  # brackets within brackets in a line; what is deeper is no record, whatever stack this runs on
-_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\\?$)')  # or to the end, so that no line is gone through again and again
 _BRACKETS = re.compile(r"[\[\]{}]")
 
 

@@ -255,3 +255,10 @@ def test_a_cell_of_a_list_decides_nothing_about_the_others(column: str) -> None:
         seen.append([round(float(number)) for number in dict(result.released).values()])
     for total, same in seen:
         assert abs(total - seen[0][0]) <= 9 and abs(same - seen[0][1]) <= 1
+
+
+def test_what_a_masked_array_masks_is_none() -> None:
+    session = Session()
+    session.bind("t", {"v": np.ma.masked_array([1, 2, 9, 4], [0, 0, 1, 0]), "w": np.arange(4)})
+    program = 't = bound("t") described by {v: 0..9}\nprint({{ select sum(v) from t }}, {{ select count(v) from t }})\n'
+    assert session.attempt(Source("p.jst", program)).output == ["7 3"]

@@ -165,7 +165,7 @@ def _array(column: Any) -> Any:
             return _extended(column)
         column = column.to_numpy()
     elif hasattr(column, "__arrow_c_stream__"):  # a series of polars
-        return pa.chunked_array(column)
+        return _series(column)
     elif not hasattr(column, "__array__"):
         return _texts(list(column))  # a list declares no type, and none is guessed from what stands in it
     masked = isinstance(column, np.ma.MaskedArray)  # of which what is masked is none
@@ -203,6 +203,17 @@ def _unread(column: Any, kind: str) -> str:
     return ""
 
 
+def _series(column: Any) -> Any:
+    """A column that hands itself over as an Arrow stream; refused where Arrow does not have its type."""
+    import pyarrow as pa
+
+    try:
+        return pa.chunked_array(column)
+    except (pa.ArrowException, TypeError, ValueError):
+        message = f"a column of type {getattr(column, 'dtype', type(column).__name__)} cannot be read"
+        raise refuse("DataError", message, help="cast it to numbers, texts or dates before") from None
+
+
 _INSIDE = ("_ndarray", "_pa_array", "_data", "_sparse_values", "_left")  # where pandas' arrays have their memory
 
 
@@ -233,7 +244,7 @@ def _lies_in(column: Any) -> Any:
             part = next((getattr(part, name) for name in _INSIDE if hasattr(part, name)), None)
         return part
     if hasattr(column, "__arrow_c_stream__"):  # a series of polars, which copies the codes of categories
-        return pa.chunked_array(column.to_physical() if str(column.dtype) == "Categorical" else column)
+        return _series(column.to_physical() if str(getattr(column, "dtype", "")) == "Categorical" else column)
     return np.asarray(column) if hasattr(column, "__array__") else None
 
 

@@ -109,6 +109,23 @@ def test_a_row_that_is_broken_anywhere_is_one_row(tmp_path: Path) -> None:
         assert others(path) == ["0", "1", "2", "5", "6"], bytes(row)
 
 
+@pytest.mark.attack("hostile rows of workbooks")
+@pytest.mark.parametrize("text", [
+    b"<si><t>zz", b"<si", b"<si/>", b"<si><t>&#0;&", b"<si><rPh><t>", b"<si><t><![CDATA[", b"<si>" + b"<t>" * 9999,
+    b"<si>\xff</t>",
+])  # fmt: skip
+def test_a_shared_text_of_a_workbook_decides_nothing_about_the_others(tmp_path: Path, text: bytes) -> None:
+    path = tmp_path / "t.xlsx"
+    workbook(path, b'<c r="A5"><v>7</v></c><c r="B5" t="s"><v>3</v></c>')
+    raw = io.BytesIO(path.read_bytes())
+    with zipfile.ZipFile(raw) as source, zipfile.ZipFile(path, "w") as target:
+        for name in source.namelist():
+            target.writestr(name, source.read(name).replace(b"<si><t>zz</t></si>", text))
+    assert others(path) == ["0", "1", "2", "5", "6"]
+    notes = sheet_table(open_file(path), "`t`", None)["note"].to_pylist()
+    assert len(notes) == 6 and notes[:3] + notes[4:] == ["a", "a", "a", "b", "b"]
+
+
 @pytest.mark.parametrize("damage", ["no zip", "cut off", "no sheet", "no part", "a password"])
 def test_a_file_that_is_no_workbook_is_refused_as_a_whole(tmp_path: Path, damage: str) -> None:
     path = tmp_path / "t.xlsx"

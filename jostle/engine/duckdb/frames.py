@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import datetime
 import math
-import uuid
 from collections.abc import Callable, Collection
 from decimal import Decimal
 from typing import Any
@@ -313,7 +312,7 @@ def text_of(value: Any) -> str | None:
         return repr(number) if math.isfinite(number) else None
     if kind is Decimal:
         return text_of_decimal(value)
-    return str(value) if kind is uuid.UUID else None
+    return str(value) if _home(value) == "uuid" and kind.__name__ == "UUID" else None
 
 
 _KNOWN = ("datetime", "zoneinfo", "pytz", "dateutil", "pandas")  # whose dates, times and zones are asked

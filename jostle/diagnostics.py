@@ -20,6 +20,13 @@ KINDS = (
 )  # fmt: skip
 
 
+WARNINGS = (
+    "narrow-range", "floored-key", "unlisted-key", "unmatched-pattern", "idle-clamp", "cutting-clamp",
+    "category-spelling", "csv-decimal", "large-epsilon", "former-name", "first-budget", "unknown-warning",
+)  # fmt: skip
+"""What stops nothing and is said all the same: names by which a program or a person switches each off."""
+
+
 @dataclass(frozen=True, slots=True)
 class Note:
     """Another place that explains a diagnostic, such as where a value became private."""
@@ -30,7 +37,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One thing that is wrong. `label` is the short text under the caret; `help` says what to write instead."""
+    """One thing that is wrong, or a warning. `label` is the short text under the caret; `help` says what to write."""
 
     kind: str
     message: str
@@ -38,6 +45,11 @@ class Diagnostic:
     label: str = ""
     help: str = ""
     notes: tuple[Note, ...] = ()
+
+    @property
+    def is_warning(self) -> bool:
+        """Whether it stops nothing."""
+        return self.kind in WARNINGS
 
     def as_json(self) -> dict[str, Any]:
         """The rendering that `--format json` prints."""

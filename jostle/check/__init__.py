@@ -8,7 +8,7 @@ reads no data.
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 
 from jostle.check import former
@@ -32,12 +32,14 @@ def check(
     predefined: Collection[str] = (),
     modules: Collection[str] = (),
     library: bool = False,
+    warn: Callable[[list[Diagnostic]], None] = lambda warnings: None,
 ) -> list[Diagnostic]:
     """All that is evidently wrong with `program`, in source order; an empty list where nothing is.
 
     `builtins` are the names that every program knows, `predefined` those of an interactive session; `load_module`
     gives the tree of a module by its path, or None (its Refusal is reported); `modules` are the paths to suggest.
-    `library` allows `external`, which only modules of the standard library may use.
+    `library` allows `external`, which only modules of the standard library may use. `warn` is
+    called with what is said of the program and stops nothing.
     """
     report = Report()
     used = Modules(load_module, modules, report)
@@ -52,7 +54,9 @@ def check(
                 report.add(
                     "SyntaxError", "`external` stands in modules of the standard library only", node.span, help=help
                 )
-    return [found for found in report.in_order() if found.kind != former.KIND]
+    findings = report.in_order()
+    warn([one for one in findings if one.is_warning and one.kind != former.KIND])
+    return [one for one in findings if not one.is_warning]
 
 
 def in_words_of_today(

@@ -9,6 +9,7 @@ import math
 
 from jostle.accounting.amounts import QUANTA
 from jostle.check.report import Report
+from jostle.check.warnings import of_epsilon
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every
 
@@ -34,6 +35,8 @@ def check_amount(amount: n.Amount, report: Report) -> bool:
         if wrong:
             report.add("BadAmount", wrong, amount.delta.span, label="no amount", help="write `delta 1e-6`")
             return True
+    if amount.unit == "epsilon":
+        of_epsilon(literal(amount.value) or 0.0, amount.value.span, report)
     return False
 
 

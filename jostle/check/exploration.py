@@ -45,6 +45,7 @@ from jostle.check.modules import Modules
 from jostle.check.report import Report
 from jostle.check.rowkinds import RowKinds
 from jostle.check.scopes import UseNames, returns_inside, times_bound
+from jostle.check.warnings import Warnings
 from jostle.language.forms import keys_by_alias, persons_by_column
 from jostle.language.freejoins import is_smooth, joins_freely, no_free_join
 from jostle.source import Span
@@ -294,12 +295,16 @@ class Exploration(Interpreter):
         return value
 
     def rows(self, node: n.Expr, schema: dict[str, Any] | None, scope: Scope, how: str = "expression",
-             tables: Sequence[str] = ()) -> None:  # fmt: skip
+             tables: Sequence[str] = (), over: n.Expr | None = None) -> None:  # fmt: skip
         if schema is None or not self.labels.sure:
             return
         if not queries.check_rows([node], schema, self.is_variable(scope), self.labels.report):
             meanings = Meanings(schema, self.variable(scope), tables, self.labels.report)
             getattr(meanings, how)(node)
+            warnings = Warnings(schema, self.variable(scope), self.labels.report)
+            warnings.expression(node)
+            if how == "axis":
+                warnings.axis(node, over)
 
     def calculated(self, node: n.Expr, schema: dict[str, Any] | None, scope: Scope) -> Any:
         """A domain that lists no values, where that is sure."""
@@ -333,6 +338,9 @@ class Exploration(Interpreter):
             )
             or queries.check_rows_of_persons(node, table, self.labels.report)
         )  # fmt: skip
+        columns = columns_of(table)
+        if sure and not wrong and owner is not None and columns is not None:
+            Warnings(columns, self.variable(scope), self.labels.report).select(node)
         if node.per is not None:
             return grouped_rows(table, node)
         if node.spend is not None and not wrong:

@@ -20,7 +20,7 @@ from jostle.source import Span
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every
 
-KIND = "FormerName"
+KIND = "former-name"
 """The kind of these hints, which stop nothing."""
 
 LIBRARY = {

@@ -64,6 +64,10 @@ class Meanings:
         other = isinstance(named, str) and named in self._columns and named != node.id
         return node.id in self._columns and other and self._two_meanings(node)
 
+    def axis(self, node: n.Expr) -> bool:
+        """The same of what parts or the cells of a cube are by."""
+        return self.position(node)
+
     def condition(self, node: n.Expr) -> bool:
         """The same of a condition, which reads a column."""
         if self.expression(node):

@@ -1,4 +1,4 @@
-"""Where the checker's findings are gathered: each place says a kind of thing once, and all come in source order."""
+"""Where the checker's errors and warnings are gathered: each place says a kind of thing once, all in source order."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ class Report:
         self._diagnostics: dict[tuple[str, Span | None], Diagnostic] = {}
 
     def __len__(self) -> int:
-        return len(self._diagnostics)
+        """The number of errors."""
+        return sum(not one.is_warning for one in self._diagnostics.values())
 
     def add(
         self, kind: str, message: str, span: Span, *, label: str = "", help: str = "", notes: tuple[Note, ...] = ()

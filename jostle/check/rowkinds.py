@@ -43,7 +43,7 @@ class RowKinds:
 
     def __init__(self, columns: Mapping[str, Any], variable: Variable, report: Report) -> None:
         domains = {name: _domain(domain) for name, domain in columns.items()}
-        self._schema = {name: domain for name, domain in domains.items() if domain is not None}
+        self.schema = {name: domain for name, domain in domains.items() if domain is not None}
         self._variable, self._report = variable, report
 
     def select(self, node: n.Select) -> bool:
@@ -58,18 +58,28 @@ class RowKinds:
         """The word for the domain of an expression that has no listed values and, of a number, no bounds; else None."""
         expr = self._made(node)
         try:
-            kind = None if expr is None else kind_of(expr, self._schema)
-            is_open = expr is not None and kind in OPEN_KINDS and key_values(expr, self._schema, 1 << 62) is None
+            kind = None if expr is None else kind_of(expr, self.schema)
+            is_open = expr is not None and kind in OPEN_KINDS and key_values(expr, self.schema, 1 << 62) is None
         except Refusal:
             return None
         return kind if is_open else "real" if self.unbounded(node) == "number" else None
+
+    def bounds(self, node: n.Expr) -> tuple[float, float] | None:
+        """The finite bounds of a number, or None."""
+        expr = self._made(node)
+        try:
+            number = expr is not None and kind_of(expr, self.schema) == "number"
+            bounds = bounds_of(expr, self.schema) if expr is not None and number else None
+        except Refusal:
+            return None
+        return bounds if bounds is not None and all(map(math.isfinite, bounds)) else None
 
     def unbounded(self, node: n.Expr) -> str | None:
         """The kind of a number, date or time that certainly has no bounds, or None."""
         expr = self._made(node)
         try:
-            kind = None if expr is None else kind_of(expr, self._schema)
-            bounds = bounds_of(expr, self._schema) if expr is not None and kind in _PLACED else (0.0, 0.0)
+            kind = None if expr is None else kind_of(expr, self.schema)
+            bounds = bounds_of(expr, self.schema) if expr is not None and kind in _PLACED else (0.0, 0.0)
         except Refusal:
             return None
         return None if bounds is not None and all(map(math.isfinite, bounds)) else kind
@@ -106,7 +116,7 @@ class RowKinds:
             if isinstance(part, n.Expression):
                 self._kind(part)  # type: ignore[arg-type]
         try:
-            return None if expr is None else kind_of(expr, self._schema)
+            return None if expr is None else kind_of(expr, self.schema)
         except Refusal as refusal:
             help = self._way_out(node)
             first = refusal.first
@@ -133,7 +143,7 @@ class RowKinds:
         text = next((side for side, kind in kinds if kind == "text"), None)
         if text is None or isinstance(text, n.String) or any(kind in _MOMENTS for _, kind in kinds):
             return ""
-        listed = self._schema.get(text.id) if isinstance(text, n.Name) else None
+        listed = self.schema.get(text.id) if isinstance(text, n.Name) else None
         if op in COMPARISONS and isinstance(listed, Categories):
             return f'`{text.span.text}` is a text: write `{text.span.text} == "{listed.values[0]}"`'
         return f"write `number({text.span.text})` where the text spells a number"
@@ -141,7 +151,7 @@ class RowKinds:
     def _made(self, node: n.Expr) -> RowExpr | None:
         match node:
             case n.Name(id=name):
-                return Column(name) if name in self._schema else None
+                return Column(name) if name in self.schema else None
             case n.Number(value=value) | n.String(value=value) | n.Constant(value=value):
                 return Constant(value)
             case n.Unary(op="-" | "not" as op, operand=operand):
@@ -164,7 +174,7 @@ class RowKinds:
     def _operation(self, op: str, nodes: list[n.Expr]) -> RowExpr | None:
         parts = [self._made(node) for node in nodes]
         known = tuple(part for part in parts if part is not None)
-        return applied(op, known, self._schema) if len(known) == len(parts) and _reads(known) else None
+        return applied(op, known, self.schema) if len(known) == len(parts) and _reads(known) else None
 
 
 def _reads(parts: tuple[RowExpr, ...]) -> bool:

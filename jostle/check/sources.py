@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from jostle.check.arguments import other_name
 from jostle.check.report import Report
+from jostle.check.warnings import of_categories
 from jostle.diagnostics import Note
 from jostle.language.builtins import BUILTINS, REMOTE, SOURCES
 from jostle.language.described import DOMAINS_ARE
@@ -67,6 +68,9 @@ def check_domains(described: n.RecordOf, report: Report) -> None:
             case n.Range(low=n.Number(value=low), high=n.Number(value=high)) if low > high:
                 message = f"`{name}` has no values between {low:g} and {high:g}"
                 help = f"the lower end comes first: `{name}: {high:g}..{low:g}`"
+            case n.SetOf():
+                of_categories(name, domain, report)
+                continue
             case n.ListOf(items=(n.Number(value=low), n.Number(value=high))) if high > low + 1:
                 message = f"`{name}` is described by two numbers alone, {low:g} and {high:g}"
                 help = f"write `{name}: {low:g}..{high:g}` for the range, `{{{low:g}, {high:g}}}` for the two"

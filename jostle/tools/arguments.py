@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
 from jostle.choice.synthesis import USUAL
-from jostle.diagnostics import Refusal, did_you_mean
+from jostle.diagnostics import WARNINGS, Refusal, did_you_mean
 from jostle.engine.memory import memory_limit
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -90,6 +90,7 @@ def _memory(text: str) -> str:
 
 
 _MEMORY = "what to hold in memory, such as 2GB, before spilling to the disk ($JOSTLE_MEMORY, else a quarter of it)"
+_ALLOW = "leave out a warning, by its name (`jostle explain` lists them); may be given several times"
 _COMMANDS: dict[str, argparse.ArgumentParser] = {}
 
 
@@ -116,6 +117,7 @@ def command_parser() -> _Parser:
     run.add_argument(
         "--simulate", action="store_true", help="open nothing private: rows are made up from the described domains"
     )
+    run.add_argument("--allow", metavar="WARNING", choices=WARNINGS, action="append", default=[], help=_ALLOW)
     run.add_argument("--dry", action="store_true", help="run nothing: what each line would spend, and what stays")
     run.add_argument("--explain", action="store_true", help="run nothing: each statement's plan, price and form of SQL")
     run.add_argument("--seed", metavar="N", type=_seed, help="the seed of a simulation (1 where it is left out)")
@@ -137,6 +139,7 @@ def command_parser() -> _Parser:
 
     check = commands.add_parser("check", help="every error of a program at once, before anything runs")
     check.add_argument("file", metavar="FILE")
+    check.add_argument("--allow", metavar="WARNING", choices=WARNINGS, action="append", default=[], help=_ALLOW)
     check.add_argument("--format", choices=["text", "json"], default="text")
 
     plan = commands.add_parser("plan", help="the error to expect, or the epsilon it takes, before anything is spent")
@@ -169,6 +172,7 @@ def command_parser() -> _Parser:
 
     repl = commands.add_parser("repl", help="an interactive session, in which a file may be loaded first")
     repl.add_argument("file", metavar="FILE", nargs="?")
+    repl.add_argument("--allow", metavar="WARNING", choices=WARNINGS, action="append", default=[], help=_ALLOW)
     repl.add_argument("--ledger", metavar="PLACE", help="where registered datasets are counted ($JOSTLE_LEDGER)")
     repl.add_argument("--memory", metavar="SIZE", type=_memory, help=_MEMORY)
     repl.add_argument("--engine", metavar="URL", help="the server on which the data are ($JOSTLE_ENGINE)")
@@ -205,7 +209,7 @@ def command_parser() -> _Parser:
 
     _ledger_verbs(verbs)
 
-    explain = commands.add_parser("explain", help="the page of a kind of error")
+    explain = commands.add_parser("explain", help="the page of a kind of error or of a warning")
     explain.add_argument("kind", metavar="KIND", nargs="?", help="such as PrivateValue; without one, a list of all")
     _COMMANDS.update(commands.choices)
     return parser

@@ -39,9 +39,9 @@ def run(options: Namespace) -> int:
     from jostle.trace.jsonl import Writer
 
     if options.dry:
-        return _foreseen(options, Session(ledger=options.ledger), options.bind, dict(options.set))
+        return _foreseen(options, Session(ledger=options.ledger, allow=options.allow), options.bind, dict(options.set))
     if options.explain:
-        return _explained(options, Session(ledger=options.ledger))
+        return _explained(options, Session(ledger=options.ledger, allow=options.allow))
 
     # A warning of a numerical library may quote or depend on private values.
     warnings.simplefilter("ignore")
@@ -60,7 +60,7 @@ def run(options: Namespace) -> int:
         session = Session(
             listeners=[write], progress=stack.enter_context(progress_on(sys.stderr)),
             out=None if as_json else lambda line: _print(say, line),
-            simulate=simulate, ledger=options.ledger, memory=options.memory, engine=options.engine,
+            simulate=simulate, ledger=options.ledger, memory=options.memory, engine=options.engine, allow=options.allow,
         )  # fmt: skip
         export = None
         if options.save:
@@ -83,7 +83,7 @@ def run(options: Namespace) -> int:
             result, stopped = session.so_far(), stop
         if export is not None:
             notes, unsaved = export.save(result.values, ok=result.ok, simulated=options.simulate)
-    document = result.document(simulate, unsaved, session.hints)
+    document = result.document(simulate, unsaved)
     try:
         if as_json:
             print(document, flush=True)
@@ -91,7 +91,7 @@ def run(options: Namespace) -> int:
             _as_text(result, say)
             for line in notes:
                 say(line)
-            tell([*unsaved, *(session.hints if result.ok else ())])
+            tell([*unsaved, *(session.warnings if result.ok else ())])
         sys.stdout.flush()
     except OSError:
         if simulate is None and (result.values or result.unreleased or result.output):
@@ -175,7 +175,7 @@ def check(options: Namespace) -> int:
     """Every error of a program at once, and what it can cost where that is known."""
     from jostle.tools.session import Session
 
-    return _foreseen(options, Session(), (), None)
+    return _foreseen(options, Session(allow=options.allow), (), None)
 
 
 def _explained(options: Namespace, session: Session) -> int:
@@ -220,11 +220,11 @@ def _foreseen(
             document["cost"] = [cost.as_json() for cost in costs]
         if lines is not None:
             document["lines"] = lines.as_json()
-        if session.hints:
-            document["hints"] = [d.as_json() for d in session.hints]
+        if session.warnings:
+            document["warnings"] = [d.as_json() for d in session.warnings]
         print(json.dumps(document, ensure_ascii=False))
         return 1 if faults else 0
-    tell(faults or session.hints)
+    tell(faults or session.warnings)
     if lines is not None:
         print(f"nothing is run and nothing private is opened\n\n{clean(str(lines))}\n")
     elif not faults:
@@ -240,7 +240,7 @@ def repl(options: Namespace) -> int:
     from jostle.tools.repl import start
 
     first = None if options.file is None else read_program(options.file)
-    return start(first, options.ledger, options.memory, options.engine)
+    return start(first, options.ledger, options.memory, options.engine, options.allow)
 
 
 def trace(options: Namespace) -> int:
@@ -286,19 +286,19 @@ def _write_text(text: str, path: Path) -> int:
 
 
 def explain(options: Namespace) -> int:
-    """The page of a kind of error, or the list of kinds."""
-    from jostle.diagnostics import KINDS
+    """The page of a kind of error or of a warning, or the list of both."""
+    from jostle.diagnostics import KINDS, WARNINGS
     from jostle.tools.explain import index, page
 
     if options.kind is None:
         sys.stdout.write(index())
         return 0
-    kinds = {kind.lower(): kind for kind in KINDS}
+    kinds = {kind.lower(): kind for kind in (*KINDS, *WARNINGS)}
     kind = kinds.get(options.kind.lower())
     if kind is None:
-        hint = did_you_mean(options.kind, KINDS)
-        sys.stderr.write(clean(f"jostle: `{options.kind}` is no kind of error{'; ' + hint if hint else ''}\n"))
-        sys.stderr.write("`jostle explain` lists them all\n")
+        hint = did_you_mean(options.kind, kinds.values())
+        said = f"`{options.kind}` is no kind of error and no warning{'; ' + hint if hint else ''}"
+        sys.stderr.write(f"jostle: {clean(said)}\n`jostle explain` lists them all\n")
         return 2
     sys.stdout.write(page(kind))
     return 0

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from jostle.run.interpreter import Interpreter
     from jostle.run.scope import Scope
 
-KIND = "FirstBudget"
+KIND = "first-budget"
 """The kind of this hint, which stops nothing."""
 
 

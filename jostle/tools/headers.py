@@ -24,6 +24,45 @@ def misfits(program: n.Program, folders: Sequence[Path]) -> list[Diagnostic]:
     return [fault for call, described in _tables(program) for fault in _misfits(call, described, folders)]
 
 
+def doubts(program: n.Program, folders: Sequence[Path]) -> list[Diagnostic]:
+    """Warnings of described files whose header separates cells as files with decimal commas do, where the program says
+    of neither how it is."""
+    result = []
+    for path, described in _tables(program):
+        there = _there(path.value, folders) if isinstance(described, n.RecordOf) else None
+        separator = _separator(there) if there is not None else ""
+        numbers = isinstance(described, n.RecordOf) and any(_is_number(domain) for _, domain in described.items)
+        if separator in _GERMAN and numbers:
+            named, written = _GERMAN[separator]
+            message = f"the header of `{path.value}` separates cells by {named}, as files with decimal commas do"
+            call = f'table("{path.value}", separator = "{written}"'
+            help = f'write `{call}, decimal = ",")` if its numbers are like 12,5, `{call})` if they are like 12.5'
+            result.append(Diagnostic("csv-decimal", message, path.span, "12,5 would be unreadable", help))
+    return result
+
+
+_GERMAN = {";": ("a semicolon", ";"), "\t": ("a tab", "\\t")}
+
+
+def _is_number(domain: n.Expr) -> bool:
+    match domain:
+        case n.Range(low=n.Number() | n.Unary()) | n.Name(id="real" | "integer"):
+            return True
+        case n.SetOf(items=(n.Number(), *_)):
+            return True
+    return False
+
+
+def _separator(path: Path) -> str:
+    from jostle.engine.duckdb.csvfile import header
+    from jostle.engine.files import open_file
+
+    try:
+        return header(open_file(path), "").separator
+    except Refusal:
+        return ""
+
+
 def _tables(program: n.Program) -> Iterator[tuple[n.String, n.Expr | None]]:
     """The paths of tables, with the descriptions of the columns of private ones."""
     nodes = list(every(program))

@@ -14,14 +14,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TextIO
 
-from jostle.diagnostics import KINDS, Diagnostic
+from jostle.diagnostics import Diagnostic
 from jostle.source import Span
 from jostle.trace.text import plural
 
 WIDTH = 120
 _TAB = 4
 _NOTES = 8  # other places that are shown
-_STYLES = {"kind": "1;31", "mark": "31", "note": "34", "frame": "34", "help": "32", "bold": "1"}
+_STYLES = {"kind": "1;31", "warning": "1;33", "mark": "31", "note": "34", "frame": "34", "help": "32", "bold": "1"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def width_of(stream: TextIO) -> int:
 def render_all(diagnostics: Sequence[Diagnostic], *, colour: bool = False, width: int = WIDTH) -> str:
     """Several diagnostics with an empty line between them, and the number of errors where there is more than one."""
     text = "\n".join(render(d, colour=colour, width=width) for d in diagnostics)
-    errors = sum(d.kind in KINDS for d in diagnostics)
+    errors = sum(not d.is_warning for d in diagnostics)
     return text + (f"\n{plural(errors, 'error')}\n" if errors > 1 else "")
 
 
@@ -59,7 +59,8 @@ def render(diagnostic: Diagnostic, *, colour: bool = False, width: int = WIDTH) 
     spans = [s for s in (diagnostic.span, *(n.span for n in diagnostic.notes)) if s is not None]
     gutter = max((len(str(s.line)) for s in spans), default=1)
     first, *more = clean(diagnostic.message).split("\n")
-    out = [f"{paint('kind', diagnostic.kind)}: {paint('bold', first)}", *(" " * (gutter + 3) + line for line in more)]
+    kind = paint("warning", f"warning ({diagnostic.kind})") if diagnostic.is_warning else paint("kind", diagnostic.kind)
+    out = [f"{kind}: {paint('bold', first)}", *(" " * (gutter + 3) + line for line in more)]
     here = diagnostic.span
     if here is not None:
         out.append(" " * gutter + paint("frame", " ┌─ ") + clean(str(here)))

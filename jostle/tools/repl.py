@@ -128,9 +128,9 @@ class Repl:
         except Exception as fault:
             self.failed = True
             report(fault)
-        if self._session.hints:
-            self._tell(Refusal(*self._session.hints))
-            self._session.hints.clear()
+        if self._session.warnings:
+            self._tell(Refusal(*self._session.warnings))
+            self._session.warnings.clear()
         self._made(source, self.events[first:])
         if self._timed:
             self._say(f"{time.monotonic() - began:.2f} s")
@@ -266,11 +266,12 @@ def _two(value: Decimal) -> str:
 
 
 def start(
-    first: Source | None = None, ledger: str | None = None, memory: str | None = None, engine: str | None = None
-) -> int:
+    first: Source | None = None, ledger: str | None = None, memory: str | None = None, engine: str | None = None,
+    allow: Sequence[str] = (),
+) -> int:  # fmt: skip
     """The session at a terminal or over a pipe, where it gives 1 if anything was refused; `first` is run before.
 
-    `ledger`, `memory` and `engine` as in `Session`.
+    `ledger`, `memory`, `engine` and `allow` as in `Session`.
     """
     import warnings
 
@@ -291,7 +292,9 @@ def start(
             bar.close()
             say_text(text)
 
-        session = Session(listeners=listeners, progress=bar, out=_say, ledger=ledger, memory=memory, engine=engine)
+        session = Session(
+            listeners=listeners, progress=bar, out=_say, ledger=ledger, memory=memory, engine=engine, allow=allow
+        )  # fmt: skip
         repl = Repl(session, say, lambda refusal: tell(refusal.diagnostics), _confirm if interactive else None)
         repl.events = heard
         try:

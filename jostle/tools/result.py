@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 @dataclass
 class Result:
-    """The result of a run: released values, the budget of every source, diagnostics, events, printed lines.
+    """The result of a run: released values, the budget of every source, diagnostics, events, printed lines, and what
+    was warned of and stopped nothing.
 
     `unreleased`, of a run that failed: values of names that rest on private data and were not released.
     """
@@ -29,6 +30,7 @@ class Result:
     events: list[Event] = field(repr=False)
     output: list[str] = field(repr=False)
     unreleased: dict[str, Any] = field(default_factory=dict, repr=False)
+    warnings: tuple[Diagnostic, ...] = ()
 
     @property
     def trace(self) -> list[Event]:
@@ -67,9 +69,7 @@ class Result:
 
         return pictures(self.events)
 
-    def document(
-        self, simulate: int | None = None, unsaved: Sequence[Diagnostic] = (), hints: Sequence[Diagnostic] = ()
-    ) -> str:
+    def document(self, simulate: int | None = None, unsaved: Sequence[Diagnostic] = ()) -> str:
         """A run as one JSON object."""
         from jostle.trace.jsonl import plain
 
@@ -88,8 +88,8 @@ class Result:
             document["measured"] = self.measured_json()
         document["margins"] = self.margins()
         document |= {"budget": self.budget, "output": self.output}
-        if hints:
-            document["hints"] = [d.as_json() for d in hints]
+        if self.warnings:
+            document["warnings"] = [d.as_json() for d in self.warnings]
         return json.dumps(plain(document), ensure_ascii=False, allow_nan=False)
 
 

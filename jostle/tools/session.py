@@ -26,6 +26,7 @@ from jostle.tools.first_budget import first_budget
 from jostle.tools.result import Result
 from jostle.tools.settings import need_settings
 from jostle.tools.turns import Turns, exclusive
+from jostle.tools.warned import Warned
 from jostle.version import __version__
 
 if TYPE_CHECKING:
@@ -50,12 +51,11 @@ class Session:
     waits for longer than a second, from a thread of its own. `with Session() as s:` closes it at the end.
 
     `simulate`, a seed, puts made-up rows (or what `bind` gives under a source's name) in place of every private source;
-    `rows` says how many.
-    `ledger` is the file or database in which registered datasets are counted; left out, `$JOSTLE_LEDGER` or this
-    user's own.
-    `memory`, such as `2GB`, is what the database may take before it spills to the disk; left out, `$JOSTLE_MEMORY` or a
-    quarter of the machine's. `engine` is the URL of a server that has the data; left out, `$JOSTLE_ENGINE` or none.
-    `hints` gathers what a person is told of programs that work: where they have words of the version before.
+    `rows` says how many. `ledger` is the file or database in which registered datasets are counted; left out,
+    `$JOSTLE_LEDGER` or this user's own. `memory`, such as `2GB`, is what the database may take before it spills to the
+    disk; left out, `$JOSTLE_MEMORY` or a quarter of the machine's. `engine` is the URL of a server that has the data;
+    left out, `$JOSTLE_ENGINE` or none. `warnings` gathers what does not fit and stops nothing, without the names in
+    `allow` and in comments of a program.
     """
 
     def __init__(
@@ -70,6 +70,7 @@ class Session:
         memory: str | None = None,
         engine: str | Engine | None = None,
         cwd: Path | None = None,
+        allow: Collection[str] = (),
     ) -> None:
         self._events: list[Event] = []
         self._output: list[str] = []
@@ -80,7 +81,7 @@ class Session:
         self._simulate, self._rows = simulate, rows
         self._ledger, self._memory, self._engine = ledger, memory_limit(memory), engine
         self._bound: dict[str, Any] = {}
-        self.hints: list[Diagnostic] = []
+        self.warnings = Warned(allow)
         self._modules = Modules(self._in_words_of_today)
         self._last: tuple[Source, n.Program] | None = None
         self._cwd = Path(cwd) if cwd is not None else Path.cwd()
@@ -179,7 +180,7 @@ class Session:
         from jostle.run.scope import Scope
         from jostle.tools.measured import measured
 
-        first_event, first_line = len(self._events), len(self._output)
+        first_event, first_line, warned = len(self._events), len(self._output), len(self.warnings)
         interp = self._interp
         interp.released, interp.settings, interp.left = {}, dict(settings or {}), []
         interp.kernel.begin(source)
@@ -206,7 +207,7 @@ class Session:
                 self._stream.emit("error", diagnostic.kind, diagnostic.span, message=diagnostic.message)
         return Result(
             not faults, dict(interp.released), self.budget(), faults, self._events[first_event:],
-            self._output[first_line:], self._ran() if faults else {},
+            self._output[first_line:], self._ran() if faults else {}, tuple(self.warnings[warned:]),
         )  # fmt: skip
 
     def so_far(self) -> Result:
@@ -328,7 +329,7 @@ class Session:
                 else:
                     self._interp.statement(statement, self._scope)
                 if isinstance(statement, n.Private):
-                    self.hints += first_budget(self._interp, statement, self._scope)
+                    self.warnings.add(source, first_budget(self._interp, statement, self._scope))
         return value
 
     @with_room
@@ -451,7 +452,7 @@ class Session:
             tree, builtins=BUILTINS, predefined=predefined,
             load_module=lambda path: self._modules.tree(path, self._folders),
         )  # fmt: skip
-        self.hints += hints
+        self.warnings.add(tree.span.source, hints)
         return tree
 
     def _print(self, line: str) -> None:
@@ -460,11 +461,13 @@ class Session:
             self._out(line)
 
     def _checked(self, source: Source) -> n.Program:
-        from jostle.tools.headers import lacking
+        from jostle.tools.headers import doubts, lacking
 
         tree = self._parsed(source)
         if faults := self._check(tree) or lacking(tree, self._folders, self._check):
             raise Refusal(*faults)
+        if self._simulate is None:
+            self.warnings.add(source, doubts(tree, self._folders))
         return tree
 
     def _affordable(self, source: Source, settings: Mapping[str, Any] | None) -> None:
@@ -492,7 +495,7 @@ class Session:
 
         own = Path(tree.span.source.name).resolve().is_relative_to(resources.folder("stdlib").resolve())
         return check(
-            tree, builtins=BUILTINS, modules=self._modules.library(), library=own,
+            tree, builtins=BUILTINS, modules=self._modules.library(), library=own, predefined=list(predefined or ()),
             load_module=lambda path: self._modules.tree(path, self._folders),
-            predefined=list(predefined or ()),
+            warn=partial(self.warnings.add, tree.span.source),
         )  # fmt: skip

@@ -49,13 +49,14 @@ class Session:
         memory: str | None = None,
         engine: str | None = None,
         cwd: Path | None = None,
+        allow: Sequence[str] = (),
     ) -> None:
         self.result = Result()
         self.stream = Stream(listeners=[*listeners, self.result.events.append])
         self.out, self.simulate = out, simulate
         self.known: dict[str, object] = {}
         self.bound: dict[str, object] = {}
-        self.hints: list[Diagnostic] = []
+        self.warnings: list[Diagnostic] = []
 
     def bind(self, name: str, value: object) -> None:
         self.bound[name] = value

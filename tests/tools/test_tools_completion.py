@@ -198,9 +198,9 @@ def test_names_of_the_session_are_apart_from_those_of_the_library(session: Sessi
 def test_a_second_budget_for_the_same_data_is_told(session: Session) -> None:
     enter(session, CostPreview(session), PEOPLE)
     enter(session, CostPreview(session), PEOPLE)
-    assert session.hints == []
+    assert session.warnings == []
     enter(session, CostPreview(session), PEOPLE.replace("epsilon 1", "epsilon 5"))
-    assert "with a budget of epsilon 1: it stands" in session.hints[0].message
+    assert "with a budget of epsilon 1: it stands" in session.warnings[0].message
 
 
 def test_reasons_name_the_entry() -> None:

@@ -53,7 +53,7 @@ def test_the_program_runs_and_keeps_to_its_budget(
     text, told = place.read_text(encoding="utf-8"), capsys.readouterr().out
     assert all(part in text for part in parts) and f"jostle run {place}" in told
     session = Session(simulate=1, cwd=folder)
-    assert session.check(Source(str(place), text)) == [] and session.hints == []
+    assert session.check(Source(str(place), text)) == [] and session.warnings == []
     result = session.attempt(Source(str(place), text))
     assert result.ok, result.diagnostics
     (spent,) = result.budget.values()

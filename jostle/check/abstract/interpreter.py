@@ -132,8 +132,9 @@ class Interpreter(ABC):
 
     @abstractmethod
     def rows(self, node: n.Expr, schema: dict[str, Any] | None, scope: Scope, how: str = "expression",
-             tables: Sequence[str] = ()) -> None:  # fmt: skip
-        """An expression on rows; `how` it is meant: `expression`, `condition` or `position` of a column."""
+             tables: Sequence[str] = (), over: n.Expr | None = None) -> None:  # fmt: skip
+        """An expression on rows; `how` it is meant: `expression`, `condition`, `position` of a column, or `axis`, whose
+        keys may be listed by `over`."""
 
     def calculated(self, node: n.Expr, schema: dict[str, Any] | None, scope: Scope) -> Any:
         """What is known of the values of a column that is made by an expression on rows."""

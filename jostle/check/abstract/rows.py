@@ -262,15 +262,16 @@ def row_form(w: Interpreter, row: facts.Builtin, node: n.Call, scope: Scope) -> 
         fault = kinds.of_argument(row.name, row.parameters[0].takes, table, node.args[0].span)
         w.labels.misused(fault, node.args[0])
     if row.gives is Gives.CUBE and isinstance(table, Handle):
-        named = [keyword.value for keyword in node.keywords]
-        w.labels.open_keys(table, [*_listed(node.args[1:]), *named])
+        w.labels.open_keys(table, [*_listed(node.args[1:]), *(keyword.value for keyword in node.keywords)])
     if row.effect is Effect.PURE:
         for arg in node.args[1:]:
             _conditions(w, arg, schema, scope)
         return kinds.A_WORKLOAD if row.gives is Gives.WORKLOAD else PUBLIC
     tables = [node.args[0].id] if node.args and isinstance(node.args[0], n.Name) else []
+    axes = "axis" if row.gives in (Gives.CUBE, Gives.PARTS) and reached_sources(table).exposures else "position"
+    listed = next((keyword.value for keyword in node.keywords if keyword.name == "over"), None)
     for arg in _listed(node.args[1:]):
-        w.rows(arg, schema, scope, "condition" if row.gives is Gives.FILTERED else "position", tables)
+        w.rows(arg, schema, scope, "condition" if row.gives is Gives.FILTERED else axes, tables, listed)
     over = MISSING
     for keyword in node.keywords:
         if keyword.name == "over":
@@ -279,7 +280,7 @@ def row_form(w: Interpreter, row: facts.Builtin, node: n.Call, scope: Scope) -> 
             _items_of_rows(w, keyword.value, schema, scope)
         else:
             column = row.gives is Gives.CUBE or (row.gives is Gives.DERIVED and not isinstance(keyword.value, n.String))
-            w.rows(keyword.value, schema, scope, "position" if column else "expression", tables)
+            w.rows(keyword.value, schema, scope, axes if column else "expression", tables)
     result = _formed(w, row, table, node, over, scope)
     text = "its parts are private too" if row.gives is Gives.PARTS else f"`{row.name}` of it is private too"
     return w.labels.derived(result, table, node.span, text)

@@ -188,7 +188,7 @@ class Explorer(Spending, Interpreter):
                 scope.names[name] = value
 
     def rows(self, node: n.Expr, schema: dict[str, Any] | None, scope: Scope, how: str = "expression",
-             tables: Sequence[str] = ()) -> None:  # fmt: skip
+             tables: Sequence[str] = (), over: n.Expr | None = None) -> None:  # fmt: skip
         if schema is None:
             self.optionally(lambda: row_parts(self, node, None, scope))
         else:

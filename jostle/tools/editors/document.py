@@ -80,7 +80,7 @@ class Document:
         """Takes a new text; gives every fault in it, and every hint."""
         self.text = text
         source = Source(self.name, text)
-        self._session.hints.clear()
+        self._session.warnings.clear()
         self._faults = self._session.check(source)
         try:
             self._tree = parse(source)
@@ -90,7 +90,7 @@ class Document:
             self._brought = self._session.brought(self._tree)
         except Refusal:
             pass  # the last good tree still serves
-        return [*self._faults, *self._session.hints]
+        return [*self._faults, *self._session.warnings]
 
     def word(self, line: int, column: int) -> str:
         """The name at a place, or nothing."""

@@ -84,9 +84,9 @@ class Notebook:
             values = {**self.session.names(), **self.session.released()}
             self._names.update({name: to_python(values[name]) for name in released if name in values})
         texts = ["\n".join(self._printed)] if self._printed else []
-        if self.session.hints:
-            texts.append(_text_of(Refusal(*self.session.hints)))
-            self.session.hints.clear()
+        if self.session.warnings:
+            texts.append(_text_of(Refusal(*self.session.warnings)))
+            self.session.warnings.clear()
         if isinstance(value, Handle):
             value = _Text(self.session.show(value))
         report = CellReport(list(self._events), self.session.budget())

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlparse
 
-from jostle.diagnostics import KINDS, Diagnostic, refuse
+from jostle.diagnostics import Diagnostic, refuse
 from jostle.source import Span
 from jostle.tools.documentation import documentation
 from jostle.tools.editors.document import Document
@@ -229,5 +229,5 @@ def _location(units: Units, uri: str, span: Span, here: str) -> Any:
 def _diagnostic(units: Units, fault: Diagnostic) -> Any:
     text = fault.message + (f"\n{fault.help}" if fault.help else "")
     severities = units.lsp.DiagnosticSeverity
-    severity = severities.Error if fault.kind in KINDS else severities.Warning
+    severity = severities.Warning if fault.is_warning else severities.Error
     return units.lsp.Diagnostic(units.range(fault.span), text, severity=severity, code=fault.kind, source="jostle")

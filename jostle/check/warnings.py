@@ -1,0 +1,239 @@
+"""What runs and does not fit the data that are described: averages of integers that may be shares, keys that are taken
+down, patterns and keys that meet no listed value, clamps that change nothing or cut.
+
+Each is a warning, from what stands in the program alone. The checker calls these where it walks; a program switches one
+off by its name, `# jostle: allow narrow-range`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any
+
+from jostle.check.abstract.values import MISSING
+from jostle.check.meanings import Variable, inside
+from jostle.check.report import Report
+from jostle.check.rowkinds import RowKinds
+from jostle.diagnostics import WARNINGS, Diagnostic, did_you_mean
+from jostle.language.described import MOST_LISTED, literal, literals, shown
+from jostle.language.forms import aggregates
+from jostle.plan.domains import Categories, Integer, Real
+from jostle.source import Source, Span
+from jostle.syntax import nodes as n
+
+NARROW = 10
+"""An average of integers from a range below this width is likely one of shares, grades or rates with fractions."""
+LARGE_EPSILON = 10
+_AVERAGES = frozenset({"avg", "var", "stddev"})
+_ARITHMETIC = frozenset({"+", "-", "*", "/"})
+_ALLOW = re.compile(r"(?:#|^[ \t]*(?://|--))[ \t]*jostle:[ \t]*allow[ \t]+([^\n#]*)")
+
+
+class Warnings:
+    """Looks at the row expressions over the described columns of a private table."""
+
+    def __init__(self, columns: Mapping[str, Any], variable: Variable, report: Report) -> None:
+        self._kinds, self._variable, self._report = RowKinds(columns, variable, report), variable, report
+        self._schema = self._kinds.schema
+
+    def select(self, node: n.Select) -> None:
+        """A select of private rows."""
+        for column in node.columns:
+            for call in aggregates(column.value):
+                if isinstance(call.function, n.Name) and call.function.id in _AVERAGES:
+                    for name in (name for arg in call.args[:1] for name in _added(arg)):
+                        self._narrow(name)
+                for arg in call.args:
+                    self.expression(arg)
+        for expr in (node.where,) if node.where is not None else ():
+            self.expression(expr)
+        for key in node.keys:
+            self.expression(key.value)
+            self.axis(key.value, key.over)
+
+    def expression(self, node: n.Expr) -> None:
+        """Patterns and clamps in an expression on rows."""
+        for part in inside(node):
+            match part:
+                case n.Binary(op="like" | "not like", left=n.Name(id=name), right=n.String() as pattern):
+                    self._pattern(name, pattern)
+                case n.Call(function=n.Name(id="clamp"), args=(value, low, high)):
+                    if self._variable("clamp") is MISSING:
+                        self._clamp(part, value, literal(low), literal(high))
+
+    def axis(self, node: n.Expr, over: n.Expr | None = None) -> None:
+        """A key of groups, a dimension of a cube or what parts are by: a number that is taken down to an integer; and
+        the keys that are listed, of which a description may rule some out."""
+        if over is not None:
+            self._keys(node, over)
+        domain = self._schema.get(node.id) if isinstance(node, n.Name) else None
+        if isinstance(node, n.Name) and isinstance(domain, Real):
+            self._report.add(
+                "floored-key", f"`{node.id}` is described with fractions, and a key is an integer", node.span,
+                label=f"{_between(domain)} counts as {math.floor(_between(domain))}",
+                help=f"write `floor({node.id})` if this is meant; `floor({node.id} * 10)` is by tenths",
+            )  # fmt: skip
+
+    def _keys(self, node: n.Expr, over: n.Expr) -> None:
+        domain = self._schema.get(node.id) if isinstance(node, n.Name) else None
+        if not isinstance(node, n.Name) or domain is None:
+            return
+        ends = (over.low, over.high) if isinstance(over, n.Range) else ()
+        pairs = [(end, literal(end)) for end in ends] if ends else literals(over)
+        for place, value in pairs:
+            why = None if value is None else _never(value, domain)
+            if why is not None and value is not None:
+                fault = f"`{node.id}` is never {shown(value)}: {why}"
+                self._report.add(
+                    "unlisted-key", fault, place.span, label="a group without rows", help=_help(value, domain)
+                )
+                return
+
+    def _narrow(self, name: n.Name) -> None:
+        domain = self._schema.get(name.id)
+        if isinstance(domain, Integer) and 0 < domain.high - domain.low < NARROW:
+            listed = ", ".join(map(str, range(domain.low, domain.high + 1)))
+            self._report.add(
+                "narrow-range", f"`{name.id}` is described by the integers {domain.low}..{domain.high}, and averaged",
+                name.span, label=f"a cell {domain.low}.7 would count as {domain.low}",
+                help=f"describe it as `{name.id}: {domain.low}.0..{domain.high}.0` if cells have fractions, as "
+                f"`{name.id}: {{{listed}}}` if they have none",
+            )  # fmt: skip
+
+    def _pattern(self, name: str, pattern: n.String) -> None:
+        domain = self._schema.get(name)
+        texts = [v for v in domain.values if isinstance(v, str)] if isinstance(domain, Categories) else []
+        if not texts:
+            return
+        exact, loose = (_like(pattern.value, texts, flags) for flags in (0, re.IGNORECASE))
+        if exact == loose and exact:
+            return
+        more = ", ".join(map(shown, [text for text in loose if text not in exact][:MOST_LISTED]))
+        label = "" if exact else "holds for no row"
+        message = f"no value of `{name}` is like {shown(pattern.value)}"
+        if exact:
+            message = f"{shown(pattern.value)} is like some values of `{name}`, and like others but for their case"
+        listed = ", ".join(map(shown, texts[:MOST_LISTED])) + ", …" * (len(texts) > MOST_LISTED)
+        help = (
+            f"{more}: write `lower({name}) like {shown(pattern.value.lower())}`" if more else f"it is one of {listed}"
+        )
+        self._report.add("unmatched-pattern", message, pattern.span, label=label, help=help)
+
+    def _clamp(self, call: n.Call, value: n.Expr, low: Any, high: Any) -> None:
+        bounds = self._kinds.bounds(value)
+        if bounds is None or not isinstance(low, float) or not isinstance(high, float) or low > high:
+            return
+        text = value.span.text
+        if low <= bounds[0] and bounds[1] <= high:
+            message = f"`{text}` is within {shown(bounds[0])}..{shown(bounds[1])} by its description"
+            help = f"leave the clamp out: `{text}`"
+            self._report.add("idle-clamp", message, call.span, label="changes nothing", help=help)
+        elif isinstance(value, n.Name):
+            message = f"`{text}` is described as {shown(bounds[0])}..{shown(bounds[1])}, and cut here"
+            help = "what lies beyond counts as the nearest end, which no ± covers"
+            self._report.add("cutting-clamp", message, call.span, label="cuts values", help=help)
+
+
+def _added(node: n.Expr) -> Iterator[n.Name]:
+    """The columns whose values, not tests of them, go into a sum."""
+    match node:
+        case n.Name():
+            yield node
+        case n.Unary(op="-" | "+", operand=operand):
+            yield from _added(operand)
+        case n.Binary(op=op, left=left, right=right) if op in _ARITHMETIC:
+            yield from _added(left)
+            yield from _added(right)
+
+
+def _between(domain: Real) -> float:
+    """A value of the domain that is no integer, as an example."""
+    middle = math.floor((domain.low + domain.high) / 2)
+    return middle + 0.7 if middle + 0.7 <= domain.high else (domain.low + domain.high) / 2
+
+
+def _like(pattern: str, texts: list[str], flags: int) -> list[str]:
+    parts = ({"%": ".*", "_": "."}.get(c) or re.escape(c) for c in re.sub("%+", "%", pattern))
+    compiled = re.compile("".join(parts), flags | re.DOTALL)
+    return [text for text in texts if compiled.fullmatch(text)]
+
+
+def _never(value: str | float, domain: Any) -> str | None:
+    """Why no row has a value, or None."""
+    if isinstance(domain, Categories):
+        alike = not domain.values or isinstance(domain.values[0], str) == isinstance(value, str)
+        return "its description does not list it" if alike and value not in domain.values else None
+    if isinstance(domain, Integer | Real) and isinstance(value, float):
+        outside = value < math.floor(domain.low) or value > domain.high
+        return f"it is described as {shown(domain.low)}..{shown(domain.high)}" if outside else None
+    return None
+
+
+def _help(value: str | float, domain: Any) -> str:
+    if isinstance(domain, Categories):
+        texts = [text for text in domain.values if isinstance(text, str)]
+        hint = did_you_mean(value, texts) if isinstance(value, str) else ""
+        listed = ", ".join(map(shown, domain.values[:MOST_LISTED])) + ", …" * (len(domain.values) > MOST_LISTED)
+        return hint.replace("`", '"') or f"it is one of {listed}"
+    return f"list keys within {shown(domain.low)}..{shown(domain.high)}"
+
+
+# Descriptions and amounts ----------------------------------------------------------------------------------
+
+
+def of_categories(name: str, domain: n.SetOf, report: Report) -> None:
+    """Listed texts that have blanks around them, or that differ in their case alone."""
+    plain: dict[str, str] = {}
+    for item in domain.items:
+        if not isinstance(item, n.String):
+            continue
+        text, same = item.value, plain.setdefault(item.value.strip().casefold(), item.value)
+        if text != text.strip():
+            message, help = f"{shown(text)} of `{name}` has blanks around it", f"write {shown(text.strip())}"
+        elif same != text:
+            message = f"{shown(same)} and {shown(text)} of `{name}` differ in their case alone"
+            help = f"describe it as `text`, and group by `lower({name})`, if both mean the same"
+        else:
+            continue
+        label = "only cells that are written so are counted"
+        report.add(
+            "category-spelling",
+            message,
+            item.span,
+            label=label,
+            help=f"{help}, if both mean the same" if same != text else help,
+        )
+
+
+def of_epsilon(value: float, span: Span, report: Report) -> None:
+    """An amount that protects next to nothing."""
+    if value > LARGE_EPSILON:
+        message = f"at epsilon {value:g} an answer may be e^{value:g} times as likely with a person's data as without"
+        help = "amounts of 0.1 to 3 are usual; what is above 10 promises next to nothing"
+        report.add("large-epsilon", message, span, label="more than 10", help=help)
+
+
+# Switching off ---------------------------------------------------------------------------------------------
+
+
+def unallowed(source: Source, warnings: Iterable[Diagnostic], allowed: Collection[str]) -> Iterator[Diagnostic]:
+    """Those of `warnings` that neither `allowed` nor a comment of the program switches off, and one for each name in a
+    comment that is no warning. A comment on a line of its own is for the whole program, another one for its line."""
+    everywhere: set[str] = set(allowed)
+    of_lines: dict[int, set[str]] = {}
+    unknown: list[Diagnostic] = []
+    for number, line in enumerate(source.text.split("\n"), 1):
+        found = _ALLOW.search(line) if "jostle" in line else None
+        if found is None:
+            continue
+        names = set(re.findall(r"[\w-]+", found[1]))
+        (of_lines.setdefault(number, set()) if line[: found.start()].strip() else everywhere).update(names)
+        for name in sorted(names - set(WARNINGS)):
+            span = Span(source, number, found.start() + 1, number, found.end() + 1)
+            help = did_you_mean(name, WARNINGS) or "`jostle explain` lists them"
+            unknown.append(Diagnostic("unknown-warning", f"no warning is named `{name}`", span, help=help))
+    for one in (*warnings, *unknown):
+        if one.kind not in everywhere and (one.span is None or one.kind not in of_lines.get(one.span.line, ())):
+            yield one

@@ -16,7 +16,7 @@ PEOPLE = ["age,sex,hours", *(f"{k % 90},{'Female' if k % 2 else 'Male'},{k % 60}
 DECLARED = """private people = table("people.csv")
     described by {age: 0..99, sex: {"Female", "Male"}, hours: 0..100}
     protecting rows
-    budget epsilon 100
+    budget epsilon 100  # jostle: allow large-epsilon
 """
 PAID = DECLARED + "n = {{ select count(*) from people with epsilon 50 }}\nprint(1 + 1)\nrelease n\n"
 

@@ -18,6 +18,10 @@ class Report:
         """The number of errors."""
         return sum(not one.is_warning for one in self._diagnostics.values())
 
+    def has(self, kind: str) -> bool:
+        """Whether something of this kind was reported, anywhere."""
+        return any(known == kind for known, _ in self._diagnostics)
+
     def add(
         self, kind: str, message: str, span: Span, *, label: str = "", help: str = "", notes: tuple[Note, ...] = ()
     ) -> None:

@@ -17,6 +17,7 @@ from jostle.check.meanings import Variable, inside
 from jostle.check.report import Report
 from jostle.check.rowkinds import RowKinds
 from jostle.diagnostics import WARNINGS, Diagnostic, did_you_mean
+from jostle.language.aggregates import AGGREGATES
 from jostle.language.described import MOST_LISTED, literal, literals, shown
 from jostle.language.forms import aggregates
 from jostle.plan.domains import Categories, Integer, Real
@@ -26,7 +27,6 @@ from jostle.syntax import nodes as n
 NARROW = 10
 """An average of integers from a range below this width is likely one of shares, grades or rates with fractions."""
 LARGE_EPSILON = 10
-_AVERAGES = frozenset({"avg", "var", "stddev"})
 _ARITHMETIC = frozenset({"+", "-", "*", "/"})
 _ALLOW = re.compile(r"(?:#|^[ \t]*(?://|--))[ \t]*jostle:[ \t]*allow[ \t]+([^\n#]*)")
 
@@ -42,8 +42,9 @@ class Warnings:
         """A select of private rows."""
         for column in node.columns:
             for call in aggregates(column.value):
-                if isinstance(call.function, n.Name) and call.function.id in _AVERAGES:
-                    for name in (name for arg in call.args[:1] for name in _added(arg)):
+                row = AGGREGATES[call.function.id]  # type: ignore[union-attr]
+                if row.bounded and row.name != "sum":  # an average
+                    for name in (name for arg in call.args[: row.expressions] for name in _added(arg)):
                         self._narrow(name)
                 for arg in call.args:
                     self.expression(arg)
@@ -208,8 +209,8 @@ def of_categories(name: str, domain: n.SetOf, report: Report) -> None:
 
 
 def of_epsilon(value: float, span: Span, report: Report) -> None:
-    """An amount that protects next to nothing."""
-    if value > LARGE_EPSILON:
+    """An amount that protects next to nothing; said once in a program, of its budget or the first amount."""
+    if value > LARGE_EPSILON and not report.has("large-epsilon"):
         message = f"at epsilon {value:g} an answer may be e^{value:g} times as likely with a person's data as without"
         help = "amounts of 0.1 to 3 are usual; what is above 10 promises next to nothing"
         report.add("large-epsilon", message, span, label="more than 10", help=help)

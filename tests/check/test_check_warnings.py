@@ -103,7 +103,6 @@ def test_a_near_miss_is_not_warned_of(query: str) -> None:
     ('u = where(t, yes like "Y%")', "unmatched-pattern"),
     ("u = derive(t, a = clamp(age, 0, 200))", "idle-clamp"),
     ("u = derive(t, a = clamp(age, 0, 50))", "cutting-clamp"),
-    ("release x = {{ select count(*) from t with epsilon 11 }}", "large-epsilon"),
     ("release x = {{ select count(*) from t with epsilon 1 }}", ""),
 ])  # fmt: skip
 def test_transformations_and_amounts_are_looked_at_too(line: str, name: str) -> None:
@@ -139,6 +138,17 @@ def test_a_name_that_is_no_warning_is_said() -> None:
     assert warned("# jostle: allow narow-range, idle-clamp\nx = 1\n") == ["unknown-warning"]
     assert warned("-- jostle: allow narow-range\nx = 1\n") == ["unknown-warning"]
     assert warned("x = 'a'\n# jostle: allow idle-clamp\n".replace("'", '"')) == []
+
+
+def test_a_large_epsilon_is_said_once_at_the_budget_or_the_first_amount() -> None:
+    large = OF.replace("epsilon 5", "epsilon 50") + QUERY.format("select count(*) from t").replace("1 }", "20 }")
+    (warning,) = Session().run_text(large).warnings
+    assert warning.kind == "large-epsilon" and warning.span is not None and warning.span.line == 4
+    assert warned(OF.replace("epsilon 5", "epsilon 10") + QUERY.format("select count(*) from t")) == []
+    checked = Session()
+    query = QUERY.format("select count(*) from t").replace("1 }", "20 }")
+    checked.check(Source("p.jst", f'private t = dataset("t")\n{query}{query.replace("x", "y", 1)}'))
+    assert [(w.kind, w.span.line) for w in checked.warnings if w.span] == [("large-epsilon", 2)]
 
 
 def test_public_tables_are_read_as_they_are_and_not_warned_of() -> None:

@@ -257,7 +257,7 @@ def row_form(w: Interpreter, row: facts.Builtin, node: n.Call, scope: Scope) -> 
     table = w.eval(node.args[0], scope) if node.args else PUBLIC
     if len(w.labels.report) > before:
         return widened(table)
-    schema = columns_of(table)
+    schema, tables = columns_of(table), [arg.id for arg in node.args[:1] if isinstance(arg, n.Name)]
     if node.args and row.parameters[0].takes:
         fault = kinds.of_argument(row.name, row.parameters[0].takes, table, node.args[0].span)
         w.labels.misused(fault, node.args[0])
@@ -267,7 +267,6 @@ def row_form(w: Interpreter, row: facts.Builtin, node: n.Call, scope: Scope) -> 
         for arg in node.args[1:]:
             _conditions(w, arg, schema, scope)
         return kinds.A_WORKLOAD if row.gives is Gives.WORKLOAD else PUBLIC
-    tables = [node.args[0].id] if node.args and isinstance(node.args[0], n.Name) else []
     axes = "axis" if row.gives in (Gives.CUBE, Gives.PARTS) and reached_sources(table).exposures else "position"
     listed = next((keyword.value for keyword in node.keywords if keyword.name == "over"), None)
     for arg in _listed(node.args[1:]):

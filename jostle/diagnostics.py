@@ -22,7 +22,8 @@ KINDS = (
 
 WARNINGS = (
     "narrow-range", "floored-key", "unlisted-key", "unmatched-pattern", "idle-clamp", "cutting-clamp",
-    "category-spelling", "csv-decimal", "large-epsilon", "former-name", "first-budget", "unknown-warning",
+    "category-spelling", "csv-decimal", "unfit-cells", "large-epsilon",
+    "former-name", "first-budget", "unknown-warning",
 )  # fmt: skip
 """What stops nothing and is said all the same: names by which a program or a person switches each off."""
 

@@ -10,6 +10,7 @@ from jostle.diagnostics import Refusal, refuse
 from jostle.engine.filesets import FileSet, Reading
 from jostle.language.builtins import REMOTE
 from jostle.language.forms import DIMENSIONS, source_kind
+from jostle.plan.domains import Open
 from jostle.privacy.kernel.handles import Cube, Handle, Table
 from jostle.privacy.kernel.minting import private_cube, private_table, public_cube, public_table
 from jostle.run.clauses import measure_of, schema_of, unit_of
@@ -78,6 +79,10 @@ def private(interp: Any, node: n.Private, scope: Scope) -> Handle:
     if unit.columns:
         check_columns([(column, None) for column in unit.columns], data, node.protecting.span, private=True)
     announce(interp, source, node, [name for name, _ in schema])
+    if interp.looks is not None and kind in ("table", "bound"):
+        texts = private_table(source, data.key, tuple((name, Open("text")) for name, _ in schema))
+        items = node.described.items if isinstance(node.described, n.RecordOf) else ()
+        interp.looks.declare(data.key, texts, dict(schema), {name: domain.span for name, domain in items})
     return private_table(source, data.key, schema)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from jostle.diagnostics import Refusal, refuse
+from jostle.diagnostics import Diagnostic, Refusal, refuse
 from jostle.language.misfits import no_condition, no_walk
 from jostle.privacy.kernel.handles import Exposures, Handle, Table, handles_in
 from jostle.privacy.kernel.kernel import Kernel
@@ -17,12 +17,13 @@ from jostle.run import amounts, calls
 from jostle.run.elements import elements
 from jostle.run.expressions import EXPRESSIONS
 from jostle.run.faults import private_value
+from jostle.run.looks import Looks
 from jostle.run.periods import Period
 from jostle.run.publictables import records
 from jostle.run.scope import Scope
 from jostle.run.statements import STATEMENTS, Returned
 from jostle.run.values import REQUIRED, Function, Grouped, Interval, JSet, Module, is_sequence, kind_name, need_room
-from jostle.source import Span
+from jostle.source import Source, Span
 from jostle.syntax import nodes as n
 
 MADE_UP_ROWS = 1000  # of each source in a simulation
@@ -63,8 +64,13 @@ class Interpreter:
         self.bare_left = 0  # bare selects still to come in the query at hand
         self.bare_of: dict[int, tuple[n.Query, int]] = {}  # the bare selects of queries met, by node, which it holds
         self.joint: Any = None  # the `jointly` block that is being walked
+        self.looks: Looks | None = None  # at how the cells of columns fit, before they are first measured
         self.given: dict[int, Any] = {}  # aggregates of a select that are already measured, by node
         self.left: list[tuple[Function, Scope]] = []  # functions of the program that a failure ended, innermost first
+
+    def look(self, warn: Callable[[Source, Sequence[Diagnostic]], None] | None) -> None:
+        """Has the first select on a column look for cells that do not fit, and `warn` of them; not, with None."""
+        self.looks = None if warn is None else Looks(warn)
 
     # Running -------------------------------------------------------------------------------------
 

@@ -145,6 +145,8 @@ def select(interp: Any, node: n.Select, scope: Scope) -> Any:
             if amount is None:
                 amount = interp.kernel.bare_amount(paid, max(1, interp.bare_left))
                 interp.bare_left = max(0, interp.bare_left - 1)
+            if interp.looks is not None and not smooth:
+                amount = interp.looks.before(interp.kernel, request, amount, node.span)
             try:
                 answer, again = replay.run(interp.kernel, request, amount, via, node.span)
             except Refusal as refusal:
@@ -155,7 +157,8 @@ def select(interp: Any, node: n.Select, scope: Scope) -> Any:
             answer = request.exact(interp.kernel)
             event["public"] = True
         event.update(aggregates=[a.name for a in measured], keys=named)
-        cuts = [cut_of(table, aggregate) for aggregate in measured]
+        unfit = interp.looks.cut_of(request) if interp.looks is not None else ()
+        cuts = [(*cut_of(table, aggregate), *unfit) for aggregate in measured]
         if any(cuts):
             event["cut"] = {a.name: list(cut) for a, cut in zip(measured, cuts, strict=True) if cut}
     hidden = hidden_groups(table, measured, answer.values)

@@ -91,6 +91,7 @@ def _memory(text: str) -> str:
 
 _MEMORY = "what to hold in memory, such as 2GB, before spilling to the disk ($JOSTLE_MEMORY, else a quarter of it)"
 _ALLOW = "leave out a warning, by its name (`jostle explain` lists them); may be given several times"
+_NO_LOOK = "spend nothing on looking for cells that do not fit (2 %% of the first select on a column)"
 _COMMANDS: dict[str, argparse.ArgumentParser] = {}
 
 
@@ -118,6 +119,7 @@ def command_parser() -> _Parser:
         "--simulate", action="store_true", help="open nothing private: rows are made up from the described domains"
     )
     run.add_argument("--allow", metavar="WARNING", choices=WARNINGS, action="append", default=[], help=_ALLOW)
+    run.add_argument("--no-look", action="store_true", help=_NO_LOOK)
     run.add_argument("--dry", action="store_true", help="run nothing: what each line would spend, and what stays")
     run.add_argument("--explain", action="store_true", help="run nothing: each statement's plan, price and form of SQL")
     run.add_argument("--seed", metavar="N", type=_seed, help="the seed of a simulation (1 where it is left out)")
@@ -172,6 +174,7 @@ def command_parser() -> _Parser:
 
     repl = commands.add_parser("repl", help="an interactive session, in which a file may be loaded first")
     repl.add_argument("file", metavar="FILE", nargs="?")
+    repl.add_argument("--no-look", action="store_true", help=_NO_LOOK)
     repl.add_argument("--allow", metavar="WARNING", choices=WARNINGS, action="append", default=[], help=_ALLOW)
     repl.add_argument("--ledger", metavar="PLACE", help="where registered datasets are counted ($JOSTLE_LEDGER)")
     repl.add_argument("--memory", metavar="SIZE", type=_memory, help=_MEMORY)

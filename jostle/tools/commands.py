@@ -61,6 +61,7 @@ def run(options: Namespace) -> int:
             listeners=[write], progress=stack.enter_context(progress_on(sys.stderr)),
             out=None if as_json else lambda line: _print(say, line),
             simulate=simulate, ledger=options.ledger, memory=options.memory, engine=options.engine, allow=options.allow,
+            look=not options.no_look,
         )  # fmt: skip
         export = None
         if options.save:
@@ -240,7 +241,7 @@ def repl(options: Namespace) -> int:
     from jostle.tools.repl import start
 
     first = None if options.file is None else read_program(options.file)
-    return start(first, options.ledger, options.memory, options.engine, options.allow)
+    return start(first, options.ledger, options.memory, options.engine, options.allow, not options.no_look)
 
 
 def trace(options: Namespace) -> int:

@@ -267,11 +267,11 @@ def _two(value: Decimal) -> str:
 
 def start(
     first: Source | None = None, ledger: str | None = None, memory: str | None = None, engine: str | None = None,
-    allow: Sequence[str] = (),
+    allow: Sequence[str] = (), look: bool = True,
 ) -> int:  # fmt: skip
     """The session at a terminal or over a pipe, where it gives 1 if anything was refused; `first` is run before.
 
-    `ledger`, `memory`, `engine` and `allow` as in `Session`.
+    `ledger`, `memory`, `engine`, `allow` and `look` as in `Session`.
     """
     import warnings
 
@@ -293,7 +293,8 @@ def start(
             say_text(text)
 
         session = Session(
-            listeners=listeners, progress=bar, out=_say, ledger=ledger, memory=memory, engine=engine, allow=allow
+            listeners=listeners, progress=bar, out=_say, ledger=ledger, memory=memory, engine=engine, allow=allow,
+            look=look,
         )  # fmt: skip
         repl = Repl(session, say, lambda refusal: tell(refusal.diagnostics), _confirm if interactive else None)
         repl.events = heard

@@ -78,6 +78,16 @@ WARNING_PAGES: dict[str, Page] = {
         'Say `decimal = ","`, or `separator = ";"` alone if the numbers have points.',
         'private people = table("german.csv", separator = ";", decimal = ",")' + _GERMAN,
     ),
+    "unfit-cells": Page(
+        "cells of a column do not fit its description",
+        "`jostle run`, the shell and notebooks pay 2 % of the first select on a column for a noisy count of its cells "
+        "that are unreadable, outside of the range, with fractions where integers are described, or not listed. It is "
+        "taken out of the amount of that select. Answers that read the column have a mark behind their ±, which covers "
+        "the noise only. Sources whose owner has registered them are not looked at; `--no-look` switches it off.",
+        _OF.replace("1", "9") % "age: 0..9" + "x = {{ select max(age) from people with epsilon 9 }}\n",
+        "Describe the column as its cells are. `jostle data check` shows an owner exactly what does not fit.",
+        _OF.replace("1", "9") % "age: 0..99" + "x = {{ select max(age) from people with epsilon 9 }}\n",
+    ),
     "large-epsilon": Page(
         "an epsilon above 10",
         "What is released may be e^ε times as likely with a person's data as without. From about 10 on this promises "

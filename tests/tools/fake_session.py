@@ -50,6 +50,7 @@ class Session:
         engine: str | None = None,
         cwd: Path | None = None,
         allow: Sequence[str] = (),
+        look: bool = False,
     ) -> None:
         self.result = Result()
         self.stream = Stream(listeners=[*listeners, self.result.events.append])

@@ -54,7 +54,7 @@ class Notebook:
         self._names = names
         self._events: list[Event] = []
         self._printed: list[str] = []
-        self.session = Session(listeners=[hearing(self._events)], out=self._printed.append)
+        self.session = Session(listeners=[hearing(self._events)], out=self._printed.append, look=True)
         self._said: list[str] = []
         self._shell = Repl(self.session, self._said.append, lambda refusal: self._said.append(_text_of(refusal)))
         self._shell.width = 90

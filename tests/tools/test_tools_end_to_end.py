@@ -109,6 +109,7 @@ line                                                                source  amou
 
 cost of a run that comes to its end
   people  at most epsilon 17.25 of 100
+in it, the first select on a column looks at its cells for 2 % of its amount (--no-look)
 """
     )
     lines = json.loads(real("run", "p.jst", "--dry", "--format", "json")[1])["lines"]

@@ -128,7 +128,8 @@ def command_parser() -> _Parser:
     run.add_argument("--engine", metavar="URL", help="the server on which the data are ($JOSTLE_ENGINE)")
 
     init = commands.add_parser("init", help="write a first program for a file of yours; asks for what it does not know")
-    init.add_argument("file", metavar="FILE", help="the data: the header or the types are read, and no row")
+    init.add_argument("file", metavar="FILE", help="the data")
+    init.add_argument("--no-check", action="store_true", help="read no row: how dates and numbers are written")
     init.add_argument("--sheet", metavar="NAME", help=_SHEET)
     init.add_argument("--describe", metavar="SCHEMA", help=_SCHEMA)
     init.add_argument("--codebook", metavar="FILE", help="a codebook, SQL or Table Schema that describes the columns")

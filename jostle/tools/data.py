@@ -22,7 +22,7 @@ from jostle.privacy.ledger.registered import Clauses, Terms
 from jostle.privacy.ledger.rows import Dataset
 from jostle.source import Source
 from jostle.tools.certificates import certificate_of, check, is_ours
-from jostle.tools.datacheck import domain_text
+from jostle.tools.datacheck import domain_text, misfits
 from jostle.tools.draft.command import sheet_of
 from jostle.tools.render import clean
 from jostle.trace.text import align, plural
@@ -41,10 +41,11 @@ def register(options: Namespace) -> str:
         options.name, kind, os.path.realpath(path), clauses.schema, clauses.unit, measure, sheet_of(options)
     )  # fmt: skip
     ledger.register(terms, check_promises, copy=options.copy)
+    told = misfits(terms.path, terms.schema, terms.sheet) if terms.kind == "table" else ""
     whose = f", that of `{_owner(terms)}`" if terms.unit.linked else ""
     return (
         f"registered `{options.name}` with budget {measure.limit}{whose}, in {clean(ledger.store.place)}\n"
-        f'a program says: private {options.name} = dataset("{options.name}")\n'
+        f'a program says: private {options.name} = dataset("{options.name}")\n{told}'
     )
 
 

@@ -5,10 +5,12 @@ What it prints is exact and private: it is for the owner's eyes, and says so. No
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from datetime import datetime
 from pathlib import Path
 
-from jostle.engine.duckdb.survey import ColumnSurvey, survey
+from jostle.engine.duckdb.formats import format_of
+from jostle.engine.duckdb.survey import FORMATS, ColumnSurvey, Survey, survey
 from jostle.engine.files import open_file
 from jostle.engine.filesets import FileSet, Reading, paths
 from jostle.language.moments import moment_of
@@ -34,8 +36,7 @@ def report(path: str | Path, described: str, sheet: str | int | None = None) -> 
     """What does not fit, column by column, of a file or of those that a pattern matches; `sheet` is that of a workbook.
     Raises `Refusal` for a bad schema or unreadable files."""
     domains = schema(described)
-    files = FileSet.of([open_file(place) for place in paths(str(path), [Path.cwd()])], Reading(sheet=sheet))
-    whole = survey(files, domains)
+    whole, decimal = fit(path, domains, sheet)
     lines = [f"{clean(str(path))}: {plural(whole.rows, 'record')}"]
     if whole.ragged:
         lines.append(f"  {whole.ragged} with missing or extra cells (missing ones are `none`, extra ones are dropped)")
@@ -47,10 +48,52 @@ def report(path: str | Path, described: str, sheet: str | int | None = None) -> 
         told |= counts.keys()
         shares = ", ".join(f"{what} {n} ({_share(n / whole.rows)})" for what, n in counts.items())
         lines += ["", f"{name_of(clean(column.name))}: {domain_text(domain)}", f"  {shares or 'every cell fits'}"]
-        lines += [f"  {advice}" for advice in _advice(column, domain)]
+        lines += [f"  {advice}" for advice in _advice(column, domain, decimal)]
     lines += ["", *(f"{what}: {meaning}" for what, meaning in _MEANINGS.items() if what in told)]
-    lines.append("these counts are exact, so they are as private as the file: for its owner only")
+    lines.append(EXACT)
     return "\n".join(lines) + "\n"
+
+
+EXACT = "these counts are exact, so they are as private as the file: for its owner only"
+
+
+def fit(
+    path: str | Path, domains: Sequence[tuple[str, Domain]], sheet: str | int | None = None
+) -> tuple[Survey, str | None]:
+    """How files fit a description, and the decimal point that more of their numbers have, where that is a comma.
+    Raises `Refusal` for unreadable files."""
+    places = [open_file(place) for place in paths(str(path), [Path.cwd()])]
+    whole = survey(FileSet.of(places, Reading(sheet=sheet)), domains)
+    if not any(_unreadable_numbers(whole, domains)) or any(format_of(place) != "csv" for place in places):
+        return whole, None
+    other = survey(FileSet.of(places, Reading(sheet=sheet, decimal=",")), domains)
+    better = sum(_unreadable_numbers(other, domains)) < sum(_unreadable_numbers(whole, domains))
+    return (other, ",") if better else (whole, None)
+
+
+def _unreadable_numbers(whole: Survey, domains: Sequence[tuple[str, Domain]]) -> list[int]:
+    pairs = zip(whole.columns, domains, strict=True)
+    return [column.unreadable for column, (_, domain) in pairs if domain_kind(domain) == "number"]
+
+
+def misfits(path: str | Path, domains: Sequence[tuple[str, Domain]], sheet: str | int | None = None,
+            said: str | None = None) -> str:  # fmt: skip
+    """What does not fit of described files, a line or two a column, for their owner; empty where all of it does. `said`
+    is the decimal point that their description says."""
+    whole, decimal = fit(path, domains, sheet)
+    lines = []
+    for column, (_, domain) in zip(whole.columns, domains, strict=True):
+        counts = {what: n for what, n in _counts(column).items() if what != "empty"}
+        advice = list(_advice(column, domain, None))[:2]
+        if counts:
+            shares = ", ".join(f"{what} {n:,} ({_share(n / whole.rows)})" for what, n in counts.items())
+            lines += [f"  {name_of(clean(column.name))}: {shares}", *(f"    {one}" for one in advice)]
+    if decimal is not None and said is None:
+        lines.append(f"  {_COMMAS}")
+    return "\n".join(["what does not fit:", *lines, EXACT]) + "\n" if lines else ""
+
+
+_COMMAS = 'numbers are written as 12,5, which is read where the source says so: table(path, decimal = ",")'
 
 
 _MEANINGS = {
@@ -68,14 +111,19 @@ def _counts(column: ColumnSurvey) -> dict[str, int]:
     return {what: count for what, count in zip(_MEANINGS, found, strict=True) if count}
 
 
-def _advice(column: ColumnSurvey, domain: Domain) -> Iterator[str]:
+def _advice(column: ColumnSurvey, domain: Domain, decimal: str | None) -> Iterator[str]:
     """How more of a column's cells would be read, a line each."""
-    name = column_word(clean(column.name))
+    name, kind = column_word(clean(column.name)), domain_kind(domain)
     if column.not_whole:
         yield f"describe it as {_real(domain)} to keep fractions"
-    if column.unreadable and domain_kind(domain) in ("date", "time"):
-        yield f'another form is read where it is described as `text`: {domain_kind(domain)}({name}, "%d/%m/%Y")'
-    if column.unreadable and domain_kind(domain) == "number":
+    if column.form:
+        form = column.form
+        yield f'its cells are like {_EXAMPLE[form]}: describe it as `text`, and use {kind}({name}, "{form}")'
+    elif column.unreadable and kind in ("date", "time"):
+        yield f'another form is read where it is described as `text`: {kind}({name}, "%d/%m/%Y")'
+    if decimal is not None and kind == "number":
+        yield _COMMAS
+    elif column.unreadable and kind == "number":
         yield f'`1,200` is read where it is described as `text`: number(replace({name}, ",", ""))'
         yield '`12,5` is read where the source says so: table(path, decimal = ",")'
     if column.respelt and isinstance(domain, Categories):
@@ -84,6 +132,11 @@ def _advice(column: ColumnSurvey, domain: Domain) -> Iterator[str]:
         plain = list(dict.fromkeys(value.strip().lower() for value in domain.values if isinstance(value, str)))
         listed = categories(plain) if len(plain) <= 6 else domain_text(Categories(tuple(plain)))
         yield f"groupby lower(trim({name})) over {clean(listed)}"
+
+
+_EXAMPLE = {
+    form: datetime(2024, 12, 31, 17, 30).strftime(form) for forms in FORMATS.values() for form in forms
+}  # fmt: skip
 
 
 def _share(part: float) -> str:

@@ -13,6 +13,7 @@ from jostle.language.moments import number_of
 from jostle.plan.domains import Categories, Integer, Moments, Open, Real
 from jostle.source import Source
 from jostle.tools import datacheck
+from jostle.tools.entry import main
 from jostle.tools.session import Session
 
 SCHEMA = (("age", Integer(0, 99)), ("sex", Categories(("F", "M"))), ("gain", Real(0.0, 1.5)), ("note", Open("text")))
@@ -112,3 +113,26 @@ def test_a_missing_file_or_column_is_refused(tmp_path: Path, monkeypatch: pytest
         with pytest.raises(Refusal) as caught:
             datacheck.report(path, "{…}")
         assert caught.value.first.kind == "DataError"
+
+
+def test_formats_and_decimal_commas_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("g.csv").write_text("born;at;n\n" + "31.12.2014;12/31/2014 5:30 PM;2,5\n" * 9 + "2014-12-31;x;3\n")
+    told = datacheck.report("g.csv", "{born: date, at: time, n: 0.0..9.0}")
+    assert 'its cells are like 31.12.2024: describe it as `text`, and use date(born, "%d.%m.%Y")' in told
+    assert 'use time(at, "%m/%d/%Y %I:%M %p")' in told
+    assert told.count('table(path, decimal = ",")') == 1 and "n: 0.0..9.0\n  numbers are written as 12,5" in told
+
+
+def test_registering_tells_the_owner_what_does_not_fit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("g.csv").write_text("born,n\n" + "31.12.2014,2.5\n" * 9)
+    words = ["data", "register", "--protecting", "rows", "--budget", "epsilon 1", "--ledger", "l.db"]
+    assert main([*words, "g", "g.csv", "--schema", "{born: date, n: 0..9}"]) == 0
+    out = capsys.readouterr().out
+    assert "born: unreadable 9 (100.0 %)" in out and "n: not whole 9 (100.0 %)" in out and datacheck.EXACT in out
+    Path("h.csv").write_text("n\n" + "2.5\n" * 9)
+    assert main([*words, "h", "h.csv", "--schema", "{n: 0.0..9.0}"]) == 0
+    assert "fit" not in capsys.readouterr().out

@@ -64,13 +64,13 @@ def test_the_program_runs_and_keeps_to_its_budget(
 
 
 @pytest.mark.parametrize(("domain", "cells", "places"), [
-    ("0.0..19.5", "income", "0..19"), ("-450.0..5000.0", "income / 100", "[100 * i for i in -5..50]"),
+    ("0.0..19.5", "floor(income)", "0..19"), ("-450.0..5000.0", "income / 100", "[100 * i for i in -5..50]"),
     ("0..1023", "income", "0..1023"), ("1..2000", "income / 50", "[50 * i for i in 0..40]"),
 ])  # fmt: skip
 def test_any_range_of_numbers_is_cut_into_cells(folder: Path, domain: str, cells: str, places: str) -> None:
     text = drafted(Namespace(
         file="my people.csv", describe=f"income: {domain}", codebook=None, protecting=None, budget=None,
-    ), None, Path())  # fmt: skip
+    ), None, Path())[0]  # fmt: skip
     assert f"x = {cells})" in text and f"x = {places}, y" in text
     before = text.partition("in_all =")[0]
     result = Session(cwd=folder).attempt(Source("p", f"{before}assert cells.x_range == len([i for i in {places}])\n"))
@@ -118,6 +118,43 @@ def test_what_cannot_be_drafted_is_refused_and_writes_nothing(
     assert said in told and "help" in told and not list(folder.glob("**/*.jst"))
 
 
+GERMAN = "geboren;um;anteil;preis;stadt\n" + "".join(
+    f"{i % 28 + 1}.12.2014;{i % 28 + 1}.12.2014 9:30;0,{i % 90 + 10};{i % 50},5;Ames\n" for i in range(400)
+)
+DESCRIBED = '{geboren: 2014-01-01..2014-12-31, um: time, anteil: 0..1, preis: 0.0..50.0, stadt: {"Ames", "Boone"}}'
+
+
+def test_how_dates_and_numbers_are_written_goes_into_the_program(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("de.csv").write_text(GERMAN)
+    assert main(["init", "de.csv", "--describe", DESCRIBED]) == 0
+    out, text = capsys.readouterr().out, Path("de.jst").read_text()
+    assert "every cell fits this description" in out
+    for part in ('table("de.csv", decimal = ",")', "geboren: text", "um: text", "anteil: 0.0..1.0",
+                 'clamp(date(geboren, "%d.%m.%Y"), 2014-01-01, 2014-12-31)', 'um = time(um, "%d.%m.%Y %H:%M")'):  # fmt: skip
+        assert part in text
+    more = "release a = {{ select avg(anteil), avg(day(geboren)) as day from mine where hour(um) == 9 with epsilon 0.1 }}\n"
+    with_more = text.replace("epsilon 1\n", "epsilon 9\n").partition("by_group")[0] + more.replace("0.1", "8")
+    session = Session(cwd=folder, look=True)
+    result = session.attempt(Source("de.jst", with_more))
+    assert result.ok and session.warnings == [], (result.diagnostics, session.warnings)
+    assert abs(result["a"].avg - 0.543) < 0.1 and abs(result["a"].day - 14.3) < 3
+
+
+def test_what_else_does_not_fit_is_shown_to_the_person_who_has_the_file(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("de.csv").write_text(GERMAN)
+    described = '{preis: 0.0..1.0, stadt: {"Ames ", "Boone"}}'
+    assert main(["init", "de.csv", "--describe", described]) == 0
+    out = capsys.readouterr().out
+    assert "preis: outside 392 (98.0 %)" in out and "stadt: unlisted 400 (100.0 %)" in out and "owner only" in out
+    assert main(["init", "de.csv", "--describe", described, "--no-check", "--overwrite"]) == 0
+    out = capsys.readouterr().out
+    assert "outside" not in out and "jostle data check" in out and "decimal" not in Path("de.jst").read_text()
+
+
 def test_a_person_is_asked_for_what_is_not_known(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     answers: Iterator[str] = iter([
         "0..19", '{"F", "M"}', "", "", "nonsense(", "0..9000",
@@ -131,7 +168,7 @@ def test_a_person_is_asked_for_what_is_not_known(folder: Path, monkeypatch: pyte
 
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     options = Namespace(file="my people.csv", describe=None, codebook=None, protecting=None, budget=None)
-    text = drafted(options, ask, Path())
+    text, _ = drafted(options, ask, Path())
     assert "protecting town up to 4 rows" in text and "budget epsilon 2" in text and "City Name" not in text
     assert "income: 0..9000" in text and len(asked) == 10 and not list(answers)
 
@@ -141,7 +178,7 @@ def test_types_describe_what_they_can(folder: Path) -> None:
     with pa.OSFile("x.arrow", "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
         writer.write_table(table)
     options = Namespace(file="x.arrow", describe="{n: 0..9}", codebook=None, protecting=None, budget=None)
-    text = drafted(options, None, Path())
+    text, _ = drafted(options, None, Path())
     assert "day: date" in text and "n: 0..9" in text and "groupby ok" in text
 
 

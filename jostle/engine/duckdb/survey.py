@@ -16,10 +16,16 @@ from jostle.engine.duckdb.engine import DuckDb
 from jostle.engine.files import OpenFile
 from jostle.engine.filesets import FileSet
 from jostle.engine.sql.cells import moment, number, text, truth
-from jostle.engine.sql.functions import truncation
+from jostle.engine.sql.functions import of_text, template, truncation
 from jostle.plan.bounds import as_double
 from jostle.plan.domains import Categories, Domain, Integer, Moments, Open, Real
 from jostle.plan.kinds import domain_kind
+
+FORMATS = {
+    "date": ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%Y/%m/%d", "%Y%m%d", "%d.%m.%y", "%d %b %Y"),
+    "time": ("%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S", "%d/%m/%Y %H:%M", "%m/%d/%Y %H:%M", "%m/%d/%Y %I:%M %p"),
+}
+"""How dates and times are often written, other than as 2024-12-31."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +33,8 @@ class ColumnSurvey:
     """Cells of a described column: `empty` ones, those that are `unreadable` as the number, date or time that is
     described, those `outside` the domain (which are clamped) or `not_whole` where whole ones are described (which are
     taken down), values that are not in the list of categories (`unlisted`), and those of them that differ from a listed
-    text in their case or in blanks around them alone (`respelt`)."""
+    text in their case or in blanks around them alone (`respelt`). `form` is the one of `FORMATS` in which most of a
+    date's or time's cells are written, where more are than as it is described."""
 
     name: str
     empty: int
@@ -36,6 +43,7 @@ class ColumnSurvey:
     not_whole: int
     unlisted: int
     respelt: int
+    form: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +65,29 @@ def survey(file: FileSet | OpenFile | str | os.PathLike[str], schema: Sequence[t
             if name not in opened.columns:
                 raise refuse("DataError", f"{engine.raw(opened.key)[0].label} has no column `{name}`")
         raw, table = engine.raw(opened.key, look=True)
-        tests = [test for name, domain in schema for test in _tests(*raw.cell(name), domain)]
-        counts = ", ".join(["count(*)", *(f"count(*) FILTER (WHERE {test})" for test in tests)])
+        tests = [[*_tests(*raw.cell(name), domain), *_forms(*raw.cell(name), domain)] for name, domain in schema]
+        counts = ", ".join(["count(*)", *(f"count(*) FILTER (WHERE {test})" for of in tests for test in of)])
         (row,) = engine.fetch(f"SELECT {counts} FROM {table}", raw.label)
     finally:
         engine.close()
-    parts = [tuple(int(n) for n in row[1 + 6 * i : 7 + 6 * i]) for i in range(len(schema))]
-    columns = tuple(ColumnSurvey(name, *part) for (name, _), part in zip(schema, parts, strict=True))
-    return Survey(int(row[0]), raw.irregular.ragged, raw.irregular.undecodable, columns)
+    rows, *numbers = map(int, row)
+    columns = []
+    for (name, domain), of in zip(schema, tests, strict=True):
+        counted, forms, numbers = numbers[:6], numbers[6 : len(of)], numbers[len(of) :]
+        most, readable = max(forms, default=0), rows - counted[0] - counted[1]
+        form = FORMATS[domain_kind(domain)][forms.index(most)] if most > readable else ""
+        empty, unreadable, outside, not_whole, unlisted, respelt = counted
+        columns.append(ColumnSurvey(name, empty, unreadable, outside, not_whole, unlisted, respelt, form))
+    return Survey(rows, raw.irregular.ragged, raw.irregular.undecodable, tuple(columns))
+
+
+def _forms(cell: str, kind: str, domain: Domain) -> list[str]:
+    """Conditions on a raw cell that it is written in each of the formats of its kind; none of what is no text."""
+    wanted = domain_kind(domain)
+    if kind != "VARCHAR":
+        return []
+    read = [template(DUCKDB, f"{wanted} by format", (form,)).format(cell) for form in FORMATS.get(wanted, ())]
+    return [f"({of_text(wanted)(DUCKDB).format(iso)}) IS NOT NULL" for iso in read]
 
 
 def most_rows(file: FileSet, column: str) -> int:

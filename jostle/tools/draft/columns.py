@@ -119,9 +119,10 @@ def clause(columns: Iterable[Column]) -> str:
     return "described by {\n" + "\n".join(lines) + "\n}\n"
 
 
-def table_of(path: str, sheet: str | int | None = None) -> str:
+def table_of(path: str, sheet: str | int | None = None, decimal: str | None = None) -> str:
     """A file, or a sheet of a workbook, as a program names it."""
     chosen = "" if sheet is None else f", sheet = {quoted(sheet) if isinstance(sheet, str) else sheet}"
+    chosen += "" if decimal is None else f", decimal = {quoted(decimal)}"
     return f"table({quoted(path)}{chosen})"
 
 

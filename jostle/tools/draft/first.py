@@ -6,17 +6,21 @@ Which of these it has follows from the description alone. It runs as it stands, 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
+from jostle.check.warnings import NARROW
 from jostle.diagnostics import refuse
-from jostle.plan.domains import Categories, Domain, Integer, Open, Real
+from jostle.language.moments import moment_of
+from jostle.plan.domains import Categories, Domain, Integer, Moments, Open, Real
+from jostle.plan.kinds import domain_kind
 from jostle.tools.datacheck import domain_text
 from jostle.tools.draft.columns import categories, column_word, name_of, number, quoted
 
 _WORDS = frozenset({
-    "mine", "all_rows", "by_group", "row", "cells", "in_all", "Each", "Even", "Parts", "near", "bell", "shapes",
-    "public", "choose", "counted", "data", "answers", "middle", "width", "a", "s", "x", "n", "mean",
+    "mine", "as_written", "all_rows", "by_group", "row", "cells", "in_all", "Each", "Even", "Parts", "near", "bell",
+    "shapes", "public", "choose", "counted", "data", "answers", "middle", "width", "a", "s", "x", "n", "mean",
 })  # fmt: skip
 _FEW, _MANY = 8, 1024  # cells of a histogram that a choice is worth its training for
 _WIDE = 100  # where they are not single values
@@ -52,18 +56,21 @@ plot({title}, x = {places}, y = counted, kind = "bars")
 
 
 def first_program(table: str, schema: Sequence[tuple[str, Domain]], protecting: str, unit: str, budget: float,
-                  delta: str = "") -> str:  # fmt: skip
+                  delta: str = "", *, forms: Mapping[str, str] = MappingProxyType({})) -> str:  # fmt: skip
     """The text of the program for a `table`, as a program names it.
 
     `unit` and `budget` are those of the budget, `epsilon` and 1.0, of which it spends nine
-    tenths at most; `delta` is what the budget says of δ."""
-    described = ",\n".join(f"        {name_of(name)}: {written(domain)}" for name, domain in schema)
+    tenths at most; `delta` is what the budget says of δ. `forms` are the formats of dates and times that are written
+    otherwise than as 2024-12-31: such columns are described as texts, and read."""
+    domains = {name: "text" if name in forms else written(domain) for name, domain in schema}
+    described = ",\n".join(f"        {name_of(name)}: {domain}" for name, domain in domains.items())
+    source = "mine" if not forms else "as_written"
     group, choice = _group(schema), _choice(schema) if unit == "epsilon" else None
     lines = [f"# A first look at {table}. `jostle check` says what a run costs, `--simulate` opens nothing."]
     lines += ["", "use histograms"] if choice else []
     lines += [
-        "", f"private mine = {table}", f"    described by {{\n{described}\n    }}",
-        f"    protecting {protecting}", f"    budget {unit} {_amount(budget)}{delta}", "",
+        "", f"private {source} = {table}", f"    described by {{\n{described}\n    }}",
+        f"    protecting {protecting}", f"    budget {unit} {_amount(budget)}{delta}", *_read(forms, dict(schema)), "",
         f"all_rows = {{{{ select count(*) from mine with {unit} {_amount(budget / 10)} }}}}",
         'print("rows:", all_rows, "± " + str(round(error(all_rows))))',
     ]  # fmt: skip
@@ -83,6 +90,20 @@ def first_program(table: str, schema: Sequence[tuple[str, Domain]], protecting: 
     )  # fmt: skip
 
 
+def _read(forms: Mapping[str, str], schema: Mapping[str, Domain]) -> list[str]:
+    """The line that reads dates and times in their own format, within the described ends."""
+    columns = []
+    for name, form in forms.items():
+        domain = schema[name]
+        kind = domain_kind(domain)
+        value = f"{kind}({name}, {quoted(form)})"
+        if isinstance(domain, Moments):
+            ends = ", ".join(moment_of(kind, end).isoformat() for end in (domain.low, domain.high))
+            value = f"clamp({value}, {ends})"
+        columns.append(f"{name} = {value}")
+    return [f"mine = derive(as_written, {', '.join(columns)})"] if columns else []
+
+
 @dataclass(frozen=True, slots=True)
 class Cells:
     """The histogram that a choice is about: a column of numbers, cut into `many` cells of the width `width` from the
@@ -92,20 +113,23 @@ class Cells:
     width: int
     first: int
     many: int
+    floored: bool = False
+    """Whether its cells have fractions, which are taken down."""
 
     @classmethod
-    def of(cls, column: str, low: float, high: float) -> Cells | None:
+    def of(cls, column: str, low: float, high: float, floored: bool = False) -> Cells | None:
         """As narrow as there are few enough of them, in whole numbers with one digit; None where there are too few."""
         for width in (step * 10**power for power in range(13) for step in (1, 2, 5)):
             first, last = math.floor(low / width), math.floor(high / width)
             if last - first < (_MANY if width == 1 else _WIDE):
-                return cls(column, width, first, last - first + 1) if last - first + 1 >= _FEW else None
+                return cls(column, width, first, last - first + 1, floored) if last - first + 1 >= _FEW else None
         return None
 
     @property
     def cell(self) -> str:
         """What the histogram is by."""
-        return column_word(self.column) + (f" / {self.width}" if self.width > 1 else "")
+        name = column_word(self.column)
+        return f"{name} / {self.width}" if self.width > 1 else f"floor({name})" if self.floored else name
 
     @property
     def places(self) -> str:
@@ -137,8 +161,13 @@ def _amount(value: float) -> str:
 def _group(schema: Sequence[tuple[str, Domain]]) -> tuple[str, str | None] | None:
     """The first column with few public values, and a column of numbers to average."""
     key = next((name for name, domain in schema if _usable(name) and _values(domain)), None)
-    means = (name for name, domain in schema if isinstance(domain, Integer | Real) and _usable(name) and name != key)
+    means = (name for name, domain in schema if _averaged(domain) and _usable(name) and name != key)
     return None if key is None else (key, next(means, None))
+
+
+def _averaged(domain: Domain) -> bool:
+    """Whether an average of it is likely meant: of so few integers it may be one of shares (`check.warnings`)."""
+    return isinstance(domain, Real) or (isinstance(domain, Integer) and domain.high - domain.low >= NARROW)
 
 
 def _values(domain: Domain) -> bool:
@@ -152,7 +181,7 @@ def _values(domain: Domain) -> bool:
 def _choice(schema: Sequence[tuple[str, Domain]]) -> Cells | None:
     """The first column of numbers which a histogram has a cell for each value of, else the first that it can be cut."""
     found = [
-        Cells.of(name, domain.low, domain.high)
+        Cells.of(name, domain.low, domain.high, isinstance(domain, Real))
         for name, domain in schema if isinstance(domain, Integer | Real) and _usable(name)
     ]  # fmt: skip
     usable = [cells for cells in found if cells is not None]

@@ -1,7 +1,9 @@
 """`jostle init FILE`: writes a first program for a file, and asks in a terminal for what is not known.
 
-Of the file its header or types are read, and no row: the description comes from a codebook, from `--describe`, or from
-the person who is asked. Columns that nobody describes stay out of the program.
+The description comes from a codebook, from `--describe`, or from the person who is asked, and never from rows. These
+are read for one thing, unless `--no-check` says otherwise: how they are written. Decimal commas, the format of dates
+and fractions where integers are described go into the program; what else does not fit is shown, exactly, to the person
+who has the file. Columns that nobody describes stay out of the program.
 """
 
 from __future__ import annotations
@@ -13,9 +15,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from jostle.diagnostics import Refusal, refuse, unwritable
-from jostle.plan.domains import Domain
+from jostle.plan.domains import Domain, Integer, Open, Real
 from jostle.source import Source
-from jostle.tools.datacheck import schema
+from jostle.tools.datacheck import fit, misfits, schema
 from jostle.tools.draft.columns import UNKNOWN, Column, name_of, table_of
 from jostle.tools.draft.command import asked, line_of, sheet_of
 from jostle.tools.draft.first import budget_of, first_program
@@ -30,7 +32,7 @@ def command(options: Namespace) -> int:
     place = Path(options.out or Path(options.file).name.split(".")[0] + ".jst")
     if place.exists() and not options.overwrite:
         raise refuse("DataError", f"`{place}` is there already", help="name another with --out, or add --overwrite")
-    text = drafted(options, line_of if sys.stdin.isatty() and sys.stdout.isatty() else None, place.parent)
+    text, told = drafted(options, line_of if sys.stdin.isatty() and sys.stdout.isatty() else None, place.parent)
     _check(place, text)
     try:
         place.write_text(text, encoding="utf-8")
@@ -40,13 +42,20 @@ def command(options: Namespace) -> int:
     print(clean(f"  jostle check {place}\n  jostle run {place}\n"))
     if "MkChoiceMaker" not in text:
         print("It makes no choice: that takes a budget in epsilon, and a column with a range\nof 8 numbers or more.\n")
-    print(clean(f"Its owner sees what the description loses:\n\n  jostle data check {options.file} --schema '{{…}}'"))
+    if told is None:
+        print(
+            clean(f"Its owner sees what the description loses:\n\n  jostle data check {options.file} --schema '{{…}}'")
+        )
+    else:
+        print(clean(told or "every cell fits this description"))
     return 0
 
 
-def drafted(options: Namespace, ask: Ask | None, folder: Path) -> str:
-    """The program's text. With `ask` a person is asked for what nobody said: for each column where none is
-    described on the command line, and for unit and budget."""
+def drafted(options: Namespace, ask: Ask | None, folder: Path) -> tuple[str, str | None]:
+    """The program's text, and what does not fit it of the file; None for that if no row is read.
+
+    With `ask` a person is asked for what nobody said: for each column where none is described on the command line, and
+    for unit and budget."""
     columns = _columns(options)
     told = dict(schema(options.describe)) if options.describe is not None else {}
     missing = next((name for name in told if columns and name not in {column.name for column in columns}), None)
@@ -64,7 +73,21 @@ def drafted(options: Namespace, ask: Ask | None, folder: Path) -> str:
     protecting = options.protecting or _protecting(columns, ask)
     budget = options.budget or (ask("budget (epsilon 1): ").strip() if ask is not None else "") or "epsilon 1"
     path = os.path.relpath(options.file, folder) if str(folder) != "." else options.file
-    return first_program(table_of(path, sheet_of(options)), ordered, protecting, *budget_of(budget))
+    if getattr(options, "no_check", False) or not columns:
+        return first_program(table_of(path, sheet_of(options)), ordered, protecting, *budget_of(budget)), None
+    found, decimal = fit(options.file, ordered, sheet_of(options))
+    by_name = {column.name: column for column in found.columns}
+    forms = {c.name: c.form for c in found.columns if c.form and name_of(c.name) == c.name}
+    ordered = [(name, _with_fractions(domain) if by_name[name].not_whole else domain) for name, domain in ordered]
+    table = table_of(path, sheet_of(options), decimal)
+    text = first_program(table, ordered, protecting, *budget_of(budget), forms=forms)
+    as_texts = [(name, Open("text") if name in forms else domain) for name, domain in ordered]
+    return text, misfits(options.file, as_texts, sheet_of(options), decimal)
+
+
+def _with_fractions(domain: Domain) -> Domain:
+    """The domain of the same numbers, with fractions."""
+    return Real(float(domain.low), float(domain.high)) if isinstance(domain, Integer) else Open("real")
 
 
 def _columns(options: Namespace) -> list[Column]:

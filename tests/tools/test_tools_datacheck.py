@@ -121,7 +121,10 @@ def test_formats_and_decimal_commas_are_named(tmp_path: Path, monkeypatch: pytes
     told = datacheck.report("g.csv", "{born: date, at: time, n: 0.0..9.0}")
     assert 'its cells are like 31.12.2024: describe it as `text`, and use date(born, "%d.%m.%Y")' in told
     assert 'use time(at, "%m/%d/%Y %I:%M %p")' in told
-    assert told.count('table(path, decimal = ",")') == 1 and "n: 0.0..9.0\n  numbers are written as 12,5" in told
+    assert (
+        told.count('table(path, decimal = ",")') == 1
+        and "n: 0.0..9.0\n  every cell fits\n  numbers are written as 12,5" in told
+    )
 
 
 def test_registering_tells_the_owner_what_does_not_fit(

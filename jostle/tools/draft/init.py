@@ -12,6 +12,7 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from jostle.diagnostics import Refusal, refuse, unwritable
@@ -73,9 +74,12 @@ def drafted(options: Namespace, ask: Ask | None, folder: Path) -> tuple[str, str
     protecting = options.protecting or _protecting(columns, ask)
     budget = options.budget or (ask("budget (epsilon 1): ").strip() if ask is not None else "") or "epsilon 1"
     path = os.path.relpath(options.file, folder) if str(folder) != "." else options.file
-    if getattr(options, "no_check", False) or not columns:
+    found, decimal = None, None
+    if columns and not getattr(options, "no_check", False):
+        with suppress(Refusal):  # its types are enough for a draft
+            found, decimal = fit(options.file, ordered, sheet_of(options))
+    if found is None:
         return first_program(table_of(path, sheet_of(options)), ordered, protecting, *budget_of(budget)), None
-    found, decimal = fit(options.file, ordered, sheet_of(options))
     by_name = {column.name: column for column in found.columns}
     forms = {c.name: c.form for c in found.columns if c.form and name_of(c.name) == c.name}
     ordered = [(name, _with_fractions(domain) if by_name[name].not_whole else domain) for name, domain in ordered]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.accounting.amounts import Amount, as_float
 from jostle.diagnostics import Diagnostic
-from jostle.language.moments import moment_of
+from jostle.language.moments import DAY, moment_of
 from jostle.plan.domains import Categories, Domain, Integer, Moments, Open, Real
 from jostle.plan.kinds import applied, domain_kind
 from jostle.plan.plan import (
@@ -112,8 +112,8 @@ class Looks:
         for name, state in looked.items():
             misfits = _look(kernel, source.table, name, state, Amount(amount.unit, each), span)
             source.misfits[name] = misfits
-            kind = _KINDS.get(domain_kind(source.schema[name]), "")
             for what, share in misfits.items():
+                kind = _example(domain_kind(source.schema[name])) if what == "unreadable" else ""
                 text = f"`{name}`: {STATES[what].format(share=share, kind=kind)}"
                 place = source.places.get(name, span)
                 warning = Diagnostic("unfit-cells", text, place, help=_WAYS_OUT[what])
@@ -161,7 +161,14 @@ def _look(kernel: Kernel, table: Table, name: str, state: RowExpr, amount: Amoun
     return shares
 
 
-_KINDS = {"number": "number", "date": "date as 2024-12-31", "time": "time as 2024-12-31T23:59"}
+def _example(kind: str) -> str:
+    """A kind with how a cell of it is written: `date as 2024-12-31`."""
+    if kind == "number":
+        return kind
+    return f"{kind} as {moment_of(kind, _DAYS if kind == 'date' else _DAYS * DAY).isoformat()}"
+
+
+_DAYS = 20_088  # until 31 December 2024
 
 
 def _share(share: float, error: float) -> str:
@@ -205,9 +212,7 @@ def _columns_of(request: Request) -> list[str]:
 def _state(text: Column, domain: Domain, schema: dict[str, Domain]) -> RowExpr | None:
     """What a cell is, read as a text: one of `STATES`, or `FITS`; none if it is empty. None for what always fits."""
     kind = domain_kind(domain)
-    if kind == "text" and not isinstance(domain, Categories):
-        return None
-    if kind not in ("text", "number", "date", "time"):
+    if kind == "boolean" or (kind == "text" and not isinstance(domain, Categories)):
         return None
     value: RowExpr = text if kind == "text" else applied(kind, (text,), schema)
     state: RowExpr = Constant(FITS)

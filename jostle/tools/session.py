@@ -113,7 +113,7 @@ class Session:
         interp.kernel.ledger, interp.progress = Ledger(self._ledger), self._progress
         self._resources.enter_context(closing(interp.kernel.ledger.store))
         self._resources.enter_context(closing(engine) if engine is not self._engine else ExitStack())
-        interp.look(self.warnings.add if self._look and self._simulate is None and not engine.remote else None)
+        interp.look(self.warnings.add if self._look and self._simulate is None else None)
         return interp
 
     def _made(self, kind: type[I], kernel: Kernel, choose: Callable[..., Any]) -> I:

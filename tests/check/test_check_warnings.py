@@ -203,6 +203,6 @@ def test_shipped_programs_and_the_programs_of_the_documents_are_free_of_warnings
 
 
 def test_every_name_is_documented_and_is_one_word() -> None:
-    language = (ROOT / "docs" / "language.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "warnings.md").read_text(encoding="utf-8")
     for name in WARNINGS:
-        assert re.fullmatch(r"[a-z]+(-[a-z]+)+", name) and f"`{name}`" in language
+        assert re.fullmatch(r"[a-z]+(-[a-z]+)+", name) and f"`{name}`" in page

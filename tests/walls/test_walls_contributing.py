@@ -66,7 +66,7 @@ assert {{ select sum_of_squares(x) from t }} == 29
 g = {{ select sum_of_squares(x - 1) as s, count(*) as n from t groupby x / 3 }}
 assert g.s[-1] == 9 and sum(g.s) == 27
 n = {{ select sum_of_squares(x) from people with epsilon 2 }}
-assert abs(n - 29) < 500 and abs(error(n) - log(20) * 25 / 2) < 0.1
+assert abs(n - 29) < 500 and abs(error(n) - log(20) * 25 / 1.96) < 0.1
 assert spent(people) == 2
 """
 DAWA_HALF = """

@@ -15,6 +15,7 @@ from pathlib import Path
 from jostle.diagnostics import Diagnostic, Refusal, refuse
 from jostle.events import Event, Stream
 from jostle.source import Source, Span
+from jostle.tools import result
 
 
 @dataclass
@@ -26,6 +27,8 @@ class Result:
     events: list[Event] = field(default_factory=list)
     output: list[str] = field(default_factory=list)
     unreleased: dict[str, object] = field(default_factory=dict)
+    warnings: tuple[Diagnostic, ...] = ()
+    document = result.Result.document
 
     def measured_json(self) -> dict[str, object]:
         return self.unreleased

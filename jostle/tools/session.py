@@ -448,10 +448,8 @@ class Session:
     def _in_words_of_today(self, tree: n.Program, predefined: Collection[str] = ()) -> n.Program:
         from jostle.check import in_words_of_today
 
-        tree, hints = in_words_of_today(
-            tree, builtins=BUILTINS, predefined=predefined,
-            load_module=lambda path: self._modules.tree(path, self._folders),
-        )  # fmt: skip
+        load = lambda path: self._modules.tree(path, self._folders)  # noqa: E731
+        tree, hints = in_words_of_today(tree, builtins=BUILTINS, predefined=predefined, load_module=load)
         self.warnings.add(tree.span.source, hints)
         return tree
 

@@ -136,12 +136,21 @@ def _definitions(column: Column, plan: Plan) -> Iterator[tuple[RowExpr, Plan]]:
 
 
 def _within(clamp: Apply, plan: Plan) -> bool:
-    """Whether the description already keeps the values between the ends."""
+    """Whether the values are between the ends anyway: by their description, or as the mean of a person's rows is."""
+    if any(column.startswith("\u00b7") for column in _columns(clamp.args[0])):
+        return True
     bounds, ends = bounds_of(clamp.args[0], schema_of(plan)), [bounds_of(arg, {}) for arg in clamp.args[1:]]
     if bounds is None or None in ends:
         return False
     (low, _), (_, high) = ends  # type: ignore[misc]
     return low <= bounds[0] and bounds[1] <= high
+
+
+def _columns(expr: RowExpr) -> Iterator[str]:
+    if isinstance(expr, Column):
+        yield expr.name
+    for arg in expr.args if isinstance(expr, Apply) else ():
+        yield from _columns(arg)
 
 
 def _end(expr: RowExpr) -> str:

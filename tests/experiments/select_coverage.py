@@ -110,8 +110,10 @@ def section(runs: int, found: dict[tuple[Setting, float], dict[str, tuple[float,
         share for (setting, _), shares in found.items() if "narrow" not in setting.title
         for share, marked in shares.values() if not marked
     )  # fmt: skip
+    used = sorted({epsilon for _, epsilon in found})
+    amounts = "" if used == sorted(AMOUNTS) else f" --epsilon {' '.join(f'{epsilon:g}' for epsilon in used)}"
     lines = [
-        f"{HEAD}\n\n    python -m tests.experiments.select_coverage --runs {runs} --write\n",
+        f"{HEAD}\n\n    python -m tests.experiments.select_coverage --runs {runs}{amounts} --write\n",
         f"The share of {runs:,} simulated runs in which the ± of a number holds the answer on the rows themselves,",
         "of which nothing is clamped or left out: 3,000 rows of 1,000 persons, values between 0 and 100, half of them",
         "above 40. All eight aggregates stand in one select. One standard error of 95 % is "
@@ -129,9 +131,10 @@ def section(runs: int, found: dict[tuple[Setting, float], dict[str, tuple[float,
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--runs", type=int, default=2000)
+    parser.add_argument("--epsilon", type=float, nargs="+", default=list(AMOUNTS))
     parser.add_argument("--write", action="store_true")
     asked = parser.parse_args()
-    cases = [(setting, epsilon) for setting in SETTINGS for epsilon in AMOUNTS]
+    cases = [(setting, epsilon) for setting in SETTINGS for epsilon in asked.epsilon]
     with ProcessPoolExecutor(2) as pool:
         found = dict(zip(cases, pool.map(partial(coverage, runs=asked.runs), cases), strict=True))
     text = section(asked.runs, found)

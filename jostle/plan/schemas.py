@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from jostle.diagnostics import refuse
@@ -82,17 +83,18 @@ def _schema(plan: Plan, depth: int) -> dict[str, Domain]:
     return join_schema(plan, _schema(plan.left, depth + 1), _schema(plan.right, depth + 1))
 
 
-def check_plan_depth(depth: int) -> None:
-    if depth > DEPTH:
-        raise refuse("RecursionLimit", f"a table made in more than {DEPTH} steps", help="make it in fewer steps")
+def check_plan_depth(depth: int, most: int = DEPTH) -> None:
+    if depth > most:
+        raise refuse("RecursionLimit", f"a table made in more than {most} steps", help="make it in fewer steps")
 
 
+@lru_cache(maxsize=2**12)
 def plan_steps(plan: Plan) -> int:
-    """How many steps, one after the other, lead from data to the rows of a plan."""
-    steps, level = 0, [plan]
-    while level:
-        steps, level = steps + 1, list(dict.fromkeys(inner for outer in level for inner in inputs(outer)))
-    return steps
+    """How many steps, one after the other, lead from data to the rows of a plan; conditions that follow each other are
+    one, as an engine reads them."""
+    if isinstance(plan, Filter) and isinstance(plan.source, Filter):
+        return plan_steps(plan.source)
+    return 1 + max(map(plan_steps, inputs(plan)), default=0)
 
 
 def join_schema(plan: Join, left: Schema, right: Schema) -> dict[str, Domain]:

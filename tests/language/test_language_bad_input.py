@@ -45,6 +45,24 @@ def test_ten_thousand_nested_blocks(tmp_path: Path) -> None:
     one_refusal(attempt(text, tmp_path), "RecursionLimit")
 
 
+@pytest.mark.parametrize(
+    "step", ["t = derive(t, a = a + 1)", "t = where(derive(t, b = a), b > 0)", "r = derive(r, a = a + 1)",
+             "r = union(r, r)", 'r = pick(grouped(r, "a"), a)'],
+)  # fmt: skip
+def test_tables_and_records_of_too_many_steps_cost_nothing(step: str, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a\n1\n2\n")
+    text = f"""use weighted
+private t = table("t.csv") described by {{a: 0..9}} protecting rows budget epsilon 9
+r = weighted(t)
+for i in 1..250 {{ {step} }}
+n = {{{{ select count(*) from t with epsilon 1 }}}}
+q = laplace(histogram(r, x = clamp(a, 0, 9))) with epsilon 1
+"""
+    result = attempt(text, tmp_path)
+    assert "steps" in one_refusal(result, "RecursionLimit")
+    assert float(result.budget["t"]["epsilon"]["spent"]) == 0
+
+
 def test_two_functions_that_call_each_other_for_ever(tmp_path: Path) -> None:
     text = "def ping(n): return pong(n + 1)\ndef pong(n): return ping(n + 1)\nrelease x = ping(0)\n"
     one_refusal(attempt(text, tmp_path), "RecursionLimit")

@@ -7,6 +7,7 @@ import random
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -297,6 +298,17 @@ def test_filters_and_derived_columns_stack(engine: DuckDb) -> None:
     with pytest.raises(Refusal) as refusal:
         engine.rows(plan)
     assert refusal.value.first.kind == "RecursionLimit"
+
+
+@pytest.mark.parametrize("op", ["trunc", "shift", "clamp date", "min date"])
+def test_expressions_are_as_deep_as_is_allowed(engine: DuckDb, op: str) -> None:
+    """Each operation is several levels of SQL: none is beyond what the database reads."""
+    scan = scan_of(engine, PEOPLE)
+    expr: RowExpr = call("date of text", "2020-02-29")
+    rest = {"trunc": ("month",), "shift": (1.0,), "clamp date": (date(2020, 1, 1), date(2020, 12, 1))}
+    for _ in range(198 if op != "clamp date" else 90):
+        expr = call(op, expr, *rest.get(op, (date(2020, 1, 31),)))
+    assert engine.rows(Filter(scan, call("missing", expr))) == 0
 
 
 # Tallies and exact aggregates ----------------------------------------------------------------------

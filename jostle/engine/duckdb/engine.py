@@ -53,6 +53,7 @@ T = TypeVar("T")
 _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false", "autoload_known_extensions": "false", "preserve_insertion_order": "true",
     "disabled_optimizers": "statistics_propagation,filter_pushdown,join_filter_pushdown",
+    "max_expression_depth": 4000,  # of `plan.kinds.DEPTH` operations, which are several levels each
 }  # fmt: skip
 _MANY_GROUPS, _BATCH = range(2**14, 2**22), 2**20  # of counts that are made here, of so many rows at a time
 

@@ -21,8 +21,12 @@ from jostle.diagnostics import Refusal
 from jostle.engine.base import Engine
 from jostle.engine.duckdb.dialect import DUCKDB
 from jostle.engine.duckdb.engine import DuckDb
+from jostle.engine.records.weights import blocks, columns_of, sums_of
+from jostle.engine.sql.narrow import names_in
 from jostle.language.moments import number_of
-from jostle.plan.plan import Exact, Key, Plan, RowExpr, Scan, Term
+from jostle.plan.kinds import domain_kind
+from jostle.plan.plan import Column, Exact, Key, Plan, RowExpr, Scan, Term
+from jostle.plan.records import Combined, Mapped, Rows, Sized, Weights
 from jostle.plan.schemas import schema_of
 
 
@@ -85,7 +89,8 @@ def case(key: str, seed: int, *, shallow: bool = False) -> Case:
     plan = draw.plan()
     schema = schema_of(plan)
     parts = draw.keys(schema), draw.terms(schema), draw.of(draw.any(), schema, 2), draw.of("number", schema, 2)
-    return Case(plan, *parts, draw.random.choice(QUESTIONS))
+    question = draw.random.choice(QUESTIONS)
+    return Case(plan, *parts, "weights" if seed % 4 == 0 else question)
 
 
 def run(name: str, seeds: Iterable[int]) -> Outcome:
@@ -158,7 +163,33 @@ def _answer(engine: Engine, asked: Case) -> Any:
             return [[_cell(cell) for cell in column] for column in (*columns, *found)]
         case "records":
             return Counter(tuple(map(_cell, row)) for row in engine.records(plan))
+        case "weights":
+            return _weights(engine, asked)
     return engine.rows(plan)
+
+
+def _weights(engine: Engine, asked: Case) -> Any:
+    """Weighted records of a plan, with a column that is calculated of the rows and of records that are held, and how
+    many of them share the first column."""
+    kinds = {name: domain_kind(domain) for name, domain in schema_of(asked.plan).items()}
+    columns = tuple((n, d) for n, d in schema_of(asked.plan).items() if kinds[n] in ("number", "text", "boolean"))[:3]
+    if not columns:
+        return None
+    exprs: list[tuple[str, RowExpr]] = [(name, Column(name)) for name, _ in columns]
+    if names_in([asked.number]) <= dict(columns).keys():
+        exprs.append(("z", asked.number))
+    rows = Rows(asked.plan, columns)
+    read, held = (Mapped(source, tuple(exprs)) for source in (rows, Combined("union", rows, rows)))
+    found = []
+    for plan in (read, held):
+        weights: Counter[tuple[Any, ...]] = Counter()
+        for block in blocks(engine, plan):
+            for *row, weight in zip(*(block.columns[n].tolist() for n in columns_of(plan)), block.weights, strict=True):
+                weights[tuple(map(_cell, row))] += weight
+        sized = Weights(Sized(plan, (columns[0][0],), "n", 5), (Key(Column("n"), range(1, 6)),))
+        found.append((weights, sums_of(engine, sized).tolist()))
+    assert found[0] == found[1]
+    return found[0]
 
 
 def _cell(cell: Any) -> Any:

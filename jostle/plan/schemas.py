@@ -88,6 +88,15 @@ def check_plan_depth(depth: int, most: int = DEPTH) -> None:
         raise refuse("RecursionLimit", f"a table made in more than {most} steps", help="make it in fewer steps")
 
 
+MOST_STEPS = DEPTH - 20
+"""Of a table that a program makes: an engine reads `DEPTH`, and what is asked of it adds some."""
+
+
+def check_steps(plan: Plan, most: int = MOST_STEPS) -> None:
+    """Refuses a table of too many steps, before anything is asked of it."""
+    check_plan_depth(plan_steps(plan), most)
+
+
 @lru_cache(maxsize=2**12)
 def plan_steps(plan: Plan) -> int:
     """How many steps, one after the other, lead from data to the rows of a plan; conditions that follow each other are

@@ -18,10 +18,9 @@ from jostle.accounting.definitions import Measure
 from jostle.accounting.units import ANY_ROWS, BOUNDS, Unit
 from jostle.diagnostics import refuse
 from jostle.plan.domains import Domain, Integer
-from jostle.plan.kinds import DEPTH
 from jostle.plan.plan import WEIGHT_BITS, Key, Plan, RowExpr, Summands
 from jostle.plan.records import CELL_BITS, Weights
-from jostle.plan.schemas import check_plan_depth, plan_steps
+from jostle.plan.schemas import check_steps
 
 if TYPE_CHECKING:
     from jostle.privacy.kernel.kernel import Allotment
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from jostle.source import Span
 
 
-MOST_STEPS = DEPTH - 20  # of a table: an engine reads `DEPTH`, and what is asked adds some
 VALUES = "values"  # what a program calls the cells of a cube
 
 
@@ -155,7 +153,7 @@ class Table(Handle):
     origin: object | None = None
 
     def __post_init__(self) -> None:
-        check_plan_depth(plan_steps(self.plan), MOST_STEPS)  # refused where it is made, before anything is charged
+        check_steps(self.plan)
 
     @cached_property
     def domains(self) -> Mapping[str, Domain]:

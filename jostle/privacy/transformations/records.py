@@ -34,7 +34,7 @@ from jostle.plan.records import (
     record_schema,
     steps_of,
 )  # fmt: skip
-from jostle.plan.schemas import check_plan_depth, plan_steps, united_schema
+from jostle.plan.schemas import check_steps, united_schema
 from jostle.privacy.kernel.handles import Cube, Exposures, Handle, Table, join_exposures
 
 MOST_BITS = 4096
@@ -78,7 +78,7 @@ def weighted(table: Table) -> WeightedRecords:
                 help=f"leave it out with `pick`, or take a number of it: `derive(t, {name} = year({name}))`",
             )  # fmt: skip
     exposures = tuple(replace(e, weight=e.rows, each=None) for e in table.exposures)
-    check_plan_depth(plan_steps(table.plan), MOST_TABLE_STEPS)
+    check_steps(table.plan, MOST_TABLE_STEPS)
     return WeightedRecords(exposures, Rows(table.plan, table.schema))
 
 

@@ -13,8 +13,9 @@ from jostle.diagnostics import refuse
 from jostle.engine.lru import LruCache
 from jostle.engine.parts import Parts
 from jostle.engine.records.weights import sums_of
+from jostle.engine.sql.narrow import names_in
 from jostle.integers import fixed_width
-from jostle.plan.plan import Apply, Column, Count, Key, Plan, RowExpr, Term
+from jostle.plan.plan import Count, Key, Plan, RowExpr, Term
 from jostle.plan.records import Weights
 from jostle.privacy.kernel.handles import VALUES, Cells, Counted, Cube, Exposures, Restricted, Tallied
 
@@ -114,20 +115,15 @@ def on_cells(
 
     from jostle.engine.dense import evaluate
 
-    used = [i for i, name in enumerate(cube.names) if mentions(expr, name)]
-    whole = len(used) > 1 or (values is not None and mentions(expr, VALUES))
+    names = names_in([expr])
+    used = [i for i, name in enumerate(cube.names) if name in names]
+    whole = len(used) > 1 or (values is not None and VALUES in names)
     shape = [side if whole or i in used else 1 for i, side in enumerate(cube.shape)]
     columns: dict[str, NDArray[Any]] = {}
     for i in used:
         positions = np.arange(cube.shape[i], dtype=float).reshape([-1 if j == i else 1 for j in range(len(shape))])
         columns[cube.names[i]] = np.broadcast_to(positions, shape).ravel()
-    if values is not None and mentions(expr, VALUES):
+    if values is not None and VALUES in names:
         columns[VALUES] = values.ravel().astype(float)
     numbers, valid = evaluate(expr, columns, private=() if values is None else (VALUES,))
     return numbers.reshape(shape), valid.reshape(shape)
-
-
-def mentions(expr: RowExpr, name: str) -> bool:
-    if isinstance(expr, Apply):
-        return any(mentions(a, name) for a in expr.args)
-    return isinstance(expr, Column) and expr.name == name

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import ChargePurpose, Price
 from jostle.diagnostics import refuse
+from jostle.engine.sql.narrow import names_in
 from jostle.formulas import Noised
 from jostle.integers import fixed_width
 from jostle.language.moments import number_of
@@ -27,7 +28,7 @@ from jostle.plan.plan import Apply, Column, Key, RowExpr
 from jostle.privacy.kernel.handles import VALUES, Cube, Exposures
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.kernel.measurement import Measured, Measurement, Release, needed, weighted_stability_of
-from jostle.privacy.kernel.vault import UNWEIGHTED, mentions, on_cells
+from jostle.privacy.kernel.vault import UNWEIGHTED, on_cells
 from jostle.privacy.measurements.aggregates.aggregate import Aggregate
 from jostle.privacy.measurements.query import Answer, GroupKey, key_columns
 from jostle.privacy.mechanisms.additive import Additive, share, sum_prices
@@ -151,14 +152,14 @@ def prepare_cube(
             raise refuse(
                 "TypeError", "cells are counted of counts of rows, and these rows have weights", help=UNWEIGHTED
             )  # fmt: skip
-        if aggregate.name != "count" and where is not None and mentions(where, VALUES):
+        if aggregate.name != "count" and where is not None and VALUES in names_in([where]):
             raise refuse(
                 "TypeError", f"a condition on `values` is only for `count(values)`, not for `{aggregate.name}`",
                 help="one row could bring a whole cell in or out",
             )  # fmt: skip
     keys = []
     for group_key in group_keys:
-        if mentions(group_key.expr, VALUES):
+        if VALUES in names_in([group_key.expr]):
             raise refuse("TypeError", "`values` cannot be grouped by", help="group by a dimension")
         key = key_of(group_key.expr, group_key.over, dict(cube.schema), MOST_KEYS)
         if key is None:
@@ -180,7 +181,7 @@ def _only_compared(expr: RowExpr) -> None:
             raise refuse("TypeError", "`values` cannot be calculated with", help="compare it: `where values > 0`")
         if logic or compared:
             _only_compared(arg)
-        elif mentions(arg, VALUES):
+        elif VALUES in names_in([arg]):
             raise refuse("TypeError", "`values` cannot be calculated with", help="compare it: `where values > 0`")
 
 

@@ -20,6 +20,7 @@ from typing import Any
 from jostle.accounting.amounts import Amount
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.engine.sql.keys import floors
+from jostle.engine.sql.narrow import names_in
 from jostle.plan.domains import Categories, Integer
 from jostle.plan.keys import MOST_KEYS, dimensions, holds, key_of, need_unicode, open_keys
 from jostle.plan.kinds import kind_of
@@ -45,7 +46,6 @@ from jostle.privacy.kernel.handles import (
     extended,
 )  # fmt: skip
 from jostle.privacy.kernel.kernel import Allotment, Kernel, check_unit
-from jostle.privacy.kernel.vault import mentions
 
 MOST_CELLS = 2**26
 
@@ -53,7 +53,7 @@ MOST_CELLS = 2**26
 def where(handle: Table | Cube, condition: RowExpr) -> Table | Cube:
     """The rows (or cells, by their dimensions) for which the condition is true."""
     if isinstance(handle, Cube):
-        if mentions(condition, VALUES):
+        if VALUES in names_in([condition]):
             raise refuse("TypeError", "a condition on `values` is only for `count(values)`, within a query")
         if kind_of(condition, dict(handle.schema)) != "boolean":
             raise refuse("TypeError", "a condition must be true or false", help="compare: `where x > 3`")

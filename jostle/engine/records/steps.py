@@ -92,8 +92,22 @@ def _asked(here: DuckDb, query: str, block: Block, names: tuple[str, ...]) -> It
     parts = np.cumsum(sizes) // CHARACTERS
     starts = [*np.flatnonzero(np.diff(parts, prepend=-1)).tolist(), block.size]
     for start, end in itertools.pairwise(starts):
-        cells = [pa.array(c[start:end], pa.large_string() if c.dtype == object else None) for c in columns]
-        numbers = pa.array(np.arange(start, end))
-        rows = pa.table([*cells, numbers], names=[*(f"c{place}" for place in range(len(cells))), "n"])
+        cells = [_arrow(column) for column in (*(c[start:end] for c in columns), np.arange(start, end))]
+        rows = pa.Table.from_arrays(cells, names=[*(f"c{place}" for place in range(len(columns))), "n"])
         with here.registered(rows, _NAME):
             yield [np.ma.getdata(column) for column in here.columns(query)]
+
+
+def _arrow(column: NDArray[Any]) -> Any:
+    """A column as Arrow has it, of buffers: where values are handed over, Arrow loads pandas to look at them."""
+    import numpy as np
+    import pyarrow as pa
+
+    if column.dtype == object:
+        texts = [text.encode("utf-8", "replace") for text in column.tolist()]
+        ends = np.cumsum([0, *map(len, texts)], dtype=np.int64)
+        buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(texts))]
+        return pa.Array.from_buffers(pa.large_string(), len(texts), buffers)
+    bits = np.packbits(column, bitorder="little") if column.dtype == bool else np.ascontiguousarray(column)
+    kind = pa.from_numpy_dtype(column.dtype)
+    return pa.Array.from_buffers(kind, len(column), [None, pa.py_buffer(bits)])

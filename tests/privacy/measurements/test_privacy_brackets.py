@@ -86,7 +86,7 @@ DATA = {
 }
 
 
-@pytest.mark.slow(but=["0.5-half are 0", "0.9-thousands"])
+@pytest.mark.slow(but=["0.5-interval-half are 0", "0.9-None-thousands"])
 @pytest.mark.parametrize("name", DATA)
 @pytest.mark.parametrize(
     ("q", "via"), [(0.0, "interval"), (0.5, "interval"), (0.9, "interval"), (1.0, "interval"), (0.5, None), (0.9, None)]

@@ -21,7 +21,7 @@ from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.kernel.minting import row_vectors
 from jostle.privacy.kernel.prepaid import Prepaid, Prepayment
 from jostle.privacy.measurements.choices import NoisyScore
-from jostle.privacy.measurements.vectors import Moments, VectorSum, check_moments
+from jostle.privacy.measurements.vectors import Moments, VectorSum, check_moments, reaches, whole_of
 from jostle.privacy.scores import vectorsums
 from jostle.run.arguments import amount_for
 from jostle.run.faults import private_value
@@ -176,19 +176,23 @@ class PrepaidBudget:
 
 
 def _bought(
-    interp: Any, rows: Vectors, amount: Amount | None, via: str | None, span: Any, single: bool = False
-) -> Prepaid | None:
+    interp: Any, rows: Vectors, amount: Amount | None, via: str | None, span: Any,
+    single: tuple[float, float] | None = None,
+) -> Prepaid | None:  # fmt: skip
     if amount is None:
         return None
     prepaid: Prepaid = interp.kernel.measure(Prepayment.of(rows, amount, via, single), span)
     return prepaid
 
 
-def _payment(at: Any, rows: Vectors, paid: Any, epsilon: Any, delta: Any, via: str | None) -> Prepaid | None:
+def _payment(
+    at: Any, rows: Vectors, paid: Any, epsilon: Any, delta: Any, via: str | None, single: tuple[float, float]
+) -> Prepaid | None:
+    """`single`: the sensitivities of a measurement that pays for itself, by which its noise is chosen."""
     interp, span = at
     if paid is None:
         amount = amount_for(interp, rows.exposures, epsilon, delta)
-        return _bought(interp, rows, amount, via, span, single=True)
+        return _bought(interp, rows, amount, via, span, single)
     if not isinstance(paid, PrepaidBudget) or epsilon is not None:
         raise refuse("TypeError", "`paid` is what `prepaid(rows)` gave, and takes the place of an amount")
     if rows.private and paid.paid is None:
@@ -204,8 +208,8 @@ def _noisy_moments(
     """Noisy Σγ_k, Σγ_k x and Σγ_k xxᵀ over rows, γ the weights of a row kernel, in units of the radius.
 
     `shares`, one for each that is wanted (0: not this one), say how the noise is shared out. A record of `count` (K),
-    `first` (K, d), `second` (K, d, d), and of the deviations of the noise: `count_noise`, `first_noise`,
-    `second_noise` (on the diagonal; off it over √2).
+    `first` (K, d), `second` (K, d, d), of the deviations of the noise: `count_noise`, `first_noise`, `second_noise` (on
+    the diagonal; off it of Gaussian noise over √2), and of its `mechanism`: the smaller noise of an (ε, δ) or ρ.
     """
     _need(rows, "noisy_moments")
     interp, span = at
@@ -217,7 +221,7 @@ def _noisy_moments(
     function = _row_function(rows, weights, parameters, WEIGHTS)
     check_moments(rows, function, len(split))
     share = _part(part)
-    paying = _payment(at, rows, paid, epsilon, delta, via)
+    paying = _payment(at, rows, paid, epsilon, delta, via, whole_of(rows, function, split))
     measure = on_one_thread(interp.kernel.measure)  # many small products
     return Record(measure(Moments.of(rows, function, split, paying, share), span))
 
@@ -229,7 +233,7 @@ def _noisy_sum(
 ) -> Record:  # fmt: skip
     """The noisy sum of what a row kernel gives for each row, clipped to a norm (`l1`, `l2`, `sup`) of `bound`.
 
-    A record of `sum` and `noise`, the deviation of each coordinate's noise.
+    A record of `sum`, `noise`, the deviation of each coordinate's noise, and its `mechanism`.
     """
     _need(rows, "noisy_sum")
     interp, span = at
@@ -238,9 +242,8 @@ def _noisy_sum(
         raise refuse("TypeError", f"`norm` is a text, not {kind_name(norm)}", help='`"l1"`, `"l2"` or `"sup"`')
     share = _part(part)
     most = _bound(bound, norm)
-    paying = _payment(at, rows, paid, epsilon, delta, via)
-    total, noise = interp.kernel.measure(VectorSum.of(rows, function, most, norm, paying, share), span)
-    return Record(sum=total, noise=noise)
+    paying = _payment(at, rows, paid, epsilon, delta, via, reaches(function.size, norm))
+    return Record(interp.kernel.measure(VectorSum.of(rows, function, most, norm, paying, share), span))
 
 
 @builtin

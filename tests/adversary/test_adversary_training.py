@@ -152,8 +152,8 @@ def test_a_forked_kernel_spends_nothing(tmp_path: Path) -> None:
         assert in_a_fork(action) == "PrivateValue", name
     assert source.measure.spent(source.meter.spent)["epsilon"] == 0
     assert kernel.share_left(paid) == 1 and names["p"].jostle_fields["left"] == pytest.approx(0.999, abs=1e-9)
-    total, noise = noisy_sum(1.0)  # here it may, and once
-    assert noise > 0 and np.isfinite(total).all() and kernel.share_left(paid) == 0
+    told = noisy_sum(1.0)  # here it may, and once
+    assert told["noise"] > 0 and np.isfinite(told["sum"]).all() and kernel.share_left(paid) == 0
     with pytest.raises(Refusal, match="is left of what was paid"):
         noisy_sum(1e-6)
 

@@ -149,6 +149,15 @@ def test_groups_are_compared_as_welch_does() -> None:
     assert shares.facts["difference"] == pytest.approx(means["old"] - means["new"], abs=1e-6)
 
 
+def test_groups_without_spread_are_compared() -> None:
+    """Of public rows there is no noise either, and the chance of a difference is 0 or 1."""
+    for y, chance in (([1.0, 1.0, 2.0, 2.0], 0.0), ([1.0] * 4, 1.0)):
+        rows = FRAME.iloc[:4].assign(y=y, arm=["old", "old", "new", "new"])
+        result = ask('compare(t, "y", "arm")', data=rows)
+        assert result.ok, result.diagnostics
+        assert result["a"].facts["chance"] == chance and result["a"].facts["low"] == result["a"].facts["high"]
+
+
 def test_counts_that_are_made_to_rise_are_neither_lifted_nor_lowered() -> None:
     """Of 200 seeded draws the middle is off by less than 6 standard errors; the largest so far is lifted."""
     true = np.arange(300) * 2.0
@@ -258,6 +267,34 @@ def test_what_cannot_be_asked_costs_nothing(call: str, said: str) -> None:
     assert result.budget.get("t", {"epsilon": {"spent": "0"}})["epsilon"]["spent"] == "0"
 
 
+@pytest.mark.parametrize(("columns", "amount", "counted", "smaller"), [
+    (1, "epsilon 1 delta 1e-6", " counted by basic", "laplace"),
+    (2, "epsilon 1 delta 1e-6", " counted by basic", "laplace"),
+    (30, "epsilon 1 delta 1e-6", " counted by basic", "gaussian"), (2, "epsilon 1 delta 1e-6", "", "gaussian"),
+    (2, "epsilon 1", "", "laplace"),
+])  # fmt: skip
+def test_moments_have_the_smaller_noise_of_an_amount(columns: int, amount: str, counted: str, smaller: str) -> None:
+    """By hand: ℓ₁ and ℓ₂ reaches of 30 columns are 15.5 and 1 for products, √30 and 1 for sums."""
+    session = Session()
+    session.bind("t", pd.DataFrame({f"x{i}": [0.5] * 20 for i in range(columns)}))
+    described = ", ".join(f"x{i}: 0.0..1.0" for i in range(columns))
+    text = f"""use row_vectors
+private t = bound("t") described by {{{described}}} protecting rows budget epsilon 9, delta 1e-4{counted}
+v = vectors(t)
+release a = noisy_moments(v) with {amount}
+release b = noisy_moments(v, via = "laplace") with {amount}
+release c = noisy_sum(v, "coordinates") with {amount}
+"""
+    result = session.attempt(Source("m.jst", text))
+    assert result.ok, result.diagnostics
+    a, b = result["a"], result["b"]
+    assert a["mechanism"] == smaller and b["mechanism"] == "laplace"
+    assert smaller == "laplace" or counted == "" or a["second_noise"] < b["second_noise"]
+    assert result["c"]["mechanism"] == (
+        "laplace" if amount == "epsilon 1" or (counted and columns < 30) else "gaussian"
+    )
+
+
 # Parts -------------------------------------------------------------------------------------------------
 
 
@@ -272,6 +309,7 @@ def test_the_chance_of_a_difference(noise: float, sampling: float) -> None:
         tail = np.array([0.5 * math.erfc(x) for x in (distance - grid[::20]) / max(sampling, 1e-3) / math.sqrt(2)])
         expected = 2 * float(weights.reshape(-1)[:240_000].reshape(12_000, 20).sum(axis=1) @ tail[:12_000])
         assert chance_of(distance, noise, sampling, True) == pytest.approx(expected, rel=0.05, abs=3e-3)
+    assert chance_of(1.0, 0.0, 0.0, True) == 0.0 and chance_of(0.0, 0.0, 0.0, True) == 1.0
     assert chance_of(1.0, 0.6, 0.8, False) == pytest.approx(math.erfc(1 / math.sqrt(2)))
 
 

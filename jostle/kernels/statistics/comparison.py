@@ -12,7 +12,7 @@ from jostle.kernels.statistics.report import Report
 
 
 def group_difference(
-    names: Sequence[Any], seen: Sequence[Mapping[str, Any]], mechanism: str, middle: float, half: float, what: str
+    names: Sequence[Any], seen: Sequence[Mapping[str, Any]], middle: float, half: float, what: str
 ) -> Report:
     """The second group's mean less the first's, from `noisy_moments` of z = (x − middle)/half for each group.
 
@@ -20,6 +20,7 @@ def group_difference(
     of so large a difference, where there is none, counts the noise as one Laplace noise of its size where it is not
     Gaussian, which has the longest tail that it can have.
     """
+    mechanism = seen[0]["mechanism"]
     quantile = quantile_of(mechanism)
     groups = [mean_of(moments) for moments in seen]
     hidden = any(g.hidden for g in groups)
@@ -78,7 +79,7 @@ def _line(name: str, rows: float | None, value: float, error: float, sampling: f
 
 def chance_of(distance: float, noise: float, sampling: float, laplace: bool) -> float:
     """P(|X| ≥ distance) for X a normal of deviation `sampling`, and Laplace or Gaussian noise of deviation `noise`."""
-    if not laplace or noise < 1e-3 * sampling:
+    if not laplace or noise <= 1e-3 * sampling:
         both = math.hypot(noise, sampling)
         return math.erfc(distance / both / math.sqrt(2)) if both > 0 else float(distance == 0)
     scale = noise / math.sqrt(2)

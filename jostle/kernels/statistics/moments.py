@@ -46,9 +46,7 @@ class SecondMoments:
         return float(self.sums[0, 0])
 
 
-def second_moments(
-    design: Sequence[Mapping[str, Any]], moments: Mapping[str, Any], radius: float, mechanism: str
-) -> SecondMoments:
+def second_moments(design: Sequence[Mapping[str, Any]], moments: Mapping[str, Any], radius: float) -> SecondMoments:
     """The moments that `noisy_moments` released of vectors as `design` describes them, clipped to `radius`."""
     d = len(design)
     sums, noise = np.empty((d + 1, d + 1)), np.empty((d + 1, d + 1))
@@ -56,12 +54,12 @@ def second_moments(
     sums[0, 1:] = sums[1:, 0] = np.asarray(moments["first"])[0] * radius
     noise[0, 1:] = noise[1:, 0] = moments["first_noise"] * radius
     sums[1:, 1:] = np.asarray(moments["second"])[0] * radius**2
-    beside = math.sqrt(2) if mechanism == "gaussian" else 1.0  # off the diagonal Gaussian noise is less
+    beside = math.sqrt(2) if moments["mechanism"] == "gaussian" else 1.0  # off the diagonal Gaussian noise is less
     noise[1:, 1:] = moments["second_noise"] * radius**2 / beside
     noise[range(1, d + 1), range(1, d + 1)] = moments["second_noise"] * radius**2
     return SecondMoments(
         tuple(str(term["name"]) for term in design), np.array([float(term["centre"]) for term in design]),
-        np.array([float(term["scale"]) for term in design]), sums, noise, quantile_of(mechanism),
+        np.array([float(term["scale"]) for term in design]), sums, noise, quantile_of(moments["mechanism"]),
     )  # fmt: skip
 
 

@@ -28,11 +28,9 @@ from jostle.kernels.statistics.report import Report
 HIDDEN = "the noise hides how these columns go together: the intervals are infinite; spend more, or use fewer columns"
 
 
-def linear_fit(
-    design: Sequence[Mapping[str, Any]], moments: Mapping[str, Any], radius: float, mechanism: str
-) -> Report:
+def linear_fit(design: Sequence[Mapping[str, Any]], moments: Mapping[str, Any], radius: float) -> Report:
     """Least squares of the last term of a design by the others, from released second moments."""
-    m = second_moments(design, moments, radius, mechanism)
+    m = second_moments(design, moments, radius)
     d = len(m.names)
     fit = least_squares(m, range(d), d)
     turn, shift = _to_units(m)
@@ -85,11 +83,9 @@ def _coefficients(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 # Correlation -------------------------------------------------------------------------------------
 
 
-def correlations(
-    design: Sequence[Mapping[str, Any]], moments: Mapping[str, Any], radius: float, mechanism: str
-) -> Report:
+def correlations(design: Sequence[Mapping[str, Any]], moments: Mapping[str, Any], radius: float) -> Report:
     """The correlation of each pair of columns; intervals by Fisher's z, to which the noise is added by first order."""
-    m = second_moments(design, moments, radius, mechanism)
+    m = second_moments(design, moments, radius)
     n, d = m.rows, len(m.names)
     matrix = np.eye(d)
     rows = []
@@ -196,7 +192,7 @@ def logistic_start(curvature: Mapping[str, Any], gradient: Mapping[str, Any]) ->
         short = stretch * 4 * _mean_slope(middle + weights[-1], stretch * spread) < 1
         low, high = (stretch, high) if short else (low, stretch)
     stretched = np.append(weights[:-1] * low, weights[-1] + (1 - low) * middle)
-    return np.clip(stretched, -LARGEST_WEIGHT, LARGEST_WEIGHT)
+    return np.asarray(np.clip(stretched, -LARGEST_WEIGHT, LARGEST_WEIGHT))
 
 
 def _mean_slope(middle: float, spread: float) -> float:

@@ -66,8 +66,8 @@ QUANTILES = {"lowest": 0.0, "5 %": 0.05, "lower quartile": 0.25, "median": 0.5, 
 
 
 def describe(
-    name: str, gone: Floats, moments: Mapping[str, Any], mechanism: str, below: Floats, starts: Sequence[float],
-    high: float, middle: float, half: float, whole: bool,
+    name: str, gone: Floats, moments: Mapping[str, Any], below: Floats, starts: Sequence[float], high: float,
+    middle: float, half: float, whole: bool,
 ) -> Report:  # fmt: skip
     """A summary of one column.
 
@@ -75,7 +75,7 @@ def describe(
     `below` (k,): noisy numbers of rows up to the end of each bin, as a workload of prefixes answers them; `starts` are
     the bins' lower ends. A quantile's interval holds the places at which as many rows may lie below.
     """
-    z, quantile = mean_of(moments), quantile_of(mechanism)
+    z, quantile = mean_of(moments), quantile_of(moments["mechanism"])
     unsure = _half_widths(gone)
     lines = [
         _stated("rows", float(np.sum(gone)), math.hypot(*unsure)),

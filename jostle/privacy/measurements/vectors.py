@@ -69,6 +69,10 @@ class _OfVectors:
     def how(self) -> Any:
         return self.paid.how if self.paid is not None else None
 
+    @property
+    def mechanism(self) -> str:
+        return self.paid.how.mechanism if self.paid is not None else "none"
+
     def paid_by(self) -> Payment | None:
         return self.payment
 
@@ -121,7 +125,7 @@ class Moments(_OfVectors, Measurement["list[Ints]", "dict[str, Any]"]):
         return vectorsums.moments(reader, self.rows, self.weights, len(self.shares) - 1)
 
     def release(self, exact: list[Ints], noise: Noise | None) -> Release[dict[str, Any]]:
-        record: dict[str, Any] = {}
+        record: dict[str, Any] = {"mechanism": self.mechanism}
         blocks = zip(("count", "first", "second"), exact, self.scales, self.shares, strict=False)
         for name, total, scale, share in blocks:
             if share:
@@ -133,7 +137,7 @@ class Moments(_OfVectors, Measurement["list[Ints]", "dict[str, Any]"]):
 
 
 @dataclass(frozen=True, eq=False)
-class VectorSum(_OfVectors, Measurement["Ints", "tuple[Floats, float]"]):
+class VectorSum(_OfVectors, Measurement["Ints", "dict[str, Any]"]):
     """The sum of a program's contributions, each clipped to a norm of `bound`, and the deviation of its noise."""
 
     function: Contributions
@@ -155,7 +159,7 @@ class VectorSum(_OfVectors, Measurement["Ints", "tuple[Floats, float]"]):
         if paid is None:
             return cls(rows, None, None, function, bound, norm, 0.0)
         m = function.size
-        l1, l2 = {"l1": (1.0, 1.0), "l2": (math.sqrt(m), 1.0), "sup": (m, math.sqrt(m))}[norm]
+        l1, l2 = reaches(m, norm)
         reach = math.ceil((l2 if paid.gaussian else l1) * stability_of(rows) * UNIT)
         scale = reach * (1 + 2.0**-40) / paid.part(part)
         return cls(rows, paid, paid.payment(part, paid.room(scale, m)), function, bound, norm, scale)
@@ -163,10 +167,11 @@ class VectorSum(_OfVectors, Measurement["Ints", "tuple[Floats, float]"]):
     def read(self, reader: Reader) -> Ints:
         return vectorsums.contributions(reader, self.rows, self.function, self.bound, self.norm)
 
-    def release(self, exact: Ints, noise: Noise | None) -> Release[tuple[Floats, float]]:
+    def release(self, exact: Ints, noise: Noise | None) -> Release[dict[str, Any]]:
         total = _noisy(noise, self.paid, exact, self.scale) * (self.bound / UNIT)
         law = self.law(self.scale / UNIT * self.bound)
-        return Release((total, law.deviation), self.measured(self.function.name, law))
+        record = {"sum": total, "noise": law.deviation, "mechanism": self.mechanism}
+        return Release(record, self.measured(self.function.name, law))
 
 
 def check_moments(rows: Vectors, weights: Weights, blocks: int) -> None:
@@ -175,6 +180,22 @@ def check_moments(rows: Vectors, weights: Weights, blocks: int) -> None:
     d, count = len(rows.names), weights.size
     if count * d ** (blocks - 1) > MOST_SUMS or count * d > MOST_VIEWS:
         raise refuse("ValueError", f"{count} components of {d} columns are too many to sum", help="use fewer columns")
+
+
+def reaches(size: int, norm: str) -> tuple[float, float]:
+    """ℓ₁ and ℓ₂ sensitivities of so many sums, where no row is longer than 1 in this norm."""
+    return {"l1": (1.0, 1.0), "l2": (math.sqrt(size), 1.0), "sup": (float(size), math.sqrt(size))}[norm]
+
+
+def whole_of(rows: Vectors, weights: Weights, shares: Sequence[float]) -> tuple[float, float]:
+    """ℓ₁ and ℓ₂ sensitivities by which one noise is chosen for all blocks: geometric means of those of each alone."""
+    if not rows.private:
+        return 1.0, 1.0
+    blocks = zip(shares, sensitivities(rows, weights, len(shares)), strict=True)
+    asked = [(share / math.fsum(shares), l1, l2) for share, (l1, l2) in blocks if share]
+    logs = [(math.log(l1 / share), math.log(l2) - math.log(share) / 2) for share, l1, l2 in asked]
+    first, second = (math.exp(math.fsum(column) / len(logs)) for column in zip(*logs, strict=True))
+    return first, second
 
 
 def sensitivities(rows: Vectors, weights: Weights, blocks: int) -> list[tuple[float, float]]:

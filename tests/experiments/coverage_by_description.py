@@ -1,6 +1,6 @@
 """How often 95 % intervals of `statistics` and `effects` hold, by how the columns are described, and by ε.
 
-    python -m tests.experiments.coverage_by_description [--runs 2000] [--only linear_regression,compare] [--check]
+    python -m tests.experiments.coverage_by_description [--runs 2000] [--only NAME;NAME] [--check] [--asked]
 
 Each run draws 3,000 fresh rows of a known law and fresh noise. Numbers are described too narrowly (±1 deviation, beyond
 which values are clamped), rightly (±4), and four times too wide. *Noise*: value ± error holds the answer about the same
@@ -28,6 +28,7 @@ from jostle.kernels.statistics.tables import _stated
 from jostle.noise_laws import Laplace
 from jostle.source import Source
 from jostle.tools.session import Session
+from tests.experiments.statistics_coverage import of_noise
 
 ROWS = 3000
 WIDTHS = {"narrow": 1.0, "right": 4.0, "4 × too wide": 16.0}
@@ -287,7 +288,7 @@ CALLS = {
 
 
 def through(name: str, width: float, epsilon: float, runs: int) -> np.ndarray:
-    """How wide the errors are that the language says of one draw of rows, (runs, numbers)."""
+    """The numbers that the language answers about one draw of rows, (runs, numbers, 4)."""
     import pandas as pd
 
     rows = Rows.drawn(ROWS, np.random.default_rng(1)).clamped(width)
@@ -297,14 +298,30 @@ def through(name: str, width: float, epsilon: float, runs: int) -> np.ndarray:
     half = 2.8 * width
     text = f"""use statistics
 private t = bound("t") described by {{strong: {-width}..{width}, weak: {-width}..{width}, y: {1 - half}..{1 + half},
-    late: 0..1, arm: {{"old", "new"}}}} protecting rows budget epsilon 1e9
-release r = [{CALLS[name]} with epsilon {epsilon} for i in 1..{runs}]
+    late: 0..1, arm: {{"old", "new"}}}} protecting rows budget epsilon 1e12
+release r = [{CALLS[name.split(",")[0] if "quantiles" in name else name]} with epsilon {epsilon} for i in 1..{runs}]
 """
     result = session.attempt(Source("coverage.jst", text))
     if not result.ok:
         raise RuntimeError(str(result.diagnostics[0]))
-    keep = {"correlation": slice(1, None), "describe_numeric": slice(2, 4)}.get(name, slice(None))
-    return np.array([numbers(type("Kept", (), {"rows": r.rows[keep]}))[:, 1] for r in result["r"]])
+    keep = {
+        "correlation": slice(1, None), "describe_numeric": slice(2, 4), "describe_numeric, quantiles": slice(4, None),
+    }.get(name, slice(None))  # fmt: skip
+    return np.array([numbers(type("Kept", (), {"rows": r.rows[keep]})) for r in result["r"]])
+
+
+def asked(runs: int) -> Iterator[str]:
+    """How often the intervals of quantiles hold what there is without noise, and those of cells and totals."""
+    for described_as, width in WIDTHS.items():
+        exact = through("describe_numeric, quantiles", width, 1e9, 1)[0, :, 0]
+        for epsilon in (0.5, 20):
+            told = through("describe_numeric, quantiles", width, epsilon, runs)
+            held = ((told[:, :, 2] <= exact) & (exact <= told[:, :, 3])).mean(axis=0)
+            shown = " ".join(f"{100 * s:.1f}" for s in held)
+            yield f"| describe_numeric, quantiles | {described_as} | {epsilon:g} | 100 % | {shown} | | |"
+    for amount in (0.05, 5):
+        held = of_noise("crosstab", f"epsilon {amount}", runs)
+        yield f"| crosstab | right | {amount:g} | 100 % | {100 * held.min():.1f} to {100 * held.max():.1f} | | |"
 
 
 def check(name: str, runs: int = 40) -> str:
@@ -314,7 +331,7 @@ def check(name: str, runs: int = 40) -> str:
     rows = Rows.drawn(ROWS, rng).clamped(width)
     epsilon = statistic.amounts[1]
     own = np.array([numbers(statistic.ask(rows, width, Noise(epsilon, rng)))[:, 1] for _ in range(runs)])
-    ratio = np.median(through(name, width, epsilon, runs), axis=0) / np.median(own, axis=0)
+    ratio = np.median(through(name, width, epsilon, runs)[:, :, 1], axis=0) / np.median(own, axis=0)
     return f"{name}: the language's errors over these, at ε {epsilon:g}: {' '.join(f'{r:.3f}' for r in ratio)}"
 
 
@@ -323,13 +340,16 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=2000)
     parser.add_argument("--only", default=";".join(STATISTICS))
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--asked", action="store_true", help="the language, of quantiles and cross tables")
     options = parser.parse_args()
-    for name in options.only.split(";"):
+    for name in () if options.asked else options.only.split(";"):
         if options.check:
             print(check(name) if name in CALLS else f"{name}: not asked", flush=True)
         else:
             for line in lines(name, STATISTICS[name], options.runs):
                 print(line, flush=True)
+    for line in asked(options.runs) if options.asked else ():
+        print(line, flush=True)
 
 
 if __name__ == "__main__":

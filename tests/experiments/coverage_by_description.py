@@ -85,6 +85,13 @@ class Noise:
             told[f"{name}_noise"] = scale * math.sqrt(2)
         return told
 
+    def shares(self, z: np.ndarray, squares: bool, part: float = 1.0) -> dict[str, Any]:
+        """What `noisy_sum` makes of the shares of one coordinate within ±1."""
+        u, scale = (np.trunc(z * 2.0**14) / 2.0**14 + 1) / 2, 1 / (self.epsilon * part)
+        parts = [u**2, 2 * u * (1 - u), (1 - u) ** 2] if squares else [u, 1 - u]
+        sums = np.array([p.sum() for p in parts]) + self.drawn(scale, len(parts))
+        return {"sum": sums, "noise": scale * math.sqrt(2), "mechanism": "laplace"}
+
 
 def in_ball(columns: list[np.ndarray], radius: float) -> np.ndarray:
     """Columns as coordinates in units of 2^-14 of the radius, rounded toward zero."""
@@ -134,10 +141,7 @@ def logistic(rows: Rows, width: float, noise: Noise) -> Any:
 
 
 def compared(rows: Rows, width: float, noise: Noise, of: np.ndarray, half: float, middle: float, squares: bool) -> Any:
-    seen = [
-        noise.moments(in_ball([(of[arm] - middle) / half], 1.0), [1, 1, 1] if squares else [1, 1])
-        for arm in (~rows.arm, rows.arm)
-    ]
+    seen = [noise.shares((of[arm] - middle) / half, squares) for arm in (~rows.arm, rows.arm)]
     return comparison.group_difference(["old", "new"], seen, middle, half, "")
 
 
@@ -158,7 +162,7 @@ def shares(rows: Rows, width: float, noise: Noise) -> Any:
 def described(rows: Rows, width: float, noise: Noise) -> Any:
     """Mean and deviation, of `describe_numeric`'s three eighths."""
     half = 2.8 * width
-    told = noise.moments(in_ball([(rows.y - 1) / half], 1.0), [1, 1, 1], 3 / 8)
+    told = noise.shares((rows.y - 1) / half, True, 3 / 8)
     z, q = comparison.mean_of(told), Laplace.sum_quantile()
     lines = [
         _stated("mean", 1 + half * z.mean, half * q * z.noise),

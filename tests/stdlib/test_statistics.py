@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from jostle.kernels.rowprograms import WEIGHTS
 from jostle.kernels.statistics.comparison import chance_of
 from jostle.kernels.statistics.tables import rising
+from jostle.noise_laws import Laplace
 from jostle.source import Source
 from jostle.tools.session import Result, Session
 from tests.experiments.statistics_coverage import AMOUNTS, ASKED, SCHEMA, intervals, of_noise, reports, rows
@@ -265,6 +266,23 @@ def test_what_cannot_be_asked_costs_nothing(call: str, said: str) -> None:
     result = ask(f"{call} with epsilon 1", "protecting rows budget epsilon 1")
     assert not result.ok and said in result.diagnostics[0].message
     assert result.budget.get("t", {"epsilon": {"spent": "0"}})["epsilon"]["spent"] == "0"
+
+
+@pytest.mark.parametrize("share", [False, True])
+def test_sums_of_groups_cost_as_much_as_one_count(share: bool) -> None:
+    """Count, sum and squares each had a third of ε, or a half: the noise of a mean was about twice as large."""
+    call = (
+        'compare(derive(t, tardy = "no" if late == 0 else "yes"), "tardy", "arm")'
+        if share
+        else 'compare(t, "y", "arm")'
+    )
+    result = ask(f"{call} with epsilon 1", "protecting rows budget epsilon 1")
+    assert result.ok, result.diagnostics
+    half, of = (0.5, 2 * FRAME["late"] - 1) if share else (12.0, FRAME["y"] / 12)
+    groups = [of[FRAME["arm"] == arm] for arm in ("old", "new")]
+    noise = [math.sqrt(2 * ((2 + 2 * g.mean() ** 2) if share else (2 + 3 * g.mean() ** 2))) / len(g) for g in groups]
+    by_hand = Laplace.sum_quantile() * half * math.hypot(*noise)
+    assert result["a"].facts["error"] == pytest.approx(by_hand, rel=0.05)
 
 
 @pytest.mark.parametrize(("columns", "amount", "counted", "smaller"), [

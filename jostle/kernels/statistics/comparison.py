@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from jostle.kernels.statistics.moments import CLEAR, SAMPLING, quantile_of
 from jostle.kernels.statistics.report import Report
 
@@ -14,9 +16,9 @@ from jostle.kernels.statistics.report import Report
 def group_difference(
     names: Sequence[Any], seen: Sequence[Mapping[str, Any]], middle: float, half: float, what: str
 ) -> Report:
-    """The second group's mean less the first's, from `noisy_moments` of z = (x − middle)/half for each group.
+    """The second group's mean less the first's, from the noisy shares (`mean_of`) of each group.
 
-    Without `second` z is −1 or 1. Sampling takes the groups as independent rows of two larger ones (Welch). The chance
+    x is middle + half · z. Sampling takes the groups as independent rows of two larger ones (Welch). The chance
     of so large a difference, where there is none, counts the noise as one Laplace noise of its size where it is not
     Gaussian, which has the longest tail that it can have.
     """
@@ -54,21 +56,22 @@ class NoisyMean:
     hidden: bool
 
 
-def mean_of(moments: Mapping[str, Any]) -> NoisyMean:
-    """Of the `noisy_moments` of one coordinate; without `second` it is −1 or 1."""
-    n, of_n = float(moments["count"][0]), float(moments["count_noise"])
-    hidden = n <= max(CLEAR * of_n, 1.0)
+def mean_of(seen: Mapping[str, Any]) -> NoisyMean:
+    """Of the noisy sums of u², 2u(1 − u) and (1 − u)² of u = (z + 1)/2, or of u and 1 − u where z is −1 or 1."""
+    sums, noise = np.asarray(seen["sum"], dtype=float), float(seen["noise"])
+    value, square = (np.array(v) for v in (((1, 0, -1), (1, -1, 1)) if len(sums) == 3 else ((1, -1), (1, 1))))
+    n = float(sums.sum())
+    hidden = n <= max(CLEAR * noise * math.sqrt(len(sums)), 1.0)
     n = max(n, 1.0)
-    away = min(max(float(moments["first"][0][0]) / n, -1.0), 1.0)
-    noise = math.hypot(float(moments["first_noise"]), away * of_n) / n
-    square, of_square = 1.0, 0.0
-    if "second" in moments:
-        square, of_square = float(moments["second"][0][0][0]) / n, float(moments["second_noise"])
-    variance = min(max(square - away**2, 0.0), 1.0)
-    own = of_n * (square - 2 * away**2) if "second" in moments else 0.0
-    wobble = math.hypot(of_square, 2 * away * float(moments["first_noise"]), own) / n
+    away = min(max(float(value @ sums) / n, -1.0), 1.0)
+    squares = float(square @ sums) / n
+    variance = min(max(squares - away**2, 0.0), 1.0)
+    wobble = noise * float(np.linalg.norm(square - squares - 2 * away * (value - away))) / n
     deviation = math.sqrt(variance)
-    return NoisyMean(n, away, noise, deviation, wobble / (2 * max(deviation, math.sqrt(wobble / 2), 1e-300)), hidden)
+    return NoisyMean(
+        n, away, noise * float(np.linalg.norm(value - away)) / n, deviation,
+        wobble / (2 * max(deviation, math.sqrt(wobble / 2), 1e-300)), hidden,
+    )  # fmt: skip
 
 
 def _line(name: str, rows: float | None, value: float, error: float, sampling: float) -> dict[str, Any]:

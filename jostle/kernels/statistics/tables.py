@@ -66,16 +66,16 @@ QUANTILES = {"lowest": 0.0, "5 %": 0.05, "lower quartile": 0.25, "median": 0.5, 
 
 
 def describe(
-    name: str, gone: Floats, moments: Mapping[str, Any], below: Floats, starts: Sequence[float], high: float,
+    name: str, gone: Floats, seen: Mapping[str, Any], below: Floats, starts: Sequence[float], high: float,
     middle: float, half: float, whole: bool,
 ) -> Report:  # fmt: skip
     """A summary of one column.
 
-    `gone` (2,): noisy numbers of rows that have a value, and that have none. `moments`: those of (x − middle)/half.
+    `gone` (2,): noisy numbers of rows that have a value, and that have none. `seen`: the shares of (x − middle)/half.
     `below` (k,): noisy numbers of rows up to the end of each bin, as a workload of prefixes answers them; `starts` are
     the bins' lower ends. A quantile's interval holds the places at which as many rows may lie below.
     """
-    z, quantile = mean_of(moments), quantile_of(moments["mechanism"])
+    z, quantile = mean_of(seen), quantile_of(seen["mechanism"])
     unsure = _half_widths(gone)
     lines = [
         _stated("rows", float(np.sum(gone)), math.hypot(*unsure)),

@@ -1,10 +1,9 @@
 """How often the intervals of `statistics` hold the truth.
 
-    python -m tests.experiments.statistics_coverage [--runs 10000] [--samples 2000] [--only linear_regression,compare]
+    python -m tests.experiments.statistics_coverage [--runs 10000] [--only linear_regression,compare]
 
-*Noise*: one table of 3,000 rows, asked `runs` times; the truth is the answer without noise, and the interval
-value ± error. *Sampling*: `samples` tables of fresh rows of a known law, asked once each; the truth is the law's own
-parameter, and the interval low..high. Each under ε, and under ρ.
+One table of 3,000 rows, asked `runs` times, under ε and ρ; the truth is the answer without noise, and the interval is
+value ± error. Fresh rows and other descriptions: `coverage_by_description`.
 """
 
 from __future__ import annotations
@@ -42,19 +41,6 @@ def rows(n: int, seed: int) -> dict[str, Any]:
     y = np.clip(1 + 2 * x + (kind == "b") - (kind == "c") + rng.normal(0, 2, n), -12, 12)
     late = rng.random(n) < 1 / (1 + np.exp(0.5 - x - 0.5 * (arm == "new")))
     return {"x": x, "y": y, "late": late.astype(int), "kind": kind, "arm": arm}
-
-
-def truths() -> dict[str, list[float]]:
-    """What the law itself says, of those answers whose truth has a formula or is read off two million rows."""
-    many = rows(2_000_000, 99)
-    new = many["arm"] == "new"
-    return {
-        "correlation": [float(np.corrcoef(many["x"], many["y"])[0, 1])], "linear_regression": [1.0, 2.0, 1.0, -1.0],
-        "logistic_regression": [-0.5, 1.0, 0.5],
-        "compare": [float(many["y"][p].mean()) for p in (~new, new)] + [0.0],
-        "compare_shares": [float(many["late"][p].mean()) for p in (~new, new)]
-        + [float(many["late"][new].mean() - many["late"][~new].mean())],
-    }  # fmt: skip
 
 
 def reports(call: str, amount: str, data: dict[str, Any], runs: int) -> list[Any]:
@@ -97,30 +83,16 @@ def of_noise(name: str, amount: str, runs: int) -> np.ndarray:
     return (np.abs(answers[..., 0] - exact) <= answers[..., 1]).mean(axis=0)
 
 
-def of_sampling(name: str, amount: str, samples: int, truth: list[float]) -> np.ndarray:
-    """The share of fresh tables whose interval holds what is true of the law."""
-    held = np.zeros(len(truth))
-    for seed in range(samples):
-        found = intervals(reports(ASKED[name], amount, rows(3000, 1000 + seed), 1)[0])
-        held += (found[:, 2] <= truth) & (np.array(truth) <= found[:, 3])
-    return held / samples
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=10_000)
-    parser.add_argument("--samples", type=int, default=2000)
     parser.add_argument("--only", default=",".join(ASKED))
     options = parser.parse_args()
-    known = truths() if options.samples else {}
     for name in options.only.split(","):
         for unit, most in AMOUNTS[name].items():
             amount = f"{unit} {most}"
             said = " ".join(f"{100 * share:.1f}" for share in of_noise(name, amount, options.runs))
             print(f"{name:20} {amount:12} noise    {said}", flush=True)
-            if name in known:
-                held = of_sampling(name, amount, options.samples, known[name])
-                print(f"{name:20} {amount:12} sampling {' '.join(f'{100 * share:.1f}' for share in held)}", flush=True)
 
 
 if __name__ == "__main__":

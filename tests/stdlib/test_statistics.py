@@ -268,6 +268,28 @@ def test_what_cannot_be_asked_costs_nothing(call: str, said: str) -> None:
     assert result.budget.get("t", {"epsilon": {"spent": "0"}})["epsilon"]["spent"] == "0"
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "share"), [(-12.0, 12.0, 0), (-48.0, 48.0, 0), (1.0, 12.0, 50), (-1.0, 2.0, 60)]
+)
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_description_that_is_too_narrow_is_seen_in_what_describes_a_column(
+    low: float, high: float, share: float, whole: bool
+) -> None:
+    """Of a normal of mean 1 and deviation 3 about half lie below 1, and three in five outside of −1..2."""
+    y = np.random.default_rng(5).normal(1, 3, 3000)
+    session = Session()
+    session.bind("t", pd.DataFrame({"y": np.rint(10 * y).astype(int) if whole else y}))
+    described = f"{10 * int(low)}..{10 * int(high)}" if whole else f"{low}..{high}"
+    for amount in (2, 0.0001):
+        result = session.attempt(Source("h.jst", f"""use statistics
+private t = bound("t") described by {{y: {described}}} protecting rows budget epsilon 9
+release a = describe_numeric(t, "y") with epsilon {amount}
+"""))  # fmt: skip
+        assert result.ok, result.diagnostics
+        said = [int(note.split(" %")[0]) for note in result["a"].notes if "at an end of the described range" in note]
+        assert (said and abs(said[0] - share) < 20) if share and amount == 2 else not said
+
+
 @pytest.mark.parametrize("share", [False, True])
 def test_sums_of_groups_cost_as_much_as_one_count(share: bool) -> None:
     """Count, sum and squares each had a third of ε, or a half: the noise of a mean was about twice as large."""

@@ -61,6 +61,9 @@ def _half_widths(answers: Floats) -> Floats:
 
 # One column --------------------------------------------------------------------------------------
 
+HEAP = 0.01
+"""Of the rows, from which on a heap at an end of the described range is said."""
+
 QUANTILES = {"lowest": 0.0, "5 %": 0.05, "lower quartile": 0.25, "median": 0.5, "upper quartile": 0.75, "95 %": 0.95,
              "highest": 1.0}  # fmt: skip
 
@@ -98,6 +101,10 @@ def describe(
     lines[4]["value"] = min(line["value"] for line in lines[4:])  # the lowest and highest are aimed at from inside
     lines[-1]["value"] = max(line["value"] for line in lines[4:])
     notes = ["the noise hides how many rows there are; spend more"] if z.hidden else []
+    heaped = _at_ends(counts, math.sqrt(2) * float(wide.max()))
+    if heaped:
+        notes.append(f"{100 * heaped:.0f} % of the rows lie at an end of the described range, where numbers beyond it "
+                     "are counted too: all this is of the clamped numbers")  # fmt: skip
     return Report(name, lines, notes, {_field(line[""]): line["value"] for line in lines})
 
 
@@ -106,6 +113,16 @@ def rising(noisy: Floats) -> Floats:
     largest, smallest = np.maximum.accumulate(noisy), np.minimum.accumulate(noisy[::-1])[::-1]
     middle: Floats = (largest + smallest) / 2
     return middle
+
+
+def _at_ends(counts: Floats, doubt: float) -> float:
+    """The share of the rows in the first and the last bin, if either is a heap beside the next one, and no noise."""
+    if len(counts) < 20:
+        return 0.0
+    bins = np.diff(counts, prepend=0.0)
+    heaps = [float(end) for end, beside in ((bins[0], bins[1]), (bins[-1], bins[-2]))
+             if end - 4 * max(float(beside), 0.0) > max(2 * doubt, HEAP * counts[-1])]  # fmt: skip
+    return sum(heaps) / float(counts[-1]) if heaps else 0.0
 
 
 def _field(said: str) -> str:

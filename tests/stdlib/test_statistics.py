@@ -232,6 +232,11 @@ def test_totals_are_those_of_the_cells() -> None:
     assert (np.array(report.facts["errors"]) > 100).all()
 
 
+def test_error_covers_noise_of_few_whole_numbers() -> None:
+    """Of noise of deviation 1.4 the half-width was 2.9, where 3 is drawn often: 400 runs of 12 numbers held 92.8 %."""
+    assert of_noise("crosstab", "epsilon 1", 400).mean() > 0.95
+
+
 def test_what_noise_hides_is_not_told() -> None:
     for name in ("linear_regression", "correlation", "compare", "logistic_regression"):
         for report in reports(ASKED[name], "epsilon 0.0001", DATA, 20):

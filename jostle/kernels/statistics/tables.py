@@ -52,11 +52,13 @@ def _parts(answers: Floats, a: int, b: int) -> tuple[Floats, Floats, Floats, Any
 
 
 def _half_widths(answers: Floats) -> Floats:
-    """Of each number, half of its 95 % interval."""
+    """Of each number, half of its 95 % interval: half a step more where noise is a few whole numbers."""
     noise = noise_of(answers)
     if noise is None:
         return np.zeros(np.shape(answers))
-    return np.asarray(standard_errors(answers) * noise.law.sum_quantile())
+    return np.asarray(
+        standard_errors(answers) * noise.law.sum_quantile() + (noise.law.step / 2 if noise.law.coarse else 0)
+    )
 
 
 # One column --------------------------------------------------------------------------------------

@@ -78,7 +78,7 @@ def describe(
 
     `gone` (2,): noisy numbers of rows that have a value, and that have none. `seen`: the shares of (x − middle)/half.
     `below` (k,): noisy numbers of rows up to the end of each bin, as a workload of prefixes answers them; `starts` are
-    the bins' lower ends. A quantile's interval holds the places at which as many rows may lie below.
+    the bins' lower ends. A quantile's interval is made of the bins in which as many rows may lie below.
     """
     z, quantile = mean_of(seen), quantile_of(seen["mechanism"])
     unsure = _half_widths(gone)
@@ -96,7 +96,11 @@ def describe(
         rank = share * counts[-1]
         doubt = float(np.sqrt(wide.max() ** 2 + (share * wide[-1]) ** 2))
         rank = min(max(rank, doubt), counts[-1] - doubt) if share in (0.0, 1.0) and doubt < counts[-1] / 2 else rank
-        at, low, high_ = (_at(counts, places, ends, r, whole) for r in (rank, rank - doubt, rank + doubt))
+        at = _at(counts, places, ends, rank, whole)
+        low, high_ = (
+            float(places[_bin(counts, rank - doubt)]),
+            float((places if whole else ends)[_bin(counts, rank + doubt)]),
+        )
         if share in (0.0, 1.0):
             low, high_ = (float(places[0]), high_) if share == 0.0 else (low, float(ends[-1]))
         lines.append({"": said, "value": at, "low": low, "high": high_})
@@ -136,9 +140,13 @@ def _stated(said: str, value: float, error: float) -> dict[str, Any]:
     return {"": said, "value": max(value, least), "low": max(value - error, least), "high": max(value + error, least)}
 
 
+def _bin(counts: Floats, rank: float) -> int:
+    return min(int(np.searchsorted(counts, rank, side="left")), len(counts) - 1)
+
+
 def _at(counts: Floats, starts: Floats, ends: Floats, rank: float, whole: bool) -> float:
     """The number below which so many rows lie: within its bin, where as many of the bin's rows do."""
-    place = min(int(np.searchsorted(counts, rank, side="left")), len(counts) - 1)
+    place = _bin(counts, rank)
     if whole:
         return float(starts[place])
     before = counts[place - 1] if place else 0.0

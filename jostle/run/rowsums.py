@@ -22,6 +22,7 @@ from jostle.privacy.kernel.minting import row_vectors
 from jostle.privacy.kernel.prepaid import Prepaid, Prepayment
 from jostle.privacy.measurements.choices import NoisyScore
 from jostle.privacy.measurements.vectors import Moments, VectorSum, check_moments, reaches, whole_of
+from jostle.privacy.mechanisms.additive import Additive
 from jostle.privacy.scores import vectorsums
 from jostle.run.arguments import amount_for
 from jostle.run.faults import private_value
@@ -181,7 +182,10 @@ def _bought(
 ) -> Prepaid | None:  # fmt: skip
     if amount is None:
         return None
-    prepaid: Prepaid = interp.kernel.measure(Prepayment.of(rows, amount, via, single), span)
+    purchase = Prepayment.of(rows, amount, via)
+    if single is not None:  # the smaller noise of one measurement with these sensitivities
+        purchase = Prepayment(rows, Additive.fitted(amount, via, rows.measures, *single), True)
+    prepaid: Prepaid = interp.kernel.measure(purchase, span)
     return prepaid
 
 

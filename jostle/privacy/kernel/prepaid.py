@@ -119,16 +119,9 @@ class Prepayment(Measurement[None, Prepaid]):
     title = "prepaid"
 
     @classmethod
-    def of(
-        cls, handle: Handle, amount: Amount, via: str | None, single: tuple[float, float] | None = None
-    ) -> Prepayment:
-        """Buys `amount` on every source of a private handle.
-
-        `single`: for one measurement of these ℓ₁ and ℓ₂ sensitivities, whose noise is the smaller one.
-        """
-        if single is None:
-            return cls(handle, Additive.of(amount, via, handle.measures), False)
-        return cls(handle, Additive.fitted(amount, via, handle.measures, *single), True)
+    def of(cls, handle: Handle, amount: Amount, via: str | None) -> Prepayment:
+        """Buys `amount` on every source of a private handle, for several measurements."""
+        return cls(handle, Additive.of(amount, via, handle.measures), False)
 
     @property
     def exposures(self) -> Exposures:

@@ -139,10 +139,11 @@ def _within(clamp: Apply, plan: Plan) -> bool:
     """Whether the values are between the ends anyway: by their description, or as the mean of a person's rows is."""
     if any(column.startswith("\u00b7") for column in _columns(clamp.args[0])):
         return True
-    bounds, ends = bounds_of(clamp.args[0], schema_of(plan)), [bounds_of(arg, {}) for arg in clamp.args[1:]]
+    schema = schema_of(plan)
+    bounds, ends = bounds_of(clamp.args[0], schema), [bounds_of(arg, schema) for arg in clamp.args[1:]]
     if bounds is None or None in ends:
         return False
-    (low, _), (_, high) = ends  # type: ignore[misc]
+    (_, low), (high, _) = ends  # type: ignore[misc]
     return low <= bounds[0] and bounds[1] <= high
 
 

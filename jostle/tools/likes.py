@@ -104,7 +104,7 @@ def of_measurement(name: str, given: Sequence[Any]) -> Any:
     if name == "noisy_moments" and len(given) == 1 and isinstance(given[0], Vectors):
         many = len(given[0].exprs)
         shapes = {"count": (1,), "first": (1, many), "second": (1, many, many)}
-        noise = {f"{name}_noise": 1.0 for name in shapes}
+        noise = {f"{name}_noise": 1.0 for name in shapes} | {"mechanism": "laplace"}
         return Record([*((name, np.ones(shape)) for name, shape in shapes.items()), *noise.items()])
     return _of_noise(given[0]) if name in ("laplace", "gaussian") and given else None
 

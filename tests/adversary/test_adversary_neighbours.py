@@ -7,6 +7,7 @@ not just neighbours: rows that somebody wrote to break the reader come and go to
 from __future__ import annotations
 
 import difflib
+import re
 from pathlib import Path
 
 import numpy as np
@@ -130,7 +131,8 @@ def test_parquet_files(arena: Arena) -> None:
         made = [pa.array(c, type=f.type) for c, f in zip(columns, schema, strict=True)]
         pq.write_table(pa.table(made, schema=schema), arena.folder / "t.parquet")
 
-    program = FRAME.replace('bound("people")', 'table("t.parquet")')
+    program = FRAME.replace('bound("people")', 'table("t.parquet")').replace(", any: text", "")
+    program = program.replace("count(any) as e,\n       ", "").replace("distinct born, any,", "distinct born,")
     write(plain)
     expected = arena.see(program)
     assert expected.result.ok, expected.text
@@ -217,7 +219,8 @@ def test_the_command_line_and_its_trace(arena: Arena, cli: object, name: str, fo
         run = cli(arena.folder, "run", "p.jst", "--trace", "r.jsonl", "--format", form)  # type: ignore[operator]
         pages = [cli(arena.folder, "trace", "r.jsonl", *more) for more in ((), ("--budget",))]  # type: ignore[operator]
         files = sorted(str(p.relative_to(arena.folder)) for p in Path(arena.folder).rglob("*") if p.is_file())
-        return "\n".join(map(str, (run, (arena.folder / "r.jsonl").read_text(), pages, files)))
+        seen = "\n".join(map(str, (run, (arena.folder / "r.jsonl").read_text(), pages, files)))
+        return re.sub(r"\d+-\d+\.json; `jostle again`", "RUN.json; `jostle again`", seen)  # named by the clock
 
     told(people())  # trains, where there is something to train
     expected = told(people())

@@ -43,10 +43,11 @@ def test_the_progress_bar_counts_public_work(arena: Arena) -> None:
         assert told(content) == expected
 
 
+@pytest.mark.plants_faults
 def test_a_fault_of_the_runtime_names_nothing(
     arena: Arena, cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Were there a mistake in the kernel that quotes a cell, nobody would be told: what is released is of no rows."""
+    """Were there a mistake in the kernel that quotes a cell, its words would show nowhere."""
     from jostle.engine.duckdb.engine import DuckDb
 
     def broken(self: object, *rest: object) -> None:
@@ -55,7 +56,7 @@ def test_a_fault_of_the_runtime_names_nothing(
     monkeypatch.setattr(DuckDb, "group", broken)
     arena.write({"t.csv": people(), "p.jst": (ROWS + "x = {{ select count(*) from t with epsilon 1 }}\n").encode()})
     status, out, err = cli(tmp_path, "run", "p.jst", "--trace", "r.jsonl")
-    assert status == 0
+    assert status == 1 and "failed after the charge, and there is no answer" in err
     assert "Xaver" not in out + err + (tmp_path / "r.jsonl").read_text()
 
 

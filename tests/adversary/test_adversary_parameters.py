@@ -128,10 +128,11 @@ def test_frames_lie_within_the_ball_in_whole_numbers() -> None:
 
 @pytest.mark.attack("parameters of what runs over rows")
 @pytest.mark.parametrize("fault", [IndexError, ZeroDivisionError, MemoryError, RecursionError, ValueError])
-def test_what_fails_after_a_charge_shows_nowhere(
+@pytest.mark.plants_faults
+def test_what_fails_after_a_charge_has_no_answer_and_names_nothing(
     arena: Arena, monkeypatch: pytest.MonkeyPatch, fault: type[Exception]
 ) -> None:
-    """Noise is added to what no rows would give, and no message says that something failed."""
+    """Without the row all is answered; with it there is one fixed message, and nothing is read any more."""
     run = RowProgram.__call__
 
     def failing(program: RowProgram, *batches: Any) -> Any:
@@ -146,8 +147,11 @@ def test_what_fails_after_a_charge_shows_nowhere(
         "b = noisy_moments(v, epsilon = 1)\n"
         'c = exp_mech(["up", "down"], coordinate_scores(v, "coordinates")) with epsilon 1\n', rows,
     )  # fmt: skip
-    assert one.result.ok and one.text == other.text
-    assert not any(draw.values.any() for draw in other.draws)
+    answered, failed = sorted((one, other), key=lambda seen: not seen.result.ok)
+    assert answered.result.ok and not failed.result.ok and not failed.draws
+    (said,) = (d for d in failed.result.diagnostics)
+    assert said.message == "measuring `t` failed after the charge, and there is no answer"
+    assert "Bob is here" not in failed.text
 
 
 @pytest.mark.attack("parameters of what runs over rows")

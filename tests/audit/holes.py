@@ -153,12 +153,11 @@ def fails_on_a_row(measurement: Any, reader: Any) -> Any:
     return exact
 
 
-def door_that_reads_first(opened: bool = True) -> Case:
-    """Whether a program was answered, of a reading that fails on a row; `opened` is the broken door."""
-    measure = reads_first if opened else Kernel.measure
+def door_that_reads_first() -> Case:
+    """Whether a program was answered, of a reading that fails on a row, behind a door that reads before it charges."""
 
     def answers(counts: list[int], runs: int) -> np.ndarray:
-        with patch.object(NoisyScore, "read", fails_on_a_row), patch.object(Kernel, "measure", measure):
+        with patch.object(NoisyScore, "read", fails_on_a_row), patch.object(Kernel, "measure", reads_first):
             try:
                 (drawn,) = batched(PROGRAM, counts, BatchedNoise(runs, 1, False))
             except RuntimeError:  # refused, with a message
@@ -168,7 +167,7 @@ def door_that_reads_first(opened: bool = True) -> Case:
     def draw(runs: int, rng: np.random.Generator) -> Pair:
         return answers([0, 0], runs), answers([0, 1], runs)
 
-    return Case("a door that reads before it charges", 0.4, draw, 400_000, broken=opened)
+    return Case("a door that reads before it charges", 0.4, draw, 400_000, broken=True)
 
 
 def shares_that_are_ignored() -> Case:

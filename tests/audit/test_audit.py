@@ -10,7 +10,6 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 from harness import Case, audit, lower, upper
-from holes import door_that_reads_first
 from mechanisms import cases
 from specimens import specimens
 
@@ -33,12 +32,6 @@ def test_no_mechanism_shows_more_than_it_charges(case: Case) -> None:
 def test_every_specimen_is_convicted(case: Case) -> None:
     finding = audit(case, share=0.5)
     assert finding.convicted, finding
-
-
-def test_the_right_door_shows_nothing_of_what_fails() -> None:
-    """The specimen's reading behind the door as it is: what fails is charged, and answered as for no rows."""
-    finding = audit(door_that_reads_first(opened=False), share=0.5)
-    assert finding.right and finding.bound < 0.4 < audit(door_that_reads_first(), share=0.5).bound
 
 
 def test_the_bounds_are_those_of_clopper_and_pearson() -> None:

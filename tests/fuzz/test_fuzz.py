@@ -100,7 +100,7 @@ def test_another_exception_is_seen(folders: tuple[Path, Path], watch: Watch, mon
         raise KeyError("nothing")
 
     monkeypatch.setattr(Kernel, "measure", broken)
-    assert one(PAID, folders, watch).startswith("KeyError in")
+    assert one(PAID, folders, watch).startswith("kind InternalError")
 
 
 def test_a_program_without_end_is_seen(folders: tuple[Path, Path], watch: Watch) -> None:

@@ -187,3 +187,14 @@ print(g)
     assert last.count("?") >= len(expected)
     if counted:
         assert result.margins()["twice"][1]["hidden"] and not result.margins()["twice"][0].get("hidden")
+
+
+def test_a_clamp_between_columns_is_named(tmp_path: Path) -> None:
+    """Its ends are no constants: what is cut is named all the same, and nothing fails after the charge."""
+    (tmp_path / "t.csv").write_text("a,b,c\n1,2,3\n")
+    program = """
+private t = table("t.csv") described by {a: 0..9, b: 0..9, c: 0..99} protecting rows budget epsilon 1
+n = {{ select sum(clamp(clamp(c, a, b), 0, 9)) as s from t with epsilon 1 }}
+"""
+    result = Session(cwd=tmp_path).attempt(Source("p.jst", program))
+    assert result.ok, result.diagnostics

@@ -52,7 +52,7 @@ def registered(
 ) -> Ledger:
     """A ledger in `folder`, or elsewhere, with one dataset of one column."""
     data = folder / f"{name}.csv"
-    data.write_text("age\n30\n40\n", encoding="utf-8")
+    data.write_text(f"age,{name}\n30,\n40,\n", encoding="utf-8")  # bytes of its own
     ledger = Ledger(at or folder / "ledger.db")
     ledger.register(Terms(name, "table", os.path.realpath(data), (), Unit(), Measure(kind, limit)))
     return ledger

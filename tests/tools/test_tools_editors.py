@@ -374,7 +374,8 @@ def test_what_a_stopped_cell_paid_for_is_shown_and_kept(folder: Path, monkeypatc
             raise KeyboardInterrupt
 
     monkeypatch.setattr(
-        "jostle.tools.editors.notebook.Session", lambda listeners, out: Session(listeners=[*listeners, stop], out=out)
+        "jostle.tools.editors.notebook.Session",
+        lambda listeners, **more: Session(listeners=[*listeners, stop], **more),
     )
     names: dict[str, Any] = {}
     notebook = Notebook(names)

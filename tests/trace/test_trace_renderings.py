@@ -31,7 +31,7 @@ def test_a_choice_in_three_lines() -> None:
     why = "its error is 1.13 times the least, and no way of looking has less"
     first, because, spent = tree.brief(outer, "ε 1")
     assert first == "noisy_hist_choice chose Either over Uniform" and spent == "  spent ε 1, 0.1 of it on features"
-    assert because.startswith(f"  because: policy: features at 10 %; top = {number(69.0)} > ")
+    assert because.startswith(f"  because: policy: features at 10 %; top = {number(43.0)} > ")
     assert "the error of Uniform is 12.6 times as large" in because and why in str(inner.fields)
     assert tree.brief(inner, "ε 1")[1].startswith("  because: policy: single best; the error of Hb")
 

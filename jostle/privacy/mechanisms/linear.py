@@ -83,7 +83,7 @@ class Strategy:
         kind = block["kind"]
         scale = 2.0**self.bits
         if kind == "boxes":
-            lows, highs = (fixed_width(block[k]).reshape(-1, len(self.shape)) for k in ("lows", "highs"))
+            lows, highs = (_integers(block[k]).reshape(-1, len(self.shape)) for k in ("lows", "highs"))
             if lows.shape != highs.shape or (lows < 0).any() or (highs >= np.array(self.shape)).any():
                 raise refuse("ValueError", "a box of the strategy lies outside the cube")
             if (lows > highs).any():
@@ -98,7 +98,7 @@ class Strategy:
             axes = [_axis(axis, side) for axis, side in zip(block["axes"], self.shape, strict=True)]
             _check_size(math.prod(size for _, _, size in axes))
             return {"kind": kind, "axes": axes, **_rounded(float(block.get("weight", 1.0)) * scale)}
-        labels = fixed_width(block["labels"]).ravel()
+        labels = _integers(block["labels"]).ravel()
         if labels.shape != (self.cells,):
             raise refuse("ValueError", f"a strategy for {labels.size} cells cannot measure a cube of {self.cells}")
         if kind == "groups":
@@ -220,12 +220,22 @@ def _rounded(weight: Any) -> dict[str, Any]:
     return {"weight": near if near.ndim else int(near), "ratio": ratio}
 
 
+def _integers(values: Any) -> NDArray[np.int64]:
+    """Public integers of a strategy; refused where one has no value."""
+    import numpy as np
+
+    array = np.asarray(values)
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise refuse("ValueError", "a strategy has a number without a value")
+    return fixed_width(array)
+
+
 def _axis(axis: Mapping[str, Any], side: int) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
     """The labels, signs and number of groups of one axis of a `signed` block, checked."""
     import numpy as np
 
-    labels = fixed_width(axis["labels"]).ravel()
-    signs = fixed_width(axis["signs"]).ravel()
+    labels = _integers(axis["labels"]).ravel()
+    signs = _integers(axis["signs"]).ravel()
     if labels.shape != (side,) or signs.shape != (side,):
         raise refuse("ValueError", f"a strategy for {labels.size} positions cannot measure an axis of {side}")
     if not (np.abs(signs) == 1).all():

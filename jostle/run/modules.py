@@ -7,6 +7,7 @@ external kernels, and has the built-ins that the language keeps for it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,11 @@ from jostle.syntax import parse
 
 if TYPE_CHECKING:
     from jostle.run.values import Module
+
+
+@cache
+def _shipped() -> tuple[str, ...]:
+    return tuple(sorted(path.stem for path in resources.folder("stdlib").glob("*.jst")))
 
 
 class Modules:
@@ -37,7 +43,8 @@ class Modules:
         return other
 
     def library(self) -> list[str]:
-        return sorted(p.stem for p in resources.folder("stdlib").glob("*.jst"))
+        """The names of the modules that ship, in order."""
+        return list(_shipped())
 
     def tree(self, path: tuple[str, ...], folders: list[Any]) -> n.Program | None:
         """The parsed module, or None where there is none."""

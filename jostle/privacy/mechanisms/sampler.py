@@ -57,9 +57,9 @@ def discrete_laplace(size: int, scale: float) -> Ints:
         n = todo.size
         rest = _below(np.full(n, t, dtype=np.uint64))
         accepted = _bernoulli_exp(rest, t)
-        todo_kept, rest = todo[accepted], same_bits(rest[accepted])
-        magnitude = (rest + t * _geometric(len(rest))) // s
-        negative = (_words(len(rest)) & np.uint64(1)).astype(bool)
+        todo_kept, below = todo[accepted], same_bits(rest[accepted])
+        magnitude = (below + t * _geometric(len(below))) // s
+        negative = (_words(len(below)) & np.uint64(1)).astype(bool)
         good = ~(negative & (magnitude == 0))
         out[todo_kept[good]] = np.where(negative, -magnitude, magnitude)[good]
         todo = np.concatenate([todo[~accepted], todo_kept[~good]])

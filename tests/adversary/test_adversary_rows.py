@@ -180,7 +180,7 @@ def test_a_file_without_a_header_shows_nothing_of_its_first_row(tmp_path: Path, 
         told = render_all(result.diagnostics, colour=False, width=200) + str(result.output) + str(result.events)
         assert [d.kind for d in result.diagnostics] == ["DataError"]
         for part in (SECRET, "Xaver", "8675309", "42", "HIV", "Bob"):
-            assert part not in told.replace("p.jst", ""), told
+            assert part not in told.replace(str(tmp_path), ""), told  # its number may be 42
 
 
 @pytest.mark.attack("private keys, schema and header")

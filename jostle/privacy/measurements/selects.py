@@ -120,6 +120,7 @@ class Select(_OfTable["tuple[list[Any], list[Any]]"]):
         return math.prod(len(key.values) for key in self.keys)
 
     def release(self, exact: tuple[list[Any], list[Any]], noise: Noise | None) -> Release[Answer]:
+        """For each aggregate its noisy terms, or what was chosen in each group."""
         table, undivided, drawn = self.request.table, self.request.undivided, needed_noise(noise)
         terms, counts = exact
         columns: list[list[Any]] = []
@@ -138,9 +139,17 @@ class Select(_OfTable["tuple[list[Any], list[Any]]"]):
                     if place not in noisy:
                         noisy[place], told = bought.bought[place].release(terms[place], drawn, table, undivided)
                         events.append(told)
-                columns.append(aggregate.answers(table, [noisy[place] for place in places]))
+                columns.append([noisy[place] for place in places])
+        return Release(Answer([], columns), tuple(events))
+
+    def finish(self, released: Answer) -> Answer:
+        """The keys, and of each aggregate that has terms the answers that are calculated of them."""
         keys = self.request.shown(key_columns([list(k.values) for k in self.keys]))
-        return Release(Answer(keys, columns), tuple(events))
+        columns = [
+            aggregate.answers(self.request.table, column) if isinstance(aggregate, AdditiveAggregate) else column
+            for aggregate, column in zip(self.purchases.aggregates, released.values, strict=True)
+        ]
+        return Answer(keys, columns)
 
 
 @dataclass(frozen=True, eq=False)

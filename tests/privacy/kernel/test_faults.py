@@ -11,7 +11,7 @@ import pytest
 from jostle.diagnostics import refuse
 from jostle.engine.duckdb.engine import DuckDb
 from jostle.privacy.kernel.faults import MOST_OUTAGES, Counter
-from jostle.privacy.measurements.selects import Select
+from jostle.privacy.measurements.aggregates.aggregate import Estimate
 from jostle.privacy.mechanisms.noise import SecureNoise
 from jostle.source import Source
 from jostle.tools.session import Result, Session
@@ -115,8 +115,8 @@ def test_a_fault_in_what_is_made_of_released_numbers_is_an_ordinary_one(
     """It tells nothing of a row, so it closes nothing."""
     before = Counter.faults
     with monkeypatch.context() as planted:
-        planted.setattr(Select, "finish", failing(ValueError("a bug")))
-        result = run(session, COUNT)
+        planted.setattr(Estimate, "answers", failing(ValueError("a bug")))
+        result = run(session, COUNT.replace("count(*)", "avg(age)"))
     assert not result.ok and MESSAGE not in [d.message for d in result.diagnostics]
     assert Counter.faults == before
     assert run(session, COUNT).ok

@@ -24,7 +24,7 @@ from jostle.choice.store import read_policy, write_policy
 from jostle.choice.table import RunTable
 from jostle.choice.training import train
 from jostle.diagnostics import refuse
-from jostle.run.interpreter import Interpreter
+from jostle.run.evaluator import Evaluator
 from jostle.run.operators import bound
 from jostle.run.registry import builtin
 from jostle.run.values import Builtin, Function, is_number, is_sequence, kind_name
@@ -59,7 +59,7 @@ class Advisor:
     def name(self, name: str) -> None:
         self.choice.name = name
 
-    def jostle_call(self, interp: Interpreter, args: Sequence[Any], keywords: dict[str, Any], span: Span | None) -> Any:
+    def jostle_call(self, interp: Evaluator, args: Sequence[Any], keywords: dict[str, Any], span: Span | None) -> Any:
         """`best_histogram(cube, queries)`: what the choice answers."""
         if isinstance(self.call, Function):
             bound(self.name, self.call.params[1:], args, keywords)  # refuses too few, and too many
@@ -95,7 +95,7 @@ class Advisor:
         """The policy that ships with the library, if one does for these options, features and model."""
         return _policy(self.path, self.key, self.steady)
 
-    def train(self, interp: Interpreter, workers: int | None = None, progress: Any = None) -> Policy:
+    def train(self, interp: Evaluator, workers: int | None = None, progress: Any = None) -> Policy:
         """Trains the policy anew, for all amounts that it is to serve. All is drawn from `seeds`.
 
         Returns the same policy whatever the number of `workers` is.

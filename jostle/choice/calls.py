@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
 from jostle.privacy.kernel.handles import Handle, Table, Vectors, handles_in
-from jostle.run.interpreter import Interpreter
+from jostle.run.evaluator import Evaluator
 from jostle.run.values import JSet, is_number, kind_name
 from jostle.source import Span
 
@@ -29,7 +29,7 @@ def number_from(value: Any, what: str) -> float:
     return float(value)
 
 
-def run(interp: Interpreter, option: Any, data: Any) -> Any:
+def run(interp: Evaluator, option: Any, data: Any) -> Any:
     """Runs an Option; on public data, outside every allotment."""
     if handles_in(data):
         return interp.call(option, [data])
@@ -37,7 +37,7 @@ def run(interp: Interpreter, option: Any, data: Any) -> Any:
         return interp.call(option, [data])
 
 
-def public_answers(interp: Interpreter, option: Any, name: str, data: Any, span: Span | None, help: str = "") -> Any:
+def public_answers(interp: Evaluator, option: Any, name: str, data: Any, span: Span | None, help: str = "") -> Any:
     """Runs an Option within an event of its own; refuses answers that hold private data."""
     with interp.kernel.events.within("option", name, span):
         answers = run(interp, option, data)

@@ -26,6 +26,7 @@ from jostle.choice.table import RunTable, train_event
 from jostle.choice.tree_export import tree_records
 from jostle.diagnostics import refuse
 from jostle.privacy.kernel.handles import Exposures, handles_in
+from jostle.run.evaluator import Evaluator
 from jostle.run.faults import exposures_of
 from jostle.run.interpreter import Interpreter
 from jostle.run.margins import margins
@@ -47,7 +48,7 @@ class ChoiceMaker:
 
     def __init__(
         self,
-        interp: Interpreter,
+        interp: Evaluator,
         parts: ChoiceParts,
         model: Any,
         share: float | None,
@@ -73,7 +74,7 @@ class ChoiceMaker:
 
     # Called by the interpreter ---------------------------------------------------------------------
 
-    def jostle_call(self, interp: Interpreter, args: Any, keywords: dict[str, Any], span: Span | None) -> Any:
+    def jostle_call(self, interp: Evaluator, args: Any, keywords: dict[str, Any], span: Span | None) -> Any:
         """`choice(data)`: features, prediction, and the chosen Option's answers."""
         args = [*args, *keywords.values()]
         if interp.planned is not None:
@@ -82,7 +83,7 @@ class ChoiceMaker:
             return self._validate(interp, args, span)
         return self._decide(interp, args, span, self._run)
 
-    def _validate(self, interp: Interpreter, args: Any, span: Span | None) -> Any:
+    def _validate(self, interp: Evaluator, args: Any, span: Span | None) -> Any:
         """Runs every Option, and gives the answers that a score picks, all within one `choice` event."""
         from jostle.choice.validation import validated
 
@@ -98,7 +99,7 @@ class ChoiceMaker:
                 event["spent"] = whole - interp.kernel.left_of_allotment(exposures, unit)
         return picked.answers
 
-    def _run(self, interp: Interpreter, decision: Decision, data: Any, span: Span | None) -> Any:
+    def _run(self, interp: Evaluator, decision: Decision, data: Any, span: Span | None) -> Any:
         return public_answers(interp, self._parts.options[decision.index], decision.chosen, data, span)
 
     @property
@@ -147,7 +148,7 @@ class ChoiceMaker:
 
     # Deciding --------------------------------------------------------------------------------------
 
-    def _decide(self, interp: Interpreter, args: Any, span: Span | None, then: Callable[..., Any]) -> Any:
+    def _decide(self, interp: Evaluator, args: Any, span: Span | None, then: Callable[..., Any]) -> Any:
         """Decides and goes on with `then`, all within one `choice` event."""
         data = only_record(args)
         exposures = exposures_of([data])
@@ -172,7 +173,7 @@ class ChoiceMaker:
                 event["spent"] = whole - interp.kernel.left_of_allotment(exposures, unit)
         return outcome
 
-    def _whole(self, interp: Interpreter, exposures: Exposures) -> tuple[str, float | None]:
+    def _whole(self, interp: Evaluator, exposures: Exposures) -> tuple[str, float | None]:
         """The unit and amount of a call on private data; on public data there is no amount."""
         if not exposures:
             return "epsilon", None
@@ -188,7 +189,7 @@ class ChoiceMaker:
         return unit, whole
 
     def _look(
-        self, interp: Interpreter, policy: Policy, data: Any, exposures: Exposures, unit: str, whole: float | None,
+        self, interp: Evaluator, policy: Policy, data: Any, exposures: Exposures, unit: str, whole: float | None,
         span: Span | None, names: Sequence[str],
     ) -> list[dict[str, Any]]:  # fmt: skip
         """Features of these names: name, value, cost, and the `error` of their noise where it is known. The private
@@ -211,12 +212,12 @@ class ChoiceMaker:
             out.append(feature)
         return out
 
-    def _feature(self, interp: Interpreter, name: str, data: Any) -> dict[str, Any]:
+    def _feature(self, interp: Evaluator, name: str, data: Any) -> dict[str, Any]:
         value = interp.call(self._parts.features[self._parts.feature_names.index(name)], [data])
         number, told = number_from(value, f"the Feature `{name}`"), margins(value)
         return {"name": name, "value": number} | ({} if told is None else {"error": told["error"]})
 
-    def _policy(self, interp: Interpreter, unit: str, stability: int, epsilon: float | None) -> Policy:
+    def _policy(self, interp: Evaluator, unit: str, stability: int, epsilon: float | None) -> Policy:
         policy = self.shipped() or self._steady(learn(
             self._bench(interp, unit, stability), model=self._model, share=self._share, epsilon=epsilon,
             store=self._store, progress=self._teller("training"), workers=self.workers,
@@ -258,17 +259,17 @@ class ChoiceMaker:
         """The number of processes that may train; None where the amount of work decides."""
         return workers_for(self._parts.databases, self._kernel.engine)
 
-    def bench(self, interp: Interpreter, unit: str = "epsilon") -> ProgramBench:
+    def bench(self, interp: Evaluator, unit: str = "epsilon") -> ProgramBench:
         """The bench that its policies are trained on, for data of which a row moves one row."""
         return self._bench(interp, unit, 1)
 
-    def retrained(self, interp: Interpreter, on: Any) -> ChoiceMaker:
+    def retrained(self, interp: Evaluator, on: Any) -> ChoiceMaker:
         """The same choice, to be trained on other public data, as in `trained on`."""
         return ChoiceMaker(
             interp, self.parts_on(on), self._model, self._share, self._span, self._progress, way=self.way
         )  # fmt: skip
 
-    def valued_by(self, interp: Interpreter, options: Sequence[Any]) -> ChoiceMaker:
+    def valued_by(self, interp: Evaluator, options: Sequence[Any]) -> ChoiceMaker:
         """The same choice among the same Options, valued otherwise."""
         parts = replace(self._parts, options=tuple(options))
         return ChoiceMaker(
@@ -279,16 +280,16 @@ class ChoiceMaker:
         """Its parts, over other public data."""
         return replace(self._parts, databases=_training_data(data))
 
-    def trained_for(self, interp: Interpreter, unit: str, epsilon: float | None) -> tuple[ProgramBench, Policy]:
+    def trained_for(self, interp: Evaluator, unit: str, epsilon: float | None) -> tuple[ProgramBench, Policy]:
         """Returns the bench and the policy for calls with this amount; trains it where none is stored."""
         return self._bench(interp, unit, 1), self._policy(interp, unit, 1, epsilon)
 
-    def training(self, interp: Interpreter, unit: str, epsilon: float) -> tuple[RunTable, tuple[Predict | None, ...]]:
+    def training(self, interp: Evaluator, unit: str, epsilon: float) -> tuple[RunTable, tuple[Predict | None, ...]]:
         """The training runs for calls with about this amount, and how the Options value themselves."""
         return self._table(interp, unit, epsilon), self._bench(interp, unit, 1).predicts
 
     def report(
-        self, interp: Interpreter, unit: str, epsilon: float, only: Sequence[str] = (), delta: Any = None
+        self, interp: Evaluator, unit: str, epsilon: float, only: Sequence[str] = (), delta: Any = None
     ) -> ChoiceReport:
         """Evaluates the choice for calls with about this amount, leaving out one training data set at a time.
 
@@ -308,7 +309,7 @@ class ChoiceMaker:
             ways = utilities_by_score(self._bench(interp, unit, 1), table, unit, delta, share, self.workers)
         return reports.report(predicts, table, self._model, only, tell, workers, settled, ways)
 
-    def _table(self, interp: Interpreter, unit: str, epsilon: float) -> RunTable:
+    def _table(self, interp: Evaluator, unit: str, epsilon: float) -> RunTable:
         """The training runs for calls with about this amount; of a policy that ships, those that it was trained on."""
         shipped = self.shipped()
         if shipped is not None:
@@ -328,7 +329,7 @@ class ChoiceMaker:
         tell, label = self._progress, self.name or "choice"
         return (lambda done, total: tell(f"{what} {label}", done, total)) if tell is not None else None
 
-    def _bench(self, interp: Interpreter, unit: str, stability: int) -> ProgramBench:
+    def _bench(self, interp: Evaluator, unit: str, stability: int) -> ProgramBench:
         if self._data is not None and not self._parts.databases:
             with public_only(interp):
                 self._parts = replace(self._parts, databases=_training_data(interp.call(self._data, [])))
@@ -359,7 +360,7 @@ def _values(features: list[dict[str, Any]]) -> dict[str, float]:
 def maker(progress: Progress | None) -> Callable[[Interpreter, n.Choice, Scope], ChoiceMaker | ChoicePoint]:
     """Returns the function that the interpreter calls at a `MkChoiceMaker among …`."""
 
-    def choose(interp: Interpreter, node: n.Choice, scope: Scope) -> ChoiceMaker | ChoicePoint:
+    def choose(interp: Evaluator, node: n.Choice, scope: Scope) -> ChoiceMaker | ChoicePoint:
         clauses = (("among", node.among), ("informed by", node.informed), ("trained on", node.trained))
         values = {what: interp.eval(expr, scope) for what, expr in clauses if expr is not None}
         model = interp.eval(node.using, scope) if node.using is not None else tree()
@@ -371,7 +372,7 @@ def maker(progress: Progress | None) -> Callable[[Interpreter, n.Choice, Scope],
 
 
 def make(
-    interp: Interpreter, values: dict[str, Any], model: Any, share: Any, utility: Any, span: Span | None,
+    interp: Evaluator, values: dict[str, Any], model: Any, share: Any, utility: Any, span: Span | None,
     progress: Progress | None, way: str = n.FEATURES,
 ) -> ChoiceMaker | ChoicePoint:  # fmt: skip
     options = _members(values["among"], "among", "Option")
@@ -401,7 +402,7 @@ def make(
     return ChoiceMaker(interp, parts, model, share, span, progress, data, way)
 
 
-def user_model(interp: Interpreter, function: Any) -> UserModel:
+def user_model(interp: Evaluator, function: Any) -> UserModel:
     def fit(pairs: Any) -> Callable[[Any], float]:
         with public_only(interp):
             predictor = interp.call(function, [[[Record(x), y] for x, y in pairs]])

@@ -18,6 +18,7 @@ from jostle.choice.policy import Policy
 from jostle.choice.program import ProgramBench, map_handles, public_only, simulated_private
 from jostle.choice.training import seed
 from jostle.choice.workers import run_all
+from jostle.run.evaluator import Evaluator
 from jostle.syntax.nodes import FEATURES
 
 STEPS = (-2, -1, 0, 1, 2)
@@ -78,7 +79,7 @@ def amounts_around(amount: float) -> tuple[float, ...]:
 
 
 def study(
-    interp: Any, maker: Any, data: Any, unit: str, amount: float, centre: float,
+    interp: Evaluator, maker: Any, data: Any, unit: str, amount: float, centre: float,
     progress: Callable[[int, int], None] | None = None,
 ) -> ChoicePlan | None:  # fmt: skip
     """The plan of one call of a ChoiceMaker; None where its utilities are no errors, or there are no training data."""
@@ -162,7 +163,7 @@ def _curve_by_score(
 
 
 def _closed(
-    interp: Any, maker: Any, option: int, data: Any, unit: str, amounts: Sequence[float]
+    interp: Evaluator, maker: Any, option: int, data: Any, unit: str, amounts: Sequence[float]
 ) -> tuple[float, ...] | None:
     """The root mean square error of an option that measures a fixed strategy, on the shapes of the call's data."""
     from jostle.kernels.accuracy import root_mean_square
@@ -184,7 +185,7 @@ def _closed(
     return tuple(least * (amounts[-1] / a) ** power for a in amounts)
 
 
-def synthetic_data(interp: Any, data: Any) -> Any:
+def synthetic_data(interp: Evaluator, data: Any) -> Any:
     """Replaces the cubes of a record by synthetic public cubes of the same shapes; None where it holds tables."""
     from jostle.privacy.kernel.handles import Cube, Handle
     from jostle.privacy.kernel.minting import public_cube

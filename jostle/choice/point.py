@@ -25,7 +25,7 @@ from jostle.choice.tree_export import tree_records
 from jostle.diagnostics import Refusal, refuse
 from jostle.privacy.kernel.handles import handles_in
 from jostle.privacy.transformations.transform import part_keys
-from jostle.run.interpreter import Interpreter
+from jostle.run.evaluator import Evaluator
 from jostle.run.values import Function, Part, kind_name
 from jostle.source import Span
 
@@ -63,7 +63,7 @@ class ChoicePoint:
 
     # PointCall by the interpreter ---------------------------------------------------------------------
 
-    def jostle_call(self, interp: Interpreter, args: Any, keywords: dict[str, Any], span: Span | None) -> Any:
+    def jostle_call(self, interp: Evaluator, args: Any, keywords: dict[str, Any], span: Span | None) -> Any:
         """`choice(node)`: features, prediction, and what the chosen Option answers."""
         data = only_record([*args, *keywords.values()])
         values = self._look(interp, data)
@@ -85,7 +85,7 @@ class ChoicePoint:
                 help="answer with a name, such as `best.name` of a column",
             )  # fmt: skip
 
-    def _look(self, interp: Interpreter, data: Any) -> dict[str, float]:
+    def _look(self, interp: Evaluator, data: Any) -> dict[str, float]:
         """The features of what is at hand. They stand outside every allotment, so that none can measure."""
         values = {}
         with public_only(interp):
@@ -115,7 +115,7 @@ class ChoicePoint:
 
     # Learning ----------------------------------------------------------------------------------------
 
-    def _policy(self, interp: Interpreter, data: Any) -> Policy:
+    def _policy(self, interp: Evaluator, data: Any) -> Policy:
         """Returns the policy for calls with about the amount of the outermost allotment (public data: no noise)."""
         handles = handles_in(data)  # a node holds its rows and columns of them: the largest counts, they do not add up
         amount = interp.kernel.outermost_amount() if handles else None
@@ -134,7 +134,7 @@ class ChoicePoint:
                 )  # fmt: skip
         return self._policies[place]
 
-    def _learned(self, interp: Interpreter, unit: str, reach: int, grid: tuple[float, ...]) -> list[Policy]:
+    def _learned(self, interp: Evaluator, unit: str, reach: int, grid: tuple[float, ...]) -> list[Policy]:
         whole = self._whole
         parts = ChoiceParts((whole.algorithm,), ("run",), (), (), self._parts.utility, whole.databases)
         bench = ProgramBench(interp, parts, unit, reach)

@@ -24,6 +24,7 @@ from jostle.privacy.kernel.handles import Cube, Handle, handles_in
 from jostle.privacy.kernel.minting import exposed, simulated, simulated_source
 from jostle.privacy.kernel.public_rows import public_cells
 from jostle.privacy.kernel.sources import Source
+from jostle.run.evaluator import Evaluator
 from jostle.run.values import JSet, Part, Record, is_number, is_sequence
 from jostle.simulate import SeededNoise, resample
 
@@ -52,7 +53,7 @@ class ChoiceParts:
 class ProgramBench:
     """Implements `choice.bench.Bench` for one program, one unit of amount and one stability."""
 
-    def __init__(self, interp: Any, parts: ChoiceParts, unit: str = "epsilon", stability: int = 1) -> None:
+    def __init__(self, interp: Evaluator, parts: ChoiceParts, unit: str = "epsilon", stability: int = 1) -> None:
         self._interp = interp
         self._parts = parts
         self._unit = unit
@@ -205,7 +206,7 @@ def _numbers(field: str, value: Any, what: str, least: float) -> list[float]:
 
 
 @contextmanager
-def public_only(interp: Any) -> Iterator[None]:
+def public_only(interp: Evaluator) -> Iterator[None]:
     """While this is open no private source can be charged, and nothing is printed or released."""
     interp.quiet += 1
     try:

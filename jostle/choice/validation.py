@@ -20,6 +20,7 @@ from jostle.privacy.measurements.largest import LargestScores
 from jostle.privacy.measurements.margin import MarginMax
 from jostle.privacy.mechanisms.selection import COUNTED_IN_ZCDP
 from jostle.privacy.scores.rule import Score, Scores
+from jostle.run.evaluator import Evaluator
 from jostle.run.faults import exposures_of
 from jostle.run.values import Part, kind_name
 from jostle.source import Span
@@ -27,7 +28,6 @@ from jostle.syntax.nodes import MARGIN
 
 if TYPE_CHECKING:
     from jostle.choice.program import ChoiceParts
-    from jostle.run.interpreter import Interpreter
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Validated:
 
 
 def validated(
-    interp: Interpreter, parts: ChoiceParts, way: str, share: float | None, data: Any, span: Span | None
+    interp: Evaluator, parts: ChoiceParts, way: str, share: float | None, data: Any, span: Span | None
 ) -> Validated:
     """Runs every Option of `parts` on `data`, and picks by the score that the Utility gives of its answers.
 
@@ -77,7 +77,7 @@ def validated(
     return Validated(index, answers[index], share, why)
 
 
-def scores(interp: Interpreter, parts: ChoiceParts, data: Any) -> bool:
+def scores(interp: Evaluator, parts: ChoiceParts, data: Any) -> bool:
     """Whether the Utility gives a score of what the first Option answers on these data, which are private."""
     answers = interp.call(parts.options[0], [data])
     try:
@@ -87,7 +87,7 @@ def scores(interp: Interpreter, parts: ChoiceParts, data: Any) -> bool:
     return True
 
 
-def _score(interp: Interpreter, utility: Any, data: Any, answers: Any, private: bool, way: str) -> Any:
+def _score(interp: Evaluator, utility: Any, data: Any, answers: Any, private: bool, way: str) -> Any:
     """The score that the Utility gives: a private one of private data, else a number."""
     function = utility.run if isinstance(utility, Part) else utility  # a Utility itself takes public data alone
     with interp.kernel.allot(None, None):
@@ -106,7 +106,7 @@ def _best_publicly(utilities: list[float]) -> tuple[int, str]:
     return utilities.index(max(utilities)), "its utility is the largest"
 
 
-def _best(interp: Interpreter, scores: Sequence[Score], way: str, span: Span | None) -> tuple[int, str]:
+def _best(interp: Evaluator, scores: Sequence[Score], way: str, span: Span | None) -> tuple[int, str]:
     """The place of the (nearly) largest score, for what is left; its lead is told where that costs nothing more."""
     measured = join_exposures([score.exposures for score in scores], [1] * len(scores))
     amount = interp.kernel.bare_amount(measured)

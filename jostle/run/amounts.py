@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jostle.accounting.amounts import QUANTA, Amount, as_float, quanta, share_of
 from jostle.diagnostics import Refusal, refuse
 from jostle.privacy.kernel.handles import Exposures, Handle, handles_in
 from jostle.privacy.kernel.kernel import Allotment, Kernel, check_unit
+from jostle.run.evaluator import Evaluator
 from jostle.run.faults import private_value
 from jostle.run.scope import MISSING, Scope
 from jostle.run.values import is_number
 from jostle.source import Span
 from jostle.syntax import nodes as n
-
-if TYPE_CHECKING:
-    from jostle.run.interpreter import Interpreter
 
 
 class Allotted:
@@ -44,7 +42,7 @@ class Allotted:
         self._opened.__exit__(None, None, None)
 
 
-def amount_of(interp: Any, node: n.Amount, scope: Scope, exposures: Exposures) -> Amount | None:
+def amount_of(interp: Evaluator, node: n.Amount, scope: Scope, exposures: Exposures) -> Amount | None:
     """The amount written, with `epsilon` in it as what is left on the paths of `exposures`.
 
     In a choice called on public data ε is infinite, and a part of it is without limit too: `None`.
@@ -66,7 +64,7 @@ def amount_of(interp: Any, node: n.Amount, scope: Scope, exposures: Exposures) -
         raise refusal.at(node.span) from None
 
 
-def _share_of(interp: Any, node: n.Amount, scope: Scope, exposures: Exposures) -> Amount | None:
+def _share_of(interp: Evaluator, node: n.Amount, scope: Scope, exposures: Exposures) -> Amount | None:
     """A share of the innermost allotment; outside any, of the budget of what is measured."""
     share = interp.eval(node.value, scope)
     for handle in handles_in(share):
@@ -112,7 +110,7 @@ def _private_amount(handle: Handle, node: n.Amount) -> Refusal:
     return refuse("PrivateValue", f"an amount is public, and this comes from `{name}`", node.value.span)
 
 
-def mechanism_of(interp: Any, spend: n.Spend) -> str | None:
+def mechanism_of(interp: Evaluator, spend: n.Spend) -> str | None:
     if spend.via is None:
         return None
     if isinstance(spend.via, n.Name):
@@ -120,7 +118,7 @@ def mechanism_of(interp: Any, spend: n.Spend) -> str | None:
     raise refuse("TypeError", "`via` takes the name of a mechanism", spend.via.span, help="write `via gaussian`")
 
 
-def wish_of(interp: Interpreter, node: n.Amount, scope: Scope) -> float:
+def wish_of(interp: Evaluator, node: n.Amount, scope: Scope) -> float:
     """The error or the weight that is written: a public number above 0."""
     value = interp.eval(node.value, scope)
     for handle in handles_in(value):

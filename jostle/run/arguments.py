@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from jostle.accounting.amounts import Amount, quanta
 from jostle.diagnostics import refuse
 from jostle.privacy.kernel.handles import Cube, Exposures, Handle, Table, handles_in
+from jostle.run.evaluator import Evaluator
 from jostle.run.faults import private_value
 from jostle.run.values import Grouped, JSet, is_number, is_sequence, is_vector, kind_name
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def amount_for(interp: Any, exposures: Exposures, epsilon: Any, delta: Any = None) -> Amount | None:
+def amount_for(interp: Evaluator, exposures: Exposures, epsilon: Any, delta: Any = None) -> Amount | None:
     """The amount of a measurement: given, or all that is left; validated also where the data are public."""
     for handle in handles_in([epsilon, delta]):
         raise refuse("PrivateValue", f"an amount is public, and this comes from `{handle.exposures[0].source.name}`")

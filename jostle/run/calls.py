@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jostle.diagnostics import Refusal, refuse
 from jostle.language.misfits import no_call
@@ -12,6 +12,7 @@ from jostle.plan.domains import Open
 from jostle.privacy.kernel.handles import handles_in
 from jostle.run import amounts, operators
 from jostle.run.applied import apply
+from jostle.run.evaluator import Evaluator
 from jostle.run.faults import LIBRARY, exposures_of, in_the_users_program, private_value
 from jostle.run.joint import check_call
 from jostle.run.scope import Scope
@@ -19,14 +20,11 @@ from jostle.run.values import Builtin, Function, Part, RowForm, kind_name
 from jostle.source import Span
 from jostle.syntax import nodes as n
 
-if TYPE_CHECKING:
-    from jostle.run.interpreter import Interpreter
-
 MOST_CALLS = 1000
 
 
 def call(
-    interp: Interpreter,
+    interp: Evaluator,
     function: Any,
     args: Sequence[Any],
     keywords: dict[str, Any] | None = None,
@@ -58,7 +56,7 @@ def call(
     raise Refusal(no_call(kind_name(function)))
 
 
-def _call_function(interp: Interpreter, function: Function, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
+def _call_function(interp: Evaluator, function: Function, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
     local = operators.bound(function.name, function.params, args, keywords)
     if interp.depth >= MOST_CALLS:
         raise refuse(
@@ -81,14 +79,14 @@ def _call_function(interp: Interpreter, function: Function, args: Sequence[Any],
         interp.depth -= 1
 
 
-def _call(interp: Interpreter, node: n.Call, scope: Scope) -> Any:
+def _call(interp: Evaluator, node: n.Call, scope: Scope) -> Any:
     if id(node) in interp.given:
         return interp.given[id(node)]
     function, args, keywords = _prepare_call(interp, node, scope)
     return _finish_call(interp, node, function, args, keywords, scope)
 
 
-def _prepare_call(interp: Interpreter, node: n.Call, scope: Scope) -> tuple[Any, list[Any], dict[str, Any]]:
+def _prepare_call(interp: Evaluator, node: n.Call, scope: Scope) -> tuple[Any, list[Any], dict[str, Any]]:
     function = interp.eval(node.function, scope)
     if isinstance(function, RowForm):
         return function, [], {}
@@ -102,7 +100,7 @@ def _prepare_call(interp: Interpreter, node: n.Call, scope: Scope) -> tuple[Any,
 
 
 def _finish_call(
-    interp: Interpreter, node: n.Call, function: Any, args: list[Any], keywords: dict[str, Any], scope: Scope
+    interp: Evaluator, node: n.Call, function: Any, args: list[Any], keywords: dict[str, Any], scope: Scope
 ) -> Any:
     if isinstance(function, RowForm):
         return operators.guarded(function.name, lambda: function.body(interp, node, scope), (), {}, quote=False)
@@ -112,7 +110,7 @@ def _finish_call(
         raise in_the_users_program(refusal, node.span, function) from None
 
 
-def _spending(interp: Interpreter, node: n.Spending, scope: Scope) -> Any:
+def _spending(interp: Evaluator, node: n.Spending, scope: Scope) -> Any:
     """`f(x) with epsilon e`: callee, arguments and amount are evaluated before the allotment opens."""
     if not isinstance(node.value, n.Call):
         amount = amounts.amount_of(interp, node.spend.amount, scope, ())

@@ -18,6 +18,7 @@ from jostle.language.operations.texts import LONGEST
 from jostle.plan.domains import Categories, Domain, Integer, Open, Real
 from jostle.privacy.kernel.handles import handles_in
 from jostle.privacy.ledger.registered import Clauses
+from jostle.run.evaluator import Evaluator
 from jostle.run.periods import Period
 from jostle.run.scope import Scope
 from jostle.run.values import Interval, JSet, is_number, is_sequence, kind_name
@@ -25,7 +26,7 @@ from jostle.source import Span
 from jostle.syntax import nodes as n
 
 
-def clauses(interp: Any, node: n.Private, scope: Scope) -> Clauses:
+def clauses(interp: Evaluator, node: n.Private, scope: Scope) -> Clauses:
     """What a declaration's clauses say, for an owner who registers a dataset with them."""
     if node.protecting is None or (node.budget is None and not node.protecting.linked):
         raise refuse("DataError", "a dataset needs `protecting` and `budget`", node.span)
@@ -81,7 +82,7 @@ def _domain(name: str, wish: Any, span: Span | None) -> Domain:
     )  # fmt: skip
 
 
-def measure_of(interp: Any, budget: n.Budget, scope: Scope) -> Measure:
+def measure_of(interp: Evaluator, budget: n.Budget, scope: Scope) -> Measure:
     node = budget.amount
     value = interp.eval(node.value, scope)
     delta = interp.eval(node.delta, scope) if node.delta is not None else None
@@ -104,14 +105,14 @@ def measure_of(interp: Any, budget: n.Budget, scope: Scope) -> Measure:
     return Measure("basic" if budget.counted_by == "basic" else "approximate", limit)
 
 
-def unit_of(interp: Any, node: n.Protecting, scope: Scope) -> Unit:
+def unit_of(interp: Evaluator, node: n.Protecting, scope: Scope) -> Unit:
     rows = whole(interp, node.up_to, scope) if node.up_to is not None else None if node.columns else 1
     most = whole(interp, node.at_most, scope) if node.at_most is not None else None
     linked = f"{node.linked}.{node.key}" if node.linked else ""
     return Unit(node.columns, rows, node.public_size, most, node.weighted, linked, node.groups)
 
 
-def whole(interp: Any, node: n.Expr, scope: Scope) -> int:
+def whole(interp: Evaluator, node: n.Expr, scope: Scope) -> int:
     """How many rows or groups an expression says, at least one."""
     value = interp.eval(node, scope)
     if not is_number(value) or not 1 <= value < math.inf or value != int(value):

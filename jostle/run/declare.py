@@ -14,6 +14,7 @@ from jostle.plan.domains import Open
 from jostle.privacy.kernel.handles import Cube, Handle, Table
 from jostle.privacy.kernel.minting import private_cube, private_table, public_cube, public_table
 from jostle.run.clauses import measure_of, schema_of, unit_of
+from jostle.run.evaluator import Evaluator
 from jostle.run.linked import linked, owners_by
 from jostle.run.origins import (
     announce,
@@ -35,7 +36,7 @@ from jostle.source import Span
 from jostle.syntax import nodes as n
 
 
-def private(interp: Any, node: n.Private, scope: Scope) -> Handle:
+def private(interp: Evaluator, node: n.Private, scope: Scope) -> Handle:
     """Declares a private source and gives its handle."""
     call = node.source
     kind = source_kind(call)
@@ -86,7 +87,7 @@ def private(interp: Any, node: n.Private, scope: Scope) -> Handle:
     return private_table(source, data.key, schema)
 
 
-def _private_counts(interp: Any, node: n.Private, origin: Any, measure: Measure, unit: Unit) -> Cube:
+def _private_counts(interp: Evaluator, node: n.Private, origin: Any, measure: Measure, unit: Unit) -> Cube:
     if unit.columns:
         raise refuse("DataError", "counts have no columns to protect", node.span, help="write `protecting rows`")
     array, identity = array_of(interp, origin, node.source.span, private=True)
@@ -95,7 +96,7 @@ def _private_counts(interp: Any, node: n.Private, origin: Any, measure: Measure,
     return private_cube(interp.kernel, source, array, DIMENSIONS[: array.ndim], identity)
 
 
-def registered(interp: Any, node: n.Private, call: n.Call, scope: Scope) -> Handle:
+def registered(interp: Evaluator, node: n.Private, call: n.Call, scope: Scope) -> Handle:
     """`dataset("name")`: schema, unit, budget and file are the owner's, from the ledger; a program adds nothing."""
     if interp.simulate is not None:
         raise refuse(
@@ -116,7 +117,7 @@ def registered(interp: Any, node: n.Private, call: n.Call, scope: Scope) -> Hand
     return handle
 
 
-def _open_dataset(interp: Any, name: str, node: n.Private, span: Span) -> Table | Cube:
+def _open_dataset(interp: Evaluator, name: str, node: n.Private, span: Span) -> Table | Cube:
     """The handle of a registered dataset, under the name that a program gives it.
 
     Of one whose persons another dataset has, that one is opened too: its source is what is charged.
@@ -124,15 +125,18 @@ def _open_dataset(interp: Any, name: str, node: n.Private, span: Span) -> Table 
     from jostle.engine.counts import load_counts
     from jostle.privacy.ledger.account import Account
 
+    ledger = interp.kernel.ledger
+    if ledger is None:
+        raise refuse("LedgerError", "this session has no ledger", span)
     try:
-        dataset, file = interp.kernel.ledger.open(name)
+        dataset, file = ledger.open(name)
     except Refusal as refusal:
         raise refusal.at(span) from None
     terms, register = dataset.terms, interp.kernel.register
     if terms.kind == "counts":
         array = load_counts(file, private=True)
         source = register.declare(node.name, file.identity, terms.measure, terms.unit, node.span)
-        source.join(Account(interp.kernel.ledger, dataset), span)
+        source.join(Account(ledger, dataset), span)
         return private_cube(interp.kernel, source, array, DIMENSIONS[: array.ndim], file.identity)
     need_here(interp, name, span)
     names = (*(name for name, _ in terms.schema), *terms.unit.columns)
@@ -140,17 +144,18 @@ def _open_dataset(interp: Any, name: str, node: n.Private, span: Span) -> Table 
     check_columns(terms.schema, data, span, private=True)
     if not terms.unit.linked:
         source = register.declare(node.name, data.identity, terms.measure, terms.unit, node.span)
-        source.join(Account(interp.kernel.ledger, dataset, data.key), span)
+        source.join(Account(ledger, dataset, data.key), span)
         return private_table(source, data.key, terms.schema)
     table, _, key = terms.unit.linked.partition(".")
     owner = _open_dataset(interp, table, node, span)
     owners = owners_by(owner, key, terms.unit.columns[0], span)
     source = register.link(node.name, data.identity, owner.exposures[0].source, terms.unit, node.span)
-    source.account.linked[name] = dataset
+    if source.account is not None:
+        source.account.linked[name] = dataset
     return private_table(source, data.key, terms.schema, terms.unit, owners)
 
 
-def public(interp: Any, source: n.Expr, described: n.Expr | None, scope: Scope) -> Handle:
+def public(interp: Evaluator, source: n.Expr, described: n.Expr | None, scope: Scope) -> Handle:
     """A public table, with a schema where one is given: `table("x.csv") described by {…}`."""
     if not (isinstance(source, n.Call) and source_kind(source)):
         raise refuse("TypeError", "only a source is described", source.span, help='`table("x.csv") described by {…}`')
@@ -167,7 +172,9 @@ def public(interp: Any, source: n.Expr, described: n.Expr | None, scope: Scope) 
     return open_public(interp, origin, domains, source.span, span)
 
 
-def open_public(interp: Any, origin: Any, domains: Any, span: Span | None, domains_span: Span | None = None) -> Handle:
+def open_public(
+    interp: Evaluator, origin: Any, domains: Any, span: Span | None, domains_span: Span | None = None
+) -> Handle:
     """Opens a public table or cube; its identity may not be private in this session."""
     if is_array(origin):
         return public_counts(interp, origin, span)
@@ -188,14 +195,14 @@ def open_public(interp: Any, origin: Any, domains: Any, span: Span | None, domai
     return public_table(interp.kernel, data.key, schema, data.identity, span)
 
 
-def public_array(interp: Any, path: str, span: Span | None) -> Any:
+def public_array(interp: Evaluator, path: str, span: Span | None) -> Any:
     """The public counts in a file, as an array; its identity may not be private in this session."""
     file = files_of(interp, path, span)
     refuse_private(interp, file, span)
     return array_of(interp, file, span)[0]
 
 
-def public_counts(interp: Any, origin: Any, span: Span | None) -> Cube:
+def public_counts(interp: Evaluator, origin: Any, span: Span | None) -> Cube:
     refuse_private(interp, origin, span)
     array, identity = array_of(interp, origin, span)
     return public_cube(interp.kernel, array, DIMENSIONS[: array.ndim], identity, span)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jostle.diagnostics import Refusal, refuse
 from jostle.language.forms import bare_selects, is_real
 from jostle.privacy.kernel.handles import Handle, Table, handles_in
 from jostle.run import declare, operators, selects
 from jostle.run.attributes import attribute, index
+from jostle.run.evaluator import Evaluator
 from jostle.run.faults import private_value
 from jostle.run.periods import Period, period
 from jostle.run.publictables import records
@@ -18,15 +19,12 @@ from jostle.run.scope import MISSING, Scope
 from jostle.run.values import MOST_ITEMS, REQUIRED, Function, Interval, JSet, Part, Record, kind_name, need_room
 from jostle.syntax import nodes as n
 
-if TYPE_CHECKING:
-    from jostle.run.interpreter import Interpreter
 
-
-def _literal(interp: Interpreter, node: n.Number | n.String | n.Constant, scope: Scope) -> Any:
+def _literal(interp: Evaluator, node: n.Number | n.String | n.Constant, scope: Scope) -> Any:
     return node.value
 
 
-def _name(interp: Interpreter, node: n.Name, scope: Scope) -> Any:
+def _name(interp: Evaluator, node: n.Name, scope: Scope) -> Any:
     value = scope.find(node.id)
     if value is not MISSING:
         return value
@@ -35,23 +33,23 @@ def _name(interp: Interpreter, node: n.Name, scope: Scope) -> Any:
     return scope.get(node.id)
 
 
-def _variable(interp: Interpreter, node: n.Variable, scope: Scope) -> Any:
+def _variable(interp: Evaluator, node: n.Variable, scope: Scope) -> Any:
     return scope.outside_rows().get(node.id)
 
 
-def _list(interp: Interpreter, node: n.ListOf, scope: Scope) -> list[Any]:
+def _list(interp: Evaluator, node: n.ListOf, scope: Scope) -> list[Any]:
     return [interp.eval(item, scope) for item in node.items]
 
 
-def _set(interp: Interpreter, node: n.SetOf, scope: Scope) -> Any:
+def _set(interp: Evaluator, node: n.SetOf, scope: Scope) -> Any:
     return JSet([interp.eval(item, scope) for item in node.items]) if node.items else Record()
 
 
-def _record(interp: Interpreter, node: n.RecordOf, scope: Scope) -> Record:
+def _record(interp: Evaluator, node: n.RecordOf, scope: Scope) -> Record:
     return Record([(name, interp.eval(item, scope)) for name, item in node.items])
 
 
-def _comprehension(interp: Interpreter, node: n.Comprehension, scope: Scope) -> Any:
+def _comprehension(interp: Evaluator, node: n.Comprehension, scope: Scope) -> Any:
     out: list[Any] = []
     inner = Scope(scope)
     source = interp.eval(node.source, scope)
@@ -74,7 +72,7 @@ def _comprehension(interp: Interpreter, node: n.Comprehension, scope: Scope) -> 
     return JSet(out) if node.kind == "set" else out
 
 
-def _range(interp: Interpreter, node: n.Range, scope: Scope) -> Interval | Period:
+def _range(interp: Evaluator, node: n.Range, scope: Scope) -> Interval | Period:
     low, high = interp.eval(node.low, scope), interp.eval(node.high, scope)
     if isinstance(low, date) or isinstance(high, date) or node.unit:
         return period(low, high, node.unit)
@@ -87,12 +85,12 @@ def _range(interp: Interpreter, node: n.Range, scope: Scope) -> Interval | Perio
     return Interval(float(low), float(high), real or not (float(low).is_integer() and float(high).is_integer()))
 
 
-def _unary(interp: Interpreter, node: n.Unary, scope: Scope) -> Any:
+def _unary(interp: Evaluator, node: n.Unary, scope: Scope) -> Any:
     value = interp.eval(node.operand, scope)
     return not interp.truth(value, node.operand) if node.op == "not" else operators.unary(node.op, value)
 
 
-def _binary(interp: Interpreter, node: n.Binary, scope: Scope) -> Any:
+def _binary(interp: Evaluator, node: n.Binary, scope: Scope) -> Any:
     if type(node.left) is not n.Binary:  # nearly always
         return linked(interp, node, interp.eval(node.left, scope), scope)
     # A long chain of sums leans to the left: walked by a loop, it needs no depth.
@@ -107,7 +105,7 @@ def _binary(interp: Interpreter, node: n.Binary, scope: Scope) -> Any:
     return value
 
 
-def linked(interp: Interpreter, node: n.Binary, left: Any, scope: Scope) -> Any:
+def linked(interp: Evaluator, node: n.Binary, left: Any, scope: Scope) -> Any:
     """The operation of one node, whose left side is known."""
     right = interp.eval(node.right, scope)
     try:
@@ -121,7 +119,7 @@ def linked(interp: Interpreter, node: n.Binary, left: Any, scope: Scope) -> Any:
         raise refusal.at(node.span) from None
 
 
-def _logic(interp: Interpreter, node: n.Logic, scope: Scope) -> bool:
+def _logic(interp: Evaluator, node: n.Logic, scope: Scope) -> bool:
     decided = node.op == "or"
     for operand in node.operands:
         if interp.truth(interp.eval(operand, scope), operand) == decided:
@@ -129,11 +127,11 @@ def _logic(interp: Interpreter, node: n.Logic, scope: Scope) -> bool:
     return not decided
 
 
-def _conditional(interp: Interpreter, node: n.Conditional, scope: Scope) -> Any:
+def _conditional(interp: Evaluator, node: n.Conditional, scope: Scope) -> Any:
     return interp.eval(node.then if interp.truth(interp.eval(node.test, scope), node.test) else node.other, scope)
 
 
-def _over(interp: Interpreter, node: n.Over, scope: Scope) -> Any:
+def _over(interp: Evaluator, node: n.Over, scope: Scope) -> Any:
     inner = Scope(scope)
     items, values = [], []
     source = interp.eval(node.source, scope)
@@ -149,11 +147,11 @@ def _over(interp: Interpreter, node: n.Over, scope: Scope) -> Any:
     return operators.fold(node.fold, items, values)
 
 
-def _lambda(interp: Interpreter, node: n.Lambda, scope: Scope) -> Function:
+def _lambda(interp: Evaluator, node: n.Lambda, scope: Scope) -> Function:
     return Function("this lambda", tuple((p, REQUIRED) for p in node.params), node.body, scope)
 
 
-def _part(interp: Interpreter, node: n.Part, scope: Scope) -> Part:
+def _part(interp: Evaluator, node: n.Part, scope: Scope) -> Part:
     run = Function(node.kind, interp.params_of(node.params, scope), node.body, scope)
     predict = None
     if node.predict is not None and node.predict_params is not None:
@@ -161,15 +159,15 @@ def _part(interp: Interpreter, node: n.Part, scope: Scope) -> Part:
     return Part(node.kind, run, predict)
 
 
-def _choice(interp: Interpreter, node: n.Choice, scope: Scope) -> Any:
+def _choice(interp: Evaluator, node: n.Choice, scope: Scope) -> Any:
     return interp.choose(interp, node, scope)
 
 
-def _attribute(interp: Interpreter, node: n.Attribute, scope: Scope) -> Any:
+def _attribute(interp: Evaluator, node: n.Attribute, scope: Scope) -> Any:
     return attribute(interp.eval(node.value, scope), node.name)
 
 
-def _index(interp: Interpreter, node: n.Index, scope: Scope) -> Any:
+def _index(interp: Evaluator, node: n.Index, scope: Scope) -> Any:
     value = interp.eval(node.value, scope)
     if isinstance(value, Table) and not value.private and len(node.args) == 1 and isinstance(node.args[0], n.Number):
         return index(records(interp, value, node.span), interp.eval(node.args[0], scope))
@@ -180,7 +178,7 @@ def _index(interp: Interpreter, node: n.Index, scope: Scope) -> Any:
     return index(value, interp.eval(node.args[0], scope))
 
 
-def _query(interp: Interpreter, node: n.Query, scope: Scope) -> Any:
+def _query(interp: Evaluator, node: n.Query, scope: Scope) -> Any:
     known = interp.bare_of.get(id(node))
     if known is None:
         known = interp.bare_of[id(node)] = (node, bare_selects(node.body))
@@ -191,15 +189,15 @@ def _query(interp: Interpreter, node: n.Query, scope: Scope) -> Any:
         interp.bare_left = outer
 
 
-def _select(interp: Interpreter, node: n.Select, scope: Scope) -> Any:
+def _select(interp: Evaluator, node: n.Select, scope: Scope) -> Any:
     return selects.select(interp, node, scope)
 
 
-def _described(interp: Interpreter, node: n.Described, scope: Scope) -> Any:
+def _described(interp: Evaluator, node: n.Described, scope: Scope) -> Any:
     return declare.public(interp, node.source, node.domains, scope)
 
 
-def _star(interp: Interpreter, node: n.Expr, scope: Scope) -> Any:
+def _star(interp: Evaluator, node: n.Expr, scope: Scope) -> Any:
     raise refuse("TypeError", "`*` and `distinct` stand only in the count of a select", node.span)
 
 

@@ -16,6 +16,7 @@ from jostle.privacy.kernel.handles import Cube, Handle, Table
 from jostle.privacy.transformations import records, transform
 from jostle.privacy.transformations.records import WeightedRecords
 from jostle.run import declare
+from jostle.run.evaluator import Evaluator
 from jostle.run.keysets import public_keys
 from jostle.run.qualifiers import Qualifiers
 from jostle.run.registry import builtin, implement
@@ -25,7 +26,7 @@ from jostle.run.values import kind_name
 from jostle.syntax import nodes as n
 
 
-def _first(interp: Any, node: n.Call, scope: Scope, kinds: tuple[type, ...] = (Table, Cube)) -> Any:
+def _first(interp: Evaluator, node: n.Call, scope: Scope, kinds: tuple[type, ...] = (Table, Cube)) -> Any:
     name = node.function.id if isinstance(node.function, n.Name) else "this"
     if not node.args:
         raise refuse("TypeError", f"`{name}` takes a table first", node.span)
@@ -39,13 +40,13 @@ def _first(interp: Any, node: n.Call, scope: Scope, kinds: tuple[type, ...] = (T
 OF_TABLES = (Table, WeightedRecords)
 
 
-def _compiler(interp: Any, handle: Any, node: n.Call, scope: Scope) -> RowCompiler:
+def _compiler(interp: Evaluator, handle: Any, node: n.Call, scope: Scope) -> RowCompiler:
     schema = handle.domains if isinstance(handle, Table) else dict(handle.schema)
     return RowCompiler(schema, interp.eval, scope, Qualifiers.of(node.args[0], schema))
 
 
 @builtin
-def _histogram(interp: Any, node: n.Call, scope: Scope) -> Cube:
+def _histogram(interp: Evaluator, node: n.Call, scope: Scope) -> Cube:
     table = _first(interp, node, scope, OF_TABLES)
     compiler = _compiler(interp, table, node, scope)
     dims: list[tuple[str, Any, Any]] = []
@@ -66,7 +67,7 @@ MOST_PARTS = 100_000
 
 
 @builtin
-def _partition(interp: Any, node: n.Call, scope: Scope) -> list[list[Any]]:
+def _partition(interp: Evaluator, node: n.Call, scope: Scope) -> list[list[Any]]:
     handle = _first(interp, node, scope)
     if len(node.args) != 2 or any(k.name != "over" for k in node.keywords):
         raise refuse("TypeError", "`partition` takes a table and a key", node.span, help="`partition(people, sex)`")
@@ -85,7 +86,7 @@ def _partition(interp: Any, node: n.Call, scope: Scope) -> list[list[Any]]:
 
 
 @builtin
-def _where(interp: Any, node: n.Call, scope: Scope) -> Handle:
+def _where(interp: Evaluator, node: n.Call, scope: Scope) -> Handle:
     handle = _first(interp, node, scope, (*OF_TABLES, Cube))
     if len(node.args) != 2 or node.keywords:
         raise refuse("TypeError", "`where` takes a table and a condition", node.span, help="`where(people, age > 40)`")
@@ -96,7 +97,7 @@ def _where(interp: Any, node: n.Call, scope: Scope) -> Handle:
 
 
 @builtin
-def _derive(interp: Any, node: n.Call, scope: Scope) -> Handle:
+def _derive(interp: Evaluator, node: n.Call, scope: Scope) -> Handle:
     table = _first(interp, node, scope, OF_TABLES)
     if len(node.args) != 1 or not node.keywords:
         raise refuse(
@@ -108,7 +109,7 @@ def _derive(interp: Any, node: n.Call, scope: Scope) -> Handle:
 
 
 @builtin
-def _pick(interp: Any, node: n.Call, scope: Scope) -> Handle:
+def _pick(interp: Evaluator, node: n.Call, scope: Scope) -> Handle:
     table = _first(interp, node, scope, OF_TABLES)
     compiler = _compiler(interp, table, node, scope)
     names = [name for arg in node.args[1:] for _, name in compiler.columns_at(arg)]
@@ -119,11 +120,11 @@ def _pick(interp: Any, node: n.Call, scope: Scope) -> Handle:
 
 
 @builtin
-def _columns(interp: Any, node: n.Call, scope: Scope) -> list[Any]:
+def _columns(interp: Evaluator, node: n.Call, scope: Scope) -> list[Any]:
     return list(transform.columns(_first(interp, node, scope, (Table,))))
 
 
-def _source(interp: Any, node: n.Call, scope: Scope) -> Handle:
+def _source(interp: Evaluator, node: n.Call, scope: Scope) -> Handle:
     return declare.public(interp, node, None, scope)
 
 

@@ -17,6 +17,7 @@ from jostle.privacy.scores.rule import Score
 from jostle.run.accuracy import with_noise
 from jostle.run.arguments import amount_for
 from jostle.run.cuts import cut_of
+from jostle.run.evaluator import Evaluator
 from jostle.run.qualifiers import Qualifiers
 from jostle.run.registry import builtin, implement
 from jostle.run.rows import RowCompiler
@@ -25,7 +26,7 @@ from jostle.run.values import is_number, kind_name
 from jostle.syntax import nodes as n
 
 
-def _sum_of(interp: Any, node: n.Call, scope: Scope) -> Any:
+def _sum_of(interp: Evaluator, node: n.Call, scope: Scope) -> Any:
     """`sum_of(people, income)`: a score; of a public table, the sum."""
     if len(node.args) != 2 or node.keywords:
         help = "`sum_of(people, income)`"

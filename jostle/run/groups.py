@@ -9,19 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.language.forms import aggregates
 from jostle.language.moments import number_of
+from jostle.run.evaluator import Evaluator
 from jostle.run.inlined import calculates as built_in
 from jostle.run.scope import MISSING, Scope
+from jostle.run.select_forms import Output
 from jostle.run.values import is_number, kind_name
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every
-
-if TYPE_CHECKING:
-    from jostle.run.selects import Output
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,9 @@ class Arrangement:
     scope: Scope
 
     @staticmethod
-    def of(interp: Any, node: n.Select, keys: Sequence[str], outputs: Sequence[Output], scope: Scope) -> Arrangement:
+    def of(
+        interp: Evaluator, node: n.Select, keys: Sequence[str], outputs: Sequence[Output], scope: Scope
+    ) -> Arrangement:
         names = [*keys, *(output.name for output in outputs)]
         measured = [call for output in outputs for call in output.calls]
         for expr in _expressions(node):
@@ -47,7 +48,7 @@ class Arrangement:
         return Arrangement(node, most, scope)
 
     def arranged(
-        self, interp: Any, columns: dict[str, list[Any]], calls: Sequence[n.Call], values: Sequence[Sequence[Any]]
+        self, interp: Evaluator, columns: dict[str, list[Any]], calls: Sequence[n.Call], values: Sequence[Sequence[Any]]
     ) -> dict[str, list[Any]]:
         """The columns of a result, with some of their rows in some order."""
         many = len(next(iter(columns.values()), []))

@@ -6,7 +6,7 @@ calls bounded, and turns a refusal inside the standard library into one at the l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from jostle.diagnostics import Diagnostic, Refusal, refuse
@@ -15,13 +15,14 @@ from jostle.privacy.kernel.handles import Exposures, Handle, Table, handles_in
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.run import amounts, calls
 from jostle.run.elements import elements
+from jostle.run.evaluator import JointSelects, Returned
 from jostle.run.expressions import EXPRESSIONS
 from jostle.run.faults import private_value
 from jostle.run.looks import Looks
 from jostle.run.periods import Period
 from jostle.run.publictables import records
 from jostle.run.scope import Scope
-from jostle.run.statements import STATEMENTS, Returned
+from jostle.run.statements import STATEMENTS
 from jostle.run.values import REQUIRED, Function, Grouped, Interval, JSet, Module, is_sequence, kind_name, need_room
 from jostle.source import Source, Span
 from jostle.syntax import nodes as n
@@ -63,7 +64,8 @@ class Interpreter:
         self.quiet = 0  # print and release are silent in training
         self.bare_left = 0  # bare selects still to come in the query at hand
         self.bare_of: dict[int, tuple[n.Query, int]] = {}  # the bare selects of queries met, by node, which it holds
-        self.joint: Any = None  # the `jointly` block that is being walked
+        self.select_forms: dict[Hashable, tuple[n.Select, Any]] = {}  # of the text of selects, by node and columns
+        self.joint: JointSelects | None = None  # the `jointly` block that is being walked
         self.looks: Looks | None = None  # at how the cells of columns fit, before they are first measured
         self.given: dict[int, Any] = {}  # aggregates of a select that are already measured, by node
         self.left: list[tuple[Function, Scope]] = []  # functions of the program that a failure ended, innermost first

@@ -23,13 +23,13 @@ from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate, 
 from jostle.privacy.measurements.purchases import with_common_terms
 from jostle.privacy.measurements.query import Answer, Request
 from jostle.run.amounts import amount_of, mechanism_of, no_error, wish_of
+from jostle.run.evaluator import Evaluator
 from jostle.run.jointplan import Asked, JointPlan
 from jostle.run.jointworkload import check_together, joint_workload
 from jostle.run.values import Pending
 from jostle.syntax import nodes as n
 
 if TYPE_CHECKING:
-    from jostle.run.interpreter import Interpreter
     from jostle.run.scope import Scope
 
 
@@ -100,7 +100,7 @@ class JointBlock:
         return Asked(request, wanted=wish, span=node.span)
 
 
-def alone(interp: Interpreter, request: Any, node: n.Select, wish: float, scope: Scope) -> Answer:
+def alone(interp: Evaluator, request: Any, node: n.Select, wish: float, scope: Scope) -> Answer:
     """The answer of a select `with error e` that stands in no block: as if it stood alone in one."""
     if node.spend is None or node.spend.amount.unit != "error":
         raise no_error(node)
@@ -128,7 +128,7 @@ def check_call(function: Any, args: Sequence[Any]) -> None:
         )  # fmt: skip
 
 
-def jointly(interp: Interpreter, node: n.With, scope: Scope) -> Any:
+def jointly(interp: Evaluator, node: n.With, scope: Scope) -> Any:
     """Runs a block; gives what a `return` inside it gives."""
     if interp.joint is not None:
         raise refuse(
@@ -143,7 +143,7 @@ def jointly(interp: Interpreter, node: n.With, scope: Scope) -> Any:
     return _walked(interp, node, scope, None, wanted)
 
 
-def _walked(interp: Interpreter, node: n.With, scope: Scope, amount: Amount | None, wanted: float | None) -> Any:
+def _walked(interp: Evaluator, node: n.With, scope: Scope, amount: Amount | None, wanted: float | None) -> Any:
     names = dict(scope.names)
     interp.joint = block = JointBlock(wanted, node.nonnegative)
     interp.quiet += 1
@@ -166,7 +166,7 @@ def _walked(interp: Interpreter, node: n.With, scope: Scope, amount: Amount | No
 
 
 def _answers(
-    interp: Interpreter, asked: Sequence[Asked], amount: Amount | None, spend: n.Spend, scope: Scope,
+    interp: Evaluator, asked: Sequence[Asked], amount: Amount | None, spend: n.Spend, scope: Scope,
     total: bool = False, nonnegative: bool = False,
 ) -> list[Answer]:  # fmt: skip
     workload = joint_workload([one.request for one in asked])
@@ -193,7 +193,7 @@ def _answers(
         return plan.answers(workload, measured)
 
 
-def _unit(interp: Interpreter, table: Table, node: n.Amount, scope: Scope) -> Amount:
+def _unit(interp: Evaluator, table: Table, node: n.Amount, scope: Scope) -> Amount:
     """One of what the table is counted in, with the delta that is written."""
     measure = table.exposures[0].source.measure
     delta = interp.eval(node.delta, scope) if node.delta is not None else None

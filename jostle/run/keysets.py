@@ -17,6 +17,7 @@ from jostle.plan.plan import Apply, Column, RowExpr
 from jostle.privacy.kernel.handles import Cube, Table
 from jostle.privacy.measurements.query import GroupKey
 from jostle.privacy.transformations.keysets import PLACE, with_place
+from jostle.run.evaluator import Evaluator
 from jostle.run.periods import Period
 from jostle.run.publictables import records
 from jostle.run.rows import RowCompiler
@@ -54,7 +55,9 @@ def _need_one_kind(keys: Sequence[Any], what: str, span: Span) -> None:
         raise refuse("TypeError", f"{what} all numbers, all texts, all dates or all times", span)
 
 
-def together(interp: Any, key: n.GroupKey, table: Any, compiler: RowCompiler, scope: Scope) -> tuple[Table, GroupKey]:
+def together(
+    interp: Evaluator, key: n.GroupKey, table: Any, compiler: RowCompiler, scope: Scope
+) -> tuple[Table, GroupKey]:
     """The table with the place of each row's combination among those that are listed, and the key of places."""
     if not isinstance(key.value, n.ListOf) or isinstance(table, Cube):
         raise refuse("TypeError", "several keys together are columns of a table", key.span)
@@ -78,12 +81,12 @@ def together(interp: Any, key: n.GroupKey, table: Any, compiler: RowCompiler, sc
     return placed, GroupKey(", ".join(names), Column(PLACE), range(len(rows)), names, rows)
 
 
-def column_of_keys(interp: Any, value: Any, name: str, span: Span) -> Any:
+def column_of_keys(interp: Evaluator, value: Any, name: str, span: Span) -> Any:
     """What `over` lists for one key: the column of its name, where that is a public table or a released result."""
     return [row[0] for row in _rows(interp, value, (name,), span)] if isinstance(value, Table | Grouped) else value
 
 
-def _rows(interp: Any, value: Any, names: tuple[str, ...], span: Span) -> tuple[tuple[Any, ...], ...]:
+def _rows(interp: Evaluator, value: Any, names: tuple[str, ...], span: Span) -> tuple[tuple[Any, ...], ...]:
     if isinstance(value, Table):
         value = records(interp, value, span)
     if isinstance(value, Grouped) or (is_sequence(value) and value and isinstance(value[0], dict)):

@@ -15,6 +15,7 @@ from jostle.plan.plan import Bound, Filter, Owners
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.minting import private_table
 from jostle.run.clauses import schema_of, unit_of
+from jostle.run.evaluator import Evaluator
 from jostle.run.origins import announce, check_columns, is_array, open_origin, origin_of
 from jostle.run.scope import Scope
 from jostle.run.simulated import simulated_rows
@@ -22,7 +23,9 @@ from jostle.source import Span
 from jostle.syntax import nodes as n
 
 
-def linked(interp: Any, node: n.Private, call: n.Call, kind: str, protecting: n.Protecting, scope: Scope) -> Table:
+def linked(
+    interp: Evaluator, node: n.Private, call: n.Call, kind: str, protecting: n.Protecting, scope: Scope
+) -> Table:
     """Declares a table of the persons of another one that was declared above."""
     owner = scope.find(protecting.linked)
     if not (isinstance(owner, Table) and len(owner.exposures) == 1 and owner.origin is not None):

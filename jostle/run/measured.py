@@ -22,6 +22,7 @@ from jostle.privacy.transformations import transform
 from jostle.run.accuracy import with_noise
 from jostle.run.arguments import amount_for, items, need_cube, need_workload, shape_text
 from jostle.run.cuts import cut_of
+from jostle.run.evaluator import Evaluator
 from jostle.run.faults import exposures_of, private_value
 from jostle.run.registry import builtin
 from jostle.run.values import JSet, Record, is_number, is_sequence, kind_name
@@ -53,7 +54,7 @@ def _laplace(value: Any, strategy: Any = None, *, epsilon: Any = None, via: str 
     return Record(answers=[with_noise(a, amount, law, cut=cut_of(value)) for a in answers], scale=scale)
 
 
-def _answers(interp: Any, cube: Cube, blocks: Any, amount: Amount | None, via: str | None, span: Any) -> Answers:
+def _answers(interp: Evaluator, cube: Cube, blocks: Any, amount: Amount | None, via: str | None, span: Any) -> Answers:
     """The answers of a strategy, measured or given again."""
     answers, again = replay.vector(interp.kernel, cube, blocks, amount, via, span)
     if again and amount is not None:
@@ -98,7 +99,7 @@ def _noisy_max(utilities: Any, epsilon: Any = None, *, at: Any) -> Any:
     return chosen if isinstance(utilities, Scores) and utilities.groups else chosen[0]
 
 
-def _choose(interp: Any, utilities: Any, length: int, epsilon: Any, span: Any) -> list[int]:
+def _choose(interp: Evaluator, utilities: Any, length: int, epsilon: Any, span: Any) -> list[int]:
     if isinstance(utilities, Scores):
         if utilities.length != length:
             raise refuse("ValueError", f"{utilities.length} scores for {length} elements")
@@ -118,7 +119,7 @@ def _choose(interp: Any, utilities: Any, length: int, epsilon: Any, span: Any) -
     return _argmax(interp, listed, amount, span)
 
 
-def _argmax(interp: Any, utilities: list[Any], amount: Amount | None, span: Any) -> list[int]:
+def _argmax(interp: Evaluator, utilities: list[Any], amount: Amount | None, span: Any) -> list[int]:
     chosen: list[int] = interp.kernel.measure(NoisyArgmax.of(utilities, amount), span)
     return chosen
 

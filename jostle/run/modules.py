@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from jostle import resources
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.language.builtins import brought
+from jostle.run.evaluator import Evaluator
 from jostle.source import Source, Span
 from jostle.syntax import nodes as n
 from jostle.syntax import parse
@@ -73,7 +74,7 @@ class Modules:
             if isinstance(statement, n.External):
                 raise refuse("TypeError", "`external` is for the standard library", statement.span)
 
-    def load(self, interp: Any, path: tuple[str, ...], span: Span) -> Module:
+    def load(self, interp: Evaluator, path: tuple[str, ...], span: Span) -> Module:
         from jostle.run.scope import Scope
         from jostle.run.values import Module
 

@@ -19,6 +19,7 @@ from jostle.engine.remote import RemoteData, need_server
 from jostle.language.builtins import REMOTE
 from jostle.privacy.kernel.handles import Handle, handles_in
 from jostle.privacy.kernel.sources import Source
+from jostle.run.evaluator import Evaluator
 from jostle.run.publictables import is_rows
 from jostle.run.scope import Scope
 from jostle.run.values import Record, is_number, is_sequence, kind_name
@@ -26,7 +27,7 @@ from jostle.source import Span
 from jostle.syntax import nodes as n
 
 
-def announce(interp: Any, source: Source, node: n.Private, columns: list[str], **more: Any) -> None:
+def announce(interp: Evaluator, source: Source, node: n.Private, columns: list[str], **more: Any) -> None:
     """Tells of a source: what it protects, its budget, what of it was spent before, or whose data it has."""
     before = source.measure.spent_exactly(source.meter.spent)[0]
     if source.name != node.name:
@@ -37,7 +38,7 @@ def announce(interp: Any, source: Source, node: n.Private, columns: list[str], *
     interp.kernel.events.emit("source", node.name, node.span, **fields)
 
 
-def origin_of(interp: Any, call: n.Call, scope: Scope) -> Any:
+def origin_of(interp: Evaluator, call: n.Call, scope: Scope) -> Any:
     """What a source is made of: open files, what was bound, or values of the program."""
     name = call.function.id if isinstance(call.function, n.Name) else ""
     if name in REMOTE:
@@ -67,7 +68,7 @@ def origin_of(interp: Any, call: n.Call, scope: Scope) -> Any:
     return value
 
 
-def _remote(interp: Any, call: n.Call, name: str, scope: Scope) -> RemoteData:
+def _remote(interp: Evaluator, call: n.Call, name: str, scope: Scope) -> RemoteData:
     """Data that a server has, by their names there."""
     names = [interp.eval(arg, scope) for arg in call.args]
     if call.keywords or not names or not all(isinstance(text, str) and text for text in names):
@@ -76,7 +77,7 @@ def _remote(interp: Any, call: n.Call, name: str, scope: Scope) -> RemoteData:
     return RemoteData(name, tuple(names))
 
 
-def _arguments(interp: Any, call: n.Call, name: str, scope: Scope) -> tuple[Any, Reading | None]:
+def _arguments(interp: Evaluator, call: n.Call, name: str, scope: Scope) -> tuple[Any, Reading | None]:
     """The one argument of a source, and how its files are to be read where that is said."""
     said: dict[str, Any] = {keyword.name: interp.eval(keyword.value, scope) for keyword in call.keywords}
     args = [interp.eval(arg, scope) for arg in call.args]
@@ -104,7 +105,7 @@ def is_paths(value: Any) -> bool:
     return isinstance(value, str)
 
 
-def files_of(interp: Any, value: Any, span: Span | None, reading: Reading | None = None) -> FileSet:
+def files_of(interp: Evaluator, value: Any, span: Span | None, reading: Reading | None = None) -> FileSet:
     """The open files that a path, a pattern or a list of them names, relative to the program's folder, else to the
     working directory. That they are there, how many, and their names are public."""
     texts = [value] if isinstance(value, str) else list(value)
@@ -115,13 +116,13 @@ def files_of(interp: Any, value: Any, span: Span | None, reading: Reading | None
         raise refusal.at(span) from None
 
 
-def open_origin(interp: Any, origin: Any, span: Span | None, *, public: bool, names: Iterable[str] = ()) -> Any:
+def open_origin(interp: Evaluator, origin: Any, span: Span | None, *, public: bool, names: Iterable[str] = ()) -> Any:
     """Makes data known to the engine; `names` are the columns that are described or protected."""
     not_registered(interp, origin, span)
     return opened(interp, origin, span, public=public, names=names)
 
 
-def opened(interp: Any, origin: Any, span: Span | None, *, public: bool, names: Iterable[str] = ()) -> Any:
+def opened(interp: Evaluator, origin: Any, span: Span | None, *, public: bool, names: Iterable[str] = ()) -> Any:
     try:
         if isinstance(origin, RemoteData):
             need_server(origin, interp.kernel.engine.remote)
@@ -135,7 +136,7 @@ def opened(interp: Any, origin: Any, span: Span | None, *, public: bool, names: 
     return data
 
 
-def need_here(interp: Any, name: str, span: Span | None) -> None:
+def need_here(interp: Evaluator, name: str, span: Span | None) -> None:
     """Refuses a registered dataset in a session on a server, and advises no way out of the ledger."""
     if interp.kernel.engine.remote:
         message = f"`{name}` is a registered dataset, a file of this machine, and this session works on a server"
@@ -143,7 +144,7 @@ def need_here(interp: Any, name: str, span: Span | None) -> None:
         raise refuse("DataError", message, span, help=help)
 
 
-def not_registered(interp: Any, origin: Any, span: Span | None) -> None:
+def not_registered(interp: Evaluator, origin: Any, span: Span | None) -> None:
     """A file that an owner has registered is read through its dataset only, by whatever path it is named."""
     if not isinstance(origin, FileSet) or interp.kernel.ledger is None:
         return
@@ -160,7 +161,7 @@ def _registered(name: str, span: Span | None) -> Refusal:
     return refuse("PrivateValue", f"this file is registered as the dataset `{name}`", span, help=help)
 
 
-def refuse_private(interp: Any, origin: Any, span: Span | None) -> None:
+def refuse_private(interp: Evaluator, origin: Any, span: Span | None) -> None:
     """Before a public source is read: what is wrong in its cells is told, and of private data would be a leak."""
     not_registered(interp, origin, span)
     if isinstance(origin, FileSet):
@@ -173,7 +174,7 @@ def is_array(origin: Any) -> bool:
     return type(origin).__module__ == "numpy" and getattr(origin.dtype, "names", None) is None
 
 
-def array_of(interp: Any, origin: Any, span: Span | None, *, private: bool = False) -> tuple[Any, Any]:
+def array_of(interp: Evaluator, origin: Any, span: Span | None, *, private: bool = False) -> tuple[Any, Any]:
     """Counts as an int64 array of one to three dimensions, and the identity of where they come from.
 
     The cells of a private array decide nothing: what is no count is made one, cell by cell.
@@ -198,7 +199,7 @@ def array_of(interp: Any, origin: Any, span: Span | None, *, private: bool = Fal
         raise refuse("DataError", "counts are numbers in rows of one length", span) from None
 
 
-def _identity(interp: Any, array: Any) -> Hashable:
+def _identity(interp: Evaluator, array: Any) -> Hashable:
     objects = interp.kernel.engine.objects
     objects.lies_in(array, [array])
     identity: Hashable = objects.identity(array)

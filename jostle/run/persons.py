@@ -18,6 +18,7 @@ from jostle.privacy.measurements.query import GroupKey
 from jostle.privacy.transformations import persons, transform
 from jostle.privacy.transformations.summaries import summary
 from jostle.run.clauses import whole
+from jostle.run.evaluator import Evaluator
 from jostle.run.ofmoments import counted
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Scope
@@ -37,7 +38,7 @@ def protected(table: Any) -> list[str]:
     return [e.unit.columns[0] for e in table.exposures if len(e.unit.columns) == 1]
 
 
-def limited(interp: Any, table: Table, keys: Sequence[GroupKey], limit: n.Limit | None, scope: Scope) -> Table:
+def limited(interp: Evaluator, table: Table, keys: Sequence[GroupKey], limit: n.Limit | None, scope: Scope) -> Table:
     """The rows of a table within a select's `up to 5 groups, 2 rows each`."""
     if limit is None:
         return table
@@ -56,7 +57,9 @@ def limited(interp: Any, table: Table, keys: Sequence[GroupKey], limit: n.Limit 
         raise refusal.at(limit.span) from None
 
 
-def stage(interp: Any, node: n.Select, table: Table, person: bool, keys: Sequence[GroupKey], scope: Scope) -> Table:
+def stage(
+    interp: Evaluator, node: n.Select, table: Table, person: bool, keys: Sequence[GroupKey], scope: Scope
+) -> Table:
     """`select sum(amount) as total from orders per person groupby month`: a table with a row for each, as private."""
     compiler = RowCompiler(table.domains, interp.eval, scope)
     terms: list[tuple[str, GroupTerm]] = []

@@ -10,6 +10,7 @@ from typing import Any
 from jostle.diagnostics import Refusal, refuse
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.transformations.literal import count_of, literal_table, rows_of
+from jostle.run.evaluator import Evaluator
 from jostle.run.faults import private_value
 from jostle.run.registry import builtin
 from jostle.run.values import Grouped, JSet, Record, is_number, is_sequence, kind_name, need_room
@@ -46,7 +47,7 @@ def _cell(value: Any, name: str) -> Any:
     return float(value) if math.isfinite(value) else None
 
 
-def records(interp: Any, table: Table, span: Span | None) -> list[Record]:
+def records(interp: Evaluator, table: Table, span: Span | None) -> list[Record]:
     """The rows of a public table as records, in their order."""
     if table.private:
         raise private_value(table, "cannot be walked through row by row").at(span)

@@ -19,17 +19,16 @@ from jostle.diagnostics import refuse
 from jostle.privacy.kernel.handles import Exposure, Exposures, Handle
 from jostle.privacy.kernel.kernel import Allotment, check_unit
 from jostle.run.amounts import amount_of
+from jostle.run.evaluator import Evaluator, Returned
 from jostle.run.faults import exposures_of
 from jostle.run.values import kind_name
 from jostle.syntax import nodes as n
 
 if TYPE_CHECKING:
-    from jostle.run.interpreter import Interpreter
     from jostle.run.scope import Scope
-    from jostle.run.statements import Returned
 
 
-def run(interp: Interpreter, node: n.Run, scope: Scope) -> Returned | None:
+def run(interp: Evaluator, node: n.Run, scope: Scope) -> Returned | None:
     """Goes round; gives what a `return` in a round gives."""
     if interp.joint is not None:
         raise refuse(
@@ -49,7 +48,7 @@ def run(interp: Interpreter, node: n.Run, scope: Scope) -> Returned | None:
             return ended
 
 
-def _budgets(interp: Interpreter, node: n.Run, scope: Scope) -> tuple[Exposures, Allotment | None]:
+def _budgets(interp: Evaluator, node: n.Run, scope: Scope) -> tuple[Exposures, Allotment | None]:
     """What a run may spend: the budgets of the data that it names, and the allotment that it stands in."""
     data = interp.eval(node.data, scope)
     exposures, around = exposures_of([data]), interp.kernel.allotment

@@ -25,6 +25,7 @@ from jostle.privacy.measurements.vectors import Moments, VectorSum, check_moment
 from jostle.privacy.mechanisms.additive import Additive
 from jostle.privacy.scores import vectorsums
 from jostle.run.arguments import amount_for
+from jostle.run.evaluator import Evaluator
 from jostle.run.faults import private_value
 from jostle.run.qualifiers import Qualifiers
 from jostle.run.registry import builtin
@@ -41,7 +42,7 @@ F = TypeVar("F")
 
 
 @builtin
-def _vectors(interp: Any, node: n.Call, scope: Scope) -> Vectors:
+def _vectors(interp: Evaluator, node: n.Call, scope: Scope) -> Vectors:
     """`vectors(people, age, hours, radius = 1)`: numeric columns of a table as the coordinates of a vector.
 
     A column is scaled by its described bounds to [−1, 1], or taken as it is with `scaled = false`. Rows are clipped to
@@ -88,7 +89,7 @@ def _vectors(interp: Any, node: n.Call, scope: Scope) -> Vectors:
     return row_vectors(table, coordinates, radius, norm)
 
 
-def _columns_at(interp: Any, node: n.Expr, table: Table, scope: Scope, compiler: RowCompiler) -> list[Any]:
+def _columns_at(interp: Evaluator, node: n.Expr, table: Table, scope: Scope, compiler: RowCompiler) -> list[Any]:
     """Columns, or expressions on rows; a comprehension gives one for each of its items."""
     if isinstance(node, n.Comprehension) and node.kind == "list" and not node.flat:
         inner = item_compilers(interp, node, table, scope)
@@ -96,7 +97,7 @@ def _columns_at(interp: Any, node: n.Expr, table: Table, scope: Scope, compiler:
     return compiler.columns_at(node)
 
 
-def _listed(interp: Any, rows: Any, options: dict[str, Any], node: n.Call) -> Any:
+def _listed(interp: Evaluator, rows: Any, options: dict[str, Any], node: n.Call) -> Any:
     """Rows of public numbers as a public table of columns x1, x2, … within `low` and `high`."""
     import numpy as np
 
@@ -177,7 +178,7 @@ class PrepaidBudget:
 
 
 def _bought(
-    interp: Any, rows: Vectors, amount: Amount | None, via: str | None, span: Any,
+    interp: Evaluator, rows: Vectors, amount: Amount | None, via: str | None, span: Any,
     single: tuple[float, float] | None = None,
 ) -> Prepaid | None:  # fmt: skip
     if amount is None:

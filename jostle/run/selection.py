@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 from jostle.diagnostics import refuse
 from jostle.privacy.kernel.handles import Cube, Table, Vectors, handles_in
@@ -14,6 +14,7 @@ from jostle.privacy.measurements.watch import Opening, Question, Watch, check_wa
 from jostle.privacy.scores.cells import size
 from jostle.privacy.scores.rule import Score, Scores
 from jostle.run.arguments import amount_for, items
+from jostle.run.evaluator import Evaluator
 from jostle.run.faults import exposures_of, private_value
 from jostle.run.registry import builtin
 from jostle.run.values import Record, is_number, kind_name
@@ -135,11 +136,11 @@ def _above(value: Any, watch: Any, *, at: Any) -> Any:
     return interp.kernel.measure(Question.of(watch.watch, score), span)
 
 
-def _score(interp: Any, value: Any, span: Any) -> Score | float:
+def _score(interp: Evaluator, value: Any, span: Any) -> Score | float:
     """A private score, that of counting rows among them; or a public number."""
     score = size(value) if isinstance(value, (Table, Cube, Vectors)) else value
     if isinstance(score, Score):
-        return score if score.private else float(interp.kernel.measure(NoisyScore.of(score, None, None), span))
+        return score if score.private else cast("float", interp.kernel.measure(NoisyScore.of(score, None, None), span))
     if not is_number(score):
         help = "`size(where(people, …))`"
         raise refuse("TypeError", f"a watch is asked a score or a table, not {kind_name(score)}", help=help)

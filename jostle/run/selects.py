@@ -10,22 +10,21 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from jostle.accounting.amounts import as_float
+from jostle.accounting.amounts import Amount, as_float
 from jostle.diagnostics import Refusal, did_you_mean, refuse
-from jostle.language.aggregates import AGGREGATES, DISTINCT, of_form
-from jostle.language.forms import PERSON, aggregates, keys_by_alias, lone_column, persons_by_column
+from jostle.language.aggregates import AGGREGATES, DISTINCT, AggregateRow, of_form
+from jostle.language.forms import PERSON
 from jostle.language.freejoins import is_smooth, no_free_join
-from jostle.language.other_languages import way
 from jostle.plan.domains import Open
 from jostle.plan.kinds import as_number
 from jostle.plan.persons import person_columns
-from jostle.plan.plan import Column, Constant
-from jostle.privacy.kernel.handles import VALUES, ColumnHandle, Cube, Handle, Table, handles_in
+from jostle.plan.plan import Column, Constant, RowExpr
+from jostle.privacy.kernel.handles import VALUES, ColumnHandle, Cube, Exposures, Handle, Table, handles_in
 from jostle.privacy.measurements import replay
 from jostle.privacy.measurements.aggregates import registry
 from jostle.privacy.measurements.aggregates.aggregate import Aggregate
-from jostle.privacy.measurements.cubes import prepare_cube
-from jostle.privacy.measurements.query import Answer, GroupKey, prepare
+from jostle.privacy.measurements.cubes import CubeRequest, prepare_cube
+from jostle.privacy.measurements.query import Answer, GroupKey, Request, prepare
 from jostle.privacy.transformations import transform
 from jostle.privacy.transformations.elastic import FreeJoin, free_join
 from jostle.privacy.transformations.joins import join
@@ -34,6 +33,7 @@ from jostle.run import groups, persons
 from jostle.run.amounts import amount_of, mechanism_of, wish_of
 from jostle.run.clauses import whole
 from jostle.run.cuts import cut_of, hidden_groups, marked
+from jostle.run.evaluator import Evaluator
 from jostle.run.joint import alone
 from jostle.run.keysets import column_of_keys, public_keys, together
 from jostle.run.ofmoments import Counted, counted, periods_of
@@ -41,6 +41,7 @@ from jostle.run.periods import Period
 from jostle.run.qualifiers import Qualifiers
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Scope
+from jostle.run.select_forms import SelectForm, names_person
 from jostle.run.smooth import need_inner, placed, smooth_wish
 from jostle.run.values import Grouped, Record, is_number, kind_name
 from jostle.syntax import nodes as n
@@ -48,42 +49,122 @@ from jostle.syntax.walk import key_names
 
 
 @dataclass(slots=True)
-class Output:
-    """A column of the result: its name, its expression, and the aggregates in it."""
+class BoundSelect:
+    """A select of which all is known but its answer: what is asked of which table, and what is done with the answer.
 
-    name: str
-    value: n.Expr
-    calls: list[n.Call]
+    `moments` say how an answer is a date again, `amount`, `wish` and `via` what the select itself says of its price.
+    """
+
+    form: SelectForm
+    table: Table | Cube
+    keys: list[str]
+    aggregates: list[Aggregate]
+    moments: list[Counted | None]
+    request: Request | CubeRequest
+    arrangement: groups.Arrangement
+    amount: Amount | None
+    wish: float | None
+    via: str | None
+
+    @property
+    def exposures(self) -> Exposures:
+        """What its amount is spent on."""
+        return self.table.paid if isinstance(self.table, FreeJoin) else self.table.exposures
 
 
-def select(interp: Any, node: n.Select, scope: Scope) -> Any:
+def select(interp: Evaluator, node: n.Select, scope: Scope) -> Any:
+    table, tables = _tables(interp, node, scope)
+    form = SelectForm.of(interp, node, table)
+    compiler = RowCompiler(dict(table.schema), interp.eval, scope, tables)
+    where = _condition(interp, form.node, table, tables, scope)
+    if where is not None and isinstance(table, Table):
+        table = _filtered(table, where, form.node)
+    if form.node.per is not None:
+        return _stage(interp, form.node, table, compiler, scope)
+    bound = _bound(interp, form, table, where, compiler, scope)
+    with interp.kernel.events.within("query", bound.request.title, node.span) as event:
+        answer = _answer(interp, bound, scope, event)
+        if isinstance(answer, Handle):
+            return answer
+        event.update(aggregates=[a.name for a in bound.aggregates], keys=bound.keys)
+        values = _marked(interp, bound, answer, event)
+    return _result(interp, bound, Answer(answer.keys, values), scope)
+
+
+# Binding -----------------------------------------------------------------------------------------
+
+
+def _tables(interp: Evaluator, node: n.Select, scope: Scope) -> tuple[Table | Cube, Qualifiers]:
+    """The table that a select reads, its joins included, and what its columns are called."""
     table = interp.eval(node.table, scope)
-    if isinstance(table, ColumnHandle) or not isinstance(table, (Table, Cube)):
+    if not isinstance(table, (Table, Cube)):
         raise refuse("TypeError", f"a select reads a table or a cube, and this is {kind_name(table)}", node.table.span)
-    tables = Qualifiers.of(node.table, dict(table.schema), node.alias)
-    smooth = is_smooth(node)
+    tables, smooth = Qualifiers.of(node.table, dict(table.schema), node.alias), is_smooth(node)
     for joined in node.joins:
         table = _join(interp, table, joined, scope, tables, smooth)
     if smooth and table.private and not isinstance(table, FreeJoin):
         raise Refusal(no_free_join(node))
-    schema = dict(table.schema)
-    node = persons_by_column(keys_by_alias(node, schema), schema, persons.protected(table))
-    compiler = RowCompiler(schema, interp.eval, scope, tables)
-    where = None
-    if node.where is not None:
-        counts = {**schema, VALUES: Open("real")}
-        inner = RowCompiler(counts, interp.eval, scope, tables) if _is_cube(table) else compiler
-        where = inner.condition(node.where)
-        if isinstance(table, Table):
-            try:
-                table = transform.where(table, where)
-            except Refusal as refusal:
-                raise refusal.at(node.where.span) from None
-    if node.per is not None:
-        return _stage(interp, node, table, compiler, scope)
-    keys = []
-    names = key_names([(key.value, key.name) for key in node.keys], node.columns)
-    for name, key in zip(names, node.keys, strict=True):
+    return table, tables
+
+
+def _condition(
+    interp: Evaluator, node: n.Select, table: Table | Cube, tables: Qualifiers, scope: Scope
+) -> RowExpr | None:
+    """The condition on rows, or on the cells of a cube and their counts."""
+    if node.where is None:
+        return None
+    counts = {VALUES: Open("real")} if isinstance(table, Cube) else {}
+    return RowCompiler({**dict(table.schema), **counts}, interp.eval, scope, tables).condition(node.where)
+
+
+def _filtered(table: Table, where: RowExpr, node: n.Select) -> Table | Cube:
+    try:
+        return transform.where(table, where)
+    except Refusal as refusal:
+        raise refusal.at(node.where.span if node.where is not None else node.span) from None
+
+
+def _bound(
+    interp: Evaluator, form: SelectForm, table: Table | Cube, where: RowExpr | None, compiler: RowCompiler, scope: Scope
+) -> BoundSelect:
+    """The select with its keys, aggregates and amount; whatever can be refused of it is refused here."""
+    node = form.node
+    table, keys = _keys(interp, form, table, compiler, scope)
+    form.need_aggregates(table)
+    named = [name for key in keys for name in key.names or (key.name,)]
+    form.need_distinct_names(named)
+    persons_of = form.counts_persons(table)
+    if persons_of is not None and _in_groups(form, persons_of, table, keys):
+        table, keys = _persons_in_groups(persons_of, table, keys)
+        measured: list[tuple[Aggregate, Counted | None]] = [(registry.AGGREGATES["count"](), None)]
+    else:
+        measured = [_aggregate(interp, call, table, compiler, scope) for call in form.calls]
+    of, moments = [aggregate for aggregate, _ in measured], [moment for _, moment in measured]
+    try:
+        request = prepare_cube(table, where, keys, of) if isinstance(table, Cube) else prepare(table, keys, of)
+    except Refusal as refusal:
+        raise form.place(refusal) from None
+    arrangement = groups.Arrangement.of(interp, node, named, form.outputs, scope)
+    bound = BoundSelect(form, table, named, of, moments, request, arrangement, None, None, None)
+    if node.spend is not None:
+        if node.spend.amount.is_wish:
+            if form.is_smooth:
+                raise smooth_wish(node.spend)
+            bound.wish = wish_of(interp, node.spend.amount, scope)
+        elif form.is_smooth and interp.joint is not None:
+            raise smooth_wish(node.spend)
+        else:
+            bound.amount = amount_of(interp, node.spend.amount, scope, bound.exposures)
+        bound.via = mechanism_of(interp, node.spend)
+    return bound
+
+
+def _keys(
+    interp: Evaluator, form: SelectForm, table: Table | Cube, compiler: RowCompiler, scope: Scope
+) -> tuple[Table | Cube, list[GroupKey]]:
+    """The group keys, and the table within the limits of the select, with the places of keys listed together."""
+    node, keys = form.node, []
+    for name, key in zip(form.key_names, node.keys, strict=True):
         if isinstance(key.value, n.ListOf):
             table, group_key = together(interp, key, table, compiler, scope)
         else:
@@ -91,85 +172,118 @@ def select(interp: Any, node: n.Select, scope: Scope) -> Any:
         keys.append(group_key)
     if len([key for key in keys if key.names]) > 1:
         raise refuse("TypeError", "a select lists the combinations of its keys once", node.span)
-    if node.limit is not None and isinstance(table, Cube):
+    if node.limit is None:
+        return table, keys
+    if isinstance(table, Cube):
         raise refuse("TypeError", "a cube has no rows of persons to limit", node.limit.span)
-    table = persons.limited(interp, table, keys, node.limit, scope)
-    outputs = [_output(c, table, node) for c in node.columns]
-    named = [name for key in keys for name in key.names or (key.name,)]
-    _distinct_names([*named, *(o.name for o in outputs)], node)
-    calls = [call for o in outputs for call in o.calls]
-    counted = [call for call in calls if isinstance(table, Table) and _counts_persons(call, table)]
-    if counted and len(calls) > 1 and _names_person(counted[0]):
-        raise refuse(
-            "TypeError", "persons are counted apart from rows, by which they weigh differently", counted[0].span,
-            help="give `count(distinct person)` a select of its own",
-        )  # fmt: skip
+    return persons.limited(interp, table, keys, node.limit, scope), keys
+
+
+def _in_groups(form: SelectForm, call: n.Call, table: Table | Cube, keys: list[GroupKey]) -> bool:
+    """Whether persons are counted as the rows of a table that has each once in each group."""
     unbounded = any(exposure.rows is None for exposure in table.exposures)
-    if counted and len(calls) == 1 and (keys or node.limit is not None or unbounded or _names_person(counted[0])):
-        try:
-            table, keys = persons.persons_in_groups(table, keys)
-        except Refusal as refusal:
-            raise refusal.at(counted[0].span) from None
-        pairs: list[tuple[Aggregate, Counted | None]] = [(registry.AGGREGATES["count"](), None)]
-    else:
-        pairs = [_aggregate(interp, call, table, compiler, scope) for call in calls]
-    measured = [aggregate for aggregate, _ in pairs]
+    return bool(keys) or form.node.limit is not None or unbounded or names_person(call)
+
+
+def _persons_in_groups(call: n.Call, table: Any, keys: list[GroupKey]) -> tuple[Table, list[GroupKey]]:
     try:
-        request: Any = (
-            prepare_cube(table, where, keys, measured) if isinstance(table, Cube) else prepare(table, keys, measured)
-        )
+        return persons.persons_in_groups(table, keys)
     except Refusal as refusal:
-        raise _located(refusal, calls, node) from None
-    arrangement = groups.Arrangement.of(interp, node, named, outputs, scope)
-    own, wish = None, None
-    paid = table.paid if isinstance(table, FreeJoin) else table.exposures
-    if smooth and node.spend is not None and (interp.joint is not None or node.spend.amount.is_wish):
-        raise smooth_wish(node.spend)
-    if node.spend is not None and node.spend.amount.is_wish:
-        wish = wish_of(interp, node.spend.amount, scope)
-    elif node.spend is not None:
-        own = amount_of(interp, node.spend.amount, scope, paid)
-    via = mechanism_of(interp, node.spend) if node.spend is not None else None
-    with interp.kernel.events.within("query", request.title, node.span) as event:
-        if getattr(request, "free", False):
-            answer = request.size(interp.kernel)
-            event["public"] = True
-        elif table.private and interp.joint is not None:
-            answer = interp.joint.answer(request, node, wish)
-            if isinstance(answer, Handle):
-                return answer
-        elif table.private and wish is not None:
-            answer = alone(interp, request, node, wish, scope)
-        elif table.private:
-            amount = own
-            if amount is None:
-                amount = interp.kernel.bare_amount(paid, max(1, interp.bare_left))
-                interp.bare_left = max(0, interp.bare_left - 1)
-            if interp.looks is not None and not smooth:
-                amount = interp.looks.before(interp.kernel, request, amount, node.span)
-            try:
-                answer, again = replay.run(interp.kernel, request, amount, via, node.span)
-            except Refusal as refusal:
-                raise (placed(refusal, node, calls) if smooth else refusal) from None
-            event.update({"replayed": True} if again else {})
-            event[amount.unit] = as_float(amount.value)
-        else:
-            answer = request.exact(interp.kernel)
-            event["public"] = True
-        event.update(aggregates=[a.name for a in measured], keys=named)
-        unfit = interp.looks.cut_of(request) if interp.looks is not None else ()
-        cuts = [(*cut_of(table, aggregate), *unfit) for aggregate in measured]
-        if any(cuts):
-            event["cut"] = {a.name: list(cut) for a, cut in zip(measured, cuts, strict=True) if cut}
-    hidden = hidden_groups(table, measured, answer.values)
-    values = [
+        raise refusal.at(call.span) from None
+
+
+# Answers -----------------------------------------------------------------------------------------
+
+
+def _answer(interp: Evaluator, bound: BoundSelect, scope: Scope, event: dict[str, Any]) -> Any:
+    """The answer: of public data exact and free, of private data from a joint block, at a wanted error, or bought."""
+    request, node = bound.request, bound.form.node
+    if isinstance(request, Request) and request.free:
+        event["public"] = True
+        return request.size(interp.kernel)
+    if not bound.table.private:
+        event["public"] = True
+        return request.exact(interp.kernel)
+    if interp.joint is not None:
+        return interp.joint.answer(request, node, bound.wish)
+    if bound.wish is not None:
+        return alone(interp, request, node, bound.wish, scope)
+    return _bought(interp, bound, event)
+
+
+def _bought(interp: Evaluator, bound: BoundSelect, event: dict[str, Any]) -> Answer:
+    """The answer for an amount: the select's own, or an equal share of what is left for the query."""
+    amount, form, span = bound.amount, bound.form, bound.form.node.span
+    if amount is None:
+        amount = interp.kernel.bare_amount(bound.exposures, max(1, interp.bare_left))
+        interp.bare_left = max(0, interp.bare_left - 1)
+    if amount is None:
+        raise refuse("NoEpsilon", "a private source was met in a call on public data", span)
+    if interp.looks is not None and not form.is_smooth:
+        amount = interp.looks.before(interp.kernel, bound.request, amount, span)
+    try:
+        answer, again = replay.run(interp.kernel, bound.request, amount, bound.via, span)
+    except Refusal as refusal:
+        raise (placed(refusal, form.node, form.calls) if form.is_smooth else refusal) from None
+    event.update({"replayed": True} if again else {})
+    event[amount.unit] = as_float(amount.value)
+    return answer
+
+
+def _marked(interp: Evaluator, bound: BoundSelect, answer: Answer, event: dict[str, Any]) -> list[list[Any]]:
+    """The columns of the answer as dates where they are of dates, and marked by what their errors leave out."""
+    unfit = interp.looks.cut_of(bound.request) if interp.looks is not None else ()
+    cuts = [(*cut_of(bound.table, aggregate), *unfit) for aggregate in bound.aggregates]
+    if any(cuts):
+        event["cut"] = {a.name: list(cut) for a, cut in zip(bound.aggregates, cuts, strict=True) if cut}
+    hidden = hidden_groups(bound.table, bound.aggregates, answer.values)
+    return [
         marked(column, cut, doubts) if moment is None else list(map(moment.moment, column))
-        for column, cut, doubts, (_, moment) in zip(answer.values, cuts, hidden, pairs, strict=True)
+        for column, cut, doubts, moment in zip(answer.values, cuts, hidden, bound.moments, strict=True)
     ]
-    return _result(interp, named, outputs, calls, Answer(answer.keys, values), arrangement, scope)
 
 
-def _stage(interp: Any, node: n.Select, table: Any, compiler: RowCompiler, scope: Scope) -> Table:
+def _result(interp: Evaluator, bound: BoundSelect, answer: Answer, scope: Scope) -> Any:
+    calls = bound.form.calls
+    columns: dict[str, list[Any]] = {
+        key: [_plain_key(v) for v in values] for key, values in zip(bound.keys, answer.keys, strict=True)
+    }
+    simple = {id(call): list(map(_plain, values)) for call, values in zip(calls, answer.values, strict=True)}
+    for output in bound.form.outputs:
+        if isinstance(output.value, n.Call) and id(output.value) in simple:
+            columns[output.name] = simple[id(output.value)]
+        else:
+            columns[output.name] = _calculated(interp, output.value, simple, scope)
+    if bound.keys:
+        return Grouped(bound.arrangement.arranged(interp, columns, calls, answer.values), len(bound.keys))
+    record = Record((name, values[0]) for name, values in columns.items())
+    return next(iter(record.values())) if len(record) == 1 else record
+
+
+def _calculated(interp: Evaluator, value: n.Expr, simple: dict[int, list[Any]], scope: Scope) -> list[Any]:
+    """A result that is calculated from aggregates, group by group."""
+    column, outer = [], interp.given
+    for group in range(len(next(iter(simple.values()), []))):
+        interp.given = {**outer, **{key: values[group] for key, values in simple.items()}}
+        try:
+            column.append(interp.eval(value, scope))
+        finally:
+            interp.given = outer
+    return column
+
+
+def _plain(value: Any) -> Any:
+    return Record(value) if isinstance(value, dict) else value
+
+
+def _plain_key(value: Any) -> Any:
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+# Parts -------------------------------------------------------------------------------------------
+
+
+def _stage(interp: Evaluator, node: n.Select, table: Any, compiler: RowCompiler, scope: Scope) -> Table:
     """`per person`: a table, and nothing that is measured."""
     if not isinstance(table, Table):
         raise refuse("TypeError", "a cube has no rows to group", node.span)
@@ -194,24 +308,7 @@ def _is_key(key: n.GroupKey, table: Table) -> bool:
     return not (isinstance(key.value, n.Name) and key.value.id == PERSON and key.value.id not in table.domains)
 
 
-def _counts_persons(call: n.Call, table: Table) -> bool:
-    """`count(distinct person)`."""
-    if not (isinstance(call.function, n.Name) and call.function.id == "count" and len(call.args) == 1):
-        return False
-    (arg,) = call.args
-    return table.private and isinstance(arg, n.Distinct) and persons.is_person(arg.value, table)
-
-
-def _names_person(call: n.Call) -> bool:
-    arg = call.args[0]
-    return isinstance(arg, n.Distinct) and isinstance(arg.value, n.Name) and arg.value.id == PERSON
-
-
-def _is_cube(table: Any) -> bool:
-    return isinstance(table, Cube)
-
-
-def _join(interp: Any, left: Any, joined: n.Join, scope: Scope, tables: Qualifiers, smooth: bool) -> Table:
+def _join(interp: Evaluator, left: Any, joined: n.Join, scope: Scope, tables: Qualifiers, smooth: bool) -> Table:
     right = interp.eval(joined.table, scope)
     for side in (left, right):
         if not isinstance(side, Table):
@@ -240,7 +337,7 @@ def _is_word(name: str, left: Table, right: Table) -> bool:
     return name == PERSON and name not in left.domains and name not in right.domains
 
 
-def _key(interp: Any, key: n.GroupKey, own: str, compiler: RowCompiler, scope: Scope) -> GroupKey:
+def _key(interp: Evaluator, key: n.GroupKey, own: str, compiler: RowCompiler, scope: Scope) -> GroupKey:
     expr, column = compiler.column_position(key.value)
     name = key.name or column or own
     if key.over is None:
@@ -251,60 +348,23 @@ def _key(interp: Any, key: n.GroupKey, own: str, compiler: RowCompiler, scope: S
     return GroupKey(name, expr, public_keys(listed, key.over.span))
 
 
-def _output(column: n.Column, table: Any, node: n.Select) -> Output:
-    calls = list(aggregates(column.value))
-    others = any(True for other in node.columns for _ in aggregates(other.value))
-    if not calls and isinstance(column.value, n.Name) and others:
-        message, help = lone_column(column.value, node.keys)
-        raise refuse("TypeError", message, column.value.span, help=help)
-    if not calls:
-        if table.private:
-            name, it = table.exposures[0].source.name, column.value.span.text
-            raise refuse(
-                "PrivateValue", f"a select gives aggregates, and this would give rows of `{name}`", column.value.span,
-                help=way(it) or "count, sum, or average it: `select avg(age) from …`",
-            )  # fmt: skip
-        raise refuse("TypeError", "a select gives aggregates, not rows", column.value.span, help="such as `count(*)`")
-    name = column.name
-    if name is None and isinstance(column.value, n.Call) and isinstance(column.value.function, n.Name):
-        name = column.value.function.id
-    return Output(name or "value", column.value, calls)
-
-
-def _distinct_names(names: list[str], node: n.Select) -> None:
-    for i, name in enumerate(names):
-        if name in names[:i]:
-            raise refuse(
-                "NameError", f"two columns of this select are named `{name}`", node.span, help="name one: `… as n`"
-            )
-
-
 def _aggregate(
-    interp: Any, call: n.Call, table: Any, compiler: RowCompiler, scope: Scope
+    interp: Evaluator, call: n.Call, table: Table | Cube, compiler: RowCompiler, scope: Scope
 ) -> tuple[Aggregate, Counted | None]:
     """What a call measures; of dates and times also how its answers are one again."""
     row, args = AGGREGATES[call.function.id], call.args  # type: ignore[union-attr]
     if row.name == "count" and len(args) == 1 and isinstance(args[0], n.Star):
         if isinstance(table, Cube):
-            raise refuse(
-                "TypeError", "a cube has no rows to count", call.span, help="`sum(values)` is the number of rows"
-            )
+            help = "`sum(values)` is the number of rows"
+            raise refuse("TypeError", "a cube has no rows to count", call.span, help=help)
         return registry.AGGREGATES[row.name](), None
     if row.name not in DISTINCT and any(isinstance(arg, n.Star | n.Distinct) for arg in args):
         raise refuse("TypeError", "`*` and `distinct` stand only in `count`", call.span)
     numbers = [interp.eval(arg, scope) for arg in args[row.expressions :]]
     if len(args) != row.expressions + row.numbers or call.keywords or not all(map(is_number, numbers)):
         raise Refusal(of_form(row)).at(call.span)
-    expressions = []
-    for arg in args[: row.expressions]:
-        if isinstance(arg, n.Distinct):
-            expressions.append(compiler.counted_position(arg.value))
-            row = DISTINCT[row.name]
-            continue
-        cells = isinstance(table, Cube) and isinstance(arg, n.Name) and arg.id == VALUES
-        constant = isinstance(arg, n.Number)
-        expr = Column(VALUES) if cells else compiler.column_position(arg, constant=constant)[0]
-        expressions.append(as_number(expr, compiler.schema) if row.bounded and not cells else expr)
+    expressions = [_measured(arg, row, table, compiler) for arg in args[: row.expressions]]
+    row = DISTINCT[row.name] if any(isinstance(arg, n.Distinct) for arg in args) else row
     one = isinstance(table, Table) and len(expressions) == 1
     moment = counted(row, expressions[0], compiler.schema) if one else None
     if moment is not None:
@@ -312,53 +372,20 @@ def _aggregate(
     return registry.AGGREGATES[row.name](tuple(expressions), tuple(numbers)), moment
 
 
-def _located(refusal: Refusal, calls: list[n.Call], node: n.Select) -> Refusal:
-    if refusal.first.span is not None:
-        return refusal
-    if refusal.first.kind == "OpenKeys" and node.keys:
-        return refusal.at(node.keys[0].value.span)
-    return refusal.at(calls[0].span if len(calls) == 1 else node.span)
-
-
-def _result(
-    interp: Any, keys: list[str], outputs: list[Output], calls: list[n.Call], answer: Answer,
-    arrangement: groups.Arrangement, scope: Scope,
-) -> Any:  # fmt: skip
-    many = len(answer.values[0]) if answer.values else 0
-    columns: dict[str, list[Any]] = {
-        key: [_plain_key(v) for v in values] for key, values in zip(keys, answer.keys, strict=True)
-    }
-    simple = {id(call): list(map(_plain, values)) for call, values in zip(calls, answer.values, strict=True)}
-    for output in outputs:
-        if isinstance(output.value, n.Call) and id(output.value) in simple:
-            columns[output.name] = simple[id(output.value)]
-            continue
-        column, outer = [], interp.given
-        for g in range(many):
-            interp.given = {**outer, **{key: values[g] for key, values in simple.items()}}
-            try:
-                column.append(interp.eval(output.value, scope))
-            finally:
-                interp.given = outer
-        columns[output.name] = column
-    if keys:
-        return Grouped(arrangement.arranged(interp, columns, calls, answer.values), len(keys))
-    record = Record((name, values[0]) for name, values in columns.items())
-    return next(iter(record.values())) if len(record) == 1 else record
-
-
-def _plain(value: Any) -> Any:
-    return Record(value) if isinstance(value, dict) else value
-
-
-def _plain_key(value: Any) -> Any:
-    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+def _measured(arg: n.Expr, row: AggregateRow, table: Table | Cube, compiler: RowCompiler) -> RowExpr:
+    """What an aggregate is taken of in each row, or in each cell of a cube."""
+    if isinstance(arg, n.Distinct):
+        return compiler.counted_position(arg.value)
+    if isinstance(table, Cube) and isinstance(arg, n.Name) and arg.id == VALUES:
+        return Column(VALUES)
+    expr = compiler.column_position(arg, constant=isinstance(arg, n.Number))[0]
+    return as_number(expr, compiler.schema) if row.bounded else expr
 
 
 # D[...] ------------------------------------------------------------------------------------------
 
 
-def rows_of(interp: Any, handle: Handle, node: n.Index, scope: Scope) -> Handle:
+def rows_of(interp: Evaluator, handle: Handle, node: n.Index, scope: Scope) -> Handle:
     """`D[a = v, b = w]` and `D[E, ]`."""
     if not isinstance(handle, (Table, Cube)):
         raise refuse("TypeError", f"{kind_name(handle)} has no rows to select", node.span)
@@ -387,7 +414,7 @@ def rows_of(interp: Any, handle: Handle, node: n.Index, scope: Scope) -> Handle:
     return rows  # type: ignore[no-any-return]
 
 
-def _compiler(interp: Any, rows: Any, node: n.Index, scope: Scope) -> RowCompiler:
+def _compiler(interp: Evaluator, rows: Any, node: n.Index, scope: Scope) -> RowCompiler:
     return RowCompiler(dict(rows.schema), interp.eval, scope, Qualifiers.of(node.value, dict(rows.schema)))
 
 

@@ -10,6 +10,7 @@ from jostle.privacy.kernel.handles import Table
 from jostle.privacy.transformations.flatmap import explode
 from jostle.privacy.transformations.records import WeightedRecords
 from jostle.privacy.transformations.union import union
+from jostle.run.evaluator import Evaluator
 from jostle.run.records import larger_weights
 from jostle.run.registry import builtin
 from jostle.run.rows import RowCompiler
@@ -39,7 +40,7 @@ def _union(*parts: Any, weights: Any = None) -> Any:
 
 
 @builtin
-def _explode(interp: Any, node: n.Call, scope: Scope) -> Table:
+def _explode(interp: Evaluator, node: n.Call, scope: Scope) -> Table:
     """`explode(t, item = [a, b, c])`: a row for each item that is not none."""
     usage = "`explode(t, item = [first, second, third])`"
     if len(node.args) != 1 or not node.keywords:
@@ -54,7 +55,7 @@ def _explode(interp: Any, node: n.Call, scope: Scope) -> Table:
         raise refusal.at(node.span) from None
 
 
-def _row_items(interp: Any, node: n.Expr, table: Table, scope: Scope) -> list[RowExpr]:
+def _row_items(interp: Evaluator, node: n.Expr, table: Table, scope: Scope) -> list[RowExpr]:
     """The items of a list, each an expression on rows; a comprehension walks through something public."""
     if isinstance(node, n.ListOf):
         compiler = RowCompiler(table.domains, interp.eval, scope)
@@ -69,7 +70,7 @@ def _row_items(interp: Any, node: n.Expr, table: Table, scope: Scope) -> list[Ro
                  help="`explode(t, item = [a, b, c])`, or `[part(tags, \";\", i) for i in 1..3]`")  # fmt: skip
 
 
-def item_compilers(interp: Any, node: n.Comprehension, table: Table, scope: Scope) -> list[RowCompiler]:
+def item_compilers(interp: Evaluator, node: n.Comprehension, table: Table, scope: Scope) -> list[RowCompiler]:
     """For each item of a comprehension over something public, what compiles it as an expression on rows."""
     compilers = []
     for value in interp.walk(interp.eval(node.source, scope), node.source.span):

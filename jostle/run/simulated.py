@@ -15,6 +15,7 @@ from jostle.plan.domains import Categories, Domain, Integer, Moments, Open, Real
 from jostle.privacy.kernel.handles import Handle
 from jostle.privacy.kernel.minting import private_cube, private_table
 from jostle.run.clauses import schema_of
+from jostle.run.evaluator import Evaluator
 from jostle.run.origins import (
     announce,
     array_of,
@@ -35,11 +36,11 @@ _MADE_UP_DAYS: dict[str, tuple[date, date]] = {
 Schema = tuple[tuple[str, Domain], ...]
 
 
-def simulated(interp: Any, node: n.Private, kind: str, measure: Measure, unit: Unit, scope: Scope) -> Handle:
+def simulated(interp: Evaluator, node: n.Private, kind: str, measure: Measure, unit: Unit, scope: Scope) -> Handle:
     """The handle of a source that stands in for a private one, which is not opened. Noise is seeded."""
     from jostle.simulate import SeededNoise, counts_of
 
-    seed = interp.simulate + len(interp.kernel.register.names)
+    seed = (interp.simulate or 0) + len(interp.kernel.register.names)
     source = interp.kernel.register.declare(
         node.name, ("simulated", node.name), measure, unit, node.span, SeededNoise(seed)
     )
@@ -60,7 +61,7 @@ def simulated(interp: Any, node: n.Private, kind: str, measure: Measure, unit: U
     return private_table(source, key, schema)
 
 
-def simulated_rows(interp: Any, node: n.Private, schema: Schema, told: dict[str, Domain], seed: int) -> str:
+def simulated_rows(interp: Evaluator, node: n.Private, schema: Schema, told: dict[str, Domain], seed: int) -> str:
     """The engine's key of rows that stand in for those of a private table: what is bound to its name, or made up.
 
     `told` are the columns that tell whose a row is. Where no rows are to be made up none are opened, and none can be
@@ -80,7 +81,7 @@ def simulated_rows(interp: Any, node: n.Private, schema: Schema, told: dict[str,
     return str(opened.key)
 
 
-def _program_counts(interp: Any, node: n.Private, scope: Scope) -> Any:
+def _program_counts(interp: Evaluator, node: n.Private, scope: Scope) -> Any:
     """The counts that the program itself makes, which only their shape is taken of; refused where it takes a file."""
     source = node.source
     value = None

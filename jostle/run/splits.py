@@ -12,6 +12,7 @@ from jostle.privacy.rows.leaves import PublicTree
 from jostle.privacy.scores import leaves, splits
 from jostle.privacy.transformations import disjoint, transform
 from jostle.run.bins import bin_number
+from jostle.run.evaluator import Evaluator
 from jostle.run.faults import private_value
 from jostle.run.qualifiers import Qualifiers
 from jostle.run.registry import builtin, implement
@@ -24,7 +25,7 @@ MOST_EDGES = 100
 
 
 def _score(name: str) -> Any:
-    def body(interp: Any, node: n.Call, scope: Scope) -> Any:
+    def body(interp: Evaluator, node: n.Call, scope: Scope) -> Any:
         allowed = {"prices", "most"} if name == "entropy" else {"prices"}
         if len(node.args) != 3 or any(k.name not in allowed for k in node.keywords):
             raise refuse(

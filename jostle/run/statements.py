@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jostle.diagnostics import refuse
 from jostle.language.builtins import EVERYWHERE
 from jostle.privacy.kernel.handles import Handle, handles_in
 from jostle.run import amounts, declare
+from jostle.run.evaluator import Evaluator, Returned
 from jostle.run.faults import private_value
 from jostle.run.joint import jointly
 from jostle.run.margins import margins
@@ -17,35 +18,23 @@ from jostle.run.scope import Scope
 from jostle.run.values import Function, Grouped, Module, plain, show
 from jostle.syntax import nodes as n
 
-if TYPE_CHECKING:
-    from jostle.run.interpreter import Interpreter
 
-
-class Returned:
-    """What a block gives back when a `return` ended it."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-
-def _assign(interp: Interpreter, node: n.Assign, scope: Scope) -> None:
+def _assign(interp: Evaluator, node: n.Assign, scope: Scope) -> None:
     value = interp.eval(node.value, scope)
     if hasattr(value, "name") and value.name == "" and not isinstance(value, Handle):
         value.name = node.name
     scope.set(node.name, value)
 
 
-def _bare(interp: Interpreter, node: n.Bare, scope: Scope) -> None:
+def _bare(interp: Evaluator, node: n.Bare, scope: Scope) -> None:
     interp.eval(node.value, scope)
 
 
-def _return(interp: Interpreter, node: n.Return, scope: Scope) -> Returned:
+def _return(interp: Evaluator, node: n.Return, scope: Scope) -> Returned:
     return Returned(interp.eval(node.value, scope) if node.value is not None else None)
 
 
-def _use(interp: Interpreter, node: n.Use, scope: Scope) -> None:
+def _use(interp: Evaluator, node: n.Use, scope: Scope) -> None:
     module = interp.load_module(node.path, node.span)
     scope.set(node.path[-1], module)
     built_in = not module.of_library  # the library's own names are the language's, and may stand for others of its
@@ -56,7 +45,7 @@ def _use(interp: Interpreter, node: n.Use, scope: Scope) -> None:
             scope.bring(name, value, node.path[-1], built_in=built_in and name in EVERYWHERE)
 
 
-def _param(interp: Interpreter, node: n.ParamDecl, scope: Scope) -> None:
+def _param(interp: Evaluator, node: n.ParamDecl, scope: Scope) -> None:
     default = interp.eval(node.default, scope)
     value = declare.setting(interp.settings.get(node.name), default, node.name)
     scope.set(node.name, value)
@@ -64,7 +53,7 @@ def _param(interp: Interpreter, node: n.ParamDecl, scope: Scope) -> None:
         interp.kernel.events.emit("param", node.name, node.span, value=plain(value))
 
 
-def _release(interp: Interpreter, node: n.Release, scope: Scope) -> None:
+def _release(interp: Evaluator, node: n.Release, scope: Scope) -> None:
     value = interp.eval(node.value, scope) if node.value is not None else scope.get(node.name)
     for handle in handles_in(value):
         raise private_value(handle, "cannot be released")
@@ -80,23 +69,23 @@ def _release(interp: Interpreter, node: n.Release, scope: Scope) -> None:
     interp.kernel.events.emit("release", node.name, node.span, value=public, **fields)
 
 
-def _assert(interp: Interpreter, node: n.Assert, scope: Scope) -> None:
+def _assert(interp: Evaluator, node: n.Assert, scope: Scope) -> None:
     if not interp.truth(interp.eval(node.value, scope), node.value):
         text = show(interp.eval(node.message, scope)) if node.message is not None else "this does not hold"
         raise refuse("AssertionFailed", text, node.value.span)
 
 
-def _def(interp: Interpreter, node: n.Def, scope: Scope) -> None:
+def _def(interp: Evaluator, node: n.Def, scope: Scope) -> None:
     scope.set(node.name, Function(node.name, interp.params_of(node.params, scope), node.body, scope))
 
 
-def _if(interp: Interpreter, node: n.If, scope: Scope) -> Returned | None:
+def _if(interp: Evaluator, node: n.If, scope: Scope) -> Returned | None:
     if interp.truth(interp.eval(node.test, scope), node.test):
         return interp.block(node.then.body, scope)
     return interp.block(node.other.body, scope) if node.other is not None else None
 
 
-def _for(interp: Interpreter, node: n.For, scope: Scope) -> Returned | None:
+def _for(interp: Evaluator, node: n.For, scope: Scope) -> Returned | None:
     for item in interp.counted(interp.walk(interp.eval(node.source, scope), node.source.span), node.span):
         interp.bind(node.names, item, scope, node.source.span)
         ended = interp.block(node.body.body, scope)
@@ -105,7 +94,7 @@ def _for(interp: Interpreter, node: n.For, scope: Scope) -> Returned | None:
     return None
 
 
-def _with(interp: Interpreter, node: n.With, scope: Scope) -> Returned | None:
+def _with(interp: Evaluator, node: n.With, scope: Scope) -> Returned | None:
     if node.jointly:
         return jointly(interp, node, scope)  # type: ignore[no-any-return]
     amount = amounts.amount_of(interp, node.spend.amount, scope, ())
@@ -113,13 +102,13 @@ def _with(interp: Interpreter, node: n.With, scope: Scope) -> Returned | None:
         return interp.block(node.body.body, scope)
 
 
-def _private(interp: Interpreter, node: n.Private, scope: Scope) -> None:
+def _private(interp: Evaluator, node: n.Private, scope: Scope) -> None:
     if scope.parent is not interp.base:
         raise refuse("TypeError", "`private` stands at the top level of a program", node.span)
     scope.set(node.name, declare.private(interp, node, scope))
 
 
-def _external(interp: Interpreter, node: n.External, scope: Scope) -> None:
+def _external(interp: Evaluator, node: n.External, scope: Scope) -> None:
     from jostle.run.externals import external
 
     scope.set(node.name, external(node))

@@ -11,6 +11,7 @@ from typing import Any
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.privacy.kernel.handles import Cube
 from jostle.run.arguments import shape_text
+from jostle.run.evaluator import Evaluator
 from jostle.run.qualifiers import Qualifiers
 from jostle.run.registry import builtin
 from jostle.run.rows import RowCompiler
@@ -85,7 +86,7 @@ def union_of_workloads(parts: Any, weights: Any = None) -> Any:
 
 
 @builtin
-def _predicates(interp: Any, node: n.Call, scope: Scope) -> Any:
+def _predicates(interp: Evaluator, node: n.Call, scope: Scope) -> Any:
     """`predicates(cube, x > 3, y == 2 and x < 9)`, with a list or a comprehension of conditions too.
 
     A condition is a row expression over the cube's dimensions, which are positions from 0.
@@ -121,7 +122,7 @@ def _predicates(interp: Any, node: n.Call, scope: Scope) -> Any:
     return predicates.predicates(cube.shape, conditions)
 
 
-def _conditions(interp: Any, node: n.Expr, scope: Scope) -> Iterator[tuple[n.Expr, Scope]]:
+def _conditions(interp: Evaluator, node: n.Expr, scope: Scope) -> Iterator[tuple[n.Expr, Scope]]:
     """Each condition with the scope of its variables: of a list its items, of a comprehension one for each item."""
     if isinstance(node, n.ListOf):
         for item in node.items:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from jostle.events import Stream
     from jostle.privacy.kernel.handles import Exposures
     from jostle.privacy.kernel.measurement import Measurement
-    from jostle.run.statements import Returned
+    from jostle.run.evaluator import Returned
     from jostle.source import Span
 
 MOST_STEPS = 30_000

@@ -7,7 +7,7 @@ from typing import Any
 from jostle.choice.maker import ChoiceMaker
 from jostle.choice.synthesis.texts import block
 from jostle.diagnostics import refuse
-from jostle.run.interpreter import Interpreter
+from jostle.run.evaluator import Evaluator
 from jostle.run.registry import builtin
 from jostle.run.scope import Scope
 from jostle.run.values import Function, Part, is_number, kind_name
@@ -38,7 +38,7 @@ def _improved(choice: Any, *, epsilon: Any = None, at: Any) -> ChoiceMaker:
     return choice.valued_by(interp, options) if not found.stays else choice
 
 
-def _predict(interp: Interpreter, text: str) -> Function:
+def _predict(interp: Evaluator, text: str) -> Function:
     """The `predict` of a block, which knows the built-in functions and nothing of the program."""
     (statement,) = parse(Source("a formula", f"made = Option (data) {{ return data }}\npredict (F) {text}\n")).body
     if not isinstance(statement, n.Assign):

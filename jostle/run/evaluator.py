@@ -1,0 +1,93 @@
+"""What the parts of a run ask of the interpreter: values of expressions, calls, and the state of the session.
+
+`Interpreter` is one, and so is the walk before a run (`tools.foresight`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+from jostle.accounting.amounts import Amount
+from jostle.privacy.kernel.handles import Exposures
+from jostle.privacy.kernel.kernel import Allotment, Kernel
+from jostle.run.looks import Looks
+from jostle.run.scope import Scope
+from jostle.run.values import Function, Module
+from jostle.source import Span
+from jostle.syntax import nodes as n
+
+Value = Any
+"""A value of the language: a number, a text, a list, a handle, a function, …; what kind it is, is asked at run time."""
+
+
+class Returned:
+    """What a block gives back when a `return` ended it."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Value) -> None:
+        self.value = value
+
+
+class JointSelects(Protocol):
+    """A `jointly` block that is being walked."""
+
+    def answer(self, request: object, node: n.Select, wish: float | None) -> Value:
+        """The answers of a select, or a pending value the first time that the block is walked."""
+
+
+class Evaluator(Protocol):
+    """Evaluates a program in a session."""
+
+    kernel: Kernel
+    base: Scope
+    load_module: Callable[[tuple[str, ...], Span], Module]
+    out: Callable[[str], None]
+    settings: dict[str, Value]
+    released: dict[str, Value]
+    bound: dict[str, Value]
+    folders: list[Any]
+    depth: int
+    simulate: int | None
+    made_up_rows: int
+    planned: list[Any] | None
+    quiet: int
+    bare_left: int
+    bare_of: dict[int, tuple[n.Query, int]]
+    select_forms: dict[Hashable, tuple[n.Select, Any]]
+    joint: JointSelects | None
+    looks: Looks | None
+    given: dict[int, Value]
+    left: list[tuple[Function, Scope]]
+
+    @property
+    def names(self) -> type[dict[str, Value]]: ...
+
+    @property
+    def choose(self) -> Callable[[Any, n.Choice, Scope], Value]: ...
+
+    def block(self, body: Sequence[n.Stmt], scope: Scope) -> Returned | None: ...
+
+    def eval(self, node: n.Expr, scope: Scope) -> Value: ...
+
+    def argument(self, node: n.Expr, scope: Scope) -> Value: ...
+
+    def call(
+        self, function: Value, args: Sequence[Value], keywords: dict[str, Value] | None = None, span: Span | None = None
+    ) -> Value: ...
+
+    def truth(self, value: Value, node: n.Expr) -> bool: ...
+
+    def walk(self, value: Value, span: Span) -> Iterable[Value]: ...
+
+    def counted(self, items: Iterable[Value], span: Span) -> Iterable[Value]: ...
+
+    def bind(self, names: tuple[str, ...], item: Value, scope: Scope, span: Span) -> None: ...
+
+    def params_of(self, params: tuple[n.Param, ...], scope: Scope) -> tuple[tuple[str, Value], ...]: ...
+
+    def allotted(
+        self, amount: Amount | None, span: Span, exposures: Exposures
+    ) -> AbstractContextManager[Allotment]: ...

@@ -318,7 +318,7 @@ FAULTS = (
 
 
 @pytest.mark.parametrize("place", [
-    "jostle.engine.duckdb.engine.DuckDb.open", "jostle.engine.sql.engine.SqlEngine.check", "jostle.run.selects._output",
+    "jostle.engine.duckdb.engine.DuckDb.open", "jostle.engine.sql.engine.SqlEngine.check", "jostle.run.selects._bound",
 ])  # fmt: skip
 @pytest.mark.parametrize("kind", FAULTS)
 def test_no_exception_leaves_a_run_as_it_is(

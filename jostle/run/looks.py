@@ -50,12 +50,6 @@ LEAST = 0.01
 """The share of cells from which on a misfit is said."""
 CERTAIN = 3
 """How many times its error at 95 % a count must be above 0: noise alone is that large once in 8,000 times."""
-_READ = {
-    "number": 'numbers like 12,5 are read by `table(…, decimal = ",")`',
-    "date": 'describe dates in another form as `text`, and read them by `date(x, "%d.%m.%Y")`',
-    "time": 'describe times in another form as `text`, and read them by `time(x, "%d.%m.%Y %H:%M")`',
-}
-"""The way out of unreadable cells, by kind."""
 MOST_LISTED = 500
 FITS = "fits"
 STATES = {
@@ -74,7 +68,11 @@ _WAYS_OUT = {
     "outside": "describe the range that the cells have, such as 0.0..100.0 for percent",
     "fraction": "write the ends of its range with a point to keep them",
     "unlisted": "list values as the cells have them, with their case and blanks",
+    "number": 'numbers like 12,5 are read by `table(…, decimal = ",")`',
+    "date": 'describe dates in another form as `text`, and read them by `date(x, "%d.%m.%Y")`',
+    "time": 'describe times in another form as `text`, and read them by `time(x, "%d.%m.%Y %H:%M")`',
 }
+"""The way out by what does not fit; of unreadable cells by their kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +120,7 @@ class Looks:
                 example = _example(kind) if what == "unreadable" else ""
                 text = f"`{name}`: {STATES[what].format(share=share, kind=example)}"
                 place = source.places.get(name, span)
-                warning = Diagnostic("unfit-cells", text, place, help=_WAYS_OUT.get(what) or _READ[kind])
+                warning = Diagnostic("unfit-cells", text, place, help=_WAYS_OUT[kind if what == "unreadable" else what])
                 self.warn(place.source if place is not None else Source("", ""), [warning])
         return Amount(amount.unit, amount.value - each * len(looked), amount.delta)
 

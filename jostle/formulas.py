@@ -171,6 +171,15 @@ class Joint(Formula):
         return sum(weight * value for weight, value in zip(self.weights, values, strict=True))
 
 
+class OfTwo(Joint):
+    """A weighted sum of two measured numbers."""
+
+    __slots__ = ()
+
+    def __init__(self, law: NoiseLaw, pairs: Sequence[tuple[Any, float]]) -> None:
+        self.function, self.steps, self.law, self._pairs = self._sum, 0, law, list(pairs)
+
+
 class Projected(Formula):
     """An answer from 0 on in place of a measured one, its `inputs`: so that several agree, it may lie elsewhere.
 

@@ -56,8 +56,10 @@ def hidden_groups(
         return widths[law] >= abs(number)
 
     for aggregate, column in zip(aggregates, columns, strict=True):
-        counts: list[Any] = column if aggregate.name == "count" else []
-        if isinstance(aggregate, Estimate):
+        counts: list[Any] = []
+        if aggregate.name == "count":
+            counts = column
+        elif isinstance(aggregate, Estimate):
             place = aggregate.estimator(table).count
             origins = [getattr(value, "origin", None) for value in column]
             counts = [origin.inputs[place] if isinstance(origin, Formula) else None for origin in origins]

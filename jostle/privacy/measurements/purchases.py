@@ -1,36 +1,35 @@
 """What a select buys: every sum and count that its aggregates are made of, each once.
 
-A select shares its amount equally among its aggregates, and each of these its part among its terms
+A select shares its amount equally among its aggregates, and each of these its part among what it measures
 (`AdditiveAggregate.shares`). Terms that are equal, such as the count of x for `avg(x)`, `var(x)` and `count(x)`, are
-the same number of every group: it is measured once, with all parts that fall to it. A sum beside a mean of the same
-expression is Σ(E − m) + m·count(E), of the mean's terms (`CentredSum`). So aggregates of one column agree: `stddev` is
-the root of `var`, and `sum` is `avg` times `count`, where the mean is within its bounds.
+the same number of every group: it is measured once, in a pair if there is one, with all parts that fall to it. A sum
+beside a mean of the same expression is Σ(E − m) + m·count(E), of the mean's terms (`CentredSum`). So aggregates of one
+column agree: `stddev` is the root of `var`, and `sum` is `avg` times `count`, where the mean is within its bounds.
 
 *Price.* A term with parts ε₁ … εₖ is measured with ε′ ≤ Σεᵢ, so the select costs Σₜ ε′ₜ ≤ ε in all, by sequential
 composition; in (ε, δ) by plain sums δ′ = Σδᵢ likewise. In ρ the parts add up in the same way. Where (ε, δ) is counted
 in zCDP, ρ(ε) grows faster than ε, and ρ(Σεᵢ) would exceed Σρ(εᵢ): ε′ is then the largest with ρ(ε′) ≤ Σρ(εᵢ). So the
 price is in every unit at most that of the terms bought one by one.
 
-*Accuracy.* ε′ and ρ(ε′) are at least those of each part, so no term has more noise than if it were bought alone. The
-share s of a sum between ±B goes to its two terms as h : |m| (B = h + |m|), and the mean buys s/2 of each. With t = h/B
-and u = 1 − t the variance of the sum is at most half of what s alone gives by Laplace noise, (t/(½ + t))² +
-(u/(½ + u))², two thirds of it by Gaussian noise in ρ, t²/(½ + t) + u²/(½ + u), and no more where ρ(ε) grows as ε²,
-t²/(¼ + t²) + u²/(¼ + u²). (These are variances of the continuous laws: a whole number with less noise than its step
-has less than they say.)
+*Accuracy.* ε′ and ρ(ε′) are at least those of each part, so a term that is measured by itself has no more noise than if
+it were bought alone. A count or a sum beside a mean is of the pair that the mean buys (`terms.Pair`): with the share s
+of the mean and its own, the count has variance 2·2/(2s)², that of 2/s² alone, and less where ρ(ε) grows as ε²; the sum
+(h² + m²)/s², at most the 2(h + |m|)²/s² that it has by itself.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 from jostle.accounting.amounts import QUANTA, Amount, as_float
 from jostle.accounting.conversions import epsilon_of
 from jostle.accounting.definitions import Price, pure_price
-from jostle.formulas import Noised
-from jostle.noise_laws import Laplace
+from jostle.formulas import Noised, OfTwo
+from jostle.noise_laws import LEVEL, Gaussian, Laplace, LaplaceSum
 from jostle.plan.plan import Term
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.measurement import Measured
@@ -38,7 +37,14 @@ from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate, 
 from jostle.privacy.measurements.aggregates.avg import Avg
 from jostle.privacy.measurements.aggregates.centred_sum import CentredSum
 from jostle.privacy.measurements.aggregates.sum import Sum
-from jostle.privacy.measurements.aggregates.terms import grid_of, reach_of, sensitivity_of, stability_of_term
+from jostle.privacy.measurements.aggregates.terms import (
+    Pair,
+    grid_of,
+    reach_of,
+    sensitivity_of,
+    stability_of_term,
+    terms_of,
+)
 from jostle.privacy.mechanisms.additive import Additive, share
 from jostle.privacy.mechanisms.noise import Noise
 
@@ -51,60 +57,132 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Purchase:
-    """A term and the noise that it is measured with. `uses` has the share of each aggregate that it serves, by name."""
+    """What is measured, and its noise. `uses` has the share of each aggregate that it serves, by name."""
 
-    term: Term
+    term: Term | Pair
     how: Additive
     uses: tuple[tuple[str, float], ...]
     direct: bool
 
-    def release(self, exact: Ints, noise: Noise, table: Table, undivided: bool) -> tuple[list[Noised], Measured]:
-        """The noisy numbers of all groups, and what a trace tells of them."""
+    def release(
+        self, exact: Sequence[Ints], noise: Noise, table: Table, undivided: bool
+    ) -> tuple[list[list[Noised]], Measured]:
+        """The noisy numbers of all groups, a column each (of a pair A and B), and what a trace reports of them."""
         import numpy as np
 
         sensitivity, stability = sensitivity_of(self.term, table), stability_of_term(self.term, table, undivided)
         bits, reach = grid_of(self.term), reach_of(self.term, table, undivided)
-        values = self.how.draw(noise, np.asarray(exact), *reach) if sensitivity else np.asarray(exact)
+        if isinstance(self.term, Pair):
+            exact = self.term.mixed(exact[0], exact[1], table)
+        values = np.stack([np.asarray(column) for column in exact])
+        values = self.how.draw(noise, values, *reach) if sensitivity else values
         law = self.how.law(*reach).times(2.0**-bits)
         names = ", ".join(name for name, _ in self.uses)
         uses = dict(self.uses) if len(self.uses) > 1 else {}
-        told = Measured(names, law, self.how, sensitivity / 2.0**bits, stability, direct=self.direct, uses=uses)
-        return [Noised(value, law) for value in np.ldexp(values.astype(float).ravel(), -bits).tolist()], told
+        reported = Measured(names, law, self.how, sensitivity / 2.0**bits, stability, direct=self.direct, uses=uses)
+        rows = np.ldexp(values.astype(float), -bits).reshape(len(values), -1).tolist()
+        return [[Noised(value, law) for value in row] for row in rows], reported
+
+
+Place = tuple[int, int]
+"""Where a term stands among the purchases: in which of them, and as which of its terms."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What aggregates measure: `aggregates` as they are computed, the `bought` terms and pairs, each once, and the
+    `places` of the terms of each aggregate among them."""
+
+    aggregates: tuple[Aggregate, ...]
+    bought: tuple[Term | Pair, ...]
+    places: tuple[tuple[Place, ...], ...]
+
+    @classmethod
+    def of(cls, aggregates: Sequence[Aggregate], table: Table) -> Layout:
+        computed = with_common_terms(aggregates)
+        asked = [m for a in computed if isinstance(a, AdditiveAggregate) for m in a.measured(table)]
+        in_pairs = {term for one in asked if isinstance(one, Pair) for term in terms_of(one)}
+        bought = tuple(dict.fromkeys(one for one in asked if one not in in_pairs))
+        found = {term: (i, j) for i, one in enumerate(bought) for j, term in reversed(list(enumerate(terms_of(one))))}
+        places = tuple(tuple(found[term] for term in aggregate.terms(table)) for aggregate in computed)
+        return cls(computed, bought, places)
+
+    def terms(
+        self, table: Table, aggregate: int, measured: Mapping[int, Sequence[Sequence[Noised]]]
+    ) -> list[list[Noised]]:
+        """The noisy terms of an aggregate, a column each, of what was `measured` of the purchases that it uses."""
+        columns = {}
+        for i, _ in self.places[aggregate]:
+            one = self.bought[i]
+            columns[i] = halves(one, table, *measured[i]) if isinstance(one, Pair) else measured[i]
+        return [list(columns[i][j]) for i, j in self.places[aggregate]]
 
 
 @dataclass(frozen=True, slots=True)
 class Purchases:
-    """All that a select buys: `aggregates` as they are computed, the first mechanism of each, and the places of the
-    terms of each among the `bought`; none of one that is computed in another way."""
+    """All that a select buys: its layout, the first mechanism of each aggregate, a purchase for all that is bought, and
+    the prices."""
 
-    aggregates: tuple[Aggregate, ...]
+    layout: Layout
     mechanisms: tuple[Mechanism, ...]
     bought: tuple[Purchase, ...]
-    places: tuple[tuple[int, ...], ...]
     prices: tuple[Price, ...]
 
     @classmethod
     def of(cls, aggregates: Sequence[Aggregate], table: Table, part: Amount, vias: Sequence[str | None]) -> Purchases:
         """What aggregates buy with a `part` of an amount each, by the mechanisms that are asked for."""
-        computed = with_common_terms(aggregates)
-        asked: dict[Term, list[tuple[AdditiveAggregate, Additive]]] = {}
-        for aggregate, via in zip(computed, vias, strict=True):
+        layout = Layout.of(aggregates, table)
+        within = {term: i for i, one in enumerate(layout.bought) for term in (one, *terms_of(one))}
+        parts: list[list[tuple[AdditiveAggregate, Additive]]] = [[] for _ in layout.bought]
+        for aggregate, via in zip(layout.aggregates, vias, strict=True):
             if isinstance(aggregate, AdditiveAggregate):
                 for term, how in aggregate.mechanisms(part, via, table):
-                    asked.setdefault(term, []).append((aggregate, how))
-        bought = tuple(_together(term, parts, part, table) for term, parts in asked.items())
+                    parts[within[term]].append((aggregate, how))
+        bought = tuple(_together(one, of, part, table) for one, of in zip(layout.bought, parts, strict=True))
         prices = [purchase.how.price for purchase in bought]
         mechanisms: list[Mechanism] = []
-        places: list[tuple[int, ...]] = []
-        for aggregate, via in zip(computed, vias, strict=True):
-            own = aggregate.terms(table)
-            places.append(tuple(list(asked).index(term) for term in own))
+        for aggregate, places, via in zip(layout.aggregates, layout.places, vias, strict=True):
             if isinstance(aggregate, GroupAggregate):
                 mechanisms.append(aggregate.mechanism(part, via, table))
                 prices.append(aggregate.price(mechanisms[-1], table))
             else:
-                mechanisms.append(bought[places[-1][0]].how)
-        return cls(computed, tuple(mechanisms), bought, tuple(places), tuple(prices))
+                mechanisms.append(bought[places[0][0]].how)
+        return cls(layout, tuple(mechanisms), bought, tuple(prices))
+
+
+@lru_cache(1)
+def _two_laplace() -> float:
+    """t with P(|X + Y| > t) = (1 + t/2)·exp(−t) = 5 %, of Laplace noises X and Y of scale 1."""
+    low, high = 0.0, 100.0
+    while high - low > 1e-12:
+        middle = (low + high) / 2
+        low, high = (middle, high) if (1 + middle / 2) * math.exp(-middle) > 1 - LEVEL else (low, middle)
+    return high
+
+
+def halves(pair: Pair, table: Table, some: Sequence[Noised], others: Sequence[Noised]) -> list[list[Noised]]:
+    """The sums and the counts of all groups, of their noisy A and B. A count of rows is the nearest integer."""
+    counted = 2.0 ** (pair.total.bits - grid_of(pair.count)) / (2 * pair.step(table))
+    laws: dict[Any, list[Laplace | Gaussian]] = {}
+    columns: list[list[Noised]] = [[], []]
+    for a, b in zip(some, others, strict=True):
+        law: Any = a.law
+        if law not in laws:
+            laws[law] = [_of_two(law, 0.5, False), _of_two(law, counted, not pair.weighted)]
+        total, count = (a - b) / 2, (a + b) * counted
+        numbers = (total, count if pair.weighted else float(round(count)))
+        weights = ((0.5, -0.5), (counted, counted))
+        for column, number, own, (x, y) in zip(columns, numbers, laws[law], weights, strict=True):
+            column.append(Noised.of(number, OfTwo(own, ((a.origin, x), (b.origin, y)))))
+    return columns
+
+
+def _of_two(law: Laplace | Gaussian, weight: float, rounded: bool) -> Laplace | Gaussian:
+    """The law of so many times the sum of two noises; of an integer next to it."""
+    if isinstance(law, Gaussian):
+        return Gaussian(law.scale * weight * math.sqrt(2), step=float(rounded))
+    wide = _two_laplace() * law.scale * weight
+    return LaplaceSum(law.scale * weight * math.sqrt(2), wide=float(math.floor(wide + 0.5)) if rounded else wide)
 
 
 def with_common_terms(aggregates: Sequence[Aggregate]) -> tuple[Aggregate, ...]:
@@ -113,7 +191,9 @@ def with_common_terms(aggregates: Sequence[Aggregate]) -> tuple[Aggregate, ...]:
     return tuple(CentredSum(a.expressions) if type(a) is Sum and a.expressions in centred else a for a in aggregates)
 
 
-def _together(term: Term, parts: Sequence[tuple[AdditiveAggregate, Additive]], part: Amount, table: Table) -> Purchase:
+def _together(
+    term: Term | Pair, parts: Sequence[tuple[AdditiveAggregate, Additive]], part: Amount, table: Table
+) -> Purchase:
     """One purchase for all parts of a term."""
     uses: dict[str, float] = {}
     for aggregate, _ in parts:
@@ -123,7 +203,7 @@ def _together(term: Term, parts: Sequence[tuple[AdditiveAggregate, Additive]], p
     return Purchase(term, hows[0] if len(hows) == 1 else merged(hows, term, table), tuple(uses.items()), direct)
 
 
-def merged(hows: Sequence[Additive], term: Term, table: Table) -> Additive:
+def merged(hows: Sequence[Additive], term: Term | Pair, table: Table) -> Additive:
     """The noise of one measurement at the price of several: at most the sum of their amounts, and of their ρ."""
     amount = Amount(hows[0].amount.unit, sum(h.amount.value for h in hows), sum(h.amount.delta for h in hows))
     kinds = {how.kind for how in hows}
@@ -148,11 +228,15 @@ def merged(hows: Sequence[Additive], term: Term, table: Table) -> Additive:
 
 
 def term_amounts(aggregates: Sequence[Aggregate], table: Table, amount: Amount) -> dict[Term, Amount]:
-    """The amount of each term, where the aggregates share one equally."""
+    """The amount that each term would have by itself with the noise that it has, where aggregates share one equally."""
     part = share(amount, max(1, len(aggregates)))
     amounts: dict[Term, Amount] = {}
     for aggregate in aggregates:
-        for term, own in aggregate.shares(part, table) if isinstance(aggregate, AdditiveAggregate) else ():
-            old = amounts.get(term, Amount(own.unit, 0, 0))
-            amounts[term] = Amount(own.unit, old.value + own.value, old.delta + own.delta)
+        for one, own in aggregate.shares(part, table) if isinstance(aggregate, AdditiveAggregate) else ():
+            value = own.value
+            if isinstance(one, Pair):
+                value = value // 2 if own.unit == "rho" else math.isqrt(value * value // 2)
+            for term in terms_of(one):
+                old = amounts.get(term, Amount(own.unit, 0, 0))
+                amounts[term] = Amount(own.unit, old.value + value, old.delta + own.delta)
     return amounts

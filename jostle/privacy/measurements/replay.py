@@ -26,9 +26,10 @@ from jostle.privacy.kernel.handles import Cube, Handle
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.kernel.measurement import Measurement
 from jostle.privacy.ledger.account import Account
+from jostle.privacy.measurements.aggregates.terms import terms_of
 from jostle.privacy.measurements.answers import Answers, StrategyAnswers
 from jostle.privacy.measurements.joint import JointBlocks
-from jostle.privacy.measurements.purchases import with_common_terms
+from jostle.privacy.measurements.purchases import Layout
 from jostle.privacy.measurements.query import Answer, Request
 from jostle.privacy.measurements.selects import select
 from jostle.privacy.mechanisms.linear import Block
@@ -159,7 +160,7 @@ def _cell(value: Any, places: dict[Source, int]) -> Any:
         return {kind_of_moment(value): number_of(value)}
     if not isinstance(value, Noised):
         return value
-    terms = [places.setdefault(source, len(places)) for source in _sources(value.origin)]
+    terms = [places.setdefault(source, len(places)) for source in dict.fromkeys(_sources(value.origin))]
     return {"terms": terms} if isinstance(value.origin, Formula) else {"source": terms[0]}
 
 
@@ -173,20 +174,28 @@ def _sources(origin: Any) -> list[Source]:
 def _from_json(said: Any, request: Any) -> Answer:
     sources = [Noised(cell[0], law_named(*cell[1:])) for cell in said.get("sources", ())]
     keys = [[_value(key, sources) for key in keys] for keys in said["keys"]]
-    aggregates = with_common_terms(request.aggregates)
-    columns = zip(said["values"], aggregates, strict=True)
-    return Answer(keys, [_column(cells, aggregate, request, sources) for cells, aggregate in columns])
+    layout = Layout.of(request.aggregates, request.table)
+    return Answer(keys, [_column(cells, place, layout, request, sources) for place, cells in enumerate(said["values"])])
 
 
-def _column(cells: Sequence[Any], aggregate: Any, request: Any, sources: Sequence[Noised]) -> list[Any]:
-    """A column of answers; an estimate is made again of its noisy terms."""
-    made = [isinstance(cell, dict) and "terms" in cell for cell in cells]
-    terms = [
+def _column(cells: Sequence[Any], place: int, layout: Layout, request: Any, sources: Sequence[Noised]) -> list[Any]:
+    """A column of answers; what was calculated of several measured numbers is calculated again."""
+    several = [isinstance(cell, dict) and "terms" in cell for cell in cells]
+    groups = [
         [sources[term] if isinstance(term, int) else _value(term, sources) for term in cell["terms"]]
-        for cell, of in zip(cells, made, strict=True) if of
+        for cell, of in zip(cells, several, strict=True) if of
     ]  # fmt: skip
-    again = iter(aggregate.of_terms(request.table, terms) if terms else ())
-    return [next(again) if of else _value(cell, sources) for cell, of in zip(cells, made, strict=True)]
+    again = iter(_calculated(groups, place, layout, request.table) if groups else ())
+    return [next(again) if of else _value(cell, sources) for cell, of in zip(cells, several, strict=True)]
+
+
+def _calculated(groups: Sequence[Sequence[Noised]], place: int, layout: Layout, table: Any) -> list[Any]:
+    """The answers of an aggregate in all groups, of what was measured in each."""
+    numbers = iter(zip(*groups, strict=True))
+    used = dict.fromkeys(i for i, _ in layout.places[place])
+    measured = {i: [next(numbers) for _ in terms_of(layout.bought[i])] for i in used}
+    aggregate: Any = layout.aggregates[place]
+    return list(aggregate.answers(table, layout.terms(table, place, measured)))
 
 
 def _value(cell: Any, sources: Sequence[Noised]) -> Any:

@@ -10,7 +10,6 @@ from jostle.accounting.amounts import Amount, as_float
 from jostle.accounting.definitions import ChargePurpose, Price, stability_price
 from jostle.diagnostics import refuse
 from jostle.engine.groups import CELLS
-from jostle.formulas import Noised
 from jostle.noise_laws import Bracketed, Laplace, Selected, SmoothLaplace
 from jostle.plan.keys import open_keys
 from jostle.plan.plan import Column, Key
@@ -20,6 +19,7 @@ from jostle.privacy.kernel.measurement import E, Measured, Measurement, Release,
 from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate, Aggregate, GroupAggregate
 from jostle.privacy.measurements.aggregates.count import Count
 from jostle.privacy.measurements.aggregates.quantile import Quantile
+from jostle.privacy.measurements.aggregates.terms import terms_of
 from jostle.privacy.measurements.purchases import Purchases
 from jostle.privacy.measurements.query import Answer, GroupKey, Request, key_columns
 from jostle.privacy.measurements.smooth import SmoothCount
@@ -93,10 +93,12 @@ class Select(_OfTable["tuple[list[Any], list[Any]]"]):
 
     def read(self, reader: Reader) -> tuple[list[Any], list[Any]]:
         table = self.request.table
-        exact = reader.group(table.plan, self.keys, tuple(purchase.term for purchase in self.purchases.bought))
+        exact = reader.group(
+            table.plan, self.keys, tuple(t for one in self.purchases.bought for t in terms_of(one.term))
+        )
         counts: dict[Key, Any] = {}  # at places that several aggregates may have in common
         columns = []
-        for aggregate in self.purchases.aggregates:
+        for aggregate in self.purchases.layout.aggregates:
             key = aggregate.places(table) if isinstance(aggregate, GroupAggregate) else None
             if key is not None and key not in counts:
                 counts[key] = self._counts(reader, key)
@@ -120,35 +122,38 @@ class Select(_OfTable["tuple[list[Any], list[Any]]"]):
         return math.prod(len(key.values) for key in self.keys)
 
     def release(self, exact: tuple[list[Any], list[Any]], noise: Noise | None) -> Release[Answer]:
-        """For each aggregate its noisy terms, or what was chosen in each group."""
+        """What was measured, and of each aggregate by groups what was chosen in each."""
         table, undivided, drawn = self.request.table, self.request.undivided, needed_noise(noise)
-        terms, counts = exact
-        columns: list[list[Any]] = []
+        terms, counts = iter(exact[0]), exact[1]
         events: list[Measured] = []
-        noisy: dict[int, list[Noised]] = {}
-        bought = self.purchases
-        for aggregate, mechanism, places, numbers in zip(
-            bought.aggregates, bought.mechanisms, bought.places, counts, strict=True
+        measured: list[Any] = []
+        for purchase in self.purchases.bought:
+            columns, reported = purchase.release(
+                [next(terms) for _ in terms_of(purchase.term)], drawn, table, undivided
+            )
+            measured.append(columns)
+            events.append(reported)
+        chosen: list[Any] = []
+        for aggregate, mechanism, numbers in zip(
+            self.purchases.layout.aggregates, self.purchases.mechanisms, counts, strict=True
         ):
+            column: Any = None
+            told: list[Measured] = []
             if isinstance(aggregate, GroupAggregate):
-                column, measured = aggregate.release(mechanism, numbers, drawn, table, undivided)
-                columns.append(column)
-                events += measured
-            elif isinstance(aggregate, AdditiveAggregate):
-                for place in places:
-                    if place not in noisy:
-                        noisy[place], told = bought.bought[place].release(terms[place], drawn, table, undivided)
-                        events.append(told)
-                columns.append([noisy[place] for place in places])
-        return Release(Answer([], columns), tuple(events))
+                column, told = aggregate.release(mechanism, numbers, drawn, table, undivided)
+            chosen.append(column)
+            events += told
+        return Release(Answer(measured, chosen), tuple(events))
 
     def finish(self, released: Answer) -> Answer:
         """The keys, and of each aggregate that has terms the answers that are calculated of them."""
         keys = self.request.shown(key_columns([list(k.values) for k in self.keys]))
+        table, layout, measured = self.request.table, self.purchases.layout, dict(enumerate(released.keys))
         columns = [
-            aggregate.answers(self.request.table, column) if isinstance(aggregate, AdditiveAggregate) else column
-            for aggregate, column in zip(self.purchases.aggregates, released.values, strict=True)
-        ]
+            aggregate.answers(table, layout.terms(table, i, measured))
+            if isinstance(aggregate, AdditiveAggregate) else released.values[i]
+            for i, aggregate in enumerate(layout.aggregates)
+        ]  # fmt: skip
         return Answer(keys, columns)
 
 

@@ -4,9 +4,11 @@ agree."""
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from recording import Bench, worst_losses
 from test_privacy_aggregates import SCHEMA, UNITS, neighbours
@@ -16,9 +18,10 @@ from jostle.accounting.definitions import Measure
 from jostle.plan.plan import Term
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.measurements import purchases
-from jostle.privacy.measurements.aggregates.terms import grid_of, reach_of
+from jostle.privacy.measurements.aggregates.terms import Pair, grid_of, reach_of, sensitivity_of
 from jostle.privacy.measurements.purchases import Purchase, Purchases
 from jostle.privacy.measurements.query import prepare
+from jostle.privacy.mechanisms.additive import Additive, share
 from jostle.run import selects
 from jostle.source import Source
 from jostle.tools.session import Result, Session
@@ -100,18 +103,60 @@ def test_a_select_costs_no_more_and_no_sum_has_more_noise(
     after = _deviations(table, together.bought)
     for term, deviation in after.items():
         assert term not in before or deviation <= before[term] * (1 + 1e-9)
-    for aggregate, one, places in zip(together.aggregates, alone, together.places, strict=True):
-        if aggregate.name == "sum":  # of the terms of a mean, if there is one
-            values = [deviation for place in places for deviation in [after[together.bought[place].term]]]
-            middle = abs(aggregate.estimator(table).answers(0.0, 1.0)) if len(places) == 2 else 0.0  # type: ignore[attr-defined]
-            whole = sum((d * f) ** 2 for d, f in zip(values, (1.0, middle), strict=False)) ** 0.5
+    for aggregate, one, places in zip(together.layout.aggregates, alone, together.layout.places, strict=True):
+        pairs = [purchase for purchase in (together.bought[i] for i, _ in places) if isinstance(purchase.term, Pair)]
+        if aggregate.name in ("sum", "count") and pairs:  # of the pair of a mean
             (direct,) = _deviations(table, one.bought).values()
-            assert whole <= direct * (1 + 1e-9)
+            middle = abs(aggregate.estimator(table).answers(0.0, 1.0)) if aggregate.name == "sum" else 0.0  # type: ignore[attr-defined]
+            total, count = _of_pair(table, pairs[0])
+            assert (math.hypot(total, middle * count) if middle else count) <= direct * (1 + 1e-9)
 
 
-def _deviations(table: Table, bought: tuple[Purchase, ...] | list[Purchase]) -> dict[Term, float]:
+def _of_pair(table: Table, purchase: Purchase) -> tuple[float, float]:
+    """The deviations of the sum and of the count, which has not been rounded."""
+    assert isinstance(purchase.term, Pair)
+    each = _deviations(table, [purchase])[purchase.term] / math.sqrt(2)
+    return each, each * 2.0 ** (grid_of(purchase.term) - grid_of(purchase.term.count)) / purchase.term.step(table)
+
+
+@pytest.mark.parametrize("unit", ["pure", "rho"])
+def test_a_pair_has_half_the_variance_of_two_halves_by_laplace_noise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unit: str
+) -> None:
+    table, (mean,) = _prepared(tmp_path, monkeypatch, "select avg(r) from t", *MEASURES[unit])
+    amount = MEASURES[unit][1]
+    (purchase,) = Purchases.of([mean], table, amount, [None]).bought
+    assert isinstance(purchase.term, Pair)
+    total, count = _of_pair(table, purchase)
+    for term, deviation in ((purchase.term.total, total), (purchase.term.count, count)):
+        half = Additive.fitted(share(amount, 2), None, table.measures).law(*reach_of(term, table, undivided=True))
+        alone = half.smooth.deviation * 2.0 ** -grid_of(term)
+        assert deviation == pytest.approx(alone * (math.sqrt(0.5) if unit == "pure" else 1.0), rel=1e-6)
+
+
+def test_a_pair_moves_by_its_sensitivity_at_most_also_at_the_limits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, (mean,) = _prepared(tmp_path, monkeypatch, "select avg(r) from t", *MEASURES["pure"])
+    (pair,) = mean.measured(table)  # type: ignore[attr-defined]
+    most, bound = sensitivity_of(pair, table), sensitivity_of(pair.total, table)
+    moves = []
+    for total in (0, 5, -(2**40), 2**61 - 1, 2**62, -(2**62), 2**63 - 1):
+        for count in (0, 1, 2**33, 2**40, 2**62):
+            before = pair.mixed(np.array([total]), np.array([count]), table)
+            for row in {0, 1, -1, bound // 3, bound, -bound}:
+                after = pair.mixed(np.array([max(-(2**63), min(2**63 - 1, total + row))]), np.array([count + 1]), table)
+                moves.append(sum(abs(int(b[0]) - int(a[0])) for a, b in zip(before, after, strict=True)))
+                assert moves[-1] <= most
+    assert max(moves) == most
+    counts = np.array([2**33 - 1])
+    a, b = pair.mixed(np.array([bound]), counts, table)
+    assert (int(a[0]) + int(b[0])) // (2 * pair.step(table)) == 2**33 - 1  # so many rows fit
+
+
+def _deviations(table: Table, bought: tuple[Purchase, ...] | list[Purchase]) -> dict[Term | Pair, float]:
     """The least deviation that each term is bought with, in the units of what is asked."""
-    found: dict[Term, float] = {}
+    found: dict[Term | Pair, float] = {}
     for purchase in bought:
         law = purchase.how.law(*reach_of(purchase.term, table, undivided=True))
         deviation = law.smooth.deviation * 2.0 ** -grid_of(purchase.term)

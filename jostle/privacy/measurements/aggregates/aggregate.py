@@ -24,7 +24,7 @@ from jostle.plan.kinds import check_depth, kind_of
 from jostle.plan.plan import Exact, Key, RowExpr, Term
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.measurement import Measured, weighted_stability_of
-from jostle.privacy.measurements.aggregates.terms import reach_of
+from jostle.privacy.measurements.aggregates.terms import Pair, reach_of, terms_of
 from jostle.privacy.mechanisms.additive import Additive, share
 from jostle.privacy.mechanisms.noise import Noise
 from jostle.privacy.mechanisms.selection import Selection
@@ -101,23 +101,31 @@ class AdditiveAggregate(Aggregate):
     direct: ClassVar[bool] = True
 
     @abstractmethod
-    def terms(self, table: Table) -> tuple[Term, ...]: ...
+    def measured(self, table: Table) -> tuple[Term | Pair, ...]:
+        """Its terms in their order as they get noise: each by itself, or two of them as a pair."""
+
+    def terms(self, table: Table) -> tuple[Term, ...]:
+        return tuple(term for one in self.measured(table) for term in terms_of(one))
 
     def check_private(self, table: Table) -> None:
         for term in self.terms(table):
             if term.expr is not None:
                 kind_of(term.expr, table.domains)
 
-    def shares(self, amount: Amount, table: Table) -> list[tuple[Term, Amount]]:
-        """The terms with what each has of an amount: an equal part, unless an aggregate says otherwise."""
-        terms = self.terms(table)
-        return [(term, share(amount, len(terms))) for term in terms]
+    def shares(self, amount: Amount, table: Table) -> list[tuple[Term | Pair, Amount]]:
+        """What gets noise, with its part of an amount: an equal one of every term."""
+        measured = self.measured(table)
+        one = share(amount, sum(len(terms_of(term)) for term in measured))
+        return [
+            (term, Amount(one.unit, one.value * len(terms_of(term)), one.delta * len(terms_of(term))))
+            for term in measured
+        ]
 
-    def mechanisms(self, amount: Amount, via: str | None, table: Table) -> list[tuple[Term, Additive]]:
-        """The terms with the law of the noise of each, within an amount."""
-        terms = self.terms(table)  # of their reach only the ratio counts here, in groups or not the same
-        l1, l2 = max((reach_of(term, table, undivided=False) for term in terms), default=(1, 1))
-        return [(term, Additive.fitted(part, via, table.measures, l1, l2)) for term, part in self.shares(amount, table)]
+    def mechanisms(self, amount: Amount, via: str | None, table: Table) -> list[tuple[Term | Pair, Additive]]:
+        """What gets noise with the law of that, within an amount."""
+        shares = self.shares(amount, table)  # of their reach only the ratio counts here, in groups or not the same
+        l1, l2 = max((reach_of(term, table, undivided=False) for term, _ in shares), default=(1, 1))
+        return [(term, Additive.fitted(part, via, table.measures, l1, l2)) for term, part in shares]
 
     def answers(self, table: Table, terms: Sequence[Sequence[Noised]]) -> list[Any]:
         """The answers of all groups from the noisy terms, a column each: here the one term itself."""

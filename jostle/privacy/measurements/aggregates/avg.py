@@ -1,26 +1,26 @@
 """The mean of an expression.
 
-*Measures* Σ(E − middle) and the count, half the amount each.
-*Sensitivity* h and 1.
-*Mechanism* Additive, twice.
-*Why* Centring halves what one row can add; the quotient is post-processing, kept within the bounds.
+*Measures* Σ(h + (E − middle)) and Σ(h − (E − middle)) with all of the amount: the sum and the count are half their
+difference and sum.
+*Sensitivity* 2h of both together.
+*Mechanism* Additive, of a vector of two (`Pair` in `terms`).
+*Why* A row adds h + x to the one and h − x to the other, neither of them below 0, and 2h in all, whatever x is; the
+quotient is post-processing, kept within the bounds.
 """
 
 from __future__ import annotations
 
 from jostle.language.aggregates import AGGREGATES
-from jostle.plan.plan import Count, Term
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.measurements.aggregates.aggregate import Estimate, Estimator, Floats
-from jostle.privacy.measurements.aggregates.terms import Centred, fixed_sum
+from jostle.privacy.measurements.aggregates.terms import Centred, Pair, sum_and_count
 
 
 class Avg(Estimate):
     row = AGGREGATES["avg"]
 
-    def terms(self, table: Table) -> tuple[Term, ...]:
-        x = Centred.of(self.expr, table, self.name)
-        return (fixed_sum(x.expr, x.half, table), Count(self.expr, weighted=table.weighted))
+    def measured(self, table: Table) -> tuple[Pair]:
+        return (sum_and_count(self.expr, table, self.name),)
 
     def estimator(self, table: Table) -> Estimator:
         import numpy as np

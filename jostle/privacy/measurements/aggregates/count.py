@@ -27,5 +27,5 @@ class Count(AdditiveAggregate):
 
         return fixed_width(np.bincount(group, minlength=groups))
 
-    def terms(self, table: Table) -> tuple[plan.Term, ...]:
+    def measured(self, table: Table) -> tuple[plan.Term, ...]:
         return (plan.Count(next(iter(self.expressions), None), weighted=table.weighted),)

@@ -19,5 +19,5 @@ from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate
 class CountDistinct(AdditiveAggregate):
     row = DISTINCT["count"]
 
-    def terms(self, table: Table) -> tuple[plan.Term, ...]:
+    def measured(self, table: Table) -> tuple[plan.Term, ...]:
         return (plan.Count(self.expr, distinct=True),)

@@ -1,8 +1,9 @@
 """The sample covariance of two expressions.
 
-*Measures* Σ(X − middle), Σ(Y − middle), the count and Σ(X − middle)(Y − middle), a quarter of the amount each.
-*Sensitivity* h of X, h of Y, 1, and their product h·h.
-*Mechanism* Additive, four times.
+*Measures* Σ(X − middle) and the count as a pair with half of the amount (`Pair` in `terms`), Σ(Y − middle) and
+Σ(X − middle)(Y − middle) with a quarter each.
+*Sensitivity* 2h of X for the pair, h of Y, and their product h·h.
+*Mechanism* Additive, three times.
 *Why* A row adds to each sum once, and to none where X or Y is none; the rest is post-processing, kept within bounds.
 """
 
@@ -14,7 +15,7 @@ from jostle.language.aggregates import AGGREGATES
 from jostle.plan.plan import Apply, Constant, Count, Exact, RowExpr, Term
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.measurements.aggregates.aggregate import Estimate, Estimator, Floats
-from jostle.privacy.measurements.aggregates.terms import Centred, fixed_sum
+from jostle.privacy.measurements.aggregates.terms import Centred, Pair, fixed_sum
 
 
 class Covariance(Estimate):
@@ -31,13 +32,13 @@ class Covariance(Estimate):
     def _centred(self, table: Table) -> list[Centred]:
         return [Centred.of(expr, table, self.name) for expr in self.expressions]
 
-    def terms(self, table: Table) -> tuple[Term, ...]:
+    def measured(self, table: Table) -> tuple[Term | Pair, ...]:
         x, y = self._centred(table)
         product = Apply("*", (x.expr, y.expr))
+        total = fixed_sum(_where(y.expr, x.expr), x.half, table)
         return (
-            fixed_sum(_where(y.expr, x.expr), x.half, table),
+            Pair.of(total, Count(product, weighted=table.weighted)),
             fixed_sum(_where(x.expr, y.expr), y.half, table),
-            Count(product, weighted=table.weighted),
             fixed_sum(product, x.half * y.half, table),
         )
 
@@ -47,7 +48,7 @@ class Covariance(Estimate):
         x, y = self._centred(table)
         halves, most = (x.half, y.half), x.width * y.width / 2
 
-        def covariance(of_x: Floats, of_y: Floats, count: Floats, products: Floats) -> Floats:
+        def covariance(of_x: Floats, count: Floats, of_y: Floats, products: Floats) -> Floats:
             mean_x, mean_y = (
                 np.clip(total / np.maximum(count, 1.0), -half, half)
                 for total, half in zip((of_x, of_y), halves, strict=True)
@@ -56,7 +57,7 @@ class Covariance(Estimate):
             result: Floats = np.clip((products - rows * mean_x * mean_y) / (rows - 1), -most, most)
             return result
 
-        return Estimator(covariance, 2, 2.0, -most, most)
+        return Estimator(covariance, 1, 2.0, -most, most)
 
 
 def _where(other: RowExpr, expr: RowExpr) -> RowExpr:

@@ -1,8 +1,8 @@
 """The sample standard deviation of an expression.
 
 *Measures* The same as the variance.
-*Sensitivity* h, 1 and h².
-*Mechanism* Additive, three times.
+*Sensitivity* 2h and h².
+*Mechanism* Additive, twice.
 *Why* It is the root of the noisy variance, which is post-processing.
 """
 

@@ -28,7 +28,7 @@ class Sum(AdditiveAggregate):
         np.add.at(answers, group, cells)
         return answers
 
-    def terms(self, table: Table) -> tuple[Term, ...]:
+    def measured(self, table: Table) -> tuple[Term, ...]:
         low, high = public_bounds(self.expr, table, self.name)
         whole = is_integral(self.expr, table.domains) and not table.weighted
         bits = 0 if whole else grid_for(max(abs(low), abs(high)))

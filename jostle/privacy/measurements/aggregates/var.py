@@ -1,8 +1,8 @@
 """The sample variance of an expression.
 
-*Measures* Σ(E − middle), the count and Σ(E − middle)², a third of the amount each.
-*Sensitivity* h, 1 and h².
-*Mechanism* Additive, three times.
+*Measures* The two sums of the mean with two thirds of the amount, and Σ(E − middle)² with a third.
+*Sensitivity* 2h of the two sums together, and h².
+*Mechanism* Additive, twice.
 *Why* As for the mean; a square is clamped and rounded like any other term.
 """
 
@@ -11,20 +11,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 from jostle.language.aggregates import AGGREGATES
-from jostle.plan.plan import Count, Term
+from jostle.plan.plan import Term
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.measurements.aggregates.aggregate import Estimate, Estimator, Floats
-from jostle.privacy.measurements.aggregates.terms import Centred, fixed_sum, grid_for
+from jostle.privacy.measurements.aggregates.terms import Centred, Pair, fixed_sum, grid_for, sum_and_count
 
 
 class Var(Estimate):
     row = AGGREGATES["var"]
 
-    def terms(self, table: Table) -> tuple[Term, ...]:
+    def measured(self, table: Table) -> tuple[Term | Pair, ...]:
         x = Centred.of(self.expr, table, self.name)
-        total = fixed_sum(x.expr, x.half, table)
-        squares = replace(total, bits=grid_for(x.half**2), square=True)
-        return (total, Count(self.expr, weighted=table.weighted), squares)
+        squares = replace(fixed_sum(x.expr, x.half, table), bits=grid_for(x.half**2), square=True)
+        return (sum_and_count(self.expr, table, self.name), squares)
 
     def estimator(self, table: Table) -> Estimator:
         import numpy as np

@@ -18,6 +18,7 @@ from jostle.accounting.definitions import Measure
 from jostle.plan.plan import Term
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.measurements import purchases
+from jostle.privacy.measurements.aggregates import terms
 from jostle.privacy.measurements.aggregates.terms import Pair, grid_of, reach_of, sensitivity_of
 from jostle.privacy.measurements.purchases import Purchase, Purchases
 from jostle.privacy.measurements.query import prepare
@@ -65,6 +66,14 @@ def test_a_term_bought_twice_over_is_seen(bench: Bench, monkeypatch: pytest.Monk
     merged = purchases.merged
     monkeypatch.setattr(purchases, "merged", lambda hows, *rest: merged([*hows, *hows], *rest))
     with pytest.raises(AssertionError, match="count"):
+        test_no_neighbour_loses_more_than_is_charged(bench, "rows", "epsilon 1")
+
+
+def test_a_pair_with_the_sensitivity_of_its_sum_is_seen(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So would it tell noise for what a row adds to one of the two numbers, in place of both."""
+    of_both = terms.sensitivity_of
+    monkeypatch.setattr(terms, "sensitivity_of", lambda t, table: of_both(t.total if isinstance(t, Pair) else t, table))
+    with pytest.raises(AssertionError, match="avg"):
         test_no_neighbour_loses_more_than_is_charged(bench, "rows", "epsilon 1")
 
 

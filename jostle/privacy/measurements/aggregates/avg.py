@@ -1,11 +1,9 @@
 """The mean of an expression.
 
-*Measures* Σ(h + (E − middle)) and Σ(h − (E − middle)) with all of the amount: the sum and the count are half their
-difference and sum.
+*Measures* Σ(h + x) and Σ(h − x), x = E − middle: a pair, which has the sum of x and the count.
 *Sensitivity* 2h of both together.
-*Mechanism* Additive, of a vector of two (`Pair` in `terms`).
-*Why* A row adds h + x to the one and h − x to the other, neither of them below 0, and 2h in all, whatever x is; the
-quotient is post-processing, kept within the bounds.
+*Mechanism* Additive, of a vector of two.
+*Why* A row adds h + x ≥ 0 and h − x ≥ 0, 2h in all; the quotient is post-processing, kept within the bounds.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The sum of an expression beside its mean, of the same terms.
 
-*Measures* The two sums of the mean, with all of the amount.
-*Sensitivity* 2h of both together.
+*Measures* The pair of the mean, with all of the amount.
+*Sensitivity* 2h of the pair.
 *Mechanism* Additive, of a vector of two.
 *Why* Σ E = Σ(E − middle) + middle · count, over the rows where E is not none.
 """

@@ -1,7 +1,6 @@
 """The sample covariance of two expressions.
 
-*Measures* Σ(X − middle) and the count as a pair with half of the amount (`Pair` in `terms`), Σ(Y − middle) and
-Σ(X − middle)(Y − middle) with a quarter each.
+*Measures* The pair of X with half of the amount, Σ(Y − middle) and Σ(X − middle)(Y − middle) with a quarter each.
 *Sensitivity* 2h of X for the pair, h of Y, and their product h·h.
 *Mechanism* Additive, three times.
 *Why* A row adds to each sum once, and to none where X or Y is none; the rest is post-processing, kept within bounds.

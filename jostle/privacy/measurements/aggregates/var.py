@@ -1,7 +1,7 @@
 """The sample variance of an expression.
 
-*Measures* The two sums of the mean with two thirds of the amount, and Σ(E − middle)² with a third.
-*Sensitivity* 2h of the two sums together, and h².
+*Measures* The pair of the mean with two thirds of the amount, and Σ(E − middle)² with one.
+*Sensitivity* 2h of the pair, and h².
 *Mechanism* Additive, twice.
 *Why* As for the mean; a square is clamped and rounded like any other term.
 """

@@ -74,13 +74,13 @@ class Purchase:
         bits, reach = grid_of(self.term), reach_of(self.term, table, undivided)
         if isinstance(self.term, Pair):
             exact = self.term.mixed(exact[0], exact[1], table)
-        values = np.stack([np.asarray(column) for column in exact])
+        values = np.stack(exact) if len(exact) > 1 else np.asarray(exact[0])
         values = self.how.draw(noise, values, *reach) if sensitivity else values
         law = self.how.law(*reach).times(2.0**-bits)
         names = ", ".join(name for name, _ in self.uses)
         uses = dict(self.uses) if len(self.uses) > 1 else {}
         reported = Measured(names, law, self.how, sensitivity / 2.0**bits, stability, direct=self.direct, uses=uses)
-        rows = np.ldexp(values.astype(float), -bits).reshape(len(values), -1).tolist()
+        rows = np.ldexp(values.astype(float), -bits).reshape(len(exact), -1).tolist()
         return [[Noised(value, law) for value in row] for row in rows], reported
 
 

@@ -14,8 +14,8 @@ from jostle.accounting.amounts import Amount, quanta
 from jostle.choice.program import public_only, simulated_private
 from jostle.diagnostics import refuse
 from jostle.language.forms import DIMENSIONS
-from jostle.privacy.kernel.handles import handles_in
-from jostle.privacy.kernel.minting import exposed, public_cube
+from jostle.privacy.kernel.exposures import handles_in
+from jostle.privacy.reading.minting import exposed, public_cube
 from jostle.run.faults import private_value
 from jostle.run.registry import builtin
 from jostle.run.values import Part, Record, is_number, is_sequence, is_workload, kind_name
@@ -49,7 +49,7 @@ def _bootstrap(
     amount = Amount(unit, quanta(epsilon if rho is None else rho, unit))
     counts = _counts(np.asarray(cells, dtype=float), tuple(queries.shape))
     names = tuple(DIMENSIONS[i] if i < 3 else f"d{i + 1}" for i in range(counts.ndim))
-    cube = public_cube(interp.kernel, counts, names)
+    cube = public_cube(interp.data, counts, names)
     truth = queries.answers(counts.astype(float))
     errors = np.empty((int(runs), len(truth)))
     with public_only(interp):

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
-from jostle.privacy.kernel.handles import Handle, Table, Vectors, handles_in
+from jostle.privacy.kernel.exposures import Handle, handles_in
+from jostle.privacy.kernel.handles import Table, Vectors
 from jostle.run.evaluator import Evaluator
 from jostle.run.values import JSet, is_number, kind_name
 from jostle.source import Span
 
 if TYPE_CHECKING:
-    from jostle.engine.base import Engine
+    from jostle.privacy.reading.public_data import PublicData
 
 
 def only_record(args: Sequence[Any]) -> Any:
@@ -57,8 +58,8 @@ def all_handles(value: Any) -> list[Handle]:
     return [handle for item in items for handle in all_handles(item)]
 
 
-def workers_for(databases: Sequence[Any], engine: Engine) -> int | None:
+def workers_for(databases: Sequence[Any], public: PublicData) -> int | None:
     """1 where data hold tables of an engine that answers in its own process only. None: any number."""
     handles = [handle for data in databases for handle in all_handles(data)]
-    alone = not engine.capabilities.forks and any(isinstance(handle, (Table, Vectors)) for handle in handles)
+    alone = not public.forks and any(isinstance(handle, (Table, Vectors)) for handle in handles)
     return 1 if alone else None

@@ -9,9 +9,9 @@ import hashlib
 from datetime import date
 from typing import Any
 
-from jostle.plan.plan import Plan, Scan, inputs
-from jostle.privacy.kernel.handles import Cube, Handle, Table, Vectors
-from jostle.privacy.kernel.public_rows import public_cells
+from jostle.privacy.kernel.exposures import Handle
+from jostle.privacy.kernel.handles import Cube, Table, Vectors
+from jostle.privacy.reading.public_data import PublicData
 from jostle.run.periods import Period
 from jostle.run.scope import MISSING
 from jostle.run.values import (
@@ -31,13 +31,13 @@ from jostle.syntax import nodes as n
 from jostle.syntax.walk import every
 
 
-def fingerprint(value: Any, kernel: Any) -> str:
-    return _FingerprintReader(kernel).read(value)
+def fingerprint(value: Any, public: PublicData) -> str:
+    return _FingerprintReader(public).read(value)
 
 
 class _FingerprintReader:
-    def __init__(self, kernel: Any) -> None:
-        self._kernel = kernel
+    def __init__(self, public: PublicData) -> None:
+        self._public = public
         self._visited: set[int] = set()
 
     def read(self, value: Any) -> str:
@@ -86,19 +86,12 @@ class _FingerprintReader:
         if handle.private:
             return f"private:{handle.exposures[0].source.name}"
         if isinstance(handle, Cube):
-            cells = public_cells(self._kernel, handle)
+            cells = self._public.cells(handle)
             return f"cube{handle.shape}:{hashlib.sha256(cells.tobytes()).hexdigest()}"
         if isinstance(handle, Table):
-            stamps = [self._kernel.engine.stamp(key) for key in scans(handle.plan)]
+            stamps = self._public.stamps(handle)
             return f"table:{handle.plan!r}:{stamps}"
         if isinstance(handle, Vectors):
-            stamps = [self._kernel.engine.stamp(key) for key in scans(handle.plan)]
+            stamps = self._public.stamps(handle)
             return f"vectors:{handle.exprs!r}:{handle.radius}:{handle.norm}:{stamps}"
         return type(handle).__name__
-
-
-def scans(plan: Plan) -> list[str]:
-    """The data sets that a plan reads."""
-    if isinstance(plan, Scan):
-        return [plan.data]
-    return [key for part in inputs(plan) for key in scans(part)]

@@ -25,7 +25,7 @@ from jostle.choice.store import Store
 from jostle.choice.table import RunTable, train_event
 from jostle.choice.tree_export import tree_records
 from jostle.diagnostics import refuse
-from jostle.privacy.kernel.handles import Exposures, handles_in
+from jostle.privacy.kernel.exposures import Exposures, handles_in
 from jostle.run.evaluator import Evaluator
 from jostle.run.faults import exposures_of
 from jostle.run.interpreter import Interpreter
@@ -65,7 +65,7 @@ class ChoiceMaker:
         self._store = Store()
         self._policies: list[Policy] = []
         self._benches: dict[tuple[str, int], ProgramBench] = {}
-        self._kernel = interp.kernel
+        self._kernel, self._public = interp.kernel, interp.data
         self.shipped: Callable[[], Policy | None] = lambda: None
         self.steady: tuple[int, float] | None = None
         self._steadied: dict[int, tuple[Policy, Policy]] = {}
@@ -257,7 +257,7 @@ class ChoiceMaker:
     @property
     def workers(self) -> int | None:
         """The number of processes that may train; None where the amount of work decides."""
-        return workers_for(self._parts.databases, self._kernel.engine)
+        return workers_for(self._parts.databases, self._public)
 
     def bench(self, interp: Evaluator, unit: str = "epsilon") -> ProgramBench:
         """The bench that its policies are trained on, for data of which a row moves one row."""

@@ -168,7 +168,7 @@ def _closed(
     """The root mean square error of an option that measures a fixed strategy, on the shapes of the call's data."""
     from jostle.kernels.accuracy import root_mean_square
     from jostle.kernels.noisy_array import noise_of
-    from jostle.privacy.kernel.minting import exposed
+    from jostle.privacy.reading.minting import exposed
 
     synthetic = synthetic_data(interp, data)
     if synthetic is None:
@@ -187,8 +187,9 @@ def _closed(
 
 def synthetic_data(interp: Evaluator, data: Any) -> Any:
     """Replaces the cubes of a record by synthetic public cubes of the same shapes; None where it holds tables."""
-    from jostle.privacy.kernel.handles import Cube, Handle
-    from jostle.privacy.kernel.minting import public_cube
+    from jostle.privacy.kernel.exposures import Handle
+    from jostle.privacy.kernel.handles import Cube
+    from jostle.privacy.reading.minting import public_cube
     from jostle.run.values import Record
     from jostle.simulate import counts_of
 
@@ -197,7 +198,7 @@ def synthetic_data(interp: Evaluator, data: Any) -> Any:
     record = Record()
     for name, value in data.items():
         if isinstance(value, Cube):
-            record[name] = public_cube(interp.kernel, counts_of(value.shape, 10 * value.size, 0), value.names)
+            record[name] = public_cube(interp.data, counts_of(value.shape, 10 * value.size, 0), value.names)
         else:
             record[name] = map_handles(value, lambda handle: handle)
     return record

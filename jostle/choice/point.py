@@ -23,7 +23,7 @@ from jostle.choice.table import RunTable, Setting
 from jostle.choice.training import epsilon_grid
 from jostle.choice.tree_export import tree_records
 from jostle.diagnostics import Refusal, refuse
-from jostle.privacy.kernel.handles import handles_in
+from jostle.privacy.kernel.exposures import handles_in
 from jostle.privacy.transformations.transform import part_keys
 from jostle.run.evaluator import Evaluator
 from jostle.run.values import Function, Part, kind_name
@@ -146,7 +146,7 @@ class ChoicePoint:
         study = Study(
             [Point(p._parts.option_names, p._parts.feature_names, p._model) for p in whole.points],
             bench, grid or (None,), key, self._runner(bench), self._teller(),
-            workers_for(whole.databases, interp.kernel.engine),
+            workers_for(whole.databases, interp.data),
         )  # fmt: skip
         outcome = study.learn()
         policies = [

@@ -20,10 +20,10 @@ from jostle.accounting.amounts import Amount, quanta
 from jostle.choice.calls import all_handles, number_from
 from jostle.choice.fingerprint import fingerprint
 from jostle.diagnostics import refuse
-from jostle.privacy.kernel.handles import Cube, Handle, handles_in
-from jostle.privacy.kernel.minting import exposed, simulated, simulated_source
-from jostle.privacy.kernel.public_rows import public_cells
+from jostle.privacy.kernel.exposures import Handle, handles_in
+from jostle.privacy.kernel.handles import Cube
 from jostle.privacy.kernel.sources import Source
+from jostle.privacy.reading.minting import exposed, simulated, simulated_source
 from jostle.run.evaluator import Evaluator
 from jostle.run.values import JSet, Part, Record, is_number, is_sequence
 from jostle.simulate import SeededNoise, resample
@@ -85,21 +85,21 @@ class ProgramBench:
         """The rows of the first cube in a training record; 0 where there is none or it is empty."""
         for handle in all_handles(data):
             if isinstance(handle, Cube):
-                return float(public_cells(self._interp.kernel, handle).sum())
+                return float(self._interp.data.cells(handle).sum())
         return 0.0
 
     def instance(self, database: int, scale: float, seed: int) -> Any:
         data = self._parts.databases[database]
         if scale == 1.0:
             return data
-        kernel = self._interp.kernel
+        public = self._interp.data
 
         def resized(handle: Handle) -> Handle:
             if not isinstance(handle, Cube):
                 return handle
-            cells = public_cells(kernel, handle)
+            cells = public.cells(handle)
             rows = max(1, round(scale * int(cells.sum())))
-            return replace(handle, cells=kernel.vault.keep(resample(cells, rows, seed)))
+            return replace(handle, cells=public.keep(resample(cells, rows, seed)))
 
         return map_handles(data, resized)
 
@@ -177,8 +177,8 @@ class ProgramBench:
 
     def _key(self) -> str:
         parts = self._parts
-        digests = [fingerprint(v, self._interp.kernel) for v in (*parts.options, *parts.features, parts.utility)]
-        data = [fingerprint(v, self._interp.kernel) for v in parts.databases]
+        digests = [fingerprint(v, self._interp.data) for v in (*parts.options, *parts.features, parts.utility)]
+        data = [fingerprint(v, self._interp.data) for v in parts.databases]
         whole = "\n".join(
             [*parts.option_names, *parts.feature_names, *digests, *data, self._unit, str(self._stability)]
         )

@@ -15,7 +15,7 @@ from jostle.accounting.amounts import Amount
 from jostle.choice.calls import number_from, public_answers
 from jostle.diagnostics import Refusal, refuse
 from jostle.formulas import error_text
-from jostle.privacy.kernel.handles import join_exposures
+from jostle.privacy.kernel.exposures import join_exposures
 from jostle.privacy.measurements.largest import LargestScores
 from jostle.privacy.measurements.margin import MarginMax
 from jostle.privacy.mechanisms.selection import COUNTED_IN_ZCDP

@@ -61,11 +61,6 @@ def check_read(name: str, unread: Iterable[tuple[str, str]]) -> None:
             raise refuse("DataError", message, help=help)
 
 
-def parts_of(identity: Hashable) -> frozenset[Hashable]:
-    """What data are known by: data that have a part in common are one, wherever one budget is to be counted."""
-    return identity if isinstance(identity, frozenset) else frozenset((identity,))
-
-
 class Engine(Protocol):
     """Data sets are opened, then asked about by plans. The methods are described where DuckDB has them. `objects` knows
     what was opened in memory; `remote` is the source by which a program names data of its server (`engine/remote`)."""

@@ -26,7 +26,8 @@ from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import refuse
 from jostle.integers import fixed_width
 from jostle.kernels.graphical.structure import Structure
-from jostle.privacy.kernel.handles import Cube, Exposures, Handle, join_exposures
+from jostle.privacy.kernel.exposures import Exposures, Handle, join_exposures
+from jostle.privacy.kernel.handles import Cube
 from jostle.privacy.kernel.measurement import Measured, Measurement, Release, needed, weighted_stability_of
 from jostle.privacy.mechanisms.additive import Additive
 
@@ -34,8 +35,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from jostle.privacy.kernel.reader import Reader
     from jostle.privacy.mechanisms.noise import Noise
+    from jostle.privacy.reading.reader import Reader
 
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]

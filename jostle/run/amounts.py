@@ -7,8 +7,8 @@ from typing import Any
 
 from jostle.accounting.amounts import QUANTA, Amount, as_float, quanta, share_of
 from jostle.diagnostics import Refusal, refuse
-from jostle.privacy.kernel.handles import Exposures, Handle, handles_in
-from jostle.privacy.kernel.kernel import Allotment, Kernel, check_unit
+from jostle.privacy.kernel.exposures import Allotment, Exposures, Handle, handles_in
+from jostle.privacy.kernel.kernel import Kernel, check_unit
 from jostle.run.evaluator import Evaluator
 from jostle.run.faults import private_value
 from jostle.run.scope import MISSING, Scope

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.accounting.amounts import Amount, quanta
 from jostle.diagnostics import refuse
-from jostle.privacy.kernel.handles import Cube, Exposures, Handle, Table, handles_in
+from jostle.privacy.kernel.exposures import Exposures, Handle, handles_in
+from jostle.privacy.kernel.handles import Cube, Table
 from jostle.run.evaluator import Evaluator
 from jostle.run.faults import private_value
 from jostle.run.values import Grouped, JSet, is_number, is_sequence, is_vector, kind_name

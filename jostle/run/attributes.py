@@ -11,7 +11,8 @@ from jostle.doubles import place
 from jostle.language.misfits import no_categories, no_elements, no_field, no_fields, no_place, outside
 from jostle.language.moments import moment_of
 from jostle.plan.domains import Domain, Integer, Moments, Real, listed
-from jostle.privacy.kernel.handles import ColumnHandle, Cube, Table, Vectors, handles_in
+from jostle.privacy.kernel.exposures import handles_in
+from jostle.privacy.kernel.handles import ColumnHandle, Cube, Table, Vectors
 from jostle.privacy.scores.splits import promised_rows
 from jostle.run.bins import edges_of
 from jostle.run.elements import element as element_of

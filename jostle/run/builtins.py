@@ -16,8 +16,8 @@ from jostle.formulas import Noised, calculated
 from jostle.language.misfits import no_categories
 from jostle.language.operations import ROW_FUNCTIONS, texts
 from jostle.plan.domains import Real, many_listed
-from jostle.privacy.kernel.handles import ColumnHandle, Handle, Table, handles_in
-from jostle.privacy.transformations.literal import count_of
+from jostle.privacy.kernel.exposures import Handle, handles_in
+from jostle.privacy.kernel.handles import ColumnHandle, Table
 from jostle.run.applied import apply
 from jostle.run.columns import NumberColumn, element_by_element
 from jostle.run.elements import elements, of_all
@@ -375,7 +375,7 @@ def _print(*values: Any, at: Any) -> None:
 @builtin
 def _len(value: Any, *, at: Any) -> float:
     if isinstance(value, Table) and not value.private:
-        return float(count_of(at[0].kernel, value))
+        return float(at[0].data.size(value))
     if isinstance(value, ColumnHandle):
         many = many_listed(value.domain)
         if many is None:

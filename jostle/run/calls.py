@@ -9,7 +9,7 @@ from jostle.diagnostics import Refusal, refuse
 from jostle.language.misfits import no_call
 from jostle.language.operations import ROW_FUNCTIONS
 from jostle.plan.domains import Open
-from jostle.privacy.kernel.handles import handles_in
+from jostle.privacy.kernel.exposures import handles_in
 from jostle.run import amounts, operators
 from jostle.run.applied import apply
 from jostle.run.evaluator import Evaluator

@@ -6,8 +6,8 @@ from typing import Any
 
 from jostle.diagnostics import refuse
 from jostle.plan.domains import Integer, Real
-from jostle.privacy.kernel.handles import ColumnHandle, Table, handles_in
-from jostle.privacy.kernel.public_rows import public_rows
+from jostle.privacy.kernel.exposures import handles_in
+from jostle.privacy.kernel.handles import ColumnHandle, Table
 from jostle.privacy.measurements.choices import NoisyScore
 from jostle.privacy.scores import rowcounts
 from jostle.privacy.transformations import transform
@@ -25,7 +25,7 @@ def _accuracy(table: Any, model: Any, label: Any, *, at: Any) -> float:
     name = _class_of("accuracy", model, table, label)
     from jostle.kernels.classifiers.codes import coded, positions
 
-    columns, counts = public_rows(interp.kernel, table, coded)
+    columns, counts = interp.data.rows(table, coded)
     truth = positions(columns[name], model.classes)
     counted = counts * (columns[name].codes >= 0)
     if not counted.sum():

@@ -16,7 +16,7 @@ from jostle.language.described import DOMAINS_ARE
 from jostle.language.forms import source_kind
 from jostle.language.operations.texts import LONGEST
 from jostle.plan.domains import Categories, Domain, Integer, Open, Real
-from jostle.privacy.kernel.handles import handles_in
+from jostle.privacy.kernel.exposures import handles_in
 from jostle.privacy.ledger.registered import Clauses
 from jostle.run.evaluator import Evaluator
 from jostle.run.periods import Period

@@ -11,8 +11,9 @@ from jostle.engine.filesets import FileSet, Reading
 from jostle.language.builtins import REMOTE
 from jostle.language.forms import DIMENSIONS, source_kind
 from jostle.plan.domains import Open
-from jostle.privacy.kernel.handles import Cube, Handle, Table
-from jostle.privacy.kernel.minting import private_cube, private_table, public_cube, public_table
+from jostle.privacy.kernel.exposures import Handle
+from jostle.privacy.kernel.handles import Cube, Table
+from jostle.privacy.reading.minting import private_cube, private_table, public_cube, public_table
 from jostle.run.clauses import measure_of, schema_of, unit_of
 from jostle.run.evaluator import Evaluator
 from jostle.run.linked import linked, owners_by
@@ -93,7 +94,7 @@ def _private_counts(interp: Evaluator, node: n.Private, origin: Any, measure: Me
     array, identity = array_of(interp, origin, node.source.span, private=True)
     source = interp.kernel.register.declare(node.name, identity, measure, unit, node.span)
     announce(interp, source, node, list(DIMENSIONS[: array.ndim]))
-    return private_cube(interp.kernel, source, array, DIMENSIONS[: array.ndim], identity)
+    return private_cube(interp.data, source, array, DIMENSIONS[: array.ndim], identity)
 
 
 def registered(interp: Evaluator, node: n.Private, call: n.Call, scope: Scope) -> Handle:
@@ -125,7 +126,7 @@ def _open_dataset(interp: Evaluator, name: str, node: n.Private, span: Span) -> 
     from jostle.engine.counts import load_counts
     from jostle.privacy.ledger.account import Account
 
-    ledger = interp.kernel.ledger
+    ledger = interp.ledger
     if ledger is None:
         raise refuse("LedgerError", "this session has no ledger", span)
     try:
@@ -137,7 +138,7 @@ def _open_dataset(interp: Evaluator, name: str, node: n.Private, span: Span) -> 
         array = load_counts(file, private=True)
         source = register.declare(node.name, file.identity, terms.measure, terms.unit, node.span)
         source.join(Account(ledger, dataset), span)
-        return private_cube(interp.kernel, source, array, DIMENSIONS[: array.ndim], file.identity)
+        return private_cube(interp.data, source, array, DIMENSIONS[: array.ndim], file.identity)
     need_here(interp, name, span)
     names = (*(name for name, _ in terms.schema), *terms.unit.columns)
     data = opened(interp, FileSet.of([file], Reading(sheet=terms.sheet)), span, public=False, names=names)
@@ -150,7 +151,7 @@ def _open_dataset(interp: Evaluator, name: str, node: n.Private, span: Span) -> 
     owner = _open_dataset(interp, table, node, span)
     owners = owners_by(owner, key, terms.unit.columns[0], span)
     source = register.link(node.name, data.identity, owner.exposures[0].source, terms.unit, node.span)
-    if source.account is not None:
+    if isinstance(source.account, Account):
         source.account.linked[name] = dataset
     return private_table(source, data.key, terms.schema, terms.unit, owners)
 
@@ -188,11 +189,11 @@ def open_public(
     data = open_origin(interp, origin, span, public=True, names=[name for name, _ in names])
     interp.kernel.register.read_publicly(data.identity, span)  # before anything of it is looked at
     if domains is None:
-        schema = interp.kernel.engine.guess(data.key)
+        schema = interp.data.guess(data, span)
     else:
         schema = schema_of(domains, domains_span)
         check_columns(schema, data, domains_span)
-    return public_table(interp.kernel, data.key, schema, data.identity, span)
+    return public_table(interp.data, data.key, schema, data.identity, span)
 
 
 def public_array(interp: Evaluator, path: str, span: Span | None) -> Any:
@@ -205,7 +206,7 @@ def public_array(interp: Evaluator, path: str, span: Span | None) -> Any:
 def public_counts(interp: Evaluator, origin: Any, span: Span | None) -> Cube:
     refuse_private(interp, origin, span)
     array, identity = array_of(interp, origin, span)
-    return public_cube(interp.kernel, array, DIMENSIONS[: array.ndim], identity, span)
+    return public_cube(interp.data, array, DIMENSIONS[: array.ndim], identity, span)
 
 
 def setting(text: str | None, default: Any, name: str) -> Any:

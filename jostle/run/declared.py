@@ -14,7 +14,7 @@ from typing import Any
 
 from jostle.language.builtins import BUILTINS
 from jostle.language.facts import Builtin
-from jostle.privacy.kernel.handles import Handle
+from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.measurement import Measurement
 from jostle.privacy.measurements.choices import NoisyScore
 from jostle.privacy.scores.rule import Score, Scores

@@ -10,8 +10,10 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from jostle.accounting.amounts import Amount
-from jostle.privacy.kernel.handles import Exposures
-from jostle.privacy.kernel.kernel import Allotment, Kernel
+from jostle.privacy.kernel.exposures import Allotment, Exposures
+from jostle.privacy.kernel.kernel import Kernel
+from jostle.privacy.ledger.ledger import Ledger
+from jostle.privacy.reading.public_data import PublicData
 from jostle.run.looks import Looks
 from jostle.run.scope import Scope
 from jostle.run.values import Function, Module
@@ -42,6 +44,8 @@ class Evaluator(Protocol):
     """Evaluates a program in a session."""
 
     kernel: Kernel
+    data: PublicData
+    ledger: Ledger | None
     base: Scope
     load_module: Callable[[tuple[str, ...], Span], Module]
     out: Callable[[str], None]

@@ -8,7 +8,8 @@ from typing import Any
 
 from jostle.diagnostics import Refusal, refuse
 from jostle.language.forms import bare_selects, is_real
-from jostle.privacy.kernel.handles import Handle, Table, handles_in
+from jostle.privacy.kernel.exposures import Handle, handles_in
+from jostle.privacy.kernel.handles import Table
 from jostle.run import declare, operators, selects
 from jostle.run.attributes import attribute, index
 from jostle.run.evaluator import Evaluator

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from jostle.diagnostics import Diagnostic, Note, Refusal, refuse
-from jostle.privacy.kernel.handles import ColumnHandle, Exposures, Handle, Table, handles_in, join_exposures
+from jostle.privacy.kernel.exposures import Exposures, Handle, handles_in, join_exposures
+from jostle.privacy.kernel.handles import ColumnHandle, Table
 from jostle.privacy.transformations.records import WeightedRecords
 from jostle.run.values import Pending
 from jostle.source import Span

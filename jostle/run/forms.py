@@ -12,7 +12,8 @@ from jostle.diagnostics import refuse
 from jostle.language.builtins import SOURCES
 from jostle.language.forms import DIMENSIONS
 from jostle.plan.keys import key_values
-from jostle.privacy.kernel.handles import Cube, Handle, Table
+from jostle.privacy.kernel.exposures import Handle
+from jostle.privacy.kernel.handles import Cube, Table
 from jostle.privacy.transformations import records, transform
 from jostle.privacy.transformations.records import WeightedRecords
 from jostle.run import declare
@@ -81,7 +82,7 @@ def _partition(interp: Evaluator, node: n.Call, scope: Scope) -> list[list[Any]]
             "DataError", f"a partition into {len(keys):,} parts is too large to hold", node.span,
             help=f"at most {MOST_PARTS:,}: group the values, as `partition(people, age / 10)` does",
         )  # fmt: skip
-    parts = transform.partition(interp.kernel, handle, expr, column or "this key", over)
+    parts = transform.partition(interp.data, handle, expr, column or "this key", over)
     return [[key, part] for key, part in parts]
 
 

@@ -11,8 +11,11 @@ from typing import Any
 
 from jostle.diagnostics import Diagnostic, Refusal, refuse
 from jostle.language.misfits import no_condition, no_walk
-from jostle.privacy.kernel.handles import Exposures, Handle, Table, handles_in
+from jostle.privacy.kernel.exposures import Exposures, Handle, handles_in
+from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.kernel import Kernel
+from jostle.privacy.ledger.ledger import Ledger
+from jostle.privacy.reading.public_data import PublicData
 from jostle.run import amounts, calls
 from jostle.run.elements import elements
 from jostle.run.evaluator import JointSelects, Returned
@@ -39,6 +42,7 @@ class Interpreter:
     def __init__(
         self,
         kernel: Kernel,
+        data: PublicData,
         base: Scope,
         *,
         load_module: Callable[[tuple[str, ...], Span], Module],
@@ -46,12 +50,13 @@ class Interpreter:
         out: Callable[[str], None],
         settings: dict[str, Any] | None = None,
     ) -> None:
-        self.kernel = kernel
+        self.kernel, self.data = kernel, data
         self.base = base
         self.load_module = load_module
         self.choose = choose
         self.out = out
         self.settings = settings or {}
+        self.ledger: Ledger | None = None  # of registered datasets
         self.released: dict[str, Any] = {}
         self.bound: dict[str, Any] = {}
         self.folders: list[Any] = []

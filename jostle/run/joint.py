@@ -17,7 +17,8 @@ from jostle.diagnostics import Refusal, refuse
 from jostle.language.builtins import BUILTINS
 from jostle.language.facts import Effect
 from jostle.language.forms import aggregates
-from jostle.privacy.kernel.handles import Table, handles_in
+from jostle.privacy.kernel.exposures import handles_in
+from jostle.privacy.kernel.handles import Table
 from jostle.privacy.measurements import replay
 from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate, Estimate
 from jostle.privacy.measurements.purchases import with_common_terms

@@ -13,7 +13,7 @@ from jostle.diagnostics import refuse
 from jostle.plan.domains import Open
 from jostle.plan.plan import Bound, Filter, Owners
 from jostle.privacy.kernel.handles import Table
-from jostle.privacy.kernel.minting import private_table
+from jostle.privacy.reading.minting import private_table
 from jostle.run.clauses import schema_of, unit_of
 from jostle.run.evaluator import Evaluator
 from jostle.run.origins import announce, check_columns, is_array, open_origin, origin_of

@@ -11,8 +11,8 @@ from typing import Any
 from jostle.accounting.amounts import Amount, as_float, quanta
 from jostle.diagnostics import refuse
 from jostle.noise_laws import Gaussian
-from jostle.privacy.kernel.handles import Cube, Handle, Table, Vectors, handles_in
-from jostle.privacy.kernel.public_rows import public_cells, public_vectors
+from jostle.privacy.kernel.exposures import Handle, handles_in
+from jostle.privacy.kernel.handles import Cube, Table, Vectors
 from jostle.privacy.measurements import replay
 from jostle.privacy.measurements.answers import Answers, JointCells
 from jostle.privacy.measurements.choices import NoisyArgmax, NoisyScore, choose_publicly
@@ -131,7 +131,7 @@ def _exact(queries: Any, cube: Any, *, at: Any) -> Any:
     need_cube(cube, "exact")
     if cube.private:
         raise private_value(cube, "have no exact answers")
-    return need_workload(queries, cube).answers(public_cells(interp.kernel, cube).astype(float))
+    return need_workload(queries, cube).answers(interp.data.cells(cube).astype(float))
 
 
 @builtin
@@ -217,8 +217,8 @@ def _cells(cube: Any, *, at: Any) -> Any:
     """The counts of a public cube, in its shape; of public vectors their rows, in the units of the data."""
     interp, _ = at
     if isinstance(cube, Vectors):
-        return public_vectors(interp.kernel, cube)
+        return interp.data.vectors(cube)
     need_cube(cube, "cells")
     if cube.private:
         raise private_value(cube, "cannot be read")
-    return public_cells(interp.kernel, cube).astype(float)
+    return interp.data.cells(cube).astype(float)

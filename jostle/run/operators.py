@@ -13,7 +13,7 @@ from jostle.kernels.errors import KernelError
 from jostle.language import patterns
 from jostle.language.misfits import misfit
 from jostle.language.moments import number_of
-from jostle.privacy.kernel.handles import handles_in
+from jostle.privacy.kernel.exposures import handles_in
 from jostle.run.applied import apply
 from jostle.run.columns import NumberColumn, element_by_element
 from jostle.run.elements import calculated_vector, elements, of_all

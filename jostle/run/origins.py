@@ -17,7 +17,7 @@ from jostle.engine.base import Opened, check_read
 from jostle.engine.filesets import FileSet, Reading, paths
 from jostle.engine.remote import RemoteData, need_server
 from jostle.language.builtins import REMOTE
-from jostle.privacy.kernel.handles import Handle, handles_in
+from jostle.privacy.kernel.exposures import Handle, handles_in
 from jostle.privacy.kernel.sources import Source
 from jostle.run.evaluator import Evaluator
 from jostle.run.publictables import is_rows
@@ -57,7 +57,7 @@ def origin_of(interp: Evaluator, call: n.Call, scope: Scope) -> Any:
             )
         label, value = value, interp.bound[value]
         if not is_paths(value):
-            interp.kernel.engine.objects.bind(value, label)
+            interp.data.objects.bind(value, label)
     elif name == "table" and not is_paths(value) and not is_rows(value):
         raise refuse("TypeError", f"`table` takes the path of a file, not {kind_name(value)}", call.span)
     if name != "dataset" and is_paths(value):
@@ -111,7 +111,7 @@ def files_of(interp: Evaluator, value: Any, span: Span | None, reading: Reading 
     texts = [value] if isinstance(value, str) else list(value)
     try:
         places = [place for text in texts for place in paths(text, interp.folders)]
-        return FileSet.of([interp.kernel.engine.file(place) for place in places], reading)
+        return FileSet.of([interp.data.file(place) for place in places], reading)
     except Refusal as refusal:
         raise refusal.at(span) from None
 
@@ -125,9 +125,9 @@ def open_origin(interp: Evaluator, origin: Any, span: Span | None, *, public: bo
 def opened(interp: Evaluator, origin: Any, span: Span | None, *, public: bool, names: Iterable[str] = ()) -> Any:
     try:
         if isinstance(origin, RemoteData):
-            need_server(origin, interp.kernel.engine.remote)
-        data = interp.kernel.engine.open(origin, public=public, names=tuple(dict.fromkeys(names)))
-        ledger = interp.kernel.ledger
+            need_server(origin, interp.data.remote)
+        data = interp.data.open(origin, public=public, names=tuple(dict.fromkeys(names)))
+        ledger = interp.ledger
         registered = ledger.known_as(data.identity) if isinstance(origin, RemoteData) and ledger is not None else None
     except Refusal as refusal:
         raise refusal.at(span) from None
@@ -138,7 +138,7 @@ def opened(interp: Evaluator, origin: Any, span: Span | None, *, public: bool, n
 
 def need_here(interp: Evaluator, name: str, span: Span | None) -> None:
     """Refuses a registered dataset in a session on a server, and advises no way out of the ledger."""
-    if interp.kernel.engine.remote:
+    if interp.data.remote:
         message = f"`{name}` is a registered dataset, a file of this machine, and this session works on a server"
         help = "run the program without `--engine`: there the ledger counts what is spent"
         raise refuse("DataError", message, span, help=help)
@@ -146,10 +146,10 @@ def need_here(interp: Evaluator, name: str, span: Span | None) -> None:
 
 def not_registered(interp: Evaluator, origin: Any, span: Span | None) -> None:
     """A file that an owner has registered is read through its dataset only, by whatever path it is named."""
-    if not isinstance(origin, FileSet) or interp.kernel.ledger is None:
+    if not isinstance(origin, FileSet) or interp.ledger is None:
         return
     try:
-        name = next(filter(None, map(interp.kernel.ledger.named, origin.parts)), None)
+        name = next(filter(None, map(interp.ledger.named, origin.parts)), None)
     except Refusal as refusal:
         raise refusal.at(span) from None
     if name is not None:
@@ -200,7 +200,7 @@ def array_of(interp: Evaluator, origin: Any, span: Span | None, *, private: bool
 
 
 def _identity(interp: Evaluator, array: Any) -> Hashable:
-    objects = interp.kernel.engine.objects
+    objects = interp.data.objects
     objects.lies_in(array, [array])
     identity: Hashable = objects.identity(array)
     return identity

@@ -9,7 +9,7 @@ from typing import Any
 
 from jostle.diagnostics import Refusal, refuse
 from jostle.privacy.kernel.handles import Table
-from jostle.privacy.transformations.literal import count_of, literal_table, rows_of
+from jostle.privacy.transformations.literal import literal_table
 from jostle.run.evaluator import Evaluator
 from jostle.run.faults import private_value
 from jostle.run.registry import builtin
@@ -51,9 +51,9 @@ def records(interp: Evaluator, table: Table, span: Span | None) -> list[Record]:
     """The rows of a public table as records, in their order."""
     if table.private:
         raise private_value(table, "cannot be walked through row by row").at(span)
-    need_room(count_of(interp.kernel, table), "the rows of a table")
+    need_room(interp.data.size(table), "the rows of a table")
     names = list(table.domains)
-    return [Record(zip(names, row, strict=True)) for row in rows_of(interp.kernel, table)]
+    return [Record(zip(names, row, strict=True)) for row in interp.data.records(table)]
 
 
 @builtin

@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from jostle.diagnostics import refuse
-from jostle.privacy.kernel.handles import Table, handles_in
-from jostle.privacy.kernel.public_rows import public_rows
+from jostle.privacy.kernel.exposures import handles_in
+from jostle.privacy.kernel.handles import Table
 from jostle.run.faults import private_value
 from jostle.run.registry import builtin
 from jostle.run.values import is_model, kind_name
@@ -33,7 +33,7 @@ def _prediction_error(table: Any, model: Any, *, at: Any) -> float:
 
     from jostle.kernels.classifiers.codes import coded
 
-    columns, counts = public_rows(interp.kernel, table, coded)
+    columns, counts = interp.data.rows(table, coded)
     target = columns[model.target]
     values = [v if isinstance(v, float) else math.nan for v in target.values] or [math.nan]
     truth = np.array(values)[target.codes]

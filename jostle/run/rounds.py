@@ -16,8 +16,8 @@ from jostle.accounting.amounts import Amount
 from jostle.accounting.budget_tree import Cost, Path
 from jostle.accounting.definitions import gaussian_price, pure_price, used_delta
 from jostle.diagnostics import refuse
-from jostle.privacy.kernel.handles import Exposure, Exposures, Handle
-from jostle.privacy.kernel.kernel import Allotment, check_unit
+from jostle.privacy.kernel.exposures import Allotment, Exposure, Exposures, Handle
+from jostle.privacy.kernel.kernel import check_unit
 from jostle.run.amounts import amount_of
 from jostle.run.evaluator import Evaluator, Returned
 from jostle.run.faults import exposures_of

@@ -22,7 +22,8 @@ from jostle.language.other_languages import way
 from jostle.plan.domains import Categories, Domain, Integer, Real
 from jostle.plan.kinds import applied, kind_of
 from jostle.plan.plan import Apply, Column, Constant, RowExpr
-from jostle.privacy.kernel.handles import ColumnHandle, Handle, handles_in
+from jostle.privacy.kernel.exposures import Handle, handles_in
+from jostle.privacy.kernel.handles import ColumnHandle
 from jostle.run.inlined import Body, inlined
 from jostle.run.periods import Period
 from jostle.run.qualifiers import Qualifiers

@@ -16,13 +16,14 @@ from jostle.kernels.rowprograms import CONTRIBUTIONS, GRADIENTS, WEIGHTS
 from jostle.plan.bounds import bounds_of
 from jostle.plan.kinds import as_number, domain_kind, kind_of
 from jostle.plan.plan import Apply, Column, Constant, RowExpr
-from jostle.privacy.kernel.handles import Table, Vectors, handles_in
+from jostle.privacy.kernel.exposures import handles_in
+from jostle.privacy.kernel.handles import Table, Vectors
 from jostle.privacy.kernel.kernel import Kernel
-from jostle.privacy.kernel.minting import row_vectors
 from jostle.privacy.kernel.prepaid import Prepaid, Prepayment
 from jostle.privacy.measurements.choices import NoisyScore
 from jostle.privacy.measurements.vectors import Moments, VectorSum, check_moments, reaches, whole_of
 from jostle.privacy.mechanisms.additive import Additive
+from jostle.privacy.reading.minting import row_vectors
 from jostle.privacy.scores import vectorsums
 from jostle.run.arguments import amount_for
 from jostle.run.evaluator import Evaluator

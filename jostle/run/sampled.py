@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from jostle.diagnostics import refuse
-from jostle.privacy.kernel.handles import Cube, handles_in
+from jostle.privacy.kernel.exposures import handles_in
+from jostle.privacy.kernel.handles import Cube
 from jostle.privacy.measurements import subsampled_batches as samples
 from jostle.run.arguments import amount_for
 from jostle.run.faults import exposures_of, private_value

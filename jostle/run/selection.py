@@ -6,7 +6,8 @@ from itertools import pairwise
 from typing import Any, cast
 
 from jostle.diagnostics import refuse
-from jostle.privacy.kernel.handles import Cube, Table, Vectors, handles_in
+from jostle.privacy.kernel.exposures import handles_in
+from jostle.privacy.kernel.handles import Cube, Table, Vectors
 from jostle.privacy.measurements.choices import NoisyScore
 from jostle.privacy.measurements.largest import LargestScores, Ranking
 from jostle.privacy.measurements.margin import MarginMax

@@ -19,7 +19,8 @@ from jostle.plan.domains import Open
 from jostle.plan.kinds import as_number
 from jostle.plan.persons import person_columns
 from jostle.plan.plan import Column, Constant, RowExpr
-from jostle.privacy.kernel.handles import VALUES, ColumnHandle, Cube, Exposures, Handle, Table, handles_in
+from jostle.privacy.kernel.exposures import Exposures, Handle, handles_in
+from jostle.privacy.kernel.handles import VALUES, ColumnHandle, Cube, Table
 from jostle.privacy.measurements import replay
 from jostle.privacy.measurements.aggregates import registry
 from jostle.privacy.measurements.aggregates.aggregate import Aggregate
@@ -200,10 +201,10 @@ def _answer(interp: Evaluator, bound: BoundSelect, scope: Scope, event: dict[str
     request, node = bound.request, bound.form.node
     if isinstance(request, Request) and request.free:
         event["public"] = True
-        return request.size(interp.kernel)
+        return request.size(interp.data)
     if not bound.table.private:
         event["public"] = True
-        return request.exact(interp.kernel)
+        return request.exact(interp.kernel, interp.data)
     if interp.joint is not None:
         return interp.joint.answer(request, node, bound.wish)
     if bound.wish is not None:
@@ -324,10 +325,10 @@ def _join(interp: Evaluator, left: Any, joined: n.Join, scope: Scope, tables: Qu
     try:
         if isinstance(left, FreeJoin) or (smooth and not bounded and left.private and right.private):
             need_inner(joined, bounded)
-            return free_join(interp.kernel, left, right, on)
+            return free_join(interp.data, left, right, on)
         if own and most is None and left.private and right.private:
             return join_own_rows(left, right, on, joined.kind)
-        return join(interp.kernel, left, right, on, most, joined.kind)
+        return join(interp.data, left, right, on, most, joined.kind)
     except Refusal as refusal:
         raise refusal.at(joined.span) from None
 

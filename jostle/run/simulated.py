@@ -12,8 +12,8 @@ from jostle.language.builtins import OPENERS
 from jostle.language.forms import DIMENSIONS
 from jostle.language.moments import number_of
 from jostle.plan.domains import Categories, Domain, Integer, Moments, Open, Real
-from jostle.privacy.kernel.handles import Handle
-from jostle.privacy.kernel.minting import private_cube, private_table
+from jostle.privacy.kernel.exposures import Handle
+from jostle.privacy.reading.minting import private_cube, private_table
 from jostle.run.clauses import schema_of
 from jostle.run.evaluator import Evaluator
 from jostle.run.origins import (
@@ -51,7 +51,7 @@ def simulated(interp: Evaluator, node: n.Private, kind: str, measure: Measure, u
         array, _ = array_of(interp, stand_in, node.source.span, private=True)
         cells = array if public is not None else counts_of(array.shape, interp.made_up_rows, seed)
         announce(interp, source, node, list(DIMENSIONS[: array.ndim]))
-        return private_cube(interp.kernel, source, cells, DIMENSIONS[: cells.ndim], source)
+        return private_cube(interp.data, source, cells, DIMENSIONS[: cells.ndim], source)
     if node.described is None:
         raise refuse("DataError", f"`{node.name}` is not described", node.span, help="add `described by {…}`")
     schema = schema_of(interp.eval(node.described, scope), node.described.span)

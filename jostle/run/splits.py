@@ -6,7 +6,8 @@ from typing import Any
 
 from jostle.diagnostics import refuse
 from jostle.plan.plan import Column, RowExpr
-from jostle.privacy.kernel.handles import ColumnHandle, Handle, Table, handles_in
+from jostle.privacy.kernel.exposures import Handle, handles_in
+from jostle.privacy.kernel.handles import ColumnHandle, Table
 from jostle.privacy.measurements.choices import NoisyScore
 from jostle.privacy.rows.leaves import PublicTree
 from jostle.privacy.scores import leaves, splits
@@ -41,10 +42,10 @@ def _score(name: str) -> Any:
         label, tree = _column(compiler, table, node.args[2]), _tree(table, node.args[1], scope)
         if tree is not None:
             prices = _prices(given["prices"]) if "prices" in given else None
-            return leaves.level_splits(interp.kernel, name, table, tree, splits.split_key(*label, table), most, prices)
+            return leaves.level_splits(interp.data, name, table, tree, splits.split_key(*label, table), most, prices)
         if "prices" in given:
             raise refuse("TypeError", "splits by a column have no prices", node.span, help="a tree's next splits have")
-        score = splits.split_score(interp.kernel, name, table, _column(compiler, table, node.args[1]), label, most)
+        score = splits.split_score(interp.data, name, table, _column(compiler, table, node.args[1]), label, most)
         return score if score.private else interp.kernel.measure(NoisyScore.of(score, None, None), node.span)
 
     return body
@@ -118,7 +119,7 @@ def _split_rows(table: Any, parts: Any, seed: Any = 0.0, *, at: Any) -> list[Han
     for value in (parts, seed):
         if not is_number(value) or not float(value).is_integer() or not 0 <= value < 2**53:
             raise refuse("ValueError", "`split_rows` takes a whole number of parts", help="`split_rows(people, 10)`")
-    return disjoint.split_rows(interp.kernel, table, int(parts), int(seed))
+    return disjoint.split_rows(interp.data, table, int(parts), int(seed))
 
 
 @builtin

@@ -7,7 +7,7 @@ from typing import Any
 
 from jostle.diagnostics import refuse
 from jostle.language.builtins import EVERYWHERE
-from jostle.privacy.kernel.handles import Handle, handles_in
+from jostle.privacy.kernel.exposures import Handle, handles_in
 from jostle.run import amounts, declare
 from jostle.run.evaluator import Evaluator, Returned
 from jostle.run.faults import private_value

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 from jostle.diagnostics import refuse
 from jostle.formulas import BY_NOISE, DOUBT, DOUBTFUL, Marked, cut_text, cuts_of
 from jostle.plan.domains import Open
-from jostle.privacy.kernel.handles import ColumnHandle, Cube, Handle, Table, Vectors
+from jostle.privacy.kernel.exposures import Handle
+from jostle.privacy.kernel.handles import ColumnHandle, Cube, Table, Vectors
 from jostle.privacy.scores.rule import Score
 from jostle.privacy.transformations.records import WeightedRecords
 from jostle.run.columns import column_of

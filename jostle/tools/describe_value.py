@@ -54,7 +54,8 @@ def is_of_library(name: str, names: Mapping[str, Any]) -> bool:
 def describe(name: str, value: Any) -> str:
     """The kind of a value, its label, and the public facts of a handle."""
     from jostle.plan.domains import Categories, Integer, Real
-    from jostle.privacy.kernel.handles import Cube, Handle, Table
+    from jostle.privacy.kernel.exposures import Handle
+    from jostle.privacy.kernel.handles import Cube, Table
     from jostle.run.values import Function, is_vector, kind_name
 
     lines = [f"{name}: {kind_name(value)}"]
@@ -104,7 +105,7 @@ def reasons(name: str, provenance: Provenance | None) -> str:
 def shown(value: object) -> str:
     """A value as text, with its ± where it is a number, or a record of numbers, whose error is known."""
     from jostle.formulas import cut_text, cuts_in, cuts_of, margin_text, with_margin
-    from jostle.privacy.kernel.handles import Handle
+    from jostle.privacy.kernel.exposures import Handle
     from jostle.run.margins import margins
     from jostle.run.values import Record, is_number, kind_name, show
 

@@ -21,6 +21,8 @@ from jostle.language.builtins import BUILTINS, SLOW
 from jostle.language.facts import Effect, Gives
 from jostle.privacy.kernel.kernel import Kernel, check_unit
 from jostle.privacy.measurements.watch import Opening
+from jostle.privacy.reading.assembly import kernel_over
+from jostle.privacy.reading.public_data import PublicData
 from jostle.run.accuracy import no_error
 from jostle.run.expressions import linked
 from jostle.run.externals import KERNELS
@@ -35,7 +37,7 @@ from jostle.tools import likes
 if TYPE_CHECKING:
     from jostle.accounting.amounts import Amount
     from jostle.events import Stream
-    from jostle.privacy.kernel.handles import Exposures
+    from jostle.privacy.kernel.exposures import Exposures
     from jostle.privacy.kernel.measurement import Measurement
     from jostle.run.evaluator import Returned
     from jostle.source import Span
@@ -120,9 +122,6 @@ class Door(Kernel):
 
     skipped = 0  # how often something was left out, which may have spent
     asked: object = None  # the measurement that was asked for last
-
-    def __init__(self, events: Stream) -> None:
-        super().__init__(cast("Any", Nothing()), events)
 
     def measure(self, measurement: Measurement[Any, Any], span: Span | None = None) -> Any:
         exposures = measurement.exposures
@@ -425,6 +424,11 @@ def _bound(node: n.Stmt) -> set[str]:
     """The names that a statement may give a value."""
     names = set(bound_by(node, lambda use: (use.path[-1],)))
     return names | ({node.name} if isinstance(node, n.Release) else set())
+
+
+def door(events: Stream) -> tuple[Door, PublicData]:
+    """A kernel and public data over an engine of which nothing is known."""
+    return kernel_over(cast("Any", Nothing()), events, Door)
 
 
 def no_choice(interp: Interpreter, node: n.Choice, scope: Scope) -> Nothing:

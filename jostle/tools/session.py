@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from jostle.engine.base import Engine
     from jostle.privacy.kernel.kernel import Kernel
     from jostle.privacy.ledger.registered import Clauses
+    from jostle.privacy.reading.public_data import PublicData
     from jostle.run.interpreter import Interpreter
     from jostle.run.scope import Scope
     from jostle.tools.dry_run import DryRun
@@ -106,17 +107,19 @@ class Session:
         from jostle.engine.choice import engine_at
         from jostle.privacy.kernel.kernel import Kernel
         from jostle.privacy.ledger.ledger import Ledger
+        from jostle.privacy.reading.assembly import kernel_over
         from jostle.run.interpreter import Interpreter
 
         engine = engine_at(self._engine, self._memory, environment=self._simulate is None)
-        interp = self._made(Interpreter, Kernel(engine, self._stream), maker(self._progress))
-        interp.kernel.ledger, interp.progress = Ledger(self._ledger), self._progress
-        self._resources.enter_context(closing(interp.kernel.ledger.store))
+        interp = self._made(Interpreter, *kernel_over(engine, self._stream, Kernel), maker(self._progress))
+        ledger = Ledger(self._ledger)
+        interp.ledger, interp.progress = ledger, self._progress
+        self._resources.enter_context(closing(ledger.store))
         self._resources.enter_context(closing(engine) if engine is not self._engine else ExitStack())
         interp.look(self.warnings.add if self._look and self._simulate is None else None)
         return interp
 
-    def _made(self, kind: type[I], kernel: Kernel, choose: Callable[..., Any]) -> I:
+    def _made(self, kind: type[I], kernel: Kernel, data: PublicData, choose: Callable[..., Any]) -> I:
         """An interpreter on a kernel, with the built-ins, modules and data of this session."""
         import jostle.choice.advisors
         import jostle.choice.bootstrap
@@ -125,7 +128,7 @@ class Session:
         from jostle.run.registry import base_scope
 
         interp = kind(
-            kernel, base_scope(),
+            kernel, data, base_scope(),
             load_module=lambda path, span: self._modules.load(interp, path, span), choose=choose, out=self._print,
         )  # fmt: skip
         interp.simulate, interp.bound, interp.folders = self._simulate, self._bound, self._folders
@@ -481,12 +484,12 @@ class Session:
         tree = self._parsed(source)
         if self._simulate is not None or not any(isinstance(statement, n.Private) for statement in tree.body):
             return []
-        from jostle.tools.foresight import Door, Foresight, no_choice, sure_refusals
+        from jostle.tools.foresight import Foresight, door, no_choice, sure_refusals
 
         other = Session(simulate=1, cwd=self._cwd)
         other._folders[:], other._modules = self._folders, self._modules.afresh()
         with deep():
-            return list(sure_refusals(tree, other._made(Foresight, Door(other._stream), no_choice), settings or {}))
+            return list(sure_refusals(tree, other._made(Foresight, *door(other._stream), no_choice), settings or {}))
 
     def _check(self, tree: n.Program, predefined: Mapping[str, Any] | None = None) -> list[Diagnostic]:
         from jostle.check import check

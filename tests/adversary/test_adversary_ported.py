@@ -80,10 +80,10 @@ private people = table("people.csv") described by {a: text, b: text, tag: text} 
 p = table("p.csv")
 q = table("q.csv")
 """))  # fmt: skip
-        names, kernel = session.names(), session._interp.kernel
-        one = join(kernel, names["people"], names["p"], [("b", "b")], None)
+        names, kernel, data = session.names(), session._interp.kernel, session._interp.data
+        one = join(data, names["people"], names["p"], [("b", "b")], None)
         kept = Apply("in", (Column("tag"), *(Constant(row[2]) for row in old)))
-        two = transform.where(join(kernel, names["people"], names["q"], [("a", "a")], 6), kept)
+        two = transform.where(join(data, names["people"], names["q"], [("a", "a")], 6), kept)
         kernel.measure(NoisyArgmax.of([size(one), size(two)], Amount("epsilon", QUANTA)))
         seen.append(recorder.seen)
     (before, scale), (after, other) = seen

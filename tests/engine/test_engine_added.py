@@ -36,7 +36,7 @@ from jostle.plan.plan import (
     Scan,
     Union,
 )  # fmt: skip
-from jostle.privacy.kernel.vault import Vault
+from jostle.privacy.reading.vault import Vault
 
 SPELLED = ("finite_", "place_", "digest_", "many_bytes", "nearest_")
 DIALECT = replace(

@@ -30,8 +30,8 @@ from jostle.plan.plan import (
 )  # fmt: skip
 from jostle.plan.schemas import schema_of
 from jostle.privacy.kernel.handles import Table
-from jostle.privacy.kernel.reader import Reader
-from jostle.privacy.kernel.vault import Vault
+from jostle.privacy.reading.reader import Reader
+from jostle.privacy.reading.vault import Vault
 
 DOMAINS: tuple[tuple[str, Domain], ...] = (
     ("c", Categories(("red", "green", "it's"))), ("i", Integer(-2, 3)), ("n", Categories((0.5, 2.0, 7.0))),

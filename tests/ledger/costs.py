@@ -29,9 +29,10 @@ from jostle.accounting.budget_tree import Path as At
 from jostle.accounting.definitions import Measure, Price, gaussian_price, pure_price
 from jostle.accounting.units import Unit
 from jostle.events import Stream
-from jostle.privacy.kernel.handles import Exposure
+from jostle.privacy.kernel.exposures import Exposure
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.kernel.sources import Source
+from jostle.privacy.reading.assembly import kernel_over
 
 KINDS = {
     "pure": (Amount("epsilon", 10**9 * QUANTA), Amount("epsilon", QUANTA // 1000), pure_price),
@@ -60,7 +61,7 @@ def timed(kernel: Kernel, source: Source, price: Price, charges: int, path: Call
 
 def in_session(kind: str, charges: int, path: Callable[[int], At]) -> list[float]:
     limit, amount, price = KINDS[kind]
-    kernel = Kernel(Unread(), Stream())  # type: ignore[arg-type]
+    kernel = kernel_over(Unread(), Stream(), Kernel)[0]  # type: ignore[arg-type]
     source = kernel.register.declare("people", "people", Measure(kind, limit), Unit(), None)
     with kernel.allot(Amount(limit.unit, limit.value), None):
         return timed(kernel, source, price(amount), charges, path)

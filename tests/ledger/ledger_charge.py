@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from jostle.accounting.definitions import Price
-from jostle.privacy.kernel.handles import Exposures
+from jostle.privacy.kernel.exposures import Exposures
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.kernel.measurement import Measurement, Release
-from jostle.privacy.kernel.reader import Reader
 from jostle.privacy.mechanisms.noise import Noise
+from jostle.privacy.reading.reader import Reader
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,12 +27,13 @@ from jostle.accounting.definitions import Measure, pure_price
 from jostle.accounting.units import Unit
 from jostle.diagnostics import Refusal
 from jostle.events import Stream
-from jostle.privacy.kernel.handles import Exposure
+from jostle.privacy.kernel.exposures import Exposure
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.kernel.sources import Source
 from jostle.privacy.ledger.account import Account
 from jostle.privacy.ledger.ledger import Ledger
 from jostle.privacy.ledger.registered import Terms
+from jostle.privacy.reading.assembly import kernel_over
 
 
 @dataclass
@@ -60,7 +61,7 @@ def registered(
 
 def opened(ledger: Ledger, name: str = "people") -> tuple[Kernel, Source]:
     """A session's kernel with the dataset declared in it; its engine reads nothing."""
-    kernel = Kernel(Unread(), Stream())  # type: ignore[arg-type]
+    kernel = kernel_over(Unread(), Stream(), Kernel)[0]  # type: ignore[arg-type]
     dataset, _ = ledger.open(name)
     source = kernel.register.declare(name, ("dataset", name), dataset.terms.measure, dataset.terms.unit, None)
     source.join(Account(ledger, dataset), None)

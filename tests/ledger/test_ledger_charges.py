@@ -15,7 +15,7 @@ from jostle.accounting.amounts import QUANTA, Amount
 from jostle.accounting.definitions import Measure, gaussian_price, pure_price, stability_price
 from jostle.diagnostics import Refusal
 from jostle.engine.files import OpenFile
-from jostle.privacy.kernel.handles import Exposure
+from jostle.privacy.kernel.exposures import Exposure
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.kernel.sources import Source
 from jostle.privacy.ledger.account import Account

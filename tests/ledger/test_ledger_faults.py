@@ -19,7 +19,7 @@ from storm import opened, registered
 from jostle.accounting.amounts import QUANTA, Amount
 from jostle.accounting.definitions import pure_price
 from jostle.diagnostics import Refusal
-from jostle.privacy.kernel.handles import Exposure
+from jostle.privacy.kernel.exposures import Exposure
 from jostle.privacy.ledger.ledger import Ledger
 
 COUNT = DATASET + "n = {{ select count(*) from people with epsilon 0.5 }}\nrelease n\n"

@@ -15,7 +15,7 @@ from jostle.accounting.amounts import QUANTA, Amount
 from jostle.accounting.definitions import pure_price
 from jostle.diagnostics import Refusal
 from jostle.jsontext import canonical, digest
-from jostle.privacy.kernel.handles import Exposure
+from jostle.privacy.kernel.exposures import Exposure
 from jostle.privacy.ledger import history
 from jostle.privacy.ledger.history import Entry
 from jostle.privacy.ledger.ledger import Ledger

@@ -18,7 +18,7 @@ from test_ledger_faults import charged, in_child
 from jostle.accounting.amounts import QUANTA, Amount
 from jostle.accounting.definitions import pure_price
 from jostle.diagnostics import Refusal
-from jostle.privacy.kernel.handles import Exposure
+from jostle.privacy.kernel.exposures import Exposure
 from jostle.privacy.ledger.ledger import Ledger
 from jostle.privacy.ledger.postgres import LedgerDatabase
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from jostle.accounting.accounts import parts_of
 from jostle.diagnostics import Refusal
-from jostle.engine.base import parts_of
 from jostle.engine.duckdb.engine import DuckDb
 from jostle.engine.postgres.dialect import POSTGRES
 from jostle.engine.postgres.engine import Postgres

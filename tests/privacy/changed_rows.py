@@ -19,9 +19,11 @@ from jostle.accounting.units import Unit
 from jostle.engine.duckdb.engine import DuckDb
 from jostle.plan.domains import Domain
 from jostle.plan.plan import Plan, Scan
-from jostle.privacy.kernel.handles import Exposure, Table
+from jostle.privacy.kernel.exposures import Exposure
+from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.kernel.sources import Source
+from jostle.privacy.reading.public_data import PublicData
 
 Row = tuple[Any, ...]
 Schema = tuple[tuple[str, Domain], ...]
@@ -44,8 +46,8 @@ def neighbours(contents: Sequence[tuple[Row, ...]]) -> Iterator[tuple[int, int]]
 class Tables:
     """Tables of an engine, private ones each of a source of its own name."""
 
-    def __init__(self, kernel: Kernel, engine: DuckDb) -> None:
-        self.kernel, self.engine = kernel, engine
+    def __init__(self, kernel: Kernel, data: PublicData, engine: DuckDb) -> None:
+        self.kernel, self.data, self.engine = kernel, data, engine
         self._sources: dict[str, Source] = {}
         self._rows: dict[Plan, Counter[Row]] = {}
 

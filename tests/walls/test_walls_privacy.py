@@ -10,6 +10,14 @@ from pathlib import Path
 
 from package_code import PACKAGE, ROOT, files, imports, nodes, shown, tree
 
+from jostle.engine.duckdb.engine import DuckDb
+from jostle.events import Stream
+from jostle.privacy.kernel.kernel import Kernel
+from jostle.privacy.reading.assembly import kernel_over
+from jostle.privacy.reading.public_data import PublicData
+from jostle.privacy.reading.reader import Reader
+from jostle.privacy.reading.vault import Vault
+
 RANDOM = ("random", "secrets", "uuid", "opendp", "numpy.random", "scipy.stats", "hashlib.shake_256")
 MAY_DRAW = {
     "jostle/privacy/mechanisms/noise.py",  # the noise of every private release
@@ -28,18 +36,9 @@ MAY_DRAW = {
     "jostle/kernels/graphs/swaps.py",  # seeded: walks over graphs that fit released numbers
     "jostle/kernels/workloads/boxes.py",  # seeded: which ranges a random workload asks
 }
-# What of the engine and the vault gives exact numbers of rows.
-EXACT = {"cells", "units", "group", "exact", "tally", "fetch", "survey", "tuples", "records"}
-MAY_ASK = {
-    "jostle/choice/bootstrap.py": {"keep"},  # released cells go in
-    "jostle/choice/calls.py": {"capabilities"},  # whether a forked process may ask
-    "jostle/choice/fingerprint.py": {"stamp"},  # when a public file was written
-    "jostle/choice/plan.py": {"keep"},  # made-up cubes go in
-    "jostle/choice/program.py": {"keep"},  # resampled public arrays go in
-    "jostle/run/declare.py": {"guess", "keep"},  # the kinds of a public file's columns; public arrays go in
-    "jostle/run/origins.py": {"file", "open", "keep", "objects", "remote"},  # files, headers, names; arrays go in
-    "jostle/tools/datacheck.py": {"survey"},  # for the owner of a file, and said to be private
-}
+# What answers about private rows, wherever it stands, and what reads any rows of a file.
+INSIDE = {"_reader", "_vault", "vault", "kernel.engine", "kernel._engine", "data._engine", "public._engine"}
+MAY_ASK = {"jostle/tools/datacheck.py": {"survey"}}  # for the owner of a file, and said to be private
 
 
 def outside() -> list[Path]:
@@ -74,30 +73,41 @@ def test_those_that_may_draw_do() -> None:
 
 
 def asked(path: Path) -> set[str]:
-    """Attributes of a vault or an engine that a file names; one that is given a name of its own is refused."""
-    names_asked: set[str] = set()
+    """Attributes by which a file would reach the inside of a kernel, and calls that survey a file."""
+    reached: set[str] = set()
     for node in nodes(path):
         if isinstance(node, ast.Attribute):
-            names = chain(node)
-            owner = names[-2] if len(names) > 1 else ""
-            if owner.lstrip("_") in ("vault", "engine") or (owner == "" and node.attr in EXACT & {"tally"}):
-                names_asked.add(node.attr)
-        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
-            kept = chain(node.value) if isinstance(node.value, ast.Attribute) else []
-            assert not kept or kept[-1].lstrip("_") not in ("vault", "engine"), f"{shown(path)}:{node.lineno}"
-    return names_asked
+            names = [name.removeprefix("_") if name == "_kernel" else name for name in chain(node)[-2:]]
+            reached |= {name for name in (names[-1], ".".join(names)) if name in INSIDE}
+        if isinstance(node, ast.Call) and chain(node.func)[-1:] == ["survey"]:
+            reached.add("survey")
+    return reached
 
 
 def test_nothing_else_asks_for_exact_numbers() -> None:
-    """Outside `privacy` and `engine`, no attribute of a vault or an engine that gives exact numbers."""
+    """Outside `privacy` and `engine` nobody reaches what answers about private rows: a session has a face to
+    public data, which refuses private handles."""
     beyond = {shown(path): asked(path) - MAY_ASK.get(shown(path), set()) for path in outside()}
     assert {path: names for path, names in beyond.items() if names} == {}
+
+
+def test_a_kernel_gives_no_engine_and_no_vault() -> None:
+    """What a program's interpreter can reach of a kernel without an underscore answers about public data."""
+    kernel, data = kernel_over(DuckDb(), Stream(), Kernel)
+    private = (Reader, Vault, DuckDb)
+    for owner in (kernel, data, kernel.register):
+        assert [name for name, value in vars(owner).items() if name[0] != "_" and isinstance(value, private)] == []
+    public = {name for name in dir(PublicData) if name[0] != "_"}
+    of_handles = {"cells", "exact", "records", "rows", "schema", "size", "stamps", "vectors"}
+    of_sizes = {"group_sizes", "rows_of_scan"}
+    others = {"file", "forks", "guess", "keep", "objects", "open", "read_publicly", "remote"}
+    assert public == of_handles | of_sizes | others
 
 
 def test_nothing_else_imports_the_inside() -> None:
     """The vault, the noise, and the engine itself are made in one place: the session."""
     inside = (
-        "jostle.privacy.kernel.vault", "jostle.privacy.kernel.reader", "jostle.privacy.mechanisms.noise",
+        "jostle.privacy.reading.vault", "jostle.privacy.reading.reader", "jostle.privacy.mechanisms.noise",
         "jostle.engine.duckdb.engine", "jostle.engine.parts", "jostle.engine.rowstore",
     )  # fmt: skip
     found = [i for path in outside() for i in imports(path) if i.name.startswith(inside) and not i.typing_only]
@@ -155,7 +165,7 @@ PLAIN_MEANING = {
     "jostle/plan/listing.py",  # of the values that a description lists
     "jostle/run/rowfunctions.py",  # of values of a program
 }
-ON_POSITIONS = {"jostle/privacy/kernel/vault.py", "jostle/run/jointworkload.py", "jostle/run/workloads.py"}
+ON_POSITIONS = {"jostle/privacy/reading/vault.py", "jostle/run/jointworkload.py", "jostle/run/workloads.py"}
 
 
 def test_no_private_row_meets_a_function_of_python() -> None:
@@ -194,12 +204,12 @@ def test_there_is_one_door() -> None:
 
 
 def test_the_reader_stays_inside_the_door() -> None:
-    """It is made and held by the kernel, and named elsewhere as a parameter only."""
+    """It is held by the kernel, constructed for it in one place, and named elsewhere as a parameter only."""
     for path in files():
         attributes = [n for n in nodes(path) if isinstance(n, ast.Attribute) and n.attr == "_reader"]
         assert not attributes or shown(path) == "jostle/privacy/kernel/kernel.py"
         made = [n for n in nodes(path) if isinstance(n, ast.Call) and chain(n.func)[-1:] == ["Reader"]]
-        assert not made or shown(path) == "jostle/privacy/kernel/kernel.py"
+        assert not made or shown(path) == "jostle/privacy/reading/assembly.py"
 
 
 HANDLES = {"Table", "Cube", "Vectors", "Score", "Scores", "ColumnHandle", "Exposure"}

@@ -12,7 +12,7 @@ import os
 from types import TracebackType
 
 from jostle.diagnostics import Refusal, refuse
-from jostle.privacy.kernel.handles import Exposures
+from jostle.privacy.kernel.exposures import Exposures
 from jostle.source import Span
 
 MOST_OUTAGES = 3

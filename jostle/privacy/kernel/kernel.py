@@ -8,65 +8,36 @@ refusal here depends on amounts, paths and names, which are public.
 from __future__ import annotations
 
 import math
-import os
 import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
+from jostle.accounting.accounts import Charge
 from jostle.accounting.amounts import Amount, as_float, as_text
-from jostle.accounting.budget_tree import Cost, Meter, Path
+from jostle.accounting.budget_tree import Cost, Path
 from jostle.accounting.definitions import ChargePurpose, Price
 from jostle.diagnostics import Note, Refusal, refuse
 from jostle.events import Stream
-from jostle.privacy.kernel.faults import Guarded, closed
-from jostle.privacy.kernel.handles import Exposure, Exposures
-from jostle.privacy.kernel.measurement import Measurement, common_noise
-from jostle.privacy.kernel.reader import Reader
-from jostle.privacy.kernel.sources import Register, Source
-from jostle.privacy.kernel.vault import Vault
+from jostle.privacy.kernel.exposures import Allotment, Exposure, Exposures
+from jostle.privacy.kernel.faults import Guarded
+from jostle.privacy.kernel.measurement import Measurement, Payment, common_noise
+from jostle.privacy.kernel.register import Register
+from jostle.privacy.kernel.sources import Source
 from jostle.source import Source as Text
 from jostle.source import Span
-
-if TYPE_CHECKING:
-    from jostle.engine.base import Engine
-    from jostle.privacy.kernel.prepaid import Payment
-    from jostle.privacy.ledger.ledger import Ledger
 
 R = TypeVar("R")
 
 
-@dataclass(slots=True, eq=False)
-class Allotment:
-    """An amount that may be spent inside, for each source it meets; `None` is without limit (public calls)."""
+class Answering(Protocol):
+    """What measurements read exact integers from. The kernel asks it one thing and hands it to `Measurement.read`."""
 
-    amount: Amount | None
-    span: Span | None
-    opened_for: Exposures = ()
-    meters: dict[int, tuple[Source, Meter]] = field(default_factory=dict)
-    shared_out: Amount | None = None  # what shares of it are of: what was left at the first of them
-
-    @property
-    def unit(self) -> str | None:
-        return self.amount.unit if self.amount is not None else None
-
-    def meter(self, source: Source) -> Meter:
-        if id(source) not in self.meters:
-            limit = self.amount
-
-            def admits(total: tuple[int, ...]) -> bool:
-                return limit is None or (total[0] <= limit.value and (not limit.delta or total[1] <= limit.delta))
-
-            self.meters[id(source)] = (source, Meter(2, admits))
-        return self.meters[id(source)][1]
-
-    def left(self, source: Source, path: Path, place: int = 0) -> int:
-        """In quanta of the unit, or (place 1) of δ."""
-        meter, whole = self.meter(source), self.amount
-        return 0 if whole is None else (whole.value, whole.delta)[place] - meter.spent[place] + meter.slack(path)[place]
+    def check(self, question: object) -> None:
+        """Refuses a measurement that cannot be read, from public facts."""
 
 
 @dataclass(slots=True)
@@ -81,20 +52,18 @@ class Balance:
 class Kernel:
     """The state of spending in a session: registered sources, the stack of open allotments, prepaid balances.
 
-    All of it belongs to the process that made the kernel. A forked copy of it pays for nothing private.
+    All of it belongs to the process that made the kernel. A forked copy of it pays for nothing private. What reads
+    private rows is no attribute of a kernel that others use, and the engine is none at all.
     """
 
-    def __init__(self, engine: Engine, events: Stream) -> None:
-        self.engine = engine
-        self.events = events
-        self.vault = Vault(engine, self.need_open)
-        self._reader = Reader(engine, self.vault)
-        self.register = Register()
-        self._lock, self._process = threading.RLock(), os.getpid()
+    def __init__(self, register: Register, reader: Answering, events: Stream) -> None:
+        """`reading.assembly` makes a register and the reader that goes with it."""
+        self.register, self.events = register, events
+        self.need_open = register.need_open
+        self._reader = reader
+        self._lock = threading.RLock()
         self._balances: WeakKeyDictionary[object, Balance] = WeakKeyDictionary()
         self._stack: list[Allotment] = []
-        self._training = 0
-        self.ledger: Ledger | None = None
         self._program: Text | None = None
 
     # Allotments ----------------------------------------------------------------------------------
@@ -123,12 +92,10 @@ class Kernel:
     def training(self) -> Iterator[None]:
         """While this is open, no private source may be charged and the allotments around do not count."""
         around, self._stack = self._stack, []
-        self._training += 1
         try:
-            with self.events.silent():
+            with self.register.training(), self.events.silent():
                 yield
         finally:
-            self._training -= 1
             self._stack = around
 
     def left_of_allotment(self, exposures: Exposures, what: str = "epsilon") -> float:
@@ -199,7 +166,7 @@ class Kernel:
         exposures, noise = measurement.exposures, common_noise(measurement.exposures)
         if len({id(e.source) for e in exposures}) < len(exposures):
             raise refuse("TypeError", "a measurement names each of its sources once", span)
-        self.engine.check(measurement)
+        self._reader.check(measurement)
         if exposures:
             self._pay(measurement, span)
         step: Measurement[Any, R] | None = measurement
@@ -259,28 +226,6 @@ class Kernel:
                 meter = allotment.meter(exposure.source)
                 meter.add(_charged_path(exposure, price), (price.amount.value, price.amount.delta))
 
-    def need_open(self, exposures: Exposures, span: Span | None = None) -> None:
-        """Refuses private sources while training, in any process but the kernel's, or closed, and rows without a bound.
-
-        Every charge asks this first, and so does everything that holds exact private values.
-        """
-        for exposure in exposures:
-            exposure.bounded(span)
-            if exposure.source.simulated:
-                continue
-            if exposure.source.closed:
-                raise closed(exposure.source.name, span)
-            if self._training:
-                raise refuse(
-                    "PrivateValue", f"training reaches the private source `{exposure.source.name}`", span,
-                    help="train on public data: `counts(…)` or `table(…)` without `private`",
-                )  # fmt: skip
-            if os.getpid() != self._process:
-                raise refuse(
-                    "PrivateValue", f"`{exposure.source.name}` is measured in another process than its own", span,
-                    help="a session spends in the process that made it: start a session here",
-                )  # fmt: skip
-
     # Prepaid amounts -------------------------------------------------------------------------------
 
     def share_left(self, entry: object) -> float:
@@ -309,13 +254,11 @@ class Kernel:
         """What registered sources lose is on disk when this returns; where it is not, nothing was charged."""
         registered = [(e, e.source.account) for e in exposures if e.source.account is not None]
         if registered:
-            from jostle.privacy.ledger.account import Charge, settle
-
             charges = [
                 Charge(account, e.source.meter, _charged_path(e, price), _cost(e, price), str(e.source.unit))
                 for e, account in registered
             ]
-            full = settle(charges, price, what, span, self._program, purpose)
+            full = registered[0][1].settle(charges, price, what, span, self._program, purpose)
             if full is not None:
                 raise self._over_budget(registered[full][0], price, span)
 

@@ -10,20 +10,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from jostle.accounting.amounts import Amount, as_float
 from jostle.accounting.definitions import ChargePurpose, Price
 from jostle.diagnostics import refuse
 from jostle.noise_laws import DrawnLaw
-from jostle.privacy.kernel.handles import Exposures, Handle
+from jostle.privacy.kernel.exposures import Exposures, Handle
 from jostle.privacy.mechanisms.additive import Additive
 from jostle.privacy.mechanisms.noise import Noise
 from jostle.privacy.mechanisms.selection import Selection
-
-if TYPE_CHECKING:
-    from jostle.privacy.kernel.prepaid import Payment
-    from jostle.privacy.kernel.reader import Reader
 
 E = TypeVar("E")
 R = TypeVar("R")
@@ -70,6 +66,32 @@ class Release(Generic[R]):
     rest: Measurement[Any, R] | None = None
 
 
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Bought:
+    """What one charge bought: the name of a balance, which the kernel keeps. It holds nothing that can be spent."""
+
+    exposures: Exposures
+
+    def covers(self, exposures: Exposures) -> bool:
+        """Whether this was paid on every source of `exposures`, on their paths or above, with no agent left out."""
+        return all(
+            any(
+                p.source is e.source and p.path == e.path[: len(p.path)] and set(e.agents) <= set(p.agents)
+                for p in self.exposures
+            )
+            for e in exposures
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Payment:
+    """A part of a prepaid amount: `units` of its whole, and `room` in δ."""
+
+    prepaid: Bought
+    units: int
+    room: float
+
+
 class Measurement(ABC, Generic[E, R]):
     """A question to private data, or to public data, which are answered exactly and for nothing (`noise` is None)."""
 
@@ -106,8 +128,8 @@ class Measurement(ABC, Generic[E, R]):
         return ChargePurpose(self.how.mechanism if self.how is not None else "")
 
     @abstractmethod
-    def read(self, reader: Reader) -> E:
-        """The exact whole numbers."""
+    def read(self, reader: Any) -> E:
+        """The exact whole numbers, from a `privacy.reading.reader.Reader`."""
 
     @abstractmethod
     def release(self, exact: E, noise: Noise | None) -> Release[R]:

@@ -23,20 +23,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import Any
 
 from jostle.accounting.amounts import Amount, as_float
 from jostle.accounting.conversions import mu_of, pure_epsilon, rho_of, root_two_rho
 from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import refuse
 from jostle.noise_laws import Gaussian, Laplace
-from jostle.privacy.kernel.handles import Exposures, Handle
-from jostle.privacy.kernel.measurement import Measured, Measurement, Release, stability_of
+from jostle.privacy.kernel.exposures import Exposures, Handle
+from jostle.privacy.kernel.measurement import Bought, Measured, Measurement, Payment, Release, stability_of
 from jostle.privacy.mechanisms.additive import Additive
 from jostle.privacy.mechanisms.noise import Noise
-
-if TYPE_CHECKING:
-    from jostle.privacy.kernel.reader import Reader
 
 WHOLE = 2**40
 """Parts are counted in these units, rounded down."""
@@ -44,23 +41,6 @@ WHOLE = 2**40
 SLACK = 2.0**-10
 EXACT_UP_TO = 12.0
 """Of ε: beyond it (1 + e^ε)·τ would be too much, and the conversion from zCDP, which needs no slack, is as good."""
-
-
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class Bought:
-    """What one charge bought: the name of a balance, which the kernel keeps. It holds nothing that can be spent."""
-
-    exposures: Exposures
-
-    def covers(self, exposures: Exposures) -> bool:
-        """Whether this was paid on every source of `exposures`, on their paths or above, with no agent left out."""
-        return all(
-            any(
-                p.source is e.source and p.path == e.path[: len(p.path)] and set(e.agents) <= set(p.agents)
-                for p in self.exposures
-            )
-            for e in exposures
-        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,15 +71,6 @@ class Prepaid(Bought):
     def payment(self, share: float, room: float) -> Payment:
         """A share of the balance."""
         return Payment(self, units_of(share), room)
-
-
-@dataclass(frozen=True, slots=True)
-class Payment:
-    """A part of a prepaid amount: `units` of its whole, and `room` in δ."""
-
-    prepaid: Bought
-    units: int
-    room: float
 
 
 def units_of(share: float) -> int:
@@ -147,7 +118,7 @@ class Prepayment(Measurement[None, Prepaid]):
     def buys(self) -> tuple[int, float]:
         return WHOLE, self.bought[1]
 
-    def read(self, reader: Reader) -> None:
+    def read(self, reader: Any) -> None:
         return None
 
     def release(self, exact: None, noise: Noise | None) -> Release[Prepaid]:

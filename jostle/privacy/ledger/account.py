@@ -1,18 +1,19 @@
 """A session's side of the ledger: for each registered source, what it is in the ledger and which charges were its own.
 
-`settle` is the one call that a charge makes. It hands in by how much each registered source's tree grows at the root,
-and returns when that is on disk. Whatever other programs spent meanwhile is brought into the session's own meters,
-so that `left` and `spent` speak of all of it. It reads no data.
+`Account.settle` is the one call that a charge makes. It hands in by how much each registered source's tree grows at the
+root, and returns when that is on disk. Whatever other programs spent meanwhile is brought into the session's own
+meters, so that `left` and `spent` speak of all of it. It reads no data.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
 
-from jostle.accounting.budget_tree import Cost, Meter, Path
+from jostle.accounting.accounts import Charge
+from jostle.accounting.budget_tree import Cost, Meter
 from jostle.accounting.definitions import ChargePurpose, Price
 from jostle.diagnostics import refuse
 from jostle.jsontext import digest
@@ -50,6 +51,10 @@ class Account:
     def version(self) -> int:
         return self.dataset.state.version
 
+    @property
+    def spent(self) -> Cost:
+        return self.dataset.state.spent
+
     def catch_up(self, meter: Meter, total: Cost) -> None:
         """Adds at the root what others have spent since; a total that went back is that of an older ledger."""
         behind = tuple(there - here for there, here in zip(total, meter.spent, strict=True))
@@ -61,49 +66,36 @@ class Account:
         if any(behind):
             meter.add((), behind)
 
-
-@dataclass(frozen=True, slots=True)
-class Charge:
-    """What one measurement costs one registered source: on which path of its meter, and what a row protects."""
-
-    account: Account
-    meter: Meter
-    path: Path
-    cost: Cost
-    protects: str
-
-
-def settle(
-    charges: Sequence[Charge], price: Price, what: str, span: Span | None, program: Text | None, purpose: ChargePurpose
-) -> int | None:
-    """Writes every charge into the ledger, or none; at least one.
-
-    Gives the place of the charge that does not fit its budget, and `None` when all is on disk. Raises `LedgerError`
-    otherwise.
-    """
-    plan = plan_digest(purpose.plan, {charge.account.data: charge.account.name for charge in charges})
-    content = {
-        "program": PurePath(program.name).name if program is not None else "",
-        "digest": digest(program.text) if program is not None else "",
-        "line": span.line if span is not None and program is not None and span.source == program else 0,
-        "plan": plan.digest, "mechanism": purpose.mechanism, "asked": what, "amount": str(price.amount),
-    }  # fmt: skip
-    growths = []
-    for charge in charges:
-        account, meter = charge.account, charge.meter
-        growth = tuple(a - b for a, b in zip(meter.after(charge.path, charge.cost), meter.spent, strict=True))
-        growths.append(Growth(account.name, account.version, growth, {**content, "protects": charge.protects}))
-        for dataset in (account.dataset, *account.linked.values()):
-            account.ledger.same_file(dataset)
-    outcome = charges[0].account.ledger.charge(growths)
-    for charge, before in zip(charges, outcome.before, strict=True):
-        charge.account.catch_up(charge.meter, before)
-    if outcome.refused is None:
-        for charge, receipt in zip(charges, outcome.receipts, strict=True):
-            charge.account.receipts.append(receipt)
-    return outcome.refused
+    def settle(
+        self, charges: Sequence[Charge], price: Price, what: str, span: Span | None, program: Text | None,
+        purpose: ChargePurpose,
+    ) -> int | None:  # fmt: skip
+        """Writes every charge into the ledger, or none (`accounting.accounts`). All accounts are of one ledger."""
+        mine = [(charge, account) for charge in charges if isinstance(account := charge.account, Account)]
+        plan = plan_digest(purpose.plan, {account.data: account.name for _, account in mine})
+        content = {
+            "program": PurePath(program.name).name if program is not None else "",
+            "digest": digest(program.text) if program is not None else "",
+            "line": span.line if span is not None and program is not None and span.source == program else 0,
+            "plan": plan.digest, "mechanism": purpose.mechanism, "asked": what, "amount": str(price.amount),
+        }  # fmt: skip
+        growths = []
+        for charge, account in mine:
+            meter = charge.meter
+            growth = tuple(a - b for a, b in zip(meter.after(charge.path, charge.cost), meter.spent, strict=True))
+            growths.append(Growth(account.name, account.version, growth, {**content, "protects": charge.protects}))
+            for dataset in (account.dataset, *account.linked.values()):
+                self.ledger.same_file(dataset)
+        outcome = self.ledger.charge(growths)
+        for (charge, account), before in zip(mine, outcome.before, strict=True):
+            account.catch_up(charge.meter, before)
+        if outcome.refused is None:
+            for (_, account), receipt in zip(mine, outcome.receipts, strict=True):
+                account.receipts.append(receipt)
+        return outcome.refused
 
 
-def receipts_of(accounts: Sequence[Account]) -> Mapping[str, Any]:
+def receipts_of(accounts: Iterable[object]) -> Mapping[str, Any]:
     """For the event of a run: where its charges stand in the history of each registered dataset."""
-    return {account.name: [[r.number, r.hash] for r in account.receipts] for account in accounts}
+    mine = [account for account in accounts if isinstance(account, Account)]
+    return {account.name: [[r.number, r.hash] for r in account.receipts] for account in mine}

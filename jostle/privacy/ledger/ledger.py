@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from jostle.accounting.accounts import parts_of
 from jostle.accounting.budget_tree import Cost
 from jostle.diagnostics import refuse
-from jostle.engine.base import parts_of
 from jostle.engine.files import OpenFile, open_file
 from jostle.engine.filesets import identities, stem
 from jostle.jsontext import digest

@@ -12,7 +12,8 @@ from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import refuse
 from jostle.integers import shifted
 from jostle.noise_laws import Gaussian, Laplace
-from jostle.privacy.kernel.handles import Cube, Exposures, Handle, join_exposures
+from jostle.privacy.kernel.exposures import Exposures, Handle, join_exposures
+from jostle.privacy.kernel.handles import Cube
 from jostle.privacy.kernel.measurement import Measured, Measurement, Release, needed, weighted_stability_of
 from jostle.privacy.mechanisms.additive import Additive
 from jostle.privacy.mechanisms.linear import Block, Strategy, checked
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from jostle.privacy.kernel.reader import Reader
+    from jostle.privacy.reading.reader import Reader
 
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]

@@ -13,7 +13,8 @@ from jostle.formulas import Noised
 from jostle.integers import fixed_width
 from jostle.noise_laws import DrawnLaw, Selected
 from jostle.plan.plan import Derive, Filter, GroupRows, Join, Plan, inputs
-from jostle.privacy.kernel.handles import Cube, Exposures, Handle, Restricted, Tallied, join_exposures
+from jostle.privacy.kernel.exposures import Exposures, Handle, join_exposures
+from jostle.privacy.kernel.handles import Cube, Restricted, Tallied
 from jostle.privacy.kernel.measurement import Measured, Measurement, Release, common_noise, needed
 from jostle.privacy.mechanisms.additive import Additive
 from jostle.privacy.mechanisms.noise import Noise, SecureNoise
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from jostle.privacy.kernel.reader import Reader
+    from jostle.privacy.reading.reader import Reader
 
     Ints = NDArray[np.int64]
 

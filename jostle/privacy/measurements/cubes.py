@@ -25,20 +25,22 @@ from jostle.integers import fixed_width
 from jostle.language.moments import number_of
 from jostle.plan.keys import MOST_KEYS, key_of, open_keys
 from jostle.plan.plan import Apply, Column, Key, RowExpr
-from jostle.privacy.kernel.handles import VALUES, Cube, Exposures
+from jostle.privacy.kernel.exposures import Exposures
+from jostle.privacy.kernel.handles import UNWEIGHTED, VALUES, Cube
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.kernel.measurement import Measured, Measurement, Release, needed, weighted_stability_of
-from jostle.privacy.kernel.vault import UNWEIGHTED, on_cells
 from jostle.privacy.measurements.aggregates.aggregate import Aggregate
 from jostle.privacy.measurements.query import Answer, GroupKey, key_columns
 from jostle.privacy.mechanisms.additive import Additive, share, sum_prices
 from jostle.privacy.mechanisms.noise import Noise
+from jostle.privacy.reading.public_data import PublicData
+from jostle.privacy.reading.vault import on_cells
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from jostle.privacy.kernel.reader import Reader
+    from jostle.privacy.reading.reader import Reader
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ class CubeRequest:
     def title(self) -> str:
         return ", ".join(a.name for a in self.aggregates)
 
-    def exact(self, kernel: Kernel) -> Answer:
+    def exact(self, kernel: Kernel, data: PublicData) -> Answer:
         """The answer for a public cube."""
         return kernel.measure(self.measurement(None, None))
 

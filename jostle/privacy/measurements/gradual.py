@@ -21,7 +21,8 @@ from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import refuse
 from jostle.formulas import Refinements, Vector
 from jostle.noise_laws import Laplace
-from jostle.privacy.kernel.handles import Cube, Exposures, Handle
+from jostle.privacy.kernel.exposures import Exposures, Handle
+from jostle.privacy.kernel.handles import Cube
 from jostle.privacy.kernel.measurement import (
     Measured,
     Measurement,
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from jostle.privacy.kernel.reader import Reader
+    from jostle.privacy.reading.reader import Reader
 
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]

@@ -29,7 +29,8 @@ from jostle.diagnostics import refuse
 from jostle.integers import LIMIT, fixed_width
 from jostle.noise_laws import Gaussian
 from jostle.plan.plan import Key, Term
-from jostle.privacy.kernel.handles import Exposures, Table
+from jostle.privacy.kernel.exposures import Exposures
+from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.measurement import Measured, Measurement, Release, needed_noise, stability_of
 from jostle.privacy.measurements.aggregates.terms import grid_of, sensitivity_of
 from jostle.privacy.mechanisms.additive import Additive, drawn_by
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from jostle.privacy.kernel.reader import Reader
+    from jostle.privacy.reading.reader import Reader
 
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from jostle.accounting.amounts import Amount
 from jostle.diagnostics import refuse
 from jostle.noise_laws import Selected
-from jostle.privacy.kernel.handles import join_exposures
+from jostle.privacy.kernel.exposures import join_exposures
 from jostle.privacy.kernel.measurement import Measurement, Release, common_noise, needed
 from jostle.privacy.measurements.choices import OfJoinedScores, measured_by, separation
 from jostle.privacy.mechanisms.margin import LargeMargin, clear

@@ -11,9 +11,9 @@ from jostle.accounting.conversions import pure_epsilon
 from jostle.accounting.definitions import ChargePurpose, Price, pure_price
 from jostle.diagnostics import refuse
 from jostle.noise_laws import Laplace
-from jostle.privacy.kernel.handles import Cube, Exposures
+from jostle.privacy.kernel.exposures import Exposures
+from jostle.privacy.kernel.handles import Cube, need_counts
 from jostle.privacy.kernel.measurement import Measured, Measurement, Release, needed, stability_of
-from jostle.privacy.kernel.vault import need_counts
 from jostle.privacy.mechanisms.additive import Additive
 from jostle.privacy.mechanisms.noise import Noise
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from jostle.privacy.kernel.reader import Reader
+    from jostle.privacy.reading.reader import Reader
 
     Ints = NDArray[np.int64]
 

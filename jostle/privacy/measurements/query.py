@@ -19,12 +19,12 @@ from jostle.diagnostics import refuse
 from jostle.engine.groups import CELLS
 from jostle.plan.keys import MOST_KEYS, key_of, need_unicode
 from jostle.plan.keys import open_keys as refuse_open_keys
-from jostle.plan.plan import Column, Key, RowExpr, Scan
-from jostle.plan.plan import Count as Counted
+from jostle.plan.plan import Key, RowExpr
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.measurements.aggregates.aggregate import Aggregate, GroupAggregate, Mechanism
 from jostle.privacy.measurements.aggregates.count import Count
+from jostle.privacy.reading.public_data import PublicData, sizes_are_public
 
 MOST_SELECTED = 1000  # groups of a selection: each is chosen by itself
 
@@ -80,10 +80,10 @@ class Request:
 
     # Public ----------------------------------------------------------------------------------------
 
-    def exact(self, kernel: Kernel) -> Answer:
+    def exact(self, kernel: Kernel, data: PublicData) -> Answer:
         statistics = [a.statistics() for a in self.aggregates]
         keys = tuple(key_of(k.expr, k.over, self.table.domains, MOST_KEYS) or k.expr for k in self.group_keys)
-        columns, values = kernel.engine.exact(self.table.plan, keys, tuple(s for some in statistics for s in some))
+        columns, values = data.exact(self.table, keys, tuple(s for some in statistics for s in some))
         rest = iter(values)
         groups = [zip(*islice(rest, len(some)), strict=True) for some in statistics]
         pairs = zip(self.aggregates, groups, strict=True)
@@ -95,21 +95,13 @@ class Request:
 
     @property
     def free(self) -> bool:
-        """Whether this counts the rows of a source whose size is public, all of them or by columns whose groups are.
+        """Whether this counts the rows of a source whose size is public, all of them or by columns whose groups are
+        (`reading.public_data`)."""
+        plain = not self.open_keys and self.aggregates == (Count(),) and not any(key.names for key in self.group_keys)
+        return plain and sizes_are_public(self.table, [key.expr for key in self.group_keys])
 
-        *Argument.* Neighbours differ in one row, and the row in its place has the same cells in these columns: its
-        values of them, which follow from the cells, are the same under any description, and so is every count of rows
-        by some of these values. Nothing else of such a source is given away: rows that were filtered or joined, and
-        groups by anything that is calculated, may differ in number.
-        """
-        whole = isinstance(self.table.plan, Scan) and not self.open_keys and self.aggregates == (Count(),)
-        by = [key.expr.name if isinstance(key.expr, Column) and not key.names else None for key in self.group_keys]
-        units = [e.unit for e in self.table.exposures]
-        return whole and self.table.private and all(u.public_size and set(by) <= set(u.groups) for u in units)
-
-    def size(self, kernel: Kernel) -> Answer:
-        kernel.need_open(self.table.exposures)
-        (counts,) = kernel.engine.group(self.table.plan, self.keys, (Counted(),))
+    def size(self, data: PublicData) -> Answer:
+        counts = data.group_sizes(self.table, self.keys)
         return Answer(key_columns([list(k.values) for k in self.keys]), [[float(n) for n in counts.ravel()]])
 
 

@@ -22,7 +22,8 @@ from jostle.jsontext import digest
 from jostle.language.moments import kind_of_moment, moment_of, number_of
 from jostle.noise_laws import ADDITIVE, law_named
 from jostle.plan.digest import plan_digest
-from jostle.privacy.kernel.handles import Cube, Handle
+from jostle.privacy.kernel.exposures import Handle
+from jostle.privacy.kernel.handles import Cube
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.kernel.measurement import Measurement
 from jostle.privacy.ledger.account import Account
@@ -118,7 +119,7 @@ class _StoredRequest:
         if handle is None or len(handle.exposures) != 1:
             return None
         account = handle.exposures[0].source.account
-        if account is None:
+        if not isinstance(account, Account):
             return None
         digested = plan_digest(plan, {account.data: account.name})
         if not digested.closed:

@@ -14,7 +14,7 @@ from jostle.noise_laws import Bracketed, Laplace, Selected, SmoothLaplace
 from jostle.plan.keys import open_keys
 from jostle.plan.plan import Column, Key
 from jostle.plan.plan import Count as Counted
-from jostle.privacy.kernel.handles import Exposures
+from jostle.privacy.kernel.exposures import Exposures
 from jostle.privacy.kernel.measurement import E, Measured, Measurement, Release, needed_noise, stability_of
 from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate, Aggregate, GroupAggregate
 from jostle.privacy.measurements.aggregates.count import Count
@@ -29,7 +29,7 @@ from jostle.privacy.mechanisms.stability import select_keys
 from jostle.privacy.transformations.keysets import PLACE, with_place
 
 if TYPE_CHECKING:
-    from jostle.privacy.kernel.reader import Reader
+    from jostle.privacy.reading.reader import Reader
 
 
 OF_QUANTILES = (Bracketed.name, Selected.name)

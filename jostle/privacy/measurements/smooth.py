@@ -18,7 +18,7 @@ from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import refuse
 from jostle.formulas import Noised
 from jostle.noise_laws import SmoothLaplace
-from jostle.privacy.kernel.handles import Exposures
+from jostle.privacy.kernel.exposures import Exposures
 from jostle.privacy.kernel.measurement import Measured, Measurement, Release, needed_noise
 from jostle.privacy.measurements.aggregates.count import Count
 from jostle.privacy.measurements.query import Answer, Request, key_columns
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from jostle.privacy.kernel.reader import Reader
+    from jostle.privacy.reading.reader import Reader
 
     Ints = NDArray[np.int64]
 

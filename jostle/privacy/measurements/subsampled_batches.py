@@ -32,7 +32,8 @@ from jostle.integers import fixed_width
 from jostle.noise_laws import Gaussian
 from jostle.plan.domains import Open
 from jostle.plan.plan import WEIGHT_BITS, Apply, Bound, Column, Constant, Derive, Filter, Key, Plan, Sample, Scan
-from jostle.privacy.kernel.handles import Cube, Exposures, Handle, Tallied, join_exposures
+from jostle.privacy.kernel.exposures import Exposures, Handle, join_exposures
+from jostle.privacy.kernel.handles import Cube, Tallied
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.kernel.measurement import Measured, Measurement, Release, needed_noise, weighted_stability_of
 from jostle.privacy.measurements.answers import JointCells
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from jostle.privacy.kernel.reader import Reader
+    from jostle.privacy.reading.reader import Reader
 
     Ints = NDArray[np.int64]
 

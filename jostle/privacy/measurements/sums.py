@@ -19,7 +19,7 @@ from jostle.privacy.scores.rule import Rule, Score
 from jostle.privacy.scores.splits import table_of
 
 if TYPE_CHECKING:
-    from jostle.privacy.kernel.reader import Reader
+    from jostle.privacy.reading.reader import Reader
 
 BITS = 20
 """Of the grid of a sum that is not whole, for terms of up to 1."""

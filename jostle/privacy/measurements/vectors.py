@@ -28,9 +28,10 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
 from jostle.noise_laws import Gaussian, Laplace
-from jostle.privacy.kernel.handles import Exposures, Vectors
-from jostle.privacy.kernel.measurement import Measured, Measurement, Release, needed, stability_of
-from jostle.privacy.kernel.prepaid import WHOLE, Payment, Prepaid
+from jostle.privacy.kernel.exposures import Exposures
+from jostle.privacy.kernel.handles import Vectors
+from jostle.privacy.kernel.measurement import Measured, Measurement, Payment, Release, needed, stability_of
+from jostle.privacy.kernel.prepaid import WHOLE, Prepaid
 from jostle.privacy.mechanisms.additive import drawn_by
 from jostle.privacy.mechanisms.noise import Noise
 from jostle.privacy.rows.functions import Contributions, Weights
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from jostle.privacy.kernel.reader import Reader
+    from jostle.privacy.reading.reader import Reader
 
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]

@@ -23,9 +23,17 @@ from jostle.diagnostics import Refusal, refuse
 from jostle.formulas import Noised
 from jostle.integers import fixed_width
 from jostle.noise_laws import Compared, Laplace
-from jostle.privacy.kernel.handles import Exposures
-from jostle.privacy.kernel.measurement import Measured, Measurement, Release, common_noise, needed, needed_noise
-from jostle.privacy.kernel.prepaid import Bought, Payment
+from jostle.privacy.kernel.exposures import Exposures
+from jostle.privacy.kernel.measurement import (
+    Bought,
+    Measured,
+    Measurement,
+    Payment,
+    Release,
+    common_noise,
+    needed,
+    needed_noise,
+)
 from jostle.privacy.measurements.choices import OfScores, measured_by, separation
 from jostle.privacy.mechanisms.noise import Noise
 from jostle.privacy.mechanisms.one_sided import CLAMP, WatchScales, check_scale, geometric

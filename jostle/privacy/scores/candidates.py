@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from jostle.privacy.kernel.reader import Reader
+    from jostle.privacy.reading.reader import Reader
 
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]
@@ -72,7 +72,7 @@ class Boundaries(LineScores):
         from jostle.privacy.mechanisms.cuts import Line
 
         bins, end, grain = score.arguments
-        lines, key = reader.vault.lines, (cube_of(score).cells, grain)
+        lines, key = reader.lines, (cube_of(score).cells, grain)
         line = lines.get(key)
         if line is None:
             blocks = self.blocks(reader, score)

@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING
 from jostle.diagnostics import refuse
 from jostle.plan.plan import WEIGHT_BITS, Count
 from jostle.plan.records import CELL_BITS
-from jostle.privacy.kernel.handles import Cube, Handle, Table, Vectors
+from jostle.privacy.kernel.exposures import Handle
+from jostle.privacy.kernel.handles import Cube, Table, Vectors
 from jostle.privacy.rows.folds import RowsOf
 from jostle.privacy.scores.rule import Rule, Score
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from jostle.privacy.kernel.reader import Reader
+    from jostle.privacy.reading.reader import Reader
 
     Ints = NDArray[np.int64]
 

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from jostle.privacy.kernel.kernel import Kernel
-    from jostle.privacy.kernel.reader import Reader
+    from jostle.privacy.reading.public_data import PublicData
+    from jostle.privacy.reading.reader import Reader
 
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]
@@ -108,7 +108,7 @@ def _counts(rule: LeafCounts, table: Table, tree: PublicTree, label: tuple[Key, 
 
 
 def level_splits(
-    kernel: Kernel, of: str, table: Table, tree: PublicTree, label: Key, most: int | None,
+    data: PublicData, of: str, table: Table, tree: PublicTree, label: Key, most: int | None,
     prices: Sequence[Floats] | None = None,
 ) -> Scores:  # fmt: skip
     """Of each leaf of the level a group of scores `of` splits, by each column not asked on the way there, in order.
@@ -122,7 +122,7 @@ def level_splits(
             "ValueError", "nothing can be asked at a leaf of this tree's level, or the level has no leaf",
             help="end such leaves by `tree_end(tree, …)`, and stop where `len(tree.level)` is 0",
         )  # fmt: skip
-    bits, sensitivity, falls, bound = moved_by(kernel, of, table, most)
+    bits, sensitivity, falls, bound = moved_by(data, of, table, most)
     taken: Ints | int = 0
     if prices is not None:
         groups, taken = _priced(groups, prices, bits)

@@ -20,7 +20,7 @@ from jostle.privacy.scores.rule import Rule, Score
 from jostle.privacy.scores.splits import key_of_column, table_of
 
 if TYPE_CHECKING:
-    from jostle.privacy.kernel.reader import Reader
+    from jostle.privacy.reading.reader import Reader
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
 from jostle.integers import fixed_width
-from jostle.privacy.kernel.handles import Cube, Handle, Table
-from jostle.privacy.kernel.vault import UNWEIGHTED
+from jostle.privacy.kernel.exposures import Handle
+from jostle.privacy.kernel.handles import UNWEIGHTED, Cube, Table
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from jostle.privacy.kernel.reader import Reader
+    from jostle.privacy.reading.reader import Reader
 
 
 @dataclass(frozen=True, eq=False)

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from jostle.privacy.kernel.kernel import Kernel
-    from jostle.privacy.kernel.reader import Reader
+    from jostle.privacy.reading.public_data import PublicData
+    from jostle.privacy.reading.reader import Reader
 
     Ints = NDArray[np.int64]
 
@@ -58,7 +58,7 @@ class Split(Rule):
     def exact_each(self, reader: Reader, scores: Sequence[Score]) -> list[list[int]]:
         """Splits of one table are counted together, in one pass over its rows; those that are known are not again."""
         asked = [(self.name, table_of(one).plan, *one.arguments) for one in scores]
-        splits, values = reader.vault.splits, dict[int, int]()
+        splits, values = reader.split_scores, dict[int, int]()
         together: dict[tuple[int, Key], list[int]] = {}
         for i, one in enumerate(scores):
             if (known := splits.get(asked[i])) is not None:
@@ -81,7 +81,7 @@ def table_of(score: Score) -> Table:
 
 
 def split_score(
-    kernel: Kernel, of: str, table: Table, by: tuple[str, RowExpr], label: tuple[str, RowExpr], most: int | None
+    data: PublicData, of: str, table: Table, by: tuple[str, RowExpr], label: tuple[str, RowExpr], most: int | None
 ) -> Score:
     """The score `of` splitting a table by an expression with public values, for the classes of another one.
 
@@ -91,17 +91,17 @@ def split_score(
     key, classes = (split_key(name, expr, table) for name, expr in (by, label))
     if (len(key.values) + 1) * (len(classes.values) + 1) > MOST_KEYS:
         raise refuse("DataError", "this split has too many values to count", help="group them: `age / 10`")
-    bits, sensitivity, falls, bound = moved_by(kernel, of, table, most)
+    bits, sensitivity, falls, bound = moved_by(data, of, table, most)
     return Score(table.exposures, SPLITS[of], table, sensitivity, True, bits, (key, classes, bound), falls)
 
 
-def moved_by(kernel: Kernel, of: str, table: Table, most: int | None) -> tuple[int, int, bool, int]:
+def moved_by(data: PublicData, of: str, table: Table, most: int | None) -> tuple[int, int, bool, int]:
     """Of the score `of` a split the bits of its grid, its sensitivity, whether it falls, and the public N."""
     if of == "max_class":
         return 0, 1, False, 0
     if of == "gini":
         return BITS, 2 ** (BITS + 1) + 2, True, 0
-    bound = most if most is not None else _bound(kernel, table)
+    bound = most if most is not None else _bound(data, table)
     return BITS, steepest(bound) + 5, True, bound
 
 
@@ -137,13 +137,13 @@ def _base(table: Table) -> Plan:
     return plan
 
 
-def _bound(kernel: Kernel, table: Table) -> int:
+def _bound(data: PublicData, table: Table) -> int:
     """A public bound on the rows of a table."""
     promised, plan = promised_rows(table), _base(table)
     if promised is not None:
         return min(promised, MOST)
     if isinstance(plan, Scan) and all(e.unit.public_size for e in table.exposures):
-        rows = int(kernel.engine.rows(plan))  # public where the size is, or the table itself
+        rows = data.rows_of_scan(table, plan)
         return max(1, min(rows, MOST))
     raise refuse(
         "UnboundedSum", "the entropy of a table has no known sensitivity without a public bound on its rows",

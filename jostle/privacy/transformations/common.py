@@ -15,7 +15,8 @@ from jostle.diagnostics import refuse
 from jostle.plan.kinds import check_depth
 from jostle.plan.plan import Apply, Column, Constant, Derive, Filter, Join, Known, Listed, Plan, RowExpr
 from jostle.plan.schemas import schema_of
-from jostle.privacy.kernel.handles import Table, common_prefix
+from jostle.privacy.kernel.exposures import common_prefix
+from jostle.privacy.kernel.handles import Table
 
 
 def common_table(tables: Sequence[Table]) -> Table:

@@ -13,14 +13,15 @@ from __future__ import annotations
 
 from jostle.diagnostics import refuse
 from jostle.plan.plan import Apply, Column, Constant, RowExpr
-from jostle.privacy.kernel.handles import Handle, Table
-from jostle.privacy.kernel.kernel import Kernel
+from jostle.privacy.kernel.exposures import Handle
+from jostle.privacy.kernel.handles import Table
+from jostle.privacy.reading.public_data import PublicData
 from jostle.privacy.transformations.transform import partition
 
 MOST_PARTS = 1000
 
 
-def split_rows(kernel: Kernel, table: Table, parts: int, salt: int = 0) -> list[Handle]:
+def split_rows(data: PublicData, table: Table, parts: int, salt: int = 0) -> list[Handle]:
     """`parts` disjoint parts of a table, by a hash of the protected unit and of the salt. Stability is the table's."""
     if not 1 <= parts <= MOST_PARTS:
         raise refuse("ValueError", f"rows are split into 1 to {MOST_PARTS:,} parts")
@@ -34,4 +35,4 @@ def split_rows(kernel: Kernel, table: Table, parts: int, salt: int = 0) -> list[
             )  # fmt: skip
     numbers: tuple[RowExpr, ...] = (Constant(float(parts)), Constant(float(salt)))
     hashed = (*numbers, *(Column(name) for name in columns or domains))
-    return [part for _, part in partition(kernel, table, Apply("bucket", hashed), "the hash", range(parts))]
+    return [part for _, part in partition(data, table, Apply("bucket", hashed), "the hash", range(parts))]

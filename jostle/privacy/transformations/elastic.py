@@ -21,8 +21,9 @@ from dataclasses import dataclass, replace
 from jostle.diagnostics import refuse
 from jostle.plan.plan import Column, Derive, Filter, Join, Listed, Plan
 from jostle.plan.schemas import schema_of
-from jostle.privacy.kernel.handles import Exposures, Table, join_exposures
-from jostle.privacy.kernel.kernel import Kernel
+from jostle.privacy.kernel.exposures import Exposures, join_exposures
+from jostle.privacy.kernel.handles import Table
+from jostle.privacy.reading.public_data import PublicData
 from jostle.privacy.transformations.joins import check_keys
 from jostle.privacy.transformations.known import with_known_domains
 
@@ -90,7 +91,7 @@ class FreeJoin(Table):
         return frequencies.found, moves
 
 
-def free_join(kernel: Kernel, left: Table, right: Table, on: Sequence[tuple[str, str]]) -> FreeJoin:
+def free_join(data: PublicData, left: Table, right: Table, on: Sequence[tuple[str, str]]) -> FreeJoin:
     """All pairs of rows of both sides that agree on pairs of columns, a left one and a right one each."""
     check_keys(left, right, on)
     if left.weighted or right.weighted:
@@ -98,7 +99,7 @@ def free_join(kernel: Kernel, left: Table, right: Table, on: Sequence[tuple[str,
             "TypeError", "rows that have weights are joined with a public table, without `up to`",
             help="a row that meets many would weigh as much each time: leave `weighted` out",
         )  # fmt: skip
-    left, right = (side if side.private else with_known_domains(kernel, side) for side in (left, right))
+    left, right = (side if side.private else with_known_domains(data, side) for side in (left, right))
     sides = left.sides if isinstance(left, FreeJoin) else (Side(left.plan, _bounded(left.exposures)),)
     if len(sides) >= MOST_TABLES:
         raise refuse("TypeError", f"a join without a bound is of {MOST_TABLES} tables at most")

@@ -50,14 +50,15 @@ from jostle.plan.kinds import kind_of
 from jostle.plan.persons import has_persons
 from jostle.plan.plan import Column, Derive, Exact, Filter, Join, Plan
 from jostle.plan.schemas import schema_of
-from jostle.privacy.kernel.handles import Table, join_exposures
-from jostle.privacy.kernel.kernel import Kernel
+from jostle.privacy.kernel.exposures import join_exposures
+from jostle.privacy.kernel.handles import Table
+from jostle.privacy.reading.public_data import PublicData
 from jostle.privacy.transformations.known import with_known_domains
 from jostle.privacy.transformations.transform import need_column
 
 
 def join(
-    kernel: Kernel, left: Table, right: Table, on: Sequence[tuple[str, str]], most: int | None, kind: str = "inner"
+    data: PublicData, left: Table, right: Table, on: Sequence[tuple[str, str]], most: int | None, kind: str = "inner"
 ) -> Table:
     """Rows of both sides that agree on pairs of columns, a left one and a right one each.
 
@@ -82,11 +83,11 @@ def join(
             help=f"write `join`, or `{kept} join`: the rows that have weights may stay without a partner",
         )  # fmt: skip
     if left.private or right.private:
-        left, right = (side if side.private else with_known_domains(kernel, side) for side in (left, right))
+        left, right = (side if side.private else with_known_domains(data, side) for side in (left, right))
     factors = (
         (2 * most, 2 * most) if most
-        else (_factor(kernel, right, [theirs for _, theirs in on], kind in ("right", "full")),
-              _factor(kernel, left, [mine for mine, _ in on], kind in ("left", "full")))
+        else (_factor(data, right, [theirs for _, theirs in on], kind in ("right", "full")),
+              _factor(data, left, [mine for mine, _ in on], kind in ("left", "full")))
     )  # fmt: skip
     exposures = join_exposures((left.exposures, right.exposures), factors)
     mine, theirs = tuple(name for name, _ in on), tuple(name for _, name in on)
@@ -128,14 +129,14 @@ def made_of(plan: Plan, names: tuple[str, ...]) -> tuple[Plan, tuple[str, ...]]:
     return plan, names
 
 
-def _factor(kernel: Kernel, other: Table, on: Sequence[str], kept: bool) -> int:
+def _factor(data: PublicData, other: Table, on: Sequence[str], kept: bool) -> int:
     """By how many rows one row changes a join with a public side, whose rows without a partner may be `kept`."""
-    return _most_rows(kernel, other, on) * (2 if kept else 1)
+    return _most_rows(data, other, on) * (2 if kept else 1)
 
 
-def _most_rows(kernel: Kernel, table: Table, on: Sequence[str]) -> int:
+def _most_rows(data: PublicData, table: Table, on: Sequence[str]) -> int:
     """The most rows of one key on a public side: a public number (1 where the side is private, and unused)."""
     if table.private:
         return 1
-    _, (counts,) = kernel.engine.exact(table.plan, tuple(Column(n) for n in on), (Exact("count"),))
+    _, (counts,) = data.exact(table, tuple(Column(n) for n in on), (Exact("count"),))
     return max((int(c) for c in counts), default=1) or 1

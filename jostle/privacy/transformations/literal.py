@@ -1,7 +1,4 @@
-"""Public tables of rows that a program gives, and the rows of public tables.
-
-Both are public through and through: no source is read, and a private table gives nothing but a refusal.
-"""
+"""Public tables of rows that a program states: no source is read."""
 
 from __future__ import annotations
 
@@ -14,7 +11,6 @@ from jostle.plan.domains import Categories, Domain, Integer, Moments, Open, Real
 from jostle.plan.kinds import value_kind
 from jostle.plan.plan import Listed
 from jostle.privacy.kernel.handles import Table
-from jostle.privacy.kernel.kernel import Kernel
 
 MOST_ROWS = 2**16
 """Rows that a program gives; more are a file, or what Python binds."""
@@ -51,20 +47,3 @@ def _domain(name: str, column: Sequence[Any]) -> Domain:
         return Open("boolean" if kinds else "real")
     whole = all(float(cell).is_integer() for cell in known)
     return Integer(int(min(known)), int(max(known))) if whole else Real(float(min(known)), float(max(known)))
-
-
-def rows_of(kernel: Kernel, table: Table) -> list[tuple[Any, ...]]:
-    """The rows of a public table, in their order: numbers, texts, booleans, dates, times, None."""
-    if table.private:
-        name = table.exposures[0].source.name
-        raise refuse("PrivateValue", f"rows of `{name}` are private and cannot be read", help="measure them")
-    rows: list[tuple[Any, ...]] = kernel.engine.records(table.plan)
-    return rows
-
-
-def count_of(kernel: Kernel, table: Table) -> int:
-    """How many rows a public table has."""
-    if table.private:
-        name = table.exposures[0].source.name
-        raise refuse("PrivateValue", f"how many rows `{name}` has is private", help="count them: `select count(*)`")
-    return int(kernel.engine.rows(table.plan))

@@ -41,7 +41,8 @@ from jostle.plan.plan import (
     Truncate,
 )  # fmt: skip
 from jostle.plan.schemas import group_key_value, schema_of
-from jostle.privacy.kernel.handles import Exposure, Table, join_exposures
+from jostle.privacy.kernel.exposures import Exposure, join_exposures
+from jostle.privacy.kernel.handles import Table
 from jostle.privacy.transformations.joins import check_keys
 
 

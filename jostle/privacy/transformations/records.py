@@ -35,7 +35,8 @@ from jostle.plan.records import (
     steps_of,
 )  # fmt: skip
 from jostle.plan.schemas import check_steps, united_schema
-from jostle.privacy.kernel.handles import Cube, Exposures, Handle, Table, join_exposures
+from jostle.privacy.kernel.exposures import Exposures, Handle, join_exposures
+from jostle.privacy.kernel.handles import Cube, Table
 
 MOST_BITS = 4096
 MOST_CELLS = 2**18

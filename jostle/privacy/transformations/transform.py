@@ -35,17 +35,10 @@ from jostle.plan.plan import (
     RowExpr,
 )  # fmt: skip
 from jostle.plan.schemas import derived_domain
-from jostle.privacy.kernel.handles import (
-    VALUES,
-    ColumnHandle,
-    Cube,
-    Handle,
-    Restricted,
-    Table,
-    Tallied,
-    extended,
-)  # fmt: skip
-from jostle.privacy.kernel.kernel import Allotment, Kernel, check_unit
+from jostle.privacy.kernel.exposures import Allotment, Handle, extended
+from jostle.privacy.kernel.handles import VALUES, ColumnHandle, Cube, Restricted, Table, Tallied
+from jostle.privacy.kernel.kernel import check_unit
+from jostle.privacy.reading.public_data import PublicData
 
 MOST_CELLS = 2**26
 
@@ -83,14 +76,14 @@ def pick(table: Table, names: Sequence[str]) -> Table:
     return Table(table.exposures, plan, tuple((name, domains[name]) for name in names))
 
 
-def partition(kernel: Kernel, handle: Table | Cube, expr: RowExpr, name: str, over: Any) -> list[tuple[Any, Handle]]:
+def partition(data: PublicData, handle: Table | Cube, expr: RowExpr, name: str, over: Any) -> list[tuple[Any, Handle]]:
     """(key, part) for every public key, in order. A bare column of an unaltered table names its own partition."""
     schema = dict(handle.schema)
     key = key_of(expr, over, schema, MOST_KEYS)
     if key is None:
         if handle.private or isinstance(handle, Cube):
             raise open_keys(name)
-        keys, _ = kernel.engine.exact(handle.plan, (expr,), (Exact("count"),))
+        keys, _ = data.exact(handle, (expr,), (Exact("count"),))
         key = Key(expr, tuple(keys[0]))
     label = _partition_label(handle, expr, exact=not floors(key))
     return [(_plain(value), _part(handle, label, holds(key, value), _plain(value))) for value in key.values]

@@ -17,7 +17,8 @@ from dataclasses import replace
 from jostle.diagnostics import refuse
 from jostle.plan.plan import Union
 from jostle.plan.schemas import united_schema
-from jostle.privacy.kernel.handles import Exposures, Table, join_exposures
+from jostle.privacy.kernel.exposures import Exposures, join_exposures
+from jostle.privacy.kernel.handles import Table
 
 MOST_TABLES = 1000
 

@@ -62,7 +62,7 @@ class Notebook:
 
     def cell(self, text: str, number: int | None = None) -> Shown:
         """Runs a cell; `number` is the notebook's own of it, and without one cells are counted."""
-        from jostle.privacy.kernel.handles import Handle
+        from jostle.privacy.kernel.exposures import Handle
 
         self._cells = number if number is not None else self._cells + 1
         self._events.clear()

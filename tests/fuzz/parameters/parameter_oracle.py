@@ -20,7 +20,7 @@ from parameter_worlds import Recorder, World, batches_of, evaluate
 from recorded_noise import Draw
 
 from jostle.diagnostics import Refusal
-from jostle.privacy.kernel.handles import Handle
+from jostle.privacy.kernel.exposures import Handle
 from jostle.tools.session import Session
 
 LEFT = re.compile(r"[\d.]+ is left")  # of the budget: sessions of one world are not asked equally often

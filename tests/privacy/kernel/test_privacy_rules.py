@@ -12,7 +12,7 @@ import pytest
 
 from jostle.diagnostics import refuse
 from jostle.engine.duckdb.engine import DuckDb
-from jostle.privacy.kernel.vault import Vault
+from jostle.privacy.reading.vault import Vault
 from jostle.source import Source
 from jostle.tools.session import Result, Session
 

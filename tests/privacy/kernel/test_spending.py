@@ -118,9 +118,9 @@ def test_two_joins_of_one_source_part_by_the_sum(tmp_path: Path, monkeypatch: py
             'private people = table("people.csv") described by {a: text, b: text, tag: text} protecting rows '
             'budget epsilon 10\np = table("p.csv")\nq = table("q.csv")\n'
         )))  # fmt: skip
-        names, kernel = session.names(), session._interp.kernel
-        one = joins.join(kernel, names["people"], names["p"], [("b", "b")], None)
-        two = joins.join(kernel, names["people"], names["q"], [("a", "a")], 6)
+        names, kernel, data = session.names(), session._interp.kernel, session._interp.data
+        one = joins.join(data, names["people"], names["p"], [("b", "b")], None)
+        two = joins.join(data, names["people"], names["q"], [("a", "a")], 6)
         two = transform.where(two, Apply("in", (Column("tag"), *(Constant(r[2]) for r in old))))
         pair = [cells.size(one), cells.size(two)]
         kernel.measure(NoisyArgmax.of(pair, Amount("epsilon", 10**12)))

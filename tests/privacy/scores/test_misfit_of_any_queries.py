@@ -12,6 +12,7 @@ from jostle.kernels.workloads import marginals, predicates, unions
 from jostle.kernels.workloads.boxes import Workload
 from jostle.privacy.kernel.handles import Cube
 from jostle.privacy.kernel.kernel import Kernel
+from jostle.privacy.reading.assembly import kernel_over
 from jostle.privacy.scores import fit
 from jostle.privacy.scores.rule import values_of
 
@@ -29,7 +30,7 @@ QUERIES: list[Workload] = [
 
 @pytest.mark.parametrize("queries", QUERIES, ids=lambda w: w.kind)
 def test_one_row_moves_a_score_by_at_most_one(queries: Workload) -> None:
-    kernel, rng = Kernel(DuckDb(), Stream()), np.random.default_rng(1)
+    (kernel, data), rng = kernel_over(DuckDb(), Stream(), Kernel), np.random.default_rng(1)
     for _ in range(4):
         counts, estimate = rng.integers(0, 4, SHAPE), rng.normal(2, 3, SHAPE)
         found = []
@@ -37,7 +38,7 @@ def test_one_row_moves_a_score_by_at_most_one(queries: Workload) -> None:
             cells = counts.copy()
             if moved is not None:
                 cells[moved] += 1
-            cube = Cube((), kernel.vault.keep(cells), ("x", "y", "z"), SHAPE)
+            cube = Cube((), data.keep(cells), ("x", "y", "z"), SHAPE)
             made = fit.misfit(cube, queries.sums(), estimate)
             assert made.length == queries.size and made.sensitivity == 1
             values = values_of(kernel._reader, [made])
@@ -48,7 +49,7 @@ def test_one_row_moves_a_score_by_at_most_one(queries: Workload) -> None:
 
 @pytest.mark.parametrize("queries", QUERIES, ids=lambda w: w.kind)
 def test_one_row_moves_closeness_by_the_root_of_the_share_of_queries_that_count_it(queries: Workload) -> None:
-    kernel, rng = Kernel(DuckDb(), Stream()), np.random.default_rng(2)
+    (kernel, data), rng = kernel_over(DuckDb(), Stream(), Kernel), np.random.default_rng(2)
     largest = 0.0
     for spread in (0.0, 3.0, 1e9):
         counts = rng.integers(0, 4, SHAPE)
@@ -58,7 +59,7 @@ def test_one_row_moves_closeness_by_the_root_of_the_share_of_queries_that_count_
             cells = counts.copy()
             if moved is not None:
                 cells[moved] += 1
-            cube = Cube((), kernel.vault.keep(cells), ("x", "y", "z"), SHAPE)
+            cube = Cube((), data.keep(cells), ("x", "y", "z"), SHAPE)
             made = fit.closeness(cube, queries.sums(), answers)
             (value,) = values_of(kernel._reader, [made]).tolist()
             exact = -float(np.sqrt(np.mean((queries.answers(cells) - answers) ** 2)))
@@ -82,8 +83,8 @@ def test_one_row_moves_closeness_by_the_root_of_the_share_of_queries_that_count_
     ids=str,
 )
 def test_queries_that_do_not_fit_are_refused(wrong: dict[str, object]) -> None:
-    kernel = Kernel(DuckDb(), Stream())
-    cube = Cube((), kernel.vault.keep(np.zeros(SHAPE, dtype=np.int64)), ("x", "y", "z"), SHAPE)
+    _, data = kernel_over(DuckDb(), Stream(), Kernel)
+    cube = Cube((), data.keep(np.zeros(SHAPE, dtype=np.int64)), ("x", "y", "z"), SHAPE)
     with pytest.raises(Exception, match="quer"):
         fit.misfit(cube, [wrong], np.zeros(SHAPE))
     with pytest.raises(Exception, match="quer"):
@@ -92,7 +93,7 @@ def test_queries_that_do_not_fit_are_refused(wrong: dict[str, object]) -> None:
 
 def test_weights_of_a_query_count_once() -> None:
     """`inside` is read as true or false: no number in it makes a row count twice."""
-    kernel = Kernel(DuckDb(), Stream())
-    cube = Cube((), kernel.vault.keep(np.array([3, 1, 0, 2])), ("x",), (4,))
+    kernel, data = kernel_over(DuckDb(), Stream(), Kernel)
+    cube = Cube((), data.keep(np.array([3, 1, 0, 2])), ("x",), (4,))
     said = {"kind": "sets", "labels": [0, 0, 1, 1], "inside": np.array([[7, 0], [2, 3]])}
     assert values_of(kernel._reader, [fit.misfit(cube, [said], np.zeros(4))]).tolist() == [4, 6]

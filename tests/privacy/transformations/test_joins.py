@@ -53,9 +53,9 @@ def test_rows_of_a_join(tables: Tables, kind: str) -> None:
     left, right = [("a", "1"), ("a", "2"), ("b", "3"), ("", "4")], [("a", "5"), ("a", "5"), ("", "6")]
     for one, other in ((left, right), (left[2:], right), (left, right[2:]), ([], right), (left, [])):
         t, u = tables.table(one, T, "t"), tables.table(other, U, "u")
-        assert tables.rows(join(tables.kernel, t, u, ON, 9, kind)) == by_hand(one, other, kind)
+        assert tables.rows(join(tables.data, t, u, ON, 9, kind)) == by_hand(one, other, kind)
         public = tables.table(other, U)
-        assert tables.rows(join(tables.kernel, t, public, ON, None, kind)) == by_hand(one, other, kind)
+        assert tables.rows(join(tables.data, t, public, ON, None, kind)) == by_hand(one, other, kind)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -65,8 +65,8 @@ def test_every_small_pair_with_a_public_table(tables: Tables, kind: str) -> None
     private, twice = [tables.table(rows, T, "t") for rows in contents], [("a", "7"), ("a", "8"), ("b", "9"), ("", "9")]
     for public in ([("b", "9")], twice):
         other = tables.table(public, U)
-        left = worst(tables, [private], [contents], 0, lambda t, o=other: join(tables.kernel, t, o, ON, None, kind))
-        right = worst(tables, [private], [contents], 0, lambda t, o=other: join(tables.kernel, o, t, ON, None, kind))
+        left = worst(tables, [private], [contents], 0, lambda t, o=other: join(tables.data, t, o, ON, None, kind))
+        right = worst(tables, [private], [contents], 0, lambda t, o=other: join(tables.data, o, t, ON, None, kind))
         f = len(public) // 2 or 1
         assert (left[1], right[1]) == (f * (2 if "right" in SPAN[kind] else 1), f * (2 if "left" in SPAN[kind] else 1))
         if public is twice:
@@ -81,7 +81,7 @@ def test_every_small_pair_of_private_tables(tables: Tables, kind: str, most: int
     contents, others = sizes(rows, most + 1), sizes(rows, most + 1)
     t, u = [tables.table(some, T, "t") for some in contents], [tables.table(some, U, "u") for some in others]
     changed = [
-        worst(tables, [t, u], [contents, others], side, lambda a, b: join(tables.kernel, a, b, ON, most, kind))
+        worst(tables, [t, u], [contents, others], side, lambda a, b: join(tables.data, a, b, ON, most, kind))
         for side in (0, 1)
     ]
     assert changed == [(2 * most, 2 * most)] * 2
@@ -92,7 +92,7 @@ def test_a_table_with_itself(tables: Tables, kind: str, most: int) -> None:
     """One row more is one pair less than of two tables, as it and what it pushes out meet themselves."""
     contents = sizes(ROWS if most == 1 else [("a", "0"), ("a", "1"), ("a", "2")], most + 2)
     t = [tables.table(some, T, "t") for some in contents]
-    changed = worst(tables, [t], [contents], 0, lambda a: join(tables.kernel, a, renamed(a), ON, most, kind))
+    changed = worst(tables, [t], [contents], 0, lambda a: join(tables.data, a, renamed(a), ON, most, kind))
     assert changed == (4 * most - 2, 4 * most - 2)
 
 
@@ -103,7 +103,7 @@ def test_parts_of_a_table_with_itself(tables: Tables, low: float, high: float, k
     t = [tables.table(some, T, "t") for some in contents]
     changed = worst(
         tables, [t], [contents], 0,
-        lambda a: join(tables.kernel, above(a, low), renamed(above(a, high)), ON, 1, kind),
+        lambda a: join(tables.data, above(a, low), renamed(above(a, high)), ON, 1, kind),
     )  # fmt: skip
     assert changed[0] <= changed[1] == 2
 
@@ -113,14 +113,14 @@ def test_a_table_with_itself_by_other_columns(tables: Tables) -> None:
     schema = (("x", Categories(("a", "b"))), ("y", Categories(("a", "b"))), ("v", Integer(0, 9)))
     contents = sizes([("a", "a", "0"), ("b", "b", "1"), ("a", "b", "2"), ("b", "a", "3"), ("a", "b", "4")], 3)
     t = [tables.table(some, schema, "t") for some in contents]
-    assert worst(tables, [t], [contents], 0, lambda a: join(tables.kernel, a, renamed(a), [("x", "y")], 1)) == (4, 4)
+    assert worst(tables, [t], [contents], 0, lambda a: join(tables.data, a, renamed(a), [("x", "y")], 1)) == (4, 4)
     turned = derive(t[0], {"x": "y", "v2": "v"})
-    assert join(tables.kernel, t[0], turned, [("x", "x")], 1).exposures[0].rows == 4
+    assert join(tables.data, t[0], turned, [("x", "x")], 1).exposures[0].rows == 4
 
 
 def test_keys_of_two_names_both_stay(tables: Tables) -> None:
     t, u = tables.table([("a", "1"), ("b", "2")], T, "t"), tables.table([("a", "5"), ("", "6")], OTHER)
-    joined = join(tables.kernel, t, u, [("k", "city")], None, "full")
+    joined = join(tables.data, t, u, [("k", "city")], None, "full")
     assert list(joined.domains) == ["k", "v", "city", "w"]
     assert tables.rows(joined) == Counter({
         ("a", 1.0, "a", 5.0): 1, ("b", 2.0, None, None): 1, (None, None, None, 6.0): 1,
@@ -130,10 +130,10 @@ def test_keys_of_two_names_both_stay(tables: Tables) -> None:
 def test_a_key_of_one_name_has_the_values_of_both(tables: Tables) -> None:
     left = tables.table([("1", "1"), ("2", "2")], (("k", Integer(0, 3)), ("v", Integer(0, 9))), "t")
     right = tables.table([("2.0", "5"), ("2.5", "6")], (("k", Real(0.0, 9.0)), ("w", Integer(0, 9))))
-    joined = join(tables.kernel, left, right, ON, None, "full")
+    joined = join(tables.data, left, right, ON, None, "full")
     assert joined.domains["k"] == Real(0.0, 9.0)
     assert tables.rows(joined) == Counter({(1.0, 1, None): 1, (2.0, 2, 5): 1, (2.5, None, 6): 1})
-    assert join(tables.kernel, left, right, ON, None, "left").domains["k"] == Integer(0, 3)
+    assert join(tables.data, left, right, ON, None, "left").domains["k"] == Integer(0, 3)
 
 
 def test_a_public_side_is_known_by_its_values(tables: Tables) -> None:
@@ -142,12 +142,12 @@ def test_a_public_side_is_known_by_its_values(tables: Tables) -> None:
               ("nothing", Open("text")))  # fmt: skip
     public = tables.table([("a", "Ames", "0.5", "30", ""), ("b", "Cork", "-2", "7", "")], schema)
     t = tables.table([("a", "1")], T, "t")
-    joined = join(tables.kernel, t, public, ON, None, "left")
+    joined = join(tables.data, t, public, ON, None, "left")
     assert joined.domains == dict(T) | {
         "name": Categories(("Ames", "Cork")), "low": Real(-2.0, 0.5), "size": Integer(7, 30), "nothing": Open("text"),
     }  # fmt: skip
     assert isinstance(joined.plan, Join) and isinstance(joined.plan.right, Known)
-    assert join(tables.kernel, public, public, ON, None).domains["name"] == Open("text")
+    assert join(tables.data, public, public, ON, None).domains["name"] == Open("text")
 
 
 def test_what_is_refused(tables: Tables) -> None:
@@ -155,4 +155,4 @@ def test_what_is_refused(tables: Tables) -> None:
     for sides, on in (((t, u), ON), ((t, p), [("v", "city")]), ((t, p), [("k", "nobody")])):
         for kind in KINDS:
             with pytest.raises(Refusal):
-                join(tables.kernel, *sides, on, None, kind)
+                join(tables.data, *sides, on, None, kind)

@@ -26,7 +26,8 @@ from jostle.plan.domains import Categories, Domain, Integer, Open, Real
 from jostle.plan.kinds import domain_kind, kind_of
 from jostle.plan.plan import Apply, Column, Constant, RowExpr, Scan
 from jostle.plan.records import CELL_BITS, Records, Rows, bits_of, record_schema, steps_of
-from jostle.privacy.kernel.handles import Exposure, Table
+from jostle.privacy.kernel.exposures import Exposure
+from jostle.privacy.kernel.handles import Table
 from jostle.privacy.transformations import records as of
 from jostle.privacy.transformations import transform
 from jostle.privacy.transformations.records import MOST_STEPS, MOST_TABLE_STEPS, WeightedRecords

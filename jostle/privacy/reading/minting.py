@@ -17,7 +17,8 @@ from jostle.accounting.units import Unit
 from jostle.diagnostics import refuse
 from jostle.plan.domains import Domain
 from jostle.plan.plan import Bound, Owners, Plan, RowExpr, Scan
-from jostle.privacy.kernel.handles import Cube, Exposure, Exposures, Handle, Origin, Table, Vectors
+from jostle.privacy.kernel.exposures import Exposure, Exposures, Handle
+from jostle.privacy.kernel.handles import Cube, Origin, Table, Vectors
 from jostle.privacy.kernel.sources import Source
 from jostle.source import Span
 
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from jostle.privacy.kernel.kernel import Kernel
     from jostle.privacy.mechanisms.noise import Noise
+    from jostle.privacy.reading.public_data import PublicData
 
 Schema = tuple[tuple[str, Domain], ...]
 
@@ -42,26 +43,26 @@ def private_table(
 
 
 def private_cube(
-    kernel: Kernel, source: Source, cells: NDArray[np.int64], names: Sequence[str], identity: object
+    data: PublicData, source: Source, cells: NDArray[np.int64], names: Sequence[str], identity: object
 ) -> Cube:
     """Private counts."""
     exposures = (Exposure.of(source, source.unit),)
-    return Cube(exposures, kernel.vault.keep(cells), tuple(names), cells.shape, origin=identity)
+    return Cube(exposures, data.keep(cells), tuple(names), cells.shape, origin=identity)
 
 
-def public_table(kernel: Kernel, key: str, schema: Schema, identity: object, span: Span | None) -> Table:
+def public_table(data: PublicData, key: str, schema: Schema, identity: object, span: Span | None) -> Table:
     """A public table; refused where `identity` is that of a private source."""
-    kernel.register.read_publicly(identity, span)
+    data.read_publicly(identity, span)
     return Table((), Scan(key, schema), schema, origin=Origin(key, schema))
 
 
 def public_cube(
-    kernel: Kernel, cells: NDArray[np.int64], names: Sequence[str], identity: object = None, span: Span | None = None
+    data: PublicData, cells: NDArray[np.int64], names: Sequence[str], identity: object = None, span: Span | None = None
 ) -> Cube:
     """Public counts; refused where `identity` is that of a private source."""
     if identity is not None:
-        kernel.register.read_publicly(identity, span)
-    return Cube((), kernel.vault.keep(cells), tuple(names), cells.shape, origin=identity)
+        data.read_publicly(identity, span)
+    return Cube((), data.keep(cells), tuple(names), cells.shape, origin=identity)
 
 
 def row_vectors(

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from jostle.diagnostics import refuse
 from jostle.engine.lru import LruCache
 from jostle.engine.parts import Parts
 from jostle.engine.records.weights import sums_of
@@ -17,29 +16,23 @@ from jostle.engine.sql.narrow import names_in
 from jostle.integers import fixed_width
 from jostle.plan.plan import Count, Key, Plan, RowExpr, Term
 from jostle.plan.records import Weights
-from jostle.privacy.kernel.handles import VALUES, Cells, Counted, Cube, Exposures, Restricted, Tallied
+from jostle.privacy.kernel.exposures import Exposures
+from jostle.privacy.kernel.handles import VALUES, Cells, Counted, Cube, Restricted, Tallied, need_counts
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from jostle.engine.base import Engine
-    from jostle.plan.domains import Domain
-    from jostle.privacy.mechanisms.cuts import Line
 
-LIMIT, PUBLIC, LINES = 512 * 2**20, 128 * 2**20, 16 * 2**20
-UNWEIGHTED = "declare the source without `weighted`, or use a measurement that adds up weights"
+LIMIT = 512 * 2**20
 
 
 class Vault:
     def __init__(self, engine: Engine, need_open: Callable[[Exposures], None] = lambda exposures: None) -> None:
-        """`need_open` refuses private cells where nothing private may be measured."""
+        """`need_open` refuses private cells where nothing private may be measured (`Register.need_open`)."""
         self._engine, self._need_open = engine, need_open
         self.parts = Parts(engine)
-        self.public: LruCache[tuple[dict[str, Any], NDArray[np.float64]]] = LruCache(PUBLIC)  # of `public_rows`
-        self.domains: LruCache[tuple[tuple[str, Domain], ...]] = LruCache(PUBLIC)  # of `with_known_domains`
-        self.lines: LruCache[Line] = LruCache(LINES)  # of `candidates`, by cells and grain
-        self.splits: LruCache[int] = LruCache(0)  # exact scores of `scores.splits`, by what is split
         self._arrays: WeakKeyDictionary[Counted, NDArray[np.int64]] = WeakKeyDictionary()
         self._kept: LruCache[NDArray[np.int64]] = LruCache(LIMIT)
 
@@ -96,12 +89,6 @@ class Vault:
             shaped = fixed_width(sums).reshape(cube.shape)
             counts = self._kept.put(cells, shaped, shaped.nbytes)
         return counts
-
-
-def need_counts(cube: Cube) -> None:
-    """Refuses cells that are sums of weights."""
-    if cube.bits:
-        raise refuse("TypeError", "this is measured of counts of rows, and these have weights", help=UNWEIGHTED)
 
 
 def on_cells(

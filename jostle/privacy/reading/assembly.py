@@ -1,0 +1,27 @@
+"""A session's kernel over one engine, and the face of that engine to public data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from jostle.events import Stream
+from jostle.privacy.kernel.kernel import Kernel
+from jostle.privacy.kernel.register import Register
+from jostle.privacy.reading.public_data import PublicData
+from jostle.privacy.reading.reader import Reader
+from jostle.privacy.reading.vault import Vault
+
+if TYPE_CHECKING:
+    from jostle.engine.base import Engine
+
+K = TypeVar("K", bound=Kernel)
+
+
+def kernel_over(engine: Engine, events: Stream, kind: type[K]) -> tuple[K, PublicData]:
+    """A kernel whose door alone reads private rows of `engine`, and what answers about its public data.
+
+    Whoever has the engine has the rows: a session makes one here and gives it to nobody else.
+    """
+    register = Register()
+    vault = Vault(engine, register.need_open)
+    return kind(register, Reader(engine, vault), events), PublicData(engine, vault, register)

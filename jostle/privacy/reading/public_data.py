@@ -1,0 +1,190 @@
+"""Exact answers about public data, and the data sets that a session opens: the engine's face to the rest of the system.
+
+Every question about a handle refuses a private one; nothing here is charged. Of private data two things are answered,
+since they are public: the number of rows of a source that declares `public size`, in all and by its declared groups.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from jostle.diagnostics import refuse
+from jostle.engine.lru import LruCache
+from jostle.plan.plan import Column, Count, Exact, Key, Plan, RowExpr, Scan, inputs
+from jostle.privacy.kernel.exposures import Handle
+from jostle.privacy.kernel.handles import Counted, Cube, Table, Vectors
+from jostle.source import Span
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from jostle.engine.base import Engine, Opened
+    from jostle.engine.files import OpenFile
+    from jostle.engine.objects import Objects
+    from jostle.plan.domains import Domain
+    from jostle.privacy.kernel.register import Register
+    from jostle.privacy.reading.vault import Vault
+
+T = TypeVar("T")
+Schema = tuple[tuple[str, "Domain"], ...]
+STORED = 128 * 2**20
+
+
+class PublicData:
+    """Public tables, cubes and vectors, read exactly, and how data sets are opened."""
+
+    def __init__(self, engine: Engine, vault: Vault, register: Register) -> None:
+        self._engine, self._vault, self._register = engine, vault, register
+        self._rows: LruCache[tuple[dict[str, Any], NDArray[np.float64]]] = LruCache(STORED)
+        self._schemas: LruCache[Schema] = LruCache(STORED)
+
+    # Opening -----------------------------------------------------------------------------------------
+
+    @property
+    def remote(self) -> str:
+        """The source by which a program names data of the engine's server; empty where the engine is here."""
+        return self._engine.remote
+
+    @property
+    def forks(self) -> bool:
+        """Whether a forked process may ask about public data."""
+        return self._engine.capabilities.forks
+
+    @property
+    def objects(self) -> Objects:
+        """What is known of the data in memory that were opened: names and identities."""
+        return self._engine.objects
+
+    def file(self, path: str | os.PathLike[str]) -> OpenFile:
+        """The open file at a path."""
+        return self._engine.file(path)
+
+    def open(self, origin: Any, *, public: bool, names: tuple[str, ...] = ()) -> Opened:
+        """Makes a data set known to the engine, as `Engine.open` describes."""
+        return self._engine.open(origin, public=public, names=names)
+
+    def read_publicly(self, identity: Hashable, span: Span | None) -> None:
+        """Notes that data are public; refused where a private source has their identity."""
+        self._register.read_publicly(identity, span)
+
+    def guess(self, data: Opened, span: Span | None) -> Schema:
+        """Domains for a public data set without a description; refused where a private source has its identity."""
+        self.read_publicly(data.identity, span)
+        return self._engine.guess(data.key)
+
+    def stamps(self, handle: Table | Vectors) -> list[str]:
+        """A text for each data set that a public handle reads, which changes when its cells do."""
+        need_public(handle, "rows", "measure them")
+        return [self._engine.stamp(key) for key in _scans(handle.plan)]
+
+    # Cubes and vectors -------------------------------------------------------------------------------
+
+    def keep(self, cells: NDArray[np.int64]) -> Counted:
+        """Holds an array of counts for as long as the returned key lives."""
+        return self._vault.keep(cells)
+
+    def cells(self, cube: Cube) -> NDArray[np.int64]:
+        """The exact counts of a public cube, in its shape. Do not write to it."""
+        need_public(cube, "counts", "measure them")
+        return self._vault.cells(cube)
+
+    def vectors(self, rows: Vectors) -> NDArray[np.float64]:
+        """The rows of public vectors (n, d), as the columns have them."""
+        import numpy as np
+
+        need_public(rows, "rows", "sum them with noise")
+        read = list(self._engine.vectors(rows.plan, rows.exprs, 2**16))
+        points = np.concatenate(read) if read else np.zeros((0, len(rows.names)))
+        return np.asarray(points * np.array(rows.scales) + np.array(rows.centres))
+
+    # Tables ------------------------------------------------------------------------------------------
+
+    def records(self, table: Table) -> list[tuple[Any, ...]]:
+        """The rows of a public table, in their order: numbers, texts, booleans, dates, times, None."""
+        need_public(table, "rows", "measure them")
+        return self._engine.records(table.plan)
+
+    def size(self, table: Table) -> int:
+        """The number of rows of a public table."""
+        if table.private:
+            name = table.exposures[0].source.name
+            raise refuse("PrivateValue", f"how many rows `{name}` has is private", help="count them: `select count(*)`")
+        return self._engine.rows(table.plan)
+
+    def rows(self, table: Table, code: Callable[[list[Any]], T]) -> tuple[dict[str, T], NDArray[np.float64]]:
+        """The distinct rows, a column each as `code` returns it, and the number of times that each occurs.
+
+        Stored, since training reads the same few tables often: pass one `code` always.
+        """
+        need_public(table, "rows", "measure them")
+        rows = self._rows.get(table.plan)
+        if rows is None:
+            import numpy as np
+
+            names = list(table.domains)
+            columns, counts = self._engine.different(table.plan, names)
+            coded = {n: code(column) for n, column in zip(names, columns, strict=True)}
+            size = 8 * len(counts) * (len(names) + 1)
+            rows = self._rows.put(table.plan, (coded, np.array(counts, dtype=float)), size)
+        return rows
+
+    def exact(
+        self, table: Table, keys: tuple[Key | RowExpr, ...], terms: tuple[Exact, ...]
+    ) -> tuple[list[list[Any]], list[list[Any]]]:
+        """Exact aggregates of a public table, as `Engine.exact` describes."""
+        need_public(table, "rows", "measure them")
+        return self._engine.exact(table.plan, keys, terms)
+
+    def schema(self, table: Table, work: Callable[[], Schema], size: int) -> Schema:
+        """What `work` calculates of a public table's columns, stored with a weight of `size` bytes."""
+        need_public(table, "rows", "measure them")
+        known = self._schemas.get(table.plan)
+        return self._schemas.put(table.plan, work(), size) if known is None else known
+
+    # Public sizes of private sources -----------------------------------------------------------------
+
+    def rows_of_scan(self, table: Table, scan: Scan) -> int:
+        """The number of rows of the scan below a table: the table is public, or its source's size is."""
+        if not all(e.unit.public_size for e in table.exposures) or scan not in _below(table.plan):
+            raise refuse("PrivateValue", f"the size of `{table.exposures[0].source.name}` is not public")
+        return self._engine.rows(scan)
+
+    def group_sizes(self, table: Table, keys: tuple[Key, ...]) -> NDArray[Any]:
+        """The number of rows in all, or by columns whose groups are public, of a source whose size is public.
+
+        *Argument.* Neighbours differ in one row, and the row in its place has the same cells in these columns: its
+        values of them, which follow from the cells, are the same under any description, and so is every count of rows
+        by some of these values. Nothing else of such a source is public: rows that were filtered or joined, and groups
+        by anything that is calculated, may differ in number.
+        """
+        if not sizes_are_public(table, [key.expr for key in keys]):
+            raise refuse("PrivateValue", f"the groups of `{table.exposures[0].source.name}` are not public")
+        self._register.need_open(table.exposures)
+        (counts,) = self._engine.group(table.plan, keys, (Count(),))
+        return counts
+
+
+def sizes_are_public(table: Table, keys: Sequence[RowExpr | None]) -> bool:
+    """Whether the numbers of rows of a private table by these keys are public (`PublicData.group_sizes`)."""
+    by = {key.name if isinstance(key, Column) else None for key in keys}
+    units = [e.unit for e in table.exposures]
+    return isinstance(table.plan, Scan) and table.private and all(u.public_size and by <= set(u.groups) for u in units)
+
+
+def need_public(handle: Handle, what: str, help: str) -> None:
+    """Refuses a private handle."""
+    if handle.private:
+        name = handle.exposures[0].source.name
+        raise refuse("PrivateValue", f"{what} of `{name}` are private and cannot be read", help=help)
+
+
+def _scans(plan: Plan) -> list[str]:
+    """The data sets that a plan reads."""
+    return [scan.data for scan in _below(plan)]
+
+
+def _below(plan: Plan) -> list[Scan]:
+    return [plan] if isinstance(plan, Scan) else [scan for part in inputs(plan) for scan in _below(part)]

@@ -1,0 +1,87 @@
+"""Figures of the house: lines, import closures, circles with typing imports, `Any` and complexity.
+
+`python tests/walls/rings.py` prints them, and what each ring of `RINGS` adds to those below it.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable
+
+from package_code import HERE, files, imports, shown, tree
+
+CORE = ("jostle.privacy.kernel.kernel",)
+TRUSTED = ("jostle.privacy", "jostle.engine")
+BRANCHES = (
+    ast.If, ast.For, ast.While, ast.ExceptHandler, ast.With, ast.IfExp, ast.comprehension, ast.Assert, ast.match_case,
+)  # fmt: skip
+
+
+def loads(typing: bool) -> dict[str, set[str]]:
+    """The modules of the package that each module imports, also inside functions; with `typing`, for types too."""
+    found: dict[str, set[str]] = {}
+    for path in files():
+        mine = set()
+        for one in imports(path):
+            if typing or not one.typing_only:
+                mine |= {name for name in (one.name, one.name.rpartition(".")[0]) if name in HERE.trees}
+        module = ".".join(path.relative_to(HERE.root).with_suffix("").parts).removesuffix(".__init__")
+        found[module] = mine - {module}
+    return found
+
+
+def closure(starts: Iterable[str], graph: dict[str, set[str]]) -> set[str]:
+    waiting, reached = list(starts), set[str]()
+    while waiting:
+        module = waiting.pop()
+        if module not in reached:
+            reached.add(module)
+            waiting += graph[module]
+    return reached
+
+
+def under(*parts: str) -> list[str]:
+    return [m for m in HERE.trees if any(m == part or m.startswith(f"{part}.") for part in parts)]
+
+
+def circles(graph: dict[str, set[str]]) -> list[set[str]]:
+    """Sets of files that import one another; a package's `__init__` is none of its own."""
+    packages = {m for m in graph if HERE.path(m).name == "__init__.py"}
+    below = {m: closure(graph[m] - packages, {k: v - packages for k, v in graph.items()}) for m in graph}
+    return [set(c) for c in {frozenset(o for o in below[m] if m in below[o]) for m in graph} if len(c) > 1]
+
+
+def complexity(function: ast.AST) -> int:
+    return 1 + sum(
+        len(n.values) - 1 if isinstance(n, ast.BoolOp) else isinstance(n, BRANCHES) for n in ast.walk(function)
+    )
+
+
+def figures() -> dict[str, int]:
+    graph = loads(typing=False)
+    texts = [path.read_text(encoding="utf-8").splitlines() for path in files()]
+    functions = [n for path in files() for n in ast.walk(tree(path)) if isinstance(n, ast.FunctionDef)]
+    return {
+        "lines": sum(map(len, texts)),
+        "files": len(texts),
+        "lines that the kernel imports": HERE.lines(closure(CORE, graph)),
+        "lines that privacy and engine import": HERE.lines(closure(under(*TRUSTED), graph)),
+        "circles of files, imports for types counted": len(circles(loads(typing=True))),
+        "lines with Any": sum(
+            bool(re.search(r"\bAny\b", line)) and not line.lstrip().startswith(("from", "import"))
+            for text in texts for line in text
+        ),
+        "complexity of a function": max(map(complexity, functions)),
+    }  # fmt: skip
+
+
+def main() -> None:
+    for name, figure in figures().items():
+        print(f"{figure:7,}  {name}")
+    for module in sorted(closure(CORE, loads(typing=False))):
+        print(f"{HERE.lines([module]):7,}  {shown(HERE.path(module))}")
+
+
+if __name__ == "__main__":
+    main()

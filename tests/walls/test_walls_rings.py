@@ -1,0 +1,43 @@
+"""The figures of the house, none above its bar: what a reviewer has to read, and how hard it is.
+
+Whoever raises a bar says in `docs/decisions` what that bought; whoever lowers a figure lowers its bar.
+"""
+
+from __future__ import annotations
+
+import pytest
+from rings import CORE, circles, closure, figures, loads
+
+BARS = {
+    "lines": 82_742,
+    "files": 626,
+    "lines that the kernel imports": 2_813,
+    "lines that privacy and engine import": 28_191,
+    "circles of files, imports for types counted": 5,
+    "lines with Any": 2_001,
+    "complexity of a function": 73,
+}
+
+
+@pytest.fixture(scope="module")
+def now() -> dict[str, int]:
+    return figures()
+
+
+@pytest.mark.parametrize("name", BARS)
+def test_no_figure_is_above_its_bar(name: str, now: dict[str, int]) -> None:
+    assert now.keys() == BARS.keys() and now[name] <= BARS[name]
+
+
+def test_the_core_knows_no_rows() -> None:
+    """The kernel imports no engine, no plan, no row program, no ledger and no handle of tables, not even for types."""
+    core = closure(CORE, loads(typing=True))
+    rooms = {".".join(module.split(".")[1:3]) for module in core if module.count(".") > 1}
+    assert rooms <= {"privacy.kernel", "privacy.mechanisms", *(r for r in rooms if r.startswith("accounting."))}
+    assert "jostle.privacy.kernel.handles" not in core
+
+
+def test_a_closure_and_a_circle_are_seen() -> None:
+    graph = {"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": set[str]()}
+    assert closure(["a"], graph) == {"a", "b", "c"}
+    assert circles(graph) == [{"b", "c"}]

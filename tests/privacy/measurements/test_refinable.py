@@ -266,7 +266,7 @@ x = choose(counts([1, 2, 3])) with epsilon 1
 """
     with pytest.raises(Refusal, match="training reaches the private source"):
         session.execute(Source("q.jst", chosen))
-    session._interp.kernel._process += 1
+    session._interp.kernel.register._process += 1
     with pytest.raises(Refusal, match="in another process than its own"):
         session.execute(Source("q.jst", "b = refine(n) with epsilon 1\n"))
     assert session.names()["n"].paid == 1

@@ -21,7 +21,7 @@ from jostle.language.builtins import BUILTINS, SLOW
 from jostle.language.facts import Effect, Gives
 from jostle.privacy.kernel.kernel import Kernel, check_unit
 from jostle.privacy.measurements.watch import Opening
-from jostle.privacy.reading.assembly import kernel_over
+from jostle.privacy.reading.assembly import assembled
 from jostle.privacy.reading.public_data import PublicData
 from jostle.run.accuracy import no_error
 from jostle.run.expressions import linked
@@ -428,7 +428,7 @@ def _bound(node: n.Stmt) -> set[str]:
 
 def door(events: Stream) -> tuple[Door, PublicData]:
     """A kernel and public data over an engine of which nothing is known."""
-    return kernel_over(cast("Any", Nothing()), events, Door)
+    return assembled(cast("Any", Nothing()), events, Door)
 
 
 def no_choice(interp: Interpreter, node: n.Choice, scope: Scope) -> Nothing:

@@ -105,15 +105,13 @@ class Session:
         """Made when something first runs: a check needs neither the engine nor the kernel."""
         from jostle.choice.maker import maker
         from jostle.engine.choice import engine_at
-        from jostle.privacy.kernel.kernel import Kernel
         from jostle.privacy.ledger.ledger import Ledger
         from jostle.privacy.reading.assembly import kernel_over
         from jostle.run.interpreter import Interpreter
 
         engine = engine_at(self._engine, self._memory, environment=self._simulate is None)
-        interp = self._made(Interpreter, *kernel_over(engine, self._stream, Kernel), maker(self._progress))
-        ledger = Ledger(self._ledger)
-        interp.ledger, interp.progress = ledger, self._progress
+        interp = self._made(Interpreter, *kernel_over(engine, self._stream), maker(self._progress))
+        interp.ledger, interp.progress = (ledger := Ledger(self._ledger)), self._progress
         self._resources.enter_context(closing(ledger.store))
         self._resources.enter_context(closing(engine) if engine is not self._engine else ExitStack())
         interp.look(self.warnings.add if self._look and self._simulate is None else None)

@@ -61,7 +61,7 @@ def timed(kernel: Kernel, source: Source, price: Price, charges: int, path: Call
 
 def in_session(kind: str, charges: int, path: Callable[[int], At]) -> list[float]:
     limit, amount, price = KINDS[kind]
-    kernel = kernel_over(Unread(), Stream(), Kernel)[0]  # type: ignore[arg-type]
+    kernel = kernel_over(Unread(), Stream())[0]  # type: ignore[arg-type]
     source = kernel.register.declare("people", "people", Measure(kind, limit), Unit(), None)
     with kernel.allot(Amount(limit.unit, limit.value), None):
         return timed(kernel, source, price(amount), charges, path)

@@ -61,7 +61,7 @@ def registered(
 
 def opened(ledger: Ledger, name: str = "people") -> tuple[Kernel, Source]:
     """A session's kernel with the dataset declared in it; its engine reads nothing."""
-    kernel = kernel_over(Unread(), Stream(), Kernel)[0]  # type: ignore[arg-type]
+    kernel = kernel_over(Unread(), Stream())[0]  # type: ignore[arg-type]
     dataset, _ = ledger.open(name)
     source = kernel.register.declare(name, ("dataset", name), dataset.terms.measure, dataset.terms.unit, None)
     source.join(Account(ledger, dataset), None)

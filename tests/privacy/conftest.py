@@ -14,7 +14,6 @@ from recording import Bench
 
 from jostle.engine.duckdb.engine import DuckDb
 from jostle.events import Stream
-from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.reading.assembly import kernel_over
 from jostle.source import Source
 from jostle.tools.session import Result, Session
@@ -41,7 +40,7 @@ def attempt(tmp_path: Path) -> Callable[..., Result]:
 def tables() -> Iterator[Tables]:
     """Small tables of an engine, to compare what transformations make of neighbours."""
     engine = DuckDb()
-    yield Tables(*kernel_over(engine, Stream([]), Kernel), engine)
+    yield Tables(*kernel_over(engine, Stream([])), engine)
     engine.close()
 
 

@@ -12,7 +12,6 @@ from package_code import PACKAGE, ROOT, files, imports, nodes, shown, tree
 
 from jostle.engine.duckdb.engine import DuckDb
 from jostle.events import Stream
-from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.reading.assembly import kernel_over
 from jostle.privacy.reading.public_data import PublicData
 from jostle.privacy.reading.reader import Reader
@@ -36,9 +35,8 @@ MAY_DRAW = {
     "jostle/kernels/graphs/swaps.py",  # seeded: walks over graphs that fit released numbers
     "jostle/kernels/workloads/boxes.py",  # seeded: which ranges a random workload asks
 }
-# What answers about private rows, wherever it stands, and what reads any rows of a file.
+# Attributes by which a kernel, or what answers about public data, would give away what has private rows.
 INSIDE = {"_reader", "_vault", "vault", "kernel.engine", "kernel._engine", "data._engine", "public._engine"}
-MAY_ASK = {"jostle/tools/datacheck.py": {"survey"}}  # for the owner of a file, and said to be private
 
 
 def outside() -> list[Path]:
@@ -73,27 +71,25 @@ def test_those_that_may_draw_do() -> None:
 
 
 def asked(path: Path) -> set[str]:
-    """Attributes by which a file would reach the inside of a kernel, and calls that survey a file."""
+    """Attributes by which a file would reach the inside of a kernel."""
     reached: set[str] = set()
     for node in nodes(path):
         if isinstance(node, ast.Attribute):
             names = [name.removeprefix("_") if name == "_kernel" else name for name in chain(node)[-2:]]
             reached |= {name for name in (names[-1], ".".join(names)) if name in INSIDE}
-        if isinstance(node, ast.Call) and chain(node.func)[-1:] == ["survey"]:
-            reached.add("survey")
     return reached
 
 
 def test_nothing_else_asks_for_exact_numbers() -> None:
     """Outside `privacy` and `engine` nobody reaches what answers about private rows: a session has a face to
     public data, which refuses private handles."""
-    beyond = {shown(path): asked(path) - MAY_ASK.get(shown(path), set()) for path in outside()}
+    beyond = {shown(path): asked(path) for path in outside()}
     assert {path: names for path, names in beyond.items() if names} == {}
 
 
 def test_a_kernel_gives_no_engine_and_no_vault() -> None:
     """What a program's interpreter can reach of a kernel without an underscore answers about public data."""
-    kernel, data = kernel_over(DuckDb(), Stream(), Kernel)
+    kernel, data = kernel_over(DuckDb(), Stream())
     private = (Reader, Vault, DuckDb)
     for owner in (kernel, data, kernel.register):
         assert [name for name, value in vars(owner).items() if name[0] != "_" and isinstance(value, private)] == []

@@ -17,7 +17,12 @@ if TYPE_CHECKING:
 K = TypeVar("K", bound=Kernel)
 
 
-def kernel_over(engine: Engine, events: Stream, kind: type[K]) -> tuple[K, PublicData]:
+def kernel_over(engine: Engine, events: Stream) -> tuple[Kernel, PublicData]:
+    """A `Kernel` and its `PublicData` (`assembled`)."""
+    return assembled(engine, events, Kernel)
+
+
+def assembled(engine: Engine, events: Stream, kind: type[K]) -> tuple[K, PublicData]:
     """A kernel whose door alone reads private rows of `engine`, and what answers about its public data.
 
     Whoever has the engine has the rows: a session makes one here and gives it to nobody else.

@@ -9,12 +9,12 @@ import pytest
 from rings import CORE, circles, closure, figures, loads
 
 BARS = {
-    "lines": 83_100,
+    "lines": 84_000,
     "files": 628,
     "lines that the kernel imports": 2_813,
-    "lines that privacy and engine import": 28_191,
+    "lines that privacy and engine import": 28_600,
     "circles of files, imports for types counted": 4,
-    "lines with Any": 1_975,
+    "lines with Any": 2_001,
     "complexity of a function": 51,
 }
 

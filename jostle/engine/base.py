@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from jostle.diagnostics import refuse
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from numpy.typing import NDArray
 
-    from jostle.engine.duckdb.engine import DuckDb
     from jostle.engine.files import OpenFile
-    from jostle.engine.objects import Objects
     from jostle.plan.domains import Domain
     from jostle.plan.plan import Exact, Key, Plan, RowExpr, Term
 
@@ -61,18 +61,49 @@ def check_read(name: str, unread: Iterable[tuple[str, str]]) -> None:
             raise refuse("DataError", message, help=help)
 
 
-class Engine(Protocol):
-    """Data sets are opened, then asked about by plans. The methods are described where DuckDB has them. `objects` knows
-    what was opened in memory; `remote` is the source by which a program names data of its server (`engine/remote`)."""
+class Here(Protocol):
+    """A database of this process, which is asked about records that are held in it."""
 
-    objects: Objects
+    def registered(self, rows: Any, name: str = "") -> AbstractContextManager[str]: ...
+
+    def columns(self, query: str) -> list[Any]: ...
+
+
+class Answers(Protocol):
+    """What private rows are asked: exact integers. An engine gives them, and so does what is faster and says the same
+    (`speed`). The methods are described where `sql.engine.SqlEngine` has them."""
+
+    @property
+    def here(self) -> Here: ...
+
+    def check(self, question: object) -> None: ...
+
+    def group(self, plan: Plan, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> list[NDArray[Any]]: ...
+
+    def counts(self, plan: Plan, tables: Sequence[tuple[Key, ...]]) -> list[NDArray[Any]]: ...
+
+    def crossed(self, plan: Plan, keys: Sequence[Key], by: Key) -> list[NDArray[Any]]: ...
+
+    def codes(self, plan: Plan, keys: tuple[Key, ...]) -> list[NDArray[Any]]: ...
+
+    def fold(self, plan: Plan, exprs: tuple[RowExpr, ...], work: Work) -> list[Any]: ...
+
+    def fold_codes(self, plan: Plan, keys: tuple[Key, ...], work: Work) -> list[Any]: ...
+
+    def tally(self, plan: Plan, expr: RowExpr) -> tuple[NDArray[Any], NDArray[Any]]: ...
+
+    def tuples(self, plan: Plan, exprs: tuple[RowExpr, ...]) -> tuple[list[tuple[Any, ...]], NDArray[Any]]: ...
+
+
+class Engine(Answers, Protocol):
+    """Data sets are opened, then asked about by plans. `objects` knows what was opened in memory (`readers.objects`);
+    `remote` is the source by which a program names data of its server (`backends/remote`)."""
+
+    objects: Any
     remote: ClassVar[str]
 
     @property
     def capabilities(self) -> Capabilities: ...
-
-    @property
-    def here(self) -> DuckDb: ...
 
     def file(self, path: str | os.PathLike[str]) -> OpenFile: ...
 
@@ -82,25 +113,11 @@ class Engine(Protocol):
 
     def stamp(self, key: str) -> str: ...
 
-    def check(self, question: object) -> None: ...
-
-    def group(self, plan: Plan, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> list[NDArray[Any]]: ...
-
-    def codes(self, plan: Plan, keys: tuple[Key, ...]) -> list[NDArray[Any]]: ...
-
     def code_blocks(self, plan: Plan, keys: tuple[Key, ...], size: int) -> Iterator[list[NDArray[Any]]]: ...
 
     def rows(self, plan: Plan) -> int: ...
 
     def vectors(self, plan: Plan, exprs: tuple[RowExpr, ...], size: int) -> Iterator[NDArray[Any]]: ...
-
-    def fold(self, plan: Plan, exprs: tuple[RowExpr, ...], work: Work) -> list[Any]: ...
-
-    def fold_codes(self, plan: Plan, keys: tuple[Key, ...], work: Work) -> list[Any]: ...
-
-    def tally(self, plan: Plan, expr: RowExpr) -> tuple[NDArray[Any], NDArray[Any]]: ...
-
-    def tuples(self, plan: Plan, exprs: tuple[RowExpr, ...]) -> tuple[list[tuple[Any, ...]], NDArray[Any]]: ...
 
     def records(self, plan: Plan) -> list[tuple[Any, ...]]: ...
 

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jostle.diagnostics import refuse
-from jostle.engine.compression import ENDINGS
 from jostle.engine.files import OpenFile
 
+ENDINGS = (".gz", ".zst")
+"""How the names of compressed files end."""
 _MOST = 1000  # files of a table; each is an open descriptor
 
 

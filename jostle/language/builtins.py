@@ -329,7 +329,7 @@ SOURCES = tuple(name for name, entry in BUILTINS.items() if entry.reads is SOURC
 """The functions that open a source, in a declaration or as a public one."""
 
 REMOTE = ("postgres", "spark")
-"""Those whose data lie on a server (`engine/remote`)."""
+"""Those whose data lie on a server (`backends/remote`)."""
 
 OPENERS = tuple(name for name, entry in BUILTINS.items() if entry.effect is DECLARES)
 """Those, and the functions that read a file as they are called."""

@@ -123,8 +123,8 @@ def _open_dataset(interp: Evaluator, name: str, node: n.Private, span: Span) -> 
 
     Of one whose persons another dataset has, that one is opened too: its source is what is charged.
     """
-    from jostle.engine.counts import load_counts
     from jostle.privacy.ledger.account import Account
+    from jostle.readers.counts import load_counts
 
     ledger = interp.ledger
     if ledger is None:

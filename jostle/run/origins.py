@@ -12,10 +12,10 @@ from dataclasses import fields
 from typing import Any
 
 from jostle.accounting.amounts import as_text
+from jostle.backends.remote import RemoteData, need_server
 from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.engine.base import Opened, check_read
 from jostle.engine.filesets import FileSet, Reading, paths
-from jostle.engine.remote import RemoteData, need_server
 from jostle.language.builtins import REMOTE
 from jostle.privacy.kernel.exposures import Handle, handles_in
 from jostle.privacy.kernel.sources import Source
@@ -181,7 +181,7 @@ def array_of(interp: Evaluator, origin: Any, span: Span | None, *, private: bool
     """
     import numpy as np
 
-    from jostle.engine.counts import as_counts, load_counts
+    from jostle.readers.counts import as_counts, load_counts
 
     not_registered(interp, origin, span)
     try:
@@ -223,7 +223,7 @@ def check_columns(schema: Any, data: Opened, span: Span | None, *, private: bool
 
 def _apart(columns: Sequence[str]) -> str:
     """The way out where a header is one name with signs in it that stand between names; it tells no name."""
-    from jostle.engine.duckdb.csvfile import SEPARATORS
+    from jostle.readers.csvfile import SEPARATORS
 
     marks = [mark for mark in SEPARATORS if len(columns) == 1 and mark in columns[0]]
     return f'its first line is one name in all: write `separator = "{marks[0]}"`' if marks else ""

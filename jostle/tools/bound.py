@@ -15,7 +15,7 @@ from jostle.tools.files import misspelt
 
 def need_data(name: str, value: Any, folders: Sequence[Path]) -> None:
     """Refuses with `DataError` what is neither a path at which a file lies, a table, nor an array of counts."""
-    from jostle.engine.duckdb.frames import need_table
+    from jostle.readers.frames import need_table
     from jostle.run.origins import is_array, is_paths
 
     try:

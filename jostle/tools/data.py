@@ -161,9 +161,9 @@ def parse_clauses(name: str, kind: str, schema: str | None, protecting: str, bud
 
 def check_promises(terms: Terms, file: OpenFile) -> None:
     """Whether the file is as was said: readable, with these columns, and with no more rows than promised."""
-    from jostle.engine.counts import load_counts
-    from jostle.engine.duckdb.survey import most_rows, survey
     from jostle.engine.filesets import FileSet, Reading
+    from jostle.readers.counts import load_counts
+    from jostle.readers.survey import most_rows, survey
 
     if terms.kind == "counts":
         rows = int(load_counts(file, private=True).sum())

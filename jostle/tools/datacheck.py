@@ -9,13 +9,13 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 
-from jostle.engine.duckdb.formats import format_of
-from jostle.engine.duckdb.survey import FORMATS, ColumnSurvey, Survey, survey
 from jostle.engine.files import open_file
 from jostle.engine.filesets import FileSet, Reading, paths
 from jostle.language.moments import moment_of
 from jostle.plan.domains import Categories, Domain, Integer, Moments, Open, Real
 from jostle.plan.kinds import domain_kind
+from jostle.readers.formats import format_of
+from jostle.readers.survey import FORMATS, ColumnSurvey, Survey, survey
 from jostle.source import Source
 from jostle.tools.draft.columns import categories, column_word, name_of
 from jostle.tools.render import clean

@@ -54,8 +54,8 @@ def _is_number(domain: n.Expr) -> bool:
 
 
 def _separator(path: Path) -> str:
-    from jostle.engine.duckdb.csvfile import header
     from jostle.engine.files import open_file
+    from jostle.readers.csvfile import header
 
     try:
         return header(open_file(path), "").separator
@@ -113,8 +113,8 @@ def _described(node: Any, columns: dict[int, tuple[str, ...]]) -> Any:
 
 def _header(path: Path) -> tuple[str, ...]:
     """The names of a file's columns; none where it has no header that can be read, which its run tells."""
-    from jostle.engine.duckdb.csvfile import header
     from jostle.engine.files import open_file
+    from jostle.readers.csvfile import header
 
     try:
         return tuple(header(open_file(path), "").names)
@@ -130,8 +130,8 @@ def _there(name: str, folders: Sequence[Path]) -> Path | None:
 
 
 def _misfits(path: n.String, described: n.Expr | None, folders: Sequence[Path]) -> Iterator[Diagnostic]:
-    from jostle.engine.duckdb.csvfile import header
     from jostle.engine.files import open_file
+    from jostle.readers.csvfile import header
 
     name = path.value
     if set("*?[") & set(name) or not name.endswith(".csv"):

@@ -27,7 +27,7 @@ from jostle.plan.texts import constant, expression
 from jostle.tools.datacheck import domain_text
 
 if TYPE_CHECKING:
-    from jostle.engine.questions import Question
+    from jostle.backends.questions import Question
 
 _FEW = 3  # listed values that are written out
 _CUT = 160  # characters of a line

@@ -103,14 +103,15 @@ class Session:
     @cached_property
     def _interp(self) -> Interpreter:
         """Made when something first runs: a check needs neither the engine nor the kernel."""
+        from jostle.backends.choice import engine_at
         from jostle.choice.maker import maker
-        from jostle.engine.choice import engine_at
         from jostle.privacy.ledger.ledger import Ledger
         from jostle.privacy.reading.assembly import kernel_over
         from jostle.run.interpreter import Interpreter
+        from jostle.speed.fast import FastAnswers
 
         engine = engine_at(self._engine, self._memory, environment=self._simulate is None)
-        interp = self._made(Interpreter, *kernel_over(engine, self._stream), maker(self._progress))
+        interp = self._made(Interpreter, *kernel_over(engine, self._stream, FastAnswers(engine)), maker(self._progress))
         interp.ledger, interp.progress = (ledger := Ledger(self._ledger)), self._progress
         self._resources.enter_context(closing(ledger.store))
         self._resources.enter_context(closing(engine) if engine is not self._engine else ExitStack())
@@ -403,8 +404,7 @@ class Session:
         from jostle.accounting.amounts import as_text
 
         out: dict[str, dict[str, dict[str, str]]] = {}
-        interp = self.__dict__.get("_interp")  # without one, nothing is declared
-        for name, source in list(interp.kernel.register.names.items()) if interp is not None else ():
+        for name, source in list(self._interp.kernel.register.names.items()) if "_interp" in vars(self) else ():
             limit, spent = source.measure.limit, source.measure.spent_exactly(source.meter.spent)
             lines = {limit.unit: {"total": as_text(limit.value), "spent": as_text(spent[0])}}
             if limit.delta:

@@ -2,7 +2,7 @@
 
 What is sent itself depends on rows: on how many there are, of which types the cells of a text file are, on what was
 counted before. So it is never shown. Simple statements are rehearsed on made-up rows, as by `--dry`, in an engine that
-notes what it is asked; these questions are plans, made of the program and its descriptions, and `engine.sql.form` makes
+notes what it is asked; these questions are plans, made of the program and its descriptions, and `backends.form` makes
 SQL of them that knows no more.
 """
 
@@ -13,16 +13,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from jostle.backends.remote import POSTGRES, SERVERS, SPARK, VARIABLE
 from jostle.diagnostics import Refusal, refuse
-from jostle.engine.remote import POSTGRES, SERVERS, SPARK, VARIABLE
 from jostle.source import Source, Span
 from jostle.trace.text import UNITS, number
 
 if TYPE_CHECKING:
-    from jostle.engine.questions import Question
+    from jostle.backends.form import Form
+    from jostle.backends.questions import Question
+    from jostle.backends.stored import Stored
     from jostle.engine.sql.dialect import Dialect
-    from jostle.engine.sql.form import Form
-    from jostle.engine.sql.stored import Stored
     from jostle.events import Event
 
 HEAD = (
@@ -100,8 +100,8 @@ def _cells(table: Stored) -> list[str]:
 
 def explained(source: Source, settings: Mapping[str, Any], url: str | None) -> Explanation:
     """The statements of a program that the check passes, for the engine at a URL, which is not connected to."""
-    from jostle.engine.questions import QuestionLog
-    from jostle.engine.sql.form import Form
+    from jostle.backends.form import Form
+    from jostle.backends.questions import QuestionLog
     from jostle.syntax import nodes as n
     from jostle.syntax import parse
     from jostle.tools.dry_run import simple
@@ -141,9 +141,9 @@ def _dialect(url: str | None) -> Dialect:
     schemes = {scheme: server for server in SERVERS for scheme in server.schemes}
     server = schemes.get(url.partition("://")[0]) if url else None
     if server == POSTGRES:
-        from jostle.engine.postgres.dialect import POSTGRES as dialect
+        from jostle.backends.postgres.dialect import POSTGRES as dialect
     elif server == SPARK:
-        from jostle.engine.spark.dialect import SPARK as dialect
+        from jostle.backends.spark.dialect import SPARK as dialect
     elif url:
         raise refuse("DataError", "the URL of the engine is of no kind that is known")
     else:

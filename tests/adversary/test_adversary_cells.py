@@ -21,7 +21,6 @@ import pytest
 from cells import ARROW, NOT_IN_PARQUET, numpy_columns, pandas_columns
 from hostile import ROWS
 
-from jostle.engine.duckdb.engine import DuckDb
 from jostle.plan.domains import Categories, Domain, Integer, Open
 from jostle.plan.plan import (
     Apply,
@@ -35,6 +34,7 @@ from jostle.plan.plan import (
     Plan,
     Scan,
 )  # fmt: skip
+from jostle.readers.duckdb import DuckDb
 
 PLAIN = 6
 HOSTILE = 99  # the hostile row's id
@@ -226,7 +226,7 @@ def test_json_lines(engine: DuckDb, tmp_path: Path, name: str) -> None:
 
 def test_a_line_ends_somewhere(engine: DuckDb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a line has beyond the limit is dropped, wherever blocks begin."""
-    from jostle.engine.duckdb import textfile
+    from jostle.readers import textfile
 
     monkeypatch.setattr(textfile, "LONGEST", 20)
     for block in (7, 8, 20, 64, 1000):

@@ -146,7 +146,7 @@ def test_what_fails_after_a_charge_stays_charged(attempt: Attempt) -> None:
 @pytest.mark.attack("state, error, loop and budget channels")
 def test_a_refused_charge_reads_nothing(arena: Arena, monkeypatch: pytest.MonkeyPatch) -> None:
     """Charge, then look: a request that does not fit never reaches the engine."""
-    from jostle.engine.duckdb.engine import DuckDb
+    from jostle.readers.duckdb import DuckDb
 
     read: list[str] = []
     for name in ("group", "tally", "exact", "rows"):

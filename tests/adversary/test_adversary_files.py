@@ -20,10 +20,10 @@ from bounded import ending
 
 from jostle.diagnostics import Refusal
 from jostle.engine import files, spill
-from jostle.engine.duckdb.engine import DuckDb
 from jostle.engine.files import open_file
 from jostle.plan.domains import Open
 from jostle.plan.plan import Column, Scan
+from jostle.readers.duckdb import DuckDb
 from jostle.source import Source
 from jostle.tools.session import Session
 
@@ -257,7 +257,7 @@ def test_what_dead_processes_spilled_is_removed(tmp_path: Path, monkeypatch: pyt
 
 _SPILLING = """
 import sys, time
-from jostle.engine.duckdb.engine import DuckDb
+from jostle.readers.duckdb import DuckDb
 engine = DuckDb("40MB")
 rows = "SELECT 'secret person ' || range || repeat('x', 99) AS name FROM range(900000)"
 engine.connection.execute(f"CREATE TABLE x AS {rows}")

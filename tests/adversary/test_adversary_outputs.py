@@ -48,7 +48,7 @@ def test_a_fault_of_the_runtime_names_nothing(
     arena: Arena, cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Were there a mistake in the kernel that quotes a cell, its words would show nowhere."""
-    from jostle.engine.duckdb.engine import DuckDb
+    from jostle.readers.duckdb import DuckDb
 
     def broken(self: object, *rest: object) -> None:
         raise ValueError("the cell is 'Ann Xaver, 42'")

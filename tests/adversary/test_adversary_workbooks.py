@@ -12,8 +12,8 @@ import openpyxl
 import pytest
 
 from jostle.diagnostics import Refusal
-from jostle.engine.duckdb.workbook import sheet_table
 from jostle.engine.files import open_file
+from jostle.readers.workbook import sheet_table
 from jostle.source import Source
 from jostle.tools.session import Session
 

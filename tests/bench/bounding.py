@@ -15,9 +15,9 @@ from pathlib import Path
 
 import duckdb
 
-from jostle.engine.duckdb.engine import DuckDb
 from jostle.plan.domains import Integer
 from jostle.plan.plan import Bound, Column, Count, Key, Scan
+from jostle.readers.duckdb import DuckDb
 from tests.bench.timing import Seconds, timed
 
 ROWS, PERSONS, KEYS, MOST = 10_000_000, 1_000_000, 50, 4

@@ -20,9 +20,9 @@ from pathlib import Path
 
 import duckdb
 
-from jostle.engine.duckdb.engine import DuckDb
 from jostle.plan.domains import Domain, Integer, Open, Real
 from jostle.plan.plan import Column, Count, Key, Scan
+from jostle.readers.duckdb import DuckDb
 from tests.bench.timing import timed
 
 COLUMNS: tuple[tuple[str, Domain], ...] = (

@@ -16,9 +16,9 @@ from typing import Any
 
 import duckdb
 
-from jostle.engine.duckdb.engine import DuckDb
 from jostle.plan.domains import Categories, Integer, Real
 from jostle.plan.plan import Apply, Column, Constant, Count, Filter, FixedSum, Key, Scan
+from jostle.readers.duckdb import DuckDb
 from tests.bench.timing import timed
 
 ROWS = 10_000_000

@@ -15,7 +15,7 @@ from unittest import mock
 
 import numpy as np
 
-from jostle.engine.duckdb.engine import DuckDb
+from jostle.readers.duckdb import DuckDb
 from jostle.source import Source
 from jostle.tools.session import Session
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from cross_oracle import opened
 
-from jostle.engine.duckdb import arrowcells
-from jostle.engine.duckdb.engine import DuckDb
 from jostle.privacy.mechanisms.additive import Additive
+from jostle.readers import arrowcells
+from jostle.readers.duckdb import DuckDb
 
 
 def test_crossed_programs_hold() -> None:

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from jostle.engine.duckdb.engine import DuckDb
 from jostle.plan.domains import Categories, Integer, Open, Real
 from jostle.plan.kinds import Schema
 from jostle.plan.plan import Apply, Column, Constant, Derive, RowExpr, Scan
+from jostle.readers.duckdb import DuckDb
 
 NAN = float("nan")
 HUGE = 1.7976931348623157e308

@@ -12,7 +12,6 @@ import pytest
 
 from jostle.engine.base import Capabilities, Engine, Opened
 from jostle.engine.duckdb.dialect import DUCKDB
-from jostle.engine.duckdb.engine import DuckDb
 from jostle.engine.files import OpenFile, open_file
 from jostle.engine.sql.cells import clean, whole_or_text
 from jostle.engine.sql.engine import SqlEngine
@@ -36,7 +35,8 @@ from jostle.plan.plan import (
     Scan,
     Union,
 )  # fmt: skip
-from jostle.privacy.reading.vault import Vault
+from jostle.readers.duckdb import DuckDb
+from jostle.speed.fast import FastAnswers
 
 SPELLED = ("finite_", "place_", "digest_", "many_bytes", "nearest_")
 DIALECT = replace(
@@ -156,6 +156,6 @@ def test_without_numbers_of_rows_parts_are_counted_by_queries() -> None:
     toy = Toy()
     scan = Scan(toy.open(ROWS, public=True).key, (*DESCRIBED, ("n", Integer(0, 9)))[:3])
     part = Filter(scan, Apply("==", (Column("c"), Constant("red"))))
-    vault = Vault(toy)
-    assert vault.parts.counts(part, ()) is None
-    assert vault.group(part, (), (Count(),))[0] == toy.rows(part) == 75
+    fast = FastAnswers(toy)
+    assert fast.parts.counts(part, ()) is None
+    assert fast.group(part, (), (Count(),))[0] == toy.rows(part) == 75

@@ -10,11 +10,11 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from jostle.engine.duckdb.arrays import Arrays
-from jostle.engine.duckdb.engine import DuckDb
 from jostle.engine.sql.engine import SqlEngine
 from jostle.plan.domains import Categories, Domain, Integer, Real
 from jostle.plan.plan import Column, Count, Key, Scan
+from jostle.readers.arrays import Arrays
+from jostle.readers.duckdb import DuckDb
 
 TEXTS = ["a", "", "é", "e\u0301", "A", " a", "a\x00", "none", "\U0001f600", "z", "x" * 300]
 COLUMNS: dict[str, Any] = {

@@ -16,11 +16,11 @@ from portable_hash import row_hash
 
 from jostle.engine.duckdb import bounded, bounding
 from jostle.engine.duckdb.dialect import DUCKDB
-from jostle.engine.duckdb.engine import DuckDb
 from jostle.engine.sql.hashes import BITS, counted_as, hashed, hashes_of
 from jostle.engine.sql.rows import Physical
 from jostle.plan.domains import Integer, Open, Real
 from jostle.plan.plan import Bound, Owners, Scan
+from jostle.readers.duckdb import DuckDb
 
 NUMBERS = (("a", Integer(-4, 4)), ("b", Integer(-(2**50), 2**50)), ("who", Open("integer")))
 MIXED = (("a", Integer(-4, 4)), ("t", Open("text")), ("who", Open("text")), ("x", Real(-9.0, 9.0)))

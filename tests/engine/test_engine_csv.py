@@ -13,14 +13,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jostle.diagnostics import Refusal
-from jostle.engine.duckdb import csvfile, textcells, textfile
 from jostle.engine.duckdb.dialect import DUCKDB
-from jostle.engine.duckdb.engine import DuckDb
 from jostle.engine.files import open_file
 from jostle.engine.filesets import Reading
 from jostle.engine.sql import functions
 from jostle.plan.domains import Integer, Open
 from jostle.plan.plan import Scan
+from jostle.readers import csvfile, textcells, textfile
+from jostle.readers.duckdb import DuckDb
 
 SETTINGS = settings(
     max_examples=150, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from jostle.diagnostics import Refusal
-from jostle.engine.counts import load_counts
-from jostle.engine.duckdb.survey import ColumnSurvey, survey
 from jostle.plan.domains import Categories, Integer, Open, Real
+from jostle.readers.counts import load_counts
+from jostle.readers.survey import ColumnSurvey, survey
 
 NAN = float("nan")
 

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from jostle.engine.duckdb.engine import DuckDb
 from jostle.plan.domains import Categories, Domain, Integer, Open, Real
 from jostle.plan.plan import Apply, Column, Constant, Count, Filter, FixedSum, Join, Key, Plan, Scan
+from jostle.readers.duckdb import DuckDb
 
 ROWS = 1000
 ODD = 77.25  # stands once, and is between the least and the largest

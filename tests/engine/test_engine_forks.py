@@ -12,9 +12,9 @@ import pytest
 
 from jostle.choice.calls import workers_for
 from jostle.choice.workers import run_all
-from jostle.engine.duckdb.engine import DuckDb
 from jostle.plan.domains import Integer
 from jostle.plan.plan import Column, Count, Key, Scan
+from jostle.readers.duckdb import DuckDb
 from jostle.source import Source
 from jostle.tools.session import Session
 

@@ -16,12 +16,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from jostle.diagnostics import Refusal
-from jostle.engine.duckdb.engine import DuckDb
-from jostle.engine.duckdb.jsonfile import record
 from jostle.engine.files import open_file
 from jostle.engine.filesets import FileSet, Reading, paths
 from jostle.plan.domains import Integer, Open, Real
 from jostle.plan.plan import Column, Count, FixedSum, Key, Scan
+from jostle.readers.duckdb import DuckDb
+from jostle.readers.jsonfile import record
 from jostle.source import Source
 from jostle.tools.session import Session
 

@@ -13,11 +13,11 @@ import pytest
 
 from jostle import Session
 from jostle.diagnostics import Refusal
-from jostle.engine.duckdb.engine import DuckDb
 from jostle.language import patterns
 from jostle.language.operations.texts import LONGEST
 from jostle.plan.domains import Categories, Domain, Integer, Moments, Open, Real
 from jostle.plan.plan import Bound, Column, Count, Key, Owners, Scan
+from jostle.readers.duckdb import DuckDb
 from jostle.source import Source
 
 
@@ -136,7 +136,7 @@ release c = {{ select count(*) from t where s not like "%q%" with epsilon 9e4 }}
 
 
 def test_a_text_that_no_cell_can_be_is_not_sent_to_a_server() -> None:
-    from jostle.engine.postgres.dialect import POSTGRES
+    from jostle.backends.postgres.dialect import POSTGRES
     from jostle.engine.sql import able
     from jostle.plan.plan import Apply, Constant
 

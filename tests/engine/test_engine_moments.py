@@ -17,7 +17,6 @@ import pyarrow.parquet as pq
 import pytest
 from engine_expressions import on_rows
 
-from jostle.engine.duckdb.engine import DuckDb
 from jostle.language import formats, moments
 from jostle.language.formats import as_iso
 from jostle.language.moments import (
@@ -41,6 +40,7 @@ from jostle.plan.keys import key_values
 from jostle.plan.kinds import applied, kind_of
 from jostle.plan.plan import Apply, Column, Constant, Count, Derive, Key, RowExpr, Scan
 from jostle.plan.schemas import derived_domain
+from jostle.readers.duckdb import DuckDb
 
 EDGES = [
     datetime(1, 1, 1), datetime(1, 1, 1, 0, 0, 59), datetime(9999, 12, 31, 23, 59, 59), datetime(1684, 7, 28),

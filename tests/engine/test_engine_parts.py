@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jostle.engine import parts
-from jostle.engine.duckdb.engine import DuckDb
 from jostle.engine.lru import LruCache
 from jostle.plan.domains import Categories, Domain, Integer, Open, Real
 from jostle.plan.keys import holds, key_values
@@ -29,9 +27,9 @@ from jostle.plan.plan import (
     Scan,
 )  # fmt: skip
 from jostle.plan.schemas import schema_of
-from jostle.privacy.kernel.handles import Table
-from jostle.privacy.reading.reader import Reader
-from jostle.privacy.reading.vault import Vault
+from jostle.readers.duckdb import DuckDb
+from jostle.speed import parts
+from jostle.speed.fast import FastAnswers
 
 DOMAINS: tuple[tuple[str, Domain], ...] = (
     ("c", Categories(("red", "green", "it's"))), ("i", Integer(-2, 3)), ("n", Categories((0.5, 2.0, 7.0))),
@@ -97,24 +95,28 @@ def test_parts_count_as_the_engine_does(seed: int, monkeypatch: pytest.MonkeyPat
     if seed % 2:
         columns = [(name, Column(name)) for name, _ in DOMAINS]
         base = Derive(scan, (*columns[:4], ("r", Apply("*", (Column("r"), Constant(0.5)))), columns[5]))
-    vault, used, crossed = Vault(engine), 0, 0
+    fast, used, crossed = FastAnswers(engine), 0, 0
     for _ in range(60):
         plan = grown(base, rng.randrange(5), rng)
         keys = tuple(key_of(rng.choice(KEYED), plan, rng) for _ in range(rng.randrange(3)))
         (expected,) = engine.group(plan, keys, (Count(),))
-        (found,) = vault.group(plan, keys, (Count(),))
+        (found,) = fast.group(plan, keys, (Count(),))
         assert np.array_equal(found, expected)
-        used += vault.parts.counts(plan, keys) is not None
+        used += fast.parts.counts(plan, keys) is not None
         by = key_of(Column("c"), plan, rng)
-        tables = Reader(engine, vault).splits(Table((), plan, DOMAINS), keys, by) if keys else []
+        tables = fast.crossed(plan, keys, by) if keys else []
         for key, counted in zip(keys, tables, strict=True):
             assert np.array_equal(counted, engine.group(plan, (key, by), (Count(),))[0])
             crossed += int(counted.sum()) > 0
-        codes, blocks = vault.parts.codes(plan, (*keys, by)), vault.parts.folded(plan, (*keys, by), list)
+        codes, blocks = fast.parts.codes(plan, (*keys, by)), fast.parts.folded(plan, (*keys, by), list)
         assert codes is not None and blocks is not None
         assert np.array_equal(np.stack(codes, axis=1), np.concatenate(blocks)) if len(codes[0]) else blocks == []
-        together = vault.parts.several(plan, [keys, (by,), ()])
+        together = fast.parts.several(plan, [keys, (by,), ()])
         assert together is not None and np.array_equal(together[0], expected) and together[1].sum() <= together[2]
+        for one, other in zip(
+            fast.counts(plan, [keys, (by,), ()]), engine.counts(plan, [keys, (by,), ()]), strict=True
+        ):
+            assert np.array_equal(one, other)
     assert used > 25 and crossed > 10, "the comparison compared the engine with itself"
 
 
@@ -169,12 +171,12 @@ def test_nothing_rests_on_the_order_of_rows(kind: str, tmp_path: Path, monkeypat
         return [column[order] for column in found]
 
     monkeypatch.setattr(DuckDb, "columns", shuffled)
-    vault, keys = Vault(engine), (Key(Column("a"), range(9)), Key(Column("b"), range(7)))
+    fast, keys = FastAnswers(engine), (Key(Column("a"), range(9)), Key(Column("b"), range(7)))
     for key in keys:
-        vault.parts.codes(plan, (key,))  # a query each
+        fast.parts.codes(plan, (key,))  # a query each
     part = Filter(plan, Apply("==", (Column("a"), Constant(5))))
     for asked in (plan, part):
-        counted = vault.parts.counts(asked, keys)
+        counted = fast.parts.counts(asked, keys)
         assert counted is not None and np.array_equal(counted, engine.group(asked, keys, (Count(),))[0])
 
 
@@ -194,7 +196,7 @@ def test_forgotten_splits_are_made_again(monkeypatch: pytest.MonkeyPatch) -> Non
     engine = DuckDb()
     rows = table(200, 9)
     scan = Scan(engine.open(rows, public=False).key, DOMAINS)
-    small = Vault(engine)
+    small = FastAnswers(engine)
     monkeypatch.setattr(small.parts, "_splits", LruCache(1))
     monkeypatch.setattr(small.parts, "_codes", LruCache(1))
     rng = random.Random(1)
@@ -212,12 +214,12 @@ def test_rows_that_come_in_another_order_are_not_put_on_the_disk(monkeypatch: py
     monkeypatch.setattr(
         DuckDb, "code_blocks", lambda *asked: ([column[::-1] for column in block] for block in read(*asked))
     )
-    assert Vault(engine).parts.folded(scan, [key], list) is None
+    assert FastAnswers(engine).parts.folded(scan, [key], list) is None
     monkeypatch.setattr(DuckDb, "code_blocks", read)
     monkeypatch.setattr(parts, "on_disk", lambda size, kind: None)  # no room
-    vault, part = Vault(engine), Filter(scan, holds(key, key.values[0]))
-    assert vault.parts.folded(scan, [key], list) is None and vault.parts.counts(part, ()) is None
-    assert vault.group(part, (), (Count(),))[0] == engine.group(part, (), (Count(),))[0] > 0
+    fast, part = FastAnswers(engine), Filter(scan, holds(key, key.values[0]))
+    assert fast.parts.folded(scan, [key], list) is None and fast.parts.counts(part, ()) is None
+    assert fast.group(part, (), (Count(),))[0] == engine.group(part, (), (Count(),))[0] > 0
 
 
 @pytest.mark.parametrize("by", [Column("c"), Column("i"), Column("w"), Apply("floor", (TENS,))])
@@ -228,13 +230,13 @@ def test_sums_of_parts_are_the_engines_in_two_statements(by: RowExpr, monkeypatc
     terms = (FixedSum(Column("r"), -1.5, 2.5, 20), FixedSum(Column("r"), 0.0, 2.0**45, 30), Count(Column("t")))
     plans = [Filter(base, holds(key, value)) for value in key.values]
     expected = {(plan, some): engine.group(plan, some, terms) for plan in plans for some in (keys, ())}
-    vault, asked = Vault(engine), []
+    fast, asked = FastAnswers(engine), []
     read = engine.group
     monkeypatch.setattr(engine, "group", lambda *question: asked.append(question[0]) or read(*question))
     for some in (keys, ()):
         for plan in [*plans, *plans]:
-            for sums, same in zip(vault.group(plan, some, terms), expected[plan, some], strict=True):
+            for sums, same in zip(fast.group(plan, some, terms), expected[plan, some], strict=True):
                 assert sums.shape == same.shape and sums.dtype == same.dtype and sums.tolist() == same.tolist()
     assert asked == [plans[0], base] * 2
-    assert vault.group(Filter(base, CONDITIONS[1]), (), terms)[2] == 0  # of a value that is not listed
+    assert fast.group(Filter(base, CONDITIONS[1]), (), terms)[2] == 0  # of a value that is not listed
     engine.close()

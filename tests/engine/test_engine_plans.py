@@ -16,7 +16,6 @@ import pytest
 from portable_hash import row_hash
 
 from jostle.diagnostics import Refusal
-from jostle.engine.duckdb.engine import DuckDb
 from jostle.engine.sql import relations
 from jostle.engine.sql.engine import SqlEngine
 from jostle.plan.domains import Categories, Integer, Open, Real
@@ -38,6 +37,7 @@ from jostle.plan.plan import (
     Truncate,
     Union,
 )  # fmt: skip
+from jostle.readers.duckdb import DuckDb
 
 
 @pytest.fixture

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 from jostle.diagnostics import Refusal
 from jostle.engine.dense import evaluate
-from jostle.engine.duckdb.engine import DuckDb
 from jostle.language.operations import OPERATIONS
 from jostle.plan.bounds import bounds_of, is_integral
 from jostle.plan.kinds import kind_of
 from jostle.plan.plan import Apply, Column, Constant, RowExpr
+from jostle.readers.duckdb import DuckDb
 
 SETTINGS = settings(
     max_examples=60, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)

@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from jostle.diagnostics import Refusal
-from jostle.engine.duckdb.engine import DuckDb
 from jostle.plan.domains import Categories, Domain, Integer, Open, Real
 from jostle.plan.plan import Column, Count, Key, Scan
+from jostle.readers.duckdb import DuckDb
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "conformance"
 NAN = float("nan")

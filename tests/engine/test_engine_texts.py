@@ -15,7 +15,6 @@ from engine_expressions import on_rows
 
 from jostle.diagnostics import Refusal
 from jostle.engine.dense import evaluate
-from jostle.engine.duckdb.engine import DuckDb
 from jostle.language import patterns
 from jostle.language.operations import OPERATIONS
 from jostle.language.operations.texts import LONGEST, TEXTS, lower, upper
@@ -23,6 +22,7 @@ from jostle.plan.domains import Categories, Domain, Open
 from jostle.plan.kinds import kind_of
 from jostle.plan.listing import listed_values
 from jostle.plan.plan import Apply, Column, Constant, RowExpr
+from jostle.readers.duckdb import DuckDb
 
 NASTY = [
     None, "", " ", "a", "A", "b", "aa", "aaa", "ab", "ba", "a b", " a ", "a,b", ",a,,b,", ",", ",,", "é", "e\u0301",

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from jostle.diagnostics import Refusal
-from jostle.engine.duckdb.engine import DuckDb
 from jostle.plan.domains import Categories, Integer, Real
 from jostle.plan.plan import Apply, Column, Constant, Filter, Plan, Scan
+from jostle.readers.duckdb import DuckDb
 
 SCHEMA = (("a", Real(-2.0, 2.0)), ("b", Integer(0, 9)), ("c", Categories(("x", "y"))))
 CELLS = "a,b,c\n0.5,3,x\n,4,x\n7,-5,y\nnan,1,x\n-0.25,2.9,none\n"

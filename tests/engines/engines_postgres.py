@@ -13,9 +13,9 @@ import warnings
 from functools import cache
 from typing import Any
 
+from jostle.backends.postgres.engine import Postgres
+from jostle.backends.remote import RemoteData
 from jostle.engine.base import Opened
-from jostle.engine.postgres.engine import Postgres
-from jostle.engine.remote import RemoteData
 
 RUNNING = "JOSTLE_POSTGRES"
 TYPES = {"double": "float8", "float": "float4", "int8": "smallint", "int16": "smallint", "int32": "int",

@@ -24,9 +24,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from jostle.backends.remote import RemoteData
+from jostle.backends.spark.engine import Spark
 from jostle.engine.base import Opened
-from jostle.engine.remote import RemoteData
-from jostle.engine.spark.engine import Spark
 
 RUNNING = "JOSTLE_SPARK"
 HONEST = {"SAIL_EXECUTION__COLLECT_STATISTICS": "false"}

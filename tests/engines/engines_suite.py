@@ -20,7 +20,6 @@ from engines_table import table
 from jostle.diagnostics import Refusal
 from jostle.engine.base import Engine
 from jostle.engine.duckdb.dialect import DUCKDB
-from jostle.engine.duckdb.engine import DuckDb
 from jostle.engine.records.weights import blocks, columns_of, sums_of
 from jostle.engine.sql.narrow import names_in
 from jostle.language.moments import number_of
@@ -28,6 +27,7 @@ from jostle.plan.kinds import domain_kind
 from jostle.plan.plan import Column, Exact, Key, Plan, RowExpr, Scan, Term
 from jostle.plan.records import Combined, Mapped, Rows, Sized, Weights
 from jostle.plan.schemas import schema_of
+from jostle.readers.duckdb import DuckDb
 
 
 class Composed(DuckDb):

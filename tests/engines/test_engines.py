@@ -14,9 +14,9 @@ from engines_suite import ENGINES, run
 from jostle import Session
 from jostle.diagnostics import refuse
 from jostle.engine.duckdb.dialect import DUCKDB
-from jostle.engine.duckdb.engine import DuckDb
 from jostle.plan.domains import Integer
 from jostle.plan.plan import Column, Constant, Derive, Filter, Key, Scan
+from jostle.readers.duckdb import DuckDb
 from jostle.source import Source
 
 

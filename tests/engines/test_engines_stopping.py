@@ -17,10 +17,10 @@ from engines_postgres import server
 from engines_spark import apache_url, is_there, sail_url
 
 from jostle.diagnostics import Refusal
-from jostle.engine.duckdb.engine import DuckDb
 from jostle.engine.duckdb.stopping import Endless, beside
 from jostle.plan.domains import Integer
 from jostle.plan.plan import Scan
+from jostle.readers.duckdb import DuckDb
 
 # The join has 2.7 * 10^13 rows, hours of work. The signal comes when the price is charged, and the query is under way.
 _CHILD = """
@@ -103,7 +103,7 @@ def test_an_engine_leaves_a_database_whose_query_does_not_end(monkeypatch: pytes
         asked += 1
         return beside((lambda: interrupted(release)) if asked == 1 else work, lambda: None)
 
-    monkeypatch.setattr("jostle.engine.duckdb.engine.beside", endless)
+    monkeypatch.setattr("jostle.engine.duckdb.database.beside", endless)
     with pytest.raises(Endless):
         engine.fetch("SELECT 1")
     assert engine.rows(scan) == 3 and engine.connection is not before

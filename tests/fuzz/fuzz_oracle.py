@@ -25,10 +25,10 @@ import pytest
 
 from jostle import syntax
 from jostle.diagnostics import KINDS, Diagnostic, Refusal
-from jostle.engine.duckdb import engine as duckdb_engine
 from jostle.privacy.kernel import sources
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.measurements import choices, selects
+from jostle.readers import duckdb as duckdb_engine
 from jostle.source import Source
 from jostle.tools.session import Result, Session
 

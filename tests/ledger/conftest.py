@@ -29,7 +29,7 @@ def owned(place: Place) -> Place:
 @pytest.fixture
 def never_read(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Fails the test if anything asks the engine for numbers of rows."""
-    from jostle.engine.duckdb.engine import DuckDb
+    from jostle.readers.duckdb import DuckDb
 
     read: list[str] = []
     for name in ("group", "tally", "exact", "rows"):

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from ledger_place import Place, kind
 
-from jostle.engine.duckdb.engine import DuckDb
 from jostle.privacy.ledger.ledger import Ledger
+from jostle.readers.duckdb import DuckDb
 
 FILES = {
     "folk": "id,age\n" + "".join(f"p{i},{20 + i}\n" for i in range(40)),

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from jostle.engine.postgres.engine import Postgres
-from jostle.engine.remote import RemoteData
+from jostle.backends.postgres.engine import Postgres
+from jostle.backends.remote import RemoteData
 from jostle.plan.domains import Categories, Domain, Integer, Moments, Open, Real
 from jostle.plan.plan import (
     Apply,

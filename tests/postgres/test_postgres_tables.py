@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from jostle.accounting.accounts import parts_of
+from jostle.backends.postgres.dialect import POSTGRES
+from jostle.backends.postgres.engine import Postgres
+from jostle.backends.remote import RemoteData
 from jostle.diagnostics import Refusal
-from jostle.engine.duckdb.engine import DuckDb
-from jostle.engine.postgres.dialect import POSTGRES
-from jostle.engine.postgres.engine import Postgres
-from jostle.engine.remote import RemoteData
 from jostle.engine.sql import relations
 from jostle.plan.domains import Categories, Domain, Integer, Moments, Open, Real
 from jostle.plan.plan import Apply, Bound, Column, Constant, Count, Filter, FixedSum, Key, Owners, Scan
+from jostle.readers.duckdb import DuckDb
 from jostle.source import Source
 from jostle.tools.session import Session
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from jostle.engine.postgres.dialect import POSTGRES as D
+from jostle.backends.postgres.dialect import POSTGRES as D
 from jostle.language.moments import FIRST_DAY, FIRST_TIME, LAST_DAY, LAST_TIME
 from jostle.language.operations import texts
 

@@ -16,7 +16,6 @@ import numpy as np
 from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import Measure
 from jostle.accounting.units import Unit
-from jostle.engine.duckdb.engine import DuckDb
 from jostle.plan.domains import Domain
 from jostle.plan.plan import Plan, Scan
 from jostle.privacy.kernel.exposures import Exposure
@@ -24,6 +23,7 @@ from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.kernel.sources import Source
 from jostle.privacy.reading.public_data import PublicData
+from jostle.readers.duckdb import DuckDb
 
 Row = tuple[Any, ...]
 Schema = tuple[tuple[str, Domain], ...]

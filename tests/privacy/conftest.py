@@ -12,9 +12,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 from changed_rows import Tables
 from recording import Bench
 
-from jostle.engine.duckdb.engine import DuckDb
 from jostle.events import Stream
 from jostle.privacy.reading.assembly import kernel_over
+from jostle.readers.duckdb import DuckDb
 from jostle.source import Source
 from jostle.tools.session import Result, Session
 

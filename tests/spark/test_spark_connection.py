@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from jostle.backends.spark.engine import Spark
 from jostle.diagnostics import Refusal
-from jostle.engine.spark.engine import Spark
 
 LONG = "SELECT count(*) AS a0 FROM range({0}) a, range({0}) b WHERE (a.id + b.id) % 7 = 1"
 

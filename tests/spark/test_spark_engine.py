@@ -19,11 +19,10 @@ from jostle.accounting.accounts import parts_of
 from jostle.accounting.amounts import QUANTA, Amount
 from jostle.accounting.definitions import Measure
 from jostle.accounting.units import Unit
+from jostle.backends.remote import RemoteData
+from jostle.backends.spark.engine import Spark
 from jostle.diagnostics import Refusal
-from jostle.engine.duckdb.engine import DuckDb
 from jostle.engine.filesets import FileSet
-from jostle.engine.remote import RemoteData
-from jostle.engine.spark.engine import Spark
 from jostle.kernels.rowprograms import WEIGHTS
 from jostle.plan.domains import Categories, Integer, Moments, Open, Real
 from jostle.plan.plan import (
@@ -44,6 +43,7 @@ from jostle.plan.plan import (
 from jostle.privacy.ledger.ledger import Ledger
 from jostle.privacy.ledger.registered import Terms
 from jostle.privacy.rows.folds import AtRows, MomentFold, RowsOf
+from jostle.readers.duckdb import DuckDb
 from jostle.source import Source
 from jostle.tools.session import Session
 
@@ -224,7 +224,7 @@ def test_a_registered_file_is_no_other_data_of_a_cluster_on_this_machine(
      ("sc://", "cannot be reached"), (None, "and this session has none")],
 )  # fmt: skip
 def test_a_url_that_leads_nowhere(url: str | None, word: str, monkeypatch: Any) -> None:
-    monkeypatch.setattr("jostle.engine.spark.connection._RETRIES", 1)
+    monkeypatch.setattr("jostle.backends.spark.connection._RETRIES", 1)
     monkeypatch.delenv("JOSTLE_ENGINE", raising=False)
     with pytest.raises(Refusal) as refused:
         Session(engine=url).run_text(PROGRAM.format(folder="/x"))
@@ -235,7 +235,7 @@ def test_a_url_that_leads_nowhere(url: str | None, word: str, monkeypatch: Any) 
 def test_a_server_that_goes_or_starts_again_is_one_diagnostic_and_the_charge_stays(
     again: bool, folder: Path, capfd: Any, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr("jostle.engine.spark.connection._RETRIES", 1)
+    monkeypatch.setattr("jostle.backends.spark.connection._RETRIES", 1)
     server, at = started_sail()
     servers = [server]
     session = Session(engine=at)
@@ -262,7 +262,7 @@ def test_a_server_that_goes_or_starts_again_is_one_diagnostic_and_the_charge_sta
 def test_a_server_that_is_killed_while_a_query_runs_is_one_diagnostic(
     url: str, folder: Path, capfd: Any, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr("jostle.engine.spark.connection._RETRIES", 1)
+    monkeypatch.setattr("jostle.backends.spark.connection._RETRIES", 1)
     process, at = sail_process() if url == sail_url() else started_apache()
     session = Session(engine=at)
     declared, _, rest = PROGRAM.format(folder=folder).partition("release high")
@@ -283,7 +283,7 @@ def test_a_server_that_is_killed_while_a_query_runs_is_one_diagnostic(
 
 def test_a_worker_that_dies_is_one_diagnostic(url: str, folder: Path, capfd: Any, monkeypatch: Any) -> None:
     """Workers of Sail are threads of the server, which is gone with them."""
-    monkeypatch.setattr("jostle.engine.spark.connection._RETRIES", 1)
+    monkeypatch.setattr("jostle.backends.spark.connection._RETRIES", 1)
     alone, at = sail_process() if url == sail_url() else (None, url)
     engine, space = Spark(at), {"__name__": "__main__"}  # what is of no module is sent as it is
     exec("def work(rows):\n    import os\n    os._exit(1)", space)
@@ -301,7 +301,7 @@ def test_a_worker_that_dies_is_one_diagnostic(url: str, folder: Path, capfd: Any
 def test_files_in_a_store_that_the_cluster_does_not_reach_are_refused_before_the_charge(
     url: str, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr("jostle.engine.spark.connection._RETRIES", 1)
+    monkeypatch.setattr("jostle.backends.spark.connection._RETRIES", 1)
     program = PROGRAM.format(folder="store://bucket/rows")
     result = Session(engine=url).attempt(Source("a program", program))
     assert result.diagnostics[0].message == "the Spark cluster could not do what it was asked, or did not answer"

@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 from engines_spark import sail_process
 
+from jostle.backends.remote import RemoteData
+from jostle.backends.spark.engine import Spark
 from jostle.diagnostics import Refusal
-from jostle.engine.remote import RemoteData
-from jostle.engine.spark.engine import Spark
 from jostle.plan.domains import Categories, Domain, Integer, Moments, Open, Real
 from jostle.plan.plan import Apply, Column, Constant, Count, Filter, FixedSum, Join, Key, Plan, Scan
 

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 from engines_spark import Filed
 
+from jostle.backends.spark.patterns import spelling
 from jostle.diagnostics import Refusal
-from jostle.engine.duckdb.engine import DuckDb
-from jostle.engine.spark.patterns import spelling
 from jostle.language import patterns
 from jostle.plan.domains import Open
 from jostle.plan.plan import Apply, Column, Constant, Count, Derive, Key, Scan
+from jostle.readers.duckdb import DuckDb
 
 LONGEST = 2**16
 KNOWN = [

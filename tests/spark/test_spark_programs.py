@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from jostle.backends.spark import folds
+from jostle.backends.spark.engine import Spark
 from jostle.diagnostics import refuse
-from jostle.engine.spark import folds
-from jostle.engine.spark.engine import Spark
 from jostle.privacy.kernel import sources
 from jostle.simulate import SeededNoise
 from jostle.source import Source

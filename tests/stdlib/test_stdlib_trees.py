@@ -16,7 +16,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "privacy"))
 from recording import Bench, Recorder, worst_losses
 
 from jostle.diagnostics import Refusal
-from jostle.engine.duckdb.engine import DuckDb
 from jostle.kernels.classifiers.stored import classifier_from_json
 from jostle.kernels.classifiers.treemodel import (
     Trees,
@@ -30,6 +29,7 @@ from jostle.kernels.classifiers.treemodel import (
 from jostle.privacy.kernel import sources
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.measurements import choices
+from jostle.readers.duckdb import DuckDb
 from jostle.run import measured
 from jostle.simulate import SeededNoise
 from jostle.source import Source

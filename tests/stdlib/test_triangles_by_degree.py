@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jostle.engine.duckdb.engine import DuckDb
 from jostle.engine.records.weights import sums_of
 from jostle.kernels.graphs.network import Network
 from jostle.plan.records import CELL_BITS, Weights
+from jostle.readers.duckdb import DuckDb
 from jostle.source import Source
 from jostle.tools.session import Session
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from jostle.diagnostics import Refusal
-from jostle.engine.duckdb.survey import survey
 from jostle.language.moments import number_of
 from jostle.plan.domains import Categories, Integer, Moments, Open, Real
+from jostle.readers.survey import survey
 from jostle.source import Source
 from jostle.tools import datacheck
 from jostle.tools.entry import main

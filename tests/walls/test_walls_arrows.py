@@ -12,8 +12,8 @@ from package_code import HERE, Import, files, imports, shown
 
 ORDER = (
     "version", "source", "resources", "threads", "noise_laws", "formulas", "jsontext", "integers", "diagnostics",
-    "doubles", "events", "syntax", "language", "accounting", "plan", "check", "engine", "privacy", "optional", "run",
-    "choice", "trace", "tools", "train",
+    "doubles", "events", "syntax", "language", "accounting", "plan", "check", "engine", "privacy", "readers", "speed",
+    "backends", "optional", "run", "choice", "trace", "tools", "train",
 )  # fmt: skip
 ALONE = ("kernels", "simulate")
 ROW_PROGRAMS = ("jostle.privacy.rows.", "jostle.threads", "jostle.noise_laws", "jostle.formulas", "jostle.integers")

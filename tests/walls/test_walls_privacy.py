@@ -10,12 +10,12 @@ from pathlib import Path
 
 from package_code import PACKAGE, ROOT, files, imports, nodes, shown, tree
 
-from jostle.engine.duckdb.engine import DuckDb
 from jostle.events import Stream
 from jostle.privacy.reading.assembly import kernel_over
 from jostle.privacy.reading.public_data import PublicData
 from jostle.privacy.reading.reader import Reader
 from jostle.privacy.reading.vault import Vault
+from jostle.readers.duckdb import DuckDb
 
 RANDOM = ("random", "secrets", "uuid", "opendp", "numpy.random", "scipy.stats", "hashlib.shake_256")
 MAY_DRAW = {
@@ -41,7 +41,7 @@ INSIDE = {"_reader", "_vault", "vault", "kernel.engine", "kernel._engine", "data
 
 def outside() -> list[Path]:
     """The files that may not hold anything private."""
-    inside = ("jostle/privacy/", "jostle/engine/", "jostle/optional/")
+    inside = tuple(f"jostle/{part}/" for part in ("privacy", "engine", "readers", "speed", "backends", "optional"))
     return [path for path in files() if not shown(path).startswith(inside)]
 
 
@@ -81,7 +81,7 @@ def asked(path: Path) -> set[str]:
 
 
 def test_nothing_else_asks_for_exact_numbers() -> None:
-    """Outside `privacy` and `engine` nobody reaches what answers about private rows: a session has a face to
+    """Outside `privacy` and the engines nobody reaches what answers about private rows: a session has a face to
     public data, which refuses private handles."""
     beyond = {shown(path): asked(path) for path in outside()}
     assert {path: names for path, names in beyond.items() if names} == {}
@@ -104,11 +104,11 @@ def test_nothing_else_imports_the_inside() -> None:
     """The vault, the noise, and the engine itself are made in one place: the session."""
     inside = (
         "jostle.privacy.reading.vault", "jostle.privacy.reading.reader", "jostle.privacy.mechanisms.noise",
-        "jostle.engine.duckdb.engine", "jostle.engine.parts", "jostle.engine.rowstore",
+        "jostle.readers.duckdb", "jostle.speed.parts", "jostle.speed.rowstore",
     )  # fmt: skip
     found = [i for path in outside() for i in imports(path) if i.name.startswith(inside) and not i.typing_only]
     session = ("jostle/tools/session.py:", "jostle/tools/datacheck.py:")
-    engine = "jostle.engine.duckdb.engine"
+    engine = "jostle.readers.duckdb"
     assert [i for i in found if not (i.place.startswith(session) and i.name.startswith(engine))] == []
 
 
@@ -128,7 +128,12 @@ def test_row_programs_are_data() -> None:
 
 def test_privacy_rests_on_no_kernel() -> None:
     """Numbers of released things are calculated elsewhere: nothing here runs code of `kernels`."""
-    assert [i.place for p in files("privacy", "engine") for i in imports(p) if "kernels" in i.name] == []
+    assert [
+        i.place
+        for p in files("privacy", "engine", "readers", "speed", "backends")
+        for i in imports(p)
+        if "kernels" in i.name
+    ] == []
 
 
 # Measurements that rest on more than `privacy` and `engine`, and on what. `docs/privacy/guarantee.md` names them.

@@ -8,7 +8,7 @@ which too much was read is halved. Where arrays cannot decide, or rows have weig
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from jostle.diagnostics import Refusal
 from jostle.engine.duckdb import bounding
@@ -17,10 +17,28 @@ from jostle.engine.sql.cells import whole_or_text
 from jostle.engine.sql.hashes import BITS, counted_as, hashes_of
 
 if TYPE_CHECKING:
-    from jostle.engine.duckdb.engine import DuckDb
+    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
+
     from jostle.engine.duckdb.raw import Raw
+    from jostle.engine.sql.dialect import Dialect
     from jostle.engine.sql.rows import Physical
     from jostle.plan.plan import Bound
+
+
+class Tables(Protocol):
+    """What is asked of a database (`Database`)."""
+
+    dialect: Dialect
+
+    def fetch(self, query: str) -> list[tuple[Any, ...]]: ...
+
+    def batches(self, query: str, size: int, label: str = ...) -> Iterator[Any]: ...
+
+    def keep(self, query: str, raw: Raw, table: str | None = None) -> str: ...
+
+    def registered(self, rows: Any) -> AbstractContextManager[str]: ...
+
 
 HALVINGS = 4  # of a part whose rows do not fit, before SQL chooses
 
@@ -28,7 +46,7 @@ HALVINGS = 4  # of a part whose rows do not fit, before SQL chooses
 class Bounding:
     """What chooses the rows of a plan, at most `most` of each person; `items` of them are kept, and weights `w`."""
 
-    def __init__(self, engine: DuckDb, plan: Bound, most: int, raw: Raw, items: list[str]) -> None:
+    def __init__(self, engine: Tables, plan: Bound, most: int, raw: Raw, items: list[str]) -> None:
         self._engine, self._plan, self._most, self._raw, self._items = engine, plan, most, raw, items
         self._dialect = dialect = engine.dialect
         # by the order of names, in which the hash has them

@@ -5,8 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection
 from dataclasses import dataclass, field
-
-from jostle.engine.duckdb.arrays import Arrays
+from typing import Any
 
 
 @dataclass(slots=True)
@@ -31,7 +30,7 @@ class Raw(ABC):
     label: str
     size: int | None = field(default=None, init=False)  # rows, when they were counted
     irregular: Irregular = field(default_factory=Irregular, init=False)
-    arrays: Arrays | None = field(default=None, init=False)  # of a table in memory
+    arrays: Any = field(default=None, init=False)  # of a table in memory, its `readers.arrays.Arrays`
     unread: tuple[tuple[str, str], ...] = field(default=(), init=False)  # columns of no kind, with their types
 
     def cell(self, name: str) -> tuple[str, str]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from jostle.engine.duckdb.engine import DuckDb
+    from jostle.engine.base import Here
 
     Ints = NDArray[np.int64]
     Steps = tuple[Kept | Mapped, ...]
@@ -35,7 +35,7 @@ CHARACTERS = 2**24
 _NAME = "records"
 
 
-def stepped(here: DuckDb, schema: Schema, block: Block, steps: Steps, to: Schema) -> Iterator[Block]:
+def stepped(here: Here, schema: Schema, block: Block, steps: Steps, to: Schema) -> Iterator[Block]:
     """The records, of the columns `to`, that conditions and calculated columns make of those of a block."""
     origins: dict[str, str | None] = {name: name for name, _ in schema}  # of each column the one that it is, if it is
     calculated = False
@@ -56,7 +56,7 @@ def stepped(here: DuckDb, schema: Schema, block: Block, steps: Steps, to: Schema
 
 
 def coded(
-    here: DuckDb, schema: Schema, block: Block, steps: Steps, keys: tuple[Key, ...]
+    here: Here, schema: Schema, block: Block, steps: Steps, keys: tuple[Key, ...]
 ) -> Iterator[tuple[list[Ints], NDArray[Any]]]:
     """For each key where the records that the steps make stand among its values, −1 where it is none of them; and what
     they weigh."""
@@ -79,7 +79,7 @@ def _relation(
     return tuple(columns), relations.relation(plan, lambda scan: records, DUCKDB)
 
 
-def _asked(here: DuckDb, query: str, block: Block, names: tuple[str, ...]) -> Iterator[list[Any]]:
+def _asked(here: Here, query: str, block: Block, names: tuple[str, ...]) -> Iterator[list[Any]]:
     """The columns of a query about a block: of a part of it at a time, where its texts are long."""
     import numpy as np
     import pyarrow as pa

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from jostle.engine.base import Engine
+    from jostle.engine.base import Answers
 
     Ints = NDArray[np.int64]
 
@@ -50,7 +50,7 @@ HELD = 2**21
 """Records that are gathered before equal ones are put together."""
 
 
-def sums_of(engine: Engine, asked: Weights) -> NDArray[Any]:
+def sums_of(engine: Answers, asked: Weights) -> NDArray[Any]:
     """The sum of weights for every combination of the keys' values, in units of 2^-CELL_BITS, as Python's integers.
 
     Where weights are finer than these units, a sum W of m cells is taken down to ⌊W·(1 − m·2^-CELL_BITS)⌋: what m cells
@@ -90,7 +90,7 @@ def columns_of(plan: Records) -> tuple[str, ...]:
     return tuple(name for name, _ in record_schema(plan))
 
 
-def blocks(engine: Engine, plan: Records) -> Iterator[Block]:
+def blocks(engine: Answers, plan: Records) -> Iterator[Block]:
     """The records of a plan; a record may be in several blocks, and stand several times in one."""
     return _Reading(engine).blocks(plan)
 
@@ -98,7 +98,7 @@ def blocks(engine: Engine, plan: Records) -> Iterator[Block]:
 class _Reading:
     """Records that are read for one answer: what is made of a table is asked of it once, however often it is used."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Answers) -> None:
         self._engine = engine
         self._rows: dict[Records, Block] = {}
 

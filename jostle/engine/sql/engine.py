@@ -86,6 +86,14 @@ class SqlEngine(ABC):
             results.append(cells)
         return results
 
+    def counts(self, plan: Plan, tables: Sequence[tuple[Key, ...]]) -> list[NDArray[Any]]:
+        """For each list of keys the numbers of rows, as `group` gives them."""
+        return [self.group(plan, keys, (Count(),))[0] for keys in tables]
+
+    def crossed(self, plan: Plan, keys: Sequence[Key], by: Key) -> list[NDArray[Any]]:
+        """For each key a table of the numbers of rows, its values by those of `by`."""
+        return self.counts(plan, [(key, by) for key in keys])
+
     def codes(self, plan: Plan, keys: tuple[Key, ...]) -> list[NDArray[Any]]:
         """For each key an array over the rows of a relation: where the row stands among the key's values, as `group`
         reads them, and −1 where it is none or not listed. int8, int16 or int32.

@@ -12,21 +12,23 @@ from jostle.privacy.reading.reader import Reader
 from jostle.privacy.reading.vault import Vault
 
 if TYPE_CHECKING:
-    from jostle.engine.base import Engine
+    from jostle.engine.base import Answers, Engine
 
 K = TypeVar("K", bound=Kernel)
 
 
-def kernel_over(engine: Engine, events: Stream) -> tuple[Kernel, PublicData]:
+def kernel_over(engine: Engine, events: Stream, answers: Answers | None = None) -> tuple[Kernel, PublicData]:
     """A `Kernel` and its `PublicData` (`assembled`)."""
-    return assembled(engine, events, Kernel)
+    return assembled(engine, events, Kernel, answers)
 
 
-def assembled(engine: Engine, events: Stream, kind: type[K]) -> tuple[K, PublicData]:
+def assembled(engine: Engine, events: Stream, kind: type[K], answers: Answers | None = None) -> tuple[K, PublicData]:
     """A kernel whose door alone reads private rows of `engine`, and what answers about its public data.
 
-    Whoever has the engine has the rows: a session makes one here and gives it to nobody else.
+    `answers` say what the engine would, faster. Whoever has the engine has the rows: a session makes one here and gives
+    it to nobody else.
     """
     register = Register()
-    vault = Vault(engine, register.need_open)
-    return kind(register, Reader(engine, vault), events), PublicData(engine, vault, register)
+    answers = engine if answers is None else answers
+    vault = Vault(answers, register.need_open)
+    return kind(register, Reader(answers, vault), events), PublicData(engine, vault, register)

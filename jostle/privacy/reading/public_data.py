@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from jostle.engine.base import Engine, Opened
     from jostle.engine.files import OpenFile
-    from jostle.engine.objects import Objects
     from jostle.plan.domains import Domain
     from jostle.privacy.kernel.register import Register
     from jostle.privacy.reading.vault import Vault
@@ -54,8 +53,8 @@ class PublicData:
         return self._engine.capabilities.forks
 
     @property
-    def objects(self) -> Objects:
-        """What is known of the data in memory that were opened: names and identities."""
+    def objects(self) -> Any:
+        """What is known of the data in memory that were opened: names and identities (`readers.objects`)."""
         return self._engine.objects
 
     def file(self, path: str | os.PathLike[str]) -> OpenFile:

@@ -1,4 +1,4 @@
-"""Where exact cells are: counted arrays, the counts of rows made from plans, and the rows of parts (`parts`).
+"""Where exact cells are: counted arrays, and the counts of rows made from plans.
 
 Only `privacy` asks it anything. Counts of plans are kept while they fit in `LIMIT` bytes, oldest out first.
 """
@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from jostle.engine.lru import LruCache
-from jostle.engine.parts import Parts
 from jostle.engine.records.weights import sums_of
 from jostle.engine.sql.narrow import names_in
 from jostle.integers import fixed_width
-from jostle.plan.plan import Count, Key, Plan, RowExpr, Term
+from jostle.plan.plan import Count, RowExpr
 from jostle.plan.records import Weights
 from jostle.privacy.kernel.exposures import Exposures
 from jostle.privacy.kernel.handles import VALUES, Cells, Counted, Cube, Restricted, Tallied, need_counts
@@ -23,16 +22,15 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from jostle.engine.base import Engine
+    from jostle.engine.base import Answers
 
 LIMIT = 512 * 2**20
 
 
 class Vault:
-    def __init__(self, engine: Engine, need_open: Callable[[Exposures], None] = lambda exposures: None) -> None:
+    def __init__(self, answers: Answers, need_open: Callable[[Exposures], None] = lambda exposures: None) -> None:
         """`need_open` refuses private cells where nothing private may be measured (`Register.need_open`)."""
-        self._engine, self._need_open = engine, need_open
-        self.parts = Parts(engine)
+        self._answers, self._need_open = answers, need_open
         self._arrays: WeakKeyDictionary[Counted, NDArray[np.int64]] = WeakKeyDictionary()
         self._kept: LruCache[NDArray[np.int64]] = LruCache(LIMIT)
 
@@ -41,14 +39,6 @@ class Vault:
         key = Counted()
         self._arrays[key] = array
         return key
-
-    def group(self, plan: Plan, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> list[NDArray[np.int64]]:
-        """What the engine's `group` gives; of a part that is only counted, from its rows' codes (`parts`)."""
-        if terms and all(term == Count() for term in terms):
-            counts = self.parts.counts(plan, keys)
-            if counts is not None:
-                return [counts] * len(terms)
-        return self.parts.group(plan, keys, terms)
 
     def cells(self, cube: Cube) -> NDArray[np.int64]:
         """The exact counts of a cube, int64, in its shape. Do not write to it. Sums of weights are no counts."""
@@ -61,15 +51,15 @@ class Vault:
         return self._cells(cube.cells, cube)
 
     def gather(self, cubes: Sequence[Cube]) -> None:
-        """Counts what several cubes of one table ask in one pass, where its columns are coded; else does nothing."""
+        """Counts what several cubes of one table ask in one pass, where it can be done together."""
         for cube in cubes:
             self._need_open(cube.exposures)
         histograms = [c.cells for c in cubes if isinstance(c.cells, Tallied) and not c.weighted]
         missing = [cells for cells in histograms if self._kept.get(cells) is None]
         if len(missing) < 2 or any(cells.plan is not missing[0].plan for cells in missing):
             return
-        tables = self.parts.several(missing[0].plan, [cells.keys for cells in missing])
-        for cells, counts in zip(missing, tables or (), strict=False):
+        tables = self._answers.counts(missing[0].plan, [cells.keys for cells in missing])
+        for cells, counts in zip(missing, tables, strict=True):
             self._kept.put(cells, counts, counts.nbytes)
 
     def _cells(self, cells: Cells, cube: Cube) -> NDArray[np.int64]:
@@ -83,9 +73,9 @@ class Vault:
         counts = self._kept.get(cells)
         if counts is None:
             if isinstance(cells, Weights):
-                sums = sums_of(self._engine, cells)
+                sums = sums_of(self._answers, cells)
             else:
-                (sums,) = self.group(cells.plan, cells.keys, (Count(weighted=cube.weighted),))
+                (sums,) = self._answers.group(cells.plan, cells.keys, (Count(weighted=cube.weighted),))
             shaped = fixed_width(sums).reshape(cube.shape)
             counts = self._kept.put(cells, shaped, shaped.nbytes)
         return counts

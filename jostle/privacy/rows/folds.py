@@ -2,8 +2,8 @@
 
 A fold takes rows as whole numbers in units of a ball and gives arrays of whole numbers; of rows in two parts it gives
 two lists of arrays that add up to those of all, to the last bit, since nothing but whole numbers is added (`sums`,
-`factored`). So it may run beside rows that are kept here (`KeptRows`), or go to the partitions of a cluster as it is,
-pickled, and meet them there (`AtRows`).
+`factored`). So it may run beside rows that are stored here (`speed.fast`), or go to the partitions of
+a cluster as it is, pickled, and meet them there (`AtRows`).
 """
 
 from __future__ import annotations
@@ -55,27 +55,6 @@ class BallRows:
     def coded(self, values: tuple[int, ...]) -> CodedRows:
         """The different rows as codes, column j one of `values[j]` numbers evenly spread over ±1."""
         return coded((block.astype(float) for block in self.blocks()), values)
-
-
-class KeptRows(BallRows):
-    """Rows that an `engine.rowstore` keeps under a place; equal rows stand once where there are few different ones."""
-
-    def __init__(self, store: Any, place: Any) -> None:
-        super().__init__(lambda: store.blocks(place))
-        self._store, self._place = store, place
-
-    def tallied(self) -> Iterator[tuple[Floats, Ints]]:
-        tally = self._store.tallied(self._place)
-        if tally is None:
-            yield from super().tallied()
-            return
-        different, times = tally
-        for start in range(0, len(times), BATCH):
-            yield different[:, start : start + BATCH].astype(float), times[start : start + BATCH]
-
-    def coded(self, values: tuple[int, ...]) -> CodedRows:
-        codes: CodedRows = self._store.derived(self._place, values, lambda _: super(KeptRows, self).coded(values))
-        return codes
 
 
 class Fold(Protocol):

@@ -96,8 +96,8 @@ def _with_fractions(domain: Domain) -> Domain:
 
 def _columns(options: Namespace) -> list[Column]:
     """The columns of the file, with what a codebook says of them."""
-    from jostle.engine.duckdb.formats import has_names
     from jostle.engine.files import open_file
+    from jostle.readers.formats import has_names
 
     columns = columns_of(options.file, sheet=sheet_of(options)) if has_names(open_file(options.file)) else []
     if options.codebook is None:

@@ -93,17 +93,17 @@ def _arrow(path: str) -> list[Column]:
 
 
 def _workbook(path: str, sheet: str | int | None) -> list[Column]:
-    from jostle.engine.duckdb.workbook import header
     from jostle.engine.files import open_file
+    from jostle.readers.workbook import header
 
     return [Column.of(name) for name in header(open_file(path), f"`{path}`", sheet)]
 
 
 def _csv(path: str) -> list[Column]:
     """The header alone, unless every column of the file is one of a codebook."""
-    from jostle.engine.duckdb.csvfile import header
-    from jostle.engine.duckdb.formats import format_of
     from jostle.engine.files import open_file
+    from jostle.readers.csvfile import header
+    from jostle.readers.formats import format_of
 
     file = open_file(path)
     if format_of(file) != "csv":

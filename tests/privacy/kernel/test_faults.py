@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from jostle.diagnostics import refuse
-from jostle.engine.duckdb.engine import DuckDb
 from jostle.privacy.kernel.faults import MOST_OUTAGES, Counter
 from jostle.privacy.measurements.aggregates.aggregate import Estimate
 from jostle.privacy.mechanisms.noise import SecureNoise
+from jostle.readers.duckdb import DuckDb
 from jostle.source import Source
 from jostle.tools.session import Result, Session
 

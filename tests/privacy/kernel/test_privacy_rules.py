@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from jostle.diagnostics import refuse
-from jostle.engine.duckdb.engine import DuckDb
 from jostle.privacy.reading.vault import Vault
+from jostle.readers.duckdb import DuckDb
 from jostle.source import Source
 from jostle.tools.session import Result, Session
 

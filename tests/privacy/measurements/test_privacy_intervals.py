@@ -12,12 +12,12 @@ import pandas as pd
 import pytest
 
 from jostle.accounting.amounts import QUANTA, Amount
-from jostle.engine.duckdb.engine import DuckDb
 from jostle.plan.domains import Integer, Open, Real
 from jostle.plan.plan import WEIGHT_BITS, Bound, Column, Count, Key, Scan
 from jostle.privacy.kernel import sources
 from jostle.privacy.measurements.aggregates.intervals import EVEN, intervals, shortest
 from jostle.privacy.measurements.aggregates.quantile import Quantile
+from jostle.readers.duckdb import DuckDb
 from jostle.simulate import SeededNoise
 from jostle.source import Source
 from jostle.tools.session import Session

@@ -11,7 +11,6 @@ import pytest
 
 from jostle.accounting.composition import exact_gaussian, of_gaussian
 from jostle.diagnostics import Refusal
-from jostle.engine import rowstore
 from jostle.kernels.rowprograms import CONTRIBUTIONS, WEIGHTS
 from jostle.privacy.kernel.prepaid import mu_of
 from jostle.privacy.measurements.vectors import sensitivities
@@ -19,6 +18,7 @@ from jostle.privacy.rows.norms import BITS, GRID, clipped, whole_frames, whole_w
 from jostle.privacy.rows.sums import MomentSums
 from jostle.privacy.scores import vectorsums
 from jostle.source import Source
+from jostle.speed import rowstore
 from jostle.tools.session import Result, Session
 
 UNIT = 2.0**BITS

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jostle.engine.duckdb.engine import DuckDb
 from jostle.events import Stream
 from jostle.kernels.workloads import boxes as workloads
 from jostle.kernels.workloads import marginals, predicates, unions
@@ -14,6 +13,7 @@ from jostle.privacy.kernel.handles import Cube
 from jostle.privacy.reading.assembly import kernel_over
 from jostle.privacy.scores import fit
 from jostle.privacy.scores.rule import values_of
+from jostle.readers.duckdb import DuckDb
 
 SHAPE = (3, 2, 2)
 FLAGS = list(np.random.default_rng(0).random((6, *SHAPE)) < 0.5)

@@ -20,9 +20,9 @@ import pyarrow.parquet as pq
 import pytest
 from one_value import ROWS, check_one_value_each
 
-from jostle.engine.duckdb.engine import DuckDb
 from jostle.plan.domains import Open
 from jostle.plan.plan import Column, Scan
+from jostle.readers.duckdb import DuckDb
 from jostle.source import Source
 from jostle.tools.session import Session
 

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from recording import Bench, Record, worst_losses
 
-from jostle.engine.duckdb.engine import DuckDb
 from jostle.plan.plan import Owners
+from jostle.readers.duckdb import DuckDb
 from jostle.source import Source
 from jostle.tools.session import Session
 

@@ -14,7 +14,6 @@ import pytest
 from recorded_noise import Draw
 from recording import Bench, worst_losses
 
-from jostle.engine.duckdb.engine import DuckDb
 from jostle.plan.domains import Categories, Integer
 from jostle.plan.plan import (
     WEIGHT_BITS,
@@ -29,6 +28,7 @@ from jostle.plan.plan import (
     Scan,
 )  # fmt: skip
 from jostle.privacy.mechanisms.linear import MOST_COUNT, Strategy
+from jostle.readers.duckdb import DuckDb
 from jostle.tools.session import Result
 
 PEOPLE = 'private t = table("t.csv") described by {who: text, v: -1..2, r: -0.7..2.0, c: {"x", "y"}}\n'

@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 
 from jostle.engine.dense import evaluate
-from jostle.engine.duckdb.engine import DuckDb
 from jostle.engine.records.shares import share
 from jostle.engine.records.weights import blocks, columns_of, sums_of
 from jostle.plan.domains import Categories, Integer
@@ -35,6 +34,7 @@ from jostle.plan.records import (
     bits_of,
     share_bits,
 )  # fmt: skip
+from jostle.readers.duckdb import DuckDb
 
 Weighed = dict[tuple[Any, ...], Fraction]
 SCHEMA = (("x", Integer(0, 9)), ("c", Categories(("u", "v"))))

@@ -11,8 +11,8 @@ from __future__ import annotations
 import codecs
 from typing import TYPE_CHECKING
 
-from jostle.engine.decimals import texts_of_decimals
 from jostle.engine.sql.cells import NONE
+from jostle.readers.decimals import texts_of_decimals
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -10,13 +10,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
-from jostle.engine.compression import ENDINGS, FAULTS, content, damaged, is_compressed
 from jostle.engine.duckdb.raw import Raw
 from jostle.engine.files import OpenFile
-from jostle.engine.filesets import Reading
+from jostle.engine.filesets import ENDINGS, Reading
+from jostle.readers.compression import FAULTS, content, damaged, is_compressed
 
 if TYPE_CHECKING:
-    from jostle.engine.duckdb.engine import DuckDb
+    from jostle.engine.duckdb.database import Database
 
 _BY_ENDING = {".jsonl": "json", ".ndjson": "json", ".parquet": "parquet", ".pq": "parquet", ".xlsx": "excel",
                ".xlsm": "excel"}  # fmt: skip
@@ -49,7 +49,7 @@ def has_names(file: OpenFile) -> bool:
 
 
 def opened_file(
-    engine: DuckDb, file: OpenFile, name: str, reading: Reading, names: tuple[str, ...], *, public: bool
+    engine: Database, file: OpenFile, name: str, reading: Reading, names: tuple[str, ...], *, public: bool
 ) -> Raw:
     """The raw cells of one file, under the table name `name`."""
     kind, label = format_of(file), f"`{file.path}`"
@@ -65,7 +65,7 @@ def opened_file(
 
 def _check_reading(kind: str, label: str, reading: Reading) -> None:
     """The part is a part of what a file is known by: so it is said of every file that has parts, and of no other."""
-    from jostle.engine.duckdb.csvfile import ENCODINGS, OTHER_SEPARATORS, SEPARATORS
+    from jostle.readers.csvfile import ENCODINGS, OTHER_SEPARATORS, SEPARATORS
 
     if kind in _OF_PARTS and reading.part is None:
         raise refuse(
@@ -92,8 +92,8 @@ def _check_reading(kind: str, label: str, reading: Reading) -> None:
                      help='something like `separator = ";", decimal = ","`')  # fmt: skip
 
 
-def _csv(engine: DuckDb, file: OpenFile, name: str, label: str, reading: Reading, _: Any, public: bool) -> Raw:
-    from jostle.engine.duckdb.csvfile import CsvFile
+def _csv(engine: Database, file: OpenFile, name: str, label: str, reading: Reading, _: Any, public: bool) -> Raw:
+    from jostle.readers.csvfile import CsvFile
 
     opened = CsvFile(file, name, label, engine.connection, reading)
     if public:
@@ -101,8 +101,8 @@ def _csv(engine: DuckDb, file: OpenFile, name: str, label: str, reading: Reading
     return opened
 
 
-def _json(engine: DuckDb, file: OpenFile, name: str, label: str, _: Any, names: tuple[str, ...], public: bool) -> Raw:
-    from jostle.engine.duckdb.jsonfile import JsonFile, names_of
+def _json(engine: Database, file: OpenFile, name: str, label: str, _: Any, names: tuple[str, ...], public: bool) -> Raw:
+    from jostle.readers.jsonfile import JsonFile, names_of
 
     opened = JsonFile(file, names or (names_of(file, label) if public else ()), name, label, engine.connection)
     if public:
@@ -110,8 +110,8 @@ def _json(engine: DuckDb, file: OpenFile, name: str, label: str, _: Any, names: 
     return opened
 
 
-def _parquet(engine: DuckDb, file: OpenFile, name: str, label: str, *_: Any) -> Raw:
-    from jostle.engine.duckdb.parquetfile import ParquetFile
+def _parquet(engine: Database, file: OpenFile, name: str, label: str, *_: Any) -> Raw:
+    from jostle.readers.parquetfile import ParquetFile
 
     opened = ParquetFile(file, name, label, engine.fetch, engine.connection.register)
     file.check()
@@ -119,10 +119,10 @@ def _parquet(engine: DuckDb, file: OpenFile, name: str, label: str, *_: Any) -> 
     return opened
 
 
-def _arrow(engine: DuckDb, file: OpenFile, name: str, label: str, *_: Any) -> Raw:
+def _arrow(engine: Database, file: OpenFile, name: str, label: str, *_: Any) -> Raw:
     import pyarrow as pa
 
-    from jostle.engine.duckdb.frames import Frame
+    from jostle.readers.frames import Frame
 
     try:
         with file.reader() as source:
@@ -134,34 +134,34 @@ def _arrow(engine: DuckDb, file: OpenFile, name: str, label: str, *_: Any) -> Ra
     return Frame(table, name, label).named_by(engine.name_rows)
 
 
-def _feather_1(engine: DuckDb, file: OpenFile, name: str, label: str, *_: Any) -> Raw:
+def _feather_1(engine: Database, file: OpenFile, name: str, label: str, *_: Any) -> Raw:
     raise refuse("DataError", f"{label} is a Feather file of the first version", help="save it as version 2")
 
 
-def _excel(engine: DuckDb, file: OpenFile, name: str, label: str, reading: Reading, *_: Any) -> Raw:
-    from jostle.engine.duckdb.frames import Frame
-    from jostle.engine.duckdb.workbook import sheet_table
+def _excel(engine: Database, file: OpenFile, name: str, label: str, reading: Reading, *_: Any) -> Raw:
+    from jostle.readers.frames import Frame
+    from jostle.readers.workbook import sheet_table
 
     table = sheet_table(file, label, reading.sheet)
     return Frame(table, name, label).named_by(engine.name_rows)
 
 
-def _excel_97(engine: DuckDb, file: OpenFile, name: str, label: str, *_: Any) -> Raw:
+def _excel_97(engine: Database, file: OpenFile, name: str, label: str, *_: Any) -> Raw:
     message = f"{label} is a workbook of before 2007, or has a password"
     raise refuse("DataError", message, help="save it as an Excel workbook (.xlsx) without one")
 
 
-def _sqlite(engine: DuckDb, file: OpenFile, name: str, label: str, reading: Reading, *_: Any) -> Raw:
-    from jostle.engine.duckdb.databases import sqlite_table
-    from jostle.engine.duckdb.frames import Frame
+def _sqlite(engine: Database, file: OpenFile, name: str, label: str, reading: Reading, *_: Any) -> Raw:
+    from jostle.readers.databases import sqlite_table
+    from jostle.readers.frames import Frame
 
     table = sqlite_table(file, label, reading.part or "")
     return Frame(table, name, label).named_by(engine.name_rows)
 
 
-def _duckdb(engine: DuckDb, file: OpenFile, name: str, label: str, reading: Reading, *_: Any) -> Raw:
-    from jostle.engine.duckdb.databases import duckdb_table
-    from jostle.engine.duckdb.frames import Frame
+def _duckdb(engine: Database, file: OpenFile, name: str, label: str, reading: Reading, *_: Any) -> Raw:
+    from jostle.readers.databases import duckdb_table
+    from jostle.readers.frames import Frame
 
     table, unread = duckdb_table(file, label, reading.part or "")
     frame = Frame(table, name, label).named_by(engine.name_rows)

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
+from jostle.backends.postgres.connection import Connection
+from jostle.backends.stored import Stored
 from jostle.diagnostics import Refusal, did_you_mean, refuse
-from jostle.engine.postgres.connection import Connection
 from jostle.engine.sql.cells import NONE
 from jostle.engine.sql.dialect import subquery
-from jostle.engine.sql.stored import Stored
 from jostle.language.operations.texts import LONGEST
 
 MOST_ROWS = 2**47  # of a table: a server's tables are smaller

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from jostle.diagnostics import refuse
 from jostle.engine.duckdb.dialect import DUCKDB
-from jostle.engine.duckdb.engine import DuckDb
 from jostle.engine.files import OpenFile
 from jostle.engine.filesets import FileSet
 from jostle.engine.sql.cells import moment, number, text, truth
@@ -20,6 +19,7 @@ from jostle.engine.sql.functions import of_text, template, truncation
 from jostle.plan.bounds import as_double
 from jostle.plan.domains import Categories, Domain, Integer, Moments, Open, Real
 from jostle.plan.kinds import domain_kind
+from jostle.readers.duckdb import DuckDb
 
 FORMATS = {
     "date": ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%Y/%m/%d", "%Y%m%d", "%d.%m.%y", "%d %b %Y"),

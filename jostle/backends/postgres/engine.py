@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from typing import Any
 
+from jostle.backends.postgres.connection import Connection
+from jostle.backends.postgres.dialect import POSTGRES, bare
+from jostle.backends.postgres.tables import MOST_ROWS, stored_table
+from jostle.backends.remote import RemoteData
+from jostle.backends.server import ServerEngine
+from jostle.backends.stored import Stored
 from jostle.diagnostics import refuse
 from jostle.engine.base import Capabilities
-from jostle.engine.postgres.connection import Connection
-from jostle.engine.postgres.dialect import POSTGRES, bare
-from jostle.engine.postgres.tables import MOST_ROWS, stored_table
-from jostle.engine.remote import RemoteData
 from jostle.engine.sql.dialect import subquery
-from jostle.engine.sql.server import ServerEngine
-from jostle.engine.sql.stored import Stored
 
 _LARGEST = 2**20  # bytes of a public table that stands in a statement
 _TYPES = {"int64": "BIGINT", "double": "FLOAT8", "bool": "BOOLEAN", "date32[day]": "DATE"}

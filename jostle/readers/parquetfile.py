@@ -82,7 +82,7 @@ class ParquetFile(Raw):
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        from jostle.engine.duckdb.arrowcells import cells
+        from jostle.readers.arrowcells import cells
 
         try:
             with _by_parquet_types(self._file) as source:
@@ -103,7 +103,7 @@ def _kinds(file: OpenFile, width: int) -> list[str]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from jostle.engine.duckdb.arrowcells import kind_of
+    from jostle.readers.arrowcells import kind_of
 
     try:
         with _by_parquet_types(file) as source:

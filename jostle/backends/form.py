@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from jostle.engine.questions import Question
+from jostle.backends.questions import Question
+from jostle.backends.stored import Stored, StoredRelations
 from jostle.engine.sql import able, relations
 from jostle.engine.sql.dialect import Dialect
-from jostle.engine.sql.stored import Stored, StoredRelations
 from jostle.plan.domains import Domain, Integer, Open
 from jostle.plan.kinds import domain_kind
 from jostle.plan.plan import Bound, Plan, Scan, inputs

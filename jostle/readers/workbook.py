@@ -253,7 +253,7 @@ class _Cells:
 
     def _number(self, text: str, kind: str) -> str | None:
         """A number as a text: without a fraction a whole one, a date where its style shows one."""
-        from jostle.engine.duckdb.frames import text_of
+        from jostle.readers.frames import text_of
 
         if not _NUMBER.fullmatch(text) or kind == "span":
             return None

@@ -19,7 +19,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import Refusal, refuse
-from jostle.engine.disk import let_go, on_disk
 from jostle.engine.groups import CELLS
 from jostle.engine.lru import LruCache
 from jostle.integers import fixed_width
@@ -41,6 +40,7 @@ from jostle.plan.plan import (
     Term,
 )  # fmt: skip
 from jostle.plan.schemas import schema_of
+from jostle.speed.disk import let_go, on_disk
 
 if TYPE_CHECKING:
     import numpy as np

@@ -16,10 +16,10 @@ from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, BinaryIO
 
 from jostle.diagnostics import refuse
-from jostle.engine.compression import FAULTS, content, damaged, is_compressed
 from jostle.engine.duckdb.raw import Irregular, Raw
 from jostle.engine.duckdb.stopping import beside
 from jostle.engine.files import OpenFile
+from jostle.readers.compression import FAULTS, content, damaged, is_compressed
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -13,10 +13,10 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
-from jostle.engine.compression import FAULTS, content, damaged
-from jostle.engine.duckdb.textcells import lists
-from jostle.engine.duckdb.textfile import BOM, TextFile, blocks, decoded
 from jostle.engine.files import OpenFile
+from jostle.readers.compression import FAULTS, content, damaged
+from jostle.readers.textcells import lists
+from jostle.readers.textfile import BOM, TextFile, blocks, decoded
 
 if TYPE_CHECKING:
     import pyarrow as pa

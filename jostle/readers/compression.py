@@ -16,8 +16,6 @@ from jostle.diagnostics import Refusal, refuse
 if TYPE_CHECKING:
     from jostle.engine.files import OpenFile
 
-ENDINGS = (".gz", ".zst")
-"""How the names of compressed files end."""
 FAULTS = (OSError, EOFError, zlib.error)
 """What reading a damaged stream may raise."""
 _GZIP, _ZSTANDARD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"

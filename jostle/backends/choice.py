@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from jostle.backends.remote import POSTGRES, SERVERS, SPARK, VARIABLE, not_installed
 from jostle.diagnostics import refuse
-from jostle.engine.remote import POSTGRES, SERVERS, SPARK, VARIABLE, not_installed
 
 if TYPE_CHECKING:
     from jostle.engine.base import Engine
@@ -20,7 +20,7 @@ def engine_at(url: str | Engine | None, memory: str | None = None, *, environmen
         return url
     url = os.environ.get(VARIABLE) if url is None and environment else url
     if not url:
-        from jostle.engine.duckdb.engine import DuckDb
+        from jostle.readers.duckdb import DuckDb
 
         return DuckDb(memory)
     scheme, there, _ = url.partition("://")
@@ -37,14 +37,14 @@ def engine_at(url: str | Engine | None, memory: str | None = None, *, environmen
 def _postgres(url: str) -> Engine:
     import psycopg  # noqa: F401 (that it is there)
 
-    from jostle.engine.postgres.engine import Postgres
+    from jostle.backends.postgres.engine import Postgres
 
     return Postgres(url)
 
 
 def _spark(url: str) -> Engine:
-    from jostle.engine.spark.connection import client
-    from jostle.engine.spark.engine import Spark
+    from jostle.backends.spark.connection import client
+    from jostle.backends.spark.engine import Spark
 
     client()  # that it is there
 

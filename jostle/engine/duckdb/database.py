@@ -1,50 +1,41 @@
-"""The engine: plans run on one in-memory DuckDB.
+"""Plans on one in-memory DuckDB, over data sets whose raw cells it has as tables.
 
 It answers with exact integers and public structure, and decides nothing about privacy: whoever calls it has been
-charged, or holds public data. Files are open from the moment they are named, and read when they are first asked about;
-a scan that has to be parsed and a bounded one are kept as tables. No cell makes a query fail (`raw`, `cells`,
-`sql.rows`); what goes wrong inside DuckDB all the same, for want of memory or in a damaged file, is a `DataError`
-with a fixed text, since DuckDB's own messages may quote cells.
+charged, or holds public data. How a data set is opened is the business of whoever adds it (`readers.duckdb`): here its
+raw cells are a table. A scan that has to be parsed and a bounded one are stored as tables. No cell makes a query fail
+(`raw`, `cells`, `sql.rows`); what goes wrong inside DuckDB all the same, for want of memory or in a damaged file, is a
+`DataError` with a fixed text, since DuckDB's own messages may quote cells.
 """
 
 from __future__ import annotations
 
 import contextlib
 import itertools
-import math
 import os
 import weakref
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jostle.diagnostics import refuse
-from jostle.engine import groups
 from jostle.engine.base import Capabilities, Opened
-from jostle.engine.duckdb.arrays import Arrays
 from jostle.engine.duckdb.bounded import Bounding
 from jostle.engine.duckdb.dialect import DUCKDB
-from jostle.engine.duckdb.formats import has_names, opened_file
 from jostle.engine.duckdb.raw import Raw
-from jostle.engine.duckdb.reads import reads_of
 from jostle.engine.duckdb.stopping import Endless, beside
-from jostle.engine.duckdb.union import Union
-from jostle.engine.files import OpenFile, open_file
-from jostle.engine.filesets import FileSet
+from jostle.engine.files import OpenFile
 from jostle.engine.memory import memory_limit
-from jostle.engine.objects import Objects
 from jostle.engine.spill import SpillFolder
 from jostle.engine.sql import persons, relations
-from jostle.engine.sql.cells import NATIVE, clean, number, read, text
+from jostle.engine.sql.cells import NATIVE, clean, read, text
 from jostle.engine.sql.engine import SqlEngine
 from jostle.engine.sql.rows import Raw as RawCell
-from jostle.plan.domains import Domain, Open
+from jostle.plan.domains import Domain
 from jostle.plan.kinds import domain_kind
-from jostle.plan.plan import Bound, Count, Key, Owners, Plan, Scan, Term
+from jostle.plan.plan import Bound, Owners, Scan
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
-    from numpy.typing import NDArray
 
 T = TypeVar("T")
 # A file's statistics pass over NaN, and whoever wrote them may err: no row, and no test of one, may be left out because
@@ -55,10 +46,9 @@ _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "disabled_optimizers": "statistics_propagation,filter_pushdown,join_filter_pushdown",
     "max_expression_depth": 4000,  # of `plan.kinds.DEPTH` operations, which are several levels each
 }  # fmt: skip
-_MANY_GROUPS, _BATCH = range(2**14, 2**22), 2**20  # of counts that are made here, of so many rows at a time
 
 
-class DuckDb(SqlEngine):
+class Database(SqlEngine):
     """One in-memory database, which spills what is beyond `memory`, a size. Not for several threads at once.
 
     It begins when something is first asked of it. A forked child has a database of its own, which opens again what is
@@ -81,9 +71,6 @@ class DuckDb(SqlEngine):
         self._given_up = 0  # databases whose query did not end when somebody stopped it
         self._batches: Any = None  # of batches that somebody may not have read to their end
         self._sources: dict[str, Callable[[], Raw]] = {}  # how what is known by a key is opened
-        self._opened: dict[object, tuple[Opened, Any]] = {}  # by what gives the same rows, with the origin itself
-        self.objects = Objects()
-        self._private: dict[str, OpenFile] = {}  # by where they were
         self._views: dict[str, OpenFile] = {}  # by the views that read them, Parquet files again and again
         self._numbers = itertools.count()
         self._raw: dict[str, Raw] = {}
@@ -127,60 +114,13 @@ class DuckDb(SqlEngine):
         self._raw, self._kept = {}, {}
 
     @property
-    def here(self) -> DuckDb:
+    def here(self) -> Database:
         """The engine of this process, which is asked about what is held in it."""
         return self
 
     def close(self) -> None:
         """Frees the database; nothing can be asked of the engine afterwards."""
         self._close()
-
-    # Opening -----------------------------------------------------------------------------------------
-
-    def file(self, path: str | os.PathLike[str]) -> OpenFile:
-        """The file at a path, opened to be asked about; where a private one was opened before, that one."""
-        file = open_file(path)
-        return self._private.get(file.real, file)
-
-    def open(self, origin: Any, *, public: bool, names: tuple[str, ...] = ()) -> Opened:
-        """Makes a data set known: files, open or by their path, or a table in memory.
-
-        `names` are the columns that are described, which files without a header are asked for. A public text file is
-        read and checked at once; a private one is read when something is first asked of it, and no row of it is ever
-        an error. Refuses with `DataError`, without a place. A private file that was written to before it was read is
-        refused too: its budget is that of what it held.
-        """
-        if isinstance(origin, str | os.PathLike):
-            origin = self.file(origin)
-        if isinstance(origin, OpenFile):
-            origin = FileSet.of([origin])
-        if not isinstance(origin, FileSet):
-            return self._open_object(origin)
-        place = origin.place, None if all(map(has_names, origin.parts)) else names
-        opened, before = self._opened.get(place, (None, origin))
-        if opened is not None:
-            if not self._known(opened.key).stale():
-                return opened
-            if not public:
-                before.check()
-        opened = self._add(lambda: self._open_files(origin, public, names), origin.identity)
-        self._opened[place] = opened, origin
-        if not public:
-            self._private.update((file.real, file) for file in origin.parts)
-        return opened
-
-    def _open_object(self, origin: Any) -> Opened:
-        """A table in memory; asked again since it may have got another name."""
-        from jostle.engine.duckdb.frames import Frame
-
-        opened, _ = self._opened.get(id(origin), (None, origin))
-        if opened is None:
-            self.objects.reads(origin, reads_of(origin, self.connection))
-            frame = Frame(origin, self._next())
-            self.objects.lies_in(origin, frame.lies_in)
-            opened = self._add(lambda: frame.named_by(self.name_rows), None)
-            self._opened[id(origin)] = opened, origin
-        return replace(opened, identity=self.objects.identity(origin))
 
     def _add(self, source: Callable[[], Raw], identity: Hashable) -> Opened:
         raw, key = source(), f"d{len(self._sources)}"
@@ -194,16 +134,9 @@ class DuckDb(SqlEngine):
             self._raw[key] = self._sources[key]()
         return self._raw[key]
 
-    def _open_files(self, files: FileSet, public: bool, names: tuple[str, ...]) -> Raw:
-        parts = [opened_file(self, f, self._next(), files.reading, names, public=public) for f in files.parts]
-        return parts[0] if len(parts) == 1 else Union(parts, files.label)
-
     def watch(self, name: str, file: OpenFile) -> None:
         """A file that is read whenever a query names the view `name`: what somebody wrote to meanwhile is refused."""
         self._views[name] = file
-
-    def _next(self) -> str:
-        return f"raw{next(self._numbers)}_"
 
     def raw(self, key: str, *, look: bool = False) -> tuple[Raw, str]:
         """The raw cells and the table that they are in; with `look`, what is irregular in a text file is counted."""
@@ -211,29 +144,6 @@ class DuckDb(SqlEngine):
         if look:
             raw.look()
         return raw, raw.table(range(len(raw.columns)))
-
-    def guess(self, key: str) -> tuple[tuple[str, Domain], ...]:
-        """Domains for a public source without a description: `real` where every cell that is not empty is a finite
-        number, `text` elsewhere. Reads the data."""
-        raw, table = self.raw(key)
-        names = [name for name in raw.columns if name not in dict(raw.unread)]
-        cells = map(raw.cell, names)
-        tests = [f"count({text(self.dialect, c, kind)}) = count({number(self.dialect, c, kind)})" for c, kind in cells]
-        (row,) = self.fetch(f"SELECT {', '.join(tests) or 'count(*)'} FROM {table}", raw.label)
-        return tuple((name, Open("real" if real else "text")) for name, real in zip(names, row, strict=False))
-
-    def stamp(self, key: str) -> str:
-        """A text that changes when the cells of a public data set do, whatever the order of rows."""
-        arrays = self._raw[key].arrays if key in self._raw else None
-        mixed = arrays.stamp() if arrays is not None else None
-        if mixed is not None:
-            return f"{self._raw[key].columns}:{mixed}"
-        raw, table = self.raw(key)
-        cells = ", ".join(f"c{i}" for i in range(len(raw.columns)))
-        (row,) = self.fetch(f"SELECT count(*), sum(hash({cells})::HUGEINT) FROM {table}", raw.label)
-        return f"{raw.columns}:{row[0]}:{row[1]}"
-
-    # Relations ---------------------------------------------------------------------------------------
 
     def base(self, plan: Scan | Bound) -> relations.Relation:
         self._own()
@@ -343,43 +253,6 @@ class DuckDb(SqlEngine):
         """The rows of a query of our own making."""
         return self._run(query, label, lambda connection: connection.execute(query).fetchall())
 
-    def group(self, plan: Plan, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> list[NDArray[Any]]:
-        """What every engine gives. Counts of many groups are added up of the rows' places as these come: so many groups
-        cost a database more than the rows do."""
-        import numpy as np
-
-        shape = groups.shape(keys)
-        arrays = self._arrays(plan) if set(terms) == {Count()} else None
-        cells = arrays.counts(plan, keys, shape) if arrays is not None else None
-        if cells is not None:
-            return [cells.copy() for _ in terms]
-        if isinstance(plan, Scan) and not keys and set(terms) == {Count()}:
-            source = self.base(plan)
-            if self._check_files(source.sql):  # which have as many rows as before
-                return [np.array(source.most_rows) for _ in terms]
-        ranges = keys and all(isinstance(key.values, range) for key in keys)
-        if terms != (Count(),) or not ranges or math.prod(shape) not in _MANY_GROUPS:
-            return super().group(plan, keys, terms)
-        cells = np.zeros(math.prod(shape), dtype=np.int64)
-        for batch in self.batches(relations.places(self.relation(plan), keys), _BATCH):
-            cells += np.bincount(np.asarray(batch.column(0).drop_null()), minlength=len(cells))
-        return [cells.reshape(shape)]
-
-    def codes(self, plan: Plan, keys: tuple[Key, ...]) -> list[NDArray[Any]]:
-        arrays = self._arrays(plan)
-        codes = arrays.codes(plan, keys) if arrays is not None else None
-        return super().codes(plan, keys) if codes is None else codes
-
-    def different(self, plan: Plan, names: Sequence[str]) -> tuple[list[list[Any]], list[float]]:
-        arrays = self._arrays(plan)
-        rows = arrays.different(plan, names) if arrays is not None else None
-        return super().different(plan, names) if rows is None else rows
-
-    def _arrays(self, plan: Plan) -> Arrays | None:
-        """The arrays of a table in memory, which a fork has too."""
-        raw = self._raw.get(plan.data) if isinstance(plan, Scan) else None
-        return None if raw is None else raw.arrays
-
     def columns(self, query: str) -> list[Any]:
         return self._run(query, "the data", lambda connection: list(connection.execute(query).fetchnumpy().values()))
 
@@ -397,6 +270,9 @@ class DuckDb(SqlEngine):
     def arrow(self, query: str, label: str = "the data") -> Any:
         """The rows of a query of our own making as an Arrow table."""
         return self._run(query, label, lambda connection: connection.sql(query).to_arrow_table())
+
+    def _next(self) -> str:
+        return f"raw{next(self._numbers)}_"
 
     def _run(self, query: str, label: str, read: Callable[[DuckDBPyConnection], T]) -> T:
         """What is read of a query, while no other is."""

@@ -12,9 +12,9 @@ from collections.abc import Callable, Hashable
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from jostle.backends.spark.connection import Connection
 from jostle.diagnostics import Refusal, refuse
 from jostle.engine.filesets import identities
-from jostle.engine.spark.connection import Connection
 from jostle.engine.sql.cells import NONE
 from jostle.language.operations.texts import LONGEST
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jostle.engine.base import Capabilities
-from jostle.engine.duckdb.engine import DuckDb
 from jostle.plan.plan import Key, Plan, RowExpr, Term
+from jostle.readers.duckdb import DuckDb
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from jostle.backends.spark.connection import Connection
 from jostle.diagnostics import Refusal, refuse
 from jostle.engine.base import Work
-from jostle.engine.spark.connection import Connection
 from jostle.version import __version__
 
 _SUMS = "sums string"

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from jostle.engine.spark.patterns import spelling
+from jostle.backends.spark.patterns import spelling
 from jostle.engine.sql.dialect import Dialect
 from jostle.language.moments import FIRST_DAY, LAST_DAY
 from jostle.language.operations.texts import upper

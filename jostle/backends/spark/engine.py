@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from typing import Any
 
+from jostle.backends.remote import RemoteData
+from jostle.backends.server import ServerEngine
+from jostle.backends.spark.connection import Connection, client
+from jostle.backends.spark.dialect import SPARK
+from jostle.backends.spark.folds import folded, prepare
+from jostle.backends.spark.tables import Frame, cell, check_statistics, exact, hidden, listed, located
+from jostle.backends.stored import Stored
 from jostle.diagnostics import refuse
 from jostle.engine.base import Capabilities, Work
-from jostle.engine.remote import RemoteData
-from jostle.engine.spark.connection import Connection, client
-from jostle.engine.spark.dialect import SPARK
-from jostle.engine.spark.folds import folded, prepare
-from jostle.engine.spark.tables import Frame, cell, check_statistics, exact, hidden, listed, located
 from jostle.engine.sql import relations
 from jostle.engine.sql.cells import NONE
-from jostle.engine.sql.server import ServerEngine
-from jostle.engine.sql.stored import Stored
 from jostle.plan.plan import Key, Plan, RowExpr, Sample, Summands
 
 _LARGEST = 64 * 2**20  # bytes of a public table that is sent

@@ -13,23 +13,23 @@ from collections.abc import Hashable, Iterable
 from dataclasses import replace
 from typing import Any
 
+from jostle.backends.remote import RemoteData
+from jostle.backends.stored import Stored, StoredRelations
 from jostle.diagnostics import refuse
 from jostle.engine.base import Opened
 from jostle.engine.duckdb.dialect import DUCKDB
-from jostle.engine.duckdb.engine import DuckDb
 from jostle.engine.files import OpenFile
 from jostle.engine.filesets import FileSet
-from jostle.engine.objects import Objects
-from jostle.engine.remote import RemoteData
 from jostle.engine.sql import cells as sql_cells
 from jostle.engine.sql.dialect import subquery
 from jostle.engine.sql.engine import SqlEngine
 from jostle.engine.sql.hashes import hashed
 from jostle.engine.sql.narrow import narrowed
 from jostle.engine.sql.relations import Relation
-from jostle.engine.sql.stored import Stored, StoredRelations
 from jostle.plan.domains import Domain, Open
 from jostle.plan.plan import Plan, RowExpr
+from jostle.readers.duckdb import DuckDb
+from jostle.readers.objects import Objects
 
 _NUMBERS = sql_cells.WHOLE | sql_cells.FLOATS | {"UBIGINT", "BOOLEAN"}
 _SENT = {**dict.fromkeys(sql_cells.WHOLE, "BIGINT"), **dict.fromkeys(sql_cells.FLOATS, "DOUBLE"),

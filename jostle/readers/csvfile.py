@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
 from jostle.diagnostics import refuse
-from jostle.engine.compression import FAULTS, content, damaged
-from jostle.engine.duckdb import textcells
-from jostle.engine.duckdb.textfile import BOM, LONGEST, TextFile, decoded, decodes
 from jostle.engine.files import OpenFile
 from jostle.engine.filesets import Reading
+from jostle.readers import textcells
+from jostle.readers.compression import FAULTS, content, damaged
+from jostle.readers.textfile import BOM, LONGEST, TextFile, decoded, decodes
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -35,7 +35,7 @@ def sqlite_table(file: OpenFile, label: str, part: str) -> pa.Table:
 
     import pyarrow as pa
 
-    from jostle.engine.duckdb.frames import text_of
+    from jostle.readers.frames import text_of
 
     _check_beside(file, label, "-wal")
     try:

@@ -14,10 +14,10 @@ from decimal import Decimal
 from typing import Any
 
 from jostle.diagnostics import refuse
-from jostle.engine.decimals import text_of_decimal
-from jostle.engine.duckdb.arrays import MOST_ROWS, Arrays
 from jostle.engine.duckdb.raw import Raw
 from jostle.engine.sql.cells import NONE
+from jostle.readers.arrays import MOST_ROWS, Arrays
+from jostle.readers.decimals import text_of_decimal
 
 Register = Callable[[str, Any], object]
 
@@ -99,7 +99,7 @@ def _copy(column: Any) -> Any:
 
 def _stored(columns: list[Any]) -> tuple[list[str], list[Any]]:
     """The kinds of columns, and their cells as Arrow has them."""
-    from jostle.engine.duckdb.arrowcells import cells, kind_of
+    from jostle.readers.arrowcells import cells, kind_of
 
     arrays = [_array(column) for column in columns]
     return [kind_of(array.type) for array in arrays], [cells(array) for array in arrays]

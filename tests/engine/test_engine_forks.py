@@ -12,8 +12,10 @@ import pytest
 
 from jostle.choice.calls import workers_for
 from jostle.choice.workers import run_all
+from jostle.events import Stream
 from jostle.plan.domains import Integer
 from jostle.plan.plan import Column, Count, Key, Scan
+from jostle.privacy.reading.assembly import kernel_over
 from jostle.readers.duckdb import DuckDb
 from jostle.source import Source
 from jostle.tools.session import Session
@@ -67,7 +69,8 @@ def test_tables_train_in_one_process_where_an_engine_does_not_fork() -> None:
     session.bind("a", {"x": np.arange(9)})
     session.execute(Source("p.jst", 't = bound("a")\n'))
     data = [{"database": session.names()["t"]}]
-    assert workers_for(data, DuckDb()) is None
-    other = DuckDb()
-    other.capabilities = replace(other.capabilities, forks=False)  # type: ignore[misc]
+    assert workers_for(data, kernel_over(DuckDb(), Stream())[1]) is None
+    engine = DuckDb()
+    engine.capabilities = replace(engine.capabilities, forks=False)  # type: ignore[misc]
+    other = kernel_over(engine, Stream())[1]
     assert workers_for(data, other) == 1 and workers_for([{"database": 1}], other) is None

@@ -10,10 +10,10 @@ from rings import CORE, circles, closure, figures, loads
 
 BARS = {
     "lines": 84_000,
-    "files": 628,
+    "files": 633,
     "lines that the kernel imports": 2_813,
-    "lines that privacy and engine import": 28_600,
-    "circles of files, imports for types counted": 4,
+    "lines that privacy and engine import": 22_750,
+    "circles of files, imports for types counted": 3,
     "lines with Any": 2_001,
     "complexity of a function": 51,
 }

@@ -13,7 +13,8 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FILE = re.compile(r"`((?:[\w.]+/)*\w+\.py)`")
 FOLDER = re.compile(r"`((?:\w+/)+)`|`((?:jostle|tests|docs)/[\w/]+)`")
 PLACED = re.compile(r"`(jostle/[\w/]+\.py)` `(\w+)`")
-PARTS = "accounting|backends|check|choice|engine|kernels|language|optional|plan|privacy|readers|run|speed|syntax|tools|trace"
+ENGINES = "backends|engine|readers|speed"
+PARTS = f"accounting|check|choice|kernels|language|optional|plan|privacy|run|syntax|tools|trace|{ENGINES}"
 DOTTED = re.compile(rf"`(?:jostle\.)?((?:{PARTS})(?:\.[a-z]\w*)+)`")
 
 

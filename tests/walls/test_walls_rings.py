@@ -14,7 +14,7 @@ BARS = {
     "lines that the kernel imports": 2_813,
     "lines that privacy and engine import": 22_750,
     "circles of files, imports for types counted": 3,
-    "lines with Any": 2_001,
+    "lines with Any": 2_010,
     "complexity of a function": 51,
 }
 

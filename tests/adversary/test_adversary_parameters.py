@@ -211,7 +211,7 @@ def test_rows_go_with_their_session() -> None:
 
     session = Session()
     session.run(Source("p.jst", 'release s = noisy_sum(vectors([[0.1], [0.2]]), "coordinates").sum\n'))
-    engine = weakref.ref(session._interp.kernel._reader._engine)
+    engine = weakref.ref(session._interp.data._engine)
     del session
     gc.collect()
     assert engine() is None

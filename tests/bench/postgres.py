@@ -65,7 +65,7 @@ def main() -> None:
         session = Session(engine=url)
         session.execute(Source("bench", DECLARED))
         ((theirs,),) = raw.execute("SELECT pg_backend_pid()").fetchall()
-        ((ours,),) = session._interp.kernel._reader._engine.connection.catalog("SELECT pg_backend_pid()", "the server")
+        ((ours,),) = session._interp.data._engine.connection.catalog("SELECT pg_backend_pid()", "the server")
         for name, (asked, sql) in QUESTIONS.items():
             pairs = []
             for turn in range(REPEATS + 1):
@@ -75,7 +75,7 @@ def main() -> None:
                 pairs.append((one, other))
             a, b = (statistics.median(column) for column in zip(*pairs[1:], strict=True))
             print(f"| {name} | {a:.3f} | {b:.3f} | {a / b:.2f} |", flush=True)
-        session._interp.kernel._reader._engine.close()
+        session._interp.data._engine.close()
 
 
 if __name__ == "__main__":

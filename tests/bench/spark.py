@@ -74,7 +74,7 @@ def main() -> None:
         table(file, chosen.rows)
         session = Session(engine=url)
         session.execute(Source("bench", DECLARED.format(file=file, texts=TEXTS)))
-        connection = session._interp.kernel._reader._engine.connection
+        connection = session._interp.data._engine.connection
         for name, (asked, sql) in QUESTIONS.items():
             raw = sql.format(f"parquet.`{file}`")
             pairs = []
@@ -84,7 +84,7 @@ def main() -> None:
                 pairs.append((ours, spent(pid, lambda raw=raw: connection.ask(lambda s: s.sql(raw).toArrow()))))
             a, b = (statistics.median(column) for column in zip(*pairs[1:], strict=True))
             print(f"| {name} | {a:.3f} | {b:.3f} | {a / b:.2f} |", flush=True)
-        session._interp.kernel._reader._engine.close()
+        session._interp.data._engine.close()
 
 
 if __name__ == "__main__":

@@ -350,7 +350,7 @@ def failures(seed: int, rows: bool = False) -> tuple[list[str], str]:
     session = Session(simulate=seed)
     session._modules._trees = TREES  # a module is parsed once for all programs
     if not rows:
-        engine: Any = session._interp.kernel._reader._engine
+        engine: Any = session._interp.data._engine
         engine.group, engine.rows, engine.codes = zeros, lambda plan: 0, no_codes
     session._affordable = lambda source, settings: None  # type: ignore[method-assign]
     costs = session.costs(source)

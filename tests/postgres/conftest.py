@@ -90,4 +90,4 @@ def session_at(tmp_path: Path) -> Iterator[Callable[[str], Session]]:
 
     yield start
     for session in sessions:
-        session._interp.kernel._reader._engine.close()
+        session._interp.data._engine.close()

@@ -201,7 +201,7 @@ def test_a_program_runs_and_its_token_is_told_nowhere(
             assert np.allclose(result[name][column], local[name][column], atol=1, rtol=0)
     told = repr(result.events) + "".join(result.output) + "".join(capsys.readouterr())
     assert "s3cret" not in told
-    session._interp.kernel._reader._engine.close()
+    session._interp.data._engine.close()
 
 
 def test_a_registered_file_is_no_other_data_of_a_cluster_on_this_machine(
@@ -215,7 +215,7 @@ def test_a_registered_file_is_no_other_data_of_a_cluster_on_this_machine(
     for program in (PROGRAM.format(folder=tmp_path), f'D = spark("{file}")'):
         with pytest.raises(Refusal, match="registered as the dataset `people`"):
             session.run_text(program)
-    session._interp.kernel._reader._engine.close()
+    session._interp.data._engine.close()
 
 
 @pytest.mark.parametrize(

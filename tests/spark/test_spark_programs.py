@@ -89,7 +89,7 @@ def measured(program: str, engine: str, source: str, monkeypatch: Any) -> list[A
     monkeypatch.setattr(sources, "SecureNoise", lambda: noise)
     session = Session(engine=engine)
     session.run_text(program.replace("{source}", source))
-    session._interp.kernel._reader._engine.close()
+    session._interp.data._engine.close()
     return noise.exact
 
 
@@ -128,4 +128,4 @@ def test_what_a_cluster_cannot_do_with_its_rows_is_refused_before_the_charge(fil
         assert word in result.diagnostics[0].message
         tables = "7.76" if "tuned_bayes" in program else "0"  # which are measured before
         assert result.budget["D"]["epsilon"]["spent"] == tables
-        session._interp.kernel._reader._engine.close()
+        session._interp.data._engine.close()

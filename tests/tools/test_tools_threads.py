@@ -242,7 +242,7 @@ def test_a_fork_while_another_thread_runs_a_program_does_not_hang(frame: pd.Data
 def test_a_closed_session_runs_nothing_and_knows_what_it_spent(frame: pd.DataFrame) -> None:
     with session_on(frame) as session:
         result = session.run(program(0))
-        engine: Any = session._interp.kernel._reader._engine
+        engine: Any = session._interp.data._engine
         (connection,) = engine._connections
     assert spent(session) == 1 and "n" in result.released and "n" in session.so_far().released
     with pytest.raises(duckdb.Error):

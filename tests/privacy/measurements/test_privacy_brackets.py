@@ -101,7 +101,7 @@ def test_an_interval_holds_the_quantile_of_any_data(name: str, q: float, via: st
     table = session.names()["t"]
     aggregate = Quantile((Column("x"),), (q,))
     mechanism, noise = aggregate.mechanism(Amount("epsilon", QUANTA // 5), via, table), SeededNoise(6)
-    (exact,) = session._interp.kernel._reader._engine.group(table.plan, (aggregate.places(table),), (Count(),))
+    (exact,) = session._interp.data._engine.group(table.plan, (aggregate.places(table),), (Count(),))
     inside = 0
     truth = np.quantile(values, q, method="inverted_cdf")
     for _ in range(400):

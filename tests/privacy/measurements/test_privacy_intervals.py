@@ -93,7 +93,7 @@ def test_scores_are_the_distances_of_ranks() -> None:
     table = session.names()["t"]
     for part in (Fraction(1, 2), Fraction(3, 10), Fraction(1)):
         aggregate = Quantile((Column("x"),), (float(part),))
-        (counts,) = session._interp.kernel._reader._engine.group(table.plan, (aggregate.places(table),), (Count(),))
+        (counts,) = session._interp.data._engine.group(table.plan, (aggregate.places(table),), (Count(),))
         mechanism: Any = aggregate.mechanism(Amount("epsilon", QUANTA), "selection", table)
         aggregate.choose(mechanism, counts, noise, table)  # type: ignore[arg-type]
         starts, c, d = intervals(0.0, 60.0, False).starts, part.numerator, part.denominator

@@ -25,6 +25,7 @@ _BY_MODULE = {
     "classifiers.shrink": "shrunk_attribute_model shrunk_bayes_model",
     "classifiers.shrunktree": "shrunk_tree_model",
     "classifiers.treemodel": "c45_prune noisy_gain tree_leaf tree_model tree_node",
+    "graphical.adaptive": "chosen_cliques search_begun search_continued search_plan",
     "graphical.bootstrap": "intervals",
     "graphical.forest": "forest_fit pairs_worth",
     "graphical.learn": "cgm_fit naive_fit perturbed_model rows_in",

@@ -203,13 +203,13 @@ class GraphicalModel:
     def _over(self, clique: tuple[int, ...]) -> Floats:
         if clique in self.structure.cliques:
             return self.tables[self.structure.cliques.index(clique)]
-        parts = [self._component[v] for v in clique]
+        parts = [self.parts[v] for v in clique]
         if len(clique) > 1 and len(set(parts)) == len(clique):  # no two of them are connected
             return np.asarray(reduce(np.multiply.outer, [self._over((v,)) for v in clique]))
         return self._with({}, clique).marginals()[-1]
 
     @cached_property
-    def _component(self) -> dict[int, int]:
+    def parts(self) -> dict[int, int]:
         """For each variable, a number that it shares with those it is connected with by cliques."""
         part = {v: v for v in range(len(self.domain.names))}
         for clique in self.structure.cliques:

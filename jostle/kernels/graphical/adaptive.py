@@ -1,0 +1,232 @@
+"""The search for the tables of two and three columns that a model lacks: what is measured next, and the model of it all.
+
+After AIM (McKenna, Mullins, Sheldon, Miklau, *AIM: an adaptive and iterative mechanism for differentially private
+synthetic data*, VLDB 2022): of the tables that the model so far is worst at, less what noise would do to them, some
+are measured; where they say little beyond their noise, the next ones get more. Here they are chosen and measured
+several at a time, and drawn by empirical Bayes towards what the model expected before, so that a table that noise
+explains changes nothing. All of it is calculated of released numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from jostle.kernels.graphical.domain import Clique, Domain
+from jostle.kernels.graphical.junction import cells_needed
+from jostle.kernels.graphical.learn import rows_in
+from jostle.kernels.graphical.model import GraphicalModel
+from jostle.kernels.graphical.pair_tables import PairTables
+from jostle.kernels.graphical.shrunken import Table, shrunken_model
+from jostle.kernels.noisy_array import law_of
+from jostle.noise_laws import Gaussian
+
+NO_PAIRS, ALL_PAIRS = 60.0, 200.0
+"""Rows in units of a column's noise: up to which no pair is worth its price, and from which a whole tree is."""
+OF_ROWS = 1 / 50
+"""The share that counts the rows."""
+OF_COLUMNS = 0.15
+"""The share of single columns where pairs are worth theirs."""
+OF_CHOOSING = 0.1
+MOST_ROUNDS = 12
+LARGEST = 1e5
+"""The most cells of a pair: the noise of more would drown what they tell."""
+LARGEST_TRIPLE, MOST_TRIPLES = 20_000, 1500
+TRIED = 30
+"""Columns up to which every pair's junction tree is made; of more, a pair is tried by a bound on its cells."""
+
+
+def search_plan(strength: float, columns: float, power: float) -> dict[str, Any]:
+    """What `search_begun` takes: `columns`, the share of them, and `unit`, that of each table to begin with.
+
+    `strength`: the rows in units of a column's noise. `power`: noise falls with the share to that power. Settled on
+    public tables (docs/experiments/synthesis.md).
+    """
+    s = max(float(strength), 1.0) if math.isfinite(strength) else 1e12
+    worth = float(np.clip(math.log(s / NO_PAIRS) / math.log(ALL_PAIRS / NO_PAIRS), 0.0, 1.0)) if columns > 1 else 0.0
+    share = (1 - OF_ROWS) * (1 - (1 - OF_COLUMNS) * worth)
+    left = 1 - OF_ROWS - share
+    some = round(worth * (columns - 1)) if worth < 1 else columns / float(np.clip(4 / math.sqrt(s), 1 / 8, 1 / 3))
+    if some < 1:
+        share, left = 1 - OF_ROWS, 0.0
+    return {
+        "columns": share, "unit": left / max(some, 1.0), "left": left, "rounds": MOST_ROUNDS,
+        "power": float(np.clip(power, 0.5, 1.0)) if math.isfinite(power) else 1.0,
+    }  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class TableSearch:
+    """A model, the tables it was learned from, and which could be measured next. Public.
+
+    `many` of `candidates` are to be chosen and measured with `share`, one tenth of it for choosing.
+    """
+
+    jostle_kind = "a search for tables"
+
+    model: GraphicalModel
+    tables: tuple[Table, ...]
+    plan: Mapping[str, Any]
+    most: float
+    left: float
+    unit: float
+    round: int = 1
+
+    @property
+    def jostle_fields(self) -> dict[str, Any]:
+        many, share = self.next_batch
+        return {
+            "model": self.model, "many": float(many), "share": share, "of_choosing": OF_CHOOSING,
+            "candidates": self.candidates if many else [], "left": self.left,
+        }  # fmt: skip
+
+    def as_json(self) -> dict[str, Any]:
+        return {"model": self.model.as_json(), "left": self.left}
+
+    def __str__(self) -> str:
+        return f"a search after {len(self.tables)} tables, {self.left:.0%} left"
+
+    @property
+    def rows(self) -> float:
+        return float(self.model.notes["rows"])
+
+    @cached_property
+    def next_batch(self) -> tuple[int, float]:
+        """(how many tables to choose and measure, their share)."""
+        columns = len(self.model.domain.names)
+        if columns < 2 or self.left <= 1e-6 or self.unit <= 0 or self.round > MOST_ROUNDS:
+            return 0, 0.0
+        many = min(columns, max(1, int(self.left / self.unit + 1e-6)), len(self._cliques))
+        if len(self._cliques) <= columns:
+            many = len(self._cliques)
+        if self._in_plain_sums:  # rounds add up in full: two at most
+            many = min(len(self._cliques), max(many, math.ceil(self.left / self.unit / (3 - min(self.round, 2)))))
+        share = min(self.left, many * self.unit)
+        last = self.round == MOST_ROUNDS or self.left - share < share / 2 or len(self._cliques) <= many
+        return many, self.left if last else share
+
+    @property
+    def _in_plain_sums(self) -> bool:
+        """Whether amounts are of ε and δ, whose parts make louder noise than those of a ρ do."""
+        return self.plan["power"] > 0.9 and isinstance(self.tables[0].law, Gaussian)
+
+    def noise(self, many: int, share: float) -> float:
+        """The mean size of the noise on a cell, where so many tables are measured together with this share."""
+        law, columns = self.tables[0].law, len(self.model.domain.names)
+        square = isinstance(law, Gaussian)
+        scale = float(self.plan["scale"])
+        scale *= (many / columns) ** (0.5 if square else 1.0) * (self.plan["columns"] / share) ** self.plan["power"]
+        return scale * (math.sqrt(2 / math.pi) if square else 1.0)
+
+    @cached_property
+    def pairs(self) -> PairTables:
+        return PairTables(self.model.calibrated)
+
+    @cached_property
+    def _cliques(self) -> list[Clique]:
+        """Pairs that exact inference can hold beside what it has, and triples that it holds already."""
+        sizes, present = self.model.domain.sizes, self.model.structure.cliques
+        pairs = [c for c in combinations(range(len(sizes)), 2) if sizes[c[0]] * sizes[c[1]] <= LARGEST]
+        bags = [set(bag.variables) for bag in self.model.structure.plan.bags]
+        limit = self._limit
+        fitting = [c for c in pairs if any(set(c) <= bag for bag in bags) or self._fits(c, limit)]
+        triples: set[Clique] = set()
+        for bag in bags if len(present) > len(sizes) else ():
+            for c in combinations(sorted(bag), 3):
+                if math.prod(sizes[v] for v in c) <= LARGEST_TRIPLE:
+                    triples.add(c)
+        smallest = sorted(triples, key=lambda c: (math.prod(sizes[v] for v in c), c))[:MOST_TRIPLES]
+        return fitting + sorted(smallest)
+
+    @property
+    def _limit(self) -> float:
+        """The most cells of the model: all of `most` only when all of the amount is spent."""
+        return self.most * max(0.1, 1 - self.left / 2)
+
+    def _fits(self, pair: Clique, limit: float) -> bool:
+        model = self.model
+        part, sizes = model.parts, model.domain.sizes
+        if part[pair[0]] != part[pair[1]]:
+            return model.structure.plan.cells + sizes[pair[0]] * sizes[pair[1]] <= limit
+        if len(sizes) > TRIED:
+            return self._bound(pair) <= limit
+        return cells_needed(sizes, (*model.structure.cliques, pair)) <= limit
+
+    def _bound(self, pair: Clique) -> float:
+        """Cells enough for the pair: its first column added to every bag on the way to the second's."""
+        plan, sizes = self.model.structure.plan, self.model.domain.sizes
+        above = [bag.above.bag if bag.above is not None else -1 for bag in plan.bags]
+        ways = []
+        for v in pair:
+            at = max(i for i, bag in enumerate(plan.bags) if v in bag.variables)
+            way = [at]
+            while above[way[-1]] >= 0:
+                way.append(above[way[-1]])
+            ways.append(way)
+        common = set(ways[0]) & set(ways[1])
+        path = [i for way in ways for i in way if i not in common] + [min(common)]
+        wider = min(sizes[v] for v in pair)
+        return plan.cells + sum(math.prod(plan.bags[i].shape) * (wider - 1) for i in path)
+
+    @property
+    def candidates(self) -> list[dict[str, Any]]:
+        """For each clique its `names`, the counts `expected` of it, and the noise of measuring it."""
+        loud = self.noise(self.next_batch[0], self.next_batch[1] * (1 - OF_CHOOSING))
+        listed = []
+        for clique in self._cliques:
+            expected = self.rows * self.pairs.table(clique)
+            names = self.model.domain.names_of(clique)
+            listed.append({"names": names, "expected": expected, "penalty": loud * expected.size})
+        return listed
+
+
+def search_begun(model: GraphicalModel, tables: Sequence[Any], plan: Mapping[str, Any], most: float) -> TableSearch:
+    """The search after noisy tables of each column, in order."""
+    plan = {name: float(plan[name]) for name in plan}
+    measured = tuple(Table(c, t, law_of(t)) for c, t in zip(model.structure.cliques, tables, strict=True))
+    plan["scale"] = float(measured[0].law.scale)
+    fitted = shrunken_model(model.domain, measured, rows_in(tables))
+    return TableSearch(fitted, measured, plan, float(most), plan["left"], plan["unit"])
+
+
+def chosen_cliques(search: TableSearch, places: Any) -> list[list[str]]:
+    """The names of the candidates at these places, in order, but for those that do not fit beside those before."""
+    domain = search.model.domain
+    cliques, chosen = search.model.structure.cliques, []
+    for place in np.atleast_1d(np.asarray(places, dtype=float)).astype(int):
+        clique = search._cliques[place]
+        wider = cliques if clique in cliques else (*cliques, clique)
+        if not chosen or wider is cliques or cells_needed(domain.sizes, wider) <= search._limit:
+            cliques = wider
+            chosen.append(domain.names_of(clique))
+    return chosen
+
+
+def search_continued(search: TableSearch, cliques: Sequence[Any], tables: Sequence[Any]) -> TableSearch:
+    """The search after the tables of `chosen_cliques`, measured with `share`."""
+    domain: Domain = search.model.domain
+    _, share = search.next_batch
+    places = [domain.clique(names) for names in cliques]
+    by_clique = {t.clique: t for t in search.tables}
+    for clique, seen in zip(places, tables, strict=True):
+        table = Table(clique, seen, law_of(seen), search.rows * search.pairs.table(clique))
+        by_clique[clique] = by_clique[clique].with_more(table) if clique in by_clique else table
+    measured = tuple(by_clique.values())
+    rows = rows_in([t.noisy for t in measured])
+    fitted = shrunken_model(domain, measured, rows, search.model)
+    after = replace(search, model=fitted, tables=measured, left=max(0.0, search.left - share), round=search.round + 1)
+    told = 0
+    for clique, seen in zip(places, tables, strict=True):
+        law = law_of(seen)
+        loud = law.scale * (math.sqrt(2 / math.pi) if isinstance(law, Gaussian) else 1.0) * np.size(seen)
+        moved = np.abs(rows * fitted.tables[fitted.structure.cliques.index(clique)] - search.rows * search.pairs.table(clique)).sum()
+        told += bool(moved > loud)
+    more = 2 ** (1 / search.plan["power"]) if 2 * told < len(places) else 1.0
+    return replace(after, unit=search.unit * more)
+

@@ -53,12 +53,11 @@ LEARNING = {
     "naive_mle": "a = naive_mle(t, m) with {a}",
     "cgm": "a = cgm(t, m, 3000) with {a}",
     "learn_tree": "a = learn_tree(t) with {a}",
-    "learn_pairs": "a = learn_pairs(t) with {a}",
-    "learn_forest": "a = learn_forest(t) with {a}",
+    "learn_tables": "a = learn_tables(t) with {a}",
 }
 
 
-@pytest.mark.parametrize("name", ["learn_tree", "learn_pairs", "learn_forest"])
+@pytest.mark.parametrize("name", ["learn_tree", "learn_tables"])
 def test_pairs_are_chosen_under_epsilon_and_delta(name: str) -> None:
     result = attempt(f"release a = {name}(t) with epsilon 200 delta 1e-6", "epsilon 300, delta 1e-5")
     assert result.ok, result.diagnostics
@@ -171,7 +170,7 @@ STEPS = """
 a = naive_mle(t, m) with epsilon 1.5
 b = cgm(t, m) with epsilon 0.3
 c = learn_tree(t) with epsilon 3
-d = learn_pairs(t, rounds = 2) with epsilon 2
+d = learn_tables(t) with epsilon 2
 e = noisy_max([distance(histogram(t, v), [0.4, 2, 7], 1.5),
                distance(histogram(t, c, v), [1, 1, 0, 0, 2, -1])]) with epsilon 1
 f = (laplace(distance(histogram(t, w), [100, 0.3])) with epsilon 1)

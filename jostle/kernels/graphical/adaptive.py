@@ -1,4 +1,4 @@
-"""The search for the tables of two and three columns that a model lacks: what is measured next, and the model of it all.
+"""The search for tables of two and three columns that a model lacks: what is measured next, and the model of it all.
 
 After AIM (McKenna, Mullins, Sheldon, Miklau, *AIM: an adaptive and iterative mechanism for differentially private
 synthetic data*, VLDB 2022): of the tables that the model so far is worst at, less what noise would do to them, some
@@ -27,8 +27,11 @@ from jostle.kernels.graphical.shrunken import Table, shrunken_model
 from jostle.kernels.noisy_array import law_of
 from jostle.noise_laws import Gaussian
 
-NO_PAIRS, ALL_PAIRS = 60.0, 200.0
-"""Rows in units of a column's noise: up to which no pair is worth its price, and from which a whole tree is."""
+NO_PAIRS, ALL_PAIRS = (60.0, 30.0), (200.0, 100.0)
+"""Rows in units of a column's noise: up to which no pair is worth its price, and from which a whole tree is.
+
+Where noise grows with the tables, and where it grows with their root.
+"""
 OF_ROWS = 1 / 50
 """The share that counts the rows."""
 OF_COLUMNS = 0.15
@@ -38,6 +41,8 @@ MOST_ROUNDS = 12
 LARGEST = 1e5
 """The most cells of a pair: the noise of more would drown what they tell."""
 LARGEST_TRIPLE, MOST_TRIPLES = 20_000, 1500
+OF_TRIPLES = 3.0
+"""What a triple has to say, in units of what a pair has to, beyond its noise."""
 TRIED = 30
 """Columns up to which every pair's junction tree is made; of more, a pair is tried by a bound on its cells."""
 
@@ -49,7 +54,9 @@ def search_plan(strength: float, columns: float, power: float) -> dict[str, Any]
     public tables (docs/experiments/synthesis.md).
     """
     s = max(float(strength), 1.0) if math.isfinite(strength) else 1e12
-    worth = float(np.clip(math.log(s / NO_PAIRS) / math.log(ALL_PAIRS / NO_PAIRS), 0.0, 1.0)) if columns > 1 else 0.0
+    falls = float(np.clip(power, 0.5, 1.0)) if math.isfinite(power) else 1.0
+    least, most = NO_PAIRS[falls < 0.9], ALL_PAIRS[falls < 0.9]
+    worth = float(np.clip(math.log(s / least) / math.log(most / least), 0.0, 1.0)) if columns > 1 else 0.0
     share = (1 - OF_ROWS) * (1 - (1 - OF_COLUMNS) * worth)
     left = 1 - OF_ROWS - share
     some = round(worth * (columns - 1)) if worth < 1 else columns / float(np.clip(4 / math.sqrt(s), 1 / 8, 1 / 3))
@@ -57,7 +64,7 @@ def search_plan(strength: float, columns: float, power: float) -> dict[str, Any]
         share, left = 1 - OF_ROWS, 0.0
     return {
         "columns": share, "unit": left / max(some, 1.0), "left": left, "rounds": MOST_ROUNDS,
-        "power": float(np.clip(power, 0.5, 1.0)) if math.isfinite(power) else 1.0,
+        "power": falls,
     }  # fmt: skip
 
 
@@ -121,7 +128,8 @@ class TableSearch:
         law, columns = self.tables[0].law, len(self.model.domain.names)
         square = isinstance(law, Gaussian)
         scale = float(self.plan["scale"])
-        scale *= (many / columns) ** (0.5 if square else 1.0) * (self.plan["columns"] / share) ** self.plan["power"]
+        scale *= math.pow(many / columns, 0.5 if square else 1.0)
+        scale *= math.pow(float(self.plan["columns"]) / share, float(self.plan["power"]))
         return scale * (math.sqrt(2 / math.pi) if square else 1.0)
 
     @cached_property
@@ -146,8 +154,8 @@ class TableSearch:
 
     @property
     def _limit(self) -> float:
-        """The most cells of the model: all of `most` only when all of the amount is spent."""
-        return self.most * max(0.1, 1 - self.left / 2)
+        """The most cells of the model: as large a part of `most` as will be spent after this round."""
+        return self.most * min(1.0, max(0.1, 1 - self.left + self.unit * len(self.model.domain.names)))
 
     def _fits(self, pair: Clique, limit: float) -> bool:
         model = self.model
@@ -174,7 +182,7 @@ class TableSearch:
         wider = min(sizes[v] for v in pair)
         return plan.cells + sum(math.prod(plan.bags[i].shape) * (wider - 1) for i in path)
 
-    @property
+    @cached_property
     def candidates(self) -> list[dict[str, Any]]:
         """For each clique its `names`, the counts `expected` of it, and the noise of measuring it."""
         loud = self.noise(self.next_batch[0], self.next_batch[1] * (1 - OF_CHOOSING))
@@ -182,7 +190,8 @@ class TableSearch:
         for clique in self._cliques:
             expected = self.rows * self.pairs.table(clique)
             names = self.model.domain.names_of(clique)
-            listed.append({"names": names, "expected": expected, "penalty": loud * expected.size})
+            penalty = loud * expected.size * (OF_TRIPLES if len(clique) > 2 else 1.0)
+            listed.append({"names": names, "expected": expected, "penalty": penalty})
         return listed
 
 
@@ -198,7 +207,8 @@ def search_begun(model: GraphicalModel, tables: Sequence[Any], plan: Mapping[str
 def chosen_cliques(search: TableSearch, places: Any) -> list[list[str]]:
     """The names of the candidates at these places, in order, but for those that do not fit beside those before."""
     domain = search.model.domain
-    cliques, chosen = search.model.structure.cliques, []
+    cliques = search.model.structure.cliques
+    chosen: list[list[str]] = []
     for place in np.atleast_1d(np.asarray(places, dtype=float)).astype(int):
         clique = search._cliques[place]
         wider = cliques if clique in cliques else (*cliques, clique)
@@ -225,8 +235,9 @@ def search_continued(search: TableSearch, cliques: Sequence[Any], tables: Sequen
     for clique, seen in zip(places, tables, strict=True):
         law = law_of(seen)
         loud = law.scale * (math.sqrt(2 / math.pi) if isinstance(law, Gaussian) else 1.0) * np.size(seen)
-        moved = np.abs(rows * fitted.tables[fitted.structure.cliques.index(clique)] - search.rows * search.pairs.table(clique)).sum()
+        moved = np.abs(
+            rows * fitted.tables[fitted.structure.cliques.index(clique)] - search.rows * search.pairs.table(clique)
+        ).sum()
         told += bool(moved > loud)
     more = 2 ** (1 / search.plan["power"]) if 2 * told < len(places) else 1.0
     return replace(after, unit=search.unit * more)
-

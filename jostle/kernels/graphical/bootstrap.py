@@ -18,15 +18,15 @@ import numpy as np
 
 from jostle.kernels.arrays import Floats
 from jostle.kernels.errors import KernelError
-from jostle.kernels.graphical.forest import forest_fit
 from jostle.kernels.graphical.learn import cgm_fit, naive_fit
 from jostle.kernels.graphical.model import GraphicalModel
 from jostle.kernels.graphical.rows import SyntheticRows
 from jostle.kernels.graphical.sampling import independent_sample, noise_array
+from jostle.kernels.graphical.shrunken import shrunken_fit
 from jostle.kernels.noisy_array import NoiseModel, with_noise
 from jostle.noise_laws import ADDITIVE
 
-ESTIMATORS = {"naive": naive_fit, "cgm": cgm_fit, "forest": forest_fit}
+ESTIMATORS = {"naive": naive_fit, "cgm": cgm_fit, "shrunken": shrunken_fit}
 MOST_ROWS = 10**6
 
 
@@ -39,7 +39,7 @@ def intervals(
     the model `replicates` times. ValueError for models that output perturbation or gradients learned.
     """
     if model.notes.get("learned") not in ESTIMATORS or "measured" not in model.notes:
-        raise KernelError("intervals are of models that `naive_mle`, `cgm` or `learn_forest` learned from noisy tables")
+        raise KernelError("intervals are of models that `naive_mle`, `cgm` or `learn_tables` learned from noisy tables")
     if not 0 < coverage < 1 or not 2 <= replicates <= 10_000:
         raise KernelError("a coverage lies between 0 and 1, and there are 2 to 10,000 replicates")
     names = [names] if isinstance(names, str) else list(names)

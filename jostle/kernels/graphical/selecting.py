@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
 
-from jostle.kernels.graphical.junction import cells_needed
 from jostle.kernels.graphical.model import GraphicalModel
 
 
@@ -25,22 +24,6 @@ def joining_places(
     """The places in `pairs` of those that `joining_pairs` lists."""
     joining = {(a, b) for a, b in joining_pairs(names, chosen)}
     return [float(place) for place, (a, b) in enumerate(pairs) if (a, b) in joining]
-
-
-def fitting_pairs(model: GraphicalModel, most: float = 2e6, largest: float = 1e5) -> list[list[str]]:
-    """The pairs that are no clique yet and leave exact inference `most` cells at most when added, in order.
-
-    No pair of more than `largest` values is among them: its noise would drown what it tells.
-    """
-    domain, cliques = model.domain, model.structure.cliques
-    present = {frozenset(clique) for clique in cliques}
-    pairs: list[list[str]] = []
-    for a, b in combinations(range(len(domain.names)), 2):
-        if any({a, b} <= clique for clique in present) or domain.sizes[a] * domain.sizes[b] > largest:
-            continue
-        if cells_needed(domain.sizes, (*cliques, (a, b))) <= most:
-            pairs.append(domain.names_of((a, b)))
-    return pairs
 
 
 def expected_counts(model: GraphicalModel, names: Any, rows: float) -> Any:

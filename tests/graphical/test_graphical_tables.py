@@ -1,0 +1,204 @@
+"""Cells drawn together by empirical Bayes, models of tables drawn together, all pairs' tables, and the search for tables."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from jostle.kernels.errors import KernelError
+from jostle.kernels.graphical.adaptive import (
+    OF_CHOOSING,
+    OF_ROWS,
+    TableSearch,
+    chosen_cliques,
+    search_begun,
+    search_continued,
+    search_plan,
+)
+from jostle.kernels.graphical.empirical_bayes import posterior_means
+from jostle.kernels.graphical.model import GraphicalModel, graphical_model
+from jostle.kernels.graphical.pair_tables import PairTables
+from jostle.kernels.graphical.shrunken import Table, shrunken_fit
+from jostle.kernels.graphical.simplex import on_simplex
+from jostle.kernels.graphical.synthetic import population, random_model
+from jostle.kernels.noisy_array import NoiseModel, with_noise
+from jostle.noise_laws import Gaussian, Laplace
+
+LAWS = [Laplace(40.0), Gaussian(40.0 * 2**0.5)]
+PRIOR = {"most": 50.0, "wide": 2.5, "weight": 3.0}
+SINGLES = [["a"], ["b"], ["c"], ["d"]]
+CHAIN = graphical_model(dict.fromkeys("abcd", 4), [*SINGLES, ["a", "b"], ["b", "c"], ["c", "d"]])
+
+
+def with_law(table: np.ndarray, law: Laplace | Gaussian, rng: np.random.Generator) -> np.ndarray:
+    draw = rng.laplace if isinstance(law, Laplace) else rng.normal
+    return with_noise(table + draw(0.0, law.scale, table.shape), NoiseModel(law))
+
+
+def exact_tables(truth: GraphicalModel, rows: int) -> list[np.ndarray]:
+    drawn = population(truth, rows, 1)
+    return [drawn.table(*truth.domain.names_of(c)) for c in truth.structure.cliques]
+
+
+@pytest.mark.parametrize("law", LAWS, ids=["laplace", "gaussian"])
+def test_cells_are_their_posterior_means_under_a_law_that_is_learned(law: Laplace | Gaussian) -> None:
+    """Of twenty cells nineteen are empty and one holds 400: cells as they are have three times that error."""
+    rng = np.random.default_rng(4)
+    truth = np.where(rng.random(1000) < 0.05, 400.0, 0.0)
+    seen = np.asarray(with_law(truth, law, rng))
+    drawn = posterior_means([seen], [np.full(1000, truth.mean())], [law], **PRIOR)[0]
+    assert np.abs(drawn - truth).mean() < np.abs(np.maximum(seen, 0) - truth).mean() / 3
+
+
+def test_quiet_cells_stay_and_loud_ones_are_what_is_usual() -> None:
+    truth = np.array([[0.0, 3.0, 900.0], [20.0, 70.0, 7.0]])
+    even = np.full((2, 3), truth.mean())
+    same = posterior_means([truth], [even], [Laplace(0.0)], **PRIOR)[0]
+    np.testing.assert_allclose(same, truth)
+    drowned = posterior_means([truth], [even], [Laplace(1e7)], **PRIOR)[0]
+    assert np.ptp(drowned) < 1e-3 * drowned.mean()
+
+
+def test_what_many_cells_show_is_learned_from_some_of_them() -> None:
+    """More cells than the law is learned from, in more than one chunk: each is estimated, in its table's shape."""
+    rng = np.random.default_rng(5)
+    truth = np.where(rng.random((120, 100)) < 0.1, 500.0, 0.0)
+    seen = truth + rng.laplace(0.0, 40.0, truth.shape)
+    drawn = posterior_means([seen], [np.full(truth.shape, truth.mean())], [Laplace(40.0)], **PRIOR)[0]
+    assert drawn.shape == truth.shape
+    assert np.abs(drawn - truth).mean() < np.abs(np.maximum(seen, 0) - truth).mean() / 3
+
+
+def test_exact_tables_come_back() -> None:
+    tables = exact_tables(random_model(CHAIN, 3), 50_000)
+    learned = shrunken_fit(CHAIN, tables)
+    assert learned.notes["rows"] == 50_000
+    for seen, fitted in zip(tables, learned.tables, strict=True):
+        np.testing.assert_allclose(fitted, seen / 50_000, atol=2e-4)
+
+
+@pytest.mark.parametrize("law", LAWS, ids=["laplace", "gaussian"])
+def test_a_pair_that_noise_explains_joins_nothing(law: Laplace | Gaussian) -> None:
+    """Columns that are independent: the model of noisy pairs is nearer to them than projected tables, three times."""
+    rng, apart = np.random.default_rng(6), random_model(graphical_model(dict.fromkeys("abcd", 4), SINGLES), 2)
+    truth = [1000 * apart.marginal(CHAIN.domain.names_of(c)) for c in CHAIN.structure.cliques]
+    noisy = [with_law(t, law, rng) for t in truth]
+    learned = shrunken_fit(CHAIN, noisy)
+    pairs = range(len(SINGLES), len(truth))
+    far = sum(np.abs(learned.tables[i] - np.outer(*(learned.marginal(v) for v in CHAIN.domain.names_of(
+        CHAIN.structure.cliques[i])))).sum() for i in pairs)  # fmt: skip
+    raw = sum(np.abs(on_simplex(np.asarray(noisy[i]) / 1000) - truth[i] / 1000).sum() for i in pairs)
+    assert far < raw / 3
+
+
+def test_pairs_tell_of_columns() -> None:
+    """Where columns are loud and pairs quiet, a column is what its pairs say."""
+    rng, truth = np.random.default_rng(7), random_model(CHAIN, 3)
+    tables = exact_tables(truth, 5000)
+    noisy = [with_law(t, Laplace(2000.0 if t.ndim == 1 else 1.0), rng) for t in tables]
+    learned = shrunken_fit(CHAIN, noisy, 5000)
+    np.testing.assert_allclose(learned.marginal("b"), tables[1] / 5000, atol=0.01)
+
+
+@pytest.mark.parametrize("cliques", [[["a"], ["b"], ["a", "b"]], [["a", "b"], ["b", "c"]], [["b"], ["a"], ["c"]]])
+def test_columns_that_are_missing_or_elsewhere_are_refused(cliques: list[list[str]]) -> None:
+    model = graphical_model(dict.fromkeys("abc", 2), cliques)
+    with pytest.raises(KernelError, match="one of each column"):
+        shrunken_fit(model, [np.ones([2] * len(c)) for c in cliques])
+
+
+def test_pairs_that_make_a_circle_and_a_triple_come_back() -> None:
+    wide = graphical_model(dict.fromkeys("abcd", 3), [*SINGLES, ["a", "b"], ["b", "c"], ["a", "c"], ["b", "c", "d"]])
+    tables = exact_tables(random_model(wide, 5), 50_000)
+    for seen, fitted in zip(tables, shrunken_fit(wide, tables).tables, strict=True):
+        np.testing.assert_allclose(fitted, seen / 50_000, atol=2e-3)
+
+
+# The tables of all pairs ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_tables_of_all_pairs_are_those_of_the_joint_distribution(seed: int) -> None:
+    """Two parts, a circle of pairs, a triple, bags three edges apart: against the sum over all states."""
+    names = "abcdefgh"
+    cliques = [["a", "b"], ["b", "c"], ["c", "d"], ["d", "a"], ["d", "e"], ["e", "f", "g"], ["h"]]
+    sizes = {name: 2 + i % 3 for i, name in enumerate(names)}
+    model = random_model(graphical_model(sizes, cliques), seed)
+    logs = np.zeros([sizes[n] for n in names])
+    for clique, theta in zip(cliques, model.structure.split(model.theta), strict=True):
+        logs = logs + theta.transpose(np.argsort(np.argsort([names.index(n) for n in clique]))).reshape(
+            [sizes[n] if n in clique else 1 for n in names]
+        )
+    joint = np.exp(logs) / np.exp(logs).sum()
+    tables = PairTables(model.calibrated)
+    for pair in [*combinations(range(8), 2), *((v,) for v in range(8)), (4, 5, 6)]:
+        exact = joint.sum(axis=tuple(v for v in range(8) if v not in pair))
+        np.testing.assert_allclose(tables.table(pair), exact, rtol=1e-9)
+
+
+# The search ----------------------------------------------------------------------------------------
+
+
+def searched(truth: GraphicalModel, rows: int, epsilon: float, seed: int = 0) -> TableSearch:
+    """The search on rows of `truth` with Laplace noise; tables are chosen without noise."""
+    rng, drawn = np.random.default_rng(seed), population(truth, rows, seed)
+    names = list(truth.domain.names)
+    apart = graphical_model(dict(zip(names, truth.domain.sizes, strict=True)), [[n] for n in names])
+
+    def measured(cliques: list[list[str]], share: float) -> list[np.ndarray]:
+        return [with_law(drawn.table(*c), Laplace(len(cliques) / (epsilon * share)), rng) for c in cliques]
+
+    plan = search_plan(rows * epsilon / len(names), len(names), 1.0)
+    search = search_begun(apart, measured([[n] for n in names], plan["columns"]), plan, 10_000)
+    spent = plan["columns"]
+    while search.next_batch[0]:
+        many, share = search.next_batch
+        worth = [np.abs(drawn.table(*c["names"]) - c["expected"]).sum() - c["penalty"] for c in search.candidates]
+        cliques = chosen_cliques(search, np.argsort(worth)[::-1][:many])
+        search = search_continued(search, cliques, measured(cliques, share * (1 - OF_CHOOSING)))
+        spent += share
+    assert spent == pytest.approx(1 - OF_ROWS)
+    return search
+
+
+def test_the_search_finds_a_circle_and_a_triple() -> None:
+    """Six columns, of which four stand in a circle and three hang together by threes alone."""
+    truth = graphical_model(
+        dict.fromkeys("abcdef", 2), [["a", "b"], ["b", "c"], ["c", "d"], ["d", "a"], ["d", "e", "f"]]
+    )
+    theta = np.concatenate([np.array([1.0, -1.0, -1.0, 1.0])] * 4 + [np.array([1.0, -1, -1, 1, -1, 1, 1, -1])])
+    truth = truth.with_potentials(theta)
+    search = searched(truth, 20_000, 3.0)
+    assert truth.kl(search.model) < 0.01
+    assert {frozenset("ab"), frozenset("bc"), frozenset("cd"), frozenset("ad")} <= set(
+        map(frozenset, search.model.jostle_fields["cliques"])
+    )
+
+
+def test_where_noise_is_all_there_is_columns_alone_are_measured() -> None:
+    plan = search_plan(20.0, 10, 1.0)
+    assert plan["columns"] == 1 - OF_ROWS and plan["left"] == 0
+    search = searched(random_model(CHAIN, 3), 50, 0.5)
+    assert all(len(clique) == 1 for clique in search.model.structure.cliques)
+
+
+def test_the_more_rows_the_less_of_the_amount_a_table_gets() -> None:
+    units = [search_plan(s, 20, 0.5)["unit"] for s in (40.0, 100.0, 1000.0, 1e5, np.inf)]
+    assert units == sorted(units, reverse=True) and units[-1] == pytest.approx(0.85 * 0.98 / 160)
+    assert search_plan(1e4, 1, 1.0)["left"] == 0
+
+
+def test_tables_that_would_make_inference_too_large_are_no_candidates() -> None:
+    names = [f"c{i}" for i in range(12)]
+    truth = random_model(graphical_model(dict.fromkeys(names, 6), list(map(list, combinations(names[:4], 2)))), 1)
+    search = searched(truth, 30_000, 10.0)
+    assert search.model.structure.plan.cells <= 10_000
+
+
+def test_two_measurements_of_a_table_count_by_their_precision() -> None:
+    one = Table((0,), np.array([10.0, 0.0]), Laplace(3.0))
+    both = one.with_more(Table((0,), np.array([0.0, 10.0]), Laplace(4.0)))
+    assert both.law.scale == pytest.approx(2.4)
+    np.testing.assert_allclose(both.seen, [6.4, 3.6])

@@ -1,4 +1,4 @@
-"""Cells drawn together by empirical Bayes, models of tables drawn together, all pairs' tables, and the search for tables."""
+"""Cells and models drawn together by empirical Bayes, the tables of all pairs, and the search for tables."""
 
 from __future__ import annotations
 

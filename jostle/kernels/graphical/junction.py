@@ -171,14 +171,17 @@ def _eliminated(
     g = [set(n) for n in graph]
     left = set(range(len(g)))
     tables: list[frozenset[int]] = []
+    costs = {x: (first(g, x), then(g, x), x) for x in left}
     while left:
-        v = min(left, key=lambda x: (first(g, x), then(g, x), x))
+        v = min(left, key=costs.__getitem__)
         around = g[v]
         tables.append(frozenset(around | {v}))
         for a in around:
             g[a] |= around - {a}
             g[a].discard(v)
         left.discard(v)
+        for x in around.union(*(g[a] for a in around)):  # those whose neighbours, or edges among these, are others now
+            costs[x] = (first(g, x), then(g, x), x)
     # A table within another is no bag of its own. An earlier one can only hold a later one, never lie within it.
     maximal: list[frozenset[int]] = []
     for one in tables:

@@ -55,8 +55,8 @@ QUICK = frozenset({
 """Modules of kernels that take no time to speak of."""
 
 ADAPTIVE = frozenset({
-    "agrid", "ahp", "dawa", "dawa_axes", "dawa_boxes", "dpcube", "efpa", "mwem", "mwem_star", "php", "privtree", "sf",
-    "shrinkage", "ugrid", "uniform",
+    "adaptive", "agrid", "ahp", "dawa", "dawa_axes", "dawa_boxes", "dpcube", "efpa", "mwem", "mwem_star", "php",
+    "privtree", "sf", "shrinkage", "ugrid", "uniform",
 })  # fmt: skip
 """Options of the library whose answers have no error that is known: what they measure follows from answers."""
 

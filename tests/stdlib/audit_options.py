@@ -22,7 +22,7 @@ BY_SELECTIONS = (
     "php(c, q)", "sf(c, q, 3)", "efpa(c, q)", "privtree(c, q)", "mwem_star(c, q, 2)", "dawa_axes(c, q)",
     "dawa_shrinkage(c, q)",
 )  # fmt: skip
-BY_STEPS = ("ugrid(c, q)", "agrid(c, q)", "ahp(c, q)", "dpcube(c, q)", "dawa_boxes(c, q)")
+BY_STEPS = ("ugrid(c, q)", "agrid(c, q)", "ahp(c, q)", "dpcube(c, q)", "dawa_boxes(c, q)", "adaptive(c, q)")
 
 
 def at_once(epsilon: float = 1) -> list[Case]:

@@ -1,0 +1,213 @@
+"""Blocks that are refined where a first look finds rows, and the counts that all that was measured gives together.
+
+A walk splits blocks that are uneven (`least_cost_partition`), a look measures each of them, and a posterior over the
+tree of halves (`blocktree`) says where halves differ by more than they would be measured to: there blocks are halved
+again, and elsewhere joined. A strategy fitted to the workload measures those. The look is not thrown away: it and the
+last measurement are drawn together by the same laws. Post-processing of released numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from jostle.kernels.arrays import Floats, Ints, Strategy, groups
+from jostle.kernels.histograms import blocktree, projection, splitlaws, strategies
+from jostle.kernels.histograms.blocktree import Posterior, Seen, Tree
+from jostle.kernels.histograms.grams import on_buckets
+from jostle.kernels.workloads.boxes import Workload
+from jostle.threads import on_one_thread
+
+MOST = 4096
+"""The most blocks that a tree is drawn over: 0.4 s and 100 MB for so many."""
+
+WORTH = 2.0
+"""Halves of the whole are told apart where half their difference squared is above this, in the noise of a count."""
+
+LOOK, LAST = 0.1, 0.8
+"""The shares of the look and of the last measurement (`adaptive` in `stdlib/histograms.jst`)."""
+
+
+@dataclass(frozen=True)
+class _Line:
+    """Cells in the order of the public tree, `order`, at `places` of 0 … 2^`bits` − 1."""
+
+    order: Ints
+    places: Ints
+    bits: int
+
+    def blocks(self, labels: Ints) -> Ints:
+        """Where a block starts, as places in the order, of a partition into blocks of the tree."""
+        return np.flatnonzero(np.diff(np.asarray(labels).ravel()[self.order], prepend=-1))
+
+    def labels(self, starts: Ints) -> Ints:
+        """The number, rising along the order, of the block that each cell lies in."""
+        flags = np.zeros(len(self.order), dtype=np.int64)
+        flags[starts] = 1
+        found = np.empty_like(flags)
+        found[self.order] = np.cumsum(flags) - 1
+        return found
+
+    def tree(self, starts: Ints) -> Tree:
+        cells = np.diff(np.append(starts, len(self.order))).astype(np.float64)
+        return blocktree.tree_over(self.places[starts], cells, self.bits)
+
+
+def block_counts(labels: Ints) -> Strategy:
+    """Each block of a partition once."""
+    return [groups(labels, 1.0)]
+
+
+@on_one_thread
+def refined_strategy(labels: Ints, answers: list[Floats], scale: float, workload: Workload) -> Strategy:
+    """A strategy fitted to the workload on blocks that suit what was seen.
+
+    `labels`: a partition into blocks of the public tree; `answers` and `scale`: of `block_counts`, and of its noise.
+    """
+    line = _line(workload.shape)
+    starts = line.blocks(labels)
+    if len(starts) > MOST or scale <= 0:
+        return strategies.bucket_strategy(labels, workload)
+    tree = line.tree(starts)
+    seen = [_of_blocks(line, tree, starts, labels, answers[0], np.full(len(starts), scale))]
+    found = blocktree.posterior(tree, seen, scale)
+    again = _refined(line, tree, starts, found, scale * LOOK / LAST)
+    return strategies.bucket_strategy(line.labels(again), workload)
+
+
+@on_one_thread
+def drawn_together(
+    labels: Ints, looked: list[Floats], look_scale: float, strategy: Strategy, answers: list[Floats], scale: float,
+    workload: Workload,
+) -> Floats:  # fmt: skip
+    """The cube of counts, of the workload's shape, from a look and the answers to a `refined_strategy`."""
+    line, fine = _line(workload.shape), np.asarray(strategy[0]["labels"])
+    fitted = len(strategy) == 1 or strategy[1]["kind"] == "matrix"
+    walked, last = line.blocks(labels), line.blocks(fine)
+    starts = np.union1d(walked, last)
+    if scale <= 0 or look_scale <= 0 or not fitted or len(starts) > MOST:
+        return strategies.estimate(strategy, answers, workload)
+    tree = line.tree(starts)
+    weight = np.broadcast_to(np.asarray(strategy[0]["weight"], dtype=np.float64), (strategy[0]["size"],))
+    seen = [
+        _of_blocks(line, tree, starts, labels, looked[0], np.full(len(walked), look_scale)),
+        _of_blocks(line, tree, starts, fine, answers[0] / weight, scale / weight),
+    ]
+    found = blocktree.posterior(tree, seen, scale)
+    counts = found.mean[_leaves(tree)]
+    if len(strategy) > 1:
+        matrix = np.asarray(strategy[1]["matrix"])[:, fine[line.order[starts]]]
+        counts = _with_sums(tree, found, counts, matrix, answers[1], scale)
+    gram = on_buckets(workload, line.labels(starts))
+    return gram.spread(projection.project(counts, gram))
+
+
+@on_one_thread
+def expected_cells(answers: list[Floats], scale: float, workload: Workload) -> Floats:
+    """The cube of counts, of the workload's shape, each cell having been measured once under noise of `scale`.
+
+    Exact answers stay as they are; of more than `MOST` cells each is only cut at 0.
+    """
+    line = _line(workload.shape)
+    cells = np.asarray(answers[0], dtype=np.float64).ravel()
+    if scale <= 0 or len(cells) > MOST:
+        return np.maximum(cells, 0.0).reshape(workload.shape)
+    starts = np.arange(len(cells))
+    tree = line.tree(starts)
+    seen = [Seen(_leaves(tree), cells[line.order], np.full(len(cells), scale))]
+    found = np.empty(len(cells))
+    found[line.order] = blocktree.posterior(tree, seen, scale).mean[_leaves(tree)]
+    return found.reshape(workload.shape)
+
+
+def _line(shape: tuple[int, ...]) -> _Line:
+    """The public tree of `least_cost_partition`: each halving is of the axis that has most of them left."""
+    left = [max(0, (cells - 1).bit_length()) for cells in shape]
+    places = [np.arange(cells) * (1 << k) // cells for cells, k in zip(shape, left, strict=True)]
+    bits, key = sum(left), np.zeros(shape, dtype=np.int64)
+    for _ in range(bits):
+        axis = left.index(max(left))
+        left[axis] -= 1
+        bit = places[axis] >> left[axis] & 1
+        key = 2 * key + bit.reshape([-1 if a == axis else 1 for a in range(len(shape))])
+    order = np.argsort(key.ravel())
+    return _Line(order, key.ravel()[order], bits)
+
+
+def _leaves(tree: Tree) -> Ints:
+    """The node of each block."""
+    leaves = np.flatnonzero(tree.high - tree.low == 1)
+    return leaves[np.argsort(tree.low[leaves])]
+
+
+def _of_blocks(line: _Line, tree: Tree, starts: Ints, labels: Ints, values: Floats, scales: Floats) -> Seen:
+    """What was seen of each block of `labels`, of nodes of the tree over finer blocks that begin at `starts`."""
+    own = line.blocks(labels)
+    low = np.searchsorted(starts, own)
+    number = np.asarray(labels).ravel()[line.order[own]]
+    nodes = tree.node_of(low, np.append(low[1:], len(starts)))
+    return Seen(nodes, np.asarray(values, dtype=np.float64)[number], scales[number])
+
+
+def _refined(line: _Line, tree: Tree, starts: Ints, found: Posterior, scale: float) -> Ints:
+    """Where blocks start that are halved as long as their halves are expected to differ by more than their noise."""
+    whole = float(len(line.order))
+    bounds = np.append(starts, len(line.order))
+    leaves = _leaves(tree)
+    squares = found.mean[leaves] ** 2 + found.variance[leaves]
+    ends = line.places[bounds[1:] - 1]
+    spread = line.places[starts] ^ ends
+    shared = line.bits - np.where(spread > 0, np.floor(np.log2(np.maximum(spread, 1))) + 1, 0).astype(np.int64)
+    sizes, finer = np.diff(bounds).astype(np.float64), np.zeros(len(starts), dtype=np.int64)
+    going = sizes > 1
+    for deeper in range(line.bits):
+        cells = np.maximum(sizes / 2**deeper, 1.0)
+        rate = splitlaws.unevenness((shared + deeper).astype(np.float64), cells)
+        going &= (shared + deeper < line.bits) & (squares * rate > _worth(cells, whole) * scale**2)
+        if not going.any():
+            break
+        finer[going] += 1
+        squares = squares * (0.25 + rate)
+    told = np.zeros(len(tree.low), dtype=bool)
+    told[leaves] = finer > 0
+    kept = np.zeros(len(starts) + 1, dtype=bool)
+    kept[0] = True
+    for level in reversed(tree.levels):
+        worth = _worth(tree.cells[level.nodes], whole) * scale**2
+        told[level.nodes] = (found.square[level.nodes] > worth) | told[level.left] | told[level.right]
+        kept[tree.low[level.right]] = told[level.nodes]
+    leaf = np.searchsorted(starts, np.arange(len(line.order)), side="right") - 1
+    part = line.places >> (line.bits - np.minimum(shared + finer, line.bits))[leaf]
+    inside = np.diff(part, prepend=-1) != 0
+    at_start = np.zeros(len(line.order), dtype=bool)
+    at_start[starts] = True
+    return np.flatnonzero(np.where(at_start, kept[leaf], inside))
+
+
+def _worth(cells: Floats, whole: float) -> Floats:
+    return WORTH * np.sqrt(whole / cells)
+
+
+def _with_sums(tree: Tree, found: Posterior, counts: Floats, matrix: Floats, sums: Floats, scale: float) -> Floats:
+    """The blocks' counts, (b,), given noisy `sums` of them with the weights `matrix`, (p, b), as well.
+
+    Before that the gaps of halves are taken to be normal and to know nothing of each other.
+    """
+    run = np.concatenate([np.zeros((len(matrix), 1)), np.cumsum(matrix * counts, axis=1)], axis=1)
+    held = np.append(0.0, np.cumsum(counts))
+    mass = np.maximum(held[tree.high] - held[tree.low], 1e-9)
+    rates = (run[:, tree.high] - run[:, tree.low]) / mass
+    deviation = np.sqrt(np.maximum(found.square - found.gap**2, 0.0))
+    whole = rates[:, :1] * np.sqrt(found.variance[0])
+    parts = [(rates[:, level.left] - rates[:, level.right]) * deviation[level.nodes] for level in tree.levels]
+    all_parts = np.concatenate([whole, *parts], axis=1)
+    inner = all_parts @ all_parts.T + 2 * scale**2 * np.eye(len(matrix))
+    pull = np.linalg.solve(inner, sums - matrix @ counts)
+    moved = np.zeros(len(mass))
+    moved[0] = np.sqrt(found.variance[0]) * float(whole[:, 0] @ pull)
+    for level, part in zip(tree.levels, parts, strict=True):
+        gap = deviation[level.nodes] * (part.T @ pull)
+        for half, sign in ((level.left, 1), (level.right, -1)):
+            moved[half] = moved[level.nodes] * mass[half] / mass[level.nodes] + sign * gap
+    return counts + moved[_leaves(tree)]

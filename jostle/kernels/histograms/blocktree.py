@@ -1,0 +1,295 @@
+"""Posterior counts of the blocks of a binary tree, of which some were measured under noise.
+
+The rows of a block part between its halves by the laws of `splitlaws`, from the whole down to the blocks, and every
+measurement has Laplace's law. What is known of a count given all measurements below and above it is passed up and
+down the tree as its values on a grid (Pearl's belief propagation, exact but for the grids), so that the means, and how
+sure they are, take time linear in the blocks. A block that is even, or whose rows lie in one cell, stays so further
+down: these are two more kinds of message. Post-processing of released numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from jostle.kernels.arrays import Floats, Ints
+from jostle.kernels.histograms import splitlaws
+
+POINTS, SHARES = 32, 22
+"""Counts of a grid, and intervals of the share of one half."""
+
+WIDTH = 7.0
+"""A grid reaches so many deviations of the least-squares count to both sides."""
+
+TINY, FLOOR = 1e-300, -600.0
+
+
+@dataclass(frozen=True)
+class Level:
+    """Nodes that are halved at one depth: themselves, their halves, and how many halvings they are from the whole."""
+
+    nodes: Ints
+    left: Ints
+    right: Ints
+    depth: int
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A binary tree over blocks in order: node i has the blocks `low`[i] to `high`[i] − 1; node 0 all of them."""
+
+    low: Ints
+    high: Ints
+    cells: Floats
+    levels: list[Level]
+
+    def node_of(self, low: Ints, high: Ints) -> Ints:
+        """The nodes that have just these blocks, (k,); −1 where there is none."""
+        many = int(self.high[0]) + 1
+        known = self.low * many + self.high
+        order = np.argsort(known)
+        place = np.minimum(np.searchsorted(known[order], low * many + high), len(order) - 1)
+        return np.where(known[order][place] == low * many + high, order[place], -1)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Noisy counts of `nodes`: `values`, whose noise has the scales `scales`."""
+
+    nodes: Ints
+    values: Floats
+    scales: Floats
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """Of every node the mean and variance of its count; of its halves the mean square and the mean of their `gap`.
+
+    The gap is half the difference of the halves, 0 for a block that has none.
+    """
+
+    mean: Floats
+    variance: Floats
+    square: Floats
+    gap: Floats
+
+
+def tree_over(places: Ints, cells: Floats, bits: int) -> Tree:
+    """The tree over blocks of so many `cells`, whose first cells stand at `places` of 0 … 2^bits − 1, rising."""
+    low, high, levels = [0], [len(places)], []
+    waiting = np.zeros(1, dtype=np.int64)
+    for depth in range(bits):
+        first = np.append(0, np.cumsum((places >> (bits - depth - 1) & 1) == 0))
+        start, stop = np.array(low)[waiting], np.array(high)[waiting]
+        middle = start + first[stop] - first[start]
+        halved = (start < middle) & (middle < stop)
+        nodes, made = waiting[halved], len(low) + np.arange(2 * int(halved.sum()))
+        low += np.stack([start[halved], middle[halved]], axis=1).ravel().tolist()
+        high += np.stack([middle[halved], stop[halved]], axis=1).ravel().tolist()
+        if len(nodes):
+            levels.append(Level(nodes, made[::2], made[1::2], depth))
+        waiting = np.concatenate([waiting[~halved], made])
+        waiting = waiting[np.array(high)[waiting] - np.array(low)[waiting] > 1]
+    sums = np.append(0.0, np.cumsum(cells))
+    lows, highs = np.array(low, dtype=np.int64), np.array(high, dtype=np.int64)
+    return Tree(lows, highs, sums[highs] - sums[lows], levels)
+
+
+def least_squares(tree: Tree, seen: Sequence[Seen]) -> tuple[Floats, Floats]:
+    """The counts of every node and their variances; what nothing was seen of has a very large one."""
+    weight, total = np.zeros((2, len(tree.low)))
+    for one in seen:
+        np.add.at(weight, one.nodes, 1 / (2 * one.scales**2))
+        np.add.at(total, one.nodes, one.values / (2 * one.scales**2))
+    value, precision = total / np.maximum(weight, TINY), weight + 1e-18
+    for level in reversed(tree.levels):
+        below = 1 / (1 / precision[level.left] + 1 / precision[level.right])
+        counted = value[level.left] + value[level.right]
+        own = precision[level.nodes]
+        value[level.nodes] = (own * value[level.nodes] + below * counted) / (own + below)
+        precision[level.nodes] = own + below
+    variance = 1 / precision
+    for level in tree.levels:
+        gap = value[level.nodes] - value[level.left] - value[level.right]
+        both = variance[level.left] + variance[level.right]
+        for half in (level.left, level.right):
+            share = variance[half] / both
+            value[half] += share * gap
+            variance[half] = variance[half] * (1 - share) + share**2 * variance[level.nodes]
+    return value, variance
+
+
+class _Grids:
+    """The counts at which every node's messages are held, and reading and writing between them."""
+
+    def __init__(self, tree: Tree, seen: Sequence[Seen], unit: float) -> None:
+        value, variance = least_squares(tree, seen)
+        deviation = np.sqrt(np.minimum(variance, 1e12 * unit**2))
+        low = np.maximum(value - WIDTH * deviation, 0.0)
+        high = np.maximum(np.maximum(value + WIDTH * deviation, low + deviation), 3 * unit)
+        for level in tree.levels:
+            for half in (level.left, level.right):
+                high[half] = np.minimum(high[half], high[level.nodes])
+        self.low = np.maximum(np.minimum(low, high - 3 * unit), 0.0)
+        self.step = np.maximum(high - self.low, 1e-9 * unit) / (POINTS - 1)
+        self.counts = self.low[:, None] + self.step[:, None] * np.arange(POINTS)
+
+    def read(self, nodes: Ints, table: Floats, counts: Floats) -> Floats:
+        """`table`, of these nodes, at `counts`, (k, …), between its values; next to nothing beyond the grid."""
+        flat = counts.reshape(len(nodes), -1)
+        place = (flat - self.low[nodes, None]) / self.step[nodes, None]
+        index = np.clip(place.astype(np.int64), 0, POINTS - 2)
+        part = np.clip(place - index, 0.0, 1.0)
+        value = np.take_along_axis(table, index, 1) * (1 - part) + np.take_along_axis(table, index + 1, 1) * part
+        value[(place < -0.5) | (place > POINTS - 0.5)] *= 1e-12
+        return np.asarray(value.reshape(counts.shape))
+
+    def write(self, nodes: Ints, counts: Floats, weights: Floats) -> Floats:
+        """A table, (k, POINTS), of the weights that fall on each count of the grid."""
+        flat, weight = counts.reshape(len(nodes), -1), weights.reshape(len(nodes), -1)
+        place = (flat - self.low[nodes, None]) / self.step[nodes, None]
+        weight = np.where((place >= -0.5) & (place <= POINTS - 0.5), weight, 0.0)
+        place = np.clip(place, 0.0, POINTS - 1.000001)
+        index = place.astype(np.int64)
+        part = place - index
+        row = np.arange(len(nodes))[:, None] * POINTS + index
+        size = len(nodes) * POINTS
+        table = np.bincount(row.ravel(), (weight * (1 - part)).ravel(), minlength=size)
+        table = table + np.bincount((row + 1).ravel(), (weight * part).ravel(), minlength=size)
+        return np.asarray(table.reshape(len(nodes), POINTS))
+
+
+def posterior(tree: Tree, seen: Sequence[Seen], unit: float) -> Posterior:
+    """The posterior of every node's count. `unit`: the scale of noise in whose terms grids are laid."""
+    grids = _Grids(tree, seen, unit)
+    own, none = _likelihoods(grids.counts, seen)
+    top = own.max(axis=1)
+    own = np.exp(np.maximum(own - top[:, None], FLOOR))
+    return _Passes(tree, grids, own, np.exp(np.clip(none - top, FLOOR, 50.0))).run()
+
+
+def _likelihoods(counts: Floats, seen: Sequence[Seen]) -> tuple[Floats, Floats]:
+    """Log-likelihoods of what was seen of each node itself, at its grid and at 0."""
+    own, none = np.zeros(counts.shape), np.zeros(len(counts))
+    for one in seen:
+        np.add.at(own, one.nodes, -np.abs(one.values[:, None] - counts[one.nodes]) / one.scales[:, None])
+        np.add.at(none, one.nodes, -np.abs(one.values) / one.scales)
+    return own, none
+
+
+class _Passes:
+    """Messages up and down. Of every node: `any` (whatever it is), `flat` (even from here on), `point` (in one cell)
+    and `zero` (nothing in it) are the likelihoods of all that was seen in it, in units of the largest of `any`."""
+
+    def __init__(self, tree: Tree, grids: _Grids, own: Floats, none: Floats) -> None:
+        self.tree, self.grids, self.own, self.none = tree, grids, own, none
+        self.any, self.flat, self.point, self.zero = own.copy(), own.copy(), own.copy(), none.copy()
+
+    def run(self) -> Posterior:
+        for level in reversed(self.tree.levels):
+            self._up(level)
+        return self._down()
+
+    def _laws(self, level: Level) -> tuple[Floats, Floats, Floats, Floats]:
+        """Shares of the left half and their prior chances, (k, SHARES); of an even block; the chance of that."""
+        counts, left, right = self.grids.counts, level.left, level.right
+        low, high = np.maximum(counts[level.nodes, 0], 1e-9), np.maximum(counts[level.nodes, -1], 1e-9)
+        first = np.maximum(counts[left, 0] / high, 1 - counts[right, -1] / low).clip(0, 1)
+        last = np.minimum(counts[left, -1] / low, 1 - counts[right, 0] / high).clip(0, 1)
+        middle, half = (first + last) / 2, np.maximum((last - first) / 2, 1e-6)
+        first, last = np.maximum(middle - half, 0.0), np.minimum(middle + half, 1.0)
+        bends = (1 - np.cos(np.pi * np.linspace(0, 1, SHARES + 1))) / 2
+        edges = first[:, None] + (last - first)[:, None] * bends
+        shares = (edges[:, 1:] + edges[:, :-1]) / 2
+        shares[:, 0] = np.where(first <= 0, 0.0, shares[:, 0])
+        shares[:, -1] = np.where(last >= 1, 1.0, shares[:, -1])
+        cells = self.tree.cells
+        even = cells[left] / cells[level.nodes]
+        mixed = splitlaws.masses(edges, np.log(even) - np.log1p(-even)) @ splitlaws.laws(np.array([level.depth]))[0]
+        return shares, mixed, even[:, None], splitlaws.even(cells[level.nodes])[:, None]
+
+    def _halves(self, level: Level, shares: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        """Counts of both halves for each count and share, (k, POINTS, SHARES), and what is known of them."""
+        counts = self.grids.counts[level.nodes]
+        mine = counts[:, :, None] * shares[:, None, :]
+        rest = counts[:, :, None] - mine
+        read = self.grids.read
+        return mine, rest, read(level.left, self.any[level.left], mine), read(level.right, self.any[level.right], rest)
+
+    def _flats(self, level: Level, even: Floats) -> tuple[Floats, Floats]:
+        counts, read = self.grids.counts[level.nodes], self.grids.read
+        return (read(level.left, self.flat[level.left], counts * even),
+                read(level.right, self.flat[level.right], counts * (1 - even)))  # fmt: skip
+
+    def _points(self, level: Level) -> tuple[Floats, Floats]:
+        """The likelihoods of all the rows in a cell of the left half, and of the right, the other one being empty."""
+        counts, read = self.grids.counts[level.nodes], self.grids.read
+        left = read(level.left, self.point[level.left], counts) * self.zero[level.right][:, None] / 2
+        return left, read(level.right, self.point[level.right], counts) * self.zero[level.left][:, None] / 2
+
+    def _up(self, level: Level) -> None:
+        shares, mixed, even, stays = self._laws(level)
+        _, _, mine, rest = self._halves(level, shares)
+        flat, point = np.prod(self._flats(level, even), axis=0), np.sum(self._points(level), axis=0)
+        halved = np.einsum("kps,kps,ks->kp", mine, rest, mixed)
+        own, point_chance = self.own[level.nodes], splitlaws.POINT
+        whole = own * (stays * flat + point_chance * point + (1 - stays - point_chance) * halved)
+        top = np.maximum(whole.max(axis=1, keepdims=True), TINY)
+        self.any[level.nodes] = whole / top
+        self.flat[level.nodes], self.point[level.nodes] = own * flat / top, own * point / top
+        both = self.zero[level.left] * self.zero[level.right]
+        self.zero[level.nodes] = self.none[level.nodes] * both / top[:, 0]
+
+    def _down(self) -> Posterior:
+        nodes = len(self.own)
+        mean, variance, square, gap = np.zeros((4, nodes))
+        counts = self.grids.counts
+        above = np.zeros((3, nodes, POINTS))  # of what is known from outside: any, flat, point
+        empty = np.zeros(nodes)
+        above[0, 0] = 1
+        chance = self.any[0] / self.any[0].sum()
+        mean[0] = chance @ counts[0]
+        variance[0] = chance @ counts[0] ** 2 - mean[0] ** 2
+        for level in self.tree.levels:
+            at, count = level.nodes, counts[level.nodes]
+            shares, mixed, even, stays = self._laws(level)
+            mine, rest, left, right = self._halves(level, shares)
+            own, point = self.own[at], splitlaws.POINT
+            split = above[0, at] * own * (1 - stays - point)
+            flat = (above[0, at] * stays + above[1, at]) * own
+            spot = (above[0, at] * point + above[2, at]) * own
+            flats, points = self._flats(level, even), self._points(level)
+            joint = split[:, :, None] * left * right * mixed[:, None, :]
+            evenly = flat * flats[0] * flats[1]
+            first, second = spot * points[0], spot * points[1]
+            nothing = empty[at] * self.zero[at]
+            total = np.maximum(joint.sum((1, 2)) + (evenly + first + second).sum(1) + nothing, TINY)
+            for half, part, rate, here in ((level.left, mine, even, first), (level.right, rest, 1 - even, second)):
+                sure = count * rate
+                mean[half] = ((joint * part).sum((1, 2)) + (evenly * sure + here * count).sum(1)) / total
+                squares = (joint * part**2).sum((1, 2)) + (evenly * sure**2 + here * count**2).sum(1)
+                variance[half] = np.maximum(squares / total - mean[half] ** 2, 0.0)
+            away = (evenly * (count * (even - 0.5)) ** 2 + (first + second) * count**2 / 4).sum(1)
+            square[at] = ((joint * (mine - rest) ** 2).sum((1, 2)) / 4 + away) / total
+            gap[at] = (mean[level.left] - mean[level.right]) / 2
+            top = np.maximum(np.max([split, flat, spot], axis=(0, 2)), empty[at] * self.none[at])
+            top = np.maximum(top, TINY)[:, None]
+            split, flat, spot, nothing = split / top, flat / top, spot / top, empty[at] * self.none[at] / top[:, 0]
+            for half, other, part, theirs, rate, away, known in (
+                (level.left, level.right, mine, right, even, flats[1], points[1]),
+                (level.right, level.left, rest, left, 1 - even, flats[0], points[0]),
+            ):
+                weights = split[:, :, None] * mixed[:, None, :] * theirs
+                zero = self.zero[other]
+                messages = [
+                    self.grids.write(half, part, weights), self.grids.write(half, count * rate, flat * away),
+                    self.grids.write(half, count, spot * zero[:, None] / 2),
+                ]  # fmt: skip
+                # all the rows lie in the other half
+                lost = (spot * known).sum(1) / np.maximum(self.zero[half], TINY) + nothing * zero
+                most = np.maximum(np.maximum(np.max(messages, axis=(0, 2)), lost), TINY)
+                above[:, half] = np.array(messages) / most[:, None]
+                empty[half] = lost / most
+        return Posterior(mean, variance, square, gap)

@@ -1,0 +1,128 @@
+"""Posterior counts over a tree of blocks against dense algebra, sums over a lattice, and what they are for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from jostle.kernels.arrays import groups
+from jostle.kernels.histograms import adaptive, blocktree, splitlaws, strategies
+from jostle.kernels.histograms.blocktree import Seen
+from jostle.kernels.workloads import boxes
+
+
+def leaves(tree):
+    found = np.flatnonzero(tree.high - tree.low == 1)
+    return found[np.argsort(tree.low[found])]
+
+
+@pytest.mark.parametrize("places", [[0], [0, 1], [0, 4, 6, 7], [0, 1, 2, 3, 8, 12], [0, 3, 5, 6, 9, 10, 15]])
+def test_a_tree_has_every_block_once_and_halves_what_it_says(places):
+    cells = np.arange(1.0, len(places) + 1)
+    tree = blocktree.tree_over(np.array(places), cells, 4)
+    assert len(tree.low) == 2 * len(places) - 1
+    np.testing.assert_array_equal(tree.cells[leaves(tree)], cells)
+    for level in tree.levels:
+        np.testing.assert_array_equal(tree.low[level.nodes], tree.low[level.left])
+        np.testing.assert_array_equal(tree.high[level.left], tree.low[level.right])
+        np.testing.assert_array_equal(tree.high[level.nodes], tree.high[level.right])
+        np.testing.assert_allclose(tree.cells[level.nodes], tree.cells[level.left] + tree.cells[level.right])
+    np.testing.assert_array_equal(tree.node_of(tree.low, tree.high), np.arange(len(tree.low)))
+    assert tree.node_of(np.array([0]), np.array([len(places) + 1]))[0] == -1
+
+
+def test_least_squares_are_those_of_dense_algebra():
+    rng, places = np.random.default_rng(0), np.array([0, 2, 3, 8, 9, 13])
+    tree = blocktree.tree_over(places, np.ones(6), 4)
+    nodes = np.concatenate([leaves(tree), np.arange(len(tree.low))])
+    values, scales = rng.normal(50, 20, len(nodes)), rng.uniform(1, 5, len(nodes))
+    rows = np.array(
+        [(np.arange(6) >= tree.low[node]) & (np.arange(6) < tree.high[node]) for node in nodes], dtype=float
+    )
+    weighted = rows / scales[:, None]
+    dense = np.linalg.lstsq(weighted, values / scales, rcond=None)[0]
+    found, variance = blocktree.least_squares(
+        tree, [Seen(nodes[:6], values[:6], scales[:6]), Seen(nodes[6:], values[6:], scales[6:])]
+    )
+    np.testing.assert_allclose(found[leaves(tree)], dense, rtol=1e-9)
+    np.testing.assert_allclose(variance[leaves(tree)], 2 * np.diag(np.linalg.inv(weighted.T @ weighted)), rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("seen", "scale"), [((30.0, 2.0), 4.0), ((10.0, 8.0), 4.0), ((0.0, -3.0), 2.0), ((200.0, 90.0), 10.0)]
+)
+def test_two_cells_have_the_mean_that_a_sum_over_shares_gives(seen, scale):
+    """Counts up to 300, shares in 20,000 steps, and the three kinds of halves, summed without a grid of messages."""
+    tree = blocktree.tree_over(np.array([0, 1]), np.ones(2), 1)
+    found = blocktree.posterior(tree, [Seen(leaves(tree), np.array(seen), np.full(2, scale))], scale)
+    edges = (1 - np.cos(np.pi * np.linspace(0, 1, 20001))) / 2
+    share = (edges[1:] + edges[:-1]) / 2
+    chance = (splitlaws.masses(edges[None], np.zeros(1)) @ splitlaws.laws(np.zeros(1))[0])[0]
+    even, point = float(splitlaws.even(np.array([2.0]))[0]), splitlaws.POINT
+    share = np.concatenate([share, [0.5, 0.0, 1.0]])
+    chance = np.concatenate([(1 - even - point) * chance, [even, point / 2, point / 2]])
+    count = np.arange(0, 500, 0.5)[:, None]
+    likely = chance * np.exp(-(np.abs(seen[0] - count * share) + np.abs(seen[1] - count * (1 - share))) / scale)
+    means = [(likely * count * part).sum() / likely.sum() for part in (share, 1 - share)]
+    np.testing.assert_allclose(found.mean[leaves(tree)], means, atol=0.25 * scale)
+    assert found.mean[0] == pytest.approx(found.mean[leaves(tree)].sum(), abs=1e-6 + 0.05 * scale)
+
+
+def test_halves_add_up_and_exact_counts_stay():
+    rng = np.random.default_rng(1)
+    x = np.where(rng.random(64) < 0.3, rng.pareto(1, 64) * 100, 0.0)
+    tree = blocktree.tree_over(np.arange(64), np.ones(64), 6)
+    noisy = blocktree.posterior(tree, [Seen(leaves(tree), x + rng.laplace(0, 5, 64), np.full(64, 5.0))], 5.0)
+    for level in tree.levels:
+        both = noisy.mean[level.left] + noisy.mean[level.right]
+        np.testing.assert_allclose(both, noisy.mean[level.nodes], atol=8.0)
+    sure = blocktree.posterior(tree, [Seen(leaves(tree), x, np.full(64, 1e-3))], 1e-3)
+    np.testing.assert_allclose(sure.mean[leaves(tree)], x, atol=0.02)
+
+
+def test_cells_get_nearer_to_few_full_ones_and_to_slopes():
+    """Mean squared errors over ten seeded noises, against the noise cut at 0, which has about half of its square."""
+    shapes = {"points": np.where(np.arange(256) % 64 == 5, 300.0, 0.0), "slope": np.linspace(0, 30, 256)}
+    for name, x in shapes.items():
+        errors = np.zeros(2)
+        for seed in range(10):
+            noisy = x + np.random.default_rng(seed).laplace(0, 10, 256)
+            found = adaptive.expected_cells([noisy], 10.0, boxes.identity(256))
+            errors += ((found - x) ** 2).mean(), ((np.maximum(noisy, 0) - x) ** 2).mean()
+        assert errors[0] < 0.5 * errors[1], name
+
+
+@pytest.mark.parametrize("shape", [(1,), (2,), (7,), (100,), (9, 5), (6, 5, 4)])
+def test_all_counts_together_are_near_the_truth_where_noise_is_small(shape):
+    rng = np.random.default_rng(2)
+    x, asked = rng.integers(0, 40, shape), boxes.ranges(shape, 20)
+    labels = np.zeros(shape, dtype=np.int64)
+    held = [np.array([float(x.sum())])]
+    strategy = adaptive.refined_strategy(labels, held, 0.01, asked)
+    sums = np.bincount(strategy[0]["labels"], weights=x.ravel())
+    answers = [np.asarray(strategy[0]["weight"]) * sums]
+    if len(strategy) > 1:
+        answers.append(np.asarray(strategy[1]["matrix"]) @ sums)
+    found = adaptive.drawn_together(labels, held, 0.01, strategy, answers, 0.01, asked)
+    assert found.shape == shape and found.min() >= 0
+    np.testing.assert_allclose(asked.answers(found), asked.answers(x.astype(float)), atol=1.0)
+
+
+def test_a_full_block_is_halved_and_empty_ones_are_joined():
+    asked = boxes.ranges(64, 50)
+    labels = np.repeat(np.arange(4), 16)
+    strategy = adaptive.refined_strategy(labels, [np.array([0.3, -0.2, 5000.0, 0.1])], 1.0, asked)
+    blocks = np.asarray(strategy[0]["labels"])
+    assert len(np.unique(blocks[32:48])) == 16 and len(np.unique(blocks[:32])) <= 2
+
+
+def test_exact_and_very_many_blocks_are_only_estimated(monkeypatch):
+    asked, labels, x = boxes.ranges(16, 9), np.arange(16), np.arange(16.0)
+    strategy = adaptive.refined_strategy(labels, [x], 0.0, asked)
+    answers = [np.asarray(strategy[0]["weight"]) * x, *(np.asarray(b["matrix"]) @ x for b in strategy[1:])]
+    np.testing.assert_allclose(adaptive.drawn_together(labels, [x], 0.0, strategy, answers, 0.0, asked), x, atol=1e-6)
+    np.testing.assert_array_equal(adaptive.expected_cells([x - 1], 0.0, boxes.identity(16)), np.maximum(x - 1, 0))
+    monkeypatch.setattr(adaptive, "MOST", 8)
+    noisy = adaptive.drawn_together(labels, [x], 1.0, strategy, answers, 1.0, asked)
+    np.testing.assert_allclose(noisy, strategies.estimate(strategy, answers, asked))
+    assert adaptive.block_counts(labels)[0]["size"] == groups(labels, 1.0)["size"] == 16

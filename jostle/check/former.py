@@ -24,8 +24,7 @@ KIND = "former-name"
 """The kind of these hints, which stop nothing."""
 
 LIBRARY = {
-    "tried_bayes": "tuned_bayes", "tried_tree": "tuned_tree", "most_right": "most_accurate",
-    "TriedBayes": "TunedBayes", "TriedTree": "TunedTree", "made_mixture": "synthetic_mixture",
+    "most_right": "most_accurate", "made_mixture": "synthetic_mixture",
     "uncut_rows": "unbinned_rows", "ising_apart_fit": "ising_independent_fit",
     "pairwise_apart_fit": "pairwise_independent_fit",
 }  # fmt: skip

@@ -142,7 +142,7 @@ FAMILIES: Mapping[str, Mapping[str, str]] = {
         "tree of depth 8 by Gini": 'friedman_schuster(binned_people(), "rich", 8, gini) with epsilon 1',
         "naive Bayes": 'naive_bayes(binned_people(), "rich") with epsilon 1',
         "shrunk Bayes": 'shrunk_bayes(binned_people(), "rich") with epsilon 1',
-        "best attribute": 'best_attribute(binned_people(), "rich") with epsilon 1',
+        "one attribute": 'selected_bayes(binned_people(), "rich", 1) with epsilon 1',
         "tree with Bayes leaves": 'bayes_tree(binned_people(), "rich", 2) with epsilon 1',
         "linear classifier": 'linear(binned_people(), "rich") with epsilon 1',
         "Ising model by moments": "ising_moments(y) with epsilon 1 delta 0.000001",

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from jostle.kernels.classifiers.blended import blended_model
 from jostle.kernels.classifiers.codes import Coded
 from jostle.kernels.classifiers.fits import (
     binned_model,
@@ -17,7 +18,7 @@ from jostle.kernels.classifiers.fits import (
     naive_bayes_model,
 )
 from jostle.kernels.classifiers.models import AdditiveClassifier, Classifier
-from jostle.kernels.classifiers.shrink import shrunk_attribute_model, shrunk_bayes_model
+from jostle.kernels.classifiers.shrink import shrunk_bayes_model
 from jostle.kernels.classifiers.treemodel import tree_leaf, tree_model, tree_node
 from jostle.kernels.rowprograms.decisions import Cell, sums
 from jostle.privacy.rows.arrays import first_largest
@@ -48,7 +49,7 @@ def made(seed: int) -> dict[str, Classifier]:
         "majority": majority_model(CLASSES, rng.integers(0, 3, 3)),
         "naive bayes": bayes,
         "shrunk": shrunk_bayes_model(CLASSES, ATTRIBUTES, tables),
-        "one attribute": shrunk_attribute_model(CLASSES, ATTRIBUTES[1], rng.integers(0, 9, 3), tables[1]),
+        "blended": blended_model([tree_model(CLASSES, [grown([0, 1])]), bayes], [0.5, 1]),
         "linear": linear_model(CLASSES, ATTRIBUTES, [*tables, *pairs]),
         "branched": branched_model(ATTRIBUTES[0], [bayes, majority_model(CLASSES, [1, 1, 0]), bayes]),
         "binned": binned_model(bayes, {"b": [0.5, 1.5, 2.5]}),

@@ -33,12 +33,9 @@ HERE: Rows = [("x", "p", "r"), ("y", "q", "r")]
 MORE: Rows = [*HERE, ("y", "p", "s")]
 AT_ONCE = ("majority", "naive_bayes", "shrunk_bayes", "linear")
 BY_STEPS = {
-    "best_attribute": 'best_attribute(t, "c")',
     "selected_bayes": 'selected_bayes(derive(t, d = a), "c", 1)',
     "bayes_tree": 'bayes_tree(t, "c", 1)',
-    "tuned_bayes": 'tuned_bayes(t, "c")',
-    "tuned_tree": 'tuned_tree(t, "c")',
-    "tree_or_bayes": 'tree_or_bayes(t, "c")',
+    "adaptive_classifier": 'adaptive_classifier(t, "c")',
 }
 ASKED = '.probabilities({a: "p", b: "s"})[1]'
 

@@ -18,6 +18,7 @@ from jostle.tools.session import Result, Session
 
 DECLARED = """
 use classifiers
+use classify
 private t = bound("t") described by {{c: {{"no", "yes"}}, a: {{"p", "q", "r"}}, b: 0..3, x: 0.0..10.0}}
     protecting rows budget {}
 u = bound("u") described by {{c: {{"no", "yes"}}, a: {{"p", "q", "r"}}, b: 0..3, x: 0.0..10.0}}
@@ -26,7 +27,7 @@ D = in_bins(t, cuts)
 P = in_bins(u, cuts)
 """
 OPTIONS = (
-    "majority(D, k)", "naive_bayes(D, k)", "tempered_bayes(D, k)", "shrunk_bayes(D, k)", "best_attribute(D, k)",
+    "majority(D, k)", "naive_bayes(D, k)", "tempered_bayes(D, k)", "shrunk_bayes(D, k)", "adaptive_classifier(D, k)",
     "selected_bayes(D, k, 1)",
     "bayes_tree(D, k, 2)",
     "linear(D, k)",

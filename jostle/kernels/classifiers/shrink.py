@@ -58,35 +58,6 @@ def shrunk_bayes_model(
     )
 
 
-def shrunk_attribute_model(
-    classes: Sequence[Value], attribute: Attribute, counts: Sequence[float], table: Floats
-) -> AdditiveClassifier:
-    """One attribute's say, as far as it is louder than the noise; else the majority's.
-
-    `counts` (C,) and `table` (C, V) are measurements of their own, and carry their noise. Each tells the class counts,
-    and they are weighed by their variances.
-    """
-    noise = law_of(table)
-    apart = law_of(counts)
-    noisy = np.asarray(table, dtype=float)
-    rows = max(noise.deviation, NONE) ** 2 * noisy.shape[1]
-    own = max(apart.deviation, NONE) ** 2
-    class_sizes = (np.asarray(counts, dtype=float) / own + noisy.sum(axis=1) / rows) / (1 / own + 1 / rows)
-    class_sizes = np.maximum(class_sizes, 1.0)
-    noisy = noisy + ((class_sizes - noisy.sum(axis=1)) / noisy.shape[1])[:, None]
-    values = np.maximum(noisy.sum(axis=0), 0) + 1.0
-    expected = class_sizes[:, None] * values / values.sum()
-    cells = np.maximum(expected + differences([noisy - expected], [expected], noise)[0], 0) + 1.0
-    weights = np.log(cells / cells.sum(axis=1, keepdims=True))
-    return AdditiveClassifier(
-        "best attribute",
-        value_tuple(classes),
-        np.log(class_sizes),
-        {str(attribute["name"]): (values_of(attribute), weights)},
-        bins=bins_of([attribute]),
-    )
-
-
 def prior_counts(tables: Sequence[Floats], deviation: float) -> Floats:
     """Class counts (C,), drawn towards even ones as far as they differ no more than noise does (James and Stein).
 

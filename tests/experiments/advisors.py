@@ -2,7 +2,6 @@
 
     python -m tests.experiments.advisors histograms [--data generated|development|judged|new] [--runs 10] [--every 4]
     python -m tests.experiments.advisors histograms --tables DIR [--half judged|development] [--sets 24] [--runs 10]
-    python -m tests.experiments.advisors classifiers [--data generated|development|judged] [--runs 2]
     python -m tests.experiments.advisors regressions [--data generated|judged] [--runs 3]
     python -m tests.experiments.advisors clusters|mixtures [--data generated|development|judged] [--runs 4]
     python -m tests.experiments.advisors clusters|mixtures --tables DIR [--skip 16] [--sets 16] [--runs 4]
@@ -41,14 +40,12 @@ from jostle.run.externals import to_jostle
 from jostle.run.values import Record
 from jostle.source import Source
 from jostle.tools.session import Session
-from tests.experiments import classification_data as tables
 from tests.experiments import dpbench, histogram_data, point_data, real_tables, regression_data
-from tests.experiments.classification import described
 
 Array = NDArray[np.float64]
 EPSILONS = (0.05, 0.1, 0.5, 1.0, 4.0)
 ADVISORS = {
-    "histograms": "best_histogram", "classifiers": "best_classifier", "clusters": "best_clusters",
+    "histograms": "best_histogram", "clusters": "best_clusters",
     "mixtures": "best_mixture", "regressions": "best_regression",
 }  # fmt: skip
 SEED = 3
@@ -152,37 +149,6 @@ def histogram_bench(session: Session, advisor: Advisor, cubes: dict[str, Any], w
         session.bind(name, array)
         text.append(f'c = bound("{name}")\nd{i} = {{database: c, queries: {workload}, name: "{name}"}}')
     return bench_of(session, advisor, text)
-
-
-# Classifiers -----------------------------------------------------------------------------------------
-
-WIDE = ("digits, all", "breast_cancer, all")
-"""With all of their 61 and 30 attributes; elsewhere these sets have their first 20."""
-
-
-def classifier_bench(session: Session, advisor: Advisor, data: str, splits: int, many: int) -> ProgramBench:
-    if data == "generated":
-        text = [f"made = simulated_tables({many}, {SEED}, rows = 100..50000, wide = true)"]
-        return bench_of(session, advisor, text, "made")
-    names = [*tables.NAMES, *tables.BUNDLED]
-    mine = [name for i, name in enumerate(names) if (i % 2 == 0) == (data == "development")]
-    text = []
-    for i, name in enumerate([*mine, *((*tables.PACKAGED, *WIDE) if data == "judged" else ())]):
-        columns, domains, label = loaded(name)
-        for split in range(splits):
-            pair = tables.split(columns, 100 + split)
-            number = i * splits + split
-            text += described(session, str(number), *pair, domains, label)
-            text.append(f"d{number} = {{database: d_{number}.database, test: d_{number}.test, class: d_{number}.class, "
-                        f'name: "{name} {split}"}}')  # fmt: skip
-    return bench_of(session, advisor, text)
-
-
-def loaded(name: str) -> tuple[tables.Columns, dict[str, list[str]], str]:
-    if name in WIDE:
-        return tables.bundled(name.removesuffix(", all"), most=64)
-    load = tables.bundled if name in tables.BUNDLED else tables.packaged if name in tables.PACKAGED else tables.load
-    return load(name)
 
 
 # Regressions -----------------------------------------------------------------------------------------
@@ -296,12 +262,6 @@ def report(what: str, found: list[Cell], policy: Policy, errors: bool) -> str:
     if errors:
         every = np.log([[_paid(cell, errors), *_regret(cell, errors)[[fallback, fixed]]] for cell in found])
         lines.append(f"{'geometric':>13}" + "".join(f"{x:>14.3f} {'':>7}" for x in np.exp(every.mean(axis=0))))
-    if "Majority" in names:
-        under = [100 * (cell.options[names.index("Majority")] - cell.options[cell.taken].mean()) for cell in found]
-        worst = sorted(zip(under, found, strict=True), key=lambda one: -one[0])[:3]
-        lines.append("under the majority, at worst: " + ", ".join(
-            f"{points:.1f} ({cell.name}, ε = {cell.epsilon:g})" for points, cell in worst
-        ))  # fmt: skip
     if errors and min(len(runs) for cell in found for runs in cell.runs) > 1:
         ratios = np.array([
             (each[cell.taken].mean() / (1 - cell.spent), each[fallback], each[fixed])
@@ -354,11 +314,6 @@ def main() -> None:
     policy = advisor.policy()
     if policy is None:
         raise SystemExit("no policy ships: python -m jostle.train")
-    if asked.family == "classifiers":
-        bench = classifier_bench(session, advisor, asked.data, asked.splits, asked.sets)
-        found = list(cells(bench, policy, [[1.0]] * len(bench.database_names), epsilons, asked.runs, 1))
-        print(report(f"classifiers, {asked.data}", found, policy, errors=False))
-        return
     if asked.family != "histograms":
         if asked.family == "regressions":
             bench = regression_bench(session, advisor, asked.data, asked.splits, asked.sets)

@@ -24,8 +24,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from tests.experiments import classification_data as sets
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # `tests` may be another package where the peers are
+import classification_data as sets
 
 Ints = NDArray[np.int64]
 Coded = tuple[Ints, tuple[int, ...], Ints, int]
@@ -224,33 +224,38 @@ def softmax(x: Any, classes: Ints, many: int, other: Any, attributes: int, epsil
 
 
 def report(files: list[Path], best_of: tuple[str, ...]) -> None:
-    """By ε: points lost to the best of `best_of`, as means of runs; AUC, log loss; cells ahead of each peer."""
+    """By ε, of accuracy: points lost to the best of `best_of`, by the means of runs, and to that which the other runs
+    call best (the largest of means flatters); AUC, log loss; cells ahead of each peer."""
     known: dict[str, dict[tuple[str, float], Any]] = {}
     for path in files:
-        for table, who, epsilon, run, values in json.loads(path.read_text()):
-            known.setdefault(table, {}).setdefault((who, epsilon), {})[run] = values
-    means = {t: {k: np.mean(list(v.values()), axis=0) for k, v in each.items()} for t, each in known.items()}
-    names = sorted({who for each in means.values() for who, _ in each})
-    print(f"{len(means)} tables; points lost to the best of {len(best_of)}, ± of its mean, worst, AUC, log loss")
+        for table, who, epsilon, _, values in json.loads(path.read_text()):
+            known.setdefault(table, {}).setdefault((who, epsilon), []).append(values)
+    cells = [(t, e) for t in known for e in EPSILONS if all((n, e) in known[t] for n in ("best", *best_of[:1]))]
+    print(f"{len(known)} tables; lost to the best of {len(best_of)}, worst, to that of the other runs ±, AUC, log loss")
     for epsilon in (*EPSILONS, None):
-        amounts = EPSILONS if epsilon is None else (epsilon,)
-        for name in names if epsilon is None else ("best",):
-            cells = [(t, e) for t in means for e in amounts if (name, e) in means[t]]
-            lost, spread = [], []
-            for t, e in cells:
-                option = max((o for o in best_of if (o, e) in means[t]), key=lambda o: means[t][o, e][0])
-                each = np.array([known[t][option, e][r][0] - v[0] for r, v in known[t][name, e].items()])
-                lost.append(each.mean())
-                spread.append(each.var(ddof=1) / len(each))
-            told = np.mean([means[t][name, e] for t, e in cells], axis=0)
-            head = f"  {'all' if epsilon is None else epsilon!s:5} {name:22} {np.mean(lost):6.2f}"
-            error = np.sum(spread) ** 0.5 / len(lost)
-            print(f"{head} ± {error:.2f} {np.max(lost):6.1f} {told[1]:6.1f} {told[2]:6.3f}")
-    for name in [n for n in names if n in PEERS]:
-        ahead = [means[t]["best", e][0] >= means[t][name, e][0] for t in means for e in EPSILONS]
-        print(f"  at least as good as {name} in {np.mean(ahead):.1%} of {len(ahead)} cells")
-    if any(("Majority", EPSILONS[0]) in each for each in means.values()):
-        under = [means[t]["Majority", e][0] - means[t]["best", e][0] for t in means for e in EPSILONS]
+        for name in ("best", *best_of) if epsilon is None else ("best",):
+            lost, fair, told = [], [], []
+            for each, e in ((known[t], e) for t, e in cells if epsilon in (e, None)):
+                if (name, e) not in each:
+                    continue
+                accuracies = np.array([np.array(each[o, e])[:, 0] for o in best_of if (o, e) in each])
+                mine = np.array(each[name, e])
+                lost.append(accuracies.mean(axis=1).max() - mine[:, 0].mean())
+                others = accuracies.sum(axis=1, keepdims=True) - accuracies
+                fair.append([accuracies[others[:, r].argmax(), r] - mine[r, 0] for r in range(len(mine))])
+                told.append(mine.mean(axis=0))
+            means, runs = np.mean(told, axis=0), np.array(fair)
+            error = np.sqrt((runs.var(axis=1, ddof=1) / runs.shape[1]).sum()) / len(runs)
+            print(f"  {'all' if epsilon is None else epsilon!s:5} {name:16} {np.mean(lost):6.2f} {np.max(lost):6.1f} "
+                  f"{runs.mean():6.2f} ± {error:.2f} {means[1]:6.1f} {means[2]:6.3f}")  # fmt: skip
+    for name in PEERS:
+        both = [(np.mean(known[t]["best", e], axis=0)[0], np.mean(known[t][name, e], axis=0)[0])
+                for t, e in cells if (name, e) in known[t]]  # fmt: skip
+        if both:
+            print(f"  at least as good as {name} in {np.mean([a >= b for a, b in both]):.1%} of {len(both)} cells")
+    under = [np.mean(known[t]["Majority", e], axis=0)[0] - np.mean(known[t]["best", e], axis=0)[0]
+             for t, e in cells if ("Majority", e) in known[t]]  # fmt: skip
+    if under:
         print(
             f"  more than a point under the majority in {np.mean(np.array(under) > 1):.1%}, at worst {max(under):.1f}"
         )

@@ -20,7 +20,8 @@ from tests.experiments.classification import bench
 from tests.experiments.classification_data import EPSILONS, FOLDER, NAMES, load, split
 
 OPTIONS = (
-    "Majority", "NaiveBayes", "TemperedBayes", "BestAttribute", "FewAttributes", "BayesTree", "BayesTree2", "Linear",
+    "Majority", "NaiveBayes", "TemperedBayes", "OneAttribute", "FewAttributes", "BayesTree", "BayesTree2", "Linear",
+    "ShrunkTree", "AdaptiveClassifier",
 )  # fmt: skip
 TO_REACH = {
     "nursery": (80.5, 86.5, 90, 91.5, 93),

@@ -49,7 +49,7 @@ use classify
 learnt = simulated_tables(TABLES, seed = 5, rows = 500..20000)
 units = [100 / len(t.database) for t in learnt]
 right = Utility (data, model) { return correct_count(data.database, model, data.class) }
-choose = MkChoiceMaker among {Majority, NaiveBayes, ShrunkBayes, BestAttribute} by validation
+choose = MkChoiceMaker among {Majority, NaiveBayes, ShrunkBayes, OneAttribute} by validation
     informed by {many_attributes, many_cells, signal}
     trained on [t for t in learnt]
     using regret_tree(depth = 3) wrt right

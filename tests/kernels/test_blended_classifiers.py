@@ -40,7 +40,8 @@ def test_it_reads_back_and_says_what_it_is_of() -> None:
     assert set(model.attributes) == {"a", "b"}
     lines = str(model).splitlines()
     assert lines[0] == "a blend of 2 classifiers"
-    assert any("weight 1: a tree" in line for line in lines) and any("weight 0.5: naive Bayes" in line for line in lines)
+    assert lines[1].startswith("    weight 1: a tree of depth 1")
+    assert any(line.startswith("    weight 0.5: naive Bayes") for line in lines)
 
 
 @pytest.mark.parametrize(("models", "weights"), [

@@ -227,8 +227,8 @@ def fitted(rows: int, epsilon: float) -> Any:
 
 @pytest.mark.parametrize(("rows", "attributes"), [(100, 1), (1200, 2), (2100, 3), (4100, 8), (7300, 16)])
 def test_how_many_attributes_it_has_depends_on_rows_times_epsilon(rows: int, attributes: int) -> None:
-    """Fewer rows at a larger ε, and more at a smaller one, are the same problem: thresholds are 14 times the scale or more
-    of the noise away."""
+    """Fewer rows at a larger ε, and more at a smaller one, are the same problem. Thresholds are 14 times the scale of
+    the noise away, or more."""
     for scale in (1, 4, 0.5):
         assert len(fitted(int(rows / scale), scale).attributes) == attributes
 

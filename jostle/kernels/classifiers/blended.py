@@ -87,7 +87,7 @@ class Blended(Classifier):
 
 
 def blended_model(models: Sequence[Classifier], weights: Sequence[float]) -> Blended:
-    """The classifier whose class probabilities are the product of those of `models`, each to the power of its weight."""
+    """The classifier whose class probabilities are the product of those of `models`, each to the power of a weight."""
     return Blended(tuple(models), tuple(map(float, weights)))
 
 

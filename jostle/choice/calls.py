@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
@@ -14,6 +15,18 @@ from jostle.source import Span
 
 if TYPE_CHECKING:
     from jostle.privacy.reading.public_data import PublicData
+
+
+@dataclass(frozen=True)
+class ChoiceParts:
+    """The parts of a ChoiceMaker, as the program wrote them."""
+
+    options: tuple[Any, ...]
+    option_names: tuple[str, ...]
+    features: tuple[Any, ...]
+    feature_names: tuple[str, ...]
+    utility: Any
+    databases: tuple[Any, ...]
 
 
 def only_record(args: Sequence[Any]) -> Any:

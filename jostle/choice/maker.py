@@ -13,13 +13,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from jostle.accounting.amounts import Amount, as_float, quanta
-from jostle.choice.calls import number_from, only_record, public_answers, workers_for
+from jostle.choice.calls import ChoiceParts, number_from, only_record, public_answers, workers_for
 from jostle.choice.explain import explain
 from jostle.choice.learning import learn, runs_of, training_setting
 from jostle.choice.models import Model, UserModel, forest, regret_tree, tree
 from jostle.choice.point import ChoicePoint, Whole, make_point, whole
 from jostle.choice.policy import Decision, Policy
-from jostle.choice.program import ChoiceParts, ProgramBench, public_only
+from jostle.choice.program import ProgramBench, public_only
 from jostle.choice.region import within
 from jostle.choice.store import Store
 from jostle.choice.table import RunTable, train_event

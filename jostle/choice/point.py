@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from jostle.choice.calls import number_from, only_record, public_answers, run, workers_for
+from jostle.choice.calls import ChoiceParts, number_from, only_record, public_answers, run, workers_for
 from jostle.choice.learning import VERSION
 from jostle.choice.models import Model, TreeEnsembles, constant
 from jostle.choice.policy import SINGLE_BEST, Policy
-from jostle.choice.program import ChoiceParts, ProgramBench, public_only
+from jostle.choice.program import ProgramBench, public_only
 from jostle.choice.rollouts import Chooser, Point, PointCall, Study, StudyResult
 from jostle.choice.scale import UtilityScale
 from jostle.choice.store import Store, digest

@@ -11,13 +11,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from jostle.accounting.amounts import Amount, quanta
-from jostle.choice.calls import all_handles, number_from
+from jostle.choice.calls import ChoiceParts, all_handles, number_from
 from jostle.choice.fingerprint import fingerprint
 from jostle.diagnostics import refuse
 from jostle.privacy.kernel.exposures import Handle, handles_in
@@ -36,18 +36,6 @@ SIZES = "sizes"
 several amounts it is run at, `NAME` what reports call it."""
 AMOUNTS = "epsilons"
 NAME = "name"
-
-
-@dataclass(frozen=True)
-class ChoiceParts:
-    """The parts of a ChoiceMaker, as the program wrote them."""
-
-    options: tuple[Any, ...]
-    option_names: tuple[str, ...]
-    features: tuple[Any, ...]
-    feature_names: tuple[str, ...]
-    utility: Any
-    databases: tuple[Any, ...]
 
 
 class ProgramBench:

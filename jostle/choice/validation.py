@@ -27,7 +27,7 @@ from jostle.source import Span
 from jostle.syntax.nodes import MARGIN
 
 if TYPE_CHECKING:
-    from jostle.choice.program import ChoiceParts
+    from jostle.choice.calls import ChoiceParts
 
 
 @dataclass(frozen=True, slots=True)

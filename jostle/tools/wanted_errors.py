@@ -6,25 +6,37 @@ on nothing that is measured: declarations, tables made of them, public values an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
 
 from jostle.accounting.amounts import quanta
 from jostle.diagnostics import Refusal
+from jostle.events import Event
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import BUILTINS
 from jostle.language.facts import Effect
 from jostle.language.operations import ROW_FUNCTIONS
-from jostle.source import Span
+from jostle.source import Source, Span
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every
 
-if TYPE_CHECKING:
-    from jostle.tools.session import Session
+
+class Rehearsal(Protocol):
+    """A session of made-up rows (`tools.session`)."""
+
+    @property
+    def events(self) -> Sequence[Event]: ...
+
+    def bind(self, name: str, value: object) -> None: ...
+
+    def rehearse(
+        self, source: Source, settings: Mapping[str, Any], only: Callable[[n.Stmt], bool],
+        fails: Callable[[n.Stmt, Refusal], bool],
+    ) -> object: ...  # fmt: skip
 
 
 def wanted_errors(
-    tree: n.Program, settings: Mapping[str, Any], bound: Mapping[str, Any], rehearsal: Callable[[], Session]
+    tree: n.Program, settings: Mapping[str, Any], bound: Mapping[str, Any], rehearsal: Callable[[], Rehearsal]
 ) -> dict[Span, int]:
     """In quanta, by the place of the error as it is written; `rehearsal` makes a session of made-up rows.
 

@@ -32,8 +32,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jostle.choice.advisors import Advisor
+from jostle.choice.calls import ChoiceParts
 from jostle.choice.policy import Policy
-from jostle.choice.program import ChoiceParts, ProgramBench
+from jostle.choice.program import ProgramBench
 from jostle.choice.region import single_best, within
 from jostle.choice.training import seed, with_the_leader
 from jostle.run.externals import to_jostle

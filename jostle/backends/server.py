@@ -22,7 +22,6 @@ from jostle.engine.files import OpenFile
 from jostle.engine.filesets import FileSet
 from jostle.engine.sql import cells as sql_cells
 from jostle.engine.sql.dialect import subquery
-from jostle.engine.sql.engine import SqlEngine
 from jostle.engine.sql.hashes import hashed
 from jostle.engine.sql.narrow import narrowed
 from jostle.engine.sql.relations import Relation
@@ -30,6 +29,7 @@ from jostle.plan.domains import Domain, Open
 from jostle.plan.plan import Plan, RowExpr
 from jostle.readers.duckdb import DuckDb
 from jostle.readers.objects import Objects
+from jostle.readers.public_sql import PublicSql
 
 _NUMBERS = sql_cells.WHOLE | sql_cells.FLOATS | {"UBIGINT", "BOOLEAN"}
 _SENT = {**dict.fromkeys(sql_cells.WHOLE, "BIGINT"), **dict.fromkeys(sql_cells.FLOATS, "DOUBLE"),
@@ -39,7 +39,7 @@ sent as these; others are sent as texts."""
 _MOMENTS = ("DATE ", "TIME ", "TIMESTAMP ")
 
 
-class ServerEngine(StoredRelations, SqlEngine):
+class ServerEngine(StoredRelations, PublicSql):
     """An engine whose data lie on a server, behind one connection. Not for several threads at once."""
 
     def __init__(self) -> None:

@@ -6,7 +6,6 @@ public keys, in theirs.
 
 from __future__ import annotations
 
-import itertools
 import math
 from datetime import date
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 from jostle.diagnostics import refuse
 from jostle.integers import fixed_width
 from jostle.language.moments import number_of
-from jostle.plan.plan import Key, RowExpr
+from jostle.plan.plan import Key
 
 CELLS = 2**26  # that a grouped result may have
 
@@ -57,20 +56,3 @@ def plain(value: Any) -> Any:
         return float(value)
     number = float(number_of(value) if isinstance(value, date) else value)
     return number + 0.0 if math.isfinite(number) else None
-
-
-def order(keys: tuple[Key | RowExpr, ...], groups: dict[tuple[Any, ...], list[Any]]) -> list[tuple[Any, ...]]:
-    """The groups to report: what occurs of the bare keys, times all values of the listed ones, in key order."""
-    listed = [i for i, key in enumerate(keys) if isinstance(key, Key)]
-    if not listed:
-        return sorted(groups) if keys else [()]
-    values = [[plain(value) for value in key.values] for key in keys if isinstance(key, Key)]
-    bare = [i for i in range(len(keys)) if i not in listed]
-    occurring = sorted({tuple(place[i] for i in bare) for place in groups}) if bare else [()]
-    ranks = {i: {value: n for n, value in enumerate(values[j])} for j, i in enumerate(listed)}
-    order = []
-    for some in occurring:
-        for rest in itertools.product(*values):
-            place = dict(zip(bare, some, strict=True)) | dict(zip(listed, rest, strict=True))
-            order.append(tuple(place[i] for i in range(len(keys))))
-    return sorted(order, key=lambda place: tuple(ranks[i][v] if i in ranks else v for i, v in enumerate(place)))

@@ -26,6 +26,7 @@ from jostle.plan.plan import Count, Key, Plan, Scan, Term
 from jostle.readers.arrays import Arrays
 from jostle.readers.formats import has_names, opened_file
 from jostle.readers.objects import Objects
+from jostle.readers.public_sql import PublicSql
 from jostle.readers.reads import reads_of
 from jostle.readers.union import Union
 
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 _MANY_GROUPS, _BATCH = range(2**14, 2**22), 2**20  # of counts that are made here, of so many rows at a time
 
 
-class DuckDb(Database):
+class DuckDb(PublicSql, Database):
     """The plans of `Database` over files, tables in memory and lists of both."""
 
     def __init__(self, memory: str | None = None) -> None:

@@ -14,7 +14,6 @@ from jostle.engine.base import Capabilities, Engine, Opened
 from jostle.engine.duckdb.dialect import DUCKDB
 from jostle.engine.files import OpenFile, open_file
 from jostle.engine.sql.cells import clean, whole_or_text
-from jostle.engine.sql.engine import SqlEngine
 from jostle.engine.sql.persons import rows_per_key
 from jostle.engine.sql.relations import Relation
 from jostle.plan.domains import Categories, Domain, Integer, Open, Real
@@ -36,6 +35,7 @@ from jostle.plan.plan import (
     Union,
 )  # fmt: skip
 from jostle.readers.duckdb import DuckDb
+from jostle.readers.public_sql import PublicSql
 from jostle.speed.fast import FastAnswers
 
 SPELLED = ("finite_", "place_", "digest_", "many_bytes", "nearest_")
@@ -45,7 +45,7 @@ DIALECT = replace(
 )  # fmt: skip
 
 
-class Toy(SqlEngine):
+class Toy(PublicSql):
     """Tables of texts and doubles in a database that has other names for its functions, and no numbers of rows."""
 
     capabilities = Capabilities()

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from jostle.engine import groups
 from jostle.engine.base import Capabilities, Work
-from jostle.engine.sql import able, exact, relations
+from jostle.engine.sql import able, relations
 from jostle.engine.sql.dialect import Dialect
 from jostle.integers import fixed_width
 from jostle.language.moments import moment_of
-from jostle.plan.kinds import domain_kind, kind_of
-from jostle.plan.plan import Bound, Column, Count, Exact, Key, Plan, RowExpr, Sample, Scan, Summands, Term
+from jostle.plan.kinds import kind_of
+from jostle.plan.plan import Bound, Count, Key, Plan, RowExpr, Sample, Scan, Summands, Term
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -182,64 +182,3 @@ class SqlEngine(ABC):
                  for c, e in zip(cells, exprs, strict=True)]  # fmt: skip
         rows = list(zip(*(column.tolist() for column in cells), strict=True))
         return rows, fixed_width(np.ma.getdata(counts)[there])
-
-    def records(self, plan: Plan) -> list[tuple[Any, ...]]:
-        """The rows of a **public** relation: numbers as doubles, texts, booleans, dates, times, None. In the order of
-        their numbers, where they have some, else of their values."""
-        relation = self.relation(plan)
-        rows = self.fetch(relations.records(relation))
-        if not relation.numbered and not self.dialect.orders:
-            rows.sort(key=lambda row: [(cell is None, 0 if cell is None else cell) for cell in row])
-        cells = zip(*rows, strict=True)
-        kinds = map(domain_kind, relation.schema.values())
-        columns = [_shown(list(map(groups.plain, column)), kind) for column, kind in zip(cells, kinds, strict=False)]
-        return list(zip(*columns, strict=True))
-
-    def different(self, plan: Plan, names: Sequence[str]) -> tuple[list[list[Any]], list[float]]:
-        """The different rows of these columns of a **public** relation, a list a column, and how often each occurs.
-
-        Cells are as they are: numbers are not taken down to integers, and missing ones are None.
-        """
-        relation, exprs = self.relation(plan), tuple(Column(name) for name in names)
-        rows = self.fetch(relations.tuples(relation, exprs))
-        *cells, counts = zip(*rows, strict=True) if rows else [()] * (len(names) + 1)
-        kinds = [kind_of(expr, relation.schema) for expr in exprs]
-        columns = [_shown(list(map(groups.plain, column)), kind) for column, kind in zip(cells, kinds, strict=True)]
-        return columns, [float(count) for count in counts]
-
-    def exact(
-        self, plan: Plan, keys: tuple[Key | RowExpr, ...], terms: tuple[Exact, ...]
-    ) -> tuple[list[list[Any]], list[list[Any]]]:
-        """Exact aggregates of a **public** relation, in doubles: the columns of the keys and of the terms.
-
-        A `Key` gives all its values in order, also those without rows; a bare expression gives the values that
-        occur, sorted, numbers taken down to integers. Without keys there is one row. Empty groups count and sum to 0
-        and are None otherwise; `var` is the sample's; of several modes the smallest.
-        """
-        groups.shape(tuple(key for key in keys if isinstance(key, Key)))
-        relation = self.relation(plan)
-        by_place: dict[tuple[Any, ...], list[Any]] = {}
-        for row in self.fetch(exact.exact(relation, keys, terms)):
-            by_place[tuple(map(groups.plain, row[: len(keys)]))] = [groups.plain(value) for value in row[len(keys) :]]
-        for i, term in enumerate(terms):
-            if term.function == "mode" and term.expr is not None:
-                for row in self.fetch(exact.mode(relation, keys, term.expr)):
-                    by_place[tuple(map(groups.plain, row[:-1]))][i] = groups.plain(row[-1])
-        empty = [0.0 if term.function in ("count", "count_distinct", "sum") else None for term in terms]
-        order = groups.order(keys, by_place)
-        rows = [by_place.get(place, empty) for place in order]
-        exprs = [*(key.expr if isinstance(key, Key) else key for key in keys), *(term.expr for term in terms)]
-        kinds = [None if expr is None else kind_of(expr, relation.schema) for expr in exprs]
-        kinds[len(keys) :] = [
-            kind if term.function in ("min", "max", "mode") else None
-            for term, kind in zip(terms, kinds[len(keys) :], strict=True)
-        ]
-        columns = [_shown([p[i] for p in order], kinds[i]) for i in range(len(keys))]
-        return columns, [_shown([r[i] for r in rows], kinds[len(keys) + i]) for i in range(len(terms))]
-
-
-def _shown(values: list[Any], kind: str | None) -> list[Any]:
-    """Dates and times for the numbers that stand for them."""
-    if kind not in ("date", "time"):
-        return values
-    return [None if value is None else moment_of(kind, value) for value in values]

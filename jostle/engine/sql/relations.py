@@ -452,17 +452,6 @@ def tuples(source: Relation, exprs: tuple[RowExpr, ...]) -> str:
     return f"{counted} ORDER BY {', '.join(names)}"
 
 
-def records(source: Relation) -> str:
-    """The rows of a relation in the order of their numbers, else of their values, where the database may be asked."""
-    names = [physical.alias for physical in source.columns.values()]
-    double = source.dialect.as_double
-    items = [f"{double(p.alias)} AS {p.alias}" if p.whole else p.alias for p in source.columns.values()]
-    order = "n" if source.numbered else ", ".join(f"{name} NULLS LAST" for name in names)
-    inner = f"SELECT {', '.join([*items, *['n'] * source.numbered])} FROM {subquery(source.sql)}"
-    ordered = f" ORDER BY {order}" if source.numbered or source.dialect.orders else ""
-    return f"SELECT {', '.join(names)} FROM {subquery(inner)}{ordered}"
-
-
 def tally(source: Relation, expr: RowExpr) -> str:
     """The different values, in order, and how many rows have each; of the missing ones none has."""
     rows = source.rows()

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from jostle.engine.lru import LruCache
 from jostle.plan.plan import Key, Plan, RowExpr, Term
 from jostle.privacy.kernel.handles import Cube, Table, Vectors
-from jostle.privacy.rows.folds import AtRows, Fold
 
 if TYPE_CHECKING:
     import numpy as np
@@ -74,6 +73,6 @@ class Reader:
         """What `work` makes of where each row stands among the keys' values, −1 where it is none of them."""
         return self._answers.fold_codes(plan, keys, work)
 
-    def folded(self, rows: Vectors, fold: Fold) -> list[Any]:
-        """The whole numbers of a fold over rows."""
-        return self._answers.fold(rows.plan, rows.exprs, AtRows(fold, rows.radius, rows.norm))
+    def folded(self, rows: Vectors, work: Work) -> list[Any]:
+        """What `work` makes of rows (`privacy.rows.folds.AtRows`)."""
+        return self._answers.fold(rows.plan, rows.exprs, work)

@@ -57,6 +57,16 @@ class BallRows:
         return coded((block.astype(float) for block in self.blocks()), values)
 
 
+class Ball(Protocol):
+    """A ball of a norm that rows are brought into."""
+
+    @property
+    def radius(self) -> float: ...
+
+    @property
+    def norm(self) -> str: ...
+
+
 class Fold(Protocol):
     """A sum over rows."""
 
@@ -71,6 +81,10 @@ class AtRows:
     fold: Fold
     radius: float
     norm: str
+
+    @classmethod
+    def of(cls, fold: Fold, rows: Ball) -> AtRows:
+        return cls(fold, rows.radius, rows.norm)
 
     def __call__(self, read: Iterable[Floats]) -> list[Any]:
         return self.fold.over(BallRows(lambda: (within_ball(rows, self.radius, self.norm) for rows in read)))

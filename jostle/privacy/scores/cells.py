@@ -26,7 +26,7 @@ from jostle.plan.plan import WEIGHT_BITS, Count
 from jostle.plan.records import CELL_BITS
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import Cube, Table, Vectors
-from jostle.privacy.rows.folds import RowsOf
+from jostle.privacy.rows.folds import AtRows, RowsOf
 from jostle.privacy.scores.rule import Rule, Score
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Size(Rule):
 
     def exact(self, reader: Reader, score: Score) -> list[int]:
         if isinstance(score.base, Vectors):
-            return [int(reader.folded(score.base, RowsOf())[0])]
+            return [int(reader.folded(score.base, AtRows.of(RowsOf(), score.base))[0])]
         if isinstance(score.base, Table):
             (count,) = reader.group(score.base.plan, (), (Count(weighted=score.base.weighted),))
             return [int(count)]

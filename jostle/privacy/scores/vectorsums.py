@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from jostle.diagnostics import refuse
 from jostle.privacy.kernel.handles import Vectors
 from jostle.privacy.rows.factored import FactoredGradient
-from jostle.privacy.rows.folds import ContributionFold, GradientFold, MomentFold
+from jostle.privacy.rows.folds import AtRows, ContributionFold, GradientFold, MomentFold
 from jostle.privacy.rows.functions import Contributions, Weights
 from jostle.privacy.rows.norms import BITS
 from jostle.privacy.rows.sums import clamped, moments_of
@@ -29,7 +29,7 @@ class Coordinates(Rule):
         rows: Any = score.base
         function, bound = score.arguments
         if isinstance(function, FactoredGradient):
-            sums = clamped(reader.folded(rows, GradientFold(function, bound))[0])
+            sums = clamped(reader.folded(rows, AtRows.of(GradientFold(function, bound), rows))[0])
         else:
             sums = contributions(reader, rows, function, bound, "sup")
         coordinates = [int(v) for v in sums]
@@ -55,12 +55,12 @@ def check_columns(rows: Vectors, function: Weights | Contributions | FactoredGra
 
 def moments(reader: Reader, rows: Vectors, weights: Weights, degree: int) -> list[Ints]:
     """Σ γ_k, Σ γ_k x and Σ γ_k xxᵀ up to a degree of 2, in units of 2^-BITS."""
-    return moments_of(reader.folded(rows, MomentFold(weights, len(rows.names), degree)))
+    return moments_of(reader.folded(rows, AtRows.of(MomentFold(weights, len(rows.names), degree), rows)))
 
 
 def contributions(reader: Reader, rows: Vectors, function: Contributions, bound: float, norm: str) -> Ints:
     """The sum of what a program gives for each row, clipped to a norm of `bound`, in units of 2^-BITS of it."""
-    return clamped(reader.folded(rows, ContributionFold(function, bound, norm))[0])
+    return clamped(reader.folded(rows, AtRows.of(ContributionFold(function, bound, norm), rows))[0])
 
 
 def coordinate_scores(rows: Vectors, function: Contributions | FactoredGradient, bound: float) -> Scores:

@@ -2,7 +2,7 @@
 
 Files are open from the moment they are named, and read when they are first asked about. What is answered here rather
 than by `Database` are the same integers: counts of tables in memory from their arrays (`arrays`), of a whole file from
-its size, and of many groups from the rows' places.
+its size, of many groups from the rows' places, and which rows of a person stay (`speed.bounded`).
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ from jostle.engine.filesets import FileSet
 from jostle.engine.sql import relations
 from jostle.engine.sql.cells import number, text
 from jostle.plan.domains import Domain, Open
-from jostle.plan.plan import Count, Key, Plan, Scan, Term
+from jostle.plan.plan import Bound, Count, Key, Plan, Scan, Term
 from jostle.readers.arrays import Arrays
 from jostle.readers.formats import has_names, opened_file
 from jostle.readers.objects import Objects
 from jostle.readers.public_sql import PublicSql
 from jostle.readers.reads import reads_of
 from jostle.readers.union import Union
+from jostle.speed.bounded import Bounding
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -136,6 +137,10 @@ class DuckDb(PublicSql, Database):
         for batch in self.batches(relations.places(self.relation(plan), keys), _BATCH):
             cells += np.bincount(np.asarray(batch.column(0).drop_null()), minlength=len(cells))
         return [cells.reshape(shape)]
+
+    def at_most(self, plan: Bound, most: int, raw: Raw, items: list[str], source: str, size: int) -> str:
+        """Chosen in arrays, part by part, where these can decide."""
+        return Bounding(self, plan, most, raw, items).table(source, size)
 
     def codes(self, plan: Plan, keys: tuple[Key, ...]) -> list[NDArray[Any]]:
         arrays = self._arrays(plan)

@@ -14,13 +14,14 @@ import pyarrow.parquet as pq
 import pytest
 from portable_hash import row_hash
 
-from jostle.engine.duckdb import bounded, bounding
+from jostle.engine.duckdb.database import Database
 from jostle.engine.duckdb.dialect import DUCKDB
 from jostle.engine.sql.hashes import BITS, counted_as, hashed, hashes_of
 from jostle.engine.sql.rows import Physical
 from jostle.plan.domains import Integer, Open, Real
 from jostle.plan.plan import Bound, Owners, Scan
 from jostle.readers.duckdb import DuckDb
+from jostle.speed import bounded, bounding
 
 NUMBERS = (("a", Integer(-4, 4)), ("b", Integer(-(2**50), 2**50)), ("who", Open("integer")))
 MIXED = (("a", Integer(-4, 4)), ("t", Open("text")), ("who", Open("text")), ("x", Real(-9.0, 9.0)))
@@ -72,6 +73,9 @@ def test_arrays_and_sql_keep_the_same_rows(seed: int, monkeypatch: pytest.Monkey
                 assert contents(table, domains, by, most) == arrays
                 patch.setattr(bounding, "MOST_BYTES", -1)
                 patch.setattr(bounded, "HALVINGS", 0)
+                assert contents(table, domains, by, most) == arrays
+            with monkeypatch.context() as patch:
+                patch.setattr(DuckDb, "at_most", Database.at_most)  # the plain engine
                 assert contents(table, domains, by, most) == arrays
             keys = zip(*(columns[name].to_pylist() for name in by), strict=True)
             persons = Counter(key for key in keys if None not in key and "" not in key)
@@ -149,7 +153,7 @@ def test_different_rows_with_one_hash_are_left_to_the_cells() -> None:
 
 def test_hashes_that_all_tie_change_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a hash of one value the cells decide, of each person alone, whatever order the rows stand in."""
-    monkeypatch.setattr("jostle.engine.duckdb.bounded.hashes_of", lambda cells, rows: np.ones(rows, np.int64))
+    monkeypatch.setattr("jostle.speed.bounded.hashes_of", lambda cells, rows: np.ones(rows, np.int64))
     monkeypatch.setattr(
         "jostle.engine.sql.persons.hashed", lambda source, cells, dialect: f"SELECT *, 1 AS h FROM ({source})"
     )

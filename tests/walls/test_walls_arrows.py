@@ -12,7 +12,7 @@ from package_code import HERE, Import, files, imports, shown
 
 ORDER = (
     "version", "source", "resources", "threads", "noise_laws", "formulas", "jsontext", "integers", "diagnostics",
-    "doubles", "events", "syntax", "language", "accounting", "plan", "check", "engine", "privacy", "readers", "speed",
+    "doubles", "events", "syntax", "language", "accounting", "plan", "check", "engine", "privacy", "speed", "readers",
     "backends", "optional", "run", "choice", "trace", "tools", "train",
 )  # fmt: skip
 ALONE = ("kernels", "simulate")

@@ -10,10 +10,10 @@ from rings import CORE, circles, closure, figures, loads
 
 BARS = {
     "lines": 84_000,
-    "files": 633,
+    "files": 636,
     "lines that the kernel imports": 2_813,
-    "lines that privacy and engine import": 22_750,
-    "circles of files, imports for types counted": 3,
+    "lines that privacy and engine import": 22_400,
+    "circles of files, imports for types counted": 1,
     "lines with Any": 2_010,
     "complexity of a function": 51,
 }

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from jostle.diagnostics import refuse
 from jostle.engine.base import Capabilities, Opened
-from jostle.engine.duckdb.bounded import Bounding
 from jostle.engine.duckdb.dialect import DUCKDB
 from jostle.engine.duckdb.raw import Raw
 from jostle.engine.duckdb.stopping import Endless, beside
@@ -27,7 +26,7 @@ from jostle.engine.files import OpenFile
 from jostle.engine.memory import memory_limit
 from jostle.engine.spill import SpillFolder
 from jostle.engine.sql import persons, relations
-from jostle.engine.sql.cells import NATIVE, clean, read, text
+from jostle.engine.sql.cells import NATIVE, clean, read, text, whole_or_text
 from jostle.engine.sql.engine import SqlEngine
 from jostle.engine.sql.rows import Raw as RawCell
 from jostle.plan.domains import Domain
@@ -165,7 +164,7 @@ class Database(SqlEngine):
             if plan.most is None:
                 table = self.keep(f"SELECT {', '.join([*items, 'q'])} FROM ({source}){persons.known(['q'])}", raw)
             else:
-                table = Bounding(self, plan, plan.most, raw, [*items, "q"]).table(source, size)
+                table = self.at_most(plan, plan.most, raw, [*items, "q"], source, size)
             aliases = [f"c{i}" for i in range(len(items))]
             shown = ", ".join([*aliases, *["w"] * weighted, "CAST(q AS VARCHAR) AS p", "rowid AS n"])
             query = f"SELECT {shown} FROM {table}"
@@ -221,6 +220,13 @@ class Database(SqlEngine):
         rows = f"SELECT *, {text(self.dialect, *raw.cell(owners.on))} AS k FROM {table}"
         kept = self.keep(f"SELECT t.*, o.q FROM ({rows}) t JOIN ({self._claims(owners)}) o ON t.k = o.k", raw)
         return f"SELECT * FROM {kept}", int(self.fetch(f"SELECT count(*) FROM {kept}", raw.label)[0][0])
+
+    def at_most(self, plan: Bound, most: int, raw: Raw, items: list[str], source: str, size: int) -> str:
+        """The name of a table with the rows of persons that stay, at most `most` of each, of a source of `size` rows:
+        the raw cells `items`, and weights `w` where rows have some."""
+        cells = [whole_or_text(self.dialect, *raw.cell(name)) for name in sorted(dict(plan.scan.columns))]
+        chosen = persons.rows_per_key("*", source, ["q"], cells, most, weighted=plan.weighted, dialect=self.dialect)
+        return self.keep(f"SELECT {', '.join([*items, *['w'] * plan.weighted])} FROM ({chosen})", raw)
 
     def _claims(self, owners: Owners) -> str:
         """Every person `q` with every value `k` that a row of theirs has, once."""

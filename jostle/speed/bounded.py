@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from jostle.diagnostics import Refusal
-from jostle.engine.duckdb import bounding
 from jostle.engine.sql import persons
 from jostle.engine.sql.cells import whole_or_text
 from jostle.engine.sql.hashes import BITS, counted_as, hashes_of
+from jostle.speed import bounding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

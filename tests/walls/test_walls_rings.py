@@ -9,12 +9,12 @@ import pytest
 from rings import CORE, circles, closure, figures, loads
 
 BARS = {
-    "lines": 84_000,
-    "files": 636,
+    "lines": 86_000,
+    "files": 650,
     "lines that the kernel imports": 2_813,
     "lines that privacy and engine import": 22_400,
     "circles of files, imports for types counted": 1,
-    "lines with Any": 2_010,
+    "lines with Any": 2_050,
     "complexity of a function": 51,
 }
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from typing import Any
 
+from msgspec import Struct
+
+from jostle.records import replace
 from jostle.source import Span
 
 KINDS = (
@@ -28,16 +30,14 @@ WARNINGS = (
 """What stops nothing and is said all the same: names by which a program or a person switches each off."""
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(Struct, frozen=True):
     """Another place that explains a diagnostic, such as where a value became private."""
 
     span: Span
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnostic:
+class Diagnostic(Struct, frozen=True):
     """One thing that is wrong, or a warning. `label` is the short text under the caret; `help` says what to write."""
 
     kind: str

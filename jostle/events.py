@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from jostle.diagnostics import Refusal
 from jostle.source import Span
@@ -19,8 +20,7 @@ from jostle.source import Span
 VERSION = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(Struct, frozen=True):
     """One thing that happened. `parent` is the id of the event that was open when it began."""
 
     id: int
@@ -39,8 +39,7 @@ class Event:
                 "span": place, **self.fields}  # fmt: skip
 
 
-@dataclass
-class Stream:
+class Stream(Struct):
     """Where events go. `emit` records one; `within` keeps one open while its children are emitted.
 
     Children are delivered before the event that holds them, since an event is delivered when it is complete;

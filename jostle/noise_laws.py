@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from msgspec import Struct
+
+from jostle.records import replace
 
 if TYPE_CHECKING:
     import numpy as np
@@ -299,8 +303,7 @@ class Widening(AdditiveLaw):
         return replace(self, scale=self.scale * factor, step=self.step * factor, fine=self.fine * factor)
 
 
-@dataclass(frozen=True, slots=True)
-class Selected:
+class Selected(Struct, frozen=True):
     """No noise is added: one of `candidates` was chosen, by scores with noise of this scale.
 
     `of` says what scores are counted in: ranks, rows (of which a mode has the most), or a score of the program's.
@@ -326,8 +329,7 @@ class Selected:
         return self.scale * math.log(self.candidates / (1 - level))
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
+class Compared(Struct, frozen=True):
     """A number was compared with a threshold; each had one-sided exponential noise less its mean.
 
     `scale` is that of the number's noise, `threshold` that of the threshold's. Only the answer is told.
@@ -367,8 +369,7 @@ class Compared:
         return above(mean + wide) + 1 - above(mean - wide)
 
 
-@dataclass(frozen=True, slots=True)
-class Bracketed:
+class Bracketed(Struct, frozen=True):
     """A number was chosen, and the rows on both sides of public places around it were counted with noise.
 
     The number that was asked for lies between `low` and `high`. `clear` says at each of the ascending `places` how many

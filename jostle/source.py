@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -22,8 +24,7 @@ class Source:
         return lines[number - 1].rstrip("\r") if 1 <= number <= len(lines) else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Struct, frozen=True):
     """A stretch of a source; lines and columns count from 1, `end_column` is one past the last character."""
 
     source: Source

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from jostle.accounting.budget_tree import Cost, Meter, Path
 from jostle.accounting.definitions import ChargePurpose, Price
@@ -41,8 +42,7 @@ class Account(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Charge:
+class Charge(Struct, frozen=True):
     """What one measurement costs one registered source: on which path of its meter, and what a row protects."""
 
     account: Account

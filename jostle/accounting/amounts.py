@@ -7,10 +7,11 @@ in `1.0`, an eleventh does not. Whoever draws noise uses `as_float` of what was 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_DOWN, Decimal
 from fractions import Fraction
 from functools import lru_cache
+
+from msgspec import Struct
 
 from jostle.diagnostics import refuse
 
@@ -18,8 +19,7 @@ PLACES = 12
 QUANTA = 10**PLACES
 
 
-@dataclass(frozen=True, slots=True)
-class Amount:
+class Amount(Struct, frozen=True):
     """What a program asks to spend: whole quanta of `epsilon` or `rho`, and of `delta`."""
 
     unit: str

@@ -13,20 +13,19 @@ is open before it is added to any.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 Cost = tuple[int, ...]
 Path = tuple[tuple[Hashable, Hashable], ...]  # (partition, part) from the root down
 
 
-@dataclass(slots=True)
-class Node:
+class Node(Struct):
     spent: list[int]
     partitions: dict[Hashable, Partition] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class Partition:
+class Partition(Struct):
     most: list[int]  # the largest `spent` of its parts
     parts: dict[Hashable, Node] = field(default_factory=dict)
 

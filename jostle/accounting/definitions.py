@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
+
+from msgspec import Struct
 
 from jostle.accounting.amounts import QUANTA, Amount, as_float, rounded_up
 from jostle.accounting.budget_tree import Cost
@@ -28,8 +29,7 @@ PARTS = 3
 ε. Each way has one part in so many of a budget's δ, and each amount's δ buys so much (`docs/privacy/budgets`)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Price:
+class Price(Struct, frozen=True):
     """The cost of one measurement: as asked, in ρ quanta, and the δ asked for what no ρ covers (stability selection).
 
     `pure`: outside an event of that δ it is ε-DP, ε the amount. Gaussian noise is not.
@@ -68,16 +68,14 @@ def stability_price(amount: Amount) -> Price:
     return Price(amount, pure_price(amount).rho, amount.delta, pure=True)
 
 
-@dataclass(frozen=True, slots=True)
-class ChargePurpose:
+class ChargePurpose(Struct, frozen=True):
     """What a charge is for, as a history tells it: the mechanism's name, and the plan it measures. Public."""
 
     mechanism: str = ""
     plan: object = None
 
 
-@dataclass(frozen=True, slots=True)
-class Measure:
+class Measure(Struct, frozen=True):
     """A budget: its unit, its limit, and whether (ε, δ) is counted by plain sums alone (`basic`).
 
     A total of an `approximate` budget has four places: Σρ, Σδ₀, and the plain sums Σε and Σδ. A charge is admitted

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 ANY_ROWS = "a person may have any number of rows {}, and one person must not decide an answer"
 """Why rows of persons are not measured where nothing bounds them; `{}` says where."""
 BOUNDS = "say how many count: `… up to 3 rows`, `… up to 5 groups, 2 rows each`; or make one, `per person`"
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
+class Unit(Struct, frozen=True):
     """What neighbours differ by: one row, one row replaced, or all (up to `rows`) rows of one value of `columns`.
 
     A value of `columns` is one person; of persons with several tables, in each. `rows` is None where a person may have

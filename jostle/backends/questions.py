@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from jostle.engine.base import Capabilities
 from jostle.plan.plan import Key, Plan, RowExpr, Term
@@ -14,8 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """What was asked of the rows of a plan: groups by `keys` with `terms`, or where neither is there the values of
     `exprs`: row by row, or with `tallied` the different ones and how many rows have each."""
 

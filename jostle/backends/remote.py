@@ -5,15 +5,14 @@ The scheme of a URL says which kind it is. A URL may hold a token or a password,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from jostle.diagnostics import Refusal, refuse
 
 VARIABLE = "JOSTLE_ENGINE"
 
 
-@dataclass(frozen=True, slots=True)
-class Server:
+class Server(Struct, frozen=True):
     """`source` is the function by which a program names data there, `schemes` how URLs begin, `extra` what installs
     the packages that its engine needs."""
 
@@ -31,8 +30,7 @@ SPARK = Server("spark", "a Spark cluster", ("sc",), "sc://host:15002", "spark")
 SERVERS = (POSTGRES, SPARK)
 
 
-@dataclass(frozen=True, slots=True)
-class RemoteData:
+class RemoteData(Struct, frozen=True):
     """What a program names of a server: tables, or paths there; `source` is the function that names them."""
 
     source: str

@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 from abc import abstractmethod
 from collections.abc import Hashable, Iterable
-from dataclasses import replace
 from typing import Any
 
 from jostle.backends.remote import RemoteData
@@ -30,6 +29,7 @@ from jostle.plan.plan import Plan, RowExpr
 from jostle.readers.duckdb import DuckDb
 from jostle.readers.objects import Objects
 from jostle.readers.public_sql import PublicSql
+from jostle.records import replace
 
 _NUMBERS = sql_cells.WHOLE | sql_cells.FLOATS | {"UBIGINT", "BOOLEAN"}
 _SENT = {**dict.fromkeys(sql_cells.WHOLE, "BIGINT"), **dict.fromkeys(sql_cells.FLOATS, "DOUBLE"),

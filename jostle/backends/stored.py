@@ -6,8 +6,9 @@ Nothing is read here. Whoever has the tables says which they are, how a query is
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+from msgspec import Struct, field
 
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.engine.base import check_read
@@ -18,13 +19,13 @@ from jostle.engine.sql.rows import Physical, Raw
 from jostle.plan.domains import Domain
 from jostle.plan.kinds import domain_kind
 from jostle.plan.plan import Bound, Owners, Scan
+from jostle.records import replace
 
 Cell = tuple[str, str]
 """An expression of a raw cell, and its kind."""
 
 
-@dataclass(slots=True)
-class Stored:
+class Stored(Struct):
     """A data set on the server. `table` names it there, `label` is what messages call it.
 
     `numbers` are the cells of columns that are read in another way where they are described as numbers: decimals, which

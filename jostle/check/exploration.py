@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 from jostle.check import queries
@@ -48,6 +47,7 @@ from jostle.check.scopes import UseNames, returns_inside, times_bound
 from jostle.check.warnings import Warnings
 from jostle.language.forms import keys_by_alias, persons_by_column
 from jostle.language.freejoins import is_smooth, joins_freely, no_free_join
+from jostle.records import replace
 from jostle.source import Span
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import around

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import fields, replace
 from operator import is_
 from typing import Any
 
 from jostle.diagnostics import Diagnostic
 from jostle.language.builtins import BUILTINS, TURNED
 from jostle.language.forms import selects_rows
+from jostle.records import field_names, replace
 from jostle.source import Span
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every
@@ -106,7 +106,7 @@ def renamed(node: Any, words: Mapping[Span, tuple[str, str]]) -> Any:
         return node if all(map(is_, items, node)) else items
     if not isinstance(node, n.Node):
         return node
-    before = {field.name: getattr(node, field.name) for field in fields(node)}
+    before = {name: getattr(node, name) for name in field_names(type(node))}
     after = {name: renamed(value, words) for name, value in before.items()}
     match node:
         case n.Name() if node.span in words:

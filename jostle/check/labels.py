@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 from jostle.check import amounts, former, methods
@@ -36,6 +35,7 @@ from jostle.language.builtins import TURNED, TURNED_IN_LIBRARY
 from jostle.language.facts import Gives, Parameter, Reads
 from jostle.language.operations import COMPARISONS, FOLDS
 from jostle.noise_laws import ADDITIVE
+from jostle.records import replace
 from jostle.source import Span
 from jostle.syntax import nodes as n
 

@@ -6,7 +6,6 @@ Looks at what stands around the place: `people.age.mean()` wants a mean, and `pe
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from jostle.check.abstract.values import Handle, Range, Set
@@ -22,6 +21,7 @@ from jostle.language.methods import (
     of_value,
 )  # fmt: skip
 from jostle.language.operations import COMPARISONS
+from jostle.records import replace
 from jostle.syntax import nodes as n
 
 FIELDS_OF_TABLES = ("columns", "at_most")

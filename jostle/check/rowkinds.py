@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import date
 from typing import Any
 
@@ -27,6 +26,7 @@ from jostle.plan.domains import Domain as PlanDomain
 from jostle.plan.keys import key_values
 from jostle.plan.kinds import applied, kind_of
 from jostle.plan.plan import Apply, Column, Constant, RowExpr
+from jostle.records import replace
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import children
 

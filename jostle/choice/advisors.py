@@ -9,7 +9,6 @@ model and a version, and no digest of code, so that an edit which cannot change 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from jostle.choice.store import read_policy, write_policy
 from jostle.choice.table import RunTable
 from jostle.choice.training import train
 from jostle.diagnostics import refuse
+from jostle.records import replace
 from jostle.run.evaluator import Evaluator
 from jostle.run.operators import bound
 from jostle.run.registry import builtin

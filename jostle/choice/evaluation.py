@@ -8,10 +8,10 @@ runs; runs nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
 
 from jostle.choice.grow import Array
 from jostle.choice.models import AnyModel
@@ -21,11 +21,11 @@ from jostle.choice.scale import UtilityScale
 from jostle.choice.table import RunTable
 from jostle.choice.workers import Progress, run_all
 from jostle.diagnostics import did_you_mean, refuse
+from jostle.records import as_dict
 from jostle.syntax.nodes import FEATURES
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """One scale (or whatever instances are grouped by), or all of them (`scale` None).
 
     For errors, regret is error ÷ the least error (1 is best); for utilities the difference to the best (0 is best).
@@ -46,8 +46,7 @@ class Line:
     """The mean by each way of choosing, where there are several; `choice` is that by features."""
 
 
-@dataclass(frozen=True)
-class ChoiceReport:
+class ChoiceReport(Struct, frozen=True):
     """The lines, all scales first, and how often each policy was used on the data set left out.
 
     `by`: what lines are gathered by, `rows` or `scale`; `databases` were left out in turn, of `trained` in all.
@@ -61,7 +60,7 @@ class ChoiceReport:
     trained: int = 0
 
     def as_json(self) -> dict[str, Any]:
-        lines = [{s: getattr(line, s) for s in Line.__slots__} for line in self.lines]
+        lines = [as_dict(line) for line in self.lines]
         return {"relative": self.relative, "databases": self.databases, "lines": lines, "policies": self.policies,
                 "by": self.by, "trained": self.trained, "virtual_best": 1.0 if self.relative else 0.0}  # fmt: skip
 

@@ -9,10 +9,9 @@ Split by variance: Breiman et al., Classification and Regression Trees (1984). B
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
 
 from jostle.choice.trees import LEAF, Tree
 
@@ -56,8 +55,7 @@ def leaves(tree: Tree, x: Array) -> npt.NDArray[np.intp]:
         at[inner] = np.where(x[inner, feature[here]] <= threshold[here], left[here], right[here])
 
 
-@dataclass
-class _Growth:
+class _Growth(Struct):
     """Nodes in the order of a walk, left first; `least`, set at the root, is the gain that a split must reach."""
 
     x: Array

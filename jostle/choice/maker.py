@@ -8,7 +8,6 @@ features and context.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +25,7 @@ from jostle.choice.table import RunTable, train_event
 from jostle.choice.tree_export import tree_records
 from jostle.diagnostics import refuse
 from jostle.privacy.kernel.exposures import Exposures, handles_in
+from jostle.records import replace
 from jostle.run.evaluator import Evaluator
 from jostle.run.faults import exposures_of
 from jostle.run.interpreter import Interpreter

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
+
+from msgspec import Struct, field
 
 from jostle.choice.bench import Predict
 from jostle.choice.scale import UtilityScale
 from jostle.choice.trees import Step, Tree
 from jostle.diagnostics import refuse
+from jostle.records import as_dict
 
 if TYPE_CHECKING:
     from jostle.choice.grow import Array
@@ -25,8 +27,7 @@ REGRET, LOSSES = "regret", "losses"
 Fit = Callable[[list[tuple[dict[str, float], float]]], Predict]
 
 
-@dataclass(frozen=True, slots=True)
-class Model:
+class Model(Struct, frozen=True):
     """A model by name. `min_leaf` counts training instances (a data set at a scale), not rows.
 
     None: a tenth of the instances, and at least two (fewer follow the noise of single runs). `exchange`: trained once
@@ -52,8 +53,7 @@ class Model:
         return f"{self.kind}(depth = {self.depth}{leaf}{trees}{exchange}{by})"
 
 
-@dataclass(frozen=True)
-class UserModel:
+class UserModel(Struct, frozen=True):
     """The program's own model: from pairs of (features, utility) to a function that predicts one from the other.
 
     One is fitted for each option. It lives in memory only: nothing of it is stored, and no two are the same.
@@ -127,8 +127,7 @@ class Predictor(Protocol):
     def path(self, option: int, x: Sequence[float]) -> tuple[Step, ...]: ...
 
 
-@dataclass(frozen=True)
-class TreeEnsembles:
+class TreeEnsembles(Struct, frozen=True):
     """Ensembles of trees over scores: one for each option (empty if it is not learned), or one for all `together`."""
 
     scale: UtilityScale
@@ -170,7 +169,7 @@ class TreeEnsembles:
         return trees[0].path(x, self.columns) if len(trees) == 1 else ()
 
     def as_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return as_dict(self)
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> TreeEnsembles:
@@ -179,8 +178,7 @@ class TreeEnsembles:
         return TreeEnsembles(scale, tuple(data["columns"]), data["options"], ensembles, data["together"])
 
 
-@dataclass(frozen=True)
-class Functions:
+class Functions(Struct, frozen=True):
     """The predictors that a user's model returned, one for each option (None where an option predicts itself)."""
 
     columns: tuple[str, ...]

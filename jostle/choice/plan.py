@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from jostle.accounting.amounts import Amount, quanta
 from jostle.choice.policy import Policy
@@ -28,8 +29,7 @@ REPEATS = 2
 CHOICE = "the choice"
 
 
-@dataclass(frozen=True, slots=True)
-class Curve:
+class Curve(Struct, frozen=True):
     """The error of one option at each amount, an entry a training data set; decreasing, as a rule.
 
     `exact` is its root mean square error at each amount on the program's own queries, where that has a closed form.
@@ -44,8 +44,7 @@ class Curve:
         return [sum(at) / len(at) for at in self.errors]
 
 
-@dataclass(frozen=True, slots=True)
-class ChoicePlan:
+class ChoicePlan(Struct, frozen=True):
     """One ChoiceMaker, called with `asked` of `unit`, whose utilities are negative errors."""
 
     name: str

@@ -8,8 +8,9 @@ knows of its data, the algorithm has paid for. All points of one `whole` are tra
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from jostle.choice.calls import ChoiceParts, number_from, only_record, public_answers, run, workers_for
 from jostle.choice.learning import VERSION
@@ -32,8 +33,7 @@ from jostle.source import Span
 LEARNED = "learned from whole runs"
 
 
-@dataclass(eq=False)
-class Whole:
+class Whole(Struct, eq=False):
     """`whole(algorithm, data)`: what is run, on what, and the points that stand in it."""
 
     algorithm: Any

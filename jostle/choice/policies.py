@@ -8,10 +8,10 @@ the table of runs: nothing is run here.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from jostle.choice.bench import Predict
 from jostle.choice.fitting import fit
@@ -21,6 +21,7 @@ from jostle.choice.policy import SINGLE_BEST, Policy, Standing
 from jostle.choice.pruning import prune_leaves
 from jostle.choice.scale import UtilityScale, finite
 from jostle.choice.table import EPSILON, RunTable
+from jostle.records import field_names
 
 Predicts = tuple[Predict | None, ...]
 CHEAP = 0.003
@@ -38,8 +39,7 @@ FALLBACK_SHARE = 0.03
 """The share taken where nothing can be cross-validated and nothing is free."""
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Struct, frozen=True):
     """A policy before it is fitted: which features it reads, under which setting of the table, and what is public
     besides (`extra`: epsilon, as its logarithm)."""
 
@@ -58,8 +58,7 @@ class Candidate:
         return self.name != SINGLE_BEST
 
 
-@dataclass(frozen=True)
-class View:
+class View(Struct, frozen=True):
     """The rows that a candidate learns from: one for each run and draw.
 
     `x` (n, columns) features as measured; `y` (n, options) scores with what the candidate leaves of epsilon;
@@ -75,7 +74,7 @@ class View:
     size: Array
 
     def __getitem__(self, rows: npt.NDArray[np.bool_]) -> View:
-        return View(*(getattr(self, column.name)[rows] for column in fields(self)))
+        return View(*(getattr(self, column)[rows] for column in field_names(View)))
 
 
 def candidates(table: RunTable, predicts: Predicts) -> list[Candidate]:

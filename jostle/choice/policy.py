@@ -8,21 +8,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct
 
 from jostle.choice.bench import Predict
 from jostle.choice.models import Predictor, TreeEnsembles
 from jostle.choice.scale import LIMIT, finite
 from jostle.choice.table import EPSILON, RunTable
 from jostle.choice.trees import Step
+from jostle.records import replace
 
 SINGLE_BEST = "single best"
 """The policy that looks at nothing: always the option that was the best on average."""
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(Struct, frozen=True):
     """The cross-validation of a candidate: its mean regret over data sets, and the standard error."""
 
     name: str
@@ -34,8 +36,7 @@ class Standing:
         return {"policy": self.name, "share": self.share, "regret": self.regret, "error": self.error}
 
 
-@dataclass(frozen=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """The option of a call and the reason for it. `predictions`, `spread` and `margin` are in units of the utility.
 
     `path` holds the tests that led to the prediction for the chosen option (none for a forest or a user's model),

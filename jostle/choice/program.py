@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from jostle.privacy.kernel.exposures import Handle, handles_in
 from jostle.privacy.kernel.handles import Cube
 from jostle.privacy.kernel.sources import Source
 from jostle.privacy.reading.minting import exposed, simulated, simulated_source
+from jostle.records import replace
 from jostle.run.evaluator import Evaluator
 from jostle.run.values import JSet, Part, Record, is_number, is_sequence
 from jostle.simulate import SeededNoise, resample

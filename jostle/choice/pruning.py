@@ -7,7 +7,6 @@ sets; else it says what holds for all data, and the single best option is taken.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy.typing as npt
 from jostle.choice.grow import Array, leaves
 from jostle.choice.models import TreeEnsembles
 from jostle.choice.trees import Tree
+from jostle.records import replace
 
 Groups = npt.NDArray[np.intp]
 

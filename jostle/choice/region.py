@@ -7,10 +7,10 @@ and of epsilon, are public ranges in its table; a call beyond them gets the sing
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from jostle.choice.policy import SINGLE_BEST, Policy
 from jostle.choice.table import EPSILON, RunTable
+from jostle.records import replace
 
 
 def within(policy: Policy, values: Mapping[str, float], epsilon: float | None, unit: str = EPSILON) -> Policy:

@@ -14,11 +14,11 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
 
 from jostle.choice.bench import Bench
 from jostle.choice.grow import grow
@@ -45,8 +45,7 @@ Means = tuple[tuple[tuple[float, float], ...], ...]
 """For each option of each point a mean and a deviation."""
 
 
-@dataclass(frozen=True, slots=True)
-class PointCall:
+class PointCall(Struct, frozen=True):
     """One call of a choice point in one run."""
 
     point: int
@@ -54,8 +53,7 @@ class PointCall:
     option: int
 
 
-@dataclass(frozen=True, slots=True)
-class WholeRun:
+class WholeRun(Struct, frozen=True):
     """One run of the algorithm: on which data set at which epsilon, its calls and its utility."""
 
     database: int
@@ -65,8 +63,7 @@ class WholeRun:
     utility: float
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(Struct, frozen=True):
     """The parts of a choice point that learning sees."""
 
     options: tuple[str, ...]
@@ -74,8 +71,7 @@ class Point:
     model: Model
 
 
-@dataclass(frozen=True)
-class StudyResult:
+class StudyResult(Struct, frozen=True):
     """The outcome: predictors of the advantage of each option (None: the fixed way is taken), and how they compared.
 
     `always`: for each option of each point the mean utility of the best fixed way that takes it, and the deviation of
@@ -89,8 +85,7 @@ class StudyResult:
     why: str
 
 
-@dataclass
-class Study:
+class Study(Struct):
     """Trains the points of one algorithm. `rollout` runs it once with a chooser and gives its calls and its utility."""
 
     points: Sequence[Point]
@@ -101,12 +96,14 @@ class Study:
     progress: Progress | None = None
     workers: int | None = None
     _runs: list[WholeRun] = field(default_factory=list)
+    _stage: int = 0
+    _stages: int = 3
 
     def learn(self) -> StudyResult:
         """Runs, fits, runs again, fits again, and compares."""
         ways = fixed_ways([len(p.options) for p in self.points])
         places = [(d, e) for d in range(len(self.bench.database_names)) for e in self.epsilons]
-        self._stage, self._stages = 0, 3
+        self._stage = 0
         self._gather(places, lambda d: [*((w, self._fixed(ways[w])) for w in range(len(ways)) for _ in range(CHECKS)),
                                         *((-1, self._mixed(ways)) for _ in range(TRIALS))])  # fmt: skip
         first = {d: self._fit(without=d) for d in self._databases()}

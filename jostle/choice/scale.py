@@ -10,14 +10,16 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
 from typing import Any
+
+from msgspec import Struct
+
+from jostle.records import as_dict
 
 LIMIT = 1e300
 
 
-@dataclass(frozen=True, slots=True)
-class UtilityScale:
+class UtilityScale(Struct, frozen=True):
     """`name` is `log error` or `utility`; an error below `floor` counts as `floor`."""
 
     name: str
@@ -38,7 +40,7 @@ class UtilityScale:
         return abs(utility) * spread if self.logarithmic else spread
 
     def as_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return as_dict(self)
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> UtilityScale:

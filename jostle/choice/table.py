@@ -7,16 +7,17 @@ the cross-validation read nothing else.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 from typing import Any
 
+from msgspec import Struct
+
 from jostle.choice.scale import UtilityScale, scale_of
+from jostle.records import replace
 
 EPSILON = "epsilon"
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """A way to measure features: the private ones in `paid` share `share` of epsilon equally.
 
     Share 0 with nothing paid: the features are exact, because they are public or the data are.
@@ -26,8 +27,7 @@ class Setting:
     paid: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """One training instance (a data set at a scale) at one epsilon; None: exact.
 
     `utilities[level][option]` is the mean utility over repeats when the option gets that level of epsilon;
@@ -41,8 +41,7 @@ class Run:
     features: tuple[tuple[tuple[float, ...], ...], ...]
 
 
-@dataclass(frozen=True)
-class RunTable:
+class RunTable(Struct, frozen=True):
     """All runs of one training. `levels` are the fractions of epsilon at which options were run, 1.0 first."""
 
     options: tuple[str, ...]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from jostle.choice.bench import Bench
@@ -17,6 +16,7 @@ from jostle.choice.scale import UtilityScale, finite, scale_of
 from jostle.choice.table import Run, RunTable, Setting
 from jostle.choice.workers import Progress, run_all
 from jostle.diagnostics import refuse
+from jostle.records import replace
 from jostle.threads import on_one_thread
 
 SHARES = (0.001, 0.003, 0.01, 0.03, 0.1)

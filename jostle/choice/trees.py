@@ -6,14 +6,16 @@ Plain Python; no numerical library is needed to choose with a stored tree.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
 from typing import Any
+
+from msgspec import Struct
+
+from jostle.records import as_dict
 
 LEAF = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """One test on the way down: `went` is `<=` or `>`."""
 
     feature: str
@@ -22,11 +24,10 @@ class Step:
     went: str
 
     def as_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return as_dict(self)
 
 
-@dataclass(frozen=True, slots=True)
-class Tree:
+class Tree(Struct, frozen=True):
     """Node i sends x to `left[i]` when x[feature[i]] <= threshold[i], else to `right[i]`; node 0 is the root.
 
     `feature[i]` is −1 at a leaf. `value[i][k]` is the mean of output k over the `n[i]` training rows of the node,
@@ -70,7 +71,7 @@ class Tree:
         return lines
 
     def as_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return as_dict(self)
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> Tree:

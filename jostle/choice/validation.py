@@ -8,8 +8,9 @@ So a call loses at most its amount, by adding up (docs/privacy/selection.md); no
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from jostle.accounting.amounts import Amount
 from jostle.choice.calls import number_from, public_answers
@@ -30,8 +31,7 @@ if TYPE_CHECKING:
     from jostle.choice.calls import ChoiceParts
 
 
-@dataclass(frozen=True, slots=True)
-class Validated:
+class Validated(Struct, frozen=True):
     """The Option whose answers a score picked, and what is told of it; `share` of the amount went to the selection."""
 
     index: int

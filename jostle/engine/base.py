@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from msgspec import Struct
 
 from jostle.diagnostics import refuse
 
@@ -24,8 +25,7 @@ if TYPE_CHECKING:
     from jostle.plan.plan import Exact, Key, Plan, RowExpr, Term
 
 
-@dataclass(frozen=True, slots=True)
-class Capabilities:
+class Capabilities(Struct, frozen=True):
     """`numbered_rows`: the rows of a table without joins have numbers, alike in every query, so that columns that were
     read apart belong together. `spill`: what does not fit in memory goes to the disk. `folds`: the rows are elsewhere,
     and a fold is to go there. `forks`: a forked process may ask about public data."""
@@ -41,8 +41,7 @@ Work = Callable[[Iterable["NDArray[Any]"]], list[Any]]
 pickled, and knows nothing but what is in it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(Struct, frozen=True):
     """A data set that an engine knows. `identity` is equal for two names of one file or object; of several files it is
     a frozenset of what each is known by. `unread` has the columns whose types no engine reads, with these."""
 

@@ -13,9 +13,10 @@ import os
 import stat
 import sys
 import weakref
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
+
+from msgspec import Struct
 
 from jostle.diagnostics import Refusal, refuse
 from jostle.engine import spill
@@ -27,8 +28,7 @@ _KEEPING = frozenset({
 })  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class OpenFile:
+class OpenFile(Struct, frozen=True, eq=False, weakref=True):
     """A regular file that is open for reading until this object goes. `path` is what messages call it, `real` where it
     was when it was opened, without links."""
 

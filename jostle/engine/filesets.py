@@ -10,8 +10,9 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from jostle.diagnostics import refuse
 from jostle.engine.files import OpenFile
@@ -21,8 +22,7 @@ ENDINGS = (".gz", ".zst")
 _MOST = 1000  # files of a table; each is an open descriptor
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """What a program says of how files are read; what it leaves out, a file's header and type say.
 
     `part` is a table of a database, `sheet` the name of a sheet of a workbook or its number from 1; `separator` one
@@ -38,8 +38,7 @@ class Reading:
     decimal: str | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class FileSet:
+class FileSet(Struct, frozen=True, eq=False):
     """One open file or several. `identity` has what each is known by, with the part that is read of a database: its
     names are the same in any case."""
 

@@ -7,8 +7,9 @@ people. What an aggregate measures, with its argument, is the module of the same
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 from jostle.diagnostics import Diagnostic, Refusal, refuse
 
@@ -22,8 +23,7 @@ class Kinds(Enum):
     ANY = "any values"
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class AggregateRow:
+class AggregateRow(Struct, frozen=True, eq=False):
     """A row of the table. In `usage`, capitals are expressions on rows, and small letters after them public numbers."""
 
     name: str

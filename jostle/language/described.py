@@ -7,7 +7,8 @@ the program's text are looked at: a number that a program works out may well lie
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from jostle.diagnostics import did_you_mean
 from jostle.language.operations import COMPARISONS
@@ -18,15 +19,13 @@ DOMAINS_ARE = 'a range `0..99`, categories `{"a", "b"}`, `{true, false}`, or `te
 FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
+class Listed(Struct, frozen=True):
     """A description by values, all texts or all numbers."""
 
     values: Sequence[str | float]
 
 
-@dataclass(frozen=True, slots=True)
-class Bounded:
+class Bounded(Struct, frozen=True):
     """A description by two ends; `whole`: of whole numbers alone."""
 
     low: float

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 
+from msgspec import Struct
+
 
 class Effect(Enum):
     """What a call does to private data that it is given."""
@@ -73,8 +75,7 @@ class Gives(Enum):
     FEATURES = "a list of Features"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Parameter:
+class Parameter(Struct, frozen=True, eq=False):
     """A parameter. `kind` is "" for one by place or name, "name" for one by name alone, "*" and "**" for the rest."""
 
     name: str

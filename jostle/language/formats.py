@@ -8,8 +8,9 @@ first zero. `%y` is a year from 1969 to 2068, `%b` and `%B` are English names. A
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
+
+from msgspec import Struct
 
 MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october",
           "november", "december")  # fmt: skip
@@ -24,8 +25,7 @@ _BLANKS = "[ \t\\x{A0}\\x{202F}]"
 INITIALS = "".join(month[:3] for month in MONTHS)
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
+class Format(Struct, frozen=True):
     """`pattern`: in the syntax of RE2, with a group for each of `fields`, the letters of the format in their order."""
 
     pattern: str

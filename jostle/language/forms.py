@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import fields, replace
 from typing import Any
 
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import SOURCES
 from jostle.language.operations import COMPARISONS, OPERATIONS
+from jostle.records import field_names, replace
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import children, every
 
@@ -69,7 +69,7 @@ def persons_by_column(select: n.Select, columns: Collection[str], protected: Col
             return replace(value, value=replace(value.value, id=PERSON))
         if not isinstance(value, n.Node) or not any(counted(part) for part in every(value)):
             return value
-        return replace(value, **{field.name: meant(getattr(value, field.name)) for field in fields(value)})
+        return replace(value, **{name: meant(getattr(value, name)) for name in field_names(type(value))})
 
     if not names or not any(counted(part) for column in select.columns for part in every(column)):
         return select

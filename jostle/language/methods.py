@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 _PLACE = re.compile(r"<(\w+)>")
 _COUNT = "{{ select count(*) from <it> with epsilon 0.1 }}"
@@ -119,8 +120,7 @@ MODULES = frozenset({
 """Modules of Python by the names that programs give them; and `is`, as in `is.na` of R."""
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(Struct, frozen=True):
     """How a method stands in a program: what it is of, its arguments by place, and those by name.
 
     A form may have several lines, of which the first is meant that has nothing missing.

@@ -11,9 +11,10 @@ number, and `matches` is what a pattern means: whether it matches somewhere in a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
+
+from msgspec import Struct
 
 MOST = 1000
 """Steps of a pattern, with its repetitions written out."""
@@ -29,8 +30,7 @@ _ESCAPES = {"n": 0x0A, "t": 0x09, "r": 0x0D}
 Ranges = tuple[tuple[int, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Characters:
+class Characters(Struct, frozen=True):
     """One character of these ranges, or with `outside` one that is in none of them."""
 
     ranges: Ranges
@@ -40,25 +40,21 @@ class Characters:
         return any(first <= code <= last for first, last in self.ranges) != self.outside
 
 
-@dataclass(frozen=True, slots=True)
-class Edge:
+class Edge(Struct, frozen=True):
     """The start or the end of the text."""
 
     start: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Sequence:
+class Sequence(Struct, frozen=True):
     parts: tuple[Pattern, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Either:
+class Either(Struct, frozen=True):
     ways: tuple[Pattern, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Repeat:
+class Repeat(Struct, frozen=True):
     """From `least` to `most` times; without an end where `most` is None."""
 
     part: Pattern
@@ -81,8 +77,7 @@ def parse(text: str) -> Pattern:
     return pattern
 
 
-@dataclass(slots=True)
-class _Reader:
+class _Reader(Struct):
     text: str
     at: int = 0
 

@@ -7,9 +7,10 @@ years 1800 to 2099. Later clocks are not known: a zone's rules change by law.
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+
+from msgspec import Struct
 
 from jostle.diagnostics import did_you_mean
 
@@ -18,8 +19,7 @@ _SECOND = 1_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True)
-class Zone:
+class Zone(Struct, frozen=True):
     """`offsets[i]` microseconds are added to UTC from `starts[i - 1]` on, before `starts[i]`; `end`: none is known."""
 
     starts: tuple[int, ...]

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
 from datetime import date
 from typing import Any
 
+from msgspec import Struct
+
 from jostle.jsontext import digest
 from jostle.plan.plan import Scan
+from jostle.records import field_names, is_record
 
 
-@dataclass(frozen=True, slots=True)
-class PlanDigest:
+class PlanDigest(Struct, frozen=True):
     """`closed`: the digest stands for everything that decides the answer, but for the data themselves."""
 
     digest: str
@@ -55,8 +56,8 @@ class _Reader:
             return {str(name): self.plain(item) for name, item in value.items()}
         if isinstance(value, range):
             return ["range", value.start, value.stop, value.step]
-        if is_dataclass(value):
-            parts = [f.name for f in fields(value) if f.name != "origin"]
+        if is_record(value):
+            parts = [name for name in field_names(type(value)) if name != "origin"]
             self.closed &= bool(parts)
             return [type(value).__name__, *(self.plain(getattr(value, name)) for name in parts)]
         tobytes = getattr(value, "tobytes", None)

@@ -2,40 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from jostle.plan.hashing import Hashed, hashed_once
+from msgspec import Struct
 
 
-@hashed_once
-@dataclass(frozen=True, slots=True)
-class Integer(Hashed):
+class Integer(Struct, frozen=True, cache_hash=True):
     """A bounded integer, both ends included; values are floored, then clamped."""
 
     low: int
     high: int
 
 
-@hashed_once
-@dataclass(frozen=True, slots=True)
-class Real(Hashed):
+class Real(Struct, frozen=True, cache_hash=True):
     """A bounded real, both ends included; values are clamped."""
 
     low: float
     high: float
 
 
-@hashed_once
-@dataclass(frozen=True, slots=True)
-class Categories(Hashed):
+class Categories(Struct, frozen=True, cache_hash=True):
     """A finite set of public values, all text or all numbers; anything else becomes null."""
 
     values: tuple[str, ...] | tuple[float, ...]
 
 
-@hashed_once
-@dataclass(frozen=True, slots=True)
-class Moments(Hashed):
+class Moments(Struct, frozen=True, cache_hash=True):
     """Dates or times between two, both included, as whole days or microseconds since 1 January 1970.
 
     Values are clamped, then taken down to the first one of their `unit`: a day for dates and nothing for times where
@@ -48,9 +38,7 @@ class Moments(Hashed):
     unit: str = ""
 
 
-@hashed_once
-@dataclass(frozen=True, slots=True)
-class Open(Hashed):
+class Open(Struct, frozen=True, cache_hash=True):
     """No public bound: `text`, `integer`, `real`, `date` or `time`; or `boolean`, true and false, which are public."""
 
     kind: str

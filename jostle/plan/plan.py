@@ -7,31 +7,25 @@ comparison, logic with nulls, `if`, `clamp`; division by zero, NaN and infinitie
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import date
 from typing import assert_never
 
+from msgspec import Struct
+
 from jostle.plan.domains import Domain
-from jostle.plan.hashing import Hashed, hashed_once
 
 # Rows ----------------------------------------------------------------------------------------------
 
 
-@hashed_once
-@dataclass(frozen=True, slots=True)
-class Column(Hashed):
+class Column(Struct, frozen=True, cache_hash=True):
     name: str
 
 
-@hashed_once
-@dataclass(frozen=True, slots=True)
-class Constant(Hashed):
+class Constant(Struct, frozen=True, cache_hash=True):
     value: float | str | bool | date | None  # a `datetime` is a time
 
 
-@hashed_once
-@dataclass(frozen=True, slots=True)
-class Apply(Hashed):
+class Apply(Struct, frozen=True, cache_hash=True):
     """An operation on rows.
 
     Arithmetic `+ - * / % ^ neg` and `abs floor ceil sqrt log exp round`; comparison `== != < <= > >=` (numbers
@@ -53,18 +47,14 @@ RowExpr = Column | Constant | Apply
 # Relations -----------------------------------------------------------------------------------------
 
 
-@hashed_once
-@dataclass(frozen=True, slots=True)
-class Scan(Hashed):
+class Scan(Struct, frozen=True, cache_hash=True):
     """A data set known to the engine, through a schema: only described columns exist, each cleaned to its domain."""
 
     data: str  # the engine's key of an opened data set
     columns: tuple[tuple[str, Domain], ...]
 
 
-@hashed_once
-@dataclass(frozen=True, slots=True)
-class Bound(Hashed):
+class Bound(Struct, frozen=True, cache_hash=True):
     """The rows of persons: those of one value of the raw, unclamped `by` columns are one person's.
 
     At most `most` rows of each, chosen by a portable row hash; all of them where it is None. Rows where any `by`
@@ -84,9 +74,7 @@ class Bound(Hashed):
     owners: Owners | None = None
 
 
-@hashed_once
-@dataclass(frozen=True, slots=True)
-class Owners(Hashed):
+class Owners(Struct, frozen=True, cache_hash=True):
     """Whose a row is by a look-up: the persons of the rows of `table` (all of them, whatever its bound) whose raw cell
     `key` is the row's own raw cell `on`, as the same whole number or the same text."""
 
@@ -95,25 +83,19 @@ class Owners(Hashed):
     on: str
 
 
-@hashed_once
-@dataclass(frozen=True, slots=True)
-class Filter(Hashed):
+class Filter(Struct, frozen=True, cache_hash=True):
     source: Plan
     condition: RowExpr
 
 
-@hashed_once
-@dataclass(frozen=True, slots=True)
-class Derive(Hashed):
+class Derive(Struct, frozen=True, cache_hash=True):
     """The columns named, computed from those of `source` (which are gone unless named again)."""
 
     source: Plan
     columns: tuple[tuple[str, RowExpr], ...]
 
 
-@hashed_once
-@dataclass(frozen=True, slots=True)
-class Join(Hashed):
+class Join(Struct, frozen=True, cache_hash=True):
     """Pairs of rows that are equal in the key columns; a key that is null equals none.
 
     `on` names the key columns of the left side, `theirs` those of the right one where they have other names. `kind`
@@ -139,9 +121,7 @@ class Join(Hashed):
         return tuple(zip(self.on, self.theirs or self.on, strict=True))
 
 
-@hashed_once
-@dataclass(frozen=True, slots=True)
-class Truncate(Hashed):
+class Truncate(Struct, frozen=True, cache_hash=True):
     """Of each person at most `groups` values of the keys, and of each of these at most `rows` rows; None: all.
 
     Rows are in the order of `order` (none last, the largest first where `descending`), else of a portable hash, which
@@ -157,9 +137,7 @@ class Truncate(Hashed):
     descending: bool = False
 
 
-@hashed_once
-@dataclass(frozen=True, slots=True)
-class GroupRows(Hashed):
+class GroupRows(Struct, frozen=True, cache_hash=True):
     """A row for each group of rows: its keys, then its exact terms as doubles.
 
     Groups are by the keys (numbers taken down to integers, rows without a key left out), and with `person` by person
@@ -173,27 +151,21 @@ class GroupRows(Hashed):
     most: int | None = None
 
 
-@hashed_once
-@dataclass(frozen=True, slots=True)
-class Union(Hashed):
+class Union(Struct, frozen=True, cache_hash=True):
     """All rows of each of `sources`, one after the other, equal ones too. Columns go together by their names, in the
     order of the first source; all have the same names, each of one kind throughout."""
 
     sources: tuple[Plan, ...]
 
 
-@hashed_once
-@dataclass(frozen=True, slots=True)
-class Listed(Hashed):
+class Listed(Struct, frozen=True, cache_hash=True):
     """Public rows that stand in the plan itself: each cell a finite number, a text, a truth, a date, a time or none."""
 
     columns: tuple[tuple[str, Domain], ...]
     rows: tuple[tuple[float | str | bool | date | None, ...], ...]
 
 
-@hashed_once
-@dataclass(frozen=True, slots=True)
-class Known(Hashed):
+class Known(Struct, frozen=True, cache_hash=True):
     """The rows of a public source, of whose columns more is known than it says: facts that were read from its rows."""
 
     source: Plan
@@ -225,18 +197,14 @@ WEIGHT_BITS = 16
 # What is asked of a relation -----------------------------------------------------------------------
 
 
-@hashed_once
-@dataclass(frozen=True, slots=True)
-class Key(Hashed):
+class Key(Struct, frozen=True, cache_hash=True):
     """A group key with its public values: consecutive integers (the expression is floored) or listed values."""
 
     expr: RowExpr
     values: range | tuple[str | float | bool | date, ...]
 
 
-@hashed_once
-@dataclass(frozen=True, slots=True)
-class Count(Hashed):
+class Count(Struct, frozen=True, cache_hash=True):
     """Rows; with `expr`, rows where it is not null; `distinct`, different non-null values of it.
 
     `weighted`: the sum of their weights, in units of 2^-WEIGHT_BITS.
@@ -247,9 +215,7 @@ class Count(Hashed):
     weighted: bool = False
 
 
-@hashed_once
-@dataclass(frozen=True, slots=True)
-class FixedSum(Hashed):
+class FixedSum(Struct, frozen=True, cache_hash=True):
     """The exact integer sum of round(clamp(expr, low, high) · 2^bits); rows where it is null are skipped.
 
     `square` sums round(v² · 2^bits) of the clamped value instead; `weighted`, round(weight · v · 2^bits).
@@ -266,9 +232,7 @@ class FixedSum(Hashed):
 Term = Count | FixedSum
 
 
-@hashed_once
-@dataclass(frozen=True, slots=True)
-class Extreme(Hashed):
+class Extreme(Struct, frozen=True, cache_hash=True):
     """The smallest, or the largest, number of an expression; none where it is none in all rows."""
 
     expr: RowExpr
@@ -282,9 +246,7 @@ GroupTerm = Count | FixedSum | Extreme
 STATISTICS = ("count", "count_distinct", "sum", "avg", "var", "quantile", "min", "max", "mode")
 
 
-@hashed_once
-@dataclass(frozen=True, slots=True)
-class Exact(Hashed):
+class Exact(Struct, frozen=True, cache_hash=True):
     """An exact statistic of a public relation, one of `STATISTICS`."""
 
     function: str

@@ -7,21 +7,19 @@ stability are argued in docs/privacy/weighted.md (Proserpio, Goldberg and McSher
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import assert_never
 
+from msgspec import Struct
+
 from jostle.plan.domains import Domain, Integer
-from jostle.plan.hashing import Hashed, hashed_once
 from jostle.plan.plan import Apply, Column, Derive, Filter, Key, Plan, RowExpr
 from jostle.plan.schemas import derived_domain, united_schema
 
 Schema = tuple[tuple[str, Domain], ...]
 
 
-@hashed_once
-@dataclass(frozen=True, slots=True)
-class Rows(Hashed):
+class Rows(Struct, frozen=True, cache_hash=True):
     """The rows of a table, by these columns: each weighs 1, and equal ones weigh as many. Rows with a missing cell in
     one of the columns are left out."""
 
@@ -29,18 +27,14 @@ class Rows(Hashed):
     columns: Schema
 
 
-@hashed_once
-@dataclass(frozen=True, slots=True)
-class Kept(Hashed):
+class Kept(Struct, frozen=True, cache_hash=True):
     """The records for which a condition is true, with their weights."""
 
     source: Records
     condition: RowExpr
 
 
-@hashed_once
-@dataclass(frozen=True, slots=True)
-class Mapped(Hashed):
+class Mapped(Struct, frozen=True, cache_hash=True):
     """Of each record another one, calculated from it; the weights of those that become equal add up. Where an
     expression has no value the record is left out."""
 
@@ -48,9 +42,7 @@ class Mapped(Hashed):
     columns: tuple[tuple[str, RowExpr], ...]
 
 
-@hashed_once
-@dataclass(frozen=True, slots=True)
-class Shaved(Hashed):
+class Shaved(Struct, frozen=True, cache_hash=True):
     """Of each record of weight w the records with a place 0, 1, … below `most`, in the column `name`: of min(s, w),
     then min(s, w − s), and so on while something is left. The step s is `step` units of 2^-`bits`."""
 
@@ -61,9 +53,7 @@ class Shaved(Hashed):
     most: int
 
 
-@hashed_once
-@dataclass(frozen=True, slots=True)
-class Sized(Hashed):
+class Sized(Struct, frozen=True, cache_hash=True):
     """For each value of the columns `by`, whose records weigh w₁ ≥ w₂ ≥ …, the size i of each prefix of these, in the
     column `name`, at most `most`; the record weighs (w_i − w_{i+1}) / 2, the last one half of its weight."""
 
@@ -73,9 +63,7 @@ class Sized(Hashed):
     most: int
 
 
-@hashed_once
-@dataclass(frozen=True, slots=True)
-class Reduced(Hashed):
+class Reduced(Struct, frozen=True, cache_hash=True):
     """The same prefixes, in the place of the size what `reducer` (`max`, `min` or `sum`) makes of the numbers that a
     prefix has in the column `of`, between `low` and `high`."""
 
@@ -88,9 +76,7 @@ class Reduced(Hashed):
     high: float
 
 
-@hashed_once
-@dataclass(frozen=True, slots=True)
-class Joined(Hashed):
+class Joined(Struct, frozen=True, cache_hash=True):
     """Pairs of records that are equal in the columns `on`, of weight a·b / s, where s is what all records of that
     value weigh, on both sides together (`engine.records.shares`). Up to s = 2^`most`; from there on it falls, to
     nothing at twice as much."""
@@ -101,9 +87,7 @@ class Joined(Hashed):
     most: int
 
 
-@hashed_once
-@dataclass(frozen=True, slots=True)
-class Combined(Hashed):
+class Combined(Struct, frozen=True, cache_hash=True):
     """Of each record in either of two the larger weight (`union`), the smaller one (`intersect`), both (`concat`), or
     what the left has more than the right (`without`)."""
 
@@ -220,9 +204,7 @@ def share_bits(height: int) -> int:
 CELL_BITS = 24
 
 
-@hashed_once
-@dataclass(frozen=True, slots=True)
-class Weights(Hashed):
+class Weights(Struct, frozen=True, cache_hash=True):
     """The sum of weights for every combination of the keys' values, in units of 2^-CELL_BITS."""
 
     records: Records

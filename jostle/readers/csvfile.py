@@ -10,8 +10,9 @@ does not.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
+
+from msgspec import Struct
 
 from jostle.diagnostics import refuse
 from jostle.engine.files import OpenFile
@@ -36,8 +37,7 @@ _NO_TEXT = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16", b"PK": "zip", b"BZh9":
             b"SQLite format 3\0": "a SQLite database"}  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(Struct, frozen=True):
     """The names of a file's columns, what separates its cells, and the encoding of its texts."""
 
     names: tuple[str, ...]

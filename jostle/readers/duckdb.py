@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from jostle.engine import groups
@@ -29,6 +28,7 @@ from jostle.readers.objects import Objects
 from jostle.readers.public_sql import PublicSql
 from jostle.readers.reads import reads_of
 from jostle.readers.union import Union
+from jostle.records import replace
 from jostle.speed.bounded import Bounding
 
 if TYPE_CHECKING:

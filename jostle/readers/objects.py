@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from jostle.diagnostics import refuse
 
@@ -18,8 +19,7 @@ Span = tuple[int, int]  # addresses of bytes, the end excluded
 _NOTHING: frozenset[Hashable] = frozenset()
 
 
-@dataclass(slots=True)
-class _Known:
+class _Known(Struct):
     """What is known of an object. It is held, and so are its columns, so that nothing else gets their addresses."""
 
     origin: Any
@@ -29,8 +29,7 @@ class _Known:
     spans: list[Span] = field(default_factory=list)
 
 
-@dataclass(slots=True, eq=False)
-class _Group:
+class _Group(Struct, eq=False):
     """Data that have something in common with the first of them."""
 
     marks: set[Hashable] = field(default_factory=set)

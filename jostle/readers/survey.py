@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from jostle.diagnostics import refuse
 from jostle.engine.duckdb.dialect import DUCKDB
@@ -28,8 +29,7 @@ FORMATS = {
 """How dates and times are often written, other than as 2024-12-31."""
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnSurvey:
+class ColumnSurvey(Struct, frozen=True):
     """Cells of a described column: `empty` ones, those that are `unreadable` as the number, date or time that is
     described, those `outside` the domain (which are clamped) or `not_whole` where whole ones are described (which are
     taken down), values that are not in the list of categories (`unlisted`), and those of them that differ from a listed
@@ -46,8 +46,7 @@ class ColumnSurvey:
     form: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Survey:
+class Survey(Struct, frozen=True):
     """Records of a file, those with too few or too many cells, lines with bytes that are no UTF-8, and its columns."""
 
     rows: int

@@ -9,7 +9,7 @@ public facts, and measured once through the kernel's door. The second time each 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from jostle.accounting.amounts import QUANTA, Amount, as_float, quanta
@@ -23,6 +23,7 @@ from jostle.privacy.measurements import replay
 from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate, Estimate
 from jostle.privacy.measurements.purchases import with_common_terms
 from jostle.privacy.measurements.query import Answer, Request
+from jostle.records import replace
 from jostle.run.amounts import amount_of, mechanism_of, no_error, wish_of
 from jostle.run.evaluator import Evaluator
 from jostle.run.jointplan import Asked, JointPlan

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from jostle.accounting.amounts import QUANTA, Amount, as_float
@@ -31,6 +31,7 @@ from jostle.privacy.measurements.joint import MOST_SPREAD, Block, JointBlocks
 from jostle.privacy.measurements.purchases import term_amounts
 from jostle.privacy.measurements.query import Answer, Request, key_columns
 from jostle.privacy.mechanisms.additive import Additive
+from jostle.records import replace
 from jostle.run.jointworkload import JointWorkload, Sums, coarser
 from jostle.source import Span
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,7 @@ from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate
 from jostle.privacy.measurements.joint import KeyAxis
 from jostle.privacy.measurements.query import Request
 from jostle.privacy.transformations.common import common_table, joined_columns, replaced, seen_through
+from jostle.records import replace
 
 if TYPE_CHECKING:
     import numpy as np

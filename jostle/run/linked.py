@@ -6,7 +6,6 @@ Where the column named is the one that tells whose a row is there, it does so he
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from jostle.diagnostics import refuse
@@ -14,6 +13,7 @@ from jostle.plan.domains import Open
 from jostle.plan.plan import Bound, Filter, Owners
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.reading.minting import private_table
+from jostle.records import replace
 from jostle.run.clauses import schema_of, unit_of
 from jostle.run.evaluator import Evaluator
 from jostle.run.origins import announce, check_columns, is_array, open_origin, origin_of

@@ -8,7 +8,6 @@ publishes about it: that it exists and its header. What a private source is made
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import fields
 from typing import Any
 
 from jostle.accounting.amounts import as_text
@@ -19,6 +18,7 @@ from jostle.engine.filesets import FileSet, Reading, paths
 from jostle.language.builtins import REMOTE
 from jostle.privacy.kernel.exposures import Handle, handles_in
 from jostle.privacy.kernel.sources import Source
+from jostle.records import field_names
 from jostle.run.evaluator import Evaluator
 from jostle.run.publictables import is_rows
 from jostle.run.scope import Scope
@@ -84,7 +84,7 @@ def _arguments(interp: Evaluator, call: n.Call, name: str, scope: Scope) -> tupl
     readable = name in ("table", "bound")
     if len(args) == 2 and readable:
         said["part"] = args.pop()
-    words = [field.name for field in fields(Reading)] if readable else []
+    words = [*field_names(Reading)] if readable else []
     unknown = next((word for word in said if word not in words), None)
     if len(args) != 1 or unknown is not None:
         help = f"`{name}(PATH, {', '.join(f'{word} = …' for word in words)})`" if words else f'`{name}("people.csv")`'

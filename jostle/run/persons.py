@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from jostle.diagnostics import Refusal, refuse
@@ -17,6 +16,7 @@ from jostle.privacy.kernel.handles import Table
 from jostle.privacy.measurements.query import GroupKey
 from jostle.privacy.transformations import persons, transform
 from jostle.privacy.transformations.summaries import summary
+from jostle.records import replace
 from jostle.run.clauses import whole
 from jostle.run.evaluator import Evaluator
 from jostle.run.ofmoments import counted

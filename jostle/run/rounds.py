@@ -9,7 +9,6 @@ as on private ones that spend all of it, and they end.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from jostle.accounting.amounts import Amount
@@ -18,6 +17,7 @@ from jostle.accounting.definitions import gaussian_price, pure_price, used_delta
 from jostle.diagnostics import refuse
 from jostle.privacy.kernel.exposures import Allotment, Exposure, Exposures, Handle
 from jostle.privacy.kernel.kernel import check_unit
+from jostle.records import replace
 from jostle.run.amounts import amount_of
 from jostle.run.evaluator import Evaluator, Returned
 from jostle.run.faults import exposures_of

@@ -9,7 +9,6 @@ and closed: functions of the program enter it as the one expression that they ar
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from datetime import date
 from functools import reduce
 from itertools import islice
@@ -24,6 +23,7 @@ from jostle.plan.kinds import applied, kind_of
 from jostle.plan.plan import Apply, Column, Constant, RowExpr
 from jostle.privacy.kernel.exposures import Handle, handles_in
 from jostle.privacy.kernel.handles import ColumnHandle
+from jostle.records import replace
 from jostle.run.inlined import Body, inlined
 from jostle.run.periods import Period
 from jostle.run.qualifiers import Qualifiers

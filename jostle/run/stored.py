@@ -15,11 +15,11 @@ import os
 import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jostle.records import field_names, is_record
 from jostle.resources import cache_folder
 
 if TYPE_CHECKING:
@@ -83,8 +83,8 @@ def _digest(tell: Callable[[bytes], object], value: Any) -> None:
     elif isinstance(value, Mapping):
         _digest(tell, sorted(value))
         _digest(tell, [value[key] for key in sorted(value)])
-    elif is_dataclass(value) and not isinstance(value, type):
-        _digest(tell, [type(value).__name__, {f.name: getattr(value, f.name) for f in fields(value) if f.init}])
+    elif is_record(value):
+        _digest(tell, [type(value).__name__, {name: getattr(value, name) for name in field_names(type(value))}])
     elif type(value).__module__ == "numpy" and hasattr(value, "dtype") and value.dtype != object:
         _digest(tell, [str(value.dtype), [int(side) for side in value.shape]])
         tell(value.tobytes())

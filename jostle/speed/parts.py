@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
 
 from jostle.diagnostics import Refusal, refuse
 from jostle.engine.groups import CELLS
@@ -58,8 +59,7 @@ MOST_LISTED = 2**12  # values of a key that are looked up one by one
 BLOCK, SPAN = 2**16, 2**20  # rows that are counted at a time, for many nodes and for many tables
 
 
-@dataclass(slots=True, eq=False)
-class Base:
+class Base(Struct, eq=False):
     """A plan that row numbers are of, with its schema; `size` is known when a first column is read."""
 
     plan: Plan
@@ -79,8 +79,7 @@ class Base:
         return self.by_value(condition) or (Key(condition, (False, True)), 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Split:
+class Split(Struct, frozen=True):
     """Row numbers of a parent in order of a key's codes: those of `codes[i]` from `ends[i]` to `ends[i + 1]`."""
 
     parent: Plan

@@ -9,13 +9,13 @@ no row) is refused here. It looks up no names and knows no values.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from datetime import date, datetime
 from typing import Any, cast
 
 from lark import Token
 
 from jostle.diagnostics import refuse
+from jostle.records import replace
 from jostle.source import Span
 from jostle.syntax import nodes as n
 from jostle.syntax.classes import option_of_class
@@ -152,7 +152,8 @@ class Builder(QueryBuilder):
     def private(self, word: Token, name: Token, _equal: Token, source: n.Expr, *clauses: Any) -> n.Private:
         parts: dict[str, Any] = {}
         for clause in clauses:
-            kind = {n.Protecting: "protecting", n.Budget: "budget"}.get(type(clause), "described by")
+            kinds = {"Protecting": "protecting", "Budget": "budget"}
+            kind = kinds.get(type(clause).__name__, "described by")
             if kind in parts:
                 raise refuse("SyntaxError", f"a second `{kind}` for `{name}`", clause.span, help="keep one of them")
             parts[kind] = clause

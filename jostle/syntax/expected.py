@@ -6,11 +6,11 @@ Only the statement in which the text ends is parsed, so that an answer does not 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
 
 from lark import Lark
 from lark.exceptions import LarkError
+from msgspec import Struct
 
 from jostle.diagnostics import Refusal
 from jostle.syntax.builder import Builder
@@ -31,8 +31,7 @@ _CLAUSES = frozenset({
 })  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Expected:
+class Expected(Struct, frozen=True):
     """The possible continuations of a text: `words` of the language, and whether a `name` may follow `typed`.
 
     `after_dot`: the name before the dot, where a field is wanted; `in_query`: whether the place is inside `{{ }}`.

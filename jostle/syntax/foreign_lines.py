@@ -7,8 +7,9 @@ text stops to parse, and only one that covers the place is meant.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
+
+from msgspec import Struct
 
 from jostle.diagnostics import Diagnostic
 from jostle.resources import folder
@@ -18,8 +19,7 @@ from jostle.syntax.messages import ErrorPlace, as_line
 _END_OF_SELECT = r"(?=\s+with\b|\s*\}\})"
 
 
-@dataclass(frozen=True, slots=True)
-class ForeignLine:
+class ForeignLine(Struct, frozen=True):
     """A pattern, why what it matches is not the language, and the way out: the line anew, or a text with its groups."""
 
     pattern: re.Pattern[str]

@@ -10,7 +10,8 @@ ways becomes the language's: small letters in queries, `groupby`, `==`, `!=`, `i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from jostle.diagnostics import refuse
 from jostle.source import Source
@@ -35,8 +36,7 @@ def format_source(source: Source) -> str:
     return text
 
 
-@dataclass(slots=True)
-class _Line:
+class _Line(Struct):
     """A line of output; `column` is where its `=` stood before."""
 
     indent: int
@@ -47,8 +47,7 @@ class _Line:
     column: int = -1
 
 
-@dataclass(slots=True)
-class _Frame:
+class _Frame(Struct):
     """An open block or bracket. Lines in it are indented by `inside`, its closer by `outside`.
 
     `shown`: how a block is written: `braces`, `colon`, or `line` (on the line that opens it).
@@ -66,15 +65,13 @@ class _Frame:
         return self.inside + 1 if self.kind == "block" else self.inside
 
 
-@dataclass(slots=True)
-class _Comment:
+class _Comment(Struct):
     text: str
     column: int
     blank: bool  # an empty line before it
 
 
-@dataclass(slots=True)
-class _Gap:
+class _Gap(Struct):
     """The comments and line breaks between two tokens."""
 
     trailing: _Comment | None = None  # at the end of the line

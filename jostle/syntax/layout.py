@@ -10,10 +10,10 @@ outside a query are found here, with the place where the bracket was opened. It 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from lark import Token
 from lark.lark import PostLex
+from msgspec import Struct, field
 
 MOST_NESTED = 200  # brackets and indented blocks, together
 
@@ -58,8 +58,7 @@ class TooDeep(LayoutError):
         self.kind = "RecursionLimit"
 
 
-@dataclass
-class Frame:
+class Frame(Struct):
     """An open block (newlines count), set, bracket or query (they do not)."""
 
     kind: str

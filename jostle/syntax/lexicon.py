@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
+
+from msgspec import Struct
 
 from jostle.resources import folder
 
@@ -20,8 +21,7 @@ _SECTIONS = {"// Reserved everywhere": "reserved", "// Words that open": "openin
              "NAME:": ""}  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Lexicon:
+class Lexicon(Struct, frozen=True):
     """`reserved` words are names nowhere, `opening` ones begin a statement, `clause` ones belong to a form."""
 
     reserved: tuple[str, ...]

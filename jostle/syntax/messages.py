@@ -8,12 +8,12 @@ general. It looks at the text and at the tokens of the statement so far, never a
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 
 from lark import Token
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken
+from msgspec import Struct
 
 from jostle.diagnostics import Diagnostic, Note
 from jostle.resources import folder
@@ -34,8 +34,7 @@ def entries() -> Entries:
     return tomllib.loads(text)
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorPlace:
+class ErrorPlace(Struct, frozen=True):
     """The place where the parser stopped: its text, the tokens before it, open brackets, and the expected tokens."""
 
     source: Source

@@ -6,77 +6,87 @@ Optional parts are `None`; sequences are tuples.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from datetime import date
-from typing import ClassVar
+from typing import Any, ClassVar
+
+from msgspec import Struct
 
 from jostle.source import Span
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
-    span: Span = field(compare=False, repr=False)
+class Node(Struct, frozen=True, kw_only=True, eq=False):
+    span: Span
+    spelling: ClassVar[tuple[str, ...]] = ("span",)
+    """The fields that say how it was written, not what it is."""
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and _facts(self) == _facts(other)
+
+    def __ne__(self, other: object) -> bool:  # which a struct has of its own
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash((type(self), *_facts(self)))
+
+    def __repr__(self) -> str:
+        names = (name for name in self.__struct_fields__ if name != "span")
+        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
 
 
-class Expression(Node):
-    __slots__ = ()
+def _facts(node: Any) -> list[Any]:
+    return [getattr(node, name) for name in node.__struct_fields__ if name not in node.spelling]
 
 
-class Statement(Node):
+class Expression(Node, frozen=True):
+    pass
+
+
+class Statement(Node, frozen=True):
     """`binds`: the fields that say which names it binds in its own scope, besides those of its blocks."""
 
-    __slots__ = ()
     binds: ClassVar[tuple[str, ...]] = ()
 
 
 # Atoms -------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Name(Expression):
+class Name(Expression, frozen=True):
     id: str
 
 
-@dataclass(frozen=True, slots=True)
-class Variable(Expression):
+class Variable(Expression, frozen=True):
     """`@x`: the program's variable, where a column may have its name."""
 
     id: str
 
 
-@dataclass(frozen=True, slots=True)
-class Number(Expression):
+class Number(Expression, frozen=True):
     value: float  # always a double; `1e400` is infinite
-    real: bool = field(default=False, compare=False)  # written with a point or an exponent: `0.0..1.0` is real
+    real: bool = False  # written with a point or an exponent: `0.0..1.0` is real
+    spelling: ClassVar[tuple[str, ...]] = ("span", "real")
 
 
-@dataclass(frozen=True, slots=True)
-class String(Expression):
+class String(Expression, frozen=True):
     value: str
 
 
-@dataclass(frozen=True, slots=True)
-class Constant(Expression):
+class Constant(Expression, frozen=True):
     value: bool | date | None  # true, false, none, a date, or a time of a date
 
 
-@dataclass(frozen=True, slots=True)
-class ListOf(Expression):
+class ListOf(Expression, frozen=True):
     items: tuple[Expr, ...]  # `[a, b]` and `(a, b)`
 
 
-@dataclass(frozen=True, slots=True)
-class SetOf(Expression):
+class SetOf(Expression, frozen=True):
     items: tuple[Expr, ...]  # `{a, b}`; the empty braces `{}` are a SetOf without items
 
 
-@dataclass(frozen=True, slots=True)
-class RecordOf(Expression):
+class RecordOf(Expression, frozen=True):
     items: tuple[tuple[str, Expr], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Comprehension(Expression):
+class Comprehension(Expression, frozen=True):
     kind: str  # "list" | "set" | "generator" (a call's only argument)
     item: Expr
     names: tuple[str, ...]
@@ -85,8 +95,7 @@ class Comprehension(Expression):
     flat: bool = False  # `item` is the comprehension of a further `for`, laid end to end
 
 
-@dataclass(frozen=True, slots=True)
-class Range(Expression):
+class Range(Expression, frozen=True):
     """`low..high`, or `from low to high by unit`."""
 
     low: Expr
@@ -97,35 +106,30 @@ class Range(Expression):
 # Operators ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Unary(Expression):
+class Unary(Expression, frozen=True):
     op: str  # "-" | "+" | "not"
     operand: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Binary(Expression):
+class Binary(Expression, frozen=True):
     op: str  # + - * / % ^ == != < <= > >= in "not in" between "not between" (of a ListOf of both ends)
     # like "not like"
     left: Expr
     right: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Logic(Expression):
+class Logic(Expression, frozen=True):
     op: str  # "and" | "or"
     operands: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Conditional(Expression):
+class Conditional(Expression, frozen=True):
     test: Expr
     then: Expr
     other: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Over(Expression):
+class Over(Expression, frozen=True):
     fold: str  # max min sum argmax argmin (checked, not parsed)
     name: str
     source: Expr
@@ -135,25 +139,21 @@ class Over(Expression):
 # Functions and calls -----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Param(Node):
+class Param(Node, frozen=True):
     name: str
     default: Expr | None
 
 
-@dataclass(frozen=True, slots=True)
-class Block(Node):
+class Block(Node, frozen=True):
     body: tuple[Stmt, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Lambda(Expression):
+class Lambda(Expression, frozen=True):
     params: tuple[str, ...]
     body: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Part(Expression):
+class Part(Expression, frozen=True):
     """`Feature (data) {…}`, `Option (data) {…} predict (F) {…}`, `Utility (data, answers) {…}`."""
 
     kind: str  # "Feature" | "Option" | "Utility"
@@ -167,8 +167,7 @@ FEATURES, VALIDATION, MARGIN = WAYS = ("features", "validation", "margin")
 """What a choice may be made by."""
 
 
-@dataclass(frozen=True, slots=True)
-class Choice(Expression):
+class Choice(Expression, frozen=True):
     """`way`: what it chooses by; by features, as where the program says nothing, it has `informed` and `trained`."""
 
     among: Expr
@@ -180,39 +179,33 @@ class Choice(Expression):
     wrt: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Keyword(Node):
+class Keyword(Node, frozen=True):
     name: str
     value: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Star(Expression):
+class Star(Expression, frozen=True):
     """The `*` of `count(*)`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Distinct(Expression):
+class Distinct(Expression, frozen=True):
     """The `distinct E` of `count(distinct E)`."""
 
     value: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Call(Expression):
+class Call(Expression, frozen=True):
     function: Expr
     args: tuple[Expr, ...]
     keywords: tuple[Keyword, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Attribute(Expression):
+class Attribute(Expression, frozen=True):
     value: Expr
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Index(Expression):
+class Index(Expression, frozen=True):
     """`xs[0]`, `D[class = c, other = d]`, `D[E, ]`."""
 
     value: Expr
@@ -224,8 +217,7 @@ class Index(Expression):
 # Spending ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Amount(Node):
+class Amount(Node, frozen=True):
     """`epsilon e [delta d]`, `rho r`, or a share of what is around it, which has no unit.
 
     Of a `jointly` block also `error e [delta d]`: the least amount with no larger error; of the selects in it `error e`
@@ -242,16 +234,14 @@ class Amount(Node):
         return self.unit in ("error", "weight")
 
 
-@dataclass(frozen=True, slots=True)
-class Spend(Node):
+class Spend(Node, frozen=True):
     """`with epsilon e [delta d] [via MECHANISM]`, `with 1/4 [via MECHANISM]`."""
 
     amount: Amount
     via: Expr | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Spending(Expression):
+class Spending(Expression, frozen=True):
     """`f(x) with epsilon e`."""
 
     value: Expr
@@ -261,14 +251,12 @@ class Spending(Expression):
 # Queries -----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Column(Node):
+class Column(Node, frozen=True):
     value: Expr
     name: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Match(Node):
+class Match(Node, frozen=True):
     """A column of the tables before and one of the joined table; `owner` is what the program calls the former's."""
 
     column: str
@@ -276,8 +264,7 @@ class Match(Node):
     owner: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Join(Node):
+class Join(Node, frozen=True):
     """`kind` says whose rows without a partner are kept: `inner`, `left`, `right` or `full`."""
 
     table: Expr
@@ -287,15 +274,13 @@ class Join(Node):
     alias: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class GroupKey(Node):
+class GroupKey(Node, frozen=True):
     value: Expr
     name: str | None
     over: Expr | None
 
 
-@dataclass(frozen=True, slots=True)
-class Limit(Node):
+class Limit(Node, frozen=True):
     """`up to 5 groups, 2 rows each by date desc`: what is read of each person."""
 
     groups: Expr | None
@@ -305,16 +290,14 @@ class Limit(Node):
     descending: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Rank(Node):
+class Rank(Node, frozen=True):
     """One of the things that groups are put in order by."""
 
     value: Expr
     descending: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Select(Expression):
+class Select(Expression, frozen=True):
     """With `per` its rows are those of a table that is as private: one for each person or group.
 
     `alias` names the table in its own row expressions; `having`, `ranking` and `first` are of the released groups.
@@ -334,13 +317,11 @@ class Select(Expression):
     first: Expr | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Query(Expression):
+class Query(Expression, frozen=True):
     body: Expr  # an expression with at least one Select in it
 
 
-@dataclass(frozen=True, slots=True)
-class Described(Expression):
+class Described(Expression, frozen=True):
     """A public source with a schema: `table("x.csv") described by {…}`."""
 
     source: Expr
@@ -350,61 +331,52 @@ class Described(Expression):
 # Statements --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Assign(Statement):
+class Assign(Statement, frozen=True):
     binds = ("name",)
     name: str
     value: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Bare(Statement):
+class Bare(Statement, frozen=True):
     """An expression as a statement: a call."""
 
     value: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Return(Statement):
+class Return(Statement, frozen=True):
     value: Expr | None
 
 
-@dataclass(frozen=True, slots=True)
-class Use(Statement):
+class Use(Statement, frozen=True):
     path: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ParamDecl(Statement):
+class ParamDecl(Statement, frozen=True):
     binds = ("name",)
     name: str
     default: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Release(Statement):
+class Release(Statement, frozen=True):
     """`release x`, or with a value `release x = E`, which gives x that value too."""
 
     name: str
     value: Expr | None
 
 
-@dataclass(frozen=True, slots=True)
-class Assert(Statement):
+class Assert(Statement, frozen=True):
     value: Expr
     message: Expr | None
 
 
-@dataclass(frozen=True, slots=True)
-class Def(Statement):
+class Def(Statement, frozen=True):
     binds = ("name",)
     name: str
     params: tuple[Param, ...]
     body: Block
 
 
-@dataclass(frozen=True, slots=True)
-class External(Statement):
+class External(Statement, frozen=True):
     """`external NAME(params)`: a kernel that a module of the standard library rests on."""
 
     binds = ("name",)
@@ -412,23 +384,20 @@ class External(Statement):
     params: tuple[Param, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class If(Statement):
+class If(Statement, frozen=True):
     test: Expr
     then: Block
     other: Block | None  # `else if` is a Block of one If
 
 
-@dataclass(frozen=True, slots=True)
-class For(Statement):
+class For(Statement, frozen=True):
     binds = ("names",)
     names: tuple[str, ...]
     source: Expr
     body: Block
 
 
-@dataclass(frozen=True, slots=True)
-class With(Statement):
+class With(Statement, frozen=True):
     """`jointly`: all selects of the block together; `total`: with the least error of all; `nonnegative`: from 0 on."""
 
     spend: Spend
@@ -438,8 +407,7 @@ class With(Statement):
     nonnegative: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Run(Statement):
+class Run(Statement, frozen=True):
     """`run with epsilon e until budget of DATA [or C]`: rounds of the block, each in an allotment of its own."""
 
     spend: Spend
@@ -448,8 +416,7 @@ class Run(Statement):
     body: Block
 
 
-@dataclass(frozen=True, slots=True)
-class Protecting(Node):
+class Protecting(Node, frozen=True):
     """`rows[, at most N rows]`, `rows, public size [by COL, …]`, `COL[, COL] [up to k rows [weighted]]`,
     `COL, at most k rows` (which is `up to`, and a statement that nobody has more), `people.COL [on COL]`.
 
@@ -467,14 +434,12 @@ class Protecting(Node):
     key: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Budget(Node):
+class Budget(Node, frozen=True):
     amount: Amount
     counted_by: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Private(Statement):
+class Private(Statement, frozen=True):
     binds = ("name",)
     name: str
     source: Expr
@@ -483,8 +448,7 @@ class Private(Statement):
     budget: Budget | None
 
 
-@dataclass(frozen=True, slots=True)
-class Program(Node):
+class Program(Node, frozen=True):
     body: tuple[Stmt, ...]
 
 

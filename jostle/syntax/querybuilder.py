@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from lark import Token, Transformer, v_args
 
 from jostle.diagnostics import refuse
+from jostle.records import replace
 from jostle.source import Source, Span
 from jostle.syntax import nodes as n
 from jostle.syntax.messages import entries

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from lark import Token
+from msgspec import Struct, field
 
 from jostle.source import Source
 from jostle.syntax.builder import PARTS
@@ -24,8 +24,7 @@ MARKS = ("_NL", "_INDENT", "_DEDENT")
 _PARTS = ("KIND", "_PREDICT")
 
 
-@dataclass(slots=True)
-class Piece:
+class Piece(Struct):
     """A token of the text, from `start` to `end`, with the marks before it; without a `text` it is left out.
 
     `opens` is `block`, `set`, `bracket` or `query`; `part`: the block (in braces or indented after this colon) is that

@@ -6,16 +6,16 @@ For whoever needs all nodes of a kind. Nothing here recurses.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
 from functools import cache
 from typing import Any, cast
 
+from jostle.records import field_names
 from jostle.syntax.nodes import Attribute, Call, Column, Expr, Expression, Name, Node
 
 
 @cache
 def _parts(kind: Any) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(kind) if field.name != "span")
+    return tuple(name for name in field_names(kind) if name != "span")
 
 
 def children(node: Node) -> Iterator[Node]:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import BUILTINS
@@ -26,8 +27,7 @@ COMMANDS = ("help", "budget", "trace", "names", "type", "cost", "why", "explain"
 _TABLES = ("table", "source", "cube", "counts")
 
 
-@dataclass(frozen=True, slots=True)
-class Vocabulary:
+class Vocabulary(Struct, frozen=True):
     """Names by what they are ("a private table"), columns by the table they are of, fields by name.
 
     `values`: the listed values of a column, which are public; `elements`: the fields of what a list or a result holds;
@@ -43,8 +43,7 @@ class Vocabulary:
     folder: Path | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Completion:
+class Completion(Struct, frozen=True):
     word: str
     kind: str  # "word", "column", "field", "aggregate", "value", "path", "module", "argument", or what the name is
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from jostle.accounting.amounts import as_text
 from jostle.diagnostics import Refusal
+from jostle.records import replace
 from jostle.source import Source
 
 if TYPE_CHECKING:

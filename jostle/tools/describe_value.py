@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from jostle.diagnostics import Refusal
 from jostle.events import Event
 from jostle.source import Source
 
 
-@dataclass(frozen=True, slots=True)
-class Provenance:
+class Provenance(Struct, frozen=True):
     """The entry that gave a name its value, and what happened in it."""
 
     source: Source

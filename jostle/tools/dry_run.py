@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from jostle.accounting.amounts import QUANTA, as_text
 from jostle.formulas import rounded_up
@@ -30,8 +31,7 @@ _CUT = 60  # characters of a line that a table shows
 _QUICK = {name for name, row in BUILTINS.items() if not row.module} | set(AGGREGATES) | set(ROW_FUNCTIONS)
 
 
-@dataclass(frozen=True, slots=True)
-class DryRun:
+class DryRun(Struct, frozen=True):
     """What a program can cost, before it runs: of each source in all (`costs`), and statement by statement.
 
     `str` of it is a table. Of a source that an earlier program of the session spent from, less is left than it says.

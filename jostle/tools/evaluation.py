@@ -11,9 +11,10 @@ import json
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.source import Source
@@ -31,8 +32,7 @@ DEFAULT = 1.0
 """The epsilon of a choice that the program never calls on private data, where none is named."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChoiceEvaluation:
+class ChoiceEvaluation(Struct, frozen=True):
     """One ChoiceMaker of a program, at an amount it is called with."""
 
     name: str

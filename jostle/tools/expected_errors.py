@@ -8,12 +8,14 @@ over that number. For all else it depends on the data, and is that of so many ma
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from jostle.formulas import NOISE_ONLY, Formula, Noised, cuts_of
 from jostle.language.aggregates import AGGREGATES
 from jostle.noise_laws import ADDITIVE, AdditiveLaw, Bracketed, Gaussian, Laplace, Selected
+from jostle.records import replace
 from jostle.run.propagation import additive, of_numbers
 from jostle.run.values import Grouped
 from jostle.source import Source
@@ -27,8 +29,7 @@ if TYPE_CHECKING:
 _OVER = {"": "", "rows": " / rows", "stddev": " / rows / stddev", "ranks": " ranks", "rows fewer": " rows fewer"}
 
 
-@dataclass(frozen=True, slots=True)
-class Direct:
+class Direct(Struct, frozen=True):
     """One released number or vector: `error` at `amount` of `unit`, which goes with amount^-`power`.
 
     The error of a number is its 95 % half-width; of a workload's answers, the root mean square of their standard
@@ -66,8 +67,7 @@ class Direct:
         return float(self.amount * finer ** (1 / self.power))
 
 
-@dataclass(frozen=True, slots=True)
-class Calculated:
+class Calculated(Struct, frozen=True):
     """A variable that is calculated from what was measured; of several numbers, the one with the largest error.
 
     `error` is None where it depends on the data and nobody said how many rows there are. `value` is what made-up rows

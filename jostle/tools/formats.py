@@ -11,17 +11,17 @@ import errno
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 _MOST_ROWS, _LONGEST = 1_048_576, 32_767  # of a sheet of Excel, and the characters of a cell
 _UNWRITABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 
 
-@dataclass(frozen=True)
-class Sheet:
+class Sheet(Struct, frozen=True):
     """Columns of public values, by name and of equal length."""
 
     columns: Mapping[str, Sequence[Any]]

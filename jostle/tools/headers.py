@@ -8,12 +8,12 @@ described by its header, so that a column that it lacks is found as any other is
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields, replace
 from operator import is_
 from pathlib import Path
 from typing import Any
 
 from jostle.diagnostics import Diagnostic, Refusal
+from jostle.records import field_names, replace
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every
 from jostle.tools.files import misspelt
@@ -106,7 +106,7 @@ def _described(node: Any, columns: dict[int, tuple[str, ...]]) -> Any:
     if id(node) in columns and isinstance(node, n.Call):
         domains = tuple((name, n.Constant(None, span=node.span)) for name in columns[id(node)])
         return n.Described(node, n.RecordOf(domains, span=node.span), span=node.span)
-    before = {field.name: getattr(node, field.name) for field in fields(node)}
+    before = {name: getattr(node, name) for name in field_names(type(node))}
     after = {name: _described(value, columns) for name, value in before.items()}
     return node if all(after[name] is before[name] for name in before) else replace(node, **after)
 

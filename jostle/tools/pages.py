@@ -6,11 +6,10 @@ Text only. Each example meets its kind and each mended program runs, given a fil
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(Struct, frozen=True):
     """`brief` is one line; `mended` is the example put right, or empty where the way out is not a program."""
 
     brief: str

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import BUILTINS
@@ -27,8 +28,7 @@ _CLAUSE = re.compile(
 _COLUMNS_ONLY = ("where", "per", "groupby", "on")
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """What is asked for: `kind`, what was typed of it, and what it is of.
 
     Kinds: "module", "path", "value" (of the column `of`; `quoted` inside a text), "text" (nothing is offered), "table",

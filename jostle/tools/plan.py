@@ -11,12 +11,14 @@ import math
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from jostle.diagnostics import refuse
 from jostle.formulas import NOISE_ONLY, cut_text, cuts_of
+from jostle.records import as_dict
 from jostle.tools.bound import beside
 from jostle.tools.expected_errors import Calculated, Direct, calculated_errors, direct_errors
 from jostle.tools.files import read_program
@@ -41,8 +43,7 @@ _NOTES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Advice:
+class Advice(Struct, frozen=True):
     """A call of a choice that ships trained: the option that it would run, "" where what it measures decides."""
 
     name: str
@@ -53,8 +54,7 @@ class Advice:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorPlan:
+class ErrorPlan(Struct, frozen=True):
     """Everything that is known of a program's errors."""
 
     direct: tuple[Direct, ...]
@@ -265,7 +265,7 @@ def as_json(errors: ErrorPlan, error: float | None, epsilon: float | None) -> di
     told = ("line", "selects", "strategy", "of_alone", "apart", "wanted")
     joint = [{key: one.get(key) for key in told} for one in errors.joint]
     return {"measured": direct, "joint": joint, "calculated": calculated, "data": errors.data or None,
-            "choices": choices, "advised": [asdict(one) for one in errors.advised],
+            "choices": choices, "advised": [as_dict(one) for one in errors.advised],
             "left_out": list(errors.left_out)}  # fmt: skip
 
 

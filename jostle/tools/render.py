@@ -11,8 +11,9 @@ import sys
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TextIO
+
+from msgspec import Struct
 
 from jostle.diagnostics import Diagnostic
 from jostle.source import Span
@@ -24,8 +25,7 @@ _NOTES = 8  # other places that are shown
 _STYLES = {"kind": "1;31", "warning": "1;33", "mark": "31", "note": "34", "frame": "34", "help": "32", "bold": "1"}
 
 
-@dataclass(frozen=True, slots=True)
-class _Paint:
+class _Paint(Struct, frozen=True):
     on: bool
 
     def __call__(self, style: str, text: str) -> str:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
 
 from jostle.backends.remote import POSTGRES, SERVERS, SPARK, VARIABLE
 from jostle.diagnostics import Refusal, refuse
@@ -32,8 +33,7 @@ HEAD = (
 _AGAIN = "nothing is read for it: what it needs was counted before"
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(Struct, frozen=True):
     """A question in words, `steps`, and its form, `sql`; where the dialect cannot do it, `refused` says why."""
 
     steps: tuple[str, ...]
@@ -48,8 +48,7 @@ class Query:
         return {"plan": list(self.steps)} | ({"refused": self.refused} if self.refused else {"form": self.sql})
 
 
-@dataclass(slots=True)
-class Statement:
+class Statement(Struct):
     """What the statement at `place` measures, a line an answer, and what it asks."""
 
     place: Span
@@ -57,8 +56,7 @@ class Statement:
     queries: list[Query] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(Struct, frozen=True):
     """The statements of a program in their order, for a dialect. `str` of it is for a person.
 
     `tables` are those that are read, with the raw cells by their names in the SQL; `views` are queries by the name that

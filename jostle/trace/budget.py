@@ -6,8 +6,9 @@ A bar's length is the share of the source's budget. Pure functions of events.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
+
+from msgspec import Struct
 
 from jostle.events import Event
 from jostle.trace.costs import Costs
@@ -21,8 +22,7 @@ _PARALLEL = "parts measured in parallel count as their maximum"
 _TOGETHER = "with a delta all steps are counted together, and do not add up"
 
 
-@dataclass(frozen=True, slots=True)
-class Account:
+class Account(Struct, frozen=True):
     """What a trace tells of the budget of one private source: its `total`, and what was spent `before` and in the run.
 
     `steps` is the sum of what the steps of the run (`roots`) cost; a budget with a delta has another total.

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from jostle.events import Event
 from jostle.trace.released import Columns, Figure, columns, is_number
 from jostle.trace.text import number, plural
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(Struct, frozen=True):
     """One place of a released value in two runs; None in the one that does not have it."""
 
     mine: Figure | None
@@ -65,8 +65,7 @@ class Pair:
         return ends[0], ends[1], told, "more than noise" if self.beyond else ""
 
 
-@dataclass(frozen=True)
-class Compared:
+class Compared(Struct, frozen=True):
     """A released value of two runs: its pairs by column and label. `whole`: the figures of both."""
 
     name: str

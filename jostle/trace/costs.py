@@ -8,9 +8,10 @@ paid for earlier is given again. The option of a choice spent what its features 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
+
+from msgspec import Struct
 
 from jostle.events import Event
 from jostle.trace.forest import Forest, mapping
@@ -20,8 +21,7 @@ Amounts = Mapping[str, Decimal]
 _ZERO = Decimal(0)
 
 
-@dataclass(frozen=True)
-class Costs:
+class Costs(Struct, frozen=True):
     """`spent`: by event id, what an event cost each source with all in it; `summed`: its children's sum alone."""
 
     signs: Mapping[str, str]  # ε or ρ, by source

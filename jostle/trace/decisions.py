@@ -6,9 +6,10 @@ Choices are matched by their name and the order in which each name's were made.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
+
+from msgspec import Struct
 
 from jostle.events import Event
 from jostle.trace.forest import Forest, mapping, records
@@ -17,8 +18,7 @@ from jostle.trace.text import number
 from jostle.trace.tree import looked_at
 
 
-@dataclass(frozen=True, slots=True)
-class Decisions:
+class Decisions(Struct, frozen=True):
     """One choice in two runs; None in the one that did not make it."""
 
     name: str

@@ -7,14 +7,14 @@ in which things began. An event whose parent never arrived (a run that was kille
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from jostle.events import Event
 
 
-@dataclass(frozen=True)
-class Forest:
+class Forest(Struct, frozen=True):
     """Events by id, and the children of each in the order they began."""
 
     roots: tuple[Event, ...]

@@ -7,9 +7,11 @@ choices inside an algorithm.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
 
 from jostle.events import Event
+from jostle.records import replace
 from jostle.trace.decisions import chosen
 from jostle.trace.predictions import margin
 from jostle.trace.text import Twig, number, plural
@@ -17,8 +19,7 @@ from jostle.trace.text import Twig, number, plural
 _MOST = 12  # nodes that are shown under one
 
 
-@dataclass
-class ChoiceNode:
+class ChoiceNode(Struct):
     """One part of the data: the key that leads to it, the choices made there, and the parts below."""
 
     key: str = ""

@@ -10,9 +10,10 @@ import io
 import re
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from jostle.diagnostics import refuse, unwritable
 from jostle.events import Event
@@ -29,8 +30,7 @@ _INK = "#010203"  # stands for the page's own colour until the SVG is written
 FORMATS = ("svg", "png", "pdf")
 
 
-@dataclass(frozen=True, slots=True)
-class Picture:
+class Picture(Struct, frozen=True):
     """One picture: its title and what `plot` was given."""
 
     title: str

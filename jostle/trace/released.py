@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from jostle.events import Event
 from jostle.formulas import margin_text, with_margin
@@ -19,8 +20,7 @@ from jostle.trace.text import number
 _BARS = 40  # labels that fit side by side under bars
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
+class Figure(Struct, frozen=True):
     """One cell of a released value: what was released, the half-width of its noise at 95 %, and the interval's ends
     (None where they are not known)."""
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from itertools import pairwise
 from typing import Any
+
+from msgspec import Struct, field
 
 _LEVELS = "▁▂▃▄▅▆▇█"
 UNITS = {"epsilon": "ε", "rho": "ρ", "delta": "δ"}
@@ -106,8 +107,7 @@ def align(rows: Sequence[Sequence[str]], right: Sequence[bool], gap: str = "  ")
     ]
 
 
-@dataclass
-class Twig:
+class Twig(Struct):
     """A node of a tree to be drawn: one line, and what hangs from it."""
 
     text: str

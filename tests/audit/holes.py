@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
@@ -23,6 +22,7 @@ from jostle.privacy.kernel.measurement import common_noise
 from jostle.privacy.measurements.aggregates.terms import sensitivity_of
 from jostle.privacy.measurements.choices import NoisyScore
 from jostle.privacy.measurements.joint import Block, JointBlocks
+from jostle.records import replace
 
 Sampler = Callable[[np.ndarray, int, np.random.Generator], np.ndarray]
 Rows = np.ndarray

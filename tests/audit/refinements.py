@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from sparse import caught
 from jostle.privacy.measurements.gradual import Refinable, _State
 from jostle.privacy.mechanisms.gradual import Sealed
 from jostle.privacy.mechanisms.noise import SecureNoise
+from jostle.records import replace
 from jostle.simulate import SeededNoise
 
 # Of the language -------------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ Algorithms 3 to 6), nor is one that generalises the last. The sixth is right but
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
@@ -18,6 +17,7 @@ from batched import BUDGETS
 from harness import Case, Pair
 
 from jostle.privacy.kernel.kernel import Kernel
+from jostle.records import replace
 from jostle.simulate import SeededNoise
 from jostle.source import Source
 from jostle.tools.session import Session

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import duckdb
@@ -36,6 +35,7 @@ from jostle.plan.plan import (
 )  # fmt: skip
 from jostle.readers.duckdb import DuckDb
 from jostle.readers.public_sql import PublicSql
+from jostle.records import replace
 from jostle.speed.fast import FastAnswers
 
 SPELLED = ("finite_", "place_", "digest_", "many_bytes", "nearest_")

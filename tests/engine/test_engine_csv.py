@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import random
-from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -21,6 +20,7 @@ from jostle.plan.domains import Integer, Open
 from jostle.plan.plan import Scan
 from jostle.readers import csvfile, textcells, textfile
 from jostle.readers.duckdb import DuckDb
+from jostle.records import replace
 
 SETTINGS = settings(
     max_examples=150, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +16,7 @@ from jostle.plan.domains import Integer
 from jostle.plan.plan import Column, Count, Key, Scan
 from jostle.privacy.reading.assembly import kernel_over
 from jostle.readers.duckdb import DuckDb
+from jostle.records import replace
 from jostle.source import Source
 from jostle.tools.session import Session
 

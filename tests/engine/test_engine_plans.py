@@ -6,7 +6,6 @@ import itertools
 import random
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import date
 from typing import Any
 
@@ -38,6 +37,7 @@ from jostle.plan.plan import (
     Union,
 )  # fmt: skip
 from jostle.readers.duckdb import DuckDb
+from jostle.records import replace
 
 
 @pytest.fixture

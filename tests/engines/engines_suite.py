@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
@@ -28,6 +28,7 @@ from jostle.plan.plan import Column, Exact, Key, Plan, RowExpr, Scan, Term
 from jostle.plan.records import Combined, Mapped, Rows, Sized, Weights
 from jostle.plan.schemas import schema_of
 from jostle.readers.duckdb import DuckDb
+from jostle.records import replace
 
 
 class Composed(DuckDb):

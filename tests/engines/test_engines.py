@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from jostle.engine.duckdb.dialect import DUCKDB
 from jostle.plan.domains import Integer
 from jostle.plan.plan import Column, Constant, Derive, Filter, Key, Scan
 from jostle.readers.duckdb import DuckDb
+from jostle.records import replace
 from jostle.source import Source
 
 

@@ -9,7 +9,6 @@ import csv
 import re
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import engines_postgres
@@ -18,6 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from chunks import Chunk, run_chunk
+
+from jostle.records import replace
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^```jostle\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -14,7 +14,7 @@ import random
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ import numpy as np
 
 from jostle.noise_laws import Gaussian
 from jostle.privacy.mechanisms.additive import Additive
+from jostle.records import replace
 from jostle.run.jointplan import JointPlan
 from jostle.source import Source
 from jostle.tools.session import Session

@@ -16,7 +16,6 @@ import argparse
 import json
 import time
 from collections import defaultdict
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +24,7 @@ from jostle.choice.evaluation import evaluate
 from jostle.choice.models import forest, regret_tree, tree
 from jostle.choice.table import Run, RunTable
 from jostle.choice.training import epsilon_grid, seed, settings_of
+from jostle.records import replace
 from tests.experiments import dpbench, shapes
 from tests.experiments.program_bench import OPTIONS, ScaledBench, bench
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from jostle.choice.evaluation import Line, evaluate
 from jostle.choice.models import regret_tree
 from jostle.choice.ways import utilities_by_score
 from jostle.kernels.mixtures.simulated import simulated_points
+from jostle.records import replace
 from jostle.source import Source
 from jostle.tools.session import Session
 from tests.experiments.shapes import made

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from jostle.engine.sql import relations
 from jostle.plan.domains import Categories, Domain, Integer, Moments, Open, Real
 from jostle.plan.plan import Apply, Bound, Column, Constant, Count, Filter, FixedSum, Key, Owners, Scan
 from jostle.readers.duckdb import DuckDb
+from jostle.records import replace
 from jostle.source import Source
 from jostle.tools.session import Session
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+
+from jostle.records import replace
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 

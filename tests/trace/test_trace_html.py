@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 from jostle.events import Event
+from jostle.records import replace
 from jostle.source import Source
 from jostle.tools.session import Session
 from jostle.trace import nested_choices

@@ -1,8 +1,8 @@
 """Imports run one way: `ORDER`, of which each part may use those before it.
 
-`resources`, `threads`, `noise_laws`, `formulas`, `jsontext` and `integers` stand beside `source`, `doubles` beside
-`diagnostics`; `simulate` and `kernels` import nothing of ours, but for the row programs that kernels build, which are
-data.
+`records`, `resources`, `threads`, `noise_laws`, `formulas`, `jsontext` and `integers` stand beside `source`, `doubles`
+beside `diagnostics`; `simulate` and `kernels` import nothing of ours, but for the row programs that kernels build,
+which are data.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import pytest
 from package_code import HERE, Import, files, imports, shown
 
 ORDER = (
-    "version", "source", "resources", "threads", "noise_laws", "formulas", "jsontext", "integers", "diagnostics",
-    "doubles", "events", "syntax", "language", "accounting", "plan", "check", "engine", "privacy", "speed", "readers",
-    "backends", "optional", "run", "choice", "trace", "tools", "train",
+    "version", "source", "records", "resources", "threads", "noise_laws", "formulas", "jsontext", "integers",
+    "diagnostics", "doubles", "events", "syntax", "language", "accounting", "plan", "check", "engine", "privacy",
+    "speed", "readers", "backends", "optional", "run", "choice", "trace", "tools", "train",
 )  # fmt: skip
 ALONE = ("kernels", "simulate")
 ROW_PROGRAMS = ("jostle.privacy.rows.", "jostle.threads", "jostle.noise_laws", "jostle.formulas", "jostle.integers")

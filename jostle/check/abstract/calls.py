@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, assert_never
 
@@ -43,6 +42,7 @@ from jostle.language import facts
 from jostle.language.builtins import BUILTINS, DOMAINS, TURNED
 from jostle.language.facts import Effect, Gives
 from jostle.language.operations import ROW_FUNCTIONS
+from jostle.records import replace
 from jostle.syntax import nodes as n
 
 if TYPE_CHECKING:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from jostle.check.abstract.values import (
@@ -27,6 +26,7 @@ from jostle.check.abstract.values import (
     is_constant,
     widened,
 )  # fmt: skip
+from jostle.records import replace
 
 MOST_ALTERNATIVES = 6
 MOST_ROUNDS = 2_000  # of one loop that are followed one by one

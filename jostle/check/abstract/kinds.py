@@ -8,7 +8,6 @@ the vector that it is calculated with.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 from typing import Any
 
 from jostle.check.abstract.values import (
@@ -40,6 +39,7 @@ from jostle.language.misfits import (
     no_walk,
     outside,
 )  # fmt: skip
+from jostle.records import replace
 from jostle.source import Span
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import own_name

@@ -4,7 +4,6 @@ them."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from jostle.check.abstract.values import (
@@ -15,6 +14,7 @@ from jostle.check.abstract.values import (
     joined_exposures,
     reached_sources,
 )  # fmt: skip
+from jostle.records import replace
 
 
 def of_call(function: str, args: Sequence[Any], name: Any) -> Any:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from jostle.check.abstract import kinds
@@ -40,6 +39,7 @@ from jostle.language.aggregates import AGGREGATES
 from jostle.language.facts import Effect, Gives
 from jostle.language.forms import DIMENSIONS, PERSON, aggregates, keys_by_alias, persons_by_column
 from jostle.language.operations import ROW_FUNCTIONS
+from jostle.records import replace
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every, own_name
 

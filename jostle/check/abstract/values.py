@@ -10,13 +10,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
 from jostle.accounting import amounts
 from jostle.diagnostics import Note, Refusal
 from jostle.language import facts
+from jostle.records import replace
 from jostle.source import Span
 from jostle.syntax import nodes as n
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
 from typing import Any
 
 from jostle.accounting.amounts import QUANTA, part_of
@@ -46,6 +45,7 @@ from jostle.check.cost.purity import Purity
 from jostle.check.cost.tally import Why
 from jostle.check.labels import Labels
 from jostle.language.builtins import brought
+from jostle.records import replace
 from jostle.source import Span
 from jostle.syntax import nodes as n
 

@@ -11,10 +11,11 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from jostle.check.abstract.values import EACH, Exposure, Generic, Most, Path, ReachedSources, SourceFact
 from jostle.check.cost.tally import BOUNDLESS, NOTHING, Own, Place, Tally, Tree, Why, joined_trees
+from jostle.records import replace
 from jostle.source import Span
 
 SOURCE, DELTA = 0, 1  # the meters of a source itself; others are numbered from 2

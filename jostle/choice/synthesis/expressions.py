@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
 
 from jostle.choice.grow import Array
+from jostle.records import replace
 
 FEATURE, NUMBER, ABOVE = "feature", "number", "above"
 UNARY = ("log", "sqrt")
@@ -27,8 +28,7 @@ _COST = {FEATURE: 1, NUMBER: 1, ABOVE: 2}
 _LEVEL = {"+": 1, "-": 1, "*": 2, "/": 2}
 
 
-@dataclass(frozen=True, slots=True)
-class Expression:
+class Expression(Struct, frozen=True):
     """`op` is one of `UNARY` and `BINARY`, or `FEATURE` (`name`), `NUMBER` (`number`), `ABOVE` (its argument is above
     `number`)."""
 

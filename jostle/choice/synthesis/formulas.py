@@ -8,20 +8,20 @@ utility itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
 
 from jostle.choice.grow import Array
 from jostle.choice.synthesis.expressions import NUMBER, Bounds, Expression
 from jostle.choice.synthesis.pool import DIGITS
+from jostle.records import replace
 
 STEPS = 25
 """The most steps by which the numbers inside terms come nearer to the least squared error."""
 
 
-@dataclass(frozen=True, slots=True)
-class Formula:
+class Formula(Struct, frozen=True):
     """`intercept` + Σ `weights` · `terms`; `ranges` of the features that it reads."""
 
     intercept: float

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from jostle.choice.grow import Array
 from jostle.choice.models import AnyModel
@@ -38,6 +38,7 @@ from jostle.choice.synthesis.pool import Pool, pool_of
 from jostle.choice.synthesis.search import front
 from jostle.choice.table import RunTable
 from jostle.diagnostics import refuse
+from jostle.records import replace
 
 SIZE = 5
 """The largest complexity of one term of a formula."""
@@ -45,8 +46,7 @@ SIZE = 5
 Progress = Callable[[int, int], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(Struct, frozen=True):
     """A formula, and on data sets left out the variance that formulas of its complexity explain; `error`: the standard
     error of that over data sets. `explained` may be below 0: worse than the mean."""
 
@@ -55,8 +55,7 @@ class Judged:
     error: float
 
 
-@dataclass(frozen=True, slots=True)
-class OptionImprovement:
+class OptionImprovement(Struct, frozen=True):
     """The formulas for one option by complexity, the simplest first, and what cross-validation prefers.
 
     `before` names what values the option now (`predict`, or the model), `explained` the variance that this explains as
@@ -78,8 +77,7 @@ class OptionImprovement:
     kept: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Regrets:
+class Regrets(Struct, frozen=True):
     """Mean regrets over data sets left out: with what values the options now, with the formulas that are kept (`after`)
     and with the program's model for all options; `single` of the single best option. `gain` (`error`): before − after,
     paired. `relative`: logarithms of error ÷ least error."""
@@ -93,8 +91,7 @@ class Regrets:
     relative: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Improvement:
+class Improvement(Struct, frozen=True):
     """The outcome for one choice: each option, the regrets, the policy whose look was taken, and why nothing changes.
 
     `databases`: how many data sets, or groups of them, were left out in turn; `logarithmic`: utilities are errors, and
@@ -168,8 +165,7 @@ def _scores(values: Array, scale: UtilityScale) -> Array:
     return -np.log(np.maximum(-values, scale.floor)) if scale.logarithmic else values
 
 
-@dataclass
-class _Search:
+class _Search(Struct, dict=True):
     """The search for formulas over the rows of a view, with each data set left out in turn."""
 
     view: View

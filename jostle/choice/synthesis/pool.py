@@ -7,10 +7,10 @@ values on the training rows agree the first, which is the simplest, stays. Nothi
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
 
 from jostle.choice.grow import Array
 from jostle.choice.synthesis.expressions import (
@@ -37,8 +37,7 @@ DIGITS = 6
 _COMMUTE = frozenset("+*") | {"min", "max"}
 
 
-@dataclass(frozen=True)
-class Pool:
+class Pool(Struct, frozen=True):
     """`values` (m, n) of `expressions` (m) on the training rows, simplest first."""
 
     expressions: tuple[Expression, ...]
@@ -69,8 +68,7 @@ def pool_of(columns: Mapping[str, Array], ranges: Mapping[str, Bounds], most: in
     return Pool(tuple(expressions[k] for k in first), values[first])
 
 
-@dataclass
-class _Growth:
+class _Growth(Struct):
     """The expressions so far, each with its values, its bounds and the size it was made at."""
 
     columns: Mapping[str, Array]

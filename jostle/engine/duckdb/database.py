@@ -14,7 +14,6 @@ import itertools
 import os
 import weakref
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jostle.diagnostics import refuse
@@ -32,6 +31,7 @@ from jostle.engine.sql.rows import Raw as RawCell
 from jostle.plan.domains import Domain
 from jostle.plan.kinds import domain_kind
 from jostle.plan.plan import Bound, Owners, Scan
+from jostle.records import replace
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

@@ -7,9 +7,10 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import Struct
 
-@dataclass(slots=True)
-class Irregular:
+
+class Irregular(Struct):
     """What does not fit in a CSV file: lines with too many or too few cells, or with bytes that are no UTF-8.
 
     The line numbers count from 1, the header included, and are those of the first such line (0 where there is none).

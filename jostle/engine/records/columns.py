@@ -4,8 +4,9 @@ for."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from jostle.integers import fixed_width
 from jostle.plan.kinds import domain_kind
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
 _TYPES = {"number": "float64", "boolean": "bool", "text": "object"}
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(Struct, frozen=True):
     """Some records, of which several may be equal: their weights add up."""
 
     columns: Mapping[str, Column]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable
 
 from jostle.diagnostics import refuse
@@ -10,6 +9,7 @@ from jostle.engine.sql.dialect import Dialect, doubled_quotes
 from jostle.language.operations.texts import LONGEST
 from jostle.plan.domains import Categories
 from jostle.plan.plan import Apply, Bound, Constant, Key, Listed, Sample, Scan, Summands
+from jostle.records import field_names
 
 
 def check(
@@ -41,8 +41,8 @@ def check(
         inner: list[object] = []
         if isinstance(part, tuple | list):
             inner = [*part]
-        elif dataclasses.is_dataclass(part):
-            inner = [getattr(part, field.name) for field in dataclasses.fields(part) if field.name != "exposures"]
+        else:
+            inner = [getattr(part, name) for name in field_names(type(part)) if name != "exposures"]
         waiting += [one for one in inner if id(one) not in seen]
         seen |= {id(one) for one in inner}
 

@@ -20,8 +20,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import date
+
+from msgspec import Struct, field
 
 from jostle.language import patterns
 from jostle.language.moments import number_of
@@ -35,8 +36,7 @@ def doubled_quotes(text: str) -> str:
     return parts[0] if len(parts) == 1 else "(" + " || chr(0) || ".join(parts) + ")"
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Dialect:
+class Dialect(Struct, frozen=True, eq=False, kw_only=True):
     """The primitives of a database. `name` is what messages call it."""
 
     name: str

@@ -6,9 +6,9 @@ Only what filters and derived columns are made of is left out. Which rows of a p
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from jostle.plan.plan import Apply, Column, Derive, Filter, Plan, RowExpr, Scan
+from jostle.records import replace
 
 
 def narrowed(plan: Plan, asked: Iterable[RowExpr]) -> Plan:

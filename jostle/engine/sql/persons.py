@@ -6,7 +6,6 @@ Everything here is a function of one person's rows: no other row decides what st
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 from jostle.engine.sql.cells import WHOLE, text
 from jostle.engine.sql.dialect import Dialect, subquery
@@ -16,6 +15,7 @@ from jostle.engine.sql.terms import check_number, counted, fixed_term
 from jostle.plan.kinds import domain_kind, kind_of
 from jostle.plan.plan import WEIGHT_BITS, Count, Extreme, GroupRows, GroupTerm, RowExpr, Truncate
 from jostle.plan.schemas import group_key_value
+from jostle.records import replace
 
 
 def rows_per_key(

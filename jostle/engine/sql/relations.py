@@ -8,7 +8,8 @@ scan and runs what comes out.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
 
 from jostle.diagnostics import refuse
 from jostle.engine.sql import persons
@@ -40,10 +41,10 @@ from jostle.plan.plan import (
     Union,
 )  # fmt: skip
 from jostle.plan.schemas import check_plan_depth, derived_domain, group_rows_schema, join_schema, united_schema
+from jostle.records import replace
 
 
-@dataclass(frozen=True, slots=True)
-class Relation:
+class Relation(Struct, frozen=True):
     """A SELECT with its columns by their names in the plan, what is known of them, and a bound on its rows.
 
     `weighted`: it has a column `w` beside those, its rows' weights; `numbered`: a column `n` that tells the rows apart
@@ -300,8 +301,7 @@ def _signed(side: Relation, name: str) -> bool:
 # Groups --------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Grouped:
+class Grouped(Struct, frozen=True):
     """A query for groups: key columns first, then a column a term; `exact[i]`: that term is text, not a BIGINT."""
 
     sql: str
@@ -349,8 +349,7 @@ def _calculated(source: Relation, key: Key) -> bool:
     return not isinstance(key.expr, Column) or source.columns[key.expr.name].raw is None
 
 
-@dataclass(frozen=True, slots=True)
-class _Made:
+class _Made(Struct, frozen=True):
     """A term in SQL: the value of a row, empty where none is needed; the aggregate of the values, under a name; whether
     what it adds up may not fit into 64 bits; and by what a sum is multiplied, a power of two, to be a whole number."""
 

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from datetime import date
+
+from msgspec import Struct, field
 
 from jostle.engine.sql import functions
 from jostle.engine.sql.dialect import Dialect, clamped, subquery
@@ -24,6 +25,7 @@ from jostle.plan.bounds import bounds_of, is_integral
 from jostle.plan.domains import Domain
 from jostle.plan.kinds import Schema, domain_of, kind_of
 from jostle.plan.plan import Apply, Column, Constant, RowExpr
+from jostle.records import replace
 
 _SHORT = 60  # characters that may be said twice
 _EXACT = 2**53
@@ -36,8 +38,7 @@ _QUOTIENT = "({0} / {1})"
 _SAFE = {"+": "({0} + {1})", "-": "({0} - {1})", "*": _PRODUCT}
 
 
-@dataclass(frozen=True, slots=True)
-class Raw:
+class Raw(Struct, frozen=True):
     """The cell that a column was cleaned of: its name in the relation, its kind (`cells`), and what describes it."""
 
     alias: str
@@ -45,8 +46,7 @@ class Raw:
     domain: Domain
 
 
-@dataclass(frozen=True, slots=True)
-class Physical:
+class Physical(Struct, frozen=True):
     """A column of a relation in SQL: its name there, whether it is stored as an integer, two ends that it lies
     between, where it was brought between them, and the raw cell, where the relation has it too."""
 
@@ -56,8 +56,7 @@ class Physical:
     raw: Raw | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Piece:
+class _Piece(Struct, frozen=True):
     """SQL text; `wild` when it may be NaN or infinite; `stage` is the number of subqueries it needs below it."""
 
     text: str
@@ -72,8 +71,7 @@ def number_text(dialect: Dialect, value: str) -> str:
     return f"CASE WHEN {whole} THEN {shown} ELSE '#' || {dialect.as_text(dialect.bits.format(value))} END"
 
 
-@dataclass
-class RowSql:
+class RowSql(Struct):
     """Emits the expressions of one relation; `over` puts the subqueries that they came to need around it."""
 
     columns: Mapping[str, Physical]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
+
+from msgspec import Struct
 
 from jostle.language.intervals import Interval
 
@@ -21,8 +22,7 @@ class Whole(Enum):
     NEVER = "not known to be"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Operation:
+class Operation(Struct, frozen=True, eq=False):
     """An operation on the values of a row.
 
     `takes`: the kinds of its operands, numbers where nothing is said; `gives`: the kind of what it gives. The last

@@ -8,7 +8,7 @@ measured exactly, for nothing. What a handle is of (rows, counts, vectors) is in
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from jostle.accounting.amounts import Amount
 from jostle.accounting.budget_tree import Meter, Path
@@ -16,6 +16,7 @@ from jostle.accounting.definitions import Measure
 from jostle.accounting.units import ANY_ROWS, BOUNDS, Unit
 from jostle.diagnostics import refuse
 from jostle.privacy.kernel.sources import Source
+from jostle.records import replace
 from jostle.source import Span
 
 

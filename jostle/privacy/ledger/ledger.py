@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from jostle.privacy.ledger.history import Entry, Verified
 from jostle.privacy.ledger.places import default_place, store_at
 from jostle.privacy.ledger.registered import FileMark, State, Terms, file_digest
 from jostle.privacy.ledger.rows import Dataset, Rows, now, plus
+from jostle.records import replace
 
 Check = Callable[[Terms, OpenFile], None]
 """Refuses a file that is not as its terms say."""

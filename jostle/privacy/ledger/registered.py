@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from jostle.accounting.units import Unit
 from jostle.diagnostics import refuse
 from jostle.engine.files import OpenFile
 from jostle.plan.domains import Categories, Domain, Integer, Moments, Open, Real
+from jostle.records import as_dict
 
 Schema = tuple[tuple[str, Domain], ...]
 
@@ -54,7 +55,7 @@ class Terms:
             "name": self.name, "kind": self.kind, "path": self.path,
             "schema": [[name, _domain_json(domain)] for name, domain in self.schema],
             "unit": _unit_json(self.unit),
-            "measure": {"kind": self.measure.kind, "limit": asdict(self.measure.limit)},
+            "measure": {"kind": self.measure.kind, "limit": as_dict(self.measure.limit)},
             **sheet,
         }  # fmt: skip
 
@@ -104,7 +105,7 @@ class State:
 
     def as_json(self) -> dict[str, Any]:
         return {
-            "mark": asdict(self.mark), "version": self.version, "code": self.code, "spent": list(self.spent),
+            "mark": as_dict(self.mark), "version": self.version, "code": self.code, "spent": list(self.spent),
             "entries": self.entries, "head": self.head,
         }  # fmt: skip
 
@@ -137,7 +138,7 @@ LATER = ("weighted", "linked", "groups")
 
 def _unit_json(unit: Unit) -> dict[str, Any]:
     """Without `weighted` where it is not said: seals of ledgers that are older than the word still hold."""
-    return {name: value for name, value in asdict(unit).items() if value or name not in LATER}
+    return {name: value for name, value in as_dict(unit).items() if value or name not in LATER}
 
 
 def _domain_json(domain: Domain) -> dict[str, Any]:

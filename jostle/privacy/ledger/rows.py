@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,6 +19,7 @@ from jostle.privacy.ledger import history
 from jostle.privacy.ledger.history import Entry
 from jostle.privacy.ledger.registered import State, Terms
 from jostle.privacy.ledger.store import Connection, Store
+from jostle.records import replace
 
 
 @dataclass(frozen=True, slots=True)

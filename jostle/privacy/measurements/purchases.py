@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +47,7 @@ from jostle.privacy.measurements.aggregates.terms import (
 )
 from jostle.privacy.mechanisms.additive import Additive, share
 from jostle.privacy.mechanisms.noise import Noise
+from jostle.records import replace
 
 if TYPE_CHECKING:
     import numpy as np

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jostle.accounting.amounts import Amount, as_float
@@ -27,6 +27,7 @@ from jostle.privacy.mechanisms.additive import Additive, share, sum_prices
 from jostle.privacy.mechanisms.noise import Noise
 from jostle.privacy.mechanisms.stability import select_keys
 from jostle.privacy.transformations.keysets import PLACE, with_place
+from jostle.records import replace
 
 if TYPE_CHECKING:
     from jostle.privacy.reading.reader import Reader

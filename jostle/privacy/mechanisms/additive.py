@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jostle.accounting.amounts import Amount, as_float
@@ -25,6 +25,7 @@ from jostle.diagnostics import refuse
 from jostle.integers import fixed_width
 from jostle.noise_laws import ADDITIVE, Gaussian, Laplace
 from jostle.privacy.mechanisms.noise import Noise
+from jostle.records import replace
 
 if TYPE_CHECKING:
     import numpy as np

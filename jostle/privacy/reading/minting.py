@@ -8,7 +8,6 @@ before public data only.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from jostle.accounting.amounts import Amount
@@ -20,6 +19,7 @@ from jostle.plan.plan import Bound, Owners, Plan, RowExpr, Scan
 from jostle.privacy.kernel.exposures import Exposure, Exposures, Handle
 from jostle.privacy.kernel.handles import Cube, Origin, Table, Vectors
 from jostle.privacy.kernel.sources import Source
+from jostle.records import replace
 from jostle.source import Span
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ common part of their paths, within every agent of theirs.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from jostle.diagnostics import refuse
 from jostle.plan.kinds import check_depth
@@ -17,6 +16,7 @@ from jostle.plan.plan import Apply, Column, Constant, Derive, Filter, Join, Know
 from jostle.plan.schemas import schema_of
 from jostle.privacy.kernel.exposures import common_prefix
 from jostle.privacy.kernel.handles import Table
+from jostle.records import replace
 
 
 def common_table(tables: Sequence[Table]) -> Table:

@@ -16,7 +16,7 @@ that of those of the right one times that of the keys in the left one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from jostle.diagnostics import refuse
 from jostle.plan.plan import Column, Derive, Filter, Join, Listed, Plan
@@ -26,6 +26,7 @@ from jostle.privacy.kernel.handles import Table
 from jostle.privacy.reading.public_data import PublicData
 from jostle.privacy.transformations.joins import check_keys
 from jostle.privacy.transformations.known import with_known_domains
+from jostle.records import replace
 
 MOST_TABLES = 6
 

@@ -8,7 +8,6 @@ the program, comes from a public table, or was measured and paid for.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from jostle.plan.domains import Domain, Integer, Open
@@ -17,6 +16,7 @@ from jostle.plan.kinds import as_number, kind_of, mixed, value_kind
 from jostle.plan.plan import Column, Derive, Join, Listed, RowExpr
 from jostle.plan.schemas import schema_of
 from jostle.privacy.kernel.handles import Table
+from jostle.records import replace
 
 PLACE = "\0place"
 """The column of places; no program can write its name."""

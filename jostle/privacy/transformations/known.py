@@ -5,7 +5,6 @@ The rows stay as they are. Of a private table nothing is read.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from jostle.language.moments import number_of
@@ -13,6 +12,7 @@ from jostle.plan.domains import Categories, Domain, Integer, Moments, Open, Real
 from jostle.plan.plan import Apply, Column, Constant, Exact, Known
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.reading.public_data import PublicData
+from jostle.records import replace
 
 MOST_TEXTS = 4096
 """Different texts of a public column that are listed as its values; one with more stays open."""

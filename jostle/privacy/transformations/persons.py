@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 from jostle.diagnostics import refuse
 from jostle.plan.kinds import kind_of
@@ -44,6 +43,7 @@ from jostle.plan.schemas import group_key_value, schema_of
 from jostle.privacy.kernel.exposures import Exposure, join_exposures
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.transformations.joins import check_keys
+from jostle.records import replace
 
 
 def truncate(

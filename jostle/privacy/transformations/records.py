@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -37,6 +37,7 @@ from jostle.plan.records import (
 from jostle.plan.schemas import check_steps, united_schema
 from jostle.privacy.kernel.exposures import Exposures, Handle, join_exposures
 from jostle.privacy.kernel.handles import Cube, Table
+from jostle.records import replace
 
 MOST_BITS = 4096
 MOST_CELLS = 2**18

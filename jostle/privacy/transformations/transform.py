@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from jostle.accounting.amounts import Amount
@@ -39,6 +38,7 @@ from jostle.privacy.kernel.exposures import Allotment, Handle, extended
 from jostle.privacy.kernel.handles import VALUES, ColumnHandle, Cube, Restricted, Table, Tallied
 from jostle.privacy.kernel.kernel import check_unit
 from jostle.privacy.reading.public_data import PublicData
+from jostle.records import replace
 
 MOST_CELLS = 2**26
 

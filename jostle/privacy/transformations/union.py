@@ -12,13 +12,13 @@ No row comes or goes for the sake of another one's, so that scores that grow wit
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from jostle.diagnostics import refuse
 from jostle.plan.plan import Union
 from jostle.plan.schemas import united_schema
 from jostle.privacy.kernel.exposures import Exposures, join_exposures
 from jostle.privacy.kernel.handles import Table
+from jostle.records import replace
 
 MOST_TABLES = 1000
 

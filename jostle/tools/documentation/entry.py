@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from jostle.source import Span
 
 
-@dataclass(frozen=True, slots=True)
-class Documentation:
+class Documentation(Struct, frozen=True):
     """One meaning of a name.
 
     `kind`: "function", "constant", "domain", "aggregate", "word", "module", or what a module defines ("function",

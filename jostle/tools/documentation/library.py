@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from itertools import takewhile
+
+from msgspec import Struct
 
 from jostle import resources
 from jostle.language.builtins import BUILTINS
@@ -87,8 +88,7 @@ def _told(text: str, line: int) -> tuple[str, str]:
     return (words[: end.end()], words[end.end() :].strip()) if end else (words, "")
 
 
-@dataclass(frozen=True, slots=True)
-class _Block:
+class _Block(Struct, frozen=True):
     """Lines between empty ones: the first of them, the words of the comment that they open with, what heads them."""
 
     line: int

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from jostle.diagnostics import refuse
 
@@ -21,8 +22,7 @@ HINTS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """A column's name, its domain as a program writes it or `?`, and what is known of it otherwise."""
 
     name: str

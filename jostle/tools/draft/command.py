@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 from jostle.diagnostics import Refusal
+from jostle.records import replace
 from jostle.tools.draft.columns import UNKNOWN, Column, as_number, categories, clause, name_of, program
 from jostle.tools.draft.sources import columns_of
 

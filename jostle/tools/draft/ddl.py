@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from jostle.diagnostics import refuse
 from jostle.tools.draft.columns import Column, as_number
@@ -21,8 +22,7 @@ _MOMENTS = {"DATE": "date", "TIMESTAMP": "time", "TIMESTAMPTZ": "time", "DATETIM
 _CONSTRAINTS = {"PRIMARY", "FOREIGN", "UNIQUE", "CHECK", "CONSTRAINT", "KEY", "INDEX", "EXCLUDE", "LIKE"}
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(Struct, frozen=True):
     """A word in capitals, a sign, a number, or a name or text without its quotes."""
 
     kind: str
@@ -35,8 +35,7 @@ class Token:
         return self.text if self.kind in ("word", "sign") else ""
 
 
-@dataclass
-class Facts:
+class Facts(Struct):
     """What is known of the values of a column."""
 
     kind: str = ""

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
+
+from msgspec import Struct
 
 from jostle.check.warnings import NARROW
 from jostle.diagnostics import refuse
@@ -104,8 +105,7 @@ def _read(forms: Mapping[str, str], schema: Mapping[str, Domain]) -> list[str]:
     return [f"mine = derive(as_written, {', '.join(columns)})"] if columns else []
 
 
-@dataclass(frozen=True, slots=True)
-class Cells:
+class Cells(Struct, frozen=True):
     """The histogram that a choice is about: a column of numbers, cut into `many` cells of the width `width` from the
     multiple `first` of it on."""
 

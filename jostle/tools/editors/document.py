@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from msgspec import Struct
+
 from jostle.diagnostics import Diagnostic, Refusal
 from jostle.language.builtins import BUILTINS, EVERYWHERE
 from jostle.language.facts import Effect
@@ -32,8 +34,7 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 _PRIVATE = ("a private source",)
 
 
-@dataclass(frozen=True, slots=True)
-class Definition:
+class Definition(Struct, frozen=True):
     """The definition of a name at the top level: its place and its kind."""
 
     span: Span
@@ -42,8 +43,7 @@ class Definition:
     parameters: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """A described column: where, of which table, its domain as it is written, and the values that it lists."""
 
     span: Span
@@ -52,8 +52,7 @@ class Column:
     values: tuple[object, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Signature:
+class Signature(Struct, frozen=True):
     """A function that is being called: how it is written, its parameters, which one is typed, words about it."""
 
     usage: str

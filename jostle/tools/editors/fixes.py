@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from jostle.diagnostics import Diagnostic
 
@@ -17,8 +18,7 @@ _QUOTED = re.compile(r"`([^`]+)`")
 _MOST = 4  # replacements of one help that are tried
 
 
-@dataclass(frozen=True, slots=True)
-class Fix:
+class Fix(Struct, frozen=True):
     """A change: what stands between two places (line and column, from 0) becomes `new`; `title` is for people."""
 
     title: str

@@ -9,11 +9,13 @@ whole notebook stops there.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
 
 from jostle.diagnostics import Diagnostic, Refusal
 from jostle.events import Event
+from jostle.records import replace
 from jostle.source import Source
 from jostle.tools.pythonic import to_python
 from jostle.tools.repl import Repl
@@ -35,8 +37,7 @@ class NotebookStop(KeyboardInterrupt):
         return ["stopped; what was charged stays charged, and what was measured has its name in the next cell"]
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(Struct, frozen=True):
     """What a cell gave: printed texts, the value of its last expression, a report, and what ended it before its time, a
     refusal or somebody who stopped it."""
 

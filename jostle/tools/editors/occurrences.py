@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from jostle.check.scopes import bound_in
 from jostle.language.builtins import BUILTINS
@@ -22,8 +23,7 @@ _TOP: ScopeId = (0, 0)
 _COLUMNS: ScopeId = (-2, -2)
 
 
-@dataclass(frozen=True, slots=True)
-class Occurrence:
+class Occurrence(Struct, frozen=True):
     """A name at a place. Those of one name and one scope mean the same."""
 
     name: str

@@ -5,16 +5,16 @@ Documents and spans count characters, of which some are two units long in UTF-16
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from jostle.source import Span
 
 _SIZES = {"utf-8": 1, "utf-16": 2, "utf-32": 4}  # bytes of a unit
 
 
-@dataclass(frozen=True, slots=True)
-class Units:
+class Units(Struct, frozen=True):
     """The units that one editor counts in; `lsp` is the module of the protocol's types."""
 
     lsp: Any

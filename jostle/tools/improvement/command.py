@@ -11,9 +11,10 @@ import json
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from jostle.choice.synthesis import LARGEST, USUAL
 from jostle.diagnostics import refuse
@@ -29,8 +30,7 @@ if TYPE_CHECKING:
     from jostle.tools.improvement.rewriting import Edit
 
 
-@dataclass(frozen=True, slots=True)
-class ChoiceImprovement:
+class ChoiceImprovement(Struct, frozen=True):
     """One choice of a program, at the amount it is called with: what was found, and the new text of its Options.
 
     `texts`: each Option that gets a new `predict`, by name. `absent`: those of them that the program does not hold, of
@@ -58,8 +58,7 @@ class ChoiceImprovement:
         return "\n".join(lines)
 
 
-@dataclass(frozen=True, slots=True)
-class ProgramImprovement:
+class ProgramImprovement(Struct, frozen=True):
     """All choices of a program, and its whole text with the new formulas; the old text where there are none."""
 
     choices: tuple[ChoiceImprovement, ...]

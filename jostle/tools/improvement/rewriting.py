@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from jostle.choice.synthesis.formulas import Formula
 from jostle.choice.synthesis.texts import block
@@ -14,8 +15,7 @@ from jostle.syntax import nodes as n
 from jostle.syntax.walk import every
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(Struct, frozen=True):
     """`text` for what stands from `start` to `end`, as places in the source's text."""
 
     start: int

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.rows.leaves import LeafFold, PublicTree
 from jostle.privacy.scores import leaves
 from jostle.privacy.scores.cells import BITS
+from jostle.records import replace
 from jostle.source import Source
 from jostle.tools.session import Session
 

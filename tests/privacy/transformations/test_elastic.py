@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import pytest
 from changed_rows import Row, Schema, Tables, neighbours, sizes
@@ -17,6 +16,7 @@ from jostle.privacy.kernel.handles import Table
 from jostle.privacy.measurements.smooth import _most, smoothed
 from jostle.privacy.transformations.elastic import FreeJoin, Frequency, Product, free_join
 from jostle.privacy.transformations.joins import join
+from jostle.records import replace
 
 KEYS = Categories(("a", "b"))
 T: Schema = (("k", KEYS), ("v", Integer(0, 9)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 
 import pytest
 from changed_rows import Tables, sizes, worst
@@ -13,6 +12,7 @@ from jostle.plan.domains import Categories, Integer, Open, Real
 from jostle.plan.plan import Apply, Column, Constant, Derive, Filter, Join, Known
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.transformations.joins import join
+from jostle.records import replace
 
 T = (("k", Categories(("a", "b"))), ("v", Integer(0, 9)))
 U = (("k", Categories(("b", "a"))), ("w", Integer(0, 9)))

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import date
 from fractions import Fraction
 from typing import Any
@@ -43,6 +42,7 @@ from jostle.privacy.measurements.aggregates.bracketing import Bracketing
 from jostle.privacy.measurements.aggregates.intervals import Intervals, intervals
 from jostle.privacy.mechanisms.noise import Noise
 from jostle.privacy.mechanisms.selection import Selection
+from jostle.records import replace
 
 PARTS = 4
 """One of so many parts of the amount of a quantile buys its error in values."""

@@ -9,7 +9,7 @@ nothing rests on the bounds being right.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jostle.diagnostics import refuse
@@ -17,6 +17,7 @@ from jostle.integers import LIMIT, fixed_width
 from jostle.plan.bounds import bounds_of, grid_bits
 from jostle.plan.plan import WEIGHT_BITS, Apply, Bound, Column, Constant, Count, Filter, FixedSum, RowExpr, Term
 from jostle.privacy.kernel.handles import Table
+from jostle.records import replace
 
 if TYPE_CHECKING:
     import numpy as np

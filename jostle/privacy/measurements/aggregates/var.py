@@ -8,13 +8,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from jostle.language.aggregates import AGGREGATES
 from jostle.plan.plan import Term
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.measurements.aggregates.aggregate import Estimate, Estimator, Floats
 from jostle.privacy.measurements.aggregates.terms import Centred, Pair, fixed_sum, grid_for, sum_and_count
+from jostle.records import replace
 
 
 class Var(Estimate):

@@ -11,7 +11,7 @@ from rings import CORE, circles, closure, figures, loads
 BARS = {
     "lines": 86_000,
     "files": 650,
-    "lines that the kernel imports": 2_813,
+    "lines that the kernel imports": 2_861,
     "lines that privacy and engine import": 22_400,
     "circles of files, imports for types counted": 1,
     "lines with Any": 2_050,

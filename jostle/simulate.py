@@ -6,6 +6,7 @@ handle, and imports nothing that could.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -19,9 +20,13 @@ class SeededNoise:
     """Fast noise of the same laws as `privacy.mechanisms` draws, from a seed: never for a private release."""
 
     def __init__(self, seed: int) -> None:
+        self._seed = seed
+
+    @cached_property
+    def _rng(self) -> np.random.Generator:
         import numpy as np
 
-        self._rng = np.random.default_rng(seed)
+        return np.random.default_rng(self._seed)
 
     def laplace(self, values: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
         """Adds discrete Laplace noise, P(k) ∝ exp(−|k|/scale): a difference of two geometrics."""

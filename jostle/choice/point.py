@@ -8,7 +8,7 @@ knows of its data, the algorithm has paid for. All points of one `whole` are tra
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
@@ -17,7 +17,6 @@ from jostle.choice.learning import VERSION
 from jostle.choice.models import Model, TreeEnsembles, constant
 from jostle.choice.policy import SINGLE_BEST, Policy
 from jostle.choice.program import ProgramBench, public_only
-from jostle.choice.rollouts import Chooser, Point, PointCall, Study, StudyResult
 from jostle.choice.scale import UtilityScale
 from jostle.choice.store import Store, digest
 from jostle.choice.table import RunTable, Setting
@@ -31,6 +30,9 @@ from jostle.run.values import Function, Part, kind_name
 from jostle.source import Span
 
 LEARNED = "learned from whole runs"
+
+if TYPE_CHECKING:
+    from jostle.choice.rollouts import Chooser, PointCall, StudyResult
 
 
 class Whole(Struct, eq=False):
@@ -70,6 +72,8 @@ class ChoicePoint:
         if self._whole.chooser is not None:
             x = tuple(values[name] for name in self._parts.feature_names)
             option = self._whole.chooser(self._number, x)
+            from jostle.choice.rollouts import PointCall
+
             self._whole.calls.append(PointCall(self._number, x, option))
             return run(interp, self._parts.options[option], data)
         policy = self._policy(interp, data)
@@ -135,6 +139,8 @@ class ChoicePoint:
         return self._policies[place]
 
     def _learned(self, interp: Evaluator, unit: str, reach: int, grid: tuple[float, ...]) -> list[Policy]:
+        from jostle.choice.rollouts import Point, Study
+
         whole = self._whole
         parts = ChoiceParts((whole.algorithm,), ("run",), (), (), self._parts.utility, whole.databases)
         bench = ProgramBench(interp, parts, unit, reach)

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from jostle.diagnostics import Refusal, refuse
+from jostle.language.builtins import BUILTINS
+from jostle.language.facts import Effect
 from jostle.language.misfits import no_call
 from jostle.language.operations import ROW_FUNCTIONS
 from jostle.plan.domains import Open
@@ -14,7 +16,6 @@ from jostle.run import amounts, operators
 from jostle.run.applied import apply
 from jostle.run.evaluator import Evaluator
 from jostle.run.faults import LIBRARY, exposures_of, in_the_users_program, private_value
-from jostle.run.joint import check_call
 from jostle.run.scope import Scope
 from jostle.run.values import Builtin, Function, Part, RowForm, kind_name
 from jostle.source import Span
@@ -33,7 +34,7 @@ def call(
     """Calls any callable value."""
     keywords = keywords or {}
     if interp.joint is not None:
-        check_call(function, args)
+        _check_call(function, args)
     if isinstance(function, Function):
         return _call_function(interp, function, args, keywords)
     if isinstance(function, Builtin):
@@ -130,3 +131,15 @@ def _spending(interp: Evaluator, node: n.Spending, scope: Scope) -> Any:
 
 
 CALLS: dict[type, Callable[..., Any]] = {n.Call: _call, n.Spending: _spending}
+
+
+def _check_call(function: Any, args: Sequence[Any]) -> None:
+    """Refuses calls that measure by themselves: the answers of a block are those of its selects."""
+    row = BUILTINS.get(getattr(function, "name", ""))
+    measures = row is not None and row.effect is Effect.MEASURES
+    if measures or (hasattr(function, "jostle_call") and handles_in(list(args))):
+        name = getattr(function, "name", "") or "this"
+        raise refuse(
+            "TypeError", f"`{name}` measures by itself, and cannot be answered together with others",
+            help="put it before or after the `jointly` block, with an amount of its own",
+        )  # fmt: skip

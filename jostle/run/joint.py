@@ -14,10 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.accounting.amounts import QUANTA, Amount, as_float, quanta
 from jostle.diagnostics import Refusal, refuse
-from jostle.language.builtins import BUILTINS
-from jostle.language.facts import Effect
 from jostle.language.forms import aggregates
-from jostle.privacy.kernel.exposures import handles_in
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.measurements import replay
 from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate, Estimate
@@ -116,18 +113,6 @@ def _facts(asked: Asked) -> tuple[Any, ...]:
     """What a select asks, to tell it from another."""
     request = asked.request
     return request.table.plan, request.keys, request.aggregates, asked.weight, asked.wanted
-
-
-def check_call(function: Any, args: Sequence[Any]) -> None:
-    """Refuses calls that measure by themselves: the answers of a block are those of its selects."""
-    row = BUILTINS.get(getattr(function, "name", ""))
-    measures = row is not None and row.effect is Effect.MEASURES
-    if measures or (hasattr(function, "jostle_call") and handles_in(list(args))):
-        name = getattr(function, "name", "") or "this"
-        raise refuse(
-            "TypeError", f"`{name}` measures by itself, and cannot be answered together with others",
-            help="put it before or after the `jointly` block, with an amount of its own",
-        )  # fmt: skip
 
 
 def jointly(interp: Evaluator, node: n.With, scope: Scope) -> Any:

@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 
 from jostle.accounting.amounts import Amount
 from jostle.diagnostics import did_you_mean, refuse
-from jostle.kernels.rowprograms import CONTRIBUTIONS, GRADIENTS, WEIGHTS
 from jostle.plan.bounds import bounds_of
 from jostle.plan.kinds import as_number, domain_kind, kind_of
 from jostle.plan.plan import Apply, Column, Constant, RowExpr
@@ -217,6 +216,8 @@ def _noisy_moments(
     `first` (K, d), `second` (K, d, d), of the deviations of the noise: `count_noise`, `first_noise`, `second_noise` (on
     the diagonal; off it of Gaussian noise over √2), and of its `mechanism`: the smaller noise of an (ε, δ) or ρ.
     """
+    from jostle.kernels.rowprograms import WEIGHTS
+
     _need(rows, "noisy_moments")
     interp, span = at
     split = [float(s) for s in shares] if is_sequence(shares) and all(is_number(s) for s in shares) else []
@@ -241,6 +242,8 @@ def _noisy_sum(
 
     A record of `sum`, `noise`, the deviation of each coordinate's noise, and its `mechanism`.
     """
+    from jostle.kernels.rowprograms import CONTRIBUTIONS
+
     _need(rows, "noisy_sum")
     interp, span = at
     function = _row_function(rows, given, parameters, CONTRIBUTIONS)
@@ -255,6 +258,8 @@ def _noisy_sum(
 @builtin
 def _coordinate_scores(rows: Any, given: Any, parameters: Any = None, *, bound: Any = 1.0, at: Any) -> Any:
     """The coordinates of such a sum as scores, then their negatives: for `noisy_max` and `exp_mech`."""
+    from jostle.kernels.rowprograms import CONTRIBUTIONS, GRADIENTS
+
     _need(rows, "coordinate_scores")
     builders: dict[str, Callable[..., Any]] = {**GRADIENTS, **CONTRIBUTIONS}
     function = _row_function(rows, given, parameters, builders)
@@ -264,6 +269,8 @@ def _coordinate_scores(rows: Any, given: Any, parameters: Any = None, *, bound: 
 @builtin
 def _row_score(rows: Any, given: Any, parameters: Any = None, *, bound: Any = 1.0, at: Any) -> Any:
     """The sum of the one number that a row kernel gives, in multiples of `bound`: a score; of public rows, a number."""
+    from jostle.kernels.rowprograms import CONTRIBUTIONS
+
     _need(rows, "row_score")
     interp, span = at
     score = vectorsums.row_total(rows, _row_function(rows, given, parameters, CONTRIBUTIONS), _bound(bound))

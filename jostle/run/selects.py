@@ -35,7 +35,6 @@ from jostle.run.amounts import amount_of, mechanism_of, wish_of
 from jostle.run.clauses import whole
 from jostle.run.cuts import cut_of, hidden_groups, marked
 from jostle.run.evaluator import Evaluator
-from jostle.run.joint import alone
 from jostle.run.keysets import column_of_keys, public_keys, together
 from jostle.run.ofmoments import Counted, counted, periods_of
 from jostle.run.periods import Period
@@ -208,6 +207,8 @@ def _answer(interp: Evaluator, bound: BoundSelect, scope: Scope, event: dict[str
     if interp.joint is not None:
         return interp.joint.answer(request, node, bound.wish)
     if bound.wish is not None:
+        from jostle.run.joint import alone
+
         return alone(interp, request, node, bound.wish, scope)
     return _bought(interp, bound, event)
 

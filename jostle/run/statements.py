@@ -11,7 +11,6 @@ from jostle.privacy.kernel.exposures import Handle, handles_in
 from jostle.run import amounts, declare
 from jostle.run.evaluator import Evaluator, Returned
 from jostle.run.faults import private_value
-from jostle.run.joint import jointly
 from jostle.run.margins import margins
 from jostle.run.rounds import run
 from jostle.run.scope import Scope
@@ -96,6 +95,8 @@ def _for(interp: Evaluator, node: n.For, scope: Scope) -> Returned | None:
 
 def _with(interp: Evaluator, node: n.With, scope: Scope) -> Returned | None:
     if node.jointly:
+        from jostle.run.joint import jointly
+
         return jointly(interp, node, scope)  # type: ignore[no-any-return]
     amount = amounts.amount_of(interp, node.spend.amount, scope, ())
     with interp.allotted(amount, node.spend.span, ()):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from jostle.choice.maker import ChoiceMaker
-from jostle.choice.synthesis.texts import block
 from jostle.diagnostics import refuse
 from jostle.run.evaluator import Evaluator
 from jostle.run.registry import builtin
@@ -27,6 +26,7 @@ def _improved(choice: Any, *, epsilon: Any = None, at: Any) -> ChoiceMaker:
     if not is_number(epsilon) or not 0 < epsilon <= 1e6:
         raise refuse("BadAmount", "an amount is a positive number", help="such as `improved(choice, epsilon = 0.1)`")
     from jostle.choice.synthesis.improvement import improve
+    from jostle.choice.synthesis.texts import block
 
     table, predicts = choice.training(interp, "epsilon", float(epsilon))
     found = improve(table, choice.model, predicts)

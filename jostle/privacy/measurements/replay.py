@@ -29,7 +29,6 @@ from jostle.privacy.kernel.measurement import Measurement
 from jostle.privacy.ledger.account import Account
 from jostle.privacy.measurements.aggregates.terms import terms_of
 from jostle.privacy.measurements.answers import Answers, StrategyAnswers
-from jostle.privacy.measurements.joint import JointBlocks
 from jostle.privacy.measurements.purchases import Layout
 from jostle.privacy.measurements.query import Answer, Request
 from jostle.privacy.measurements.selects import select
@@ -39,6 +38,8 @@ from jostle.source import Span
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from jostle.privacy.measurements.joint import JointBlocks
 
     Floats = NDArray[np.float64]
 

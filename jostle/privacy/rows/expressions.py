@@ -16,12 +16,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+    Floats = NDArray[np.float64]
+else:
+    Floats = Any
 Shape = tuple[int, ...]
 
 EXACT = 2**53
@@ -86,6 +89,8 @@ def checked(shape: Shape, low: int, high: int) -> tuple[Shape, int, int]:
 
 
 def broadcast(one: Expression, other: Expression) -> Shape:
+    import numpy as np
+
     if not one.shape or one.shape == other.shape:
         return other.shape
     if not other.shape:
@@ -98,6 +103,8 @@ def broadcast(one: Expression, other: Expression) -> Shape:
 
 def whole_array(values: Any, what: str = "a constant") -> Floats:
     """A public array of whole numbers, read only."""
+    import numpy as np
+
     array = np.array(values, dtype=np.float64)
     if not np.abs(array).max(initial=0.0) < EXACT or (array != np.trunc(array)).any():  # no NaN is below it
         raise RowProgramError(f"{what} is made of whole numbers below 2^53")
@@ -138,6 +145,8 @@ class Constant(Expression):
 
 
 def constant(values: Any) -> Constant:
+    import numpy as np
+
     if type(values) is int and abs(values) < EXACT:
         array = np.array(values, dtype=np.float64)
         array.setflags(write=False)
@@ -168,6 +177,8 @@ class Sum(Binary):
         return cls(*checked(broadcast(left, right), left.low + right.low, left.high + right.high), left, right)
 
     def apply(self, operands: Sequence[Floats], out: Floats | None) -> Floats:
+        import numpy as np
+
         left, right = operands
         return np.add(left, right, out=out)
 
@@ -180,6 +191,8 @@ class Difference(Binary):
         return cls(*checked(broadcast(left, right), left.low - right.high, left.high - right.low), left, right)
 
     def apply(self, operands: Sequence[Floats], out: Floats | None) -> Floats:
+        import numpy as np
+
         left, right = operands
         return np.subtract(left, right, out=out)
 
@@ -196,6 +209,8 @@ class Product(Binary):
         return cls(*checked(broadcast(left, right), low, high), left, right)
 
     def apply(self, operands: Sequence[Floats], out: Floats | None) -> Floats:
+        import numpy as np
+
         left, right = operands
         return np.multiply(left, right, out=out)
 
@@ -220,6 +235,8 @@ class Quotient(Binary):
         return cls(*checked(broadcast(left, right), low, high), left, right)
 
     def apply(self, operands: Sequence[Floats], out: Floats | None) -> Floats:
+        import numpy as np
+
         left, right = operands
         ratio = np.asarray(np.divide(left, right, out=out))
         np.floor(ratio, out=ratio)
@@ -238,6 +255,8 @@ class Comparison(Binary):
         return (self.relation,)
 
     def apply(self, operands: Sequence[Floats], out: Floats | None) -> Floats:
+        import numpy as np
+
         left, right = operands
         holds = left == right if self.relation == "==" else left < right if self.relation == "<" else left <= right
         return np.asarray(holds, dtype=np.float64)
@@ -271,6 +290,8 @@ class Shift(Unary):
         return (self.places,)
 
     def apply(self, operands: Sequence[Floats], out: Floats | None) -> Floats:
+        import numpy as np
+
         moved = np.multiply(operands[0], 2.0**-self.places, out=out)
         return np.floor(moved, out=moved) if self.places > 0 else moved
 
@@ -296,6 +317,8 @@ class Clamp(Unary):
         return (self.low, self.high)
 
     def apply(self, operands: Sequence[Floats], out: Floats | None) -> Floats:
+        import numpy as np
+
         clamped = np.maximum(operands[0], float(self.low), out=out)
         return np.minimum(clamped, float(self.high), out=clamped)
 
@@ -308,6 +331,8 @@ def clamp(argument: Expression, low: int, high: int) -> Expression:
 
 def rounded(argument: Expression, places: int, low: int, high: int) -> Expression:
     """The argument divided by 2^places, to the nearest and within [low, high]; of negative places multiplied."""
+    import numpy as np
+
     if places <= 0:
         edge = max(abs(low), abs(high)) >> -places
         return clamp(shift(clamp(argument, -edge - 1, edge + 1), places), low, high)

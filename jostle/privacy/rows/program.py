@@ -11,13 +11,13 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from jostle.privacy.rows.arrays import Reshape
 from jostle.privacy.rows.expressions import Columns, Constant, Expression, Floats, RowProgramError, Shape
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 LONGEST = 2**14
 """Expressions in a program."""
@@ -75,6 +75,8 @@ class RowProgram:
 
     def __call__(self, *batches: NDArray[Any]) -> list[Floats]:
         """The outputs for a batch of n rows: `batches[i]` of shape (*inputs[i].shape, n), outputs (*shape, n)."""
+        import numpy as np
+
         rows = batches[0].shape[-1] if batches else 1
         values: list[Floats | None] = [None] * len(self.order)
         for column, batch in zip(self.inputs, batches, strict=True):
@@ -112,6 +114,8 @@ class RowProgram:
     @cached_property
     def digest(self) -> str:
         """A name of the program: equal programs have equal ones."""
+        import numpy as np
+
         state = hashlib.sha256(repr([self.places.get(id(i)) for i in self.inputs]).encode())
         for line, expression in zip(self.lines, self.order, strict=True):
             state.update(line.encode())
@@ -138,6 +142,8 @@ def program(inputs: Sequence[Columns], *outputs: Expression) -> RowProgram:
 
 
 def _text(public: Any) -> str:
+    import numpy as np
+
     if not isinstance(public, np.ndarray):
         return str(public)
     return f"[{' × '.join(map(str, public.shape))}]" if public.size > 8 else str(public.tolist())

@@ -156,9 +156,10 @@ def searched(truth: GraphicalModel, rows: int, epsilon: float, seed: int = 0) ->
     while search.next_batch[0]:
         many, share = search.next_batch
         worth = [np.abs(drawn.table(*c["names"]) - c["expected"]).sum() - c["penalty"] for c in search.candidates]
-        cliques = chosen_cliques(search, np.argsort(worth)[::-1][:many])
-        search = search_continued(search, cliques, measured(cliques, share * (1 - OF_CHOOSING)))
-        spent += share
+        chosen = chosen_cliques(search, np.argsort(worth)[::-1][:many])
+        tables = measured(chosen["cliques"], share * chosen["share"])
+        search = search_continued(search, chosen["cliques"], tables)
+        spent += share * (OF_CHOOSING + chosen["share"])
     assert spent == pytest.approx(1 - OF_ROWS)
     return search
 

@@ -38,6 +38,8 @@ OF_COLUMNS = 0.15
 """The share of single columns where pairs are worth theirs."""
 OF_CHOOSING = 0.1
 MOST_ROUNDS = 12
+MOST_FIT = 0.7
+"""The part of a last batch that fits from which on it is the last."""
 LARGEST = 1e5
 """The most cells of a pair: the noise of more would drown what they tell."""
 LARGEST_TRIPLE, MOST_TRIPLES = 20_000, 1500
@@ -117,6 +119,12 @@ class TableSearch:
         share = min(self.left, many * self.unit)
         last = self.round == MOST_ROUNDS or self.left - share < share / 2 or len(self._cliques) <= many
         return many, self.left if last else share
+
+    def measuring(self, chosen: int) -> float:
+        """The part of the batch's share that measures so many tables of it."""
+        many, share = self.next_batch
+        all_of_it = self.round == MOST_ROUNDS or (share == self.left and chosen >= MOST_FIT * many)
+        return (1 - OF_CHOOSING) * (1.0 if all_of_it else chosen / many)
 
     @property
     def _in_plain_sums(self) -> bool:
@@ -204,8 +212,12 @@ def search_begun(model: GraphicalModel, tables: Sequence[Any], plan: Mapping[str
     return TableSearch(fitted, measured, plan, float(most), plan["left"], plan["unit"])
 
 
-def chosen_cliques(search: TableSearch, places: Any) -> list[list[str]]:
-    """The names of the candidates at these places, in order, but for those that do not fit beside those before."""
+def chosen_cliques(search: TableSearch, places: Any) -> dict[str, Any]:
+    """The candidates at these places, in order, but for those that do not fit beside those before.
+
+    `cliques`: their names; `share`: the part of the batch's share that measures them. Where some do not fit, theirs is
+    left for later, unless there is no later.
+    """
     domain = search.model.domain
     cliques = search.model.structure.cliques
     chosen: list[list[str]] = []
@@ -215,13 +227,13 @@ def chosen_cliques(search: TableSearch, places: Any) -> list[list[str]]:
         if not chosen or wider is cliques or cells_needed(domain.sizes, wider) <= search._limit:
             cliques = wider
             chosen.append(domain.names_of(clique))
-    return chosen
+    return {"cliques": chosen, "share": search.measuring(len(chosen))}
 
 
 def search_continued(search: TableSearch, cliques: Sequence[Any], tables: Sequence[Any]) -> TableSearch:
     """The search after the tables of `chosen_cliques`, measured with `share`."""
     domain: Domain = search.model.domain
-    _, share = search.next_batch
+    share = search.next_batch[1] * (OF_CHOOSING + search.measuring(len(cliques)))
     places = [domain.clique(names) for names in cliques]
     by_clique = {t.clique: t for t in search.tables}
     for clique, seen in zip(places, tables, strict=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from jostle.kernels.errors import KernelError
 from jostle.kernels.graphical.adaptive import (
+    MOST_ROUNDS,
     OF_CHOOSING,
     OF_ROWS,
     TableSearch,
@@ -203,3 +205,34 @@ def test_two_measurements_of_a_table_count_by_their_precision() -> None:
     both = one.with_more(Table((0,), np.array([0.0, 10.0]), Laplace(4.0)))
     assert both.law.scale == pytest.approx(2.4)
     np.testing.assert_allclose(both.seen, [6.4, 3.6])
+
+
+def test_what_does_not_fit_is_left_for_later() -> None:
+    """Of a batch of eight three pairs fit: they get three eighths of it, and in the last round all, however many they are."""
+    names = [f"c{i}" for i in range(8)]
+    apart = graphical_model(dict.fromkeys(names, 10), [[n] for n in names])
+    tables = [with_noise(np.full(10, 500.0), NoiseModel(Laplace(8.0))) for _ in names]
+    plan = {"columns": 0.1, "unit": 0.1, "left": 0.9, "rounds": 12, "power": 1.0}
+    search = replace(search_begun(apart, tables, plan, 1200), left=0.9)
+    many, share = search.next_batch
+    circle = [search.cliques.index(pair) for pair in [(0, 1), (1, 2), (0, 2), (2, 3), (0, 3)]]
+    chosen = chosen_cliques(search, circle)
+    assert chosen["cliques"] == [["c0", "c1"], ["c1", "c2"], ["c0", "c2"]]
+    assert chosen["share"] == pytest.approx((1 - OF_CHOOSING) * len(chosen["cliques"]) / many)
+    seen = [with_noise(np.full((10, 10), 50.0), NoiseModel(Laplace(8.0))) for _ in chosen["cliques"]]
+    after = search_continued(search, chosen["cliques"], seen)
+    assert after.left == pytest.approx(0.9 - share * (OF_CHOOSING + chosen["share"]))
+    assert chosen_cliques(replace(search, round=MOST_ROUNDS), circle)["share"] == 1 - OF_CHOOSING
+    assert replace(search, round=MOST_ROUNDS + 1).next_batch == (0, 0.0)
+
+
+def test_under_epsilon_and_delta_all_is_measured_in_one_round() -> None:
+    """There rounds add up in full; under a ρ, whose noise falls with the root of a share, there are several."""
+    names = [f"c{i}" for i in range(20)]
+    apart = graphical_model(dict.fromkeys(names, 2), [[n] for n in names])
+    tables = [with_noise(np.array([3e4, 2e4]), NoiseModel(Gaussian(40.0))) for _ in names]
+    begun = {power: search_begun(apart, tables, search_plan(1e4, 20, power), 1e6) for power in (1.0, 0.5)}
+    many, share = begun[1.0].next_batch
+    assert many == 160 and share == begun[1.0].left
+    many, share = begun[0.5].next_batch
+    assert many == 20 and share == pytest.approx(begun[0.5].left / 8)

@@ -111,13 +111,13 @@ class TableSearch:
         columns = len(self.model.domain.names)
         if columns < 2 or self.left <= 1e-6 or self.unit <= 0 or self.round > MOST_ROUNDS:
             return 0, 0.0
-        many = min(columns, max(1, int(self.left / self.unit + 1e-6)), len(self._cliques))
-        if len(self._cliques) <= columns:
-            many = len(self._cliques)
-        if self._in_plain_sums:  # rounds add up in full: two at most
-            many = min(len(self._cliques), max(many, math.ceil(self.left / self.unit / (3 - min(self.round, 2)))))
+        many = min(columns, max(1, int(self.left / self.unit + 1e-6)), len(self.cliques))
+        if len(self.cliques) <= columns:
+            many = len(self.cliques)
+        if self._in_plain_sums:  # rounds add up in full: one, where all fits
+            many = min(len(self.cliques), max(1, int(self.left / self.unit + 1e-6)))
         share = min(self.left, many * self.unit)
-        last = self.round == MOST_ROUNDS or self.left - share < share / 2 or len(self._cliques) <= many
+        last = self.round == MOST_ROUNDS or self.left - share < share / 2 or len(self.cliques) <= many
         return many, self.left if last else share
 
     def measuring(self, chosen: int) -> float:
@@ -145,12 +145,12 @@ class TableSearch:
         return PairTables(self.model.calibrated)
 
     @cached_property
-    def _cliques(self) -> list[Clique]:
+    def cliques(self) -> list[Clique]:
         """Pairs that exact inference can hold beside what it has, and triples that it holds already."""
         sizes, present = self.model.domain.sizes, self.model.structure.cliques
         pairs = [c for c in combinations(range(len(sizes)), 2) if sizes[c[0]] * sizes[c[1]] <= LARGEST]
         bags = [set(bag.variables) for bag in self.model.structure.plan.bags]
-        limit = self._limit
+        limit = self.limit
         fitting = [c for c in pairs if any(set(c) <= bag for bag in bags) or self._fits(c, limit)]
         triples: set[Clique] = set()
         for bag in bags if len(present) > len(sizes) else ():
@@ -161,7 +161,7 @@ class TableSearch:
         return fitting + sorted(smallest)
 
     @property
-    def _limit(self) -> float:
+    def limit(self) -> float:
         """The most cells of the model: as large a part of `most` as will be spent after this round."""
         return self.most * min(1.0, max(0.1, 1 - self.left + self.unit * len(self.model.domain.names)))
 
@@ -195,7 +195,7 @@ class TableSearch:
         """For each clique its `names`, the counts `expected` of it, and the noise of measuring it."""
         loud = self.noise(self.next_batch[0], self.next_batch[1] * (1 - OF_CHOOSING))
         listed = []
-        for clique in self._cliques:
+        for clique in self.cliques:
             expected = self.rows * self.pairs.table(clique)
             names = self.model.domain.names_of(clique)
             penalty = loud * expected.size * (OF_TRIPLES if len(clique) > 2 else 1.0)
@@ -222,9 +222,9 @@ def chosen_cliques(search: TableSearch, places: Any) -> dict[str, Any]:
     cliques = search.model.structure.cliques
     chosen: list[list[str]] = []
     for place in np.atleast_1d(np.asarray(places, dtype=float)).astype(int):
-        clique = search._cliques[place]
+        clique = search.cliques[place]
         wider = cliques if clique in cliques else (*cliques, clique)
-        if not chosen or wider is cliques or cells_needed(domain.sizes, wider) <= search._limit:
+        if not chosen or wider is cliques or cells_needed(domain.sizes, wider) <= search.limit:
             cliques = wider
             chosen.append(domain.names_of(clique))
     return {"cliques": chosen, "share": search.measuring(len(chosen))}

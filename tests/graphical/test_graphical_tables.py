@@ -208,7 +208,7 @@ def test_two_measurements_of_a_table_count_by_their_precision() -> None:
 
 
 def test_what_does_not_fit_is_left_for_later() -> None:
-    """Of a batch of eight three pairs fit: they get three eighths of it, and in the last round all, however many they are."""
+    """Of a batch of eight three pairs fit: they get three eighths of it, in the last round all of it."""
     names = [f"c{i}" for i in range(8)]
     apart = graphical_model(dict.fromkeys(names, 10), [[n] for n in names])
     tables = [with_noise(np.full(10, 500.0), NoiseModel(Laplace(8.0))) for _ in names]

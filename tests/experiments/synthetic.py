@@ -1,7 +1,7 @@
 """Rows made up by `best_synthetic`, as a user calls it: how far from the private rows, and what is learned from them.
 
     python -m tests.experiments.synthetic [--half settled|judged] [--unit rho|epsilon|delta] [--epsilon 1] [--trials 1]
-        [--only nltcs,cmc] [--tables DIR --many 8] [--with best,apart,tree,aim]
+        [--only nltcs,cmc] [--tables DIR --many 8] [--with best,class,apart,tree,aim,real]
 
 Tables of UCI and other public ones, beside the repository: SETTLED, by which constants were settled, or JUDGED, which
 were looked at once; with `--tables` those of R's packages of that half (`real_tables.py`). Three quarters of the rows
@@ -9,7 +9,7 @@ are private, a quarter is held out. `--unit rho` spends the most ρ that implies
 as such. As many rows are made up as are private; a line has the mean distance in total variation over all (at most
 1,500) pairs and triples of columns, the AUC of gradient boosting on the last column, trained on the rows made up
 (`real`: on the private ones) and tested on those held out, and seconds of the processor. `aim` is OpenDP's, with its
-`mbi` extra, where that is installed; its workload is all triples, or pairs with `--degree 2`.
+`mbi` extra, where that is installed (`class`: with the last column as `predict`); its workload is all triples, or pairs with `--degree 2`.
 """
 
 from __future__ import annotations
@@ -84,7 +84,9 @@ def ours(rows: Codes, sizes: list[int], way: str, unit: str, epsilon: float, see
     amount = {"epsilon": f"epsilon {epsilon}", "rho": f"rho {rho_of(epsilon, DELTA):.12f}"}.get(
         unit, f"epsilon {epsilon} delta {DELTA}"
     )
-    call = f"best_synthetic(t, {len(rows)})" if way == "best" else f"learn_{way}(t)"
+    call = f"learn_{way}(t)"
+    if way in ("best", "class"):
+        call = f"best_synthetic(t, {len(rows)}" + (")" if way == "best" else f', predict = "{names[-1]}")')
     program = f"""use best
 private t = bound("rows") described by {{{said}}} protecting rows budget {amount.replace(" delta", ", delta")}
 made = {call} with {amount}
@@ -94,7 +96,7 @@ release made
     if not result.ok:
         raise RuntimeError(result.diagnostics)
     made = result["made"]
-    return np.asarray((made if way == "best" else made.sample(len(rows), seed)).codes)
+    return np.asarray((made if way in ("best", "class") else made.sample(len(rows), seed)).codes)
 
 
 def of_aim(rows: Codes, sizes: list[int], unit: str, epsilon: float, degree: int, size: float) -> Codes:

@@ -86,6 +86,8 @@ class TableSearch:
     left: float
     unit: float
     round: int = 1
+    predict: int = -1
+    """The place of a column whose tables come first; −1: of none."""
 
     @property
     def jostle_fields(self) -> dict[str, Any]:
@@ -112,12 +114,13 @@ class TableSearch:
         if columns < 2 or self.left <= 1e-6 or self.unit <= 0 or self.round > MOST_ROUNDS:
             return 0, 0.0
         many = min(columns, max(1, int(self.left / self.unit + 1e-6)), len(self.cliques))
-        if len(self.cliques) <= columns:
+        if len(self.cliques) <= columns and not self._of_predicted_alone:
             many = len(self.cliques)
         if self._in_plain_sums:  # rounds add up in full: one, where all fits
             many = min(len(self.cliques), max(1, int(self.left / self.unit + 1e-6)))
         share = min(self.left, many * self.unit)
-        last = self.round == MOST_ROUNDS or self.left - share < share / 2 or len(self.cliques) <= many
+        all_there_are = len(self.cliques) <= many and not self._of_predicted_alone
+        last = self.round == MOST_ROUNDS or self.left - share < share / 2 or all_there_are
         return many, self.left if last else share
 
     def measuring(self, chosen: int) -> float:
@@ -130,6 +133,11 @@ class TableSearch:
     def _in_plain_sums(self) -> bool:
         """Whether amounts are of ε and δ, whose parts make louder noise than those of a ρ do."""
         return self.plan["power"] > 0.9 and isinstance(self.tables[0].law, Gaussian)
+
+    @property
+    def _of_predicted_alone(self) -> bool:
+        """Whether this round is for pairs of the column to predict, of which there are others to follow."""
+        return self.predict >= 0 and self.round == 1 and len(self.model.domain.names) > 2 and not self._in_plain_sums
 
     def noise(self, many: int, share: float) -> float:
         """The mean size of the noise on a cell, where so many tables are measured together with this share."""
@@ -149,6 +157,8 @@ class TableSearch:
         """Pairs that exact inference can hold beside what it has, and triples that it holds already."""
         sizes, present = self.model.domain.sizes, self.model.structure.cliques
         pairs = [c for c in combinations(range(len(sizes)), 2) if sizes[c[0]] * sizes[c[1]] <= LARGEST]
+        if self._of_predicted_alone:
+            pairs = [c for c in pairs if self.predict in c] or pairs
         bags = [set(bag.variables) for bag in self.model.structure.plan.bags]
         limit = self.limit
         fitting = [c for c in pairs if any(set(c) <= bag for bag in bags) or self._fits(c, limit)]
@@ -198,18 +208,29 @@ class TableSearch:
         for clique in self.cliques:
             expected = self.rows * self.pairs.table(clique)
             names = self.model.domain.names_of(clique)
-            penalty = loud * expected.size * (OF_TRIPLES if len(clique) > 2 else 1.0)
+            more = OF_TRIPLES if len(clique) > 2 and self.predict not in clique else 1.0
+            penalty = loud * expected.size * more
             listed.append({"names": names, "expected": expected, "penalty": penalty})
         return listed
 
 
-def search_begun(model: GraphicalModel, tables: Sequence[Any], plan: Mapping[str, Any], most: float) -> TableSearch:
-    """The search after noisy tables of each column, in order."""
+def search_begun(
+    model: GraphicalModel, tables: Sequence[Any], plan: Mapping[str, Any], most: float, predict: str | None = None
+) -> TableSearch:
+    """The search after noisy tables of each column, in order. `predict`: a column whose tables come first."""
     plan = {name: float(plan[name]) for name in plan}
     measured = tuple(Table(c, t, law_of(t)) for c, t in zip(model.structure.cliques, tables, strict=True))
     plan["scale"] = float(measured[0].law.scale)
     fitted = shrunken_model(model.domain, measured, rows_in(tables))
-    return TableSearch(fitted, measured, plan, float(most), plan["left"], plan["unit"])
+    return TableSearch(
+        fitted,
+        measured,
+        plan,
+        float(most),
+        plan["left"],
+        plan["unit"],
+        predict=-1 if predict is None else model.domain.place(predict),
+    )
 
 
 def chosen_cliques(search: TableSearch, places: Any) -> dict[str, Any]:

@@ -8,8 +8,9 @@ were looked at once; with `--tables` those of R's packages of that half (`real_t
 are private, a quarter is held out. `--unit rho` spends the most ρ that implies (ε, 10⁻⁹), `delta` asks for ε and 10⁻⁹
 as such. As many rows are made up as are private; a line has the mean distance in total variation over all (at most
 1,500) pairs and triples of columns, the AUC of gradient boosting on the last column, trained on the rows made up
-(`real`: on the private ones) and tested on those held out, and seconds of the processor. `aim` is OpenDP's, with its
-`mbi` extra, where that is installed (`class`: with the last column as `predict`); its workload is all triples, or pairs with `--degree 2`.
+(`real`: on the private ones) and tested on those held out, and seconds of the processor. `class` has the last column
+as `predict`. `aim` is OpenDP's, with its `mbi` extra, where that is installed; its workload is all triples, or pairs
+with `--degree 2`.
 """
 
 from __future__ import annotations

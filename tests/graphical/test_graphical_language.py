@@ -157,6 +157,11 @@ def test_a_width_that_cannot_fit_is_refused_before_anything_is_spent() -> None:
     assert kind == "ValueError" and "10,000,000,000 cells" in message
 
 
+def test_a_column_to_predict_that_the_table_has_not_is_refused_before_anything_is_spent() -> None:
+    kind, message = refused('m = learn_tables(t, predict = "nope") with epsilon 1')
+    assert kind == "AssertionFailed" and "the table has no column nope" in message
+
+
 def test_drowned_in_noise_a_warning_is_printed() -> None:
     result = attempt(M + 'a = naive_mle(t, m, 3000) with epsilon 0.00001\nrelease p = a.marginal("v")')
     assert result.output == ["warning: the noise is as large as the tables: this model is near uniform"]

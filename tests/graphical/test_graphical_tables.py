@@ -236,3 +236,22 @@ def test_under_epsilon_and_delta_all_is_measured_in_one_round() -> None:
     assert many == 160 and share == begun[1.0].left
     many, share = begun[0.5].next_batch
     assert many == 20 and share == pytest.approx(begun[0.5].left / 8)
+
+
+def test_tables_of_the_column_to_predict_come_first() -> None:
+    names = [f"c{i}" for i in range(6)]
+    apart = graphical_model(dict.fromkeys(names, 2), [[n] for n in names])
+    tables = [with_noise(np.array([3e4, 2e4]), NoiseModel(Gaussian(40.0))) for _ in names]
+    search = search_begun(apart, tables, search_plan(1e4, 6, 0.5), 1e6, "c4")
+    assert [c["names"] for c in search.candidates] == [
+        ["c0", "c4"],
+        ["c1", "c4"],
+        ["c2", "c4"],
+        ["c3", "c4"],
+        ["c4", "c5"],
+    ]
+    many, share = search.next_batch
+    assert many == 5 and share < search.left
+    seen = [with_noise(np.full((2, 2), 12_500.0), NoiseModel(Gaussian(40.0))) for _ in range(5)]
+    after = search_continued(search, [c["names"] for c in search.candidates], seen)
+    assert ["c0", "c1"] in [c["names"] for c in after.candidates]

@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from jostle import train
@@ -231,6 +232,41 @@ def test_the_least_domain_of_training_is_within(library: tuple[Session, dict[str
     policy = library[1]["best_histogram"].policy()
     assert policy is not None and within(policy, {"cell_count": math.log(64)}, 0.5) is policy
     assert within(policy, {"cell_count": math.log(63)}, 0.5).why.startswith("outside of what it was trained on")
+
+
+def test_a_histogram_goes_by_epsilon_times_rows_alone(library: tuple[Session, dict[str, Advisor]]) -> None:
+    """No feature of the choice is epsilon or rows, so that none is unseen; its option sees their product alone."""
+    policy = library[1]["best_histogram"].policy()
+    assert (
+        policy is not None and policy.share == 0 and set(policy.columns) <= {"dimensions", "cell_count", "query_cells"}
+    )
+    seen = {"dimensions": 1.0, "cell_count": math.log(1024), "query_cells": math.log(512)}
+    known = [within(policy, seen, epsilon) for epsilon in (0.001, 0.01, 0.3, 1.0, 10.0)]
+    assert {at.name for at in known} == {policy.name}
+    assert (
+        len({at.choose(seen, epsilon).index for at, epsilon in zip(known, (0.001, 0.01, 0.3, 1.0, 10.0), strict=True)})
+        == 1
+    )
+
+
+def test_the_signal_of_a_histogram_is_epsilon_times_rows() -> None:
+    """Half of a hundred thousand for each of two cells, whether rows are many or epsilon is large.
+
+    Off by 100 times noise of Laplace's law, above 2,000 once in 10⁸ runs.
+    """
+    for rows, epsilon in ((100_000, 1), (5000, 20)):
+        opened = Session()
+        opened.bind("held", np.array([rows, 0]))
+        opened.execute(
+            Source(
+                "signal",
+                f"""use best
+private c = bound("held") protecting rows budget epsilon {epsilon}
+signal = signal_of(c) with epsilon {epsilon}
+""",
+            )
+        )
+        assert opened.names()["signal"] == pytest.approx(5e4, abs=2000)
 
 
 @pytest.mark.slow(only=["best_clusters"])

@@ -76,7 +76,7 @@ def test_a_choice_that_ships_is_judged_by_what_it_was_trained_on(tmp_path: Path)
     path.write_text(text + calls, encoding="utf-8")
     (found,) = jostle.evaluate(path, only=["simulated 5"])
     assert (found.name, found.amount, found.report.databases) == ("best_histogram", 1.0, 1)
-    assert found.report.lines[0].options.keys() == {"Fitted", "Shrinkage", "Blocks", "Walk", "Boxes", "Cubes"}
+    assert found.report.lines[0].options.keys() == {"BySignal", "Shrinkage", "Boxes"}
 
 
 def test_the_fields_of_a_choice_tell_the_same(program: Path) -> None:

@@ -13,12 +13,11 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from jostle.check import queries
-from jostle.check.abstract.declarations import World, universe
-from jostle.check.abstract.interpreter import Bounds, Interpreter
+from jostle.check.abstract.interpreter import Interpreter
 from jostle.check.abstract.joins import join, join_all, joined_names, uniform, walked
 from jostle.check.abstract.kinds import of_select
-from jostle.check.abstract.rows import columns_of, grouped_rows, joined_tables, limited
+from jostle.check.abstract.rows import columns_of
+from jostle.check.abstract.selects import grouped_rows, joined_tables, limited
 from jostle.check.abstract.values import (
     MISSING,
     PUBLIC,
@@ -38,8 +37,8 @@ from jostle.check.abstract.values import (
     protected,
     reached_sources,
 )  # fmt: skip
+from jostle.check.abstract.walk import Bounds, World, universe
 from jostle.check.labels import Labels, source_text
-from jostle.check.meanings import Meanings
 from jostle.check.modules import Modules
 from jostle.check.report import Report
 from jostle.check.rowkinds import RowKinds
@@ -68,18 +67,18 @@ class AnyWorld(World):
     def names(self, use: n.Use) -> Collection[str]:
         return self.use_names(use)
 
-    def parameter(self, name: str, default: Any) -> Any:
+    def parameter(self, name: str, default: object) -> Any:
         return PUBLIC
 
 
-def _same(value: Any, other: Any) -> bool:
+def _same(value: object, other: object) -> bool:
     """Whether a name that two modules bring is of one built-in, or of functions that are called alike."""
     if isinstance(value, Signature) and isinstance(other, Signature):
         return value.alike == other.alike
     return value is other or (isinstance(value, Module) and other is TOP)  # a module that the other uses too
 
 
-def _known_by_rows(side: Any) -> Any:
+def _known_by_rows(side: object) -> Any:
     """One side of a join: what a public table leaves open is known from its rows, which nobody looks at here."""
     if not isinstance(side, Handle) or side.exposures or side.schema is None:
         return side
@@ -137,7 +136,7 @@ class Exploration(Interpreter):
         self.labels.sure = was
         return goes_on
 
-    def decided(self, test: Any) -> bool | None:
+    def decided(self, test: object) -> bool | None:
         return None
 
     def paths(self, thunks: Sequence[Callable[[], Any]], certain: bool = True) -> Any:
@@ -156,7 +155,7 @@ class Exploration(Interpreter):
         scope.names = ends[0] if ends else scope.names
         return bool(ends)
 
-    def loop(self, scope: Scope, span: Span, value: Any, own: Collection[str], each: Callable[[Any], bool]) -> bool:
+    def loop(self, scope: Scope, span: Span, value: object, own: Collection[str], each: Callable[[Any], bool]) -> bool:
         items, before = walked(value), scope.names
         scope.names = before | {name: TOP for name in own if name in before}  # of some round, not known which
         with self.perhaps():
@@ -172,7 +171,7 @@ class Exploration(Interpreter):
         items = walked(value)
         return items if isinstance(items, Items) else uniform(items)
 
-    def cheaply(self, scope: Scope, node: n.Node, value: Any, thunk: Callable[[], Any]) -> Any:
+    def cheaply(self, scope: Scope, node: n.Node, value: object, thunk: Callable[[], Any]) -> Any:
         return thunk()
 
     def step(self, span: Span | None) -> None:
@@ -237,7 +236,7 @@ class Exploration(Interpreter):
         results, self.results = self.results, was
         return join_all(results)
 
-    def returned(self, value: Any) -> None:
+    def returned(self, value: object) -> None:
         self.results.append(value)
 
     def choose_option(self, maker: Maker, args: Sequence[Any], node: n.Expr) -> Any:
@@ -268,7 +267,7 @@ class Exploration(Interpreter):
     def left_amount(self, scope: Scope, unit: str, reached: ReachedSources) -> Any:
         return MISSING
 
-    def share_bounds(self, share: Any, reached: ReachedSources) -> Bounds:
+    def share_bounds(self, share: object, reached: ReachedSources) -> Bounds:
         return ANY_AMOUNT
 
     def bare(self, reached: ReachedSources, shares: int, needed: bool = True) -> Bounds:
@@ -276,11 +275,6 @@ class Exploration(Interpreter):
 
     def charge(self, reached: ReachedSources, amount: Bounds, span: Span, why: str = "") -> None:
         pass
-
-    def is_variable(self, scope: Scope) -> Callable[[str], bool]:
-        """Whether a name is a variable where rows are read."""
-        times = self.top.times
-        return lambda name: scope.look_up(name) is not MISSING or (times is not None and name in times)
 
     def variable(self, scope: Scope) -> Callable[[str], Any]:
         """What the program's own variable of a name holds, or `MISSING`: not what is built in."""
@@ -298,22 +292,41 @@ class Exploration(Interpreter):
              tables: Sequence[str] = (), over: n.Expr | None = None) -> None:  # fmt: skip
         if schema is None or not self.labels.sure:
             return
-        if not queries.check_rows([node], schema, self.is_variable(scope), self.labels.report):
-            meanings = Meanings(schema, self.variable(scope), tables, self.labels.report)
-            getattr(meanings, how)(node)
-            warnings = Warnings(schema, self.variable(scope), self.labels.report)
-            warnings.expression(node)
-            if how == "axis":
-                warnings.axis(node, over)
+        warnings = Warnings(schema, self.variable(scope), self.labels.report)
+        warnings.expression(node)
+        if how == "axis":
+            warnings.axis(node, over)
 
     def calculated(self, node: n.Expr, schema: dict[str, Any] | None, scope: Scope) -> Any:
         """A domain that lists no values, where that is sure."""
         if schema is None or not self.labels.sure:
             return PUBLIC
-        open_kind = RowKinds(schema, self.variable(scope), self.labels.report).open_kind(node)
+        open_kind = RowKinds(schema, self.variable(scope)).open_kind(node)
         return PUBLIC if open_kind is None else Domain(open_kind)
 
     def select_query(self, node: n.Select, scope: Scope) -> Any:
+        sides = self._sides(node, scope)
+        table, *others = map(_known_by_rows, sides) if len(sides) > 1 else sides
+        for side in others:
+            table = joined_tables(table, side)
+        self.labels.table(table, node.table, self.top.names)
+        owner = next((side for side in sides if isinstance(side, Handle) and side.trail), None)
+        sure, table = self.labels.sure, limited(self, table, node, scope)
+        columns = columns_of(table)
+        node = persons_by_column(keys_by_alias(node, columns or ()), columns or (), protected(table))
+        if sure and owner is not None and columns is not None:
+            Warnings(columns, self.variable(scope), self.labels.report).select(node)
+        if node.per is not None:
+            return grouped_rows(table, node)
+        if node.spend is not None:
+            self.labels.unit(node.spend.amount, owner)
+            self.amount_bounds(node.spend.amount, scope, ReachedSources(()))
+        elif owner is not None:
+            self._need_paid(node, owner)
+        return of_select(node, columns or ())
+
+    def _sides(self, node: n.Select, scope: Scope) -> list[Any]:
+        """The table of a select and those that it is joined with."""
         self.paid += node.spend is not None
         sides = [self.eval(table, scope) for table in (node.table, *(joined.table for joined in node.joins))]
         self.paid -= node.spend is not None
@@ -322,37 +335,14 @@ class Exploration(Interpreter):
         known = any(isinstance(side, Handle) and side.exposures for side in sides)
         if self.labels.sure and known and is_smooth(node) and not joins_freely(node.joins, may_be):
             self.labels.report.extend([no_free_join(node)])
-        table, *others = map(_known_by_rows, sides) if len(sides) > 1 else sides
-        for side in others:
-            table = joined_tables(table, side)
-        self.labels.table(table, node.table, self.top.names)
-        owner = next((side for side in sides if isinstance(side, Handle) and side.trail), None)
-        sure, table = self.labels.sure, limited(self, table, node, scope)
-        node = persons_by_column(
-            keys_by_alias(node, columns_of(table) or ()), columns_of(table) or (), protected(table)
-        )
-        wrong = sure and (
-            queries.check_select(
-                node, columns_of(table), owner, self.delta > 0, self.is_variable(scope), self.variable(scope),
-                self.labels.report,
-            )
-            or queries.check_rows_of_persons(node, table, self.labels.report)
-        )  # fmt: skip
-        columns = columns_of(table)
-        if sure and not wrong and owner is not None and columns is not None:
-            Warnings(columns, self.variable(scope), self.labels.report).select(node)
-        if node.per is not None:
-            return grouped_rows(table, node)
-        if node.spend is not None and not wrong:
-            self.labels.unit(node.spend.amount, owner)
-            self.amount_bounds(node.spend.amount, scope, ReachedSources(()))
-        elif not wrong and owner is not None and not (self.paid or self.called or self.defining):
-            private = owner.declared
-            if private.protecting is None or not private.protecting.public_size:
-                # an undivided count of a public size is free, and the kernel knows which that is
-                help = "write `with epsilon 0.1` at the end of the select, or put it into `with epsilon 0.1 { … }`"
-                message = f"this query reads `{private.name}`, which is private, and nothing pays for it"
-                self.labels.report.add(
-                    "NoEpsilon", message, node.span, label="no epsilon", help=help, notes=owner.trail
-                )
-        return of_select(node, columns_of(table) or ())
+        return sides
+
+    def _need_paid(self, node: n.Select, owner: Handle) -> None:
+        """Nothing pays for a select of private data: but a count of a public size may be free, and the kernel knows."""
+        private = owner.declared
+        sized = private.protecting is not None and private.protecting.public_size
+        if sized or self.paid or self.called or self.defining:
+            return
+        help = "write `with epsilon 0.1` at the end of the select, or put it into `with epsilon 0.1 { … }`"
+        message = f"this query reads `{private.name}`, which is private, and nothing pays for it"
+        self.labels.report.add("NoEpsilon", message, node.span, label="no epsilon", help=help, notes=owner.trail)

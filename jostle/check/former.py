@@ -99,7 +99,7 @@ def _text(node: n.Node) -> str:
     return line[span.column - 1 : span.end_column - 1] if span.end_line == span.line else "…"
 
 
-def renamed(node: Any, words: Mapping[Span, tuple[str, str]]) -> Any:
+def renamed(node: object, words: Mapping[Span, tuple[str, str]]) -> Any:
     """A tree, or a tuple of trees, with other words for the names, fields and parameters at these places."""
     if isinstance(node, tuple):
         items = tuple(renamed(item, words) for item in node)

@@ -63,11 +63,11 @@ class Labels:
     def trail(self, private: n.Private) -> tuple[Note, ...]:
         return (Note(private.span, f"`{private.name}` is declared private here"),) if self.following else ()
 
-    def passed(self, value: Any, span: Span, text: str) -> Any:
+    def passed(self, value: object, span: Span, text: str) -> Any:
         """The value after it took another name at `span`."""
         return value.passed(span, text) if isinstance(value, Handle) and value.trail else value
 
-    def derived(self, value: Any, table: Any, span: Span, text: str) -> Any:
+    def derived(self, value: object, table: object, span: Span, text: str) -> Any:
         """The value of a transformation of `table`: a handle, or parts."""
         if not (isinstance(table, Handle) and table.trail):
             return value
@@ -81,11 +81,11 @@ class Labels:
 
     # Private values ------------------------------------------------------------------------------
 
-    def shown_to_people(self, value: Any, expr: n.Expr, verb: str) -> None:
+    def shown_to_people(self, value: object, expr: n.Expr, verb: str) -> None:
         """Printed, released or put into a message: also inside a container."""
         self._refuse(value, expr, f"cannot be {verb}")
 
-    def compared(self, link: n.Binary, left: Any, right: Any) -> None:
+    def compared(self, link: n.Binary, left: object, right: object) -> None:
         if link.op in COMPARISONS or link.op.endswith(("between", "like")):
             self._refuse(left, link.left, "cannot be compared")
             self._refuse(right, link.right, "cannot be compared")
@@ -95,7 +95,7 @@ class Labels:
             self._refuse(right, link.right, "cannot be calculated with")
         self.misused(kinds.of_operator(link, left, right), link)
 
-    def branched(self, value: Any, expr: n.Expr) -> None:
+    def branched(self, value: object, expr: n.Expr) -> None:
         if isinstance(value, Handle):
             self._refuse(value, expr, "cannot be a condition")
         self.misused(kinds.of_condition(value, expr.span), expr)
@@ -105,7 +105,7 @@ class Labels:
         if fault is not None and self.sure:
             self.report.add(fault.kind, fault.message, expr.span, help=fault.help)
 
-    def iterated(self, value: Any, expr: n.Expr) -> None:
+    def iterated(self, value: object, expr: n.Expr) -> None:
         if isinstance(value, Handle):
             table = private_handle(value)
             measured = f"measure it: {_example(table.declared)}; " if table is not None else ""
@@ -113,7 +113,7 @@ class Labels:
             self._refuse(value, expr, "cannot be iterated", help)
         self.misused(kinds.of_walk(value, expr.span), expr)
 
-    def field(self, value: Any, node: n.Attribute) -> None:
+    def field(self, value: object, node: n.Attribute) -> None:
         """`value.name`, which may be a method of another language."""
         if isinstance(value, Handle) and value.kind == "table":
             self.misused(methods.of_field_of_table(value, node, self.around(node)) if self.sure else None, node)
@@ -125,7 +125,7 @@ class Labels:
         help = methods.of_method(kinds.kind_of(value) or "", node, self.around(node), fields)
         self.misused(replace(fault, help=help or fault.help), node)
 
-    def indexed_rows(self, value: Any, index: n.Index) -> bool:
+    def indexed_rows(self, value: object, index: n.Index) -> bool:
         """Whether a table or a cube is indexed by a number, or a table by what it has not."""
         if not isinstance(value, Handle):
             return False
@@ -138,7 +138,7 @@ class Labels:
             return self._refuse(value, index, "cannot be indexed by value")
         return fault is not None
 
-    def amount(self, amount: n.Amount, value: Any, delta: Any) -> None:
+    def amount(self, amount: n.Amount, value: object, delta: object) -> None:
         for part, expr in ((value, amount.value), (delta, amount.delta)):
             if expr is not None and self._refuse(part, expr, "cannot be an amount", "amounts are public numbers"):
                 return
@@ -177,7 +177,7 @@ class Labels:
                 help = f'describe them: `{name}: {{"a", "b"}}`, or `{name}: 0..99`'
                 self.report.add("OpenKeys", message, key.span, label="an open domain", help=help)
 
-    def table(self, value: Any, expr: n.Expr, names: Mapping[str, Any]) -> None:
+    def table(self, value: object, expr: n.Expr, names: Mapping[str, Any]) -> None:
         """What a select reads."""
         kind = kinds.kind_of(value)
         if kind not in (kinds.TEXT, kinds.NUMBER, kinds.BOOLEAN) or not self.sure:
@@ -187,7 +187,7 @@ class Labels:
             help = f"write `from {value}`" if value in names else f"write `from table({expr.span.text})`"
         self.report.add("TypeError", f"a select reads a table or a cube, and this is {kind}", expr.span, help=help)
 
-    def source(self, private: n.Private, value: Any) -> None:
+    def source(self, private: n.Private, value: object) -> None:
         """What a source is declared from, where that is not written as one."""
         public = isinstance(value, Handle) and not value.exposures
         if self.sure and not (value is TOP or value is PUBLIC or public):
@@ -195,11 +195,11 @@ class Labels:
             help = "a private source is `table(…)`, `counts(…)`, `dataset(…)` or `bound(…)`"
             self.report.add("TypeError", message, private.source.span, label="no source", help=help)
 
-    def _trained(self, value: Any, expr: n.Expr) -> bool:
+    def _trained(self, value: object, expr: n.Expr) -> bool:
         help = "train on public or generated data; the choice is then called on private data `with epsilon`"
         return self._refuse(value, expr, "cannot be trained on", help)
 
-    def _refuse(self, value: Any, expr: n.Expr, verb: str, help: str = "") -> bool:
+    def _refuse(self, value: object, expr: n.Expr, verb: str, help: str = "") -> bool:
         """Reports a value that is private or holds what is; whether it is."""
         table = private_handle(value) if self.following else None
         if table is None:
@@ -216,7 +216,7 @@ class Labels:
 
     # Calls ---------------------------------------------------------------------------------------
 
-    def call(self, function: Any, node: n.Call, args: Sequence[Any], keywords: dict[str, Any]) -> bool:
+    def call(self, function: object, node: n.Call, args: Sequence[Any], keywords: dict[str, Any]) -> bool:
         """What is wrong with a call; false where the arguments cannot fit."""
         if not self.following:
             return True
@@ -226,16 +226,7 @@ class Labels:
             return True
         match function:
             case Builtin(row=row):
-                wrong = [self._misread(row, value, expr) for expr, value in bound]
-                if any(wrong) or row.reads is Reads.SOURCE:
-                    return True
-                usage = f"write `{row.usage}`"
-                if not (self._fits(row.name, row.parameters, node, usage) and
-                        self._taken(row.name, row.parameters, node, bound, usage)):  # fmt: skip
-                    return False
-                if row.gives is Gives.SORTED and len(bound) == 1 and kinds.unordered(bound[0][1]):
-                    self.misused(kinds.unordered_items(bound[0][0].span), node)
-                    return False
+                return self._call_of_builtin(row, node, bound)
             case Signature(name=name, params=params):
                 usage = ", ".join(p.name if p.default is None else f"{p.name} = …" for p in params)
                 usage = f"write `{name}({usage})`"
@@ -247,10 +238,22 @@ class Labels:
             case Part(run=Closure() as run):
                 if not self.call(run, node, args, keywords):
                     return False
-                if function.kind == "Utility":
-                    help = "a Utility is evaluated on public data only"
-                    for expr, value in bound:
-                        self._refuse(value, expr, f"cannot be given to the Utility `{source_text(node)}`", help)
+                help = "a Utility is evaluated on public data only"
+                for expr, value in bound if function.kind == "Utility" else ():
+                    self._refuse(value, expr, f"cannot be given to the Utility `{source_text(node)}`", help)
+        return True
+
+    def _call_of_builtin(self, row: facts.Builtin, node: n.Call, bound: list[tuple[n.Expr, Any]]) -> bool:
+        wrong = [self._misread(row, value, expr) for expr, value in bound]
+        if any(wrong) or row.reads is Reads.SOURCE:
+            return True
+        usage = f"write `{row.usage}`"
+        fits = self._fits(row.name, row.parameters, node, usage)
+        if not (fits and self._taken(row.name, row.parameters, node, bound, usage)):
+            return False
+        if row.gives is Gives.SORTED and len(bound) == 1 and kinds.unordered(bound[0][1]):
+            self.misused(kinds.unordered_items(bound[0][0].span), node)
+            return False
         return True
 
     def _turned(self, function: Any, node: n.Call, args: Sequence[Any]) -> bool:
@@ -269,7 +272,7 @@ class Labels:
             self.misused(kinds.fault(message, help), node)
         return True
 
-    def _misread(self, row: facts.Builtin, value: Any, expr: n.Expr) -> bool:
+    def _misread(self, row: facts.Builtin, value: object, expr: n.Expr) -> bool:
         """Whether a built-in is called with a private value that it does not take."""
         if row.reads in (Reads.PRINTS, Reads.DRAWS):
             return self._refuse(value, expr, f"cannot be {row.reads.value}")
@@ -282,18 +285,13 @@ class Labels:
             return True
         wrong = arity_error(name, params, len(node.args), [keyword.name for keyword in node.keywords])
         if wrong and self.sure:
-            other = {"rho", "delta"} & {keyword.name for keyword in node.keywords}
-            help = other_call(name, node) or help
-            if other and any(param.name == "epsilon" for param in params):
-                tail = "; amounts in rho draw Gaussian noise" if "rho" in other and name in ADDITIVE else ""
-                amount = "rho 0.1" if "rho" in other else "epsilon 0.1 delta 1e-6"
-                help = f"write the amount after the call, `{name}(…) with {amount}`{tail}"
             named = {param.name for param in params}
             unknown = next((k for k in node.keywords if k.name not in named and f"`{k.name}`" in wrong), None)
-            if unknown is not None and not other:
-                help = other_name(unknown, name, named, node) or help
+            way_out = _amount_after(name, params, node) or other_call(name, node) or help
+            if unknown is not None and unknown.name not in _AMOUNTS:
+                way_out = other_name(unknown, name, named, node) or way_out
             span = node.span if unknown is None else unknown.span
-            self.report.add("TypeError", wrong, span, label="does not fit", help=help)
+            self.report.add("TypeError", wrong, span, label="does not fit", help=way_out)
         return not wrong
 
     def _taken(
@@ -320,7 +318,9 @@ class Labels:
             help = "there are " + ", ".join(f"`{fold} over`" for fold in FOLDS)
             self.report.add("TypeError", f"there is no `{node.fold} over`", node.span, help=help)
 
-    def choice(self, node: n.Choice, among: Any, informed: Any, trained: Any, wrt: Any, share: Any) -> None:
+    def choice(
+        self, node: n.Choice, among: object, informed: object, trained: object, wrt: object, share: object
+    ) -> None:
         """MkChoiceMaker."""
         if not self.sure:
             return
@@ -341,13 +341,13 @@ class Labels:
         ):
             amounts.check_share(node.spending, self.report)
 
-    def _members(self, value: Any, expr: n.Expr, kind: str) -> None:
+    def _members(self, value: object, expr: n.Expr, kind: str) -> None:
         members = value.items if isinstance(value, Set) else value
         if isinstance(members, list) and isinstance(expr, n.ListOf | n.SetOf) and len(members) == len(expr.items):
             for member, item in zip(members, expr.items, strict=True):
                 self._kind(member, item, kind)
 
-    def _kind(self, value: Any, expr: n.Expr, kind: str) -> None:
+    def _kind(self, value: object, expr: n.Expr, kind: str) -> None:
         """What is evidently no `kind`: a literal, or a Part of another kind."""
         other = value.kind if isinstance(value, Part) else kind
         if isinstance(expr, LITERALS) or other != kind:
@@ -357,7 +357,7 @@ class Labels:
             self.report.add("TypeError", message, expr.span, label=f"no {kind}")
 
 
-def _of_columns(function: str, takes: str, value: Any, table: Any) -> Diagnostic | None:
+def _of_columns(function: str, takes: str, value: object, table: object) -> Diagnostic | None:
     """Why a function of the library does not take the columns of these names."""
     names = value if isinstance(value, list) else [value]
     if not isinstance(table, Handle) or table.schema is None:
@@ -381,3 +381,16 @@ def _example(source: n.Private, rows: n.Expr | None = None) -> str:
     text = test.span.text.replace(f"{source.name}.", "") if isinstance(test, n.Binary | n.Logic) else ""
     where = f" where {text}" if text else ""
     return f"{{{{ select {'sum(values)' if cube else 'count(*)'} from {source.name}{where} with epsilon 0.1 }}}}"
+
+
+_AMOUNTS = ("rho", "delta")
+
+
+def _amount_after(name: str, params: Sequence[Parameter], node: n.Call) -> str:
+    """The way out of an amount among the arguments of a function that takes an epsilon there, or an empty text."""
+    given = {keyword.name for keyword in node.keywords}.intersection(_AMOUNTS)
+    if not given or all(param.name != "epsilon" for param in params):
+        return ""
+    tail = "; amounts in rho draw Gaussian noise" if "rho" in given and name in ADDITIVE else ""
+    amount = "rho 0.1" if "rho" in given else "epsilon 0.1 delta 1e-6"
+    return f"write the amount after the call, `{name}(…) with {amount}`{tail}"

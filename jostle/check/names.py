@@ -7,7 +7,8 @@ there an unknown name is let through (`queries` looks at it once the table is kn
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
 
 from jostle.check.former import NAMES, PARAMETERS
 from jostle.check.methods import of_call
@@ -157,74 +158,82 @@ class Names:
 
     def _expr(self, expr: n.Expr, scope: Scope, *, rows: bool = False, domains: bool = False) -> None:
         """`rows`: names may be columns. `domains`: the words of a description are known."""
-        match expr:
-            case n.Name(id=name):
-                if domains and name in DOMAIN_WORDS and not scope.holds(name):
-                    self._unknown.append((name, expr.span, f"write `{DOMAIN_WORDS[name]}`"))
-                elif not (rows or (domains and name in DOMAINS)):
-                    self._look_up(name, expr.span, scope)
-            case n.SetOf(items=items) if domains:
-                for item in items:
-                    if isinstance(item, n.Name) and not scope.holds(item.id):
-                        self._unknown.append((item.id, item.span, f'a category is a text: `"{item.id}"`'))
-                    else:
-                        self._expr(item, scope, rows=rows)
-            case n.Variable(id=name):
-                if not rows:
-                    message, help = f"`@{name}` stands only where rows are read", f"write `{name}`"
-                    self._report.add("NameError", message, expr.span, help=help)
-                self._look_up(name, expr.span, scope)
-            case n.Lambda(params=params, body=body):
-                ready, self._ready = self._ready, None
-                self._expr(body, Scope(params, scope), rows=rows)
-                self._ready = ready
-            case n.Comprehension():
-                self._expr(expr.source, scope, rows=rows)
-                inner = self._inside(expr.names, scope)
-                self._expr(expr.item, inner, rows=rows)
-                if expr.condition is not None:
-                    self._expr(expr.condition, inner, rows=rows)
-            case n.Over(name=name, source=source, body=body):
-                self._expr(source, scope, rows=rows)
-                self._expr(body, self._inside((name,), scope), rows=rows)
-            case n.Part(params=params, body=body):
-                self._function(params, body, scope)
-                if expr.predict is not None and expr.predict_params is not None:
-                    self._function(expr.predict_params, expr.predict, scope)
-            case n.Call():
-                self._visit_call(expr, scope, rows)
-            case n.Attribute(value=n.Name(id=name), name=ending) if (
-                ending in ENDINGS
-                and self._ready is not None
-                and (name not in self._ready and not self._always.holds(name))
-            ):
-                message, help = "a path is a text", f'write `"{expr.span.text}"`'
-                self._report.add("NameError", message, expr.span, label="no quotes", help=help)
-            case n.Attribute() if self._is_of_python(expr, scope):
-                self._of_python(expr)
-            case n.Attribute(value=n.Name(id=module), name=name) if NAMES.get(name) in self._used.get(module, ()):
-                self.former[expr.span] = name, NAMES[name]
-            case n.Index(value=value, args=args, keywords=keywords, trailing_comma=trailing):
-                if selects_rows(expr):
-                    self.selections.append(expr)
-                self._expr(value, scope, rows=rows)
-                for arg in args:
-                    self._expr(arg, scope, rows=rows or trailing or is_condition(arg))
-                for keyword in keywords:
-                    self._expr(keyword.value, scope, rows=rows)
-            case n.Spending(value=value, spend=spend):
-                self._expr(value, scope, rows=rows)
-                self._spend(spend, scope)
-            case n.Query(body=body):
-                self._query(body, scope)
-            case n.Select():
-                self._visit_select(expr, scope)
-            case n.Described(source=source, domains=described):
-                self._expr(source, scope)
-                self._expr(described, scope, domains=True)
-            case _:
-                for child in expressions(expr):
-                    self._expr(child, scope, rows=rows, domains=domains)
+        form = _FORMS.get(type(expr))
+        if form is not None:
+            form(self, expr, scope, rows, domains)
+            return
+        for child in expressions(expr):
+            self._expr(child, scope, rows=rows, domains=domains)
+
+    def _name(self, expr: n.Name, scope: Scope, rows: bool, domains: bool) -> None:
+        if domains and expr.id in DOMAIN_WORDS and not scope.holds(expr.id):
+            self._unknown.append((expr.id, expr.span, f"write `{DOMAIN_WORDS[expr.id]}`"))
+        elif not (rows or (domains and expr.id in DOMAINS)):
+            self._look_up(expr.id, expr.span, scope)
+
+    def _set(self, expr: n.SetOf, scope: Scope, rows: bool, domains: bool) -> None:
+        for item in expr.items:
+            if domains and isinstance(item, n.Name) and not scope.holds(item.id):
+                self._unknown.append((item.id, item.span, f'a category is a text: `"{item.id}"`'))
+            else:
+                self._expr(item, scope, rows=rows)
+
+    def _variable(self, expr: n.Variable, scope: Scope, rows: bool, domains: bool) -> None:
+        if not rows:
+            message, help = f"`@{expr.id}` stands only where rows are read", f"write `{expr.id}`"
+            self._report.add("NameError", message, expr.span, help=help)
+        self._look_up(expr.id, expr.span, scope)
+
+    def _lambda(self, expr: n.Lambda, scope: Scope, rows: bool, domains: bool) -> None:
+        ready, self._ready = self._ready, None
+        self._expr(expr.body, Scope(expr.params, scope), rows=rows)
+        self._ready = ready
+
+    def _comprehension(self, expr: n.Comprehension, scope: Scope, rows: bool, domains: bool) -> None:
+        self._expr(expr.source, scope, rows=rows)
+        inner = Scope(expr.names, scope)
+        self._expr(expr.item, inner, rows=rows)
+        if expr.condition is not None:
+            self._expr(expr.condition, inner, rows=rows)
+
+    def _over(self, expr: n.Over, scope: Scope, rows: bool, domains: bool) -> None:
+        self._expr(expr.source, scope, rows=rows)
+        self._expr(expr.body, Scope((expr.name,), scope), rows=rows)
+
+    def _part(self, expr: n.Part, scope: Scope, rows: bool, domains: bool) -> None:
+        self._function(expr.params, expr.body, scope)
+        if expr.predict is not None and expr.predict_params is not None:
+            self._function(expr.predict_params, expr.predict, scope)
+
+    def _attribute(self, expr: n.Attribute, scope: Scope, rows: bool, domains: bool) -> None:
+        of = expr.value.id if isinstance(expr.value, n.Name) else ""
+        bound = self._ready is None or of in self._ready or self._always.holds(of)
+        if of and expr.name in ENDINGS and not bound:
+            message, help = "a path is a text", f'write `"{expr.span.text}"`'
+            self._report.add("NameError", message, expr.span, label="no quotes", help=help)
+        elif self._is_of_python(expr, scope):
+            self._of_python(expr)
+        elif of and NAMES.get(expr.name) in self._used.get(of, ()):
+            self.former[expr.span] = expr.name, NAMES[expr.name]
+        else:
+            self._expr(expr.value, scope, rows=rows, domains=domains)
+
+    def _index(self, expr: n.Index, scope: Scope, rows: bool, domains: bool) -> None:
+        if selects_rows(expr):
+            self.selections.append(expr)
+        self._expr(expr.value, scope, rows=rows)
+        for arg in expr.args:
+            self._expr(arg, scope, rows=rows or expr.trailing_comma or is_condition(arg))
+        for keyword in expr.keywords:
+            self._expr(keyword.value, scope, rows=rows)
+
+    def _spending(self, expr: n.Spending, scope: Scope, rows: bool, domains: bool) -> None:
+        self._expr(expr.value, scope, rows=rows)
+        self._spend(expr.spend, scope)
+
+    def _described(self, expr: n.Described, scope: Scope, rows: bool, domains: bool) -> None:
+        self._expr(expr.source, scope)
+        self._expr(expr.domains, scope, domains=True)
 
     def _is_of_python(self, node: n.Attribute, scope: Scope) -> bool:
         """`np.mean`, where the program has no `np` of its own."""
@@ -239,10 +248,7 @@ class Names:
         message = f"`{node.span.text}` is of {home} are not here"
         self._report.add("NameError", message, node.span, label="unknown name", help=help)
 
-    def _inside(self, names: tuple[str, ...], scope: Scope) -> Scope:
-        return Scope(names, scope)
-
-    def _visit_call(self, call: n.Call, scope: Scope, rows: bool) -> None:
+    def _visit_call(self, call: n.Call, scope: Scope, rows: bool, domains: bool) -> None:
         row = BUILTINS.get(self._built_in_function(call.function, scope))
         on_rows = row is not None and row.over_rows
         if isinstance(call.function, n.Name):
@@ -382,19 +388,22 @@ class Names:
         query = f"`{{{{ select avg({name}) from {table} with epsilon 0.1 }}}}`"
         return f"`{name}` is a column of `{table}`, which is read in a query: {query}" if table else ""
 
+    def _way_out(self, name: str, names: Collection[str], call: n.Call | None) -> str:
+        """What to write in place of a name that nothing has, where these do."""
+        if call is None:
+            return self._of_column(name) or way(name) or _way_out(name, names)
+        empty = "" if call.args else way(f"{name}()")
+        return of_call(name, call, self._columns) or empty or way(name, call.args) or _way_out(name, names)
+
     def _look_up(
         self, name: str, span: Span, scope: Scope, more: Collection[str] = (), call: n.Call | None = None
     ) -> None:
         """Says so where no name is such in a scope, nor among `more`; `call`: where it is called."""
-        if not scope.holds(name) and scope.holds(NAMES.get(name, name)):
-            self.former[span] = name, NAMES[name]
-            return
         if not scope.holds(name):
-            names = {*scope.visible(), *more}
-            called = of_call(name, call, self._columns) if call is not None else self._of_column(name)
-            args = call.args if call is not None else ()
-            empty = way(f"{name}()") if call is not None and not args else ""
-            self._unknown.append((name, span, called or empty or way(name, args) or _way_out(name, names)))
+            if scope.holds(NAMES.get(name, name)):
+                self.former[span] = name, NAMES[name]
+            else:
+                self._unknown.append((name, span, self._way_out(name, {*scope.visible(), *more}, call)))
             return
         row = BUILTINS.get(name)
         if row is not None and row.module and name not in self._predefined and _innermost(name, scope) is self._always:
@@ -440,3 +449,13 @@ def _top(scope: Scope, names: Scope) -> Scope:
 def _table_names(table: n.Expr, alias: str | None) -> list[str]:
     """What the table of a select is called in it: an expression of tables by any of their names."""
     return [alias] if alias else [part.id for part in every(table) if isinstance(part, n.Name)]
+
+
+_FORMS: Mapping[type, Callable[[Names, Any, Scope, bool, bool], None]] = {
+    n.Name: Names._name, n.Variable: Names._variable, n.Lambda: Names._lambda, n.SetOf: Names._set,
+    n.Comprehension: Names._comprehension, n.Over: Names._over, n.Part: Names._part, n.Call: Names._visit_call,
+    n.Attribute: Names._attribute, n.Index: Names._index, n.Spending: Names._spending, n.Described: Names._described,
+    n.Query: lambda names, expr, scope, rows, domains: names._query(expr.body, scope),
+    n.Select: lambda names, expr, scope, rows, domains: names._visit_select(expr, scope),
+}  # fmt: skip
+"""The expressions in which a name may mean something else than around them."""

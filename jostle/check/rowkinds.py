@@ -1,4 +1,4 @@
-"""Kinds of row expressions before the run, as far as a description tells them: a text that is added to a number.
+"""Kinds and bounds of row expressions before the run, as far as a description tells them, for what is warned of.
 
 The expression is made as a run makes it, and judged by the same rules. What names anything but columns that are
 described in the text is not looked at.
@@ -8,16 +8,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import date
 from typing import Any
 
 from jostle.check.abstract.values import MISSING, Domain, Range, Set
-from jostle.check.meanings import Variable
-from jostle.check.report import Report
 from jostle.diagnostics import Refusal
-from jostle.language.aggregates import AGGREGATES, Kinds, of_no_numbers
-from jostle.language.forms import aggregates
 from jostle.language.moments import kind_of_moment, number_of
 from jostle.language.operations import COMPARISONS, ROW_FUNCTIONS
 from jostle.plan.bounds import bounds_of
@@ -26,7 +22,6 @@ from jostle.plan.domains import Domain as PlanDomain
 from jostle.plan.keys import key_values
 from jostle.plan.kinds import applied, kind_of
 from jostle.plan.plan import Apply, Column, Constant, RowExpr
-from jostle.records import replace
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import children
 
@@ -38,21 +33,17 @@ _MOMENT = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d)?)?")
 _APART = (n.Attribute, n.Query, n.Select, n.Lambda, n.Comprehension, n.Over)  # whose parts are no rows' own
 
 
+Variable = Callable[[str], Any]
+"""What the program's variable of a name holds, or `MISSING`."""
+
+
 class RowKinds:
     """Looks at the row expressions over some columns, of which those whose kind is not known are left out."""
 
-    def __init__(self, columns: Mapping[str, Any], variable: Variable, report: Report) -> None:
+    def __init__(self, columns: Mapping[str, Any], variable: Variable) -> None:
         domains = {name: _domain(domain) for name, domain in columns.items()}
         self.schema = {name: domain for name, domain in domains.items() if domain is not None}
-        self._variable, self._report = variable, report
-
-    def select(self, node: n.Select) -> bool:
-        """Whether the condition, a key or an aggregate of a select mixes kinds; the first that does is reported."""
-        keys = [key.value for key in node.keys]
-        calls = [call for column in node.columns for call in aggregates(column.value)]
-        return any(map(self._wrong, [*([] if node.where is None else [node.where]), *keys])) or any(
-            map(self._wrong_aggregate, calls)
-        )
+        self._variable = variable
 
     def open_kind(self, node: n.Expr) -> str | None:
         """The word for the domain of an expression that has no listed values and, of a number, no bounds; else None."""
@@ -83,70 +74,6 @@ class RowKinds:
         except Refusal:
             return None
         return None if bounds is not None and all(map(math.isfinite, bounds)) else kind
-
-    def _wrong(self, node: n.Expr) -> bool:
-        try:
-            self._kind(node)
-        except Refusal as refusal:
-            first = refusal.first
-            self._report.add(first.kind, first.message, first.span or node.span, help=first.help)
-            return True
-        return False
-
-    def _wrong_aggregate(self, call: n.Call) -> bool:
-        row = AGGREGATES[call.function.id]  # type: ignore[union-attr]
-        for arg in call.args[: row.expressions]:
-            if isinstance(arg, n.Star | n.Distinct):
-                continue
-            if self._wrong(arg):
-                return True
-            kind = self._kind(arg)
-            ordered = row.kinds is Kinds.ORDERED and kind == "text"  # of public tables
-            if kind is None or row.kinds is Kinds.ANY or kind in row.takes or ordered:
-                continue
-            refusal = of_no_numbers(row.name, kind, arg.span.text).first
-            self._report.add(refusal.kind, refusal.message, call.span, help=refusal.help)
-            return True
-        return False
-
-    def _kind(self, node: n.Expr) -> str | None:
-        """The kind of an expression, None where it is not known; a `Refusal` placed at the part that mixes kinds."""
-        expr = self._made(node)
-        for part in () if isinstance(node, _APART) else children(node):
-            if isinstance(part, n.Expression):
-                self._kind(part)  # type: ignore[arg-type]
-        try:
-            return None if expr is None else kind_of(expr, self.schema)
-        except Refusal as refusal:
-            help = self._way_out(node)
-            first = refusal.first
-            raise (Refusal(replace(first, help=help)) if help else refusal).at(node.span) from None
-
-    def _way_out(self, node: n.Expr) -> str:
-        """What to write in place of a column and a constant of two kinds, or of a text that is calculated with."""
-        match node:
-            case n.Logic(op="or", operands=(n.Binary(op="==", left=left, right=n.String() as first), *others)):
-                if all(isinstance(other, n.String) for other in others):
-                    texts = [one.span.text for one in (first, *others)]
-                    each = " or ".join(f"{left.span.text} == {text}" for text in texts)
-                    return f"write `{left.span.text} in [{', '.join(texts)}]`, or `{each}`"
-        if not isinstance(node, n.Binary):
-            return ""
-        op, left, right = node.op, node.left, node.right
-        if op in COMPARISONS and isinstance(right, n.String) and _MOMENT.fullmatch(right.value) and (
-            self._kind(left) in _MOMENTS
-        ):  # fmt: skip
-            return f"a date has no quotes: write `{left.span.text} {op} {right.value.replace(' ', 'T')}`"
-        if op in COMPARISONS and isinstance(right, n.String) and _is_number(right.value):
-            return f"write `{left.span.text} {op} {right.value}`"
-        kinds = [(side, self._kind(side)) for side in (left, right)]
-        text = next((side for side, kind in kinds if kind == "text"), None)
-        if text is None or isinstance(text, n.String) or any(kind in _MOMENTS for _, kind in kinds):
-            return ""
-        listed = self.schema.get(text.id) if isinstance(text, n.Name) else None
-        if op in COMPARISONS and isinstance(listed, Categories):
-            return f'`{text.span.text}` is a text: write `{text.span.text} == "{listed.values[0]}"`'
-        return f"write `number({text.span.text})` where the text spells a number"
 
     def _made(self, node: n.Expr) -> RowExpr | None:
         match node:
@@ -182,14 +109,28 @@ def _reads(parts: tuple[RowExpr, ...]) -> bool:
     return any(isinstance(part, Column) or (isinstance(part, Apply) and _reads(part.args)) for part in parts)
 
 
-def _is_number(text: str) -> bool:
-    try:
-        return bool(text.strip()) and float(text) == float(text)
-    except ValueError:
-        return False
+def inside(node: n.Expr) -> Iterator[n.Node]:
+    """The parts of a row expression, without names of functions and what is evaluated outside of it."""
+    waiting: list[n.Node] = [node]
+    while waiting:
+        part = waiting.pop()
+        yield part
+        match part:
+            case n.Call(function=n.Name(id="column")):
+                continue
+            case n.Call(function=n.Name(), args=args, keywords=keywords):
+                waiting.extend((*args, *keywords))
+            case n.Attribute(value=n.Name()):
+                continue
+            case n.Query() | n.Select() | n.Lambda() | n.Comprehension() | n.Over():
+                continue
+            case n.Binary(op="in" | "not in", left=left):
+                waiting.append(left)
+            case _:
+                waiting.extend(children(part))
 
 
-def _domain(described: Any) -> PlanDomain | None:
+def _domain(described: object) -> PlanDomain | None:
     """A domain of the same kind as a described column has."""
     if isinstance(described, Domain):
         return Open("boolean" if described.name == "boolean" else described.name)

@@ -13,9 +13,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from jostle.check.abstract.values import MISSING
-from jostle.check.meanings import Variable, inside
 from jostle.check.report import Report
-from jostle.check.rowkinds import RowKinds
+from jostle.check.rowkinds import RowKinds, Variable, inside
 from jostle.diagnostics import WARNINGS, Diagnostic, did_you_mean
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.described import MOST_LISTED, literal, literals, shown
@@ -35,7 +34,7 @@ class Warnings:
     """Looks at the row expressions over the described columns of a private table."""
 
     def __init__(self, columns: Mapping[str, Any], variable: Variable, report: Report) -> None:
-        self._kinds, self._variable, self._report = RowKinds(columns, variable, report), variable, report
+        self._kinds, self._variable, self._report = RowKinds(columns, variable), variable, report
         self._schema = self._kinds.schema
 
     def select(self, node: n.Select) -> None:
@@ -122,7 +121,7 @@ class Warnings:
         )
         self._report.add("unmatched-pattern", message, pattern.span, label=label, help=help)
 
-    def _clamp(self, call: n.Call, value: n.Expr, low: Any, high: Any) -> None:
+    def _clamp(self, call: n.Call, value: n.Expr, low: object, high: object) -> None:
         bounds = self._kinds.bounds(value)
         if bounds is None or not isinstance(low, float) or not isinstance(high, float) or low > high:
             return
@@ -161,7 +160,7 @@ def _like(pattern: str, texts: list[str], flags: int) -> list[str]:
     return [text for text in texts if compiled.fullmatch(text)]
 
 
-def _never(value: str | float, domain: Any) -> str | None:
+def _never(value: str | float, domain: object) -> str | None:
     """Why no row has a value, or None."""
     if isinstance(domain, Categories):
         alike = not domain.values or isinstance(domain.values[0], str) == isinstance(value, str)

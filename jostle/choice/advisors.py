@@ -173,6 +173,6 @@ def _retrained(choice: Any, on: Any, *, at: Any) -> Advisor | ChoiceMaker:
     return alone
 
 
-def _check_choice(what: str, choice: Any) -> None:
+def _check_choice(what: str, choice: object) -> None:
     if not isinstance(choice, ChoiceMaker):
         raise refuse("TypeError", f"`{what}` takes a ChoiceMaker, not {kind_name(choice)}")

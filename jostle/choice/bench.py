@@ -61,14 +61,14 @@ class Bench(Protocol):
         """The data set resampled to `scale` times its size; 1.0 gives it as it is."""
         ...
 
-    def features(self, instance: Any, epsilon: float | None, seed: int, names: Collection[str]) -> dict[str, float]:
+    def features(self, instance: object, epsilon: float | None, seed: int, names: Collection[str]) -> dict[str, float]:
         """The features of these names. The private ones among them share `epsilon` equally; None: exact."""
         ...
 
-    def answer(self, option: int, instance: Any, epsilon: float | None, seed: int) -> Any:
+    def answer(self, option: int, instance: object, epsilon: float | None, seed: int) -> Any:
         """Runs the option with the noise it would have at `epsilon` (None: exact) and returns its answer."""
         ...
 
-    def utility(self, instance: Any, answers: Any) -> float:
+    def utility(self, instance: object, answers: object) -> float:
         """Returns the utility of the answers on the exact instance; larger is better."""
         ...

@@ -43,7 +43,7 @@ def number_from(value: Any, what: str) -> float:
     return float(value)
 
 
-def run(interp: Evaluator, option: Any, data: Any) -> Any:
+def run(interp: Evaluator, option: object, data: object) -> Any:
     """Runs an Option; on public data, outside every allotment."""
     if handles_in(data):
         return interp.call(option, [data])
@@ -51,7 +51,9 @@ def run(interp: Evaluator, option: Any, data: Any) -> Any:
         return interp.call(option, [data])
 
 
-def public_answers(interp: Evaluator, option: Any, name: str, data: Any, span: Span | None, help: str = "") -> Any:
+def public_answers(
+    interp: Evaluator, option: object, name: str, data: object, span: Span | None, help: str = ""
+) -> Any:
     """Runs an Option within an event of its own; refuses answers that hold private data."""
     with interp.kernel.events.within("option", name, span):
         answers = run(interp, option, data)
@@ -61,7 +63,7 @@ def public_answers(interp: Evaluator, option: Any, name: str, data: Any, span: S
     return answers
 
 
-def all_handles(value: Any) -> list[Handle]:
+def all_handles(value: object) -> list[Handle]:
     """Every handle in nested containers, public ones too."""
     if isinstance(value, Handle):
         return [value]

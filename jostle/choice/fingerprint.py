@@ -31,7 +31,7 @@ from jostle.syntax import nodes as n
 from jostle.syntax.walk import every
 
 
-def fingerprint(value: Any, public: PublicData) -> str:
+def fingerprint(value: object, public: PublicData) -> str:
     return _FingerprintReader(public).read(value)
 
 

@@ -99,7 +99,7 @@ class ChoiceMaker:
                 event["spent"] = whole - interp.kernel.left_of_allotment(exposures, unit)
         return picked.answers
 
-    def _run(self, interp: Evaluator, decision: Decision, data: Any, span: Span | None) -> Any:
+    def _run(self, interp: Evaluator, decision: Decision, data: object, span: Span | None) -> Any:
         return public_answers(interp, self._parts.options[decision.index], decision.chosen, data, span)
 
     @property
@@ -189,7 +189,7 @@ class ChoiceMaker:
         return unit, whole
 
     def _look(
-        self, interp: Evaluator, policy: Policy, data: Any, exposures: Exposures, unit: str, whole: float | None,
+        self, interp: Evaluator, policy: Policy, data: object, exposures: Exposures, unit: str, whole: float | None,
         span: Span | None, names: Sequence[str],
     ) -> list[dict[str, Any]]:  # fmt: skip
         """Features of these names: name, value, cost, and the `error` of their noise where it is known. The private
@@ -212,7 +212,7 @@ class ChoiceMaker:
             out.append(feature)
         return out
 
-    def _feature(self, interp: Evaluator, name: str, data: Any) -> dict[str, Any]:
+    def _feature(self, interp: Evaluator, name: str, data: object) -> dict[str, Any]:
         value = interp.call(self._parts.features[self._parts.feature_names.index(name)], [data])
         number, told = number_from(value, f"the Feature `{name}`"), margins(value)
         return {"name": name, "value": number} | ({} if told is None else {"error": told["error"]})
@@ -263,7 +263,7 @@ class ChoiceMaker:
         """The bench that its policies are trained on, for data of which a row moves one row."""
         return self._bench(interp, unit, 1)
 
-    def retrained(self, interp: Evaluator, on: Any) -> ChoiceMaker:
+    def retrained(self, interp: Evaluator, on: object) -> ChoiceMaker:
         """The same choice, to be trained on other public data, as in `trained on`."""
         return ChoiceMaker(
             interp, self.parts_on(on), self._model, self._share, self._span, self._progress, way=self.way
@@ -276,7 +276,7 @@ class ChoiceMaker:
             interp, parts, self._model, self._share, self._span, self._progress, self._data, self.way
         )  # fmt: skip
 
-    def parts_on(self, data: Any) -> ChoiceParts:
+    def parts_on(self, data: object) -> ChoiceParts:
         """Its parts, over other public data."""
         return replace(self._parts, databases=_training_data(data))
 
@@ -289,7 +289,7 @@ class ChoiceMaker:
         return self._table(interp, unit, epsilon), self._bench(interp, unit, 1).predicts
 
     def report(
-        self, interp: Evaluator, unit: str, epsilon: float, only: Sequence[str] = (), delta: Any = None
+        self, interp: Evaluator, unit: str, epsilon: float, only: Sequence[str] = (), delta: object = None
     ) -> ChoiceReport:
         """Evaluates the choice for calls with about this amount, leaving out one training data set at a time.
 
@@ -419,7 +419,7 @@ def user_model(interp: Evaluator, function: Any) -> UserModel:
     return UserModel(getattr(function, "name", "") or "model", fit)
 
 
-def _training_data(value: Any) -> tuple[Any, ...]:
+def _training_data(value: object) -> tuple[Any, ...]:
     databases = tuple(_members(value, "trained on", None))
     if not databases:
         raise refuse("ValueError", "there is nothing to train on", help="name public data sets in `trained on {…}`")
@@ -462,12 +462,12 @@ def _MkChoiceMaker(ops: Any, feats: Any, dbs: Any, model: Any, score: Any, *, at
 
 
 @builtin
-def _MkOption(function: Any) -> Part:
+def _MkOption(function: object) -> Part:
     return Part("Option", function)
 
 
 @builtin
-def _MkScore(function: Any) -> Part:
+def _MkScore(function: object) -> Part:
     return Part("Utility", function)
 
 
@@ -482,7 +482,7 @@ def _MkModel(function: Any, *, at: Any) -> UserModel:
 
 
 @builtin
-def _whole(algorithm: Any, data: Any) -> Whole:
+def _whole(algorithm: object, data: object) -> Whole:
     return whole(algorithm, _members(data, "whole", None))
 
 

@@ -117,7 +117,7 @@ def _are_errors(bench: ProgramBench) -> bool:
     return bench.utility(first, bench.answer(0, first, None, 0)) <= 0
 
 
-def _curve(bench: ProgramBench, instance: Any, option: int, database: int, amounts: Sequence[float]) -> list[float]:
+def _curve(bench: ProgramBench, instance: object, option: int, database: int, amounts: Sequence[float]) -> list[float]:
     """The error of an option at each amount: the mean of a few runs."""
     errors = []
     for amount in amounts:
@@ -130,7 +130,7 @@ def _curve(bench: ProgramBench, instance: Any, option: int, database: int, amoun
 
 
 def _choice_curve(
-    bench: ProgramBench, policy: Policy, instance: Any, database: int, amounts: Sequence[float],
+    bench: ProgramBench, policy: Policy, instance: object, database: int, amounts: Sequence[float],
     options: list[list[float]],
 ) -> list[float]:  # fmt: skip
     """The error of what the policy picks, which gets what the features leave."""
@@ -184,7 +184,7 @@ def _closed(
     return tuple(least * (amounts[-1] / a) ** power for a in amounts)
 
 
-def synthetic_data(interp: Evaluator, data: Any) -> Any:
+def synthetic_data(interp: Evaluator, data: object) -> Any:
     """Replaces the cubes of a record by synthetic public cubes of the same shapes; None where it holds tables."""
     from jostle.privacy.kernel.exposures import Handle
     from jostle.privacy.kernel.handles import Cube

@@ -89,7 +89,7 @@ class ChoicePoint:
                 help="answer with a name, such as `best.name` of a column",
             )  # fmt: skip
 
-    def _look(self, interp: Evaluator, data: Any) -> dict[str, float]:
+    def _look(self, interp: Evaluator, data: object) -> dict[str, float]:
         """The features of what is at hand. They stand outside every allotment, so that none can measure."""
         values = {}
         with public_only(interp):
@@ -119,7 +119,7 @@ class ChoicePoint:
 
     # Learning ----------------------------------------------------------------------------------------
 
-    def _policy(self, interp: Evaluator, data: Any) -> Policy:
+    def _policy(self, interp: Evaluator, data: object) -> Policy:
         """Returns the policy for calls with about the amount of the outermost allotment (public data: no noise)."""
         handles = handles_in(data)  # a node holds its rows and columns of them: the largest counts, they do not add up
         amount = interp.kernel.outermost_amount() if handles else None
@@ -167,7 +167,9 @@ class ChoicePoint:
     ) -> Callable[[Any, float | None, int, Chooser], tuple[list[PointCall], float]]:
         whole = self._whole
 
-        def rollout(instance: Any, epsilon: float | None, seed: int, chooser: Chooser) -> tuple[list[PointCall], float]:
+        def rollout(
+            instance: object, epsilon: float | None, seed: int, chooser: Chooser
+        ) -> tuple[list[PointCall], float]:
             before, whole.chooser, whole.calls = whole.chooser, chooser, []
             try:
                 answers = bench.answer(0, instance, epsilon, seed)
@@ -208,7 +210,7 @@ class ChoicePoint:
         return (lambda done, total: tell(f"training {names}", done, total)) if tell is not None else None
 
 
-def _context(data: Any) -> list[list[Any]]:
+def _context(data: object) -> list[list[Any]]:
     """The keys of the part of the data that the record of a call holds."""
     handles = handles_in(data)
     return [list(key) for key in part_keys(handles[0])] if handles else []
@@ -241,7 +243,7 @@ def whole(algorithm: Any, data: Any) -> Whole:
 
 def make_point(
     whole: Whole, options: Sequence[Any], names: tuple[str, ...], features: Sequence[Any],
-    feature_names: tuple[str, ...], utility: Any, model: Any, span: Span | None,
+    feature_names: tuple[str, ...], utility: object, model: object, span: Span | None,
     progress: Callable[[str, int, int], None] | None,
 ) -> ChoicePoint:  # fmt: skip
     """A point of `whole`, from what a MkChoiceMaker was given."""

@@ -69,7 +69,7 @@ class ProgramBench:
         amounts = () if named is None else _numbers(AMOUNTS, named, "amounts", 0)
         return tuple(e for e in grid if e in amounts) or grid
 
-    def _rows(self, data: Any) -> float:
+    def _rows(self, data: object) -> float:
         """The rows of the first cube in a training record; 0 where there is none or it is empty."""
         for handle in all_handles(data):
             if isinstance(handle, Cube):
@@ -91,7 +91,7 @@ class ProgramBench:
 
         return map_handles(data, resized)
 
-    def features(self, instance: Any, epsilon: float | None, seed: int, names: Collection[str]) -> dict[str, float]:
+    def features(self, instance: object, epsilon: float | None, seed: int, names: Collection[str]) -> dict[str, float]:
         free = dict(zip(self.feature_names, self.feature_is_public, strict=True))
         paying = max(1, sum(not free[name] for name in names))
         each = epsilon / paying if epsilon is not None else None
@@ -102,14 +102,14 @@ class ProgramBench:
                 if name in names
             }
 
-    def answer(self, option: int, instance: Any, epsilon: float | None, seed: int) -> Any:
+    def answer(self, option: int, instance: object, epsilon: float | None, seed: int) -> Any:
         with self._training():
             answers = self._run(self._parts.options[option], instance, epsilon, seed)
         if handles_in(answers):
             raise refuse("PrivateValue", f"the answers of `{self.option_names[option]}` hold private data")
         return answers
 
-    def validated(self, way: str, share: float | None, instance: Any, amount: Amount, seed: int) -> Any:
+    def validated(self, way: str, share: float | None, instance: object, amount: Amount, seed: int) -> Any:
         """The answers of a call by validation or by margin for this amount."""
         from jostle.choice.validation import validated
 
@@ -117,7 +117,7 @@ class ProgramBench:
         with self._training(), self._interp.kernel.allot(amount, None, exposed(source)):
             return validated(self._interp, self._parts, way, share, view, None).answers
 
-    def scores(self, instance: Any) -> bool:
+    def scores(self, instance: object) -> bool:
         """Whether the Utility gives a score of private data, so that a choice by validation could be made."""
         from jostle.choice.validation import scores
 
@@ -126,7 +126,7 @@ class ProgramBench:
         with self._training(), self._interp.kernel.allot(amount, None, exposed(source)):
             return scores(self._interp, self._parts, view)
 
-    def utility(self, instance: Any, answers: Any) -> float:
+    def utility(self, instance: object, answers: object) -> float:
         with self._training(), self._interp.kernel.allot(None, None):
             return number_from(self._interp.call(self._parts.utility, [instance, answers]), "the Utility")
 
@@ -135,7 +135,7 @@ class ProgramBench:
     def _training(self) -> AbstractContextManager[None]:
         return public_only(self._interp)
 
-    def _run(self, part: Any, instance: Any, epsilon: float | None, seed: int) -> Any:
+    def _run(self, part: object, instance: object, epsilon: float | None, seed: int) -> Any:
         if epsilon is None:
             with self._interp.kernel.allot(None, None):
                 return self._interp.call(part, [instance])
@@ -144,7 +144,7 @@ class ProgramBench:
         with self._interp.kernel.allot(amount, None, exposed(source)):
             return self._interp.call(part, [view])
 
-    def _costs_nothing(self, feature: Any) -> bool:
+    def _costs_nothing(self, feature: object) -> bool:
         amount = Amount(self._unit, quanta(1.0))
         view, source = simulated_private(self._parts.databases[0], amount, self._stability, 0)
         with self._training(), self._interp.kernel.allot(amount, None, exposed(source)):
@@ -204,13 +204,13 @@ def public_only(interp: Evaluator) -> Iterator[None]:
         interp.quiet -= 1
 
 
-def simulated_private(data: Any, amount: Amount, stability: int, seed: int) -> tuple[Any, Source]:
+def simulated_private(data: object, amount: Amount, stability: int, seed: int) -> tuple[Any, Source]:
     """Gives data a simulated private source, with a budget of `amount` and seeded noise."""
     source = simulated_source(amount, SeededNoise(seed))
     return map_handles(data, lambda handle: simulated(handle, source, stability)), source
 
 
-def map_handles(value: Any, change: Callable[[Any], Handle]) -> Any:
+def map_handles(value: object, change: Callable[[Any], Handle]) -> Any:
     """Applies `change` to every public handle in nested containers."""
     if isinstance(value, Handle):
         return value if value.private else change(value)

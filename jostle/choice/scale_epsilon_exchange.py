@@ -48,11 +48,11 @@ class ExchangedBench:
     def instance(self, database: int, scale: float, seed: int) -> Any:
         return self._bench.instance(database, scale, seed)
 
-    def features(self, instance: Any, epsilon: float | None, seed: int, names: Collection[str]) -> dict[str, float]:
+    def features(self, instance: object, epsilon: float | None, seed: int, names: Collection[str]) -> dict[str, float]:
         return self._bench.features(instance, epsilon, seed, names)
 
-    def answer(self, option: int, instance: Any, epsilon: float | None, seed: int) -> Any:
+    def answer(self, option: int, instance: object, epsilon: float | None, seed: int) -> Any:
         return self._bench.answer(option, instance, epsilon, seed)
 
-    def utility(self, instance: Any, answers: Any) -> float:
+    def utility(self, instance: object, answers: object) -> float:
         return self._bench.utility(instance, answers)

@@ -121,7 +121,9 @@ def write_policy(path: Path, key: str, policy: Policy, about: dict[str, Any]) ->
     return _write_document(path, key, "policy", policy.as_json(), about)
 
 
-def _write_document(path: Path, key: str, what: str, content: Any, about: dict[str, Any] | None = None) -> Path | None:
+def _write_document(
+    path: Path, key: str, what: str, content: object, about: dict[str, Any] | None = None
+) -> Path | None:
     document = {"format": FORMAT, "key": key, **(about or {}), "digest": digest(FORMAT, key, content), what: content}
     text = json.dumps(document, indent=1 if what == "policy" else None, allow_nan=False, ensure_ascii=False)
     text = _NUMBERS.sub(lambda numbers: re.sub(r"\n *", " ", numbers[0]).replace("[ ", "[").replace(" ]", "]"), text)

@@ -155,5 +155,5 @@ def _values(table: RunTable, setting: Setting, values: tuple[float, ...]) -> dic
     return {n: v for n, v in zip(table.features, values, strict=True) if n in read}
 
 
-def _tuples(data: Any) -> Any:
+def _tuples(data: object) -> Any:
     return tuple(_tuples(d) for d in data) if isinstance(data, list) else data

@@ -164,7 +164,7 @@ def _runs(bench: Bench, table: RunTable, database: int, scale: float, less: bool
 
 
 def _utilities(
-    bench: Bench, table: RunTable, instance: Any, epsilon: float | None, place: tuple[Any, ...]
+    bench: Bench, table: RunTable, instance: object, epsilon: float | None, place: tuple[Any, ...]
 ) -> tuple[tuple[float, ...], ...]:
     """The mean utility of every option at every level; of those that fall behind, over the first runs alone."""
 
@@ -216,7 +216,7 @@ def _mean(values: list[float]) -> float:
 
 
 def _feature_samples(
-    bench: Bench, table: RunTable, instance: Any, epsilon: float | None, setting: Setting, place: tuple[Any, ...]
+    bench: Bench, table: RunTable, instance: object, epsilon: float | None, setting: Setting, place: tuple[Any, ...]
 ) -> tuple[tuple[float, ...], ...]:
     """The features of one setting, drawn `table.draws` times. Those that it leaves out, which no model reads, are 0."""
     amount, read = _times(epsilon, setting.share) if setting.paid else epsilon, table.read(setting)

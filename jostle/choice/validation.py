@@ -41,7 +41,7 @@ class Validated(Struct, frozen=True):
 
 
 def validated(
-    interp: Evaluator, parts: ChoiceParts, way: str, share: float | None, data: Any, span: Span | None
+    interp: Evaluator, parts: ChoiceParts, way: str, share: float | None, data: object, span: Span | None
 ) -> Validated:
     """Runs every Option of `parts` on `data`, and picks by the score that the Utility gives of its answers.
 
@@ -77,7 +77,7 @@ def validated(
     return Validated(index, answers[index], share, why)
 
 
-def scores(interp: Evaluator, parts: ChoiceParts, data: Any) -> bool:
+def scores(interp: Evaluator, parts: ChoiceParts, data: object) -> bool:
     """Whether the Utility gives a score of what the first Option answers on these data, which are private."""
     answers = interp.call(parts.options[0], [data])
     try:
@@ -87,7 +87,7 @@ def scores(interp: Evaluator, parts: ChoiceParts, data: Any) -> bool:
     return True
 
 
-def _score(interp: Evaluator, utility: Any, data: Any, answers: Any, private: bool, way: str) -> Any:
+def _score(interp: Evaluator, utility: object, data: object, answers: object, private: bool, way: str) -> Any:
     """The score that the Utility gives: a private one of private data, else a number."""
     function = utility.run if isinstance(utility, Part) else utility  # a Utility itself takes public data alone
     with interp.kernel.allot(None, None):

@@ -6,8 +6,6 @@ selection, with seeded noise. The mean utility of the answers is compared with t
 
 from __future__ import annotations
 
-from typing import Any
-
 from jostle.accounting.amounts import Amount, quanta
 from jostle.choice.program import ProgramBench
 from jostle.choice.table import RunTable
@@ -21,7 +19,7 @@ Utilities = dict[str, list[float]]
 
 
 def utilities_by_score(
-    bench: ProgramBench, table: RunTable, unit: str, delta: Any, share: float | None, workers: int | None
+    bench: ProgramBench, table: RunTable, unit: str, delta: object, share: float | None, workers: int | None
 ) -> Utilities:
     """Those of each way that can be: none where the Utility gives no scores, by margin only with a `delta`."""
     if not table.runs or table.exact or not bench.scores(bench.instance(0, 1.0, 0)):

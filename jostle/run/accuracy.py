@@ -40,7 +40,7 @@ def with_noise(
 
 
 @builtin
-def _error(value: Any) -> Any:
+def _error(value: object) -> Any:
     """The 95 % half-width of a number, or of every element of a vector, a list, a record or a grouped result.
 
     Of a number that was chosen, the ranks (of a mode the rows) that it is off at most.
@@ -49,13 +49,13 @@ def _error(value: Any) -> Any:
 
 
 @builtin
-def _standard_error(value: Any) -> Any:
+def _standard_error(value: object) -> Any:
     """The standard deviation of the noise in a number, or in every element of what holds several."""
     return _told(value, LEVEL, lambda one: one.deviation)
 
 
 @builtin
-def _band(value: Any, level: Any = LEVEL) -> Record:
+def _band(value: object, level: object = LEVEL) -> Record:
     """`low` and `high`, between which the true values lie with probability `level`, each by itself."""
     probability = need_number(level, "`band`")
     if not 0 < probability < 1:
@@ -76,7 +76,9 @@ def _end(ends: Any, which: int) -> Any:
     return NumberColumn([None if pair is None else pair[which] for pair in ends])
 
 
-def _told(value: Any, level: float, part: Callable[[Uncertainty | Uncertainties], Any], in_ranks: bool = False) -> Any:
+def _told(
+    value: object, level: float, part: Callable[[Uncertainty | Uncertainties], Any], in_ranks: bool = False
+) -> Any:
     """This part of what is known of a number, or of every number in a value, in its form; keys are left as they are."""
     if in_ranks and isinstance(value, Noised) and value.ranks is not None:
         return Marked.of(value.ranks[0], value.cut)
@@ -84,28 +86,36 @@ def _told(value: Any, level: float, part: Callable[[Uncertainty | Uncertainties]
         return _marked(part(uncertainties([value], level)[0]), value)
     if isinstance(value, Grouped):
         keys = list(value.columns)[: value.keys]
-        columns = {k: v if k in keys else _told(v, level, part, in_ranks) for k, v in value.columns.items()}
-        return Grouped(columns, value.keys)
+        errors = {k: _told(v, level, part, in_ranks) for k, v in value.columns.items() if k not in keys}
+        return Grouped({**value.columns, **errors}, value.keys)
     if isinstance(value, Record):
         return Record((name, _told(item, level, part, in_ranks)) for name, item in value.items())
     if is_vector(value):
         return part(_of_vector(value, level))
-    if isinstance(value, list) and value and all(v is None or isinstance(v, Noised) for v in value):
-        if in_ranks and any(v is not None and v.ranks is not None for v in value):
-            return NumberColumn([None if v is None else _told(v, level, part, in_ranks) for v in value])
-        told = iter(uncertainties([v for v in value if v is not None], level))
-        return NumberColumn([None if v is None else _marked(part(next(told)), v) for v in value])
+    if not isinstance(value, list) or not value or set(map(type, value)) - {Noised, type(None)}:
+        raise _not_measured(value)
+    known = [v for v in value if v is not None]
+    if in_ranks and any(v.ranks is not None for v in known):
+        parts = [_told(v, level, part, in_ranks) for v in known]
+    else:
+        parts = list(map(_marked, map(part, uncertainties(known, level)), known))
+    told = iter(parts)
+    return NumberColumn([None if v is None else next(told) for v in value])
+
+
+def _not_measured(value: object) -> Refusal:
+    """Of a value that has no error: a choice, an exact number, or another kind."""
     if isinstance(value, str | date) or (isinstance(value, list) and value and isinstance(value[0], str | date)):
-        raise refuse(
+        return refuse(
             "TypeError", "what was chosen among texts, dates or times has no error in numbers",
             help="with 95 %, a mode has at most ln(values / 0.05) / epsilon rows fewer than the most frequent one (of "
             "public size twice that), as `jostle trace` says; a count of each value, `groupby`, tells how clear it is",
         )  # fmt: skip
     if is_sequence(value):
         what = "a list with numbers that were not measured" if value else "an empty list"
-        raise refuse("TypeError", f"{_SAY}, not {what}")
+        return refuse("TypeError", f"{_SAY}, not {what}")
     what = "a number that was not measured" if isinstance(value, float) else kind_name(value)
-    raise refuse(
+    return refuse(
         "TypeError", f"{_SAY}, not {what}",
         help="of a model's or an option's answers, `bootstrap(cells, option, queries, epsilon = e)` tells; how near "
         "the best score one is that `noisy_max`, `exp_mech` or a library function chose, `jostle trace`",
@@ -119,7 +129,7 @@ def _marked(result: Any, value: Noised) -> Any:
     return Marked.of(result, value.cut)
 
 
-def _of_vector(value: Any, level: float) -> Uncertainties:
+def _of_vector(value: object, level: float) -> Uncertainties:
     try:
         vector = vector_uncertainties(value, level)
     except OverflowError as fault:

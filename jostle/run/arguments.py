@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def amount_for(interp: Evaluator, exposures: Exposures, epsilon: Any, delta: Any = None) -> Amount | None:
+def amount_for(interp: Evaluator, exposures: Exposures, epsilon: object, delta: object = None) -> Amount | None:
     """The amount of a measurement: given, or all that is left; validated also where the data are public."""
     for handle in handles_in([epsilon, delta]):
         raise refuse("PrivateValue", f"an amount is public, and this comes from `{handle.exposures[0].source.name}`")
@@ -39,7 +39,7 @@ def amount_for(interp: Evaluator, exposures: Exposures, epsilon: Any, delta: Any
 # Handles -------------------------------------------------------------------------------------------
 
 
-def need_cube(value: Any, what: str) -> Cube:
+def need_cube(value: object, what: str) -> Cube:
     if isinstance(value, Table):
         raise refuse("TypeError", f"`{what}` takes a cube of counts, not a table", help="`histogram(people, x = age)`")
     if not isinstance(value, Cube):
@@ -47,7 +47,7 @@ def need_cube(value: Any, what: str) -> Cube:
     return value
 
 
-def need_table(value: Any, what: str) -> Table:
+def need_table(value: object, what: str) -> Table:
     if not isinstance(value, Table):
         raise refuse("TypeError", f"`{what}` takes a table, not {kind_name(value)}")
     return value
@@ -69,7 +69,7 @@ def shape_text(shape: Any) -> str:
 # Public values ---------------------------------------------------------------------------------------
 
 
-def public(value: Any) -> Any:
+def public(value: object) -> Any:
     """A value that no private handle is a part of."""
     for handle in handles_in(value):
         raise private_value(handle, "cannot be part of what is public of a score")
@@ -82,7 +82,7 @@ def number(value: Any) -> float:
     return float(value)
 
 
-def whole(value: Any) -> int:
+def whole(value: object) -> int:
     exact = number(value)
     if not exact.is_integer() or abs(exact) > 2**53:
         raise refuse("ValueError", f"{exact:g} is no whole number")
@@ -102,17 +102,17 @@ def numbers(value: Any) -> list[float]:
     return [number(v) for v in (value.ravel().tolist() if is_vector(value) else items(value))]
 
 
-def lists_of_numbers(value: Any) -> list[list[float]]:
+def lists_of_numbers(value: object) -> list[list[float]]:
     return [numbers(v) for v in items(value)]
 
 
-def array(value: Any) -> NDArray[np.float64]:
+def array(value: object) -> NDArray[np.float64]:
     import numpy as np
 
     return np.asarray(public(value), dtype=float)
 
 
-def number_or_pair(value: Any) -> Any:
+def number_or_pair(value: object) -> Any:
     """A number, whole where it is whole; or a sequence of public values, such as the order and levels of a tree."""
     if is_sequence(value):
         return public(value)
@@ -120,7 +120,7 @@ def number_or_pair(value: Any) -> Any:
     return int(exact) if exact.is_integer() else exact
 
 
-def handle(value: Any, what: str) -> Handle:
+def handle(value: object, what: str) -> Handle:
     if not isinstance(value, Handle):
         raise refuse("TypeError", f"`{what}` takes a cube of counts, not {kind_name(value)}")
     return value

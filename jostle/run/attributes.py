@@ -35,36 +35,42 @@ from jostle.run.values import (
 )  # fmt: skip
 
 
-def attribute(value: Any, name: str) -> Any:
+def attribute(value: object, name: str) -> Any:
     """`value.name`. A bare cube, where an Option takes a record, is its `database`, and its cells are the `queries`."""
     if type(value) is Record and name in value:  # nearly always
         return value[name]
-    if isinstance(value, ColumnHandle) and name in ("name", "edges"):
-        return value.name if name == "name" else edges_of(value)
-    if name == "categories" and isinstance(value, ColumnHandle) and not isinstance(value.domain, Real):
-        finite = _listed(value.domain)
-        if finite is not None:
-            return list(finite)
-    if isinstance(value, ColumnHandle) and name in ("kind", "low", "high"):  # without categories
-        fields: Mapping[str, Any] | None = {"name": value.name} | _bounds(value)
-    else:
-        fields = fields_of(value)
-    if fields is None:
-        raise Refusal(no_fields(kind_name(value), name))
+    if isinstance(value, ColumnHandle):
+        return _of_column(value, name)
     if isinstance(value, Cube) and name == "database":
         return value
     if isinstance(value, Cube) and name == "queries":
         from jostle.kernels.workloads.boxes import identity
 
         return identity(value.shape)
-    if isinstance(value, ColumnHandle) and name == "categories" and name not in fields:
-        raise Refusal(no_categories(value.name, real=isinstance(value.domain, Real)))
+    fields = fields_of(value)
+    if fields is None:
+        raise Refusal(no_fields(kind_name(value), name))
     if name not in fields:
         raise Refusal(no_field(kind_name(value), name, fields))
     element = fields[name]
     if is_model(value):
         return of_kernel(name, element) if callable(element) else to_jostle(element)
     return element
+
+
+def _of_column(column: ColumnHandle, name: str) -> Any:
+    """A field of a column; its categories are listed only where they are asked for."""
+    if name in ("name", "edges"):
+        return column.name if name == "name" else edges_of(column)
+    finite = _listed(column.domain) if name == "categories" and not isinstance(column.domain, Real) else None
+    if finite is not None:
+        return list(finite)
+    fields = {"name": column.name} | _bounds(column) if name in ("kind", "low", "high") else fields_of(column) or {}
+    if name == "categories" and name not in fields:
+        raise Refusal(no_categories(column.name, real=isinstance(column.domain, Real)))
+    if name not in fields:
+        raise Refusal(no_field(kind_name(column), name, fields))
+    return fields[name]
 
 
 def fields_of(value: Any) -> Mapping[str, Any] | None:

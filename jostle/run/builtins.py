@@ -60,7 +60,7 @@ def nothing(what: str) -> Refusal:
     return refuse("ValueError", f"`{what}` of nothing has no value", help=help)
 
 
-def _some(value: Any, what: str) -> list[float]:
+def _some(value: object, what: str) -> list[float]:
     pool = numbers(value, what)
     if not pool:
         raise nothing(what)
@@ -76,8 +76,8 @@ def _moments(value: Any) -> list[date]:
     return known if alike else []
 
 
-def _elementwise(name: str, function: Any) -> Any:
-    def of_one(value: Any) -> float:
+def _elementwise(name: str, function: object) -> Any:
+    def of_one(value: object) -> float:
         number = need_number(value, f"`{name}`")
         return calculated(_defined(name, function, number), name, (number,))
 
@@ -119,31 +119,31 @@ def _best(name: str, choose: Any) -> Any:
 
 
 @builtin
-def _sum(values: Any) -> float:
+def _sum(values: object) -> float:
     pool = numbers(values, "sum")
     return of_all("sum", total(pool), values, pool)
 
 
 @builtin
-def _avg(values: Any) -> float:
+def _avg(values: object) -> float:
     pool = _some(values, "avg")
     return of_all("avg", total(pool) / len(pool), values, pool)
 
 
 @builtin
-def _var(values: Any) -> float:
+def _var(values: object) -> float:
     pool = numbers(values, "var")
     return of_all("var", _variance(pool, "var"), values, pool)
 
 
 @builtin
-def _stddev(values: Any) -> float:
+def _stddev(values: object) -> float:
     pool = numbers(values, "stddev")
     return of_all("stddev", math.sqrt(_variance(pool, "stddev")), values, pool)
 
 
 @builtin
-def _median(values: Any) -> float:
+def _median(values: object) -> float:
     return _quantile(values, 0.5)
 
 
@@ -157,7 +157,7 @@ def _variance(pool: list[float], what: str) -> float:
 
 
 @builtin
-def _quantile(values: Any, q: float) -> float:
+def _quantile(values: object, q: float) -> float:
     import numpy as np
 
     share = need_number(q, "`quantile`")
@@ -170,7 +170,7 @@ def _quantile(values: Any, q: float) -> float:
 
 
 @builtin
-def _round(value: Any, digits: float = 0) -> Any:
+def _round(value: object, digits: float = 0) -> Any:
     places = need_number(digits, "`round`")
     if not places.is_integer() or abs(places) > 400:
         raise refuse("ValueError", "`round` takes a whole number of digits", help="`round(x, 2)`")
@@ -183,7 +183,7 @@ def _rounded(number: float, places: float) -> float:
 
 
 @builtin
-def _clamp(value: Any, low: Any, high: Any) -> Any:
+def _clamp(value: object, low: object, high: object) -> Any:
     if _moments([value, low, high]):
         return apply("clamp", (value, low, high))
     least, most = need_number(low, "`clamp`"), need_number(high, "`clamp`")
@@ -228,7 +228,7 @@ def _sorted(values: Any, by: Any = None, *, at: Any) -> list[Any]:
 
 
 @builtin
-def _list(value: Any, *, at: Any) -> list[Any]:
+def _list(value: object, *, at: object) -> list[Any]:
     return _rows_or_items(value, at)
 
 
@@ -238,7 +238,7 @@ def _rows_or_items(value: Any, at: Any) -> list[Any]:
     return list(records(interp, value, span)) if isinstance(value, Table) else listed(value)
 
 
-def listed(value: Any) -> list[Any]:
+def listed(value: object) -> list[Any]:
     """The items of a public container."""
     if isinstance(value, Handle) or not isinstance(value, Iterable) or isinstance(value, str):
         raise refuse("TypeError", f"{kind_name(value)} has no items")
@@ -248,27 +248,27 @@ def listed(value: Any) -> list[Any]:
 
 
 @builtin
-def _set(value: Any) -> JSet:
+def _set(value: object) -> JSet:
     return JSet(listed(value))
 
 
 @builtin
-def _reversed(value: Any, *, at: Any) -> list[Any]:
+def _reversed(value: object, *, at: object) -> list[Any]:
     return _rows_or_items(value, at)[::-1]
 
 
 @builtin
-def _enumerate(value: Any, *, at: Any) -> list[Any]:
+def _enumerate(value: object, *, at: object) -> list[Any]:
     return [[float(i), item] for i, item in enumerate(_rows_or_items(value, at))]
 
 
 @builtin
-def _values(value: Any) -> list[Any]:
+def _values(value: object) -> list[Any]:
     return list(value.values()) if isinstance(value, dict) else listed(value)
 
 
 @builtin
-def _number(value: Any) -> float:
+def _number(value: object) -> float:
     if is_number(value):
         return need_number(value, "`number`")
     spelled = texts.number(value) if isinstance(value, str) else None
@@ -278,19 +278,19 @@ def _number(value: Any) -> float:
 
 
 @builtin
-def _zip(*columns: Any, at: Any) -> list[list[Any]]:
+def _zip(*columns: Any, at: object) -> list[list[Any]]:
     return [list(row) for row in zip(*[_rows_or_items(c, at) for c in columns], strict=False)]
 
 
 @builtin
-def _keys(value: Any) -> list[str]:
+def _keys(value: object) -> list[str]:
     if not isinstance(value, dict):
         raise refuse("TypeError", f"`keys` takes a record, not {kind_name(value)}")
     return list(value)
 
 
 @builtin
-def _record(pairs: Any) -> Record:
+def _record(pairs: object) -> Record:
     """A record of [name, value] pairs."""
     fields = Record()
     for pair in listed(pairs):
@@ -343,7 +343,7 @@ MOST_TIMES = 10**6
 
 
 @builtin
-def _accounting(*, epsilon: Any = None, sigma: Any = None, times: Any = 1.0, delta: Any = 1e-6) -> Record:
+def _accounting(*, epsilon: object = None, sigma: object = None, times: object = 1.0, delta: object = 1e-6) -> Record:
     """What `times` equal measurements lose together, as the least ε at `delta`, under each way of adding up."""
     from jostle.accounting import composition as accounting
 
@@ -400,14 +400,14 @@ def _len(value: Any, *, at: Any) -> float:
 
 
 @builtin
-def _str(value: Any) -> str:
+def _str(value: object) -> str:
     for handle in handles_in(value):
         raise private_value(handle, "cannot be turned into a text")
     return show(value)
 
 
 @builtin
-def _spent(value: Any) -> Any:
+def _spent(value: object) -> Any:
     exposure = _source_of(value, "spent")
     source = exposure.source
     amounts = source.measure.spent(source.meter.spent)
@@ -435,14 +435,14 @@ def _as_epsilon(*, at: Any) -> float:
     return pure_epsilon(left) if inner.unit == "rho" else left
 
 
-def _source_of(value: Any, what: str) -> Any:
+def _source_of(value: object, what: str) -> Any:
     if isinstance(value, Handle) and len(value.exposures) == 1:
         return value.exposures[0]
     raise refuse("TypeError", f"`{what}` takes a private source, not {kind_name(value)}")
 
 
 @builtin
-def _explain(value: Any) -> str:
+def _explain(value: object) -> str:
     explained = getattr(value, "jostle_explain", None)
     if explained is None:
         raise refuse("TypeError", f"`explain` takes a ChoiceMaker, not {kind_name(value)}")

@@ -26,7 +26,7 @@ MOST_CALLS = 1000
 
 def call(
     interp: Evaluator,
-    function: Any,
+    function: object,
     args: Sequence[Any],
     keywords: dict[str, Any] | None = None,
     span: Span | None = None,
@@ -101,7 +101,7 @@ def _prepare_call(interp: Evaluator, node: n.Call, scope: Scope) -> tuple[Any, l
 
 
 def _finish_call(
-    interp: Evaluator, node: n.Call, function: Any, args: list[Any], keywords: dict[str, Any], scope: Scope
+    interp: Evaluator, node: n.Call, function: object, args: list[Any], keywords: dict[str, Any], scope: Scope
 ) -> Any:
     if isinstance(function, RowForm):
         return operators.guarded(function.name, lambda: function.body(interp, node, scope), (), {}, quote=False)

@@ -1,7 +1,8 @@
-"""What programs need around classifiers: how right one is on rows."""
+"""What programs need around classifiers and regressions: how right one is on rows."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from jostle.diagnostics import refuse
@@ -53,7 +54,7 @@ def _correct_count(table: Any, model: Any, label: Any, *, at: Any) -> Any:
     return score if score.private else interp.kernel.measure(NoisyScore.of(score, None, None), span)
 
 
-def _in_bins(table: Table, model: Any, label: str) -> tuple[Table, Any]:
+def _in_bins(table: Table, model: object, label: str) -> tuple[Table, Any]:
     """The table with its numbers in the bins of a classifier of raw columns, and the classifier of these bins.
 
     A wide or real column has more numbers than can be listed, and few bins.
@@ -69,7 +70,7 @@ def _in_bins(table: Table, model: Any, label: str) -> tuple[Table, Any]:
     return table, model
 
 
-def _in_order(table: Any, model: Any) -> tuple[Any, Any]:
+def _in_order(table: object, model: object) -> tuple[Any, Any]:
     """What is read first; in the version before the model stood before it."""
     return (model, table) if is_model(table) or isinstance(model, Table) else (table, model)
 
@@ -89,3 +90,34 @@ def _class_of(what: str, model: Any, table: Any, label: Any) -> str:
     if missing:
         raise refuse("NameError", f"the table has no column `{missing[0]}`, which the classifier reads")
     return name
+
+
+@builtin
+def _prediction_error(table: Any, model: Any, *, at: Any) -> float:
+    """`prediction_error(test, model)`: √(mean (y − ŷ)²) over the rows of a public table, y the model's target.
+
+    Rows without a target are left out.
+    """
+    interp, _ = at
+    for handle in handles_in(model):
+        raise private_value(handle, "is no regression")
+    if not is_model(model) or not hasattr(model, "target"):
+        raise refuse("TypeError", f"`prediction_error` takes a regression, not {kind_name(model)}")
+    if not isinstance(table, Table):
+        raise refuse("TypeError", f"`prediction_error` takes a table, not {kind_name(table)}")
+    missing = [name for name in (model.target, *model.attributes) if name not in table.domains]
+    if missing:
+        raise refuse("NameError", f"the table has no column `{missing[0]}`, which the regression reads")
+    import numpy as np
+
+    from jostle.kernels.classifiers.codes import coded
+
+    columns, counts = interp.data.rows(table, coded)
+    target = columns[model.target]
+    values = [v if isinstance(v, float) else math.nan for v in target.values] or [math.nan]
+    truth = np.array(values)[target.codes]
+    off = model.predict(columns, len(counts)) - truth
+    known = ~np.isnan(off)
+    if not known.any():
+        raise refuse("ValueError", f"the table has no rows with a `{model.target}`")
+    return float(math.sqrt((counts[known] * off[known] ** 2).sum() / counts[known].sum()))

@@ -44,7 +44,7 @@ def clauses(interp: Evaluator, node: n.Private, scope: Scope) -> Clauses:
     return Clauses(schema_of(interp.eval(node.described, scope), node.described.span), unit, measure)
 
 
-def schema_of(value: Any, span: Span | None) -> tuple[tuple[str, Domain], ...]:
+def schema_of(value: object, span: Span | None) -> tuple[tuple[str, Domain], ...]:
     """The schema that a record of domains says."""
     if not isinstance(value, dict) or not value:
         raise refuse("DataError", "a description is a record of columns", span, help="`described by {age: 0..99}`")
@@ -65,21 +65,23 @@ def _domain(name: str, wish: Any, span: Span | None) -> Domain:
             message = f"`{name}` has no values between {wish.low:g} and {wish.high:g}"
             raise refuse("DataError", message, span, help=help)
         return Real(wish.low, wish.high) if wish.real else Integer(int(wish.low), int(wish.high))
-    if isinstance(wish, JSet) or is_sequence(wish):
-        values = list(wish)
-        if any(isinstance(v, str) and len(v) > LONGEST for v in values):
-            raise refuse("DataError", f"`{name}` lists a text of more than {LONGEST:,} characters", span,
-                         help="leave it out: no cell is so long")  # fmt: skip
-        if values and all(isinstance(v, str) for v in values):
-            return Categories(tuple(values))
-        if {*map(repr, values)} == {"True", "False"}:
-            return Open("boolean")
-        if values and all(is_number(v) for v in values):
-            return Categories(tuple(float(v) for v in values))
-    raise refuse(
-        "DataError", f"`{name}` needs a domain, and this is {kind_name(wish)}", span,
-        help=DOMAINS_ARE,
-    )  # fmt: skip
+    listed = _listed(name, list(wish), span) if isinstance(wish, JSet) or is_sequence(wish) else None
+    if listed is None:
+        message = f"`{name}` needs a domain, and this is {kind_name(wish)}"
+        raise refuse("DataError", message, span, help=DOMAINS_ARE)
+    return listed
+
+
+def _listed(name: str, values: list[Any], span: Span | None) -> Domain | None:
+    """The domain of the values that a description lists; None where these are no texts, numbers or truths."""
+    if any(isinstance(v, str) and len(v) > LONGEST for v in values):
+        raise refuse("DataError", f"`{name}` lists a text of more than {LONGEST:,} characters", span,
+                     help="leave it out: no cell is so long")  # fmt: skip
+    if values and all(isinstance(v, str) for v in values):
+        return Categories(tuple(values))
+    if {*map(repr, values)} == {"True", "False"}:
+        return Open("boolean")
+    return Categories(tuple(float(v) for v in values)) if values and all(map(is_number, values)) else None
 
 
 def measure_of(interp: Evaluator, budget: n.Budget, scope: Scope) -> Measure:

@@ -47,7 +47,7 @@ def hidden_groups(
     counted: dict[tuple[Any, ...], list[bool]] = {}
     widths: dict[Any, float] = {}
 
-    def hides(count: Any) -> bool:
+    def hides(count: object) -> bool:
         law, number = getattr(count, "law", None), getattr(count, "value", count)
         if not isinstance(law, AdditiveLaw) or not isinstance(number, float):
             return False

@@ -55,10 +55,7 @@ def private(interp: Evaluator, node: n.Private, scope: Scope) -> Handle:
         clause = "protecting rows" if node.protecting is None else "budget epsilon 1.0"
         raise refuse("DataError", f"`{node.name}` has no `{missing}` clause", node.span, help=f"add `{clause}`")
     if kind in ("table", *REMOTE) and node.described is None:
-        raise refuse(
-            "DataError", f"`{node.name}` is not described", node.span,
-            help="add `described by {age: 0..99, sex: {\"Female\", \"Male\"}}`: only described columns exist",
-        )  # fmt: skip
+        raise _not_described(node)
     measure, unit = measure_of(interp, node.budget, scope), unit_of(interp, node.protecting, scope)
     if interp.simulate is not None:
         return simulated(interp, node, kind, measure, unit, scope)
@@ -68,10 +65,26 @@ def private(interp: Evaluator, node: n.Private, scope: Scope) -> Handle:
     if kind == "counts" or is_array(origin):
         return _private_counts(interp, node, origin, measure, unit)
     if node.described is None:
-        raise refuse("DataError", f"`{node.name}` is not described", node.span, help="add `described by {…}`")
+        raise _not_described(node)
+    return _private_table(interp, node, origin, measure, unit, scope, looked=kind in ("table", "bound"))
+
+
+def _not_described(node: n.Private) -> Refusal:
+    return refuse(
+        "DataError", f"`{node.name}` is not described", node.span,
+        help="add `described by {age: 0..99, sex: {\"Female\", \"Male\"}}`: only described columns exist",
+    )  # fmt: skip
+
+
+def _private_table(
+    interp: Evaluator, node: n.Private, origin: object, measure: Measure, unit: Unit, scope: Scope, *, looked: bool
+) -> Table:
+    """A table of the described columns of files or of bound data; `looked`: whether its cells are looked at."""
+    if node.described is None or node.protecting is None:
+        raise _not_described(node)
     schema = schema_of(interp.eval(node.described, scope), node.described.span)
     names = (*(name for name, _ in schema), *unit.columns)
-    data = open_origin(interp, origin, call.span, public=False, names=names)
+    data = open_origin(interp, origin, node.source.span, public=False, names=names)
     check_columns(schema, data, node.described.span, private=True)
     for column in unit.groups:
         if column not in dict(schema):
@@ -81,14 +94,14 @@ def private(interp: Evaluator, node: n.Private, scope: Scope) -> Handle:
     if unit.columns:
         check_columns([(column, None) for column in unit.columns], data, node.protecting.span, private=True)
     announce(interp, source, node, [name for name, _ in schema])
-    if interp.looks is not None and kind in ("table", "bound"):
+    if interp.looks is not None and looked:
         texts = private_table(source, data.key, tuple((name, Open("text")) for name, _ in schema))
         items = node.described.items if isinstance(node.described, n.RecordOf) else ()
         interp.looks.declare(data.key, texts, dict(schema), {name: domain.span for name, domain in items})
     return private_table(source, data.key, schema)
 
 
-def _private_counts(interp: Evaluator, node: n.Private, origin: Any, measure: Measure, unit: Unit) -> Cube:
+def _private_counts(interp: Evaluator, node: n.Private, origin: object, measure: Measure, unit: Unit) -> Cube:
     if unit.columns:
         raise refuse("DataError", "counts have no columns to protect", node.span, help="write `protecting rows`")
     array, identity = array_of(interp, origin, node.source.span, private=True)
@@ -174,7 +187,7 @@ def public(interp: Evaluator, source: n.Expr, described: n.Expr | None, scope: S
 
 
 def open_public(
-    interp: Evaluator, origin: Any, domains: Any, span: Span | None, domains_span: Span | None = None
+    interp: Evaluator, origin: object, domains: object, span: Span | None, domains_span: Span | None = None
 ) -> Handle:
     """Opens a public table or cube; its identity may not be private in this session."""
     if is_array(origin):
@@ -203,13 +216,13 @@ def public_array(interp: Evaluator, path: str, span: Span | None) -> Any:
     return array_of(interp, file, span)[0]
 
 
-def public_counts(interp: Evaluator, origin: Any, span: Span | None) -> Cube:
+def public_counts(interp: Evaluator, origin: object, span: Span | None) -> Cube:
     refuse_private(interp, origin, span)
     array, identity = array_of(interp, origin, span)
     return public_cube(interp.data, array, DIMENSIONS[: array.ndim], identity, span)
 
 
-def setting(text: str | None, default: Any, name: str) -> Any:
+def setting(text: str | None, default: object, name: str) -> Any:
     """A parameter's value: what the command line gave, read as its default's kind, else the default."""
     if text is None or not isinstance(text, str):
         return default if text is None else text

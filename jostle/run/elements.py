@@ -9,7 +9,7 @@ from jostle.formulas import MOST_STEPS, Formula, Noised, OfElements, Vector, cal
 from jostle.run.values import is_vector
 
 
-def origin_of_vector(value: Any) -> Formula | None:
+def origin_of_vector(value: object) -> Formula | None:
     """What a vector was calculated from; None where that is not known."""
     if not hasattr(type(value), "jostle_vector"):
         return None
@@ -39,7 +39,7 @@ def elements(value: Any) -> list[Any]:
     return [element(value, place) for place in range(len(value))]
 
 
-def of_all(name: str, result: float, value: Any, numbers: Sequence[float]) -> float:
+def of_all(name: str, result: float, value: object, numbers: Sequence[float]) -> float:
     """The result of a function of a list of numbers; where these are noised, it remembers from what it comes."""
     if not is_vector(value):
         return calculated(result, name, numbers) if Noised in set(map(type, numbers)) else result

@@ -78,6 +78,9 @@ class Evaluator(Protocol):
 
     def argument(self, node: n.Expr, scope: Scope) -> Value: ...
 
+    def operand(self, node: n.Expr, scope: Scope) -> Value:
+        """A public value that is calculated with in each row."""
+
     def call(
         self, function: Value, args: Sequence[Value], keywords: dict[str, Value] | None = None, span: Span | None = None
     ) -> Value: ...

@@ -106,7 +106,7 @@ def _binary(interp: Evaluator, node: n.Binary, scope: Scope) -> Any:
     return value
 
 
-def linked(interp: Evaluator, node: n.Binary, left: Any, scope: Scope) -> Any:
+def linked(interp: Evaluator, node: n.Binary, left: object, scope: Scope) -> Any:
     """The operation of one node, whose left side is known."""
     right = interp.eval(node.right, scope)
     try:

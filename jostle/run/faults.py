@@ -47,7 +47,7 @@ def private_value(handle: Handle, cannot: str) -> Refusal:
     )  # fmt: skip
 
 
-def in_the_users_program(refusal: Refusal, span: Span, function: Any) -> Refusal:
+def in_the_users_program(refusal: Refusal, span: Span, function: object) -> Refusal:
     """A refusal inside the standard library is placed at the line of the program that called it."""
     first = refusal.first
     at = first.span

@@ -43,7 +43,7 @@ OF_TABLES = (Table, WeightedRecords)
 
 def _compiler(interp: Evaluator, handle: Any, node: n.Call, scope: Scope) -> RowCompiler:
     schema = handle.domains if isinstance(handle, Table) else dict(handle.schema)
-    return RowCompiler(schema, interp.eval, scope, Qualifiers.of(node.args[0], schema))
+    return RowCompiler(schema, interp, scope, Qualifiers.of(node.args[0], schema))
 
 
 @builtin

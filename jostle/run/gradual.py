@@ -34,7 +34,7 @@ def _sum_of(interp: Evaluator, node: n.Call, scope: Scope) -> Any:
     table = interp.eval(node.args[0], scope)
     if not isinstance(table, Table):
         raise refuse("TypeError", f"`sum_of` takes a table, not {kind_name(table)}", node.args[0].span)
-    compiler = RowCompiler(table.domains, interp.eval, scope, Qualifiers.of(node.args[0], table.domains))
+    compiler = RowCompiler(table.domains, interp, scope, Qualifiers.of(node.args[0], table.domains))
     expr, _ = compiler.column_position(node.args[1])
     try:
         score = sum_of(table, as_number(expr, table.domains))
@@ -47,7 +47,7 @@ implement("sum_of", _sum_of)
 
 
 @builtin
-def _refinable(value: Any) -> Any:
+def _refinable(value: object) -> Any:
     """A score, the number of rows, or the cells of a cube, to be asked for step by step; a public number is itself."""
     base = size(value) if isinstance(value, Table | Vectors) else value
     if is_number(base):

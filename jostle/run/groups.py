@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from jostle.diagnostics import did_you_mean, refuse
-from jostle.language.forms import aggregates
+from jostle.diagnostics import Refusal, refuse
+from jostle.language.forms import aggregates, not_measured, not_released
 from jostle.language.moments import number_of
+from jostle.privacy.kernel.handles import Cube, Table
 from jostle.run.evaluator import Evaluator
 from jostle.run.inlined import calculates as built_in
 from jostle.run.scope import MISSING, Scope
@@ -33,12 +34,18 @@ class Arrangement:
 
     @staticmethod
     def of(
-        interp: Evaluator, node: n.Select, keys: Sequence[str], outputs: Sequence[Output], scope: Scope
+        interp: Evaluator,
+        node: n.Select,
+        keys: Sequence[str],
+        outputs: Sequence[Output],
+        table: Table | Cube,
+        scope: Scope,
     ) -> Arrangement:
         names = [*keys, *(output.name for output in outputs)]
         measured = [call for output in outputs for call in output.calls]
         for expr in _expressions(node):
-            _need_released(expr, names, measured, scope)
+            rows = f"of rows write `where {expr.span.text}` before the groups" if expr is node.having else ""
+            _need_released(expr, names, measured, [name for name, _ in table.schema], rows, scope)
         most = None
         if node.first is not None:
             value = interp.eval(node.first, scope)
@@ -99,18 +106,16 @@ def _place(call: n.Call, calls: Sequence[n.Call]) -> int:
     return next(i for i, other in enumerate(calls) if other == call)
 
 
-def _need_released(expr: n.Expr, names: Sequence[str], measured: Sequence[n.Call], scope: Scope) -> None:
+def _need_released(
+    expr: n.Expr, names: Sequence[str], measured: Sequence[n.Call], columns: Sequence[str], rows: str, scope: Scope
+) -> None:
     """Refuses what would need a measurement, and names that are nothing here."""
     for call in aggregates(expr):
         if call not in measured:
-            raise refuse(
-                "NameError", "this aggregate is not measured by the select", call.span,
-                help="`having` and `order by` look at what is released: add it to the columns, `… as n`, and use `n`",
-            )  # fmt: skip
+            raise Refusal(not_measured(call))
     for part in _outside_aggregates(expr):
         if isinstance(part, n.Name) and part.id not in names and scope.find(part.id) is MISSING:
-            help = did_you_mean(part.id, names) or f"the select releases {', '.join(names)}"
-            raise refuse("NameError", f"no column `{part.id}` in what is released", part.span, help=help)
+            raise Refusal(not_released(part, names, columns, rows))
         calculates = not isinstance(part, n.Query | n.Select | n.Spending | n.Call | n.Choice)
         if not calculates and not (isinstance(part, n.Call) and built_in(part, scope)):
             raise refuse(

@@ -104,15 +104,17 @@ class Interpreter:
         """An argument of a call."""
         return self.eval(node, scope)
 
+    operand = eval  # of a row: a public value beside a column
+
     def call(
-        self, function: Any, args: Sequence[Any], keywords: dict[str, Any] | None = None, span: Span | None = None
+        self, function: object, args: Sequence[Any], keywords: dict[str, Any] | None = None, span: Span | None = None
     ) -> Any:
         """Calls any callable value."""
         return calls.call(self, function, args, keywords, span)
 
     # Helpers -------------------------------------------------------------------------------------
 
-    def truth(self, value: Any, node: n.Expr) -> bool:
+    def truth(self, value: object, node: n.Expr) -> bool:
         if isinstance(value, bool):
             return value
         for handle in handles_in(value):

@@ -41,7 +41,7 @@ class JointBlock:
     asked: list[Asked] = field(default_factory=list)
     answers: Iterator[tuple[Asked, Answer]] | None = None
 
-    def answer(self, request: Any, node: n.Select, wish: float | None) -> Answer | Pending:
+    def answer(self, request: object, node: n.Select, wish: float | None) -> Answer | Pending:
         """What a select is answered with."""
         if not isinstance(request, Request):
             raise refuse(
@@ -99,7 +99,7 @@ class JointBlock:
         return Asked(request, wanted=wish, span=node.span)
 
 
-def alone(interp: Evaluator, request: Any, node: n.Select, wish: float, scope: Scope) -> Answer:
+def alone(interp: Evaluator, request: object, node: n.Select, wish: float, scope: Scope) -> Answer:
     """The answer of a select `with error e` that stands in no block: as if it stood alone in one."""
     if node.spend is None or node.spend.amount.unit != "error":
         raise no_error(node)

@@ -162,7 +162,7 @@ def _one_group(condition: RowExpr, domains: Mapping[str, Any]) -> tuple[Key, int
     return Key(condition, (True,)), 0
 
 
-def _countable(domain: Any) -> bool:
+def _countable(domain: object) -> bool:
     if isinstance(domain, Integer):
         return domain.high - domain.low < MOST_VALUES
     return isinstance(domain, Categories) and len(domain.values) <= MOST_VALUES
@@ -242,7 +242,7 @@ def _runs(above: Ints, places: Ints) -> list[Ints]:
     return levels
 
 
-def _level_name(home: Any, labels: Labels, level: Ints) -> str:
+def _level_name(home: object, labels: Labels, level: Ints) -> str:
     """The key that has just the groups of a level; of cells that several keys tell apart, the column."""
     import numpy as np
 

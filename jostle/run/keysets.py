@@ -81,29 +81,38 @@ def together(
     return placed, GroupKey(", ".join(names), Column(PLACE), range(len(rows)), names, rows)
 
 
-def column_of_keys(interp: Evaluator, value: Any, name: str, span: Span) -> Any:
+def column_of_keys(interp: Evaluator, value: object, name: str, span: Span) -> Any:
     """What `over` lists for one key: the column of its name, where that is a public table or a released result."""
     return [row[0] for row in _rows(interp, value, (name,), span)] if isinstance(value, Table | Grouped) else value
+
+
+def _combination(item: Any, many: int, span: Span) -> tuple[Any, ...]:
+    """One combination of so many keys."""
+    row = tuple(item) if is_sequence(item) else (item,)
+    if len(row) != many:
+        raise refuse("ValueError", f"each combination has {many} keys, and one has {len(row)}", span)
+    for cell in row:
+        if cell is not None:
+            _is_finite(cell, span)
+    return row
+
+
+def _of_records(items: list[Any], names: tuple[str, ...], span: Span) -> list[list[Any]]:
+    """The fields of these names of each record."""
+    for name in names:
+        if any(not isinstance(item, dict) or name not in item for item in items):
+            raise refuse("NameError", f"the keys have no column `{name}`", span, help="`derive` gives it that name")
+    return [[item[name] for name in names] for item in items]
 
 
 def _rows(interp: Evaluator, value: Any, names: tuple[str, ...], span: Span) -> tuple[tuple[Any, ...], ...]:
     if isinstance(value, Table):
         value = records(interp, value, span)
     if isinstance(value, Grouped) or (is_sequence(value) and value and isinstance(value[0], dict)):
-        items = list(value)
-        for name in names:
-            if any(not isinstance(item, dict) or name not in item for item in items):
-                raise refuse("NameError", f"the keys have no column `{name}`", span, help="`derive` gives it that name")
-        value = [[item[name] for name in names] for item in items]
+        value = _of_records(list(value), names, span)
     if not (is_sequence(value) or isinstance(value, JSet)):
         raise refuse("TypeError", f"`over` takes a list of combinations, not {kind_name(value)}", span)
-    rows = [tuple(item) if is_sequence(item) else (item,) for item in value]
-    for row in rows:
-        if len(row) != len(names):
-            raise refuse("ValueError", f"each combination has {len(names)} keys, and one has {len(row)}", span)
-        for cell in row:
-            if cell is not None:
-                _is_finite(cell, span)
+    rows = [_combination(item, len(names), span) for item in value]
     if len(rows) > MOST_LISTED:
         message = f"a list of {len(rows):,} combinations of keys is too long"
         raise refuse("DataError", message, span, help=f"at most {MOST_LISTED:,}: group more coarsely")

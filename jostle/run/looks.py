@@ -134,7 +134,7 @@ class Looks:
             for name in _columns_of(request) for what, share in source.misfits.get(name, {}).items()
         )  # fmt: skip
 
-    def _source(self, request: Any) -> Looked | None:
+    def _source(self, request: object) -> Looked | None:
         """The one source of a request, which reads its rows as a whole; None where it has another form."""
         if not isinstance(request, Request) or len(request.table.exposures) != 1:
             return None

@@ -58,16 +58,21 @@ def _chosen(values: Sequence[Any]) -> dict[str, list[float | None]]:
     return {of: [one[0] if one is not None and one[1] == of else None for one in ranks] for of in sorted(kinds)}
 
 
+def _margins_of_groups(value: Grouped) -> list[dict[str, Any]] | None:
+    """For each group that is shown, the margins by column."""
+    hidden = value.hidden(MOST_SHOWN)
+    columns = {name: _margins_of(values, hidden) for name, values in list(value.columns.items())[value.keys :]}
+    told = {name: column for name, column in columns.items() if column is not None}
+    many = min(len(value), MOST_SHOWN)
+    return [{name: column[row] for name, column in told.items()} for row in range(many)] if told else None
+
+
 def margins(value: Any) -> Any:
     """The margins of a value in its form; None where there are none."""
     if type(value) in (Noised, Marked):
         return _margin(value, of_numbers([value])[0])
     if isinstance(value, Grouped):
-        hidden = value.hidden(MOST_SHOWN)
-        columns = {name: _margins_of(values, hidden) for name, values in list(value.columns.items())[value.keys :]}
-        told = {name: column for name, column in columns.items() if column is not None}
-        many = min(len(value), MOST_SHOWN)
-        return [{name: column[row] for name, column in told.items()} for row in range(many)] if told else None
+        return _margins_of_groups(value)
     if isinstance(value, dict):
         fields = {name: margins(item) for name, item in value.items()}
         return {name: item for name, item in fields.items() if item is not None} or None
@@ -100,7 +105,7 @@ def _margins_of_vector(value: Any) -> list[Any] | None:
     return [_finite(*row) | _cut(value) for row in rows]
 
 
-def _of_vector(value: Any) -> Uncertainties | None:
+def _of_vector(value: object) -> Uncertainties | None:
     """What is known of a vector; None of what is exact, and of what only a smaller question would tell."""
     from jostle.kernels.noisy_array import law_of, noise_of
 
@@ -121,7 +126,7 @@ def _margin(value: Any, one: Uncertainty | None) -> dict[str, Any] | None:
     return {"value": float(value)} | _cut(value) if type(value) is Marked else None
 
 
-def _cut(value: Any) -> dict[str, Any]:
+def _cut(value: object) -> dict[str, Any]:
     cut, hidden = cuts_of(value), type(value) is Noised and value.hidden
     return ({"cut": list(cut)} if cut else {}) | ({"hidden": True} if hidden else {})
 

@@ -74,7 +74,9 @@ def _together(value: Any, epsilon: Any, via: str | None, at: Any) -> list[Any]:
 
 
 @builtin
-def _gaussian(value: Any, strategy: Any = None, *, epsilon: Any = None, via: str | None = None, at: Any) -> Any:
+def _gaussian(
+    value: object, strategy: object = None, *, epsilon: object = None, via: str | None = None, at: object
+) -> Any:
     return _laplace(value, strategy, epsilon=epsilon, via=via or Gaussian.name, at=at)
 
 
@@ -99,7 +101,7 @@ def _noisy_max(utilities: Any, epsilon: Any = None, *, at: Any) -> Any:
     return chosen if isinstance(utilities, Scores) and utilities.groups else chosen[0]
 
 
-def _choose(interp: Evaluator, utilities: Any, length: int, epsilon: Any, span: Any) -> list[int]:
+def _choose(interp: Evaluator, utilities: object, length: int, epsilon: object, span: object) -> list[int]:
     if isinstance(utilities, Scores):
         if utilities.length != length:
             raise refuse("ValueError", f"{utilities.length} scores for {length} elements")
@@ -156,28 +158,28 @@ def _answer(queries: Any, cells: Any, *, at: Any) -> Any:
 
 
 @builtin
-def _same_cells(cube: Any, queries: Any) -> None:
+def _same_cells(cube: object, queries: object) -> None:
     """Refuses a workload of other cells than the cube's: the first line of an option, before it measures."""
     need_workload(queries, need_cube(cube, "same_cells"))
 
 
 @builtin
-def _identity(cube: Any, count: Any = 2000.0, seed: Any = 0.0) -> Any:
+def _identity(cube: object, count: object = 2000.0, seed: object = 0.0) -> Any:
     return _boxes().identity(_shape_of(cube, "identity"))
 
 
 @builtin
-def _prefixes(cube: Any, count: Any = 2000.0, seed: Any = 0.0) -> Any:
+def _prefixes(cube: object, count: object = 2000.0, seed: object = 0.0) -> Any:
     return _boxes().prefixes(_shape_of(cube, "prefixes"))
 
 
 @builtin
-def _ranges(cube: Any, count: Any = 2000.0, seed: Any = 0.0) -> Any:
+def _ranges(cube: object, count: object = 2000.0, seed: object = 0.0) -> Any:
     return _boxes().ranges(_shape_of(cube, "ranges"), *_random(count, seed, "ranges"))
 
 
 @builtin
-def _rectangles(cube: Any, count: Any = 2000.0, seed: Any = 0.0) -> Any:
+def _rectangles(cube: object, count: object = 2000.0, seed: object = 0.0) -> Any:
     return _boxes().rectangles(_shape_of(cube, "rectangles"), *_random(count, seed, "rectangles"))
 
 
@@ -202,7 +204,7 @@ def _shape_of(cube: Any, what: str) -> tuple[int, ...]:
 
 
 @builtin
-def _limited(handle: Any, amount: Any, *, at: Any) -> Any:
+def _limited(handle: object, amount: object, *, at: object) -> Any:
     """The same handle under a smaller budget of its own, in the unit of its source."""
     if not isinstance(handle, (Table, Cube)):
         raise refuse("TypeError", f"an agent is made of a table or a cube, not of {kind_name(handle)}")

@@ -41,7 +41,7 @@ def need_number(value: Any, what: str) -> float:
     return value if isinstance(value, float) else float(value)
 
 
-def unary(op: str, value: Any) -> Any:
+def unary(op: str, value: object) -> Any:
     if isinstance(value, NumberColumn):
         return element_by_element(lambda x: unary(op, x), value)
     if is_vector(value):
@@ -72,40 +72,56 @@ def binary(op: str, left: Any, right: Any) -> Any:
             return _calculated(op, left, right)
         if op in _ORDERS:
             return ordered(op, left, right)
-    if op in ("==", "!=") and type(left) is str and type(right) is str:
-        return (left == right) == (op == "==")
-    match op:
-        case "==" | "!=":
-            need_room(weight(left), "a value")
-            return same(left, right) == (op == "==")
-        case "in" | "not in":
-            return contains(right, left) == (op == "in")
-        case "<" | "<=" | ">" | ">=":
-            return _compare(op, left, right)
-        case "like" | "not like":
-            if not (isinstance(left, str) and isinstance(right, str)):
-                raise _refused(op, left, right)
-            return patterns.matches(left, patterns.like(right)) == (op == "like")
-        case "between" | "not between":
-            return (_compare(">=", left, right[0]) and _compare("<=", left, right[1])) == (op == "between")
+    if op in _TESTS:
+        return _TESTS[op](op, left, right)
     if isinstance(left, date) and (isinstance(right, date) or is_number(right)):
         return apply(op, (left, right))
     if isinstance(left, JSet) and op in "+-":
         return _sets(op, left, right)
-    if op == "+" and isinstance(left, str) and isinstance(right, str):
-        need_room(len(left) + len(right), "a text")
-        return left + right
     if isinstance(left, NumberColumn) or isinstance(right, NumberColumn):
         return _columns(op, left, right)
-    if op == "+" and isinstance(left, (list, tuple)) and isinstance(right, (list, tuple)):
-        need_room(len(left) + len(right))
-        return [*left, *right]
-    if op == "-" and isinstance(left, (list, tuple)) and isinstance(right, (JSet, list, tuple)):
-        gone = right if isinstance(right, JSet) else JSet(right)
-        return [item for item in left if item not in gone]
+    if isinstance(left, (str, list, tuple)) and op in "+-" and (joined := _joined(op, left, right)) is not None:
+        return joined
     if is_vector(left) or is_vector(right):
         return _vectors(op, left, right)
     return _numbers(op, left, right)
+
+
+def _joined(op: str, left: Any, right: Any) -> Any:
+    """Two texts or lists as one, or a list without the items of another; None where the sides are no such pair."""
+    if isinstance(left, str):
+        if op == "-" or not isinstance(right, str):
+            return None
+        need_room(len(left) + len(right), "a text")
+        return left + right
+    if op == "+" and isinstance(right, (list, tuple)):
+        need_room(len(left) + len(right))
+        return [*left, *right]
+    if op == "-" and isinstance(right, (JSet, list, tuple)):
+        gone = right if isinstance(right, JSet) else JSet(right)
+        return [item for item in left if item not in gone]
+    return None
+
+
+def _equality(op: str, left: object, right: object) -> bool:
+    if type(left) is str and type(right) is str:
+        return (left == right) == (op == "==")
+    need_room(weight(left), "a value")
+    return same(left, right) == (op == "==")
+
+
+def _membership(op: str, left: object, right: object) -> bool:
+    return contains(right, left) == (op == "in")
+
+
+def _pattern(op: str, left: object, right: object) -> bool:
+    if not (isinstance(left, str) and isinstance(right, str)):
+        raise _refused(op, left, right)
+    return patterns.matches(left, patterns.like(right)) == (op == "like")
+
+
+def _range(op: str, left: Any, right: Any) -> bool:
+    return (_compare(">=", left, right[0]) and _compare("<=", left, right[1])) == (op == "between")
 
 
 def _numbers(op: str, left: Any, right: Any) -> float:
@@ -122,11 +138,11 @@ def _calculated(op: str, left: float, right: float) -> float:
     return arithmetic(op, left, right)
 
 
-def _refused(op: str, left: Any, right: Any) -> Refusal:
+def _refused(op: str, left: object, right: object) -> Refusal:
     return Refusal(misfit(op, kind_name(left), kind_name(right)))
 
 
-def _compare(op: str, left: Any, right: Any) -> bool:
+def _compare(op: str, left: object, right: object) -> bool:
     if isinstance(left, date) and isinstance(right, date):
         return ordered(op, *(number_of(end) for end in (period(left, right).low, period(left, right).high)))
     texts = isinstance(left, str) and isinstance(right, str)
@@ -157,7 +173,7 @@ def _sets(op: str, left: JSet, right: Any) -> JSet:
     return left.minus(right) if op == "-" else JSet([*left, *right])
 
 
-def _vectors(op: str, left: Any, right: Any) -> Any:
+def _vectors(op: str, left: object, right: object) -> Any:
     import numpy as np
 
     if not (is_numeric(left) and is_numeric(right)):
@@ -269,3 +285,10 @@ def _takes(body: Callable[..., Any]) -> str:
     ]
     several = any(p.kind in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD) for p in parameters)
     return "" if several or not words else f"it takes ({', '.join(words)})"
+
+
+_TESTS: dict[str, Callable[[str, Any, Any], Any]] = {
+    "==": _equality, "!=": _equality, "in": _membership, "not in": _membership, "like": _pattern, "not like": _pattern,
+    "between": _range, "not between": _range, **dict.fromkeys(_ORDERS, _compare),
+}  # fmt: skip
+"""Operators that give true or false, of any two values."""

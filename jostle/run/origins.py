@@ -116,13 +116,15 @@ def files_of(interp: Evaluator, value: Any, span: Span | None, reading: Reading 
         raise refusal.at(span) from None
 
 
-def open_origin(interp: Evaluator, origin: Any, span: Span | None, *, public: bool, names: Iterable[str] = ()) -> Any:
+def open_origin(
+    interp: Evaluator, origin: object, span: Span | None, *, public: bool, names: Iterable[str] = ()
+) -> Any:
     """Makes data known to the engine; `names` are the columns that are described or protected."""
     not_registered(interp, origin, span)
     return opened(interp, origin, span, public=public, names=names)
 
 
-def opened(interp: Evaluator, origin: Any, span: Span | None, *, public: bool, names: Iterable[str] = ()) -> Any:
+def opened(interp: Evaluator, origin: object, span: Span | None, *, public: bool, names: Iterable[str] = ()) -> Any:
     try:
         if isinstance(origin, RemoteData):
             need_server(origin, interp.data.remote)
@@ -144,7 +146,7 @@ def need_here(interp: Evaluator, name: str, span: Span | None) -> None:
         raise refuse("DataError", message, span, help=help)
 
 
-def not_registered(interp: Evaluator, origin: Any, span: Span | None) -> None:
+def not_registered(interp: Evaluator, origin: object, span: Span | None) -> None:
     """A file that an owner has registered is read through its dataset only, by whatever path it is named."""
     if not isinstance(origin, FileSet) or interp.ledger is None:
         return
@@ -161,7 +163,7 @@ def _registered(name: str, span: Span | None) -> Refusal:
     return refuse("PrivateValue", f"this file is registered as the dataset `{name}`", span, help=help)
 
 
-def refuse_private(interp: Evaluator, origin: Any, span: Span | None) -> None:
+def refuse_private(interp: Evaluator, origin: object, span: Span | None) -> None:
     """Before a public source is read: what is wrong in its cells is told, and of private data would be a leak."""
     not_registered(interp, origin, span)
     if isinstance(origin, FileSet):
@@ -174,7 +176,7 @@ def is_array(origin: Any) -> bool:
     return type(origin).__module__ == "numpy" and getattr(origin.dtype, "names", None) is None
 
 
-def array_of(interp: Evaluator, origin: Any, span: Span | None, *, private: bool = False) -> tuple[Any, Any]:
+def array_of(interp: Evaluator, origin: object, span: Span | None, *, private: bool = False) -> tuple[Any, Any]:
     """Counts as an int64 array of one to three dimensions, and the identity of where they come from.
 
     The cells of a private array decide nothing: what is no count is made one, cell by cell.
@@ -199,7 +201,7 @@ def array_of(interp: Evaluator, origin: Any, span: Span | None, *, private: bool
         raise refuse("DataError", "counts are numbers in rows of one length", span) from None
 
 
-def _identity(interp: Evaluator, array: Any) -> Hashable:
+def _identity(interp: Evaluator, array: object) -> Hashable:
     objects = interp.data.objects
     objects.lies_in(array, [array])
     identity: Hashable = objects.identity(array)

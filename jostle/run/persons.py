@@ -49,7 +49,7 @@ def limited(interp: Evaluator, table: Table, keys: Sequence[GroupKey], limit: n.
         )
     order = None
     if limit.order is not None:
-        order = RowCompiler(table.domains, interp.eval, scope).column_position(limit.order)[0]
+        order = RowCompiler(table.domains, interp, scope).column_position(limit.order)[0]
     listed = [key for _, key in _listed(keys, table)]
     try:
         return persons.truncate(table, listed, groups, rows, order, limit.descending, in_all=not limit.each)
@@ -61,7 +61,7 @@ def stage(
     interp: Evaluator, node: n.Select, table: Table, person: bool, keys: Sequence[GroupKey], scope: Scope
 ) -> Table:
     """`select sum(amount) as total from orders per person groupby month`: a table with a row for each, as private."""
-    compiler = RowCompiler(table.domains, interp.eval, scope)
+    compiler = RowCompiler(table.domains, interp, scope)
     terms: list[tuple[str, GroupTerm]] = []
     given: dict[int, RowExpr] = {}
     calculated = [*(column.value for column in node.columns), *([] if node.having is None else [node.having])]
@@ -81,24 +81,28 @@ def stage(
         grouped = persons.group_rows(table, person, _listed(keys, table), terms)
     except Refusal as refusal:
         raise refusal.at(node.span) from None
-    outputs = RowCompiler(grouped.domains, interp.eval, scope, given=given)
-    columns = {key.name: Column(key.name) for key in keys}
-    for i, column in enumerate(node.columns):
-        name = column.name or own_name(column.value) or f"value{i + 1}"
-        if name in columns and not isinstance(column.value, n.Name):
-            raise refuse(
-                "NameError", f"two columns of this select are named `{name}`", column.span, help="name one: `… as n`"
-            )
-        columns[name] = outputs.expression(column.value)  # type: ignore[assignment]
+    columns = _results(node, keys, RowCompiler(grouped.domains, interp, scope, given=given))
     try:
         rows = transform.derive(grouped, tuple(columns.items()))
         if node.having is None:
             return transform.pick(rows, tuple(columns))
-        shown = RowCompiler(rows.domains, interp.eval, scope, given=given)
+        shown = RowCompiler(rows.domains, interp, scope, given=given)
         chosen = transform.where(rows, shown.condition(node.having))
         return transform.pick(chosen, tuple(columns))  # type: ignore[arg-type]
     except Refusal as refusal:
         raise refusal.at(node.span) from None
+
+
+def _results(node: n.Select, keys: Sequence[GroupKey], compiler: RowCompiler) -> dict[str, RowExpr]:
+    """The columns of the new table: its keys and what is calculated of each person or group."""
+    columns: dict[str, RowExpr] = {key.name: Column(key.name) for key in keys}
+    for i, column in enumerate(node.columns):
+        name = column.name or own_name(column.value) or f"value{i + 1}"
+        if name in columns and not isinstance(column.value, n.Name):
+            message = f"two columns of this select are named `{name}`"
+            raise refuse("NameError", message, column.span, help="name one: `… as n`")
+        columns[name] = compiler.expression(column.value)
+    return columns
 
 
 def _argument(call: n.Call, compiler: RowCompiler) -> tuple[RowExpr | None, bool]:

@@ -73,7 +73,7 @@ def _by_name(value: Any, what: str, title: str) -> dict[str, list[float | None]]
     return {} if value is None else {title: _numbers(value, what)}
 
 
-def _margins(value: Any, title: str) -> dict[str, dict[str, Sequence[float | None]]]:
+def _margins(value: object, title: str) -> dict[str, dict[str, Sequence[float | None]]]:
     """The ends of what is noisy, where the program gives none of its own."""
     from jostle.run.margins import ends
 
@@ -86,7 +86,7 @@ def _margins(value: Any, title: str) -> dict[str, dict[str, Sequence[float | Non
     return {which: {name: both[i] for name, both in known.items()} for i, which in enumerate(("low", "high")) if known}
 
 
-def _along(x: Any, series: dict[str, list[float | None]]) -> Any:
+def _along(x: object, series: dict[str, list[float | None]]) -> Any:
     """The places on the axis: numbers or texts, shared or by series; positions from 0 where none are given."""
     if x is None:
         return [float(i) for i in range(max(len(v) for v in series.values()))]
@@ -98,14 +98,14 @@ def _along(x: Any, series: dict[str, list[float | None]]) -> Any:
     return _places(x)
 
 
-def _places(value: Any) -> list[Any]:
+def _places(value: object) -> list[Any]:
     items = _items(value, "x")
     if not (all(is_number(v) for v in items) or all(isinstance(v, str) for v in items)):
         raise refuse("TypeError", "`x` takes all numbers or all texts")
     return [float(v) if is_number(v) else v for v in items]
 
 
-def _numbers(value: Any, what: str) -> list[float | None]:
+def _numbers(value: object, what: str) -> list[float | None]:
     out: list[float | None] = []
     for v in _items(value, what):
         if not (v is None or is_number(v) or type(v).__module__ == "numpy"):

@@ -302,7 +302,7 @@ def _outcomes(roots: Sequence[Origin]) -> Iterator[Floats]:
     orders = random_orders(draws, seed=1)
     drawn: dict[Origin, Any] = {}
 
-    def taken(node: Any) -> Any:
+    def taken(node: object) -> Any:
         if not isinstance(node, Source | Formula):
             return node
         array = drawn[node]
@@ -368,7 +368,7 @@ class _OnDraws:
     """Functions of the language that NumPy has under other names, or for one array alone."""
 
     @staticmethod
-    def round(value: Any, digits: Any) -> Any:
+    def round(value: object, digits: object) -> Any:
         """Rounded for show: its error is that of the number."""
         return value
 

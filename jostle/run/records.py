@@ -16,21 +16,27 @@ from jostle.run.values import is_sequence, kind_name
 
 
 @builtin
-def _weighted(table: Any) -> WeightedRecords:
+def _weighted(table: object) -> WeightedRecords:
     if not isinstance(table, Table):
         raise refuse("TypeError", f"`weighted` takes a table, not {kind_name(table)}")
     return of_records.weighted(table)
 
 
 @builtin
-def _shave(records: Any, step: Any, most: Any = 100.0, *, name: Any = "place") -> WeightedRecords:
+def _shave(records: object, step: object, most: object = 100.0, *, name: object = "place") -> WeightedRecords:
     of = _need(records, "shave")
     return of_records.shaved(of, need_number(step, "`shave`"), _whole(most, "shave"), _text(name, "shave"))
 
 
 @builtin
 def _grouped(
-    records: Any, by: Any, name: Any = "size", most: Any = 1000.0, *, reducer: Any = "count", of: Any = None
+    records: object,
+    by: object,
+    name: object = "size",
+    most: object = 1000.0,
+    *,
+    reducer: object = "count",
+    of: object = None,
 ) -> WeightedRecords:
     source, keys, new = _need(records, "grouped"), _names(by, "grouped"), _text(name, "grouped")
     if not isinstance(reducer, str):
@@ -42,34 +48,34 @@ def _grouped(
 
 
 @builtin
-def _joined(left: Any, right: Any, on: Any, most: Any = 1048576.0) -> WeightedRecords:
+def _joined(left: object, right: object, on: object, most: object = 1048576.0) -> WeightedRecords:
     sides = _need(left, "joined"), _need(right, "joined")
     return of_records.joined(*sides, _names(on, "joined"), need_number(most, "`joined`"))
 
 
 @builtin
-def _intersect(left: Any, right: Any) -> WeightedRecords:
+def _intersect(left: object, right: object) -> WeightedRecords:
     return of_records.combined("intersect", _need(left, "intersect"), _need(right, "intersect"))
 
 
 @builtin
-def _concat(left: Any, right: Any) -> WeightedRecords:
+def _concat(left: object, right: object) -> WeightedRecords:
     return of_records.combined("concat", _need(left, "concat"), _need(right, "concat"))
 
 
 @builtin
-def _without(left: Any, right: Any) -> WeightedRecords:
+def _without(left: object, right: object) -> WeightedRecords:
     return of_records.combined("without", _need(left, "without"), _need(right, "without"))
 
 
-def larger_weights(parts: Sequence[Any], weights: Any) -> WeightedRecords:
+def larger_weights(parts: Sequence[Any], weights: object) -> WeightedRecords:
     """`union` of weighted records."""
     if weights is not None:
         raise refuse("TypeError", "a union of records takes the larger weight of each", help="`union(a, b)`")
     return reduce(lambda a, b: of_records.combined("union", a, b), [_need(part, "union") for part in parts])
 
 
-def _need(value: Any, what: str) -> WeightedRecords:
+def _need(value: object, what: str) -> WeightedRecords:
     if isinstance(value, WeightedRecords):
         return value
     help = "make them of a table: `weighted(t)`" if isinstance(value, Table) else ""
@@ -89,13 +95,13 @@ def _names(value: Any, what: str) -> list[str]:
     return names
 
 
-def _text(value: Any, what: str) -> str:
+def _text(value: object, what: str) -> str:
     if not isinstance(value, str) or not value.isidentifier():
         raise refuse("TypeError", f"`{what}` names a new column by a text", help='`"degree"`')
     return value
 
 
-def _whole(value: Any, what: str) -> int:
+def _whole(value: object, what: str) -> int:
     number = need_number(value, f"`{what}`")
     if not number.is_integer():
         raise refuse("ValueError", f"the `most` of `{what}` is a whole number")

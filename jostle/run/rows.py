@@ -8,14 +8,14 @@ and closed: functions of the program enter it as the one expression that they ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import date
 from functools import reduce
 from itertools import islice
 from typing import Any
 
-from jostle.diagnostics import did_you_mean, refuse
-from jostle.language import described, patterns
+from jostle.diagnostics import Refusal, did_you_mean, refuse
+from jostle.language import described, patterns, row_mistakes
 from jostle.language.operations import COMPARISONS, ROW_FUNCTIONS
 from jostle.language.other_languages import way
 from jostle.plan.domains import Categories, Domain, Integer, Real
@@ -24,6 +24,7 @@ from jostle.plan.plan import Apply, Column, Constant, RowExpr
 from jostle.privacy.kernel.exposures import Handle, handles_in
 from jostle.privacy.kernel.handles import ColumnHandle
 from jostle.records import replace
+from jostle.run.evaluator import Evaluator
 from jostle.run.inlined import Body, inlined
 from jostle.run.periods import Period
 from jostle.run.qualifiers import Qualifiers
@@ -41,36 +42,40 @@ from jostle.run.values import (
     kind_name,
 )
 from jostle.syntax import nodes as n
+from jostle.syntax.walk import every
 
 MEASURE = "measure it first, with an amount of its own, and use the number"
 MOST_ITEMS = 1_000  # that `sum over` walks through on rows
 CALLED = (Function, Builtin, RowForm, Part, Module)
-Evaluate = Callable[[n.Expr, Scope], Any]
 
 
 class RowCompiler:
     """Compiles expressions over the columns of one table or the dimensions of one cube.
 
     `tables`: the names that the table has where the expression stands. `body`: of a function that is being inlined.
-    `given` are the values of some nodes, by their ids: of aggregates over groups of rows.
+    `given` are the values of some nodes, by their ids: of aggregates over groups of rows. `results` are the names of
+    what a select measures.
     """
 
     def __init__(
-        self, schema: Mapping[str, Domain], evaluate: Evaluate, scope: Scope, tables: Qualifiers | None = None,
-        body: Body | None = None, given: Mapping[int, RowExpr] | None = None,
+        self, schema: Mapping[str, Domain], interp: Evaluator, scope: Scope, tables: Qualifiers | None = None,
+        body: Body | None = None, given: Mapping[int, RowExpr] | None = None, results: Collection[str] = (),
     ) -> None:  # fmt: skip
         self.schema = schema
-        self._evaluate = evaluate
+        self._interp, self._evaluate = interp, interp.eval
         self._scope = scope
         self._tables = tables or Qualifiers()
         self._body = body
         self._given = given or {}
+        self._results = results
+        self._where: n.Expr | None = None  # the condition at hand
 
     def expression(self, node: n.Expr) -> RowExpr:
         return self._compile(node) or self._outside(node)
 
     def condition(self, node: n.Expr) -> RowExpr:
         """A condition that reads a column: one that reads none would hold for all rows, or for none."""
+        self._where = node
         expr = self._compile(node)
         if expr is not None:
             return expr
@@ -88,8 +93,8 @@ class RowCompiler:
             if other is not None and other != node.id and other in self.schema:
                 raise self._two_meanings(node)
             return self._column(node.id), node.id
-        if isinstance(node, n.Name) and self._scope.find(node.id) is MISSING:
-            raise self._unknown(node)
+        if isinstance(node, n.Name) and not self._scope.holds(node.id):
+            raise self._no_column(node.id, node)
         if isinstance(node, n.String) and (not constant or node.value in self.schema):
             self._need(node.value, node)
             return self._column(node.value), node.value
@@ -142,7 +147,7 @@ class RowCompiler:
 
     def _compile_known(self, node: n.Expr) -> RowExpr | None:
         if isinstance(node, n.Name) and self._scope.find(node.id) is MISSING:
-            raise self._unknown(node)
+            raise self._no_column(node.id, node)
         return self._compile(node)
 
     # Names ---------------------------------------------------------------------------------------
@@ -161,7 +166,7 @@ class RowCompiler:
         return MISSING if called or tables else value
 
     @staticmethod
-    def _named(value: Any) -> str | None:
+    def _named(value: object) -> str | None:
         return value.name if isinstance(value, ColumnHandle) else value if isinstance(value, str) else None
 
     def _two_meanings(self, node: n.Name) -> Exception:
@@ -171,85 +176,73 @@ class RowCompiler:
 
     def _need(self, name: str, node: n.Expr) -> None:
         if name not in self.schema:
-            help = did_you_mean(name, self.schema) or self._listed
-            raise refuse("NameError", f"no column `{name}`", node.span, help=help)
+            raise self._no_column(name, node)
 
-    def _unknown(self, node: n.Name) -> Exception:
-        names = [*self.schema, *self._scope.visible()]
-        help = did_you_mean(node.id, names) or self._listed
-        for column, domain in self.schema.items():
-            if isinstance(domain, Categories) and node.id in domain.values:
-                help = f'it is a value of `{column}`: write `"{node.id}"`'
-        return refuse("NameError", f"no column `{node.id}`", node.span, help=help)
+    def _no_column(self, name: str, node: n.Expr) -> Refusal:
+        values = {column: domain.values for column, domain in self.schema.items() if isinstance(domain, Categories)}
+        where = self._where.span.text if self._where is not None else ""
+        return Refusal(row_mistakes.no_column(name, self.schema, values, node.span, self._results, where))
 
-    def _no_such(self, table: str, name: str, node: n.Expr) -> Exception:
-        help = did_you_mean(name, self.schema) or self._listed
+    def _no_such(self, table: str, name: str, node: n.Expr) -> Refusal:
+        help = did_you_mean(name, self.schema) or row_mistakes.listed(self.schema)
         return refuse("NameError", f"`{table}` has no column `{name}`", node.span, help=help)
 
-    def _reads_nothing(self, node: n.Expr, what: str) -> Exception:
+    def _reads_nothing(self, node: n.Expr, what: str) -> Refusal:
         named = next((name for name in _names(node) if self._named(self._scope.find(name)) in self.schema), "")
-        help = f"`{named}` holds the name of a column: write `column({named})`" if named else self._listed
-        return refuse("TypeError", f"{what} reads no column of the table", node.span, label="no column", help=help)
-
-    @property
-    def _listed(self) -> str:
-        return f"the columns are {', '.join(self.schema)}"
+        return Refusal(row_mistakes.reads_nothing(node, what, self.schema, named, self._results))
 
     # Expressions ---------------------------------------------------------------------------------
 
-    # Returns None for an expression without columns: it is public, and its parent decides what to do with it.
+    def part(self, node: n.Expr) -> RowExpr | None:
+        """A part of an expression; None for one without columns, which is public: its parent decides what to do."""
+        return self._compile(node)
+
     def _compile(self, node: n.Expr) -> RowExpr | None:
         if id(node) in self._given:
             return self._given[id(node)]
+        form = _FORMS.get(type(node))
+        if form is not None:
+            return form(self, node)
+        if isinstance(node, n.Over) and any(name == "column" or self._is_column(name) for name in _names(node.body)):
+            return self._fold(node)
+        if any(self._compile(item) is not None for item in _children(node)):
+            raise refuse("TypeError", "columns cannot stand in a list or range", node.span)
+        if self._body is not None:
+            self._body.need_quiet(node)
+        return None
+
+    def _unary(self, node: n.Unary) -> RowExpr | None:
+        operand = self._compile(node.operand)
+        if operand is None or node.op == "+":
+            return operand
+        return Apply("neg" if node.op == "-" else "not", (operand,))
+
+    def _binary(self, node: n.Binary) -> RowExpr | None:
+        form = _OPERATORS.get(node.op)
+        return form(self, node) if form is not None else self._apply(node.op, (node.left, node.right))
+
+    def _logic(self, node: n.Logic) -> RowExpr | None:
+        parts = [self._compile(o) for o in node.operands]
+        if all(p is None for p in parts):
+            return None
+        filled = [p or self._operand(o) for p, o in zip(parts, node.operands, strict=True)]
+        return reduce(lambda left, right: Apply(node.op, (left, right)), filled)
+
+    def _conditional(self, node: n.Conditional) -> RowExpr | None:
+        return self._apply("if", (node.test, node.then, node.other))
+
+    def _attribute(self, node: n.Attribute | n.Index) -> RowExpr | None:
+        """`t.age`, where `t` names a table of the query; else a field or element of a public value."""
         match node:
-            case n.Name():
-                return self._name(node)
-            case n.Unary():
-                operand = self._compile(node.operand)
-                if operand is None or node.op == "+":
-                    return operand
-                return Apply("neg" if node.op == "-" else "not", (operand,))
-            case n.Binary() if node.op in ("in", "not in"):
-                return self._member(node)
-            case n.Binary() if node.op in ("between", "not between"):
-                return self._between(node)
-            case n.Binary() if node.op in ("like", "not like"):
-                return self._like(node)
-            case n.Binary() if node.op in COMPARISONS:
-                return self._comparison(node)
-            case n.Binary():
-                return self._apply(node.op, (node.left, node.right))
-            case n.Logic():
-                parts = [self._compile(o) for o in node.operands]
-                if all(p is None for p in parts):
-                    return None
-                filled = [p or self._outside(o) for p, o in zip(parts, node.operands, strict=True)]
-                result = filled[0]
-                for part in filled[1:]:
-                    result = Apply(node.op, (result, part))
-                return result
-            case n.Conditional():
-                return self._apply("if", (node.test, node.then, node.other))
-            case n.Call():
-                return self._call(node)
-            case n.Over() if any(name == "column" or self._is_column(name) for name in _names(node.body)):
-                return self._fold(node)
             case n.Attribute(value=n.Name(id=table), name=name) if self._tables.has(table, name):
                 self._tables.need_visible(table, name, node.span)
                 return Column(name)
             case n.Attribute(value=n.Name(id=table), name=name) if self._tables.lacks(table, self._scope):
                 raise self._no_such(table, name, node)
-            case n.Attribute() | n.Index():
-                if self._compile(node.value) is not None:
-                    help = ""
-                    if isinstance(node.value, n.Name) and self._scope.find(node.value.id) is not MISSING:
-                        help = f"write `@{node.value.id}` for the variable"
-                    raise refuse("TypeError", "a column has no fields or elements in a query", node.span, help=help)
-                return None
-            case n.Range() | n.ListOf() | n.SetOf() if any(self._compile(c) is not None for c in _children(node)):
-                raise refuse("TypeError", "columns cannot stand in a list or range", node.span)
-        if self._body is not None:
-            self._body.need_quiet(node)
+        if self._compile(node.value) is not None:
+            variable = isinstance(node.value, n.Name) and self._scope.find(node.value.id) is not MISSING
+            help = f"write `@{node.value.span.text}` for the variable" if variable else ""
+            raise refuse("TypeError", "a column has no fields or elements in a query", node.span, help=help)
         return None
 
     def _name(self, node: n.Name) -> RowExpr | None:
@@ -257,10 +250,9 @@ class RowCompiler:
             if self._variable(node.id) is not MISSING:
                 raise self._two_meanings(node)
             return self._column(node.id)
-        value = self._scope.find(node.id)
-        if value is MISSING:
-            raise self._unknown(node)
-        if node.id == "values" and isinstance(value, Builtin):
+        if not self._scope.holds(node.id):
+            raise self._no_column(node.id, node)
+        if node.id == "values" and isinstance(self._scope.find(node.id), Builtin):
             raise refuse(
                 "TypeError", "`values` cannot be grouped by or calculated with", node.span,
                 help="counts are summed, `sum(values)`, counted, `count(values) where values > 5`, or measured",
@@ -271,7 +263,7 @@ class RowCompiler:
         parts = [self._compile(o) for o in nodes]
         if all(p is None for p in parts):
             return None
-        return applied(op, tuple(p or self._outside(o) for p, o in zip(parts, nodes, strict=True)), self.schema)
+        return applied(op, tuple(p or self._operand(o) for p, o in zip(parts, nodes, strict=True)), self.schema)
 
     def _comparison(self, node: n.Binary) -> RowExpr | None:
         compared = self._apply(node.op, (node.left, node.right))
@@ -291,7 +283,7 @@ class RowCompiler:
         parts = [self._compile(part) for part in (node.left, low, high)]
         if all(part is None for part in parts):
             return None
-        value, least, most = (p or self._outside(o) for p, o in zip(parts, (node.left, low, high), strict=True))
+        value, least, most = (p or self._operand(o) for p, o in zip(parts, (node.left, low, high), strict=True))
         self._need_described(node)
         inside = self._inside(value, least, most)
         return Apply("not", (inside,)) if node.op.startswith("not") else inside
@@ -351,12 +343,12 @@ class RowCompiler:
             parts = [applied(op, pair, self.schema) if len(pair) == 2 else pair[0] for pair in pairs]
         return parts[0]
 
-    def _with_variable(self, name: str, value: Any) -> RowCompiler:
+    def _with_variable(self, name: str, value: object) -> RowCompiler:
         """The same with a further variable around the expression."""
         scope, body = Scope(self._scope, {name: value}), self._body
         if body is not None:
             body = replace(body, bound={key: expr for key, expr in body.bound.items() if key != name}, scope=scope)
-        return RowCompiler(self.schema, self._evaluate, scope, self._tables, body, self._given)
+        return RowCompiler(self.schema, self._interp, scope, self._tables, body, self._given)
 
     def _call(self, node: n.Call) -> RowExpr | None:
         name = node.function.id if isinstance(node.function, n.Name) else ""
@@ -377,12 +369,7 @@ class RowCompiler:
         if name not in ROW_FUNCTIONS or own:
             help = way(name, node.args) or f"the functions of rows are {', '.join(ROW_FUNCTIONS)}, and `a if c else b`"
             raise refuse("TypeError", f"`{name or 'this function'}` cannot be called on rows", node.span, help=help)
-        row = ROW_FUNCTIONS[name]
-        several = row.name == "coalesce" and bool(node.args)
-        fits = row.arity <= len(node.args) <= row.arity + row.optional
-        if not (fits or several) or node.keywords:
-            many = f"{row.arity} argument{'s' if row.arity > 1 else ''}"
-            raise refuse("TypeError", f"`{name}` takes {many} here", node.span, help=f"{name}({row.signature})")
+        _need_arguments(name, node)
         filled = tuple(p or self._outside(o) for p, o in zip(args, node.args, strict=True))
         return applied(name, filled, self.schema)
 
@@ -406,13 +393,19 @@ class RowCompiler:
         ]
         keywords = {k.name: given[len(node.args) + i] for i, k in enumerate(node.keywords)}
         body, scope = inlined(function, given[: len(node.args)], keywords, node, self._body)
-        inner = RowCompiler(self.schema, self._evaluate, scope, None, body)
+        inner = RowCompiler(self.schema, self._interp, scope, None, body)
         return inner.expression(body.value)
 
     # Constants -----------------------------------------------------------------------------------
 
     def _outside(self, node: n.Expr) -> RowExpr:
         return self._constant(self._evaluate_public(node), node)
+
+    def _operand(self, node: n.Expr) -> RowExpr:
+        """A public value beside a column."""
+        if self._body is not None:
+            self._body.need_quiet(node)
+        return self._constant(self._interp.operand(node, self._scope), node)
 
     def _evaluate_public(self, node: n.Expr) -> Any:
         if self._body is not None:
@@ -471,13 +464,21 @@ def known_of(domain: Domain) -> described.Listed | described.Bounded | None:
     return None
 
 
+def _need_arguments(name: str, node: n.Call) -> None:
+    """Refuses a call of a function of rows with too many or too few arguments."""
+    row = ROW_FUNCTIONS[name]
+    several = row.name == "coalesce" and bool(node.args)
+    fits = row.arity <= len(node.args) <= row.arity + row.optional
+    if not (fits or several) or node.keywords:
+        many = f"{row.arity} argument{'s' if row.arity > 1 else ''}"
+        raise refuse("TypeError", f"`{name}` takes {many} here", node.span, help=f"{name}({row.signature})")
+
+
 def _in_brackets(node: n.Expr) -> bool:
     return node.span.source.line(node.span.line)[node.span.column - 1 : node.span.column] == "("
 
 
 def _names(node: n.Expr) -> list[str]:
-    from jostle.syntax.walk import every
-
     return [part.id for part in every(node) if isinstance(part, n.Name | n.Variable)]
 
 
@@ -485,3 +486,15 @@ def _children(node: n.Expr) -> tuple[n.Expr, ...]:
     if isinstance(node, n.Range):
         return (node.low, node.high)
     return node.items if isinstance(node, (n.ListOf, n.SetOf)) else ()
+
+
+_FORMS: Mapping[type, Callable[[RowCompiler, Any], RowExpr | None]] = {
+    n.Name: RowCompiler._name, n.Unary: RowCompiler._unary, n.Binary: RowCompiler._binary, n.Logic: RowCompiler._logic,
+    n.Conditional: RowCompiler._conditional, n.Call: RowCompiler._call, n.Attribute: RowCompiler._attribute,
+    n.Index: RowCompiler._attribute,
+}  # fmt: skip
+_OPERATORS: Mapping[str, Callable[[RowCompiler, n.Binary], RowExpr | None]] = {
+    **dict.fromkeys(COMPARISONS, RowCompiler._comparison),
+    "in": RowCompiler._member, "not in": RowCompiler._member, "between": RowCompiler._between,
+    "not between": RowCompiler._between, "like": RowCompiler._like, "not like": RowCompiler._like,
+}  # fmt: skip

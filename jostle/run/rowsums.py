@@ -54,8 +54,7 @@ def _vectors(interp: Evaluator, node: n.Call, scope: Scope) -> Vectors:
         raise refuse("TypeError", "`vectors` takes a table first", node.span)
     table = interp.eval(node.args[0], scope)
     options = {k.name: interp.eval(k.value, scope) for k in node.keywords}
-    unknown = [name for name in options if name not in ("radius", "scaled", "norm", "low", "high")]
-    if unknown or handles_in(list(options.values())):
+    if options.keys() - {"radius", "scaled", "norm", "low", "high"} or handles_in(list(options.values())):
         raise refuse("TypeError", "`vectors` takes `radius`, `scaled` and `norm`, all public", node.span)
     if is_vector(table) or isinstance(table, list):
         table = _listed(interp, table, options, node)
@@ -64,29 +63,39 @@ def _vectors(interp: Evaluator, node: n.Call, scope: Scope) -> Vectors:
     if table.weighted:
         raise refuse("TypeError", "vectors of a weighted source cannot be summed", node.span, help="`up to k rows`")
     tables = Qualifiers.of(node.args[0], table.domains)
-    compiler = RowCompiler(table.domains, interp.eval, scope, tables)
+    compiler = RowCompiler(table.domains, interp, scope, tables)
+    named = _named_columns(interp, node, table, compiler, scope)
+    scaled, norm = options.get("scaled", True), options.get("norm", "l2")
+    if norm not in ("l2", "sup") or not isinstance(scaled, bool):
+        raise refuse("TypeError", '`norm` is "l2" or "sup", and `scaled` is true or false', node.span)
+    places = [_place(table, expr, name, scaled) for expr, name in named]
+    longest = math.sqrt(len(named)) if norm == "l2" else 1.0
+    radius = _radius(options.get("radius", longest if scaled else None), node)
+    coordinates = [
+        (name, _scaled(expr, centre, scale), centre, scale)
+        for (expr, name), (centre, scale) in zip(named, places, strict=True)
+    ]
+    return row_vectors(table, coordinates, min(radius, longest) if scaled else radius, norm)
+
+
+def _named_columns(
+    interp: Evaluator, node: n.Call, table: Table, compiler: RowCompiler, scope: Scope
+) -> list[tuple[RowExpr, str]]:
+    """The columns that are written, or all numeric ones, with their names."""
     chosen = [pair for arg in node.args[1:] for pair in _columns_at(interp, arg, table, scope, compiler)]
     named = [(as_number(expr, table.domains), name or f"column {i + 1}") for i, (expr, name) in enumerate(chosen)]
     if not named:
         named = [(Column(name), name) for name, domain in table.schema if _numeric(domain)]
     if not 1 <= len(named) <= MOST_COLUMNS:
         raise refuse("ValueError", f"vectors have 1 to {MOST_COLUMNS} coordinates", node.span)
-    scaled, norm = options.get("scaled", True), options.get("norm", "l2")
-    if norm not in ("l2", "sup") or not isinstance(scaled, bool):
-        raise refuse("TypeError", '`norm` is "l2" or "sup", and `scaled` is true or false', node.span)
-    places = [_place(table, expr, name, scaled) for expr, name in named]
-    reach = math.sqrt(len(named)) if norm == "l2" else 1.0
-    wish = options.get("radius", reach if scaled else None)
-    radius = float(wish) if wish is not None and is_number(wish) else math.nan
+    return named
+
+
+def _radius(value: Any, node: n.Call) -> float:
+    radius = float(value) if value is not None and is_number(value) else math.nan
     if not 1e-100 < radius < 1e100:
         raise refuse("ValueError", "a radius is a positive number", node.span, help="`radius = 1`: in scaled units")
-    if scaled and radius > reach:
-        radius = reach  # no row is longer
-    coordinates = [
-        (name, _scaled(expr, centre, scale), centre, scale)
-        for (expr, name), (centre, scale) in zip(named, places, strict=True)
-    ]
-    return row_vectors(table, coordinates, radius, norm)
+    return radius
 
 
 def _columns_at(interp: Evaluator, node: n.Expr, table: Table, scope: Scope, compiler: RowCompiler) -> list[Any]:
@@ -97,7 +106,7 @@ def _columns_at(interp: Evaluator, node: n.Expr, table: Table, scope: Scope, com
     return compiler.columns_at(node)
 
 
-def _listed(interp: Evaluator, rows: Any, options: dict[str, Any], node: n.Call) -> Any:
+def _listed(interp: Evaluator, rows: object, options: dict[str, Any], node: n.Call) -> Any:
     """Rows of public numbers as a public table of columns x1, x2, … within `low` and `high`."""
     import numpy as np
 
@@ -277,7 +286,7 @@ def _row_score(rows: Any, given: Any, parameters: Any = None, *, bound: Any = 1.
     return score if score.private else interp.kernel.measure(NoisyScore.of(score, None, None), span)
 
 
-def _need(rows: Any, what: str) -> None:
+def _need(rows: object, what: str) -> None:
     if not isinstance(rows, Vectors):
         raise refuse(
             "TypeError", f"`{what}` takes rows as vectors, not {kind_name(rows)}",
@@ -285,7 +294,7 @@ def _need(rows: Any, what: str) -> None:
         )  # fmt: skip
 
 
-def _row_function(rows: Vectors, name: Any, parameters: Any, builders: Mapping[str, Callable[..., F]]) -> F:
+def _row_function(rows: Vectors, name: object, parameters: object, builders: Mapping[str, Callable[..., F]]) -> F:
     """What a builder makes of public parameters for rows of so many columns; refused where they do not fit."""
     if not isinstance(name, str):
         raise refuse("TypeError", f"a row kernel is named by a text, not by {kind_name(name)}")
@@ -300,7 +309,7 @@ def _row_function(rows: Vectors, name: Any, parameters: Any, builders: Mapping[s
         raise refuse("ValueError", f"`{name}` cannot work with these parameters on {d} columns", help=help) from None
 
 
-def _parameters(value: Any) -> dict[str, Any]:
+def _parameters(value: object) -> dict[str, Any]:
     for handle in handles_in(value):
         raise private_value(handle, "cannot be a parameter")
     if value is None:

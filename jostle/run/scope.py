@@ -34,6 +34,13 @@ class Scope:
             scope = scope.parent
         return MISSING
 
+    def holds(self, name: str) -> bool:
+        """Whether the name means anything, whatever its value is."""
+        scope: Scope | None = self
+        while scope is not None and name not in scope.names:
+            scope = scope.parent
+        return scope is not None
+
     def variable(self, name: str) -> Any:
         """The same of what the program itself gave a value: not built in, and no module's."""
         scope: Scope | None = self
@@ -58,20 +65,20 @@ class Scope:
             raise refuse("NameError", f"unknown name `{name}`", help=did_you_mean(name, self.visible()))
         return value
 
-    def set(self, name: str, value: Any) -> None:
+    def set(self, name: str, value: object) -> None:
         self.names[name] = value
         if self.released:
             self.released -= {name}
         if self.modules is not None:
             self.modules.pop(name, None)
 
-    def release(self, name: str, value: Any) -> None:
+    def release(self, name: str, value: object) -> None:
         """Gives a name to what is released under it, unless the name means something else already."""
         if name in self.released or self.find(name) is MISSING:
             self.names[name] = value
             self.released |= {name}
 
-    def bring(self, name: str, value: Any, module: str, *, built_in: bool) -> None:
+    def bring(self, name: str, value: object, module: str, *, built_in: bool) -> None:
         """Gives a name of a module, unless the program has one; what two bring is refused where it is used."""
         if self.modules is None:
             self.modules = {}

@@ -5,19 +5,29 @@ It is found once for each select and the columns that it reads, however often a 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import cast
 
-from jostle.diagnostics import Refusal, refuse
+from jostle.diagnostics import Diagnostic, Refusal, refuse
+from jostle.language import row_mistakes
+from jostle.language.aggregates import of_no_numbers
 from jostle.language.forms import PERSON, aggregates, keys_by_alias, lone_column, persons_by_column
 from jostle.language.freejoins import is_smooth
-from jostle.language.other_languages import way
+from jostle.plan.domains import Categories
+from jostle.plan.keys import MOST_KEYS, key_of
+from jostle.plan.kinds import kind_of
+from jostle.plan.plan import Column
 from jostle.privacy.kernel.handles import Cube, Table
+from jostle.privacy.measurements.aggregates.aggregate import Aggregate
+from jostle.privacy.measurements.query import GroupKey
+from jostle.records import replace
 from jostle.run import persons
 from jostle.run.evaluator import Evaluator
+from jostle.run.rows import RowCompiler
 from jostle.syntax import nodes as n
-from jostle.syntax.walk import key_names
+from jostle.syntax.walk import expressions, key_names
 
 
 @dataclass(frozen=True)
@@ -67,13 +77,45 @@ class SelectForm:
     def is_smooth(self) -> bool:
         return is_smooth(self.node)
 
-    def place(self, refusal: Refusal) -> Refusal:
-        """A refusal of the request at the part of the select that it is about."""
+    def place(
+        self, refusal: Refusal, table: Table | Cube, keys: Sequence[GroupKey], aggregates: Sequence[Aggregate],
+        compiler: RowCompiler,
+    ) -> Refusal:  # fmt: skip
+        """A refusal of the request at the part of the select that it is about, with what to write there."""
         if refusal.first.span is not None:
             return refusal
+        fault = None
+        if isinstance(table, Table) and len(keys) == len(self.node.keys):
+            fault = self._open_key(refusal, table, keys) or self._at_aggregate(refusal, table, aggregates, compiler)
+        if fault is not None:
+            return Refusal(fault)
         if refusal.first.kind == "OpenKeys" and self.node.keys:
             return refusal.at(self.node.keys[0].value.span)
         return refusal.at(self.calls[0].span if len(self.calls) == 1 else self.node.span)
+
+    def _open_key(self, refusal: Refusal, table: Table, keys: Sequence[GroupKey]) -> Diagnostic | None:
+        """The first key whose values are not public."""
+        if refusal.first.kind != "OpenKeys" or len(self.node.keys) > len(keys):
+            return None
+        for written, key in zip(self.node.keys, keys, strict=True):
+            if written.over is None and key_of(key.expr, key.over, table.domains, MOST_KEYS) is None:
+                return row_mistakes.open_key(written, kind_of(key.expr, table.domains), isinstance(key.expr, Column))
+        return None
+
+    def _at_aggregate(
+        self, refusal: Refusal, table: Table, aggregates: Sequence[Aggregate], compiler: RowCompiler
+    ) -> Diagnostic | None:
+        """The first aggregate that is refused by itself."""
+        for call, aggregate in zip(self.calls, aggregates, strict=False):
+            try:
+                aggregate.check(table)
+                if table.private:
+                    aggregate.check_private(table)
+            except Refusal as own:
+                if own.first.message != refusal.first.message or not call.args or not aggregate.expressions:
+                    continue
+                return _of_argument(own.first, call, aggregate, compiler)
+        return None
 
     def need_aggregates(self, table: Table | Cube) -> None:
         """Refuses a result that would hand out rows."""
@@ -85,20 +127,15 @@ class SelectForm:
                 message, help = lone_column(output.value, self.node.keys)
                 raise refuse("TypeError", message, span, help=help)
             if table.private:
-                name = table.exposures[0].source.name
-                raise refuse(
-                    "PrivateValue", f"a select gives aggregates, and this would give rows of `{name}`", span,
-                    help=way(span.text) or "count, sum, or average it: `select avg(age) from …`",
-                )  # fmt: skip
+                source = table.exposures[0].source
+                raise Refusal(row_mistakes.hands_out_rows(self.node, output.value, source.name, source.span))
             raise refuse("TypeError", "a select gives aggregates, not rows", span, help="such as `count(*)`")
 
     def need_distinct_names(self, keys: list[str]) -> None:
         """Refuses two columns of one name among the keys and the results."""
-        names = [*keys, *(output.name for output in self.outputs)]
-        for at, name in enumerate(names):
-            if name in names[:at]:
-                message = f"two columns of this select are named `{name}`"
-                raise refuse("NameError", message, self.node.span, help="name one: `… as n`")
+        fault = row_mistakes.same_names(self.node, keys)
+        if fault is not None:
+            raise Refusal(fault)
 
     def counts_persons(self, table: Table | Cube) -> n.Call | None:
         """`count(distinct person)` among the aggregates, which stands alone where it is written by that word."""
@@ -109,6 +146,54 @@ class SelectForm:
                 help="give `count(distinct person)` a select of its own",
             )  # fmt: skip
         return counted[0] if len(self.calls) == 1 and counted else None
+
+
+_APART = (n.Attribute, n.Index, n.Query, n.Select, n.Lambda, n.Comprehension, n.Over)
+"""Expressions whose parts are no rows' own."""
+
+
+def at_fault(compiler: RowCompiler, node: n.Expr, refusal: Refusal) -> Refusal:
+    """A refusal of the kinds in an expression on rows, at the part of it that mixes them, with what to write there."""
+    try:
+        _kind(compiler, node)
+    except Refusal as placed:
+        return placed
+    return refusal.at(node.span)
+
+
+def _kind(compiler: RowCompiler, node: n.Expr) -> str | None:
+    """The kind of an expression; None where it reads no column or is not known."""
+    kinds = [] if isinstance(node, _APART) else [_kind(compiler, part) for part in expressions(node)]
+    try:
+        expr = compiler.part(node)
+        return None if expr is None else kind_of(expr, compiler.schema)
+    except Refusal as refusal:
+        if refusal.first.span is not None:
+            raise
+        left, right = (*kinds, None, None)[:2]
+        named = node.left if isinstance(node, n.Binary) and left == "text" else getattr(node, "right", None)
+        domain = compiler.schema.get(named.id) if isinstance(named, n.Name) else None
+        values = domain.values if isinstance(domain, Categories) else None
+        help = row_mistakes.other_kind(node, left, right, values) or refusal.first.help
+        raise Refusal(replace(refusal.first, span=node.span, help=help)) from None
+
+
+def _of_argument(fault: Diagnostic, call: n.Call, aggregate: Aggregate, compiler: RowCompiler) -> Diagnostic:
+    """What is wrong with what an aggregate is taken of, and how to write it."""
+    arg = next((arg for arg in call.args if not isinstance(arg, n.Star | n.Distinct)), None)
+    if arg is None:
+        return replace(fault, span=call.span)
+    try:
+        kind = kind_of(aggregate.expressions[0], compiler.schema)
+    except Refusal as mixed:
+        return at_fault(compiler, arg, mixed).first
+    if fault.kind == "UnboundedSum":
+        return row_mistakes.no_bounds(call, arg, kind, compiler.schema)
+    if fault.kind == "OpenKeys":
+        return row_mistakes.open_mode(arg)
+    if fault.kind == "TypeError" and fault.message == of_no_numbers(aggregate.row.name, kind).first.message:
+        fault = of_no_numbers(aggregate.row.name, kind, arg.span.text).first
+    return replace(fault, span=call.span)
 
 
 def _is_of_persons(call: n.Call, table: Table) -> bool:
@@ -122,3 +207,37 @@ def names_person(call: n.Call) -> bool:
     """Whether it counts what is written as `person`."""
     arg = call.args[0]
     return isinstance(arg, n.Distinct) and isinstance(arg.value, n.Name) and arg.value.id == PERSON
+
+
+# `via smooth`: counts of joins of private tables without a bound ---------------------------------
+
+
+def need_inner(joined: n.Join, bounded: bool) -> None:
+    """Refuses what is not a plain join beside, or after, one without a bound."""
+    if joined.kind != "inner":
+        raise refuse(
+            "TypeError", f"a {joined.kind} join of private tables needs `up to`", joined.span,
+            help="`via smooth` counts the pairs of a `join`",
+        )  # fmt: skip
+    if bounded:
+        raise refuse(
+            "TypeError", "after a join without a bound stands one that has one", joined.span,
+            help="put the joins `up to …` and `on person` first",
+        )  # fmt: skip
+
+
+def placed(refusal: Refusal, node: n.Select, calls: Sequence[n.Call]) -> Refusal:
+    """A refusal of such a select at the part of it that it is about."""
+    if refusal.first.kind == "BadAmount" and node.spend is not None:
+        return refusal.at(node.spend.span)
+    if refusal.first.kind == "OpenKeys" and node.keys:
+        return refusal.at(node.keys[0].span)
+    return refusal.at(calls[-1].span if calls else node.span)
+
+
+def smooth_wish(spend: n.Spend) -> Refusal:
+    """Of one that says an error or a weight, or stands in a `jointly` block."""
+    return refuse(
+        "TypeError", "the noise of `via smooth` depends on the data: its error cannot be asked for, nor shared",
+        spend.span, help="give the select an amount of its own, `with epsilon 1 delta 1e-6 via smooth`",
+    )  # fmt: skip

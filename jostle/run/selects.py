@@ -12,11 +12,12 @@ from typing import Any
 
 from jostle.accounting.amounts import Amount, as_float
 from jostle.diagnostics import Refusal, did_you_mean, refuse
+from jostle.language import row_mistakes
 from jostle.language.aggregates import AGGREGATES, DISTINCT, AggregateRow, of_form
 from jostle.language.forms import PERSON
 from jostle.language.freejoins import is_smooth, no_free_join
 from jostle.plan.domains import Open
-from jostle.plan.kinds import as_number
+from jostle.plan.kinds import as_number, kind_of
 from jostle.plan.persons import person_columns
 from jostle.plan.plan import Column, Constant, RowExpr
 from jostle.privacy.kernel.exposures import Exposures, Handle, handles_in
@@ -41,8 +42,7 @@ from jostle.run.periods import Period
 from jostle.run.qualifiers import Qualifiers
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Scope
-from jostle.run.select_forms import SelectForm, names_person
-from jostle.run.smooth import need_inner, placed, smooth_wish
+from jostle.run.select_forms import SelectForm, at_fault, names_person, need_inner, placed, smooth_wish
 from jostle.run.values import Grouped, Record, is_number, kind_name
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import key_names
@@ -75,7 +75,7 @@ class BoundSelect:
 def select(interp: Evaluator, node: n.Select, scope: Scope) -> Any:
     table, tables = _tables(interp, node, scope)
     form = SelectForm.of(interp, node, table)
-    compiler = RowCompiler(dict(table.schema), interp.eval, scope, tables)
+    compiler = RowCompiler(dict(table.schema), interp, scope, tables)
     where = _condition(interp, form.node, table, tables, scope)
     if where is not None and isinstance(table, Table):
         table = _filtered(table, where, form.node)
@@ -114,7 +114,14 @@ def _condition(
     if node.where is None:
         return None
     counts = {VALUES: Open("real")} if isinstance(table, Cube) else {}
-    return RowCompiler({**dict(table.schema), **counts}, interp.eval, scope, tables).condition(node.where)
+    results = [column.name for column in node.columns if column.name]
+    compiler = RowCompiler({**dict(table.schema), **counts}, interp, scope, tables, results=results)
+    condition = compiler.condition(node.where)
+    try:
+        kind_of(condition, compiler.schema)
+    except Refusal as refusal:
+        raise at_fault(compiler, node.where, refusal) from None
+    return condition
 
 
 def _filtered(table: Table, where: RowExpr, node: n.Select) -> Table | Cube:
@@ -138,13 +145,13 @@ def _bound(
         table, keys = _persons_in_groups(persons_of, table, keys)
         measured: list[tuple[Aggregate, Counted | None]] = [(registry.AGGREGATES["count"](), None)]
     else:
-        measured = [_aggregate(interp, call, table, compiler, scope) for call in form.calls]
+        measured = [_aggregate(interp, call, node, table, compiler, scope) for call in form.calls]
     of, moments = [aggregate for aggregate, _ in measured], [moment for _, moment in measured]
     try:
         request = prepare_cube(table, where, keys, of) if isinstance(table, Cube) else prepare(table, keys, of)
     except Refusal as refusal:
-        raise form.place(refusal) from None
-    arrangement = groups.Arrangement.of(interp, node, named, form.outputs, scope)
+        raise form.place(refusal, table, keys, of, compiler) from None
+    arrangement = groups.Arrangement.of(interp, node, named, form.outputs, table, scope)
     bound = BoundSelect(form, table, named, of, moments, request, arrangement, None, None, None)
     if node.spend is not None:
         if node.spend.amount.is_wish:
@@ -274,18 +281,18 @@ def _calculated(interp: Evaluator, value: n.Expr, simple: dict[int, list[Any]], 
     return column
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     return Record(value) if isinstance(value, dict) else value
 
 
-def _plain_key(value: Any) -> Any:
+def _plain_key(value: object) -> Any:
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 # Parts -------------------------------------------------------------------------------------------
 
 
-def _stage(interp: Evaluator, node: n.Select, table: Any, compiler: RowCompiler, scope: Scope) -> Table:
+def _stage(interp: Evaluator, node: n.Select, table: object, compiler: RowCompiler, scope: Scope) -> Table:
     """`per person`: a table, and nothing that is measured."""
     if not isinstance(table, Table):
         raise refuse("TypeError", "a cube has no rows to group", node.span)
@@ -351,7 +358,7 @@ def _key(interp: Evaluator, key: n.GroupKey, own: str, compiler: RowCompiler, sc
 
 
 def _aggregate(
-    interp: Evaluator, call: n.Call, table: Table | Cube, compiler: RowCompiler, scope: Scope
+    interp: Evaluator, call: n.Call, select: n.Select, table: Table | Cube, compiler: RowCompiler, scope: Scope
 ) -> tuple[Aggregate, Counted | None]:
     """What a call measures; of dates and times also how its answers are one again."""
     row, args = AGGREGATES[call.function.id], call.args  # type: ignore[union-attr]
@@ -360,11 +367,14 @@ def _aggregate(
             help = "`sum(values)` is the number of rows"
             raise refuse("TypeError", "a cube has no rows to count", call.span, help=help)
         return registry.AGGREGATES[row.name](), None
+    fault = row_mistakes.of_groups(call, select)
+    if fault is not None:
+        raise Refusal(fault)
     if row.name not in DISTINCT and any(isinstance(arg, n.Star | n.Distinct) for arg in args):
         raise refuse("TypeError", "`*` and `distinct` stand only in `count`", call.span)
     numbers = [interp.eval(arg, scope) for arg in args[row.expressions :]]
     if len(args) != row.expressions + row.numbers or call.keywords or not all(map(is_number, numbers)):
-        raise Refusal(of_form(row)).at(call.span)
+        raise Refusal(of_form(row, next(iter(compiler.schema), ""))).at(call.span)
     expressions = [_measured(arg, row, table, compiler) for arg in args[: row.expressions]]
     row = DISTINCT[row.name] if any(isinstance(arg, n.Distinct) for arg in args) else row
     one = isinstance(table, Table) and len(expressions) == 1
@@ -381,7 +391,10 @@ def _measured(arg: n.Expr, row: AggregateRow, table: Table | Cube, compiler: Row
     if isinstance(table, Cube) and isinstance(arg, n.Name) and arg.id == VALUES:
         return Column(VALUES)
     expr = compiler.column_position(arg, constant=isinstance(arg, n.Number))[0]
-    return as_number(expr, compiler.schema) if row.bounded else expr
+    try:
+        return as_number(expr, compiler.schema) if row.bounded else expr
+    except Refusal as refusal:
+        raise at_fault(compiler, arg, refusal) from None
 
 
 # D[...] ------------------------------------------------------------------------------------------
@@ -417,7 +430,7 @@ def rows_of(interp: Evaluator, handle: Handle, node: n.Index, scope: Scope) -> H
 
 
 def _compiler(interp: Evaluator, rows: Any, node: n.Index, scope: Scope) -> RowCompiler:
-    return RowCompiler(dict(rows.schema), interp.eval, scope, Qualifiers.of(node.value, dict(rows.schema)))
+    return RowCompiler(dict(rows.schema), interp, scope, Qualifiers.of(node.value, dict(rows.schema)))
 
 
 def _by_value(handle: Handle, node: n.Expr) -> Refusal:

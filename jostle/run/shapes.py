@@ -21,7 +21,7 @@ from jostle.syntax import nodes as n
 
 
 @builtin
-def _union(*parts: Any, weights: Any = None) -> Any:
+def _union(*parts: Any, weights: object = None) -> Any:
     """`union(a, b)`: all rows of the tables. `union([v, w], [2, 1])`: the answers of the workloads."""
     listed = list(parts[0]) if parts and is_sequence(parts[0]) else list(parts)
     if any(isinstance(part, WeightedRecords) for part in listed):
@@ -58,7 +58,7 @@ def _explode(interp: Evaluator, node: n.Call, scope: Scope) -> Table:
 def _row_items(interp: Evaluator, node: n.Expr, table: Table, scope: Scope) -> list[RowExpr]:
     """The items of a list, each an expression on rows; a comprehension walks through something public."""
     if isinstance(node, n.ListOf):
-        compiler = RowCompiler(table.domains, interp.eval, scope)
+        compiler = RowCompiler(table.domains, interp, scope)
         return [compiler.expression(item) for item in node.items]
     if isinstance(node, n.Comprehension) and node.kind == "list" and not node.flat:
         return [compiler.expression(node.item) for compiler in item_compilers(interp, node, table, scope)]
@@ -77,5 +77,5 @@ def item_compilers(interp: Evaluator, node: n.Comprehension, table: Table, scope
         inner = Scope(scope)
         interp.bind(node.names, value, inner, node.source.span)
         if node.condition is None or interp.truth(interp.eval(node.condition, inner), node.condition):
-            compilers.append(RowCompiler(table.domains, interp.eval, inner))
+            compilers.append(RowCompiler(table.domains, interp, inner))
     return compilers

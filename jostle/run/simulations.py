@@ -22,7 +22,7 @@ TESTED = 2000
 
 @builtin
 def _simulated_tables(
-    count: Any, seed: Any = 1.0, *, rows: Any = None, wide: Any = False, at: Any
+    count: object, seed: object = 1.0, *, rows: object = None, wide: object = False, at: object
 ) -> list[Record]:  # fmt: skip
     """`simulated_tables(40)`: public made-up tables, each a record {database, test, class}.
 
@@ -46,7 +46,7 @@ def _simulated_tables(
 
 
 @builtin
-def _simulated_regressions(count: Any, seed: Any = 1.0, *, rows: Any = None, at: Any) -> list[Record]:
+def _simulated_regressions(count: object, seed: object = 1.0, *, rows: object = None, at: object) -> list[Record]:
     """`simulated_regressions(40)`: public made-up tables, each a record {database, test, target}.
 
     `rows`: from how many to how many a database has (`300..30000`); a test has 2,000.

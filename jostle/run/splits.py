@@ -36,7 +36,7 @@ def _score(name: str) -> Any:
         table = interp.eval(node.args[0], scope)
         if not isinstance(table, Table):
             raise refuse("TypeError", f"`{name}` takes a table, not {kind_name(table)}", node.args[0].span)
-        compiler = RowCompiler(table.domains, interp.eval, scope, Qualifiers.of(node.args[0], table.domains))
+        compiler = RowCompiler(table.domains, interp, scope, Qualifiers.of(node.args[0], table.domains))
         given = {k.name: interp.eval(k.value, scope) for k in node.keywords}
         most = _bound(given["most"]) if "most" in given else None
         label, tree = _column(compiler, table, node.args[2]), _tree(table, node.args[1], scope)
@@ -87,13 +87,13 @@ def _growing(what: str, table: Any, tree: Any) -> tuple[Table, PublicTree]:
 
 
 @builtin
-def _level_sizes(table: Any, tree: Any) -> Handle:
+def _level_sizes(table: object, tree: object) -> Handle:
     """`level_sizes(D, tree)`: how many rows are at each leaf that a growing tree may split."""
     return leaves.level_sizes(*_growing("level_sizes", table, tree))
 
 
 @builtin
-def _leaf_counts(table: Any, tree: Any, label: Any) -> Handle:
+def _leaf_counts(table: object, tree: object, label: object) -> Handle:
     """`leaf_counts(D, tree, class)`: how many rows of each class are at each leaf of a growing tree."""
     name = label.name if isinstance(label, ColumnHandle) else label
     table, public = _growing("leaf_counts", table, tree)

@@ -115,7 +115,7 @@ def _external(interp: Evaluator, node: n.External, scope: Scope) -> None:
     scope.set(node.name, external(node))
 
 
-def _event_value(value: Any) -> Any:
+def _event_value(value: object) -> Any:
     public = plain(value)
     return public[:2000] if isinstance(public, list) else public
 

@@ -104,7 +104,7 @@ def _read(path: Path) -> Any:
         return None
 
 
-def _write(path: Path, value: Any) -> None:
+def _write(path: Path, value: object) -> None:
     """Writes a file at once or not at all, and makes room for it."""
     import numpy as np
 
@@ -152,7 +152,7 @@ def _split(value: Any, arrays: Arrays) -> Any:
     raise TypeError(type(value).__name__)
 
 
-def _joined(value: Any, arrays: Arrays) -> Any:
+def _joined(value: object, arrays: Arrays) -> Any:
     if isinstance(value, list):
         return [_joined(item, arrays) for item in value]
     if isinstance(value, dict):

@@ -224,7 +224,7 @@ def weight(value: Any) -> float:
     return weigh(value, 0)
 
 
-def _parts_of(value: Any) -> Iterable[Any] | None:
+def _parts_of(value: object) -> Iterable[Any] | None:
     if isinstance(value, dict):
         return value.values()
     if isinstance(value, Grouped):
@@ -232,7 +232,7 @@ def _parts_of(value: Any) -> Iterable[Any] | None:
     return value if isinstance(value, (list, tuple, JSet)) else None
 
 
-def identity(value: Any) -> Any:
+def identity(value: object) -> Any:
     """A key that two values share exactly when they are the `same`."""
     if _parts_of(value) is not None:
         need_room(weight(value))
@@ -264,14 +264,11 @@ def same(a: Any, b: Any) -> bool:
         return a is b
     if isinstance(a, bool) or isinstance(b, bool):
         return isinstance(a, bool) and isinstance(b, bool) and a == b
-    if isinstance(a, (int, float)) and isinstance(b, (int, float)):
-        return float(a) == float(b)
-    if isinstance(a, JSet) and isinstance(b, JSet):
-        return len(a) == len(b) and all(x in b for x in a)
-    if isinstance(a, dict) and isinstance(b, dict):
-        return a.keys() == b.keys() and all(same(v, b[k]) for k, v in a.items())
+    for kind in ((int, float), JSet, dict):
+        if isinstance(a, kind) and isinstance(b, kind):
+            return _same_of(a, b)
     if is_sequence(a) and is_sequence(b):
-        return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b, strict=True))
+        return len(a) == len(b) and all(map(same, a, b))
     if isinstance(a, _PLAIN) or isinstance(b, _PLAIN):
         return type(a) is type(b) and bool(a == b)
     return a is b
@@ -290,49 +287,35 @@ def is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
+def _same_of(a: Any, b: Any) -> bool:
+    """Two numbers, two sets, or two records."""
+    if isinstance(a, JSet):
+        return len(a) == len(b) and all(x in b for x in a)
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(same(v, b[k]) for k, v in a.items())
+    return float(a) == float(b)
+
+
+_MAY_BE_PRIVATE = (Table, Cube, WeightedRecords, Vectors, Score)
+_KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
+    (type(None), "none"), (bool, "a boolean"), ((int, float), "a number"), (str, "a text"), (Table, "a table"),
+    (Cube, "a cube of counts"), (ColumnHandle, "a column"), (WeightedRecords, "weighted records"),
+    (Vectors, "vectors"), (Score, "a score"), (JSet, "a set"), (dict, "a record"), ((Interval, Period), "a range"),
+    (datetime, "a time"), (date, "a date"), (Grouped, "a grouped result"), ((Function, Builtin, RowForm), "a function"),
+    (Open, "a domain"), (Module, "a module"),
+)  # fmt: skip
+"""What a person calls values of these kinds; the first that fits."""
+
+
 def kind_name(value: Any) -> str:
     """What a person calls this value in a message; says nothing of a private value but that it is one."""
-    match value:
-        case None:
-            return "none"
-        case bool():
-            return "a boolean"
-        case int() | float():
-            return "a number"
-        case str():
-            return "a text"
-        case Table():
-            return "a private table" if value.private else "a table"
-        case Cube():
-            return "a private cube of counts" if value.private else "a cube of counts"
-        case ColumnHandle():
-            return "a column"
-        case WeightedRecords():
-            return "private weighted records" if value.private else "weighted records"
-        case Vectors():
-            return "private vectors" if value.private else "vectors"
-        case Score():
-            return "a private score" if value.private else "a score"
-        case JSet():
-            return "a set"
-        case dict():
-            return "a record"
-        case Interval() | Period():
-            return "a range"
-        case datetime():
-            return "a time"
-        case date():
-            return "a date"
-        case Grouped():
-            return "a grouped result"
-        case Function() | Builtin() | RowForm():
-            return "a function"
-        case Part():
-            return f"a {value.kind}"
-        case Open():
-            return "a domain"
-        case Module():
-            return "a module"
+    for kinds, name in _KINDS:
+        if isinstance(value, kinds):
+            private = isinstance(value, _MAY_BE_PRIVATE) and value.private
+            article = "a " if name.startswith("a ") else ""
+            return f"{article}private {name.removeprefix(article)}" if private else name
+    if isinstance(value, Part):
+        return f"a {value.kind}"
     if is_sequence(value):
         return "a list"
     if hasattr(value, "jostle_call"):
@@ -359,22 +342,35 @@ SHOWN = 20  # items of a list or set
 ROWS = 40  # of a table
 
 
-def show(value: Any, depth: int = 4) -> str:
+def show(value: object, depth: int = 4) -> str:
     """How `print` shows a public value: numbers shortly, text bare at the top."""
     return value if isinstance(value, str) else _show(value, depth)
 
 
-def _show(value: Any, depth: int) -> str:
+def _show(value: object, depth: int) -> str:
+    text = _show_single(value)
+    if text is None and depth == 0:
+        return "…"
+    text = text or _show_container(value, depth) or _show_handle(value)
+    if text is None:
+        name = getattr(value, "name", "")
+        text = f"<{kind_name(value).removeprefix('a ')}{' ' + name if name else ''}>"
+    return text
+
+
+def _show_single(value: Any) -> str | None:
+    """A text, a number, a truth or none."""
     if isinstance(value, str):
         return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
     if value is None or isinstance(value, bool):
         return {None: "none", True: "true", False: "false"}[value]
     if is_number(value):
         return show_number(float(value)) + (BY_NOISE if type(value) is Marked else "")
-    if type(value).__module__ == "numpy" and not is_vector(value):
-        return show_number(float(value))
-    if depth == 0:
-        return "…"
+    is_scalar = type(value).__module__ == "numpy" and not is_vector(value)
+    return show_number(float(value)) if is_scalar else None
+
+
+def _show_container(value: object, depth: int) -> str | None:
     if isinstance(value, dict):
         return "{" + ", ".join(f"{k}: {_show(v, depth - 1)}" for k, v in value.items()) + "}"
     if isinstance(value, JSet):
@@ -387,22 +383,20 @@ def _show(value: Any, depth: int) -> str:
         return f"{value.low.isoformat()}..{value.high.isoformat()}"
     if isinstance(value, Interval):
         return f"{show_number(value.low)}..{show_number(value.high)}"
-    if is_sequence(value):
-        return "[" + _items(value, depth) + "]"
-    if isinstance(value, Table):
-        return "table(" + ", ".join(value.domains) + ")"
-    if isinstance(value, WeightedRecords):
-        return "weighted(" + ", ".join(value.domains) + ")"
+    return "[" + _items(value, depth) + "]" if is_sequence(value) else None
+
+
+def _show_handle(value: Any) -> str | None:
+    """A handle by its public facts, or a model or workload."""
+    if isinstance(value, (Table, WeightedRecords)):
+        return f"{'table' if isinstance(value, Table) else 'weighted'}({', '.join(value.domains)})"
     if isinstance(value, Cube):
         return "counts(" + " × ".join(str(s) for s in value.shape) + ")"
     if isinstance(value, ColumnHandle):
         return f"column {value.name}"
     if is_model(value):
         return str(value)
-    if is_workload(value):
-        return f"{value.kind}({value.size} queries)"
-    name = getattr(value, "name", "")
-    return f"<{kind_name(value).removeprefix('a ')}{' ' + name if name else ''}>"
+    return f"{value.kind}({value.size} queries)" if is_workload(value) else None
 
 
 def _items(value: Any, depth: int) -> str:
@@ -441,7 +435,7 @@ def _show_table(value: Grouped) -> str:
     return "\n".join(lines)
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """The JSON-ready form of a public value: what a release is written as; refused where it is too large."""
     need_room(weight(value), "a value")
     return _plain(value)

@@ -56,7 +56,7 @@ def _named(one: Any) -> list[Any]:
     return list(one) if is_sequence(one) else [one]
 
 
-def _axis(cube: Cube, name: Any) -> int:
+def _axis(cube: Cube, name: object) -> int:
     if name not in cube.names:
         hint = did_you_mean(name, cube.names) if isinstance(name, str) else ""
         listed = f"it has {', '.join(cube.names)}"
@@ -109,7 +109,7 @@ def _predicates(interp: Evaluator, node: n.Call, scope: Scope) -> Any:
     columns = dict(zip(cube.names, places, strict=True))
     conditions: list[Any] = []
     for expr, inner in (pair for arg in node.args[1:] for pair in _conditions(interp, arg, scope)):
-        condition = RowCompiler(schema, interp.eval, inner, Qualifiers.of(node.args[0], schema)).condition(expr)
+        condition = RowCompiler(schema, interp, inner, Qualifiers.of(node.args[0], schema)).condition(expr)
         if kind_of(condition, schema) != "boolean":
             raise refuse("TypeError", "a condition must be true or false", expr.span, help="compare: `x > 3`")
         if (len(conditions) + 1) * cube.size > MOST_HELD:

@@ -38,7 +38,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     # Fitted ------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None) -> PrivateClassifier:
+    def fit(self, X: object, y: object = None) -> PrivateClassifier:
         """Nothing is learned; `self`."""
         return self
 
@@ -71,17 +71,17 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     # Predicting --------------------------------------------------------------------------------------
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self, X: object) -> NDArray[np.float64]:
         """Shape (rows, classes), in the order of `classes_`. Raises `ValueError` for columns that are not there."""
         columns, rows = self._columns(X)
         probabilities: NDArray[np.float64] = self.model.probabilities(columns or {"no attribute": [None] * rows})
         return probabilities[:, self._classes()[1]]
 
-    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_log_proba(self, X: object) -> NDArray[np.float64]:
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: object) -> NDArray[Any]:
         labels: NDArray[Any] = self.classes_[np.argmax(self.predict_proba(X), axis=1)]
         return labels
 

@@ -163,7 +163,7 @@ def calculated_errors(source: Source, names: Mapping[str, Any], on_made_up_rows:
     ]  # fmt: skip
 
 
-def _numbers(path: str, value: Any) -> Iterator[tuple[str, list[Noised]]]:
+def _numbers(path: str, value: object) -> Iterator[tuple[str, list[Noised]]]:
     if isinstance(value, Grouped):
         for name, column in list(value.columns.items())[value.keys :]:
             yield from _numbers(f"{path}.{name}", column)

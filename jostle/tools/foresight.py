@@ -11,19 +11,24 @@ nothing; nor is what choices and slow kernels give, and what was spent only as l
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, cast
 
-from jostle.check.scopes import bound_by
+from jostle.check.scopes import blocks, bound_by
 from jostle.choice.advisors import Advisor
 from jostle.choice.maker import ChoiceMaker
 from jostle.diagnostics import Diagnostic, Refusal
 from jostle.language.builtins import BUILTINS, SLOW
 from jostle.language.facts import Effect, Gives
+from jostle.language.forms import source_kind
+from jostle.plan.domains import Open
 from jostle.privacy.kernel.kernel import Kernel, check_unit
 from jostle.privacy.measurements.watch import Opening
 from jostle.privacy.reading.assembly import assembled
+from jostle.privacy.reading.minting import public_table
 from jostle.privacy.reading.public_data import PublicData
 from jostle.run.accuracy import no_error
+from jostle.run.clauses import schema_of
 from jostle.run.expressions import linked
 from jostle.run.externals import KERNELS
 from jostle.run.faults import LIBRARY
@@ -33,6 +38,8 @@ from jostle.run.values import Builtin, Function, Interval, Record, is_model, is_
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every
 from jostle.tools import likes
+from jostle.tools.depth import deep
+from jostle.tools.likes import Left, Names, Nothing, NotKnown, TooLong, Unknown
 
 if TYPE_CHECKING:
     from jostle.accounting.amounts import Amount
@@ -47,6 +54,9 @@ MOST_STEPS = 30_000
 
 ELSEWHERE = frozenset({"DataError", "LedgerError", "ImportError", "BudgetExceeded", "RecursionLimit"})
 """Kinds of refusals that rest on files or on what was spent, of which a run knows more."""
+
+EVERYWHERE = frozenset({"NameError", "TypeError", "OpenKeys", "UnboundedSum", "PrivateValue"})
+"""Kinds of refusals that are told of what a run may never come by."""
 
 QUICK = frozenset({
     "checks", "classifiers.growing", "graphical.model", "ising.frankwolfe", "ising.pairfit", "ising.pairwise",
@@ -66,55 +76,6 @@ STRUCTURAL, MATRICES = (Gives.LENGTH, Gives.NUMBERED, Gives.REVERSED, Gives.ZIPP
 GIVERS = (n.Name, n.Variable, n.Query, n.Call, n.Spending)
 """Expressions that are what a part of them is, or what is called; of others the form is not that of a part."""
 ARITHMETIC = frozenset({"+", "-", "*", "/", "%"})
-
-
-class NotKnown:
-    """Stands for the value of a name that is not known; `of`: the option of the library that gives it, or empty;
-    `like`: a value of its form, or none."""
-
-    def __init__(self, of: str = "", like: Any = None) -> None:
-        self.of, self.like = of, like
-
-
-class Unknown(Exception):
-    """What is looked at depends on an answer, or takes long. `returned`: it is what a function gives; `called`: what
-    the call at hand gives."""
-
-    returned = called = False
-
-    def __init__(self, of: str = "", like: Any = None) -> None:
-        super().__init__(of)
-        self.value = NotKnown(of, like)
-
-
-class TooLong(Exception):
-    """The walk ends here."""
-
-
-class Names(dict[str, Any]):
-    """The names of a scope, some of which are not known."""
-
-    def __getitem__(self, name: str) -> Any:
-        value = super().__getitem__(name)
-        if isinstance(value, NotKnown):
-            raise Unknown(value.of, value.like)
-        return value
-
-
-class Left(float):
-    """What is left of an allotment in which something may have been spent: at least this is not more than it."""
-
-
-class Nothing:
-    """Whatever this is asked is not known: an engine, an open watch, a ChoiceMaker that has learned nothing."""
-
-    name = ""
-
-    def __getattr__(self, name: str) -> NoReturn:
-        raise Unknown
-
-    def jostle_call(self, *args: Any) -> NoReturn:
-        raise Unknown
 
 
 class Door(Kernel):
@@ -156,10 +117,14 @@ class Foresight(Interpreter):
     def __init__(self, *args: Any, **keywords: Any) -> None:
         super().__init__(*args, **keywords)
         self.steps = self.made_up_rows = 0
+        self.refusals: list[Refusal] = []
+        self.entered: set[int] = set()  # the bodies of functions that were called
+        self.selecting = self.blurred = False  # in a select; whether its rows are read with what is not known
+        self.unsure = False  # in what a run may leave out: a branch, a loop, a function that nothing calls
         self.parts: dict[int, Any] = {}  # of an expression that is looked at, the values of its parts, by node
         self.forms: dict[type, Callable[[Any, Scope], Any]] = {
             n.Index: self._index, n.Attribute: self._attribute, n.Binary: self._binary, n.RecordOf: self._record,
-            n.ListOf: self._list, n.Comprehension: self._comprehension, n.Select: self._select,
+            n.ListOf: self._list, n.Comprehension: self._comprehension, n.Select: self._select, n.Call: self._call,
         }  # fmt: skip
 
     def statement(self, node: n.Stmt, scope: Scope) -> Returned | None:
@@ -177,18 +142,46 @@ class Foresight(Interpreter):
             if isinstance(node, n.Return):
                 unknown.returned = True
                 raise
+            self._look_inside(node, scope)
             if self.joint is not None or _returns(node):
                 raise unknown if unknown.returned else Unknown() from None  # nothing is known of what it gives
             like = unknown.value.like if isinstance(node, n.Assign | n.Release) else None
             self._forget(node, scope, NotKnown(unknown.value.of if _is_of_call(node) else "", like))
             return None
         except Refusal as refusal:
-            if refusal.diagnostics[0].kind not in ELSEWHERE:
-                raise
+            elsewhere = refusal.first.kind in ELSEWHERE
             if self.depth or self.joint is not None:
-                raise Unknown from None
+                raise (Unknown() if elsewhere else refusal) from None
+            if not elsewhere and not (self.unsure and refusal.first.kind not in EVERYWHERE):
+                self.refusals.append(refusal.at(node.span))
             self._forget(node, scope, NotKnown())
             return None
+
+    def _look_inside(self, node: n.Stmt, scope: Scope) -> None:
+        """Walks what a branch or a loop does, of which it is not known whether a run comes by."""
+        if self.depth or self.joint is not None or not isinstance(node, n.If | n.For):
+            return
+        names, scope.names = scope.names, Names(scope.names)
+        was, self.unsure = self.unsure, True
+        try:
+            for name in node.names if isinstance(node, n.For) else ():
+                scope.set(name, NotKnown())
+            for block in blocks(node):
+                scope.names = Names(scope.names)
+                self.block(block.body, scope)
+        except Unknown:
+            pass  # it returns
+        finally:
+            scope.names, self.unsure = names, was
+
+    def uncalled(self, body: Sequence[n.Stmt], scope: Scope) -> None:
+        """Walks the functions that nothing called, of whose arguments nothing is known."""
+        for node in body:
+            if not isinstance(node, n.Def) or id(node.body) in self.entered:
+                continue
+            self.unsure, inner = True, Scope(scope, Names({param.name: NotKnown() for param in node.params}))
+            with suppress(Unknown):
+                self.block(node.body.body, inner)
 
     def _forget(self, node: n.Stmt, scope: Scope, value: NotKnown) -> None:
         """The names that a statement would have given a value."""
@@ -203,7 +196,9 @@ class Foresight(Interpreter):
         self.steps += 1
         if self.steps > MOST_STEPS:
             raise TooLong
-        if isinstance(node, n.Described) or (isinstance(node, n.Call) and self._opens(node, scope)):
+        if isinstance(node, n.Described):
+            return self._described(node, scope)
+        if isinstance(node, n.Call) and self._opens(node, scope):
             raise Unknown
         looked_at = self.forms.get(type(node))
         try:
@@ -226,8 +221,18 @@ class Foresight(Interpreter):
             of = unknown.value.of if isinstance(node, n.Name | n.Call | n.Spending) else ""
             return NotKnown(of, unknown.value.like)
 
+    def operand(self, node: n.Expr, scope: Scope) -> Any:
+        """What is not known is `none` in rows, of any kind: names and private values are looked at all the same."""
+        try:
+            return self.eval(node, scope)
+        except Unknown:
+            if not self.selecting:
+                raise
+            self.blurred = True
+            return None
+
     def call(
-        self, function: Any, args: Sequence[Any], keywords: dict[str, Any] | None = None, span: Span | None = None
+        self, function: object, args: Sequence[Any], keywords: dict[str, Any] | None = None, span: Span | None = None
     ) -> Any:
         try:
             return self._called(function, args, keywords, span)
@@ -239,6 +244,8 @@ class Foresight(Interpreter):
         self, function: Any, args: Sequence[Any], keywords: dict[str, Any] | None = None, span: Span | None = None
     ) -> Any:
         given = [*args, *(keywords or {}).values()]
+        if isinstance(function, Function):
+            self.entered.add(id(function.body))
         if isinstance(function, ChoiceMaker):
             raise Unknown  # it would learn
         if isinstance(function, Builtin):
@@ -265,7 +272,7 @@ class Foresight(Interpreter):
 
     # Forms -----------------------------------------------------------------------------------------
 
-    def _value(self, value: Any) -> Any:
+    def _value(self, value: object) -> Any:
         if isinstance(value, NotKnown):
             raise Unknown(value.of, value.like)
         return value
@@ -321,7 +328,7 @@ class Foresight(Interpreter):
             return one - two  # a number less itself is 0, and so is a vector
         raise Unknown(like=likes.form(self._operated(node, one, two, scope)))
 
-    def _operated(self, node: n.Binary, left: Any, right: Any, scope: Scope) -> Any:
+    def _operated(self, node: n.Binary, left: object, right: object, scope: Scope) -> Any:
         """What a run makes of two values."""
         self.parts[id(node.right)] = right
         try:
@@ -353,13 +360,30 @@ class Foresight(Interpreter):
             listed = many is not None and node.condition is None and not node.flat and node.kind != "set"
             raise Unknown(like=[likes.ANY] * many if listed and many is not None else None) from None
 
-    def _select(self, node: n.Select, scope: Scope) -> Any:
-        self.kernel.asked = None  # type: ignore[attr-defined]
+    def _call(self, node: n.Call, scope: Scope) -> Any:
+        selecting, self.selecting = self.selecting, False
         try:
             return super().eval(node, scope)
+        finally:
+            self.selecting = selecting
+
+    def _select(self, node: n.Select, scope: Scope) -> Any:
+        around = self.blurred, self.selecting
+        self.kernel.asked, self.blurred, self.selecting = None, False, True  # type: ignore[attr-defined]
+        try:
+            value = super().eval(node, scope)
+            if self.blurred:
+                raise Unknown
+            return value
+        except Refusal as refusal:
+            if self.blurred and refusal.first.kind not in ("NameError", "PrivateValue"):
+                raise Unknown from None
+            raise
         except Unknown:
             like = None if self.joint is not None else likes.of_select(node, self.kernel.asked)  # type: ignore[attr-defined]
             raise Unknown(like=like) from None
+        finally:
+            self.blurred, self.selecting = around
 
     def _structure(self, function: Builtin, args: Sequence[Any], keywords: Any, span: Span | None) -> Any:
         """What a function that looks at no numbers gives: `len` is known, where the length is."""
@@ -373,6 +397,16 @@ class Foresight(Interpreter):
             return result
         raise Unknown(like=likes.form(result))
 
+    def _described(self, node: n.Described, scope: Scope) -> Any:
+        """A public table, of which the description is known, and no row."""
+        if source_kind(node.source) not in ("table", "bound"):
+            raise Unknown
+        domains = self.eval(node.domains, scope)
+        if isinstance(domains, dict):  # by the header of a file: what its columns hold is not known
+            domains = Record((name, Open("text") if domain is None else domain) for name, domain in domains.items())
+        schema = schema_of(domains, node.domains.span)
+        return public_table(self.data, f"\u00b7{id(node)}", schema, object(), node.span)
+
     def _opens(self, node: n.Call, scope: Scope) -> bool:
         """Whether a call opens data; counts that are written in the program are none."""
         row = BUILTINS.get(node.function.id) if isinstance(node.function, n.Name) else None
@@ -381,7 +415,7 @@ class Foresight(Interpreter):
         return row.name != "counts" or len(node.args) != 1 or isinstance(self.eval(node.args[0], scope), str)
 
 
-def _inside(value: Any) -> Any:
+def _inside(value: object) -> Any:
     """What stands in a list or record, as a part of a stand-in."""
     if not isinstance(value, NotKnown):
         return value
@@ -436,14 +470,24 @@ def no_choice(interp: Interpreter, node: n.Choice, scope: Scope) -> Nothing:
     return Nothing()
 
 
-def sure_refusals(tree: n.Program, interp: Foresight, settings: Mapping[str, Any]) -> tuple[Diagnostic, ...]:
-    """What a run of a program is sure to refuse, if it comes so far; empty where nothing is known."""
+def declares(tree: n.Program) -> bool:
+    """Whether a program describes data, so that something can be said of what it does with them."""
+    return any(isinstance(node, n.Private | n.Described) for node in every(tree))
+
+
+def sure_refusals(
+    tree: n.Program, made: Callable[..., Foresight], events: Stream, settings: Mapping[str, Any]
+) -> list[Diagnostic]:
+    """What a run of a program is sure to refuse, if it comes so far; empty where nothing is known.
+
+    `made` makes an interpreter of a session, which the walk takes for its own.
+    """
+    interp = made(Foresight, *door(events), no_choice)
     interp.settings = dict(settings)
     interp.kernel.begin(tree.span.source)
-    try:
-        interp.block(tree.body, Scope(interp.base, Names()))
-    except Refusal as refusal:
-        return refusal.diagnostics
-    except (TooLong, Unknown):
-        pass
-    return ()
+    scope = Scope(interp.base, Names())
+    with deep(), suppress(TooLong, Unknown):
+        interp.block(tree.body, scope)
+        interp.uncalled(tree.body, scope)
+    first = {(one.kind, one.span): one for refusal in reversed(interp.refusals) for one in refusal.diagnostics}
+    return list(reversed(first.values()))

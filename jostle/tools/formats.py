@@ -48,7 +48,7 @@ class Sheet(Struct, frozen=True):
             yield {name: _cell(value) for name, value in zip(self.columns, row, strict=True)}
 
 
-def scalar(value: Any) -> bool:
+def scalar(value: object) -> bool:
     """Whether this is one number or truth of NumPy."""
     return type(value).__module__ == "numpy" and not getattr(value, "shape", (1,))
 
@@ -59,7 +59,7 @@ def _cell(value: Any) -> Any:
     return plain(value.item() if scalar(value) else value)
 
 
-def _text(cell: Any) -> str:
+def _text(cell: object) -> str:
     if cell is None:
         return ""
     return str(cell).lower() if isinstance(cell, bool) else str(cell)
@@ -138,7 +138,7 @@ def _excel(sheet: Sheet, path: Path) -> None:
         book.save(file)
 
 
-def _excel_cell(value: Any) -> Any:
+def _excel_cell(value: object) -> Any:
     """Numbers, truths, dates and times as such; a text without the signs that a sheet cannot hold."""
     if isinstance(value, date):
         return value

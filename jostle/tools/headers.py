@@ -73,6 +73,12 @@ def _tables(program: n.Program) -> Iterator[tuple[n.String, n.Expr | None]]:
                 yield path, described.get(id(node))
 
 
+def on_other_lines(faults: Sequence[Diagnostic], others: Sequence[Diagnostic]) -> list[Diagnostic]:
+    """Faults, and those others that are of lines on which nothing was found."""
+    lines = {fault.span.line for fault in faults if fault.span is not None}
+    return [*faults, *(one for one in others if one.span is not None and one.span.line not in lines)]
+
+
 def lacking(
     program: n.Program, folders: Sequence[Path], check: Callable[[n.Program], list[Diagnostic]]
 ) -> list[Diagnostic]:
@@ -96,7 +102,7 @@ def with_headers(program: n.Program, folders: Sequence[Path]) -> n.Program:
     return tree
 
 
-def _described(node: Any, columns: dict[int, tuple[str, ...]]) -> Any:
+def _described(node: object, columns: dict[int, tuple[str, ...]]) -> Any:
     """A tree, or a tuple of trees, in which the calls at these places have a description."""
     if isinstance(node, tuple):
         items = tuple(_described(item, columns) for item in node)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from jostle.kernels.statistics.report import Report
 from jostle.language.aggregates import AGGREGATES
@@ -39,7 +39,7 @@ REPORTS: Mapping[str, tuple[str, ...]] = {
 """Kernels of the library that give a report, and the fields of its own that it has."""
 
 
-def form(value: Any) -> Any:
+def form(value: object) -> Any:
     """The form of what an operation made of stand-ins; None where it is not known."""
     inner = _form(value)
     return None if inner is ANY else inner
@@ -70,7 +70,7 @@ def is_of_numbers(like: Any) -> bool:
     return is_number(like) or is_vector(like) or (isinstance(like, list) and bool(like) and all(map(is_number, like)))
 
 
-def of_select(node: n.Select, measurement: Any) -> Any:
+def of_select(node: n.Select, measurement: object) -> Any:
     """What a select gives that asks this, where all groups are known."""
     request = getattr(measurement, "request", None)
     if not isinstance(request, Request) or node.having is not None or node.first is not None or node.limit is not None:
@@ -109,7 +109,7 @@ def of_measurement(name: str, given: Sequence[Any]) -> Any:
     return _of_noise(given[0]) if name in ("laplace", "gaussian") and given else None
 
 
-def _of_noise(exposed: Any) -> Any:
+def _of_noise(exposed: object) -> Any:
     """Of a cube its cells, of a list of cubes a list."""
     import numpy as np
 
@@ -120,10 +120,62 @@ def _of_noise(exposed: Any) -> Any:
     return None
 
 
-def of_function(name: str, like: Any) -> Any:
+def of_function(name: str, like: object) -> Any:
     """What a function or a kernel of the library gives of one argument that is like this, or of any."""
     if name in REPORTS:
         return Report("", [], facts=dict.fromkeys(REPORTS[name], ANY))
     if name in FOLDS and is_of_numbers(like) and not is_number(like):
         return 1.0
     return 1.0 if name in OF_NUMBERS and is_number(like) else None
+
+
+# Values that are not known ------------------------------------------------------------------------
+
+
+class NotKnown:
+    """Stands for the value of a name that is not known; `of`: the option of the library that gives it, or empty;
+    `like`: a value of its form, or none."""
+
+    def __init__(self, of: str = "", like: Any = None) -> None:
+        self.of, self.like = of, like
+
+
+class Unknown(Exception):
+    """What is looked at depends on an answer, or takes long. `returned`: it is what a function gives; `called`: what
+    the call at hand gives."""
+
+    returned = called = False
+
+    def __init__(self, of: str = "", like: Any = None) -> None:
+        super().__init__(of)
+        self.value = NotKnown(of, like)
+
+
+class TooLong(Exception):
+    """The walk ends here."""
+
+
+class Names(dict[str, Any]):
+    """The names of a scope, some of which are not known."""
+
+    def __getitem__(self, name: str) -> Any:
+        value = super().__getitem__(name)
+        if isinstance(value, NotKnown):
+            raise Unknown(value.of, value.like)
+        return value
+
+
+class Left(float):
+    """What is left of an allotment in which something may have been spent: at least this is not more than it."""
+
+
+class Nothing:
+    """Whatever this is asked is not known: an engine, an open watch, a ChoiceMaker that has learned nothing."""
+
+    name = ""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise Unknown
+
+    def jostle_call(self, *args: Any) -> NoReturn:
+        raise Unknown

@@ -6,7 +6,7 @@ from datetime import date, datetime
 from typing import Any
 
 
-def to_python(value: Any) -> Any:
+def to_python(value: object) -> Any:
     """A public value of a program as Python users expect it."""
     from jostle.run.values import Grouped, Interval, JSet, is_number, is_sequence
 

@@ -234,7 +234,7 @@ class Session:
 
         self._look_beside(source)
         try:
-            return released_names(self._parsed(source), lambda path: self._modules.tree(path, self._folders))
+            return released_names(self._parsed(source), self._tree)
         except Refusal:
             return None
 
@@ -274,8 +274,9 @@ class Session:
             with self._others.excepted():
                 tree = self._checked(source)
                 need_settings(tree, settings or {})
-                costs = self.costs(source, settings)
-                faults = misfits(tree, self._folders) or overspent(costs) or self._sure_refusals(source, settings)
+                faults = misfits(tree, self._folders) or self._sure_refusals(tree, settings)
+                costs = None if faults else self.costs(source, settings)
+                faults = faults or overspent(costs or [])
         except Refusal as refusal:
             faults = list(refusal.diagnostics)
         if any(fault.kind != "BudgetExceeded" for fault in faults):
@@ -294,11 +295,9 @@ class Session:
         self._look_beside(source)
         with deep():
             planned = wanted_errors(self._parsed(source), settings or {}, self._bound, lambda: Session(simulate=1))
-            return costs(
-                self._parsed(source), builtins=BUILTINS, settings=settings, planned=planned,
-                load_module=lambda path: self._modules.tree(path, self._folders),
-                identity=partial(identity, self._bound, self._folders),
-            )  # fmt: skip
+            named = partial(identity, self._bound, self._folders)
+            return costs(self._parsed(source), builtins=BUILTINS, settings=settings, planned=planned,
+                         load_module=self._tree, identity=named)  # fmt: skip
 
     def cost(self, source: Source) -> str:
         """Renders `costs` as text, a line a source; empty where nothing is private."""
@@ -382,7 +381,7 @@ class Session:
         from jostle.check.modules import Modules
         from jostle.check.report import Report
 
-        modules = Modules(lambda path: self._modules.tree(path, self._folders), (), Report())
+        modules = Modules(self._tree, (), Report())
         uses = [statement for statement in tree.body if isinstance(statement, n.Use)]
         return sorted({name for use in uses for name in modules.names(use) if not name.startswith("_")})
 
@@ -449,10 +448,12 @@ class Session:
     def _in_words_of_today(self, tree: n.Program, predefined: Collection[str] = ()) -> n.Program:
         from jostle.check import in_words_of_today
 
-        load = lambda path: self._modules.tree(path, self._folders)  # noqa: E731
-        tree, hints = in_words_of_today(tree, builtins=BUILTINS, predefined=predefined, load_module=load)
+        tree, hints = in_words_of_today(tree, builtins=BUILTINS, predefined=predefined, load_module=self._tree)
         self.warnings.add(tree.span.source, hints)
         return tree
+
+    def _tree(self, path: tuple[str, ...]) -> n.Program | None:
+        return self._modules.tree(path, self._folders)
 
     def _print(self, line: str) -> None:
         self._output.append(line)
@@ -460,11 +461,13 @@ class Session:
             self._out(line)
 
     def _checked(self, source: Source) -> n.Program:
-        from jostle.tools.headers import doubts, lacking
+        from jostle.tools.headers import doubts, lacking, on_other_lines
 
         tree = self._parsed(source)
-        if faults := self._check(tree) or lacking(tree, self._folders, self._check):
-            raise Refusal(*faults)
+        if faults := self._check(tree):
+            raise Refusal(*on_other_lines(faults, self._sure_refusals(tree)))
+        if faults := lacking(tree, self._folders, self._sure_refusals):
+            raise Refusal(*(self._sure_refusals(tree) or faults))
         if self._simulate is None:
             self.warnings.add(source, doubts(tree, self._folders))
         return tree
@@ -473,28 +476,25 @@ class Session:
         """Refuses a program that asks for more than it declares; of what was declared before, the kernel knows more."""
         from jostle.check.cost import overspent
 
-        faults = [] if self._interp.kernel.register.names else overspent(self.costs(source, settings))
-        if faults := faults or self._sure_refusals(source, settings):
+        tree = self._parsed(source)
+        faults = self._sure_refusals(tree, settings) if any(isinstance(one, n.Private) for one in tree.body) else []
+        if faults := faults or overspent([] if self._interp.kernel.register.names else self.costs(source, settings)):
             raise Refusal(*faults)
 
-    def _sure_refusals(self, source: Source, settings: Mapping[str, Any] | None) -> list[Diagnostic]:
-        """What a run would refuse all the same: only where something is private, and that is not made up anyway."""
-        tree = self._parsed(source)
-        if self._simulate is not None or not any(isinstance(statement, n.Private) for statement in tree.body):
-            return []
-        from jostle.tools.foresight import Foresight, door, no_choice, sure_refusals
+    def _sure_refusals(self, tree: n.Program, settings: Mapping[str, Any] | None = None) -> list[Diagnostic]:
+        """What a run would refuse all the same: only where data are declared, and they are not made up anyway."""
+        from jostle.tools.foresight import declares, sure_refusals
 
+        if self._simulate is not None or not declares(tree):
+            return []
         other = Session(simulate=1, cwd=self._cwd)
         other._folders[:], other._modules = self._folders, self._modules.afresh()
-        with deep():
-            return list(sure_refusals(tree, other._made(Foresight, *door(other._stream), no_choice), settings or {}))
+        return sure_refusals(tree, other._made, other._stream, settings or {})
 
     def _check(self, tree: n.Program, predefined: Mapping[str, Any] | None = None) -> list[Diagnostic]:
         from jostle.check import check
 
         own = Path(tree.span.source.name).resolve().is_relative_to(resources.folder("stdlib").resolve())
-        return check(
-            tree, builtins=BUILTINS, modules=self._modules.library(), library=own, predefined=list(predefined or ()),
-            load_module=lambda path: self._modules.tree(path, self._folders),
-            warn=partial(self.warnings.add, tree.span.source),
-        )  # fmt: skip
+        warn, known = partial(self.warnings.add, tree.span.source), list(predefined or ())
+        return check(tree, builtins=BUILTINS, modules=self._modules.library(), library=own, predefined=known,
+                     load_module=self._tree, warn=warn)  # fmt: skip

@@ -25,7 +25,7 @@ _WHOLE = 2  # choices that are shown as whole trees after a run
 _SHOWN = 5  # calls of one choice whose trace is printed after a run
 
 
-def released(name: str, value: Any, width: int = 100, margins: Any = None) -> str:
+def released(name: str, value: object, width: int = 100, margins: object = None) -> str:
     """`name = value`, on one line where it fits, otherwise the name and an indented block below it.
 
     `margins`: the errors of what is known of it (`run.margins`), which stand beside the numbers.
@@ -53,13 +53,13 @@ def show(value: Any, width: int = 100, margins: Any = None) -> list[str]:
     return [f"{number(value, 6)} {_beside(value, margins)}".rstrip()]
 
 
-def _beside(value: Any, margin: Any) -> str:
+def _beside(value: object, margin: object) -> str:
     """`± 30` of a margin, with a mark where the error exceeds the value."""
     alone = isinstance(margin, Mapping) and list(margin) == ["value", "cut"]  # of an error itself
     return BY_NOISE.strip() if alone else with_margin("", margin_text(value, margin)).strip()
 
 
-def _number(value: Any) -> bool:
+def _number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -112,7 +112,7 @@ def _grid(value: Sequence[Sequence[float]], width: int) -> list[str]:
     return [f"{len(value)} × {len(value[0])} values, cells from {number(low, 5)} to {number(top, 5)}", *lines]
 
 
-def _rows(value: Sequence[Mapping[str, Any]], width: int, margins: Any) -> list[str]:
+def _rows(value: Sequence[Mapping[str, Any]], width: int, margins: object) -> list[str]:
     told = margins[:ROWS] if isinstance(margins, list) else []
     shown = value[:ROWS]
     columns = [[clean(str(n)), *(clean(number(row[n], 6)).replace("\n", " ") for row in shown)] for n in value[0]]

@@ -149,7 +149,7 @@ def _dialect(url: str | None) -> Dialect:
     return dialect
 
 
-def _key(handle: Any) -> str | None:
+def _key(handle: object) -> str | None:
     """The engine's key of a declared table; None for cubes, which are counted already."""
     from jostle.plan.plan import Bound, Scan
 

@@ -12,6 +12,7 @@ from jostle.language.builtins import BUILTINS
 from jostle.language.facts import Builtin
 from jostle.source import Source
 from jostle.syntax import parse
+from jostle.tools.session import Session
 
 PEOPLE = (
     'private people = table("p.csv") described by {age: 0..99, gain: real, city: text, sex: {"f", "m"}} '
@@ -21,6 +22,11 @@ PEOPLE = (
 
 def said(text: str, private: str = PEOPLE) -> list[Diagnostic]:
     return check(parse(Source("test.jst", private + text)), builtins=BUILTINS, load_module=lambda path: None)
+
+
+def told(text: str) -> list[Diagnostic]:
+    """What a session says before it runs anything: of rows and selects the walk before a run knows more."""
+    return said(text) or Session().check(Source("test.jst", PEOPLE + text))
 
 
 # what is wrong, its kind, its line (the declaration is line 1)
@@ -109,7 +115,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("text", "kind", "line"), WRONG, ids=[case[0][-45:] for case in WRONG])
 def test_wrong(text: str, kind: str, line: int) -> None:
-    (found,) = said(text)
+    (found,) = told(text)
     assert found.span is not None
     assert (found.kind, found.span.line) == (kind, line)
     assert found.message

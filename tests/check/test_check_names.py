@@ -8,6 +8,7 @@ from jostle.check import check
 from jostle.diagnostics import Diagnostic, refuse
 from jostle.source import Source
 from jostle.syntax import nodes, parse
+from jostle.tools.session import Session
 
 BUILTINS = ("print", "len", "table", "histogram", "partition", "pick", "derive", "sqrt", "counts")
 PEOPLE = 'private people = table("p.csv") described by {age: 0..99, sex: {"f", "m"}} protecting rows budget epsilon 1\n'
@@ -27,6 +28,11 @@ def load(path: tuple[str, ...]) -> nodes.Program | None:
 def said(text: str, predefined: tuple[str, ...] = ()) -> list[Diagnostic]:
     program = parse(Source("test.jst", text), interactive=True)
     return check(program, builtins=BUILTINS, load_module=load, modules=("shapes", "more"), predefined=predefined)
+
+
+def told(text: str) -> list[Diagnostic]:
+    """What a session says before it runs anything: of the names in rows the walk before a run knows more."""
+    return said(text) or Session().check(Source("test.jst", text))
 
 
 def names(text: str) -> list[tuple[str, int]]:
@@ -67,7 +73,7 @@ UNKNOWN = [
 
 @pytest.mark.parametrize(("text", "wanted"), UNKNOWN, ids=[case[0][-40:] for case in UNKNOWN])
 def test_unknown(text: str, wanted: list[tuple[str, int]]) -> None:
-    found = [d for d in said(text) if d.kind == "NameError" and d.span is not None]
+    found = [d for d in told(text) if d.kind == "NameError" and d.span is not None]
     assert [d.span.line for d in found if d.span] == [line for _, line in wanted]
     for diagnostic, (name, _) in zip(found, wanted, strict=True):
         assert f"`{name}`" in diagnostic.message
@@ -109,7 +115,7 @@ def test_did_you_mean() -> None:
     assert "`none`" in found.help
     (found,) = said("print(x)\nx = 1")
     assert "further down" in found.help
-    (found,) = said(PEOPLE + "n = {{ select count(agee) from people with epsilon 0.1 }}")
+    (found,) = told(PEOPLE + "n = {{ select count(agee) from people with epsilon 0.1 }}")
     assert found.help == "did you mean `age`?"
 
 

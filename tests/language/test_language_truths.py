@@ -158,7 +158,7 @@ def test_truths_are_no_numbers(tmp_path: Path) -> None:
     queries = {
         "count(*) from made where high == 1": "`c` alone",
         "sum(high + 1) from made": "`1 if c else 0`",
-        "median(high) from made": "`median(1 if c else 0)`",
+        "median(high) from made": "`median(1 if high else 0)`",
     }
     for query, help in queries.items():
         made = Session().attempt(Source("p.jst", f"{text}x = {{{{ select {query} }}}}"), {})

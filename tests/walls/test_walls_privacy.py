@@ -160,7 +160,7 @@ PLAIN_MEANING = {
     "jostle/engine/dense.py",  # of the values that a description lists, and of positions in a cube
     "jostle/plan/kinds.py",  # a date constant as a time
     "jostle/plan/listing.py",  # of the values that a description lists
-    "jostle/run/rowfunctions.py",  # of values of a program
+    "jostle/run/library.py",  # of values of a program
 }
 ON_POSITIONS = {"jostle/privacy/reading/vault.py", "jostle/run/jointworkload.py", "jostle/run/workloads.py"}
 

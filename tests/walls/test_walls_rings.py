@@ -15,8 +15,8 @@ BARS = {
     "lines that privacy and engine import": 22_200,
     "lines that everyday queries import": 13_350,
     "circles of files, imports for types counted": 1,
-    "lines with Any": 2_050,
-    "complexity of a function": 51,
+    "lines with Any": 1_930,
+    "complexity of a function": 34,
 }
 
 

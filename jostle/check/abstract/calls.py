@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial, reduce
-from typing import TYPE_CHECKING, Any, assert_never
+from typing import Any
 
 from jostle.accounting.amounts import QUANTA
-from jostle.check.abstract import kinds, numbers, records, rows
+from jostle.check.abstract import kinds, numbers, rows, selects
 from jostle.check.abstract.declarations import keys_of
 from jostle.check.abstract.joins import join, join_all, uniform, walked
 from jostle.check.abstract.values import (
@@ -38,6 +38,7 @@ from jostle.check.abstract.values import (
     reached_sources,
     widened,
 )  # fmt: skip
+from jostle.check.abstract.walk import Bounds, Walk
 from jostle.language import facts
 from jostle.language.builtins import BUILTINS, DOMAINS, TURNED
 from jostle.language.facts import Effect, Gives
@@ -45,23 +46,19 @@ from jostle.language.operations import ROW_FUNCTIONS
 from jostle.records import replace
 from jostle.syntax import nodes as n
 
-if TYPE_CHECKING:
-    from jostle.check.abstract.interpreter import Bounds, Interpreter
-
-
 NOISY = ("laplace", "gaussian")
 SINGLE_SCORES = frozenset(row.name for row in BUILTINS.values() if row.function.startswith("scores.cells:"))
 TEXTS = frozenset({"str", *(op.name for op in ROW_FUNCTIONS.values() if op.gives == "text" and op.name not in DOMAINS)})
 
 
-def transfer_call(w: Interpreter, node: n.Call, scope: Scope) -> Any:
+def transfer_call(w: Walk, node: n.Call, scope: Scope) -> Any:
     before = len(w.labels.report)
     function, args, keywords = _prepared(w, node, scope)
     with w.labels.besides(len(w.labels.report) > before):
         return _finished(w, node, function, args, keywords, scope)
 
 
-def _prepared(w: Interpreter, node: n.Call, scope: Scope) -> tuple[Any, list[Any], dict[str, Any]]:
+def _prepared(w: Walk, node: n.Call, scope: Scope) -> tuple[Any, list[Any], dict[str, Any]]:
     before = len(w.labels.report)
     function = w.eval(node.function, scope)
     if isinstance(function, Builtin) and function.row.over_rows:
@@ -71,16 +68,14 @@ def _prepared(w: Interpreter, node: n.Call, scope: Scope) -> tuple[Any, list[Any
         return function, args, {keyword.name: w.eval(keyword.value, scope) for keyword in node.keywords}
 
 
-def _not_there(w: Interpreter, function: n.Expr, scope: Scope) -> bool:
+def _not_there(w: Walk, function: n.Expr, scope: Scope) -> bool:
     """Whether what is called begins with a name that nothing has, of which is told already."""
     while isinstance(function, n.Attribute):
         function = function.value
     return isinstance(function, n.Name) and w.look_up(scope, function.id) is MISSING
 
 
-def _finished(
-    w: Interpreter, node: n.Call, function: Any, args: list[Any], keywords: dict[str, Any], scope: Scope
-) -> Any:
+def _finished(w: Walk, node: n.Call, function: object, args: list[Any], keywords: dict[str, Any], scope: Scope) -> Any:
     if isinstance(function, Builtin) and function.row.over_rows:
         return rows.row_form(w, function.row, node, scope)
     w.labels.misused(kinds.of_call(function), node)
@@ -89,7 +84,7 @@ def _finished(
     return transfer_apply(w, function, args, keywords, node)
 
 
-def transfer_spending(w: Interpreter, node: n.Spending, scope: Scope) -> Any:
+def transfer_spending(w: Walk, node: n.Spending, scope: Scope) -> Any:
     """`f(x) with epsilon e`: callee, arguments and amount come before the allotment opens."""
     called = node.value
     if not isinstance(called, n.Call):
@@ -101,7 +96,7 @@ def transfer_spending(w: Interpreter, node: n.Spending, scope: Scope) -> Any:
     )
 
 
-def transfer_apply(w: Interpreter, function: Any, args: Sequence[Any], keywords: dict[str, Any], node: n.Expr) -> Any:
+def transfer_apply(w: Walk, function: object, args: Sequence[Any], keywords: dict[str, Any], node: n.Expr) -> Any:
     """Calls any callable value."""
     w.step(node.span)
     match function:
@@ -133,7 +128,7 @@ class Arguments:
     def __init__(self, row: facts.Builtin, args: Sequence[Any], keywords: dict[str, Any]) -> None:
         self.row, self.args, self.keywords = row, list(args), keywords
 
-    def named(self, name: str, default: Any = PUBLIC) -> Any:
+    def named(self, name: str, default: object = PUBLIC) -> Any:
         """An argument by place or by name; `default` where it is left out."""
         place = self.row.place(name)
         if place is not None and place < len(self.args):
@@ -154,7 +149,7 @@ class Arguments:
         return other if cannot_charge(value) else join(value, other)
 
 
-def _transfer_builtin(w: Interpreter, call: Arguments, node: n.Expr) -> Any:
+def _transfer_builtin(w: Walk, call: Arguments, node: n.Expr) -> Any:
     """The value of a built-in on values; a form of rows under another name is not followed."""
     if call.row.effect is Effect.MEASURES:
         _measure(w, call, node)
@@ -166,66 +161,44 @@ def _transfer_builtin(w: Interpreter, call: Arguments, node: n.Expr) -> Any:
     return result
 
 
-def _result(w: Interpreter, call: Arguments, node: n.Expr) -> Any:
-    match call.row.gives:
-        case Gives.RELEASED if call.row.name in TEXTS:
-            return Kind(kinds.TEXT)
-        case Gives.WORKLOAD:
-            return kinds.A_WORKLOAD
-        case Gives.RELEASED if call.row.effect is Effect.MEASURES and call.row.name in NOISY:
-            score = call.exposed
-            single = isinstance(score, Handle) and score.kind == "score" and score.name in SINGLE_SCORES
-            return ANY_NUMBER if single else PUBLIC
-        case Gives.RELEASED | Gives.CONSTANT | Gives.DOMAIN:
-            return PUBLIC
-        case Gives.NUMBER:
-            return numbers.function(call.row.name, call.args) if cannot_charge(call.args) else PUBLIC
-        case Gives.BALANCE:
-            return _balance(call.first)
-        case Gives.ITEM:
-            domain = walked(call.first)
-            return domain.item if isinstance(domain, Items) else join_all(domain)
-        case Gives.SCORE:
-            return _score(call.exposed, call.row.name)
-        case Gives.SHARES:
-            return _shares(call.exposed, call.named("parts"))
-        case Gives.BINNED:
-            return _binned_handle(call.exposed)
-        case Gives.UNION:
-            return _union_handle(call.args)
-        case Gives.RECORDS:
-            return records.of_call(call.row.name, [*call.args, *call.keywords.values()], call.named("name", None))
-        case Gives.LIMITED:
-            return _limited_handle(w, call.exposed, call.named("amount"))
-        case Gives.CHOICE:
-            return Maker(call.named("ops"), call.named("feats"))
-        case Gives.ADVISOR:
-            made = call.first
-            around = call.named("call", None) if isinstance(made, Maker) else None
-            return Maker(made.options, made.features, call=around) if around is not None else made
-        case Gives.OPTION:
-            return Part("Option", call.first)
-        case Gives.UTILITY:
-            return Part("Utility", call.first)
-        case Gives.FEATURES:
-            return call.first
-        case Gives.SORTED:
-            return _sorted_items(w, call, node)
-        case (
-            Gives.CUBE | Gives.VECTORS | Gives.FILTERED | Gives.DERIVED | Gives.EXPLODED | Gives.PICKED | Gives.PARTS
-            | Gives.COLUMNS
-        ):  # fmt: skip
-            return widened([*call.args, *call.keywords.values()])
-        case (
-            Gives.LENGTH | Gives.ITEMS | Gives.FIELDS | Gives.REVERSED | Gives.DISTINCT | Gives.NUMBERED
-            | Gives.ZIPPED | Gives.APPENDED | Gives.RECORD
-        ):  # fmt: skip
-            return _container(call.row.gives, call)
-        case unknown:
-            assert_never(unknown)
+def _result(w: Walk, call: Arguments, node: n.Expr) -> Any:
+    return _RESULTS[call.row.gives](w, call, node)
 
 
-def _measure(w: Interpreter, call: Arguments, node: n.Expr) -> None:
+def _released(w: Walk, call: Arguments, node: n.Expr) -> Any:
+    if call.row.name in TEXTS:
+        return Kind(kinds.TEXT)
+    if call.row.effect is Effect.MEASURES and call.row.name in NOISY:
+        score = call.exposed
+        single = isinstance(score, Handle) and score.kind == "score" and score.name in SINGLE_SCORES
+        return ANY_NUMBER if single else PUBLIC
+    return PUBLIC
+
+
+def _number(w: Walk, call: Arguments, node: n.Expr) -> Any:
+    return numbers.function(call.row.name, call.args) if cannot_charge(call.args) else PUBLIC
+
+
+def _one_item(w: Walk, call: Arguments, node: n.Expr) -> Any:
+    domain = walked(call.first)
+    return domain.item if isinstance(domain, Items) else join_all(domain)
+
+
+def _records(w: Walk, call: Arguments, node: n.Expr) -> Any:
+    return selects.weighted_records(call.row.name, [*call.args, *call.keywords.values()], call.named("name", None))
+
+
+def _advisor(w: Walk, call: Arguments, node: n.Expr) -> Any:
+    made = call.first
+    around = call.named("call", None) if isinstance(made, Maker) else None
+    return Maker(made.options, made.features, call=around) if around is not None else made
+
+
+def _widened(w: Walk, call: Arguments, node: n.Expr) -> Any:
+    return widened([*call.args, *call.keywords.values()])
+
+
+def _measure(w: Walk, call: Arguments, node: n.Expr) -> None:
     """Charges an amount as it is given, or all that is left."""
     reached = reached_sources(call.exposed)
     if not (reached.exposures or reached.open):
@@ -241,7 +214,7 @@ def _measure(w: Interpreter, call: Arguments, node: n.Expr) -> None:
     w.charge(reached, (least, amount[1], amount[2] if delta is None else in_quanta(delta)[1]), node.span)
 
 
-def _score(value: Any, name: str) -> Any:
+def _score(value: object, name: str) -> Any:
     reached = reached_sources(value)
     if reached.certain and isinstance(value, Handle):
         return Handle("score", reached.exposures, name=name) if reached.exposures else PUBLIC
@@ -275,19 +248,19 @@ def _union_handle(args: Sequence[Any]) -> Any:
     parts = args[0] if args and isinstance(args[0], list) else args
     tables = [part for part in parts if isinstance(part, Handle)]
     if any(table.kind == "records" for table in tables):
-        return records.of_call("union", parts, None)
+        return selects.weighted_records("union", parts, None)
     if len(tables) < len(parts) or not tables:
         reached = reached_sources(*args)
         if reached.open or not reached.exposures:
             return TOP if reached.open else PUBLIC
         result = Handle("table", reached.exposures)
         return result if reached.certain else OneOf((result, PUBLIC))
-    result = reduce(rows.joined_tables, tables)
+    result = reduce(selects.joined_tables, tables)
     schema = None if tables[0].schema is None else dict.fromkeys(tables[0].schema, PUBLIC)
     return Handle("table", result.exposures, schema, trail=next((table.trail for table in tables if table.trail), ()))
 
 
-def _limited_handle(w: Interpreter, handle: Any, amount: Any) -> Any:
+def _limited_handle(w: Walk, handle: Any, amount: Any) -> Any:
     """An agent: charges through it add up to no more than its amount."""
     if not isinstance(handle, Handle):
         return widened(handle)
@@ -299,7 +272,7 @@ def _limited_handle(w: Interpreter, handle: Any, amount: Any) -> Any:
     return replace(handle, exposures=exposures)
 
 
-def _balance(value: Any) -> Any:
+def _balance(value: object) -> Any:
     """`spent` and `left`: a number up to the limit."""
     reached = reached_sources(value)
     limits = [e.source.limit for e in reached.exposures]
@@ -308,12 +281,12 @@ def _balance(value: Any) -> Any:
     return NumberInterval(0.0, amounts[0] / QUANTA) if plain else PUBLIC
 
 
-def _sorted_items(w: Interpreter, call: Arguments, node: n.Expr) -> Any:
+def _sorted_items(w: Walk, call: Arguments, node: n.Expr) -> Any:
     """The items in order, where that is known; `by` is called with each."""
     items, by = walked(call.first), call.named("by", None)
     if by is not None:
 
-        def each(item: Any) -> bool:
+        def each(item: object) -> bool:
             transfer_apply(w, by, [item], {}, node)
             return True
 
@@ -323,37 +296,36 @@ def _sorted_items(w: Interpreter, call: Arguments, node: n.Expr) -> Any:
     return uniform(items) if isinstance(items, list) else items
 
 
-def _container(gives: Gives, call: Arguments) -> Any:
+def _items(value: object, each: Callable[[list[Any]], Any], of_any: Callable[[Any], Any] = lambda item: item) -> Any:
+    """What is made of the items of a container; `of_any`: of an item, where only what all are like is known."""
+    items = walked(value)
+    return Items(of_any(items.item), items.least, items.most) if isinstance(items, Items) else each(items)
+
+
+def _appended(w: Walk, call: Arguments, node: n.Expr) -> Any:
     value = call.first
-    if gives is Gives.LENGTH:
-        return _length(transfer_attribute(value, "categories") if isinstance(value, Handle) else value)
-    if gives is Gives.APPENDED:
-        items = value if isinstance(value, (list, Items)) else Items(widened(value))
-        return numbers.transfer_binary("+", items, [call.named("item")])
-    if gives is Gives.ZIPPED:
-        columns = [walked(arg) for arg in call.args]
-        if all(isinstance(c, list) for c in columns):
-            return [list(row) for row in zip(*columns, strict=False)]
-        return Items([c.item if isinstance(c, Items) else join_all(c) for c in columns])
-    if gives is Gives.RECORD:
-        if not isinstance(value, list):
-            return widened(value)
-        pairs = [p for p in value if isinstance(p, list) and len(p) == 2 and isinstance(p[0], str)]
-        return {p[0]: p[1] for p in pairs} if len(pairs) == len(value) else widened(value)
-    items = walked(list(value.values()) if gives is Gives.FIELDS and isinstance(value, dict) else value)
-    if isinstance(items, Items):
-        return Items([PUBLIC, items.item], items.least, items.most) if gives is Gives.NUMBERED else items
-    match gives:
-        case Gives.NUMBERED:
-            return [[float(i), item] for i, item in enumerate(items)]
-        case Gives.DISTINCT:
-            return numbers.distinct(items)
-        case Gives.REVERSED:
-            return items[::-1]
-    return list(items)
+    items = value if isinstance(value, (list, Items)) else Items(widened(value))
+    return numbers.transfer_binary("+", items, [call.named("item")])
 
 
-def _length(value: Any) -> Any:
+def _zipped(w: Walk, call: Arguments, node: n.Expr) -> Any:
+    columns = [walked(arg) for arg in call.args]
+    if all(isinstance(c, list) for c in columns):
+        return [list(row) for row in zip(*columns, strict=False)]
+    return Items([c.item if isinstance(c, Items) else join_all(c) for c in columns])
+
+
+def _record(w: Walk, call: Arguments, node: n.Expr) -> Any:
+    value = call.first
+    if not isinstance(value, list):
+        return widened(value)
+    pairs = [p for p in value if isinstance(p, list) and len(p) == 2 and isinstance(p[0], str)]
+    return {p[0]: p[1] for p in pairs} if len(pairs) == len(value) else widened(value)
+
+
+def _length(value: object) -> Any:
+    if isinstance(value, Handle):
+        value = transfer_attribute(value, "categories")
     if isinstance(value, (list, dict, str)):
         return float(len(value))
     if isinstance(value, Set):
@@ -366,29 +338,73 @@ def _length(value: Any) -> Any:
 # Fields ------------------------------------------------------------------------------------------
 
 
-def transfer_attribute(value: Any, name: str) -> Any:
-    if isinstance(value, dict):
-        return value.get(name, PUBLIC)
-    if isinstance(value, Module):
-        return value.names.get(name, PUBLIC)
-    if isinstance(value, OneOf):
-        return join_all([transfer_attribute(one, name) for one in value.values])
-    if value is TOP:
-        return TOP
-    if isinstance(value, Maker) and name == "pick":
-        return Maker(value.options, value.features, picks=True)
-    if isinstance(value, Range) and name in ("low", "high"):
-        return value.low if name == "low" else value.high
-    if isinstance(value, Kind) and name in value.fields:
-        return Kind(kinds.LIST)
-    if isinstance(value, Handle):
-        if value.kind == "cube" and name == "database":
+def transfer_attribute(value: object, name: str) -> Any:
+    match value:
+        case dict():
+            return value.get(name, PUBLIC)
+        case Module():
+            return value.names.get(name, PUBLIC)
+        case OneOf():
+            return join_all([transfer_attribute(one, name) for one in value.values])
+        case Maker() if name == "pick":
+            return Maker(value.options, value.features, picks=True)
+        case Range() if name in ("low", "high"):
+            return value.low if name == "low" else value.high
+        case Kind() if name in value.fields:
+            return Kind(kinds.LIST)
+        case Handle():
+            return _of_handle(value, name)
+    return TOP if value is TOP else PUBLIC
+
+
+def _of_handle(value: Handle, name: str) -> Any:
+    match value.kind, name:
+        case "cube", "database":
             return value
-        if value.kind == "column" and name == "name":
+        case "column", "name":
             return value.name
-        if value.kind == "column" and name == "categories" and value.schema is not None:
+        case "column", "categories" if value.schema is not None:
             keys = keys_of(value.schema.get(value.name))
             return PUBLIC if keys is None else keys
-        if value.kind == "table" and name == "columns" and value.schema is not None:
+        case "table", "columns" if value.schema is not None:
             return list(value.schema)
     return PUBLIC
+
+
+_RESULTS: Mapping[Gives, Callable[[Walk, Arguments, n.Expr], Any]] = {
+    **dict.fromkeys((Gives.RELEASED, Gives.CONSTANT, Gives.DOMAIN), _released),
+    **dict.fromkeys((
+        Gives.CUBE, Gives.VECTORS, Gives.FILTERED, Gives.DERIVED, Gives.EXPLODED, Gives.PICKED, Gives.PARTS,
+        Gives.COLUMNS,
+    ), _widened),
+    Gives.WORKLOAD: lambda w, call, node: kinds.A_WORKLOAD,
+    Gives.NUMBER: _number,
+    Gives.BALANCE: lambda w, call, node: _balance(call.first),
+    Gives.ITEM: _one_item,
+    Gives.SCORE: lambda w, call, node: _score(call.exposed, call.row.name),
+    Gives.SHARES: lambda w, call, node: _shares(call.exposed, call.named("parts")),
+    Gives.BINNED: lambda w, call, node: _binned_handle(call.exposed),
+    Gives.UNION: lambda w, call, node: _union_handle(call.args),
+    Gives.RECORDS: _records,
+    Gives.LIMITED: lambda w, call, node: _limited_handle(w, call.exposed, call.named("amount")),
+    Gives.CHOICE: lambda w, call, node: Maker(call.named("ops"), call.named("feats")),
+    Gives.ADVISOR: _advisor,
+    Gives.OPTION: lambda w, call, node: Part("Option", call.first),
+    Gives.UTILITY: lambda w, call, node: Part("Utility", call.first),
+    Gives.FEATURES: lambda w, call, node: call.first,
+    Gives.SORTED: _sorted_items,
+    Gives.LENGTH: lambda w, call, node: _length(call.first),
+    Gives.APPENDED: _appended,
+    Gives.ZIPPED: _zipped,
+    Gives.RECORD: _record,
+    Gives.NUMBERED: lambda w, call, node: _items(
+        call.first, lambda items: [[float(i), item] for i, item in enumerate(items)], lambda item: [PUBLIC, item]
+    ),
+    Gives.DISTINCT: lambda w, call, node: _items(call.first, numbers.distinct),
+    Gives.REVERSED: lambda w, call, node: _items(call.first, lambda items: items[::-1]),
+    Gives.ITEMS: lambda w, call, node: _items(call.first, list),
+    Gives.FIELDS: lambda w, call, node: _items(
+        list(call.first.values()) if isinstance(call.first, dict) else call.first, list
+    ),
+}  # fmt: skip
+"""What a built-in gives, by what its row says of it."""

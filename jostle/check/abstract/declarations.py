@@ -5,16 +5,12 @@ Nothing is opened. Two declarations are of one source where the world, asked for
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Collection, Hashable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections.abc import Hashable
+from typing import Any
 
 from jostle.check.abstract.values import (
     PUBLIC,
     TOP,
-    Builtin,
-    Domain,
     Exposure,
     Handle,
     Range,
@@ -23,25 +19,9 @@ from jostle.check.abstract.values import (
     SourceFact,
     quanta,
 )  # fmt: skip
-from jostle.check.scopes import bound_in
-from jostle.language.builtins import BUILTINS, brought
-from jostle.language.facts import Gives
+from jostle.check.abstract.walk import Walk
 from jostle.language.forms import DIMENSIONS, source_kind
-from jostle.source import Span
 from jostle.syntax import nodes as n
-
-if TYPE_CHECKING:
-    from jostle.check.abstract.interpreter import Interpreter
-
-Identity = Callable[[str, list[Any]], Hashable]
-
-
-def literal_identity(kind: str, args: list[Any]) -> Hashable:
-    """The identity of a source as it is written: None where it is not known."""
-    if len(args) == 1 and isinstance(args[0], str):
-        return (kind, args[0])
-    rows = args and isinstance(args[0], list) and not any(isinstance(item, str) for item in args[0])
-    return object() if rows else None
 
 
 def _may_be_one(identity: Hashable, other: Hashable) -> bool:
@@ -51,57 +31,10 @@ def _may_be_one(identity: Hashable, other: Hashable) -> bool:
     return identity is None or other in (identity, None)
 
 
-@dataclass(slots=True)
-class World:
-    """What lies outside a program: modules, files by identity, settings. It opens no data."""
-
-    load_module: Callable[[tuple[str, ...]], n.Program | None]
-    identity: Identity = literal_identity
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    planned: Mapping[Span, int] = field(default_factory=dict)
-    """What wanted errors of `jointly` blocks take, in quanta, by where they are written; as far as it is known."""
-    _names: dict[tuple[str, ...], set[str]] = field(default_factory=dict)
-
-    def names(self, use: n.Use) -> Collection[str]:
-        """The names that a `use` binds."""
-        if use.path not in self._names:
-            self._names[use.path] = {use.path[-1], *brought(use.path)}  # for modules that use each other
-            tree = self.load_module(use.path)
-            if tree is not None:
-                self._names[use.path] |= set(bound_in(tree.body, self.names))
-        return self._names[use.path]
-
-    def parameter(self, name: str, default: Any) -> Any:
-        """The value of a `param`."""
-        value = self.settings.get(name)
-        if value is None or (isinstance(value, str) and isinstance(default, str)):
-            return default if value is None else value
-        if isinstance(value, str) and isinstance(default, bool):
-            return value == "true"
-        try:
-            return float(value) if isinstance(value, (str, int, float)) and not isinstance(value, bool) else PUBLIC
-        except ValueError:
-            return PUBLIC
-
-
-def universe(builtins: Collection[str]) -> Scope:
-    """The names that every program knows; one that the table does not have may do anything."""
-    return Scope(None, {name: _meaning(name) for name in builtins})
-
-
-def _meaning(name: str) -> Any:
-    row = BUILTINS.get(name)
-    if row is None:
-        return TOP
-    if row.gives is Gives.CONSTANT:
-        return float(getattr(math, name))
-    return Domain(name) if row.gives is Gives.DOMAIN else Builtin(row)
-
-
 # Sources -----------------------------------------------------------------------------------------
 
 
-def declared_source(w: Interpreter, node: n.Private, scope: Scope) -> Any:
+def declared_source(w: Walk, node: n.Private, scope: Scope) -> Any:
     """The handle of a private source; of one declared twice, both names share what is spent."""
     call = node.source
     kind = source_kind(call)
@@ -109,41 +42,43 @@ def declared_source(w: Interpreter, node: n.Private, scope: Scope) -> Any:
     if not kind and w.labels.sure:
         w.labels.source(node, w.eval(call, scope))
     schema = _schema(w.eval(node.described, scope)) if node.described is not None else None
-    limit = delta = None
-    if node.budget is not None:
-        amount = w.eval(node.budget.amount.value, scope)
-        limit = _one(amount)
-        if node.budget.amount.delta is not None:
-            delta = _one(w.eval(node.budget.amount.delta, scope)) or 0
-        w.labels.amount(node.budget.amount, amount, PUBLIC)
-    unit = node.budget.amount.unit if node.budget is not None else ""
-    counted = (node.budget.counted_by or "") if node.budget is not None else ""
-    public_size = node.protecting is not None and node.protecting.public_size
+    unit, limit, delta = _budget(w, node, scope)
     identity = w.world.identity(kind, args)
     if node.protecting is not None and node.protecting.linked:
         return _linked(w, node, schema, identity, scope)
     source = next((old for old, other in w.identities if _may_be_one(identity, other)), None)
+    public_size = node.protecting is not None and node.protecting.public_size
     if source is None:
-        rows = node.protecting is not None and not node.protecting.columns and not public_size
-        source = SourceFact(node, [], unit, limit, delta, public_size, counted, single=rows)
+        source = SourceFact(
+            node, [], unit, limit, delta, public_size, node.budget.counted_by or "" if node.budget is not None else "",
+            single=node.protecting is not None and not node.protecting.columns and not public_size,
+        )  # fmt: skip
         w.sources.append(source)
         w.identities.append((source, identity))  # where an identity is not known, the two may be one
     else:
         source.inexact, source.single = True, False
         source.public_size = source.public_size and public_size
-    if node.name not in source.names:
-        source.names.append(node.name)
+    source.names += [node.name] if node.name not in source.names else []
     trail = w.labels.trail(node)
     if kind == "dataset":  # its owner says the rest, and what was answered before is free
         source.inexact = True
     elif kind == "counts" or schema is None:
-        sides = _sides(args[0]) if len(args) == 1 else 0
-        dimensions = dict.fromkeys(DIMENSIONS[:sides], PUBLIC) if 1 <= sides <= 3 else None
-        return Handle("cube", (Exposure(source),), dimensions, object(), True, trail=trail)
+        return Handle("cube", (Exposure(source),), _dimensions(args), object(), True, trail=trail)
     return Handle("table", (_exposure(source, node),), schema, object(), True, trail=trail)
 
 
-def _linked(w: Interpreter, node: n.Private, schema: dict[str, Any] | None, identity: Hashable, scope: Scope) -> Any:
+def _budget(w: Walk, node: n.Private, scope: Scope) -> tuple[str, int | None, int | None]:
+    """The unit, the limit and the delta of a budget, in quanta."""
+    if node.budget is None:
+        return "", None, None
+    written = node.budget.amount
+    amount = w.eval(written.value, scope)
+    delta = (_one(w.eval(written.delta, scope)) or 0) if written.delta is not None else None
+    w.labels.amount(written, amount, PUBLIC)
+    return written.unit, _one(amount), delta
+
+
+def _linked(w: Walk, node: n.Private, schema: dict[str, Any] | None, identity: Hashable, scope: Scope) -> Any:
     """Another table of the persons of a source, under its budget."""
     owner = w.look_up(scope, node.protecting.linked) if node.protecting is not None else None
     if not (isinstance(owner, Handle) and len(owner.exposures) == 1):
@@ -160,7 +95,13 @@ def _exposure(source: SourceFact, node: n.Private) -> Exposure:
     return Exposure(source, unbounded=persons and node.protecting is not None and node.protecting.up_to is None)
 
 
-def _sides(value: Any) -> int:
+def _dimensions(args: list[Any]) -> dict[str, Any] | None:
+    """The dimensions of counts that the program lists; None where they are not known."""
+    sides = _sides(args[0]) if len(args) == 1 else 0
+    return dict.fromkeys(DIMENSIONS[:sides], PUBLIC) if 1 <= sides <= 3 else None
+
+
+def _sides(value: object) -> int:
     """How many dimensions a list of lists has; 0 where it is none or not known."""
     if not isinstance(value, list):
         return 0
@@ -170,15 +111,15 @@ def _sides(value: Any) -> int:
     return inner + 1 if inner else 0
 
 
-def _one(value: Any) -> int | None:
+def _one(value: object) -> int | None:
     return quanta(value) if isinstance(value, float) else None
 
 
-def _schema(value: Any) -> dict[str, Any] | None:
+def _schema(value: object) -> dict[str, Any] | None:
     return dict(value) if isinstance(value, dict) else None
 
 
-def public(w: Interpreter, node: n.Described, scope: Scope) -> Any:
+def public(w: Walk, node: n.Described, scope: Scope) -> Any:
     if isinstance(node.source, n.Call):
         for arg in node.source.args:
             w.eval(arg, scope)
@@ -188,7 +129,7 @@ def public(w: Interpreter, node: n.Described, scope: Scope) -> Any:
 # Domains -----------------------------------------------------------------------------------------
 
 
-def keys_of(domain: Any) -> list[Any] | None:
+def keys_of(domain: object) -> list[Any] | None:
     """The public values of a described column, or None where they are open or not known."""
     if isinstance(domain, Range):
         low, high = domain.low, domain.high
@@ -202,7 +143,7 @@ def keys_of(domain: Any) -> list[Any] | None:
     return None
 
 
-def identifiable(domain: Any) -> bool:
+def identifiable(domain: object) -> bool:
     """Whether a value and its integer part may be two keys of a column, so that two kinds of parts overlap."""
     if domain is PUBLIC:
         return True

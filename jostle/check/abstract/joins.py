@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from jostle.check.abstract.values import (
@@ -40,28 +40,33 @@ def alike(a: Any, b: Any) -> bool:
         return False
     if is_constant(a) or isinstance(a, (NumberInterval, Range, Domain, Kind)):
         return bool(a == b) or (isinstance(a, float) and math.isnan(a) and math.isnan(b))
-    match a:
-        case dict():
-            return a.keys() == b.keys() and all(alike(a[k], b[k]) for k in a)
-        case list():
-            return len(a) == len(b) and all(map(alike, a, b))
-        case Set():
-            return alike(a.items, b.items)
-        case Items():
-            return (a.least, a.most, a.part_of) == (b.least, b.most, b.part_of) and alike(a.item, b.item)
-        case OneOf():
-            return len(a.values) == len(b.values) and all(any(alike(x, y) for y in b.values) for x in a.values)
-        case Handle():
-            same = (a.kind, a.exposures, a.origin, a.whole, a.name) == (b.kind, b.exposures, b.origin, b.whole, b.name)
-            return same and a.schema == b.schema
-        case Closure():
-            return a.body is b.body and a.scope is b.scope
-        case Part():
-            return alike(a.run, b.run)
-    return False
+    same = _ALIKE.get(type(a))
+    return same is not None and same(a, b)
 
 
-def join(a: Any, b: Any) -> Any:
+def _same_alternatives(a: OneOf, b: OneOf) -> bool:
+    return len(a.values) == len(b.values) and all(any(alike(x, y) for y in b.values) for x in a.values)
+
+
+def _same_handles(a: Handle, b: Handle) -> bool:
+    same = (a.kind, a.exposures, a.origin, a.whole, a.name) == (b.kind, b.exposures, b.origin, b.whole, b.name)
+    return same and a.schema == b.schema
+
+
+_ALIKE: dict[type, Callable[[Any, Any], bool]] = {
+    dict: lambda a, b: a.keys() == b.keys() and all(alike(a[k], b[k]) for k in a),
+    list: lambda a, b: len(a) == len(b) and all(map(alike, a, b)),
+    Set: lambda a, b: alike(a.items, b.items),
+    Items: lambda a, b: (a.least, a.most, a.part_of) == (b.least, b.most, b.part_of) and alike(a.item, b.item),
+    OneOf: _same_alternatives,
+    Handle: _same_handles,
+    Closure: lambda a, b: a.body is b.body and a.scope is b.scope,
+    Part: lambda a, b: alike(a.run, b.run),
+}
+"""Of kinds of values whose parts are compared."""
+
+
+def join(a: object, b: object) -> Any:
     """A value that stands for both."""
     if isinstance(a, LoopVariable) or isinstance(b, LoopVariable):
         return _joined_loop_variable(a, b)
@@ -76,23 +81,29 @@ def join(a: Any, b: Any) -> Any:
         return PUBLIC if math.isnan(low + high + least + most) else NumberInterval(min(low, least), max(high, most))
     if cannot_charge(a) and cannot_charge(b) and not (isinstance(a, (list, dict, Items)) and isinstance(b, type(a))):
         return PUBLIC
-    if isinstance(a, dict) and isinstance(b, dict) and a.keys() == b.keys():
-        return {k: join(a[k], b[k]) for k in a}
-    if isinstance(a, (list, Items)) and isinstance(b, (list, Items)):
-        if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
+    return _joined_parts(a, b)
+
+
+def _joined_parts(a: object, b: object) -> Any:
+    """The same of containers, part by part, and of handles."""
+    match a, b:
+        case dict(), dict() if a.keys() == b.keys():
+            return {k: join(a[k], b[k]) for k in a}
+        case list(), list() if len(a) == len(b):
             return list(map(join, a, b))
-        return _joined_items(a, b)
-    if isinstance(a, Handle) and isinstance(b, Handle) and a.trail and b.trail:
-        return replace(a, schema=None)  # followed for its label alone
+        case ((list() | Items()), (list() | Items())):
+            return _joined_items(a, b)
+        case Handle(), Handle() if a.trail and b.trail:
+            return replace(a, schema=None)  # followed for its label alone
     return _one_of(a, b)
 
 
-def _joined_loop_variable(a: Any, b: Any) -> LoopVariable:
+def _joined_loop_variable(a: object, b: object) -> LoopVariable:
     marks = [m for x in (a, b) if isinstance(x, LoopVariable) for m in x.marks]
     return LoopVariable(join(bare(a), bare(b)), tuple({id(m): m for m in marks}.values()))
 
 
-def bare(value: Any) -> Any:
+def bare(value: object) -> Any:
     """A value without the marks of loops."""
     return value.value if isinstance(value, LoopVariable) else value
 
@@ -115,7 +126,7 @@ def _joined_items(a: list[Any] | Items, b: list[Any] | Items) -> Items:
     return Items(PUBLIC if item is MISSING else item, min(one.least, two.least), most)
 
 
-def _one_of(a: Any, b: Any) -> Any:
+def _one_of(a: object, b: object) -> Any:
     alternatives: list[Any] = []
     for value in (a, b):
         for one in value.values if isinstance(value, OneOf) else (value,):

@@ -55,7 +55,7 @@ def fault(message: str, help: str = "", kind: str = "TypeError") -> Diagnostic:
     return Diagnostic(kind, message, help=help)
 
 
-def kind_of(value: Any) -> str | None:
+def kind_of(value: object) -> str | None:
     """The kind of a value; None where it is not known, and of what is private."""
     match value:
         case Kind(name=name):
@@ -82,17 +82,17 @@ def kind_of(value: Any) -> str | None:
 def of_select(node: n.Select, columns: Collection[str]) -> Any:
     """What a select over `columns` gives; `having` and `order by` only calculate with it."""
     if node.keys:
-        named = [(key.value, key.name) for key in node.keys] + [(column.value, column.name) for column in node.columns]
-        keys = [key.name or (key.value.id if isinstance(key.value, n.Name) else "") for key in node.keys]
-        known = all(key.name or name in columns for key, name in zip(node.keys, keys, strict=True))
-        return Kind(GROUPED, tuple(name or own_name(value) or "" for value, name in named) if known else ())
+        known = all(key.name or (isinstance(key.value, n.Name) and key.value.id in columns) for key in node.keys)
+        parts: list[n.GroupKey | n.Column] = [*node.keys, *node.columns]
+        names = (part.name or own_name(part.value) or "" for part in parts)
+        return Kind(GROUPED, tuple(names) if known else ())
     called = [_called(column.value) for column in node.columns]
     rows = [AGGREGATES.get(name) for name in called]
-    names = [column.name or name for column, name in zip(node.columns, called, strict=True)]
-    if None in rows or len(set(names)) < len(names):
+    results = [column.name or name for column, name in zip(node.columns, called, strict=True)]
+    if None in rows or len(set(results)) < len(results):
         return PUBLIC
     fields = [ANY_NUMBER if row is not None and row.gives_number else PUBLIC for row in rows]
-    return fields[0] if len(fields) == 1 else dict(zip(names, fields, strict=True))
+    return fields[0] if len(fields) == 1 else dict(zip(results, fields, strict=True))
 
 
 def _called(value: n.Expr) -> str:
@@ -100,7 +100,7 @@ def _called(value: n.Expr) -> str:
     return value.function.id if isinstance(value, n.Call) and isinstance(value.function, n.Name) else ""
 
 
-def of_operator(node: n.Binary, left: Any, right: Any) -> Diagnostic | None:
+def of_operator(node: n.Binary, left: object, right: object) -> Diagnostic | None:
     """Why a run would refuse `left op right`."""
     op, one, two = node.op, kind_of(left), kind_of(right)
     if one is None or two is None or op in ("==", "!=", "between", "not between"):
@@ -119,25 +119,25 @@ def of_operator(node: n.Binary, left: Any, right: Any) -> Diagnostic | None:
     return None if fits else misfit(op, one, two, (node.left.span.text, node.right.span.text))
 
 
-def of_sign(op: str, value: Any) -> Diagnostic | None:
+def of_sign(op: str, value: object) -> Diagnostic | None:
     """Why a run would refuse `-value`."""
     kind = kind_of(value)
     return None if kind in (None, NUMBER) else fault(f"`{op}` takes numbers, not {kind}", READ)
 
 
-def of_condition(value: Any, span: Span) -> Diagnostic | None:
+def of_condition(value: object, span: Span) -> Diagnostic | None:
     """Why a value cannot decide a condition."""
     kind = kind_of(value)
     return None if kind in (None, BOOLEAN) else no_condition(kind, span.text)
 
 
-def of_walk(value: Any, span: Span) -> Diagnostic | None:
+def of_walk(value: object, span: Span) -> Diagnostic | None:
     """Why a run cannot walk through a value."""
     kind = kind_of(value)
     return no_walk(kind, span.text) if kind in (NUMBER, TEXT, BOOLEAN, FUNCTION) and kind is not None else None
 
 
-def of_field(value: Any, name: str) -> Diagnostic | None:
+def of_field(value: object, name: str) -> Diagnostic | None:
     """Why a value has no field of a name."""
     kind = kind_of(value)
     fields = value if isinstance(value, dict) else value.fields if isinstance(value, Kind) else ()
@@ -161,7 +161,7 @@ def of_index(value: Any, at: Any, it: Span) -> Diagnostic | None:
     return no_elements(kind) if kind in (NUMBER, BOOLEAN, SET, RANGE, FUNCTION) and kind is not None else None
 
 
-def of_call(value: Any) -> Diagnostic | None:
+def of_call(value: object) -> Diagnostic | None:
     """Why a value cannot be called."""
     kind = kind_of(value)
     return None if kind in (None, FUNCTION) else no_call(kind)
@@ -177,7 +177,7 @@ _HANDLES = {"table": TABLE, "records": RECORDS, "cube": CUBE, "vectors": VECTORS
 A_WORKLOAD = Kind(WORKLOAD)
 
 
-def shape_of(value: Any) -> str | None:
+def shape_of(value: object) -> str | None:
     """The kind of a value, of handles and workloads too."""
     if isinstance(value, Handle):
         return _HANDLES[value.kind]
@@ -226,7 +226,7 @@ OF_DATA = frozenset({
 """The words of a signature that tell tables, cubes and workloads apart."""
 
 
-def of_argument(name: str, takes: str, value: Any, span: Span) -> Diagnostic | None:
+def of_argument(name: str, takes: str, value: object, span: Span) -> Diagnostic | None:
     """Why a function of that name does not take a value that stands at `span`; `takes`: a word of its signature."""
     kind = shape_of(value) if takes in OF_DATA else kind_of(value)
     if not takes or kind is None:
@@ -285,7 +285,7 @@ def unordered_items(span: Span) -> Diagnostic:
     return fault("`sorted` takes all numbers or all texts", help)
 
 
-def unordered(items: Any) -> bool:
+def unordered(items: object) -> bool:
     """Whether items certainly are neither all numbers nor all texts, so that they have no order of their own."""
     inside = items if isinstance(items, list) else [items.item] if isinstance(items, Items) and items.least else []
     kinds = {kind_of(item) for item in inside}

@@ -7,7 +7,7 @@ at the ends: each operation rounds monotonically, so that a result lies between 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from jostle.check.abstract.joins import join_all
@@ -44,7 +44,7 @@ def certainly_same(a: Any, b: Any) -> bool | None:
     return type(a) is type(b) and bool(a == b)
 
 
-def transfer_unary(op: str, value: Any) -> Any:
+def transfer_unary(op: str, value: object) -> Any:
     if isinstance(value, NumberInterval):
         return NumberInterval(-value.high, -value.low) if op == "-" else value
     if isinstance(value, float):
@@ -53,34 +53,42 @@ def transfer_unary(op: str, value: Any) -> Any:
 
 
 def transfer_binary(op: str, left: Any, right: Any) -> Any:
-    if op in ("==", "!="):
-        equal = certainly_same(left, right)
-        return TRUTH if equal is None else equal == (op == "==")
-    if op in ("in", "not in"):
-        answer = _membership(right, left)
-        return TRUTH if answer is None else answer == (op == "in")
-    if op in ("<", "<=", ">", ">="):
-        return _ordered(op, left, right)
-    if op in ("between", "not between", "like", "not like"):
-        return TRUTH
+    test = _TESTS.get(op)
+    if test is not None:
+        return test(op, left, right)
     if isinstance(left, (float, NumberInterval)) and isinstance(right, (float, NumberInterval)):
         return _arithmetic(op, left, right)
-    if op == "+" and isinstance(left, str) and isinstance(right, str):
-        return left + right if len(left) + len(right) <= MOST_HELD else Kind(TEXT)
     if op == "+" and kind_of(left) == kind_of(right) == TEXT:
-        return Kind(TEXT)
+        short = isinstance(left, str) and isinstance(right, str) and len(left) + len(right) <= MOST_HELD
+        return left + right if short else Kind(TEXT)
     if isinstance(left, Set):
         return _sets(op, left, right)
-    if isinstance(left, list) and isinstance(right, list) and op == "+":
+    if isinstance(left, (list, Items)) and op in "+-":
+        return _lists(op, left, right)
+    return widened([left, right])
+
+
+def _equality(op: str, left: object, right: object) -> Any:
+    equal = certainly_same(left, right)
+    return TRUTH if equal is None else equal == (op == "==")
+
+
+def _contained(op: str, left: object, right: object) -> Any:
+    answer = _membership(right, left)
+    return TRUTH if answer is None else answer == (op == "in")
+
+
+def _lists(op: str, left: list[Any] | Items, right: object) -> Any:
+    """Two lists as one, or a list without the items of another."""
+    gone = right.items if isinstance(right, Set) else right
+    if isinstance(left, list) and isinstance(gone, list) and op == "-":
+        return _without(left, gone)
+    if not isinstance(right, (list, Items)):
+        return widened([left, right])
+    if isinstance(left, list) and isinstance(right, list):
         both = [*left, *right]
         return both if len(both) <= MOST_HELD else Items(join_all(both), len(both), len(both))
-    if isinstance(left, list) and isinstance(right, (list, Set)) and op == "-":
-        gone = right if isinstance(right, list) else right.items
-        return _without(left, gone)
-    if isinstance(left, (list, Items)) and isinstance(right, (list, Items)) and op in "+-":
-        both = [x for side in ((left, right) if op == "+" else (left,)) for x in _items(side)]
-        return Items(join_all(both))
-    return widened([left, right])
+    return Items(join_all([x for side in ((left, right) if op == "+" else (left,)) for x in _items(side)]))
 
 
 def _items(value: list[Any] | Items) -> list[Any]:
@@ -103,7 +111,7 @@ def distinct(items: Sequence[Any]) -> Set | Items:
     return Set(result)
 
 
-def _sets(op: str, left: Set, right: Any) -> Any:
+def _sets(op: str, left: Set, right: object) -> Any:
     other = right.items if isinstance(right, Set) else right
     if not isinstance(other, list) or op not in "+-":
         return widened([left, right])
@@ -129,7 +137,7 @@ def _by_identity(a: Any, b: Any) -> bool:
     return (isinstance(a, kinds) or is_constant(a)) and (isinstance(b, kinds) or is_constant(b))
 
 
-def _membership(container: Any, item: Any) -> bool | None:
+def _membership(container: object, item: object) -> bool | None:
     if isinstance(container, Set):
         container = container.items
     if isinstance(container, dict):
@@ -144,13 +152,13 @@ def _membership(container: Any, item: Any) -> bool | None:
     return True if True in answer else None if None in answer else False
 
 
-def _ordered(op: str, left: Any, right: Any) -> Any:
+def _ordered(op: str, left: object, right: object) -> Any:
     if isinstance(left, str | float) and type(left) is type(right):
         return ordered(op, left, right)
     return TRUTH  # also where bounds would decide: a number between bounds may be none (NaN)
 
 
-def _arithmetic(op: str, left: Any, right: Any) -> Any:
+def _arithmetic(op: str, left: object, right: object) -> Any:
     if isinstance(left, float) and isinstance(right, float):
         result = _exact(op, left, right)
         return ANY_NUMBER if result is None else result
@@ -176,12 +184,11 @@ def _exact(op: str, a: float, b: float) -> float | None:
 def function(name: str, args: list[Any]) -> Any:
     """A builtin on numbers; where it is not followed, `PUBLIC`, or any number."""
     result = _function(name, args)
-    numbers_only = bool(args) and all(isinstance(v, (float, NumberInterval)) for v in args)
-    return ANY_NUMBER if result is PUBLIC and numbers_only else result
+    return ANY_NUMBER if result is PUBLIC and _are_numbers(args) else result
 
 
 def _function(name: str, args: list[Any]) -> Any:
-    if name == "sum" and len(args) == 1 and isinstance(args[0], list) and all(isinstance(v, float) for v in args[0]):
+    if name == "sum" and len(args) == 1 and isinstance(args[0], list) and _are_exact(args[0]):
         return total(args[0])
     operation = ROW_FUNCTIONS.get(name)
     if operation is None or operation.number is None or not operation.rises:
@@ -190,17 +197,28 @@ def _function(name: str, args: list[Any]) -> Any:
         args = args[0]
     if len(args) > 1:
         args = [ANY_NUMBER if v is PUBLIC else v for v in args]
-    if not args or not all(isinstance(v, (float, NumberInterval)) for v in args):
+    if not _are_numbers(args) or not (operation.many or _are_exact(args[operation.arity :])):
         return PUBLIC
-    if not operation.many and not all(isinstance(v, float) for v in args[operation.arity :]):
-        return PUBLIC
-    try:
-        low, high = (float(operation.number(*[ends(v)[side] for v in args])) for side in (0, 1))
-    except (ValueError, OverflowError, TypeError):
-        return PUBLIC
+    low, high = _at_ends(operation.number, args, 0), _at_ends(operation.number, args, 1)
     if math.isnan(low) or math.isnan(high):
         return PUBLIC
-    return low if all(isinstance(v, float) for v in args) else NumberInterval(low, high)
+    return low if _are_exact(args) else NumberInterval(low, high)
+
+
+def _are_exact(args: list[Any]) -> bool:
+    return all(isinstance(v, float) for v in args)
+
+
+def _are_numbers(args: list[Any]) -> bool:
+    return bool(args) and all(isinstance(v, (float, NumberInterval)) for v in args)
+
+
+def _at_ends(function: Callable[..., Any], args: list[Any], side: int) -> float:
+    """A function of the lower or of the upper ends; no number where it gives none."""
+    try:
+        return float(function(*[ends(v)[side] for v in args]))
+    except (ValueError, OverflowError, TypeError):
+        return math.nan
 
 
 def transfer_fold(name: str, items: list[Any], values: list[Any]) -> Any:
@@ -212,3 +230,14 @@ def transfer_fold(name: str, items: list[Any], values: list[Any]) -> Any:
     if name.startswith("arg"):
         return join_all(items)
     return PUBLIC if name == "sum" else function(name, values)
+
+
+def _truth(op: str, left: object, right: object) -> Any:
+    return TRUTH
+
+
+_TESTS: dict[str, Callable[[str, Any, Any], Any]] = {
+    "==": _equality, "!=": _equality, "in": _contained, "not in": _contained,
+    **dict.fromkeys(("<", "<=", ">", ">="), _ordered),
+    **dict.fromkeys(("between", "not between", "like", "not like"), _truth),
+}  # fmt: skip

@@ -1,14 +1,14 @@
-"""Queries and transformations before the run: what is charged by a select, and on which path a handle lies.
+"""Expressions on rows and transformations before the run: on which path a handle lies.
 
-Follows `run.selects`, `run.forms` and `privacy.transformations`. A part by a column or a key that is not known is
+Follows `run.rows`, `run.forms` and `privacy.transformations`. A part by a column or a key that is not known is
 counted as one that overlaps with all others, so that what is spent on it adds to what is spent on them.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any
 
 from jostle.check.abstract import kinds
 from jostle.check.abstract.declarations import identifiable, keys_of
@@ -24,173 +24,32 @@ from jostle.check.abstract.values import (
     Items,
     OneOf,
     Range,
-    ReachedSources,
     Scope,
     Set,
     cannot_charge,
-    joined_exposures,
-    protected,
     reached_sources,
     widened,
 )  # fmt: skip
+from jostle.check.abstract.walk import Walk
 from jostle.doubles import place
 from jostle.language import described, facts
-from jostle.language.aggregates import AGGREGATES
 from jostle.language.facts import Effect, Gives
-from jostle.language.forms import DIMENSIONS, PERSON, aggregates, keys_by_alias, persons_by_column
+from jostle.language.forms import DIMENSIONS
 from jostle.language.operations import ROW_FUNCTIONS
-from jostle.records import replace
 from jostle.syntax import nodes as n
-from jostle.syntax.walk import every, own_name
-
-if TYPE_CHECKING:
-    from jostle.check.abstract.interpreter import Interpreter
-
-
-def transfer_select(w: Interpreter, node: n.Select, scope: Scope) -> Any:
-    table = w.eval(node.table, scope)
-    whole = isinstance(table, Handle) and table.whole and not node.joins and node.where is None
-    for joined in node.joins:
-        other = w.eval(joined.table, scope)
-        if joined.up_to is not None:
-            w.eval(joined.up_to, scope)
-        table = joined_tables(table, other)
-    schema = table.schema if isinstance(table, Handle) else None
-    node = persons_by_column(keys_by_alias(node, schema or ()), schema or (), protected(table))
-    if node.where is not None:
-        w.rows(node.where, columns_of(table), scope, "condition")
-    for key in (*(node.per or ()), *node.keys):
-        for part in key.value.items if isinstance(key.value, n.ListOf) else (key.value,):
-            if not (isinstance(part, n.Name) and part.id == PERSON):
-                w.rows(part, schema, scope)
-        if key.over is not None:
-            w.eval(key.over, scope)
-    table = limited(w, table, node, scope)
-    outputs = [(column.value, list(aggregates(column.value))) for column in node.columns]
-    if node.per is not None:
-        for call in (call for _, inside in outputs for call in inside):
-            _arguments(w, call, schema, scope)
-        return grouped_rows(table, node)
-    inside_calls = [call for _, inside in outputs for call in inside]
-    for call in inside_calls:
-        _arguments(w, call, schema, scope)
-    reached = reached_sources(table)
-    own = w.amount_bounds(node.spend.amount, scope, reached) if node.spend is not None else None
-    own = None if w.joint and node.spend is not None and node.spend.amount.is_wish else own
-    free = whole and len(inside_calls) == len(node.columns) == 1 and _is_count_all(inside_calls[0])
-    free = free and bool(reached.exposures) and all(e.source.public_size for e in reached.exposures)
-    certain = free and all(_is_public_group(key, schema or {}, reached) for key in node.keys)
-    if (reached.exposures or reached.open) and not certain:
-        if w.joint and own is None:  # the first select of a block spends all that is left, on the whole of a source
-            reached = replace(reached, exposures=tuple(replace(e, path=(), joined=True) for e in reached.exposures))
-            least, most, delta = w.bare(reached, 1, needed=False)
-            own = least, most, delta if most else 0
-        if own is None:
-            own = w.bare(reached, max(1, w.bare_left), needed=not free)
-            w.bare_left = max(0, w.bare_left - 1)
-        w.charge(reached, (0, *own[1:]) if free else own, node.span)
-    for value, inside in outputs:
-        if not (len(inside) == 1 and value is inside[0]):
-            _after(w, value, inside, bool(node.keys), scope)
-    if node.first is not None:
-        w.eval(node.first, scope)
-    return kinds.of_select(node, columns_of(table) or ())
-
-
-def _is_public_group(key: n.GroupKey, schema: dict[str, Any], reached: ReachedSources) -> bool:
-    """Whether a key is certainly a listed column by which the sizes of groups are public."""
-    if not isinstance(key.value, n.Name) or keys_of(schema.get(key.value.id)) is None:
-        return False
-    sources = [e.source for e in reached.exposures]
-    protecting = [None if source.inexact else source.declared.protecting for source in sources]
-    return all(p is not None and key.value.id in p.groups for p in protecting)
-
-
-def limited(w: Interpreter, table: Any, node: n.Select, scope: Scope) -> Any:
-    """The table that a select reads within its `up to`; what is bounded anew by person is charged to the whole."""
-    if node.limit is None and node.per is None:
-        return table
-    for number in () if node.limit is None else (node.limit.groups, node.limit.rows):
-        if number is not None:
-            w.eval(number, scope)
-    if not isinstance(table, Handle):
-        return table
-    by_value = node.limit is None and all(own_name(key.value) != PERSON for key in node.per or ())
-    free = node.per is None and (node.limit is None or node.limit.rows is None)
-    exposures = []
-    for e in table.exposures:
-        path = e.path if by_value and e.source.single else ()  # a row moves a group of its own part, and of no other
-        e.source.inexact = e.source.inexact or path != e.path
-        exposures.append(replace(e, path=path, joined=True, unbounded=e.unbounded and free))
-    return Handle("table", tuple(exposures), table.schema, trail=table.trail)
-
-
-def grouped_rows(table: Any, node: n.Select) -> Any:
-    """`per person`: a table that is as private, with a row for each person or group."""
-    if not isinstance(table, Handle):
-        return TOP if table is TOP else PUBLIC
-    written = [key for key in (*(node.per or ()), *node.keys) if own_name(key.value) != PERSON]
-    keys = [key.name or key.value.id for key in written if isinstance(key.value, n.Name)]
-    names = [column.name or own_name(column.value) for column in node.columns]
-    certain = all(names) and len(keys) == len(written)
-    columns = dict.fromkeys([name for name in (*keys, *names) if name], PUBLIC)
-    if table.schema is not None:
-        columns |= {key: table.schema[key] for key in keys if key in table.schema}
-    return Handle("table", table.exposures, columns if certain else None, trail=table.trail)
-
-
-def _after(w: Interpreter, value: n.Expr, inside: list[n.Call], grouped: bool, scope: Scope) -> None:
-    """An output that is calculated from aggregates, once a group."""
-    exposures, w.measured = w.measured, w.measured | {id(call) for call in inside}
-
-    def each(_: Any) -> bool:
-        w.eval(value, scope)
-        return True
-
-    w.loop(scope, value.span, Items(PUBLIC) if grouped else [PUBLIC], set(), each)
-    w.measured = exposures
-
-
-def _is_count_all(call: n.Call) -> bool:
-    named = isinstance(call.function, n.Name) and call.function.id == "count"
-    return named and len(call.args) == 1 and isinstance(call.args[0], n.Star)
-
-
-def _arguments(w: Interpreter, call: n.Call, schema: dict[str, Any] | None, scope: Scope) -> None:
-    expressions = AGGREGATES[call.function.id].expressions if isinstance(call.function, n.Name) else 0
-    for at, arg in enumerate(call.args):
-        if at >= expressions:
-            w.eval(arg, scope)
-        elif isinstance(arg, n.Distinct):
-            if not (isinstance(arg.value, n.Name) and arg.value.id == PERSON):
-                w.rows(arg.value, schema, scope)
-        elif not isinstance(arg, n.Star):
-            w.rows(arg, schema, scope)
-
-
-def joined_tables(left: Any, right: Any) -> Any:
-    if not (isinstance(left, Handle) and isinstance(right, Handle)):
-        reached = reached_sources(left, right)
-        if reached.open:
-            return TOP
-        result = Handle("table", reached.exposures)
-        return result if reached.certain else OneOf((result, PUBLIC))
-    schema = {**right.schema, **left.schema} if left.schema is not None and right.schema is not None else None
-    exposures = tuple(replace(e, joined=True) for e in joined_exposures([left, right]))
-    return Handle("table", exposures, schema)
-
+from jostle.syntax.walk import every
 
 # Expressions on rows -----------------------------------------------------------------------------
 
 
-def columns_of(table: Any) -> dict[str, Any] | None:
+def columns_of(table: object) -> dict[str, Any] | None:
     """The names that stand for columns where the rows of a table are read; of a cube, its counts are one."""
     if not isinstance(table, Handle) or table.schema is None:
         return None
     return {**table.schema, "values": PUBLIC} if table.kind == "cube" else table.schema
 
 
-def row_parts(w: Interpreter, node: n.Expr, schema: dict[str, Any] | None, scope: Scope) -> None:
+def row_parts(w: Walk, node: n.Expr, schema: dict[str, Any] | None, scope: Scope) -> None:
     """Evaluates the parts of an expression on rows that name no column, as a run does, once each."""
     if isinstance(node, n.Name):
         w.look_up(scope, node.id)
@@ -204,7 +63,7 @@ def row_parts(w: Interpreter, node: n.Expr, schema: dict[str, Any] | None, scope
             row_parts(w, part, schema, scope)
 
 
-def _names_column(w: Interpreter, node: n.Expr, schema: dict[str, Any] | None, scope: Scope) -> bool:
+def _names_column(w: Walk, node: n.Expr, schema: dict[str, Any] | None, scope: Scope) -> bool:
     if isinstance(node, n.Name):
         return node.id in schema if schema is not None else w.look_up(scope, node.id) is MISSING
     if isinstance(node, n.Binary) and node.op in ("in", "not in"):
@@ -227,7 +86,7 @@ def _operands(node: n.Expr) -> list[n.Expr]:
     return []
 
 
-def _column_name(w: Interpreter, node: n.Expr, handle: Handle, scope: Scope) -> str | None:
+def _column_name(w: Walk, node: n.Expr, handle: Handle, scope: Scope) -> str | None:
     """The column that an expression names, or None where it is none or not known."""
     if handle.schema is None:
         return None
@@ -251,13 +110,13 @@ def _column_name(w: Interpreter, node: n.Expr, handle: Handle, scope: Scope) -> 
 CALCULATED = (n.Binary, n.Unary, n.Logic, n.Conditional)
 
 
-def row_form(w: Interpreter, row: facts.Builtin, node: n.Call, scope: Scope) -> Any:
+def row_form(w: Walk, row: facts.Builtin, node: n.Call, scope: Scope) -> Any:
     """A built-in whose arguments after the first are expressions on rows."""
     before = len(w.labels.report)
     table = w.eval(node.args[0], scope) if node.args else PUBLIC
     if len(w.labels.report) > before:
         return widened(table)
-    schema, tables = columns_of(table), [arg.id for arg in node.args[:1] if isinstance(arg, n.Name)]
+    schema = columns_of(table)
     if node.args and row.parameters[0].takes:
         fault = kinds.of_argument(row.name, row.parameters[0].takes, table, node.args[0].span)
         w.labels.misused(fault, node.args[0])
@@ -267,6 +126,15 @@ def row_form(w: Interpreter, row: facts.Builtin, node: n.Call, scope: Scope) -> 
         for arg in node.args[1:]:
             _conditions(w, arg, schema, scope)
         return kinds.A_WORKLOAD if row.gives is Gives.WORKLOAD else PUBLIC
+    over = _row_arguments(w, row, table, node, scope)
+    result = _formed(w, row, table, node, over, scope)
+    text = "its parts are private too" if row.gives is Gives.PARTS else f"`{row.name}` of it is private too"
+    return w.labels.derived(result, table, node.span, text)
+
+
+def _row_arguments(w: Walk, row: facts.Builtin, table: object, node: n.Call, scope: Scope) -> Any:
+    """Looks at the arguments that are read row by row; gives the keys that are listed by `over`, or `MISSING`."""
+    schema, tables = columns_of(table), [arg.id for arg in node.args[:1] if isinstance(arg, n.Name)]
     axes = "axis" if row.gives in (Gives.CUBE, Gives.PARTS) and reached_sources(table).exposures else "position"
     listed = next((keyword.value for keyword in node.keywords if keyword.name == "over"), None)
     for arg in _listed(node.args[1:]):
@@ -280,9 +148,7 @@ def row_form(w: Interpreter, row: facts.Builtin, node: n.Call, scope: Scope) -> 
         else:
             column = row.gives is Gives.CUBE or (row.gives is Gives.DERIVED and not isinstance(keyword.value, n.String))
             w.rows(keyword.value, schema, scope, axes if column else "expression", tables)
-    result = _formed(w, row, table, node, over, scope)
-    text = "its parts are private too" if row.gives is Gives.PARTS else f"`{row.name}` of it is private too"
-    return w.labels.derived(result, table, node.span, text)
+    return over
 
 
 def _listed(args: Sequence[n.Expr]) -> list[n.Expr]:
@@ -290,7 +156,7 @@ def _listed(args: Sequence[n.Expr]) -> list[n.Expr]:
     return [item for arg in args for item in (_listed(arg.items) if isinstance(arg, n.ListOf) else [arg])]
 
 
-def _conditions(w: Interpreter, node: n.Expr, schema: dict[str, Any] | None, scope: Scope) -> None:
+def _conditions(w: Walk, node: n.Expr, schema: dict[str, Any] | None, scope: Scope) -> None:
     """What is evaluated for `predicates`; a comprehension that calls anything is not followed."""
     if isinstance(node, n.ListOf):
         for item in node.items:
@@ -303,7 +169,7 @@ def _conditions(w: Interpreter, node: n.Expr, schema: dict[str, Any] | None, sco
         w.rows(node, schema, scope, "condition")
 
 
-def _items_of_rows(w: Interpreter, node: n.Expr, schema: dict[str, Any] | None, scope: Scope) -> None:
+def _items_of_rows(w: Walk, node: n.Expr, schema: dict[str, Any] | None, scope: Scope) -> None:
     """The items of a list that are expressions on rows; in a comprehension its names are as good as columns."""
     if isinstance(node, n.ListOf):
         for item in node.items:
@@ -320,7 +186,7 @@ def _items_of_rows(w: Interpreter, node: n.Expr, schema: dict[str, Any] | None, 
             w.rows(item, known, scope)
 
 
-def _is_of_rows(w: Interpreter, node: n.Node, scope: Scope) -> bool:
+def _is_of_rows(w: Walk, node: n.Node, scope: Scope) -> bool:
     """Whether a call is of a function of a row or of public values, which cannot charge."""
     if not (isinstance(node, n.Call) and isinstance(node.function, n.Name)):
         return False
@@ -330,50 +196,56 @@ def _is_of_rows(w: Interpreter, node: n.Node, scope: Scope) -> bool:
     )
 
 
-def _formed(w: Interpreter, row: facts.Builtin, table: Any, node: n.Call, over: Any, scope: Scope) -> Any:
+def _formed(w: Walk, row: facts.Builtin, table: object, node: n.Call, over: object, scope: Scope) -> Any:
     if isinstance(table, OneOf):
         return join_all([_formed(w, row, one, node, over, scope) for one in table.values])
     if not isinstance(table, Handle):
         blank = TOP if table is TOP else PUBLIC
         pairs = row.gives is Gives.PARTS
         return Items([PUBLIC, blank]) if pairs else Items(blank) if row.gives is Gives.COLUMNS else blank
-    exposures, schema = table.exposures, table.schema
-    match row.gives:
-        case Gives.PARTS:
-            return _partition_parts(w, table, node, over, scope)
-        case Gives.FILTERED:
-            return _filtered(table)
-        case Gives.COLUMNS:
-            if schema is None:
-                return Items(Handle("column", exposures, None, None, False, ""))
-            return [Handle("column", exposures, schema, None, False, column) for column in schema]
-        case Gives.SCORE | Gives.VECTORS:
-            return Handle("score" if row.gives is Gives.SCORE else "vectors", exposures) if exposures else PUBLIC
-        case Gives.CUBE:
-            args = _listed(node.args[1:])
-            columns = [_column_name(w, arg, table, scope) for arg in args]
-            named = [column or DIMENSIONS[min(i, 2)] for i, column in enumerate(columns)]
-            named_by = zip(args, columns, strict=True)
-            unsure = any(column is None and not isinstance(arg, CALCULATED) for arg, column in named_by)
-            dims = dict.fromkeys((*named, *(k.name for k in node.keywords)), PUBLIC)
-            return Handle("cube", exposures, None if unsure else dims)
-        case Gives.DERIVED | Gives.EXPLODED:
-            one = row.gives is Gives.DERIVED
-            result = {k.name: w.calculated(k.value, schema, scope) if one else PUBLIC for k in node.keywords}
-            return Handle(table.kind, exposures, {**schema, **result} if schema is not None else None)
-        case Gives.PICKED:
-            picked = [_column_name(w, arg, table, scope) for arg in _listed(node.args[1:])]
-            certain = [column for column in picked if column is not None]
-            kept = {c: schema[c] for c in certain} if schema is not None and len(certain) == len(picked) else None
-            return Handle(table.kind, exposures, kept)
-    return TOP  # a form that is not followed
+    form = _FORMS.get(row.gives)
+    return TOP if form is None else form(w, row, table, node, over, scope)  # a form that is not followed
+
+
+def _columns(w: Walk, row: facts.Builtin, table: Handle, node: n.Call, over: object, scope: Scope) -> Any:
+    if table.schema is None:
+        return Items(Handle("column", table.exposures, None, None, False, ""))
+    return [Handle("column", table.exposures, table.schema, None, False, column) for column in table.schema]
+
+
+def _scored(w: Walk, row: facts.Builtin, table: Handle, node: n.Call, over: object, scope: Scope) -> Any:
+    kind = "score" if row.gives is Gives.SCORE else "vectors"
+    return Handle(kind, table.exposures) if table.exposures else PUBLIC
+
+
+def _cube(w: Walk, row: facts.Builtin, table: Handle, node: n.Call, over: object, scope: Scope) -> Any:
+    args = _listed(node.args[1:])
+    columns = [_column_name(w, arg, table, scope) for arg in args]
+    named = [column or DIMENSIONS[min(i, 2)] for i, column in enumerate(columns)]
+    named_by = zip(args, columns, strict=True)
+    unsure = any(column is None and not isinstance(arg, CALCULATED) for arg, column in named_by)
+    dims = dict.fromkeys((*named, *(k.name for k in node.keywords)), PUBLIC)
+    return Handle("cube", table.exposures, None if unsure else dims)
+
+
+def _derived(w: Walk, row: facts.Builtin, table: Handle, node: n.Call, over: object, scope: Scope) -> Any:
+    schema, one = table.schema, row.gives is Gives.DERIVED
+    result = {k.name: w.calculated(k.value, schema, scope) if one else PUBLIC for k in node.keywords}
+    return Handle(table.kind, table.exposures, {**schema, **result} if schema is not None else None)
+
+
+def _picked(w: Walk, row: facts.Builtin, table: Handle, node: n.Call, over: object, scope: Scope) -> Any:
+    picked, schema = [_column_name(w, arg, table, scope) for arg in _listed(node.args[1:])], table.schema
+    certain = [column for column in picked if column is not None]
+    kept = {c: schema[c] for c in certain} if schema is not None and len(certain) == len(picked) else None
+    return Handle(table.kind, table.exposures, kept)
 
 
 def _filtered(table: Handle) -> Handle:
     return Handle(table.kind, table.exposures, table.schema, table.origin, trail=table.trail)
 
 
-def _partition_parts(w: Interpreter, table: Handle, node: n.Call, over: Any, scope: Scope) -> Any:
+def _partition_parts(w: Walk, row: facts.Builtin, table: Handle, node: n.Call, over: object, scope: Scope) -> Any:
     column = _column_name(w, node.args[1], table, scope) if len(node.args) > 1 else None
     keys = _listed_keys(over) if over is not MISSING else None
     if over is MISSING and column is not None and table.schema is not None:
@@ -392,7 +264,15 @@ def _partition_parts(w: Interpreter, table: Handle, node: n.Call, over: Any, sco
     return [[key, extended(table, label, key)] for key in keys]
 
 
-def _listed_keys(value: Any) -> list[Any] | None:
+_FORMS: Mapping[Gives, Callable[[Walk, facts.Builtin, Handle, n.Call, Any, Scope], Any]] = {
+    Gives.PARTS: _partition_parts, Gives.FILTERED: lambda w, row, table, node, over, scope: _filtered(table),
+    Gives.COLUMNS: _columns, Gives.SCORE: _scored, Gives.VECTORS: _scored, Gives.CUBE: _cube,
+    Gives.DERIVED: _derived, Gives.EXPLODED: _derived, Gives.PICKED: _picked,
+}  # fmt: skip
+"""What a built-in of rows gives of a table."""
+
+
+def _listed_keys(value: object) -> list[Any] | None:
     """Keys that a program lists: numbers are taken down, each stands once."""
     items = value.items if isinstance(value, Set) else value
     if isinstance(value, Range):
@@ -427,7 +307,7 @@ def _mark_inexact(table: Handle) -> None:
 # Indexing ----------------------------------------------------------------------------------------
 
 
-def transfer_index(w: Interpreter, node: n.Index, scope: Scope) -> Any:
+def transfer_index(w: Walk, node: n.Index, scope: Scope) -> Any:
     before = len(w.labels.report)
     value = w.eval(node.value, scope)
     if len(w.labels.report) > before:
@@ -455,7 +335,7 @@ def _element(value: Any, at: Any) -> Any:
     return widened(value)
 
 
-def _rows_where(w: Interpreter, value: Any, node: n.Index, scope: Scope) -> Any:
+def _rows_where(w: Walk, value: Any, node: n.Index, scope: Scope) -> Any:
     """`D[a = v, b = w]` and `D[E, ]`."""
     schema = columns_of(value)
     for condition in node.args:
@@ -475,7 +355,7 @@ def _rows_where(w: Interpreter, value: Any, node: n.Index, scope: Scope) -> Any:
     return _parts_where(w, value, conditions, scope)
 
 
-def _parts_where(w: Interpreter, table: Handle, conditions: list[tuple[str, Any]], scope: Scope) -> Handle:
+def _parts_where(w: Walk, table: Handle, conditions: list[tuple[str, Any]], scope: Scope) -> Handle:
     result = _filtered(table)
     for name, value in conditions:
         column = _column_of_name(w, name, table, scope)
@@ -489,7 +369,7 @@ def _parts_where(w: Interpreter, table: Handle, conditions: list[tuple[str, Any]
     return result
 
 
-def _column_of_name(w: Interpreter, name: str, table: Handle, scope: Scope) -> str | None:
+def _column_of_name(w: Walk, name: str, table: Handle, scope: Scope) -> str | None:
     if table.schema is None:
         return None
     if name in table.schema:

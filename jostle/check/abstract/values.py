@@ -305,7 +305,7 @@ def leaves(value: Any) -> Iterator[Any]:
             waiting.extend(inside)
 
 
-def cannot_charge(value: Any, purity: Callable[[Any], bool] = lambda function: False) -> bool:
+def cannot_charge(value: object, purity: Callable[[Any], bool] = lambda function: False) -> bool:
     """Whether nothing that is done with this value alone can charge a source."""
     for leaf in leaves(value):
         if is_constant(leaf) or leaf is PUBLIC or isinstance(leaf, (NumberInterval, Range, Domain, Kind)):
@@ -405,14 +405,14 @@ def quanta(value: float) -> int | None:
         return None
 
 
-def ends(value: Any) -> tuple[float, float]:
+def ends(value: object) -> tuple[float, float]:
     """The bounds of a number; of what is not known, all numbers."""
     if isinstance(value, NumberInterval):
         return value.low, value.high
     return (value, value) if isinstance(value, float) else (-math.inf, math.inf)
 
 
-def in_quanta(value: Any) -> tuple[int, Most]:
+def in_quanta(value: object) -> tuple[int, Most]:
     """The bounds of an amount; of what is no number, all amounts."""
     if not isinstance(value, (float, NumberInterval)):
         return 0, math.inf
@@ -421,7 +421,7 @@ def in_quanta(value: Any) -> tuple[int, Most]:
     return (quanta(low) or 0 if low < math.inf else 0), most
 
 
-def protected(table: Any) -> list[str]:
+def protected(table: object) -> list[str]:
     """The columns by which the declarations of a table tell its persons apart, where each has one."""
     exposures = table.exposures if isinstance(table, Handle) else ()
     named = [e.source.declared.protecting for e in exposures]

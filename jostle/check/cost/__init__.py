@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from jostle.accounting.amounts import as_text
-from jostle.check.abstract.declarations import Identity, World, literal_identity, universe
-from jostle.check.abstract.interpreter import NO_SOURCES
 from jostle.check.abstract.values import TOP, Most, Scope, SourceFact
+from jostle.check.abstract.walk import NO_SOURCES, Identity, World, literal_identity, universe
 from jostle.check.cost.charges import Charge, Step
 from jostle.check.cost.explorer import Explorer, TooLong
 from jostle.check.cost.ledger import DELTA, NEVER, SOURCE, Opened, Overdrawn

@@ -13,8 +13,7 @@ from typing import Any
 
 from jostle.accounting.amounts import QUANTA, part_of
 from jostle.check.abstract.calls import transfer_apply
-from jostle.check.abstract.declarations import World
-from jostle.check.abstract.interpreter import NO_SOURCES, Bounds, Interpreter
+from jostle.check.abstract.interpreter import Interpreter
 from jostle.check.abstract.joins import alike, bare, join, join_all, joined_names, uniform, walked
 from jostle.check.abstract.rows import row_parts
 from jostle.check.abstract.values import (
@@ -40,6 +39,7 @@ from jostle.check.abstract.values import (
     reached_sources,
     widened,
 )  # fmt: skip
+from jostle.check.abstract.walk import NO_SOURCES, Bounds, World
 from jostle.check.cost.ledger import NEVER, Ledger, Opened, Spending, current
 from jostle.check.cost.purity import Purity
 from jostle.check.cost.tally import Why
@@ -81,7 +81,7 @@ class Explorer(Spending, Interpreter):
 
     # Ways ----------------------------------------------------------------------------------------
 
-    def decided(self, test: Any) -> bool | None:
+    def decided(self, test: object) -> bool | None:
         return test if isinstance(test, bool) else None
 
     def paths(self, thunks: Sequence[Callable[[], Any]], certain: bool = True) -> Any:
@@ -106,7 +106,7 @@ class Explorer(Spending, Interpreter):
             scope.names, self.ledger = ends[0]
         return bool(ends)
 
-    def returned(self, value: Any) -> None:
+    def returned(self, value: object) -> None:
         self.returns.append((value, self.ledger))
         self.ledger = self.ledger.copy()
 
@@ -138,7 +138,7 @@ class Explorer(Spending, Interpreter):
             self.trials -= used
             self.fuel, self.trying = outer - used, False
 
-    def cheaply(self, scope: Scope, node: n.Node, value: Any, thunk: Callable[[], Any]) -> Any:
+    def cheaply(self, scope: Scope, node: n.Node, value: object, thunk: Callable[[], Any]) -> Any:
         inert = not self.trying and self.purity.value(value) and self.purity.node(node, scope)
         return self.trial(thunk) if inert else thunk()
 
@@ -233,7 +233,7 @@ class Explorer(Spending, Interpreter):
         if private and opened is not None and not opened.boundless:
             most = self.left_of(opened, reached)[1]
 
-        def followed(part: Any, apart: bool) -> Callable[[], Any]:
+        def followed(part: object, apart: bool) -> Callable[[], Any]:
             inner = Opened(0, most, 0, node.span, reached if private else NO_SOURCES, boundless=not private)
             call = lambda: transfer_apply(self, part, [data], {}, node)  # noqa: E731
             return (lambda: self.inside(inner, call, lambda: TOP)) if apart or not private else call
@@ -249,7 +249,7 @@ class Explorer(Spending, Interpreter):
         return self.paths([followed(option, False) for option in leaves(maker.options)])
 
     def _validated(
-        self, maker: Maker, data: Any, options: Sequence[Callable[[], Any]], reached: ReachedSources, node: n.Expr
+        self, maker: Maker, data: object, options: Sequence[Callable[[], Any]], reached: ReachedSources, node: n.Expr
     ) -> Any:  # fmt: skip
         """Each of the options in an allotment of its own, and its score; then a selection with all that is left."""
         answers, scores = [], []
@@ -290,7 +290,7 @@ class Explorer(Spending, Interpreter):
         body()
         self.close(whole, [ledger for _, ledger in self.returns[mark:]])
 
-    def share_bounds(self, share: Any, reached: ReachedSources) -> Bounds:
+    def share_bounds(self, share: object, reached: ReachedSources) -> Bounds:
         least, most, delta = self.whole_of(reached)
         low, high = (min(max(end, 0.0), 1.0) for end in ends(share))
         parts = [math.inf if whole == math.inf else part_of(int(whole), high) for whole in (most, delta)]
@@ -316,7 +316,7 @@ class Explorer(Spending, Interpreter):
 
     # Loops ---------------------------------------------------------------------------------------
 
-    def loop(self, scope: Scope, span: Span, value: Any, own: Collection[str], each: Callable[[Any], bool]) -> bool:
+    def loop(self, scope: Scope, span: Span, value: object, own: Collection[str], each: Callable[[Any], bool]) -> bool:
         source = walked(value)
         if isinstance(source, Items):
             return self._rounds(scope, span, source, own, each)
@@ -333,6 +333,23 @@ class Explorer(Spending, Interpreter):
             self.fuel += reserve
         return self._rounds(scope, span, uniform(source), own, each)
 
+    def _round(self, source: Items, once: Generic | None, each: Callable[[Any], bool]) -> bool:
+        """One round, in which `once` stands for the part at hand; whether the way goes on."""
+        if once is None:
+            return each(part_item(source, None))
+        self.active.add(once)
+        for e in reached_sources(source.item).exposures:  # rounds before may have charged other parts
+            self.widen(e.source, (*current(e.path[:-1], self.active), (source.part_of, None)))
+        goes_on = each(part_item(source, once))
+        self.active.discard(once)
+        return goes_on
+
+    def _unsettled(self, names: dict[str, Any], after: dict[str, Any], read: set[str], scope: Scope) -> list[str]:
+        """Names that a round reads and leaves as something else, and those that it binds first and others read."""
+        elsewhere = {name for name, at in self.reads if at != id(scope)}
+        changed = [k for k in read if not alike(join(bare(names[k]), bare(after[k])), bare(names[k]))]
+        return [*changed, *(k for k in after if k not in names and k in elsewhere)]
+
     def _rounds(
         self, scope: Scope, span: Span, source: Items, own: Collection[str], each: Callable[[Any], bool]
     ) -> bool:
@@ -348,24 +365,14 @@ class Explorer(Spending, Interpreter):
             recorder = self.open(Opened(0, math.inf, 0, span, NO_SOURCES, recorder=True))
             for charged in wide:
                 self.widen(charged)
-            if once is not None:
-                self.active.add(once)
-                for e in reached_sources(source.item).exposures:  # rounds before may have charged other parts
-                    self.widen(e.source, (*current(e.path[:-1], self.active), (source.part_of, None)))
-            goes_on = each(part_item(source, once))
-            if once is not None:
-                self.active.discard(once)
+            goes_on = self._round(source, once, each)
             after = {name: self.settled(_without_mark(v, read)) for name, v in scope.names.items()}
             outside = self.outside(recorder, once)
-            changed = [k for k in read if not alike(join(bare(names[k]), bare(after[k])), bare(names[k]))]
-            new = [k for k in after if k not in names and any(r == k and at != id(scope) for r, at in self.reads)]
-            if (not goes_on and not attempt) or not (changed or new or any(s not in wide for s in outside)):
+            unsettled = self._unsettled(names, after, read, scope)
+            if (not goes_on and not attempt) or not (unsettled or any(s not in wide for s in outside)):
                 break
             wide = [*wide, *(s for s in outside if s not in wide)]
-            joined = joined_names(names, after)
-            if attempt >= 2:
-                joined |= {k: TOP if attempt >= 5 else widened(bare(joined[k])) for k in (*changed, *new)}
-            names = joined
+            names = _guessed(joined_names(names, after), unsettled, attempt)
             self.stack.remove(recorder)
         else:
             raise TooLong(Why("a loop that does not settle", span))
@@ -380,7 +387,7 @@ class Explorer(Spending, Interpreter):
         self.returns[mark:] = [(value, ledger) for (value, _), ledger in zip(self.returns[mark:], ended, strict=True)]
         return True
 
-    def settled(self, value: Any) -> Any:
+    def settled(self, value: object) -> Any:
         if isinstance(value, LoopVariable):
             return LoopVariable(self.settled(value.value), value.marks)
         if isinstance(value, Handle):
@@ -402,7 +409,7 @@ class Explorer(Spending, Interpreter):
 # Helpers -----------------------------------------------------------------------------------------
 
 
-def _loop_variable(value: Any, mark: set[str]) -> LoopVariable:
+def _loop_variable(value: object, mark: set[str]) -> LoopVariable:
     return (
         LoopVariable(value.value, (*value.marks, mark))
         if isinstance(value, LoopVariable)
@@ -410,7 +417,7 @@ def _loop_variable(value: Any, mark: set[str]) -> LoopVariable:
     )
 
 
-def _without_mark(value: Any, mark: set[str]) -> Any:
+def _without_mark(value: object, mark: set[str]) -> Any:
     if not isinstance(value, LoopVariable):
         return value
     marks = tuple(m for m in value.marks if m is not mark)
@@ -424,3 +431,10 @@ def part_item(source: Items, once: Generic | None) -> Any:
     key, part = source.item
     reserve = tuple(Exposure(e.source, (*e.path[:-1], (source.part_of, once)), e.agents) for e in part.exposures)
     return [key, Handle(part.kind, reserve, part.schema, part.origin, False, part.name)]
+
+
+def _guessed(names: dict[str, Any], unsettled: Sequence[str], attempt: int) -> dict[str, Any]:
+    """What names may be in any round, where some did not settle in so many attempts: less is said of those."""
+    if attempt < 2:
+        return names
+    return names | {name: TOP if attempt >= 5 else widened(bare(names[name])) for name in unsettled}

@@ -6,8 +6,6 @@ program, tables of numbers. Only names are looked at, and where one could stand 
 
 from __future__ import annotations
 
-from typing import Any
-
 from jostle.check.abstract.values import MISSING, Builtin, Closure, External, Module, Part, Scope, cannot_charge
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every
@@ -26,10 +24,10 @@ class Purity:
     def __init__(self) -> None:
         self._known: dict[Closure, bool] = {}
 
-    def value(self, value: Any) -> bool:
+    def value(self, value: object) -> bool:
         return cannot_charge(value, self.function)
 
-    def function(self, function: Any) -> bool:
+    def function(self, function: object) -> bool:
         if isinstance(function, External):
             return True
         if isinstance(function, Builtin):

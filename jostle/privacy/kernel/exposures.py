@@ -83,7 +83,7 @@ class Exposure:
 
     def bounded(self, span: Span | None = None) -> int:
         if self.rows is None or self.rows > 2**53:  # which no double tells from one more
-            raise refuse("UnboundedSum", ANY_ROWS.format("here"), span, help=BOUNDS)
+            raise refuse("UnboundedSum", ANY_ROWS.format(f"of `{self.source.name}`"), span, help=BOUNDS)
         return max(1, self.rows)
 
     @property

@@ -12,7 +12,7 @@ BOUNDED = "between public ends, 2020-01-01..2024-12-31, it can be grouped by"
 _KINDS = {"b": "boolean", "i": "integer", "u": "integer", "f": "real", "U": "text", "S": "text", "M": "time", "m": ""}
 
 
-def describe(frame: Any) -> str:
+def describe(frame: object) -> str:
     """The draft of a description of a pandas frame or an Arrow table: `described by {…}`, with `?` for what is unknown.
 
     From the types of its columns and the levels of categorical ones; no row is read. Levels that pandas found in the
@@ -21,7 +21,7 @@ def describe(frame: Any) -> str:
     return clause(columns_of_frame(frame))
 
 
-def columns_of_frame(frame: Any) -> list[Column]:
+def columns_of_frame(frame: object) -> list[Column]:
     home = type(frame).__module__.partition(".")[0]
     if home == "pandas" and hasattr(frame, "dtypes") and hasattr(frame, "columns"):
         return [_of_dtype(str(name), dtype) for name, dtype in zip(frame.columns, frame.dtypes, strict=True)]
@@ -62,7 +62,7 @@ def typed(name: str, kind: str, note: str = "") -> Column:
     return Column.of(name, kind, note=note)
 
 
-def _of_dtype(name: str, dtype: Any) -> Column:
+def _of_dtype(name: str, dtype: object) -> Column:
     import pandas as pd
 
     if isinstance(dtype, pd.CategoricalDtype) and dtype.categories is not None:

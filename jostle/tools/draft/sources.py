@@ -139,7 +139,7 @@ def _of_row(cells: Mapping[str, str]) -> Column:
     return _column(cells.get("name", ""), kind, low, high, values, cells.get("note", ""))
 
 
-def _kind(word: Any) -> str:
+def _kind(word: object) -> str:
     kind = _KINDS.get(str(word or "").strip().lower().partition("(")[0].strip())
     if kind is None:
         raise refuse(
@@ -178,7 +178,7 @@ def _json(text: str, table: str | None) -> list[Column]:
     return [_of_field(field) for field in fields]
 
 
-def _schema(document: Any, table: str | None) -> Mapping[str, Any]:
+def _schema(document: object, table: str | None) -> Mapping[str, Any]:
     if isinstance(document, Mapping) and isinstance(document.get("resources"), list):
         tables = {str(r.get("name", "")): r.get("schema") for r in document["resources"] if isinstance(r, Mapping)}
         if table is None and len(tables) == 1:

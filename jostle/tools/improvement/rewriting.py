@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from msgspec import Struct
 
@@ -23,7 +22,7 @@ class Edit(Struct, frozen=True):
     text: str
 
 
-def written(program: n.Program, source: Source, option: Any) -> n.Part | None:
+def written(program: n.Program, source: Source, option: object) -> n.Part | None:
     """The expression of the program that made this Option; None where it was made elsewhere, as in a module."""
     run = option.run if isinstance(option, Part) else option
     if not isinstance(run, Function) or run.body.span is None or run.body.span.source != source:

@@ -1,0 +1,217 @@
+"""Selects before the run: what one charges, and what is known of its answer. Follows `run.selects`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from jostle.check.abstract import kinds
+from jostle.check.abstract.declarations import keys_of
+from jostle.check.abstract.rows import columns_of
+from jostle.check.abstract.values import (
+    PUBLIC,
+    TOP,
+    Handle,
+    Items,
+    OneOf,
+    ReachedSources,
+    Scope,
+    joined_exposures,
+    protected,
+    reached_sources,
+)  # fmt: skip  # fmt: skip
+from jostle.check.abstract.walk import Walk
+from jostle.language.aggregates import AGGREGATES
+from jostle.language.forms import PERSON, aggregates, keys_by_alias, persons_by_column
+from jostle.records import replace
+from jostle.syntax import nodes as n
+from jostle.syntax.walk import own_name
+
+
+def transfer_select(w: Walk, node: n.Select, scope: Scope) -> Any:
+    table = w.eval(node.table, scope)
+    whole = isinstance(table, Handle) and table.whole and not node.joins and node.where is None
+    for joined in node.joins:
+        other = w.eval(joined.table, scope)
+        if joined.up_to is not None:
+            w.eval(joined.up_to, scope)
+        table = joined_tables(table, other)
+    schema = (table.schema if isinstance(table, Handle) else None) or {}
+    node = persons_by_column(keys_by_alias(node, schema), schema, protected(table))
+    outputs = [(column.value, list(aggregates(column.value))) for column in node.columns]
+    calls = [call for _, inside in outputs for call in inside]
+    table = _row_clauses(w, node, table, calls, scope)
+    if node.per is not None:
+        return grouped_rows(table, node)
+    free = whole and len(calls) == len(node.columns) == 1 and _is_count_all(calls[0])
+    _charged(w, node, reached_sources(table), schema, free, scope)
+    for value, inside in outputs:
+        if not (len(inside) == 1 and value is inside[0]):
+            _after(w, value, inside, bool(node.keys), scope)
+    if node.first is not None:
+        w.eval(node.first, scope)
+    return kinds.of_select(node, columns_of(table) or ())
+
+
+def _row_clauses(w: Walk, node: n.Select, table: object, calls: list[n.Call], scope: Scope) -> Any:
+    """Looks at what is read row by row: the condition, the keys and the aggregates; gives the table within limits."""
+    if node.where is not None:
+        w.rows(node.where, columns_of(table), scope, "condition")
+    schema = table.schema if isinstance(table, Handle) else None
+    for key in (*(node.per or ()), *node.keys):
+        for part in key.value.items if isinstance(key.value, n.ListOf) else (key.value,):
+            if not (isinstance(part, n.Name) and part.id == PERSON):
+                w.rows(part, schema, scope)
+        if key.over is not None:
+            w.eval(key.over, scope)
+    table = limited(w, table, node, scope)
+    for call in calls:
+        _arguments(w, call, schema, scope)
+    return table
+
+
+def _charged(
+    w: Walk, node: n.Select, reached: ReachedSources, schema: dict[str, Any], counts_all: bool, scope: Scope
+) -> None:
+    """Charges a select: its own amount, or its share of what is left. A count of a public size may be free."""
+    wished = w.joint and node.spend is not None and node.spend.amount.is_wish
+    own = w.amount_bounds(node.spend.amount, scope, reached) if node.spend is not None else None
+    own = None if wished else own
+    free = counts_all and bool(reached.exposures) and all(e.source.public_size for e in reached.exposures)
+    if not (reached.exposures or reached.open) or (
+        free and all(_is_public_group(key, schema, reached) for key in node.keys)
+    ):
+        return
+    if w.joint and own is None:  # the first select of a block spends all that is left, on the whole of a source
+        reached = replace(reached, exposures=tuple(replace(e, path=(), joined=True) for e in reached.exposures))
+        least, most, delta = w.bare(reached, 1, needed=False)
+        own = least, most, delta if most else 0
+    if own is None:
+        own = w.bare(reached, max(1, w.bare_left), needed=not free)
+        w.bare_left = max(0, w.bare_left - 1)
+    w.charge(reached, (0, *own[1:]) if free else own, node.span)
+
+
+def _is_public_group(key: n.GroupKey, schema: dict[str, Any], reached: ReachedSources) -> bool:
+    """Whether a key is certainly a listed column by which the sizes of groups are public."""
+    if not isinstance(key.value, n.Name) or keys_of(schema.get(key.value.id)) is None:
+        return False
+    sources = [e.source for e in reached.exposures]
+    protecting = [None if source.inexact else source.declared.protecting for source in sources]
+    return all(p is not None and key.value.id in p.groups for p in protecting)
+
+
+def limited(w: Walk, table: object, node: n.Select, scope: Scope) -> Any:
+    """The table that a select reads within its `up to`; what is bounded anew by person is charged to the whole."""
+    if node.limit is None and node.per is None:
+        return table
+    for number in () if node.limit is None else (node.limit.groups, node.limit.rows):
+        if number is not None:
+            w.eval(number, scope)
+    if not isinstance(table, Handle):
+        return table
+    by_value = node.limit is None and all(own_name(key.value) != PERSON for key in node.per or ())
+    free = node.per is None and (node.limit is None or node.limit.rows is None)
+    exposures = []
+    for e in table.exposures:
+        path = e.path if by_value and e.source.single else ()  # a row moves a group of its own part, and of no other
+        e.source.inexact = e.source.inexact or path != e.path
+        exposures.append(replace(e, path=path, joined=True, unbounded=e.unbounded and free))
+    return Handle("table", tuple(exposures), table.schema, trail=table.trail)
+
+
+def grouped_rows(table: object, node: n.Select) -> Any:
+    """`per person`: a table that is as private, with a row for each person or group."""
+    if not isinstance(table, Handle):
+        return TOP if table is TOP else PUBLIC
+    written = [key for key in (*(node.per or ()), *node.keys) if own_name(key.value) != PERSON]
+    keys = [key.name or key.value.id for key in written if isinstance(key.value, n.Name)]
+    names = [column.name or own_name(column.value) for column in node.columns]
+    certain = all(names) and len(keys) == len(written)
+    columns = dict.fromkeys([name for name in (*keys, *names) if name], PUBLIC)
+    if table.schema is not None:
+        columns |= {key: table.schema[key] for key in keys if key in table.schema}
+    return Handle("table", table.exposures, columns if certain else None, trail=table.trail)
+
+
+def _after(w: Walk, value: n.Expr, inside: list[n.Call], grouped: bool, scope: Scope) -> None:
+    """An output that is calculated from aggregates, once a group."""
+    exposures, w.measured = w.measured, w.measured | {id(call) for call in inside}
+
+    def each(_: object) -> bool:
+        w.eval(value, scope)
+        return True
+
+    w.loop(scope, value.span, Items(PUBLIC) if grouped else [PUBLIC], set(), each)
+    w.measured = exposures
+
+
+def _is_count_all(call: n.Call) -> bool:
+    named = isinstance(call.function, n.Name) and call.function.id == "count"
+    return named and len(call.args) == 1 and isinstance(call.args[0], n.Star)
+
+
+def _arguments(w: Walk, call: n.Call, schema: dict[str, Any] | None, scope: Scope) -> None:
+    expressions = AGGREGATES[call.function.id].expressions if isinstance(call.function, n.Name) else 0
+    for at, arg in enumerate(call.args):
+        if at >= expressions:
+            w.eval(arg, scope)
+        elif isinstance(arg, n.Distinct):
+            if not (isinstance(arg.value, n.Name) and arg.value.id == PERSON):
+                w.rows(arg.value, schema, scope)
+        elif not isinstance(arg, n.Star):
+            w.rows(arg, schema, scope)
+
+
+def joined_tables(left: object, right: object) -> Any:
+    if not (isinstance(left, Handle) and isinstance(right, Handle)):
+        reached = reached_sources(left, right)
+        if reached.open:
+            return TOP
+        result = Handle("table", reached.exposures)
+        return result if reached.certain else OneOf((result, PUBLIC))
+    schema = {**right.schema, **left.schema} if left.schema is not None and right.schema is not None else None
+    exposures = tuple(replace(e, joined=True) for e in joined_exposures([left, right]))
+    return Handle("table", exposures, schema)
+
+
+# Weighted records ---------------------------------------------------------------------------------
+
+
+def weighted_records(function: str, args: Sequence[Any], name: object) -> Any:
+    """What a built-in makes of its arguments, records or a table; `name` is the column that it is told to add."""
+    handles = [arg for arg in args if isinstance(arg, Handle)]
+    reached = reached_sources(*args)
+    if reached.open:
+        return TOP
+    if not handles or not reached.certain:
+        result = Handle("records", reached.exposures)
+        return result if reached.certain else OneOf((result, PUBLIC))
+    exposures = joined_exposures(handles)
+    if len(handles) > 1:
+        exposures = tuple(replace(e, joined=True) for e in exposures)
+    trail = next((handle.trail for handle in handles if handle.trail), ())
+    return Handle("records", exposures, _schema(function, handles, args, name), trail=trail)
+
+
+def _schema(function: str, handles: Sequence[Handle], args: Sequence[Any], name: object) -> dict[str, Any] | None:
+    """The columns, where all are known."""
+    first = handles[0].schema
+    if first is None:
+        return None
+    match function:
+        case "weighted":
+            return dict(first)
+        case "joined":
+            other = handles[1].schema if len(handles) > 1 else None
+            return None if other is None else {**other, **first}
+        case "shave" | "grouped":
+            added = name if name is not None else "place" if function == "shave" else "size"
+            if not isinstance(added, str):
+                return None
+            by = args[1] if len(args) > 1 else None
+            kept: list[Any] = list(first) if function == "shave" else by if isinstance(by, list) else [by]
+            if not all(isinstance(column, str) and column in first for column in kept):
+                return None
+            return {**{column: first[column] for column in kept}, added: PUBLIC}
+    return dict.fromkeys(first, PUBLIC)

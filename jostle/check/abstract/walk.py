@@ -1,0 +1,239 @@
+"""What is asked of a walk before a run: names, paths, loops, allotments and charges, and what lies outside a program.
+
+`cost.explorer` follows paths, rounds of loops and charges; `check.exploration` looks at every place once, for labels.
+What each form does to what is known of values is the same for both (`interpreter`, `expressions`, `calls`, `rows`).
+Nothing is opened and no data are read.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from jostle.check.abstract.values import (
+    MISSING,
+    PUBLIC,
+    TOP,
+    Builtin,
+    Closure,
+    Domain,
+    Items,
+    Maker,
+    Most,
+    ReachedSources,
+    Scope,
+    SourceFact,
+    widened,
+)  # fmt: skip
+from jostle.check.labels import Labels
+from jostle.check.scopes import bound_in
+from jostle.language.builtins import BUILTINS, brought
+from jostle.language.facts import Gives
+from jostle.source import Span
+from jostle.syntax import nodes as n
+
+NO_SOURCES = ReachedSources(())
+Bounds = tuple[int, Most, Most]
+"""The least and the most of an amount, and the most of its delta."""
+Identity = Callable[[str, list[Any]], Hashable]
+
+
+def literal_identity(kind: str, args: list[Any]) -> Hashable:
+    """The identity of a source as it is written: None where it is not known."""
+    if len(args) == 1 and isinstance(args[0], str):
+        return (kind, args[0])
+    rows = args and isinstance(args[0], list) and not any(isinstance(item, str) for item in args[0])
+    return object() if rows else None
+
+
+@dataclass(slots=True)
+class World:
+    """What lies outside a program: modules, files by identity, settings. It opens no data."""
+
+    load_module: Callable[[tuple[str, ...]], n.Program | None]
+    identity: Identity = literal_identity
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    planned: Mapping[Span, int] = field(default_factory=dict)
+    """What wanted errors of `jointly` blocks take, in quanta, by where they are written; as far as it is known."""
+    _names: dict[tuple[str, ...], set[str]] = field(default_factory=dict)
+
+    def names(self, use: n.Use) -> Collection[str]:
+        """The names that a `use` binds."""
+        if use.path not in self._names:
+            self._names[use.path] = {use.path[-1], *brought(use.path)}  # for modules that use each other
+            tree = self.load_module(use.path)
+            if tree is not None:
+                self._names[use.path] |= set(bound_in(tree.body, self.names))
+        return self._names[use.path]
+
+    def parameter(self, name: str, default: object) -> Any:
+        """The value of a `param`."""
+        value = self.settings.get(name)
+        if value is None or (isinstance(value, str) and isinstance(default, str)):
+            return default if value is None else value
+        if isinstance(value, str) and isinstance(default, bool):
+            return value == "true"
+        try:
+            return float(value) if isinstance(value, (str, int, float)) and not isinstance(value, bool) else PUBLIC
+        except ValueError:
+            return PUBLIC
+
+
+def universe(builtins: Collection[str]) -> Scope:
+    """The names that every program knows; one that the table does not have may do anything."""
+    return Scope(None, {name: _meaning(name) for name in builtins})
+
+
+def _meaning(name: str) -> Any:
+    row = BUILTINS.get(name)
+    if row is None:
+        return TOP
+    if row.gives is Gives.CONSTANT:
+        return float(getattr(math, name))
+    return Domain(name) if row.gives is Gives.DOMAIN else Builtin(row)
+
+
+class Walk(ABC):
+    """Evaluates expressions and follows statements."""
+
+    most_parts = 400  # of one partition that are told apart
+
+    def __init__(self, world: World, labels: Labels) -> None:
+        self.world, self.labels = world, labels
+        self.sources: list[SourceFact] = []
+        self.identities: list[tuple[SourceFact, Hashable]] = []
+        self.agents = 0
+        self.measured: set[int] = set()  # the aggregates of a select, where its outputs are calculated
+        self.bare_left = 0
+        self.joint = False  # whether this stands in a `jointly` block
+
+    @abstractmethod
+    def step(self, span: Span | None) -> None:
+        """Counts a step."""
+
+    @abstractmethod
+    def look_up(self, scope: Scope, name: str) -> Any:
+        """The value of a name, or `MISSING`."""
+
+    @abstractmethod
+    def decided(self, test: object) -> bool | None:
+        """Whether a condition holds, where only that way is followed."""
+
+    @abstractmethod
+    def paths(self, thunks: Sequence[Callable[[], Any]], certain: bool = True) -> Any:
+        """Follows each of these from here, and goes on where they meet. Not `certain`: perhaps none of them is run."""
+
+    @abstractmethod
+    def branches(self, scope: Scope, bodies: Sequence[Sequence[n.Stmt]]) -> bool:
+        """The same for statements; whether any of these ways goes on."""
+
+    @abstractmethod
+    def loop(self, scope: Scope, span: Span, value: object, own: Collection[str], each: Callable[[Any], bool]) -> bool:
+        """Goes round with each item; whether the way goes on after. `own`: names of `scope` that a round may set."""
+
+    @abstractmethod
+    def cheaply(self, scope: Scope, node: n.Node, value: object, thunk: Callable[[], Any]) -> Any:
+        """The value of a part of the program that works on `value`; `PUBLIC` where it is inert and takes long."""
+
+    @abstractmethod
+    def returned(self, value: object) -> None:
+        """A way ends here."""
+
+    @abstractmethod
+    def enter(self, function: Closure, local: dict[str, Any], node: n.Expr) -> Any:
+        """The value of a function's body, with its parameters in `local`."""
+
+    @abstractmethod
+    def choose_option(self, maker: Maker, args: Sequence[Any], node: n.Expr) -> Any:
+        """The value of a call of a ChoiceMaker."""
+
+    @abstractmethod
+    def allotted(self, spend: n.Spend, scope: Scope, reached: ReachedSources, body: Callable[[], Any],
+                 ruined: Callable[[], Any]) -> Any:  # fmt: skip
+        """Follows what stands in an allotment; `ruined` says what comes of it where that takes too long."""
+
+    @abstractmethod
+    def until_budget(self, reached: ReachedSources, span: Span, body: Callable[[], Any]) -> None:
+        """Follows what spends no more than is left of the budgets of these sources, and of the allotment around."""
+
+    @abstractmethod
+    def left_amount(self, scope: Scope, unit: str, reached: ReachedSources) -> Any:
+        """What the name of a unit stands for where no variable has it, or `MISSING`."""
+
+    @abstractmethod
+    def share_bounds(self, share: object, reached: ReachedSources) -> Bounds:
+        """A share of what the allotment around held when it opened, or of the budget where there is none."""
+
+    @abstractmethod
+    def bare(self, reached: ReachedSources, shares: int, needed: bool = True) -> Bounds:
+        """An equal share of what is left; where that is nothing, what is `needed` is refused."""
+
+    @abstractmethod
+    def charge(self, reached: ReachedSources, amount: Bounds, span: Span, why: str = "an amount is not known") -> None:
+        """A measurement on what is reached; `why` there is no bound, where there is none."""
+
+    @abstractmethod
+    def too_long(self, reason: str, span: Span) -> None:
+        """What comes here is not followed."""
+
+    @abstractmethod
+    def rows(self, node: n.Expr, schema: dict[str, Any] | None, scope: Scope, how: str = "expression",
+             tables: Sequence[str] = (), over: n.Expr | None = None) -> None:  # fmt: skip
+        """An expression on rows; `how` it is meant: `expression`, `condition`, `position` of a column, or `axis`, whose
+        keys may be listed by `over`."""
+
+    def calculated(self, node: n.Expr, schema: dict[str, Any] | None, scope: Scope) -> Any:
+        """What is known of the values of a column that is made by an expression on rows."""
+        return PUBLIC
+
+    @abstractmethod
+    def use_module(self, node: n.Use, scope: Scope) -> None:
+        """Binds the names of a module."""
+
+    def created(self, function: Closure) -> Closure:
+        """A function of the program came to be."""
+        return function
+
+    @abstractmethod
+    def eval(self, node: n.Expr, scope: Scope) -> Any:
+        """What is known of the value of an expression."""
+
+    @abstractmethod
+    def condition(self, test: n.Expr, scope: Scope) -> bool | None:
+        """Whether a condition holds, where only that way is followed."""
+
+    @abstractmethod
+    def iterated(self, source: n.Expr, scope: Scope) -> Any:
+        """What is walked through."""
+
+    @abstractmethod
+    def amount_bounds(self, node: n.Amount, scope: Scope, reached: ReachedSources) -> Bounds:
+        """Bounds of an amount that is written in the program."""
+
+    @abstractmethod
+    def closure(
+        self, name: str, params: tuple[n.Param, ...] | tuple[str, ...], body: n.Block | n.Expr, scope: Scope
+    ) -> Closure:
+        """A function of the program."""
+
+    @abstractmethod
+    def select_query(self, node: n.Select, scope: Scope) -> Any:
+        """The value of a select."""
+
+    def bind_items(self, names: tuple[str, ...], item: Any, scope: Scope) -> None:
+        if len(names) == 1:
+            scope.names[names[0]] = item
+            return
+        fits = isinstance(item, list) and len(item) == len(names)
+        values = item if fits else [item.item if isinstance(item, Items) else widened(item)] * len(names)
+        scope.names.update(zip(names, values, strict=True))
+
+    def optionally(self, thunk: Callable[[], Any]) -> Any:
+        return self.paths([lambda: MISSING, thunk])
+
+    def settled(self, value: object) -> Any:
+        """A value as it is once the loops that are not active are over."""
+        return value

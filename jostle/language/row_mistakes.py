@@ -1,0 +1,186 @@
+"""What a person is told of a mistake in an expression on rows, or in a select: the reason and what to write instead.
+
+Each takes public facts and how the program is written; where it stands is said by who asks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+
+from jostle.diagnostics import Diagnostic, Note, did_you_mean
+from jostle.language.aggregates import AGGREGATES
+from jostle.language.forms import aggregates
+from jostle.language.operations import COMPARISONS
+from jostle.language.other_languages import way
+from jostle.source import Span
+from jostle.syntax import nodes as n
+from jostle.syntax.walk import every, own_name
+
+NOTHING = frozenset({"null", "nil", "nan", "na", "undefined"})
+"""What other languages call a missing value."""
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d)?)?")
+_MOMENTS = ("date", "time")
+
+
+def listed(columns: Collection[str]) -> str:
+    return "the columns are " + ", ".join(f"`{column}`" for column in columns) if columns else ""
+
+
+def no_column(
+    name: str, columns: Collection[str], values: Mapping[str, Collection[object]], span: Span,
+    results: Collection[str] = (), where: str = "",
+) -> Diagnostic:  # fmt: skip
+    """A name that is neither a column nor a variable; `values` are those that descriptions list, by column.
+
+    `results` are what a select measures, which its condition, written `where`, cannot look at.
+    """
+    if name in results:
+        help = f"`{name}` is measured of groups: write `having {where}` after them"
+        return Diagnostic(
+            "TypeError", "this condition reads no column of the table", span, label="no column", help=help
+        )
+    if name.lower() in NOTHING:
+        message = f"a missing value is not called `{name}`"
+        return Diagnostic("NameError", message, span, label="no value", help="write `none`")
+    of = next((column for column, texts in values.items() if name in texts), None)
+    clock = way(name) if name.lower().startswith("current_") else ""
+    help = clock or (f'it is a value of `{of}`: write `"{name}"`' if of else did_you_mean(name, columns))
+    help = help or f"{listed(columns)}; others are described first: `{name}: 0..100`"
+    message = f"there is no column `{name}`: only described columns exist"
+    return Diagnostic("NameError", message, span, label="no such column", help=help)
+
+
+def reads_nothing(
+    node: n.Expr, what: str, columns: Collection[str], held: str = "", results: Collection[str] = ()
+) -> Diagnostic:
+    """A condition without a column; `held`: a variable that holds the name of one; `results`: what is measured."""
+    help = f"`{held}` holds the name of a column: write `column({held})`" if held else listed(columns)
+    for part in every(node):
+        if isinstance(part, n.String) and part.value in columns:
+            plain = part.value.isidentifier() and part.value.isascii()
+            written = node.span.text.replace(part.span.text, part.value, 1)
+            help = f"a text in quotes is a value; the column is written `` `{part.value}` ``"
+            help = f"a column has no quotes: write `{written}`" if plain else help
+        elif isinstance(part, n.Name) and part.id in results:
+            help = f"`{part.id}` is measured of groups: write `having {node.span.text}` after them"
+    return Diagnostic("TypeError", f"{what} reads no column of the table", node.span, label="no column", help=help)
+
+
+def other_kind(node: n.Expr, left: str | None, right: str | None, values: Collection[object] | None) -> str:
+    """What to write in place of an operation that mixes the kinds of its sides, or calculates with a text.
+
+    `values`: what the description of a text lists, where one side is such a column. Empty where nothing is known.
+    """
+    match node:
+        case n.Logic(op="or", operands=(n.Binary(op="==", left=of, right=n.String() as first), *others)):
+            if all(isinstance(other, n.String) for other in others):
+                texts = [one.span.text for one in (first, *others)]
+                each = " or ".join(f"{of.span.text} == {text}" for text in texts)
+                return f"write `{of.span.text} in [{', '.join(texts)}]`, or `{each}`"
+    if not isinstance(node, n.Binary):
+        return ""
+    op, one, two = node.op, node.left, node.right
+    if op in COMPARISONS and isinstance(two, n.String):
+        if _MOMENT.fullmatch(two.value) and left in _MOMENTS:
+            return f"a date has no quotes: write `{one.span.text} {op} {two.value.replace(' ', 'T')}`"
+        if _is_number(two.value):
+            return f"write `{one.span.text} {op} {two.value}`"
+    text = one if left == "text" else two if right == "text" else None
+    if text is None or isinstance(text, n.String) or not {left, right}.isdisjoint(_MOMENTS):
+        return ""
+    if op in COMPARISONS and values:
+        return f'`{text.span.text}` is a text: write `{text.span.text} == "{next(iter(values))}"`'
+    return f"write `number({text.span.text})` where the text spells a number"
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return bool(text.strip()) and float(text) == float(text)
+    except ValueError:
+        return False
+
+
+# Selects -----------------------------------------------------------------------------------------
+
+
+def of_groups(call: n.Call, select: n.Select) -> Diagnostic | None:
+    """An aggregate of an aggregate; None where it is none."""
+    inner = next((part for arg in call.args for part in aggregates(arg)), None)
+    if inner is None or not isinstance(call.function, n.Name):
+        return None
+    one, keys = inner.span.text, ", ".join(key.span.text for key in select.keys) or "city"
+    written = f"{call.function.id}(select {one} from {select.table.span.text} groupby {keys} with epsilon 0.1)"
+    message = f"`{call.function.id}` is of rows, and `{one}` is measured of groups"
+    return Diagnostic("TypeError", message, inner.span, help=f"write `{{{{ {written} }}}}`")
+
+
+def hands_out_rows(select: n.Select, column: n.Expr, source: str, declared: Span | None) -> Diagnostic:
+    """A result of rows of a private source that is no aggregate; `declared`: where that source is."""
+    inner, help = select.table, f"measure them: `count(*)`, `avg({column.span.text})`"
+    if isinstance(inner, n.Select) and re.search(r"(?i)\bgroup ?by\b", inner.span.text):
+        answers = inner.span.text.removeprefix("(").removesuffix(")")
+        help = f"the groups of the inner select are answers: write `{{{{ {answers} with epsilon 0.1 }}}}`"
+    since = f"no aggregate, and private since line {declared.line}" if declared is not None else "no aggregate"
+    foreign = way(column.span.text)
+    message = "a select gives aggregates, and this is none" if foreign else "this select would hand out private rows"
+    notes = (Note(declared, f"`{source}` is declared private here"),) if declared is not None else ()
+    return Diagnostic("PrivateValue", message, column.span, label=since, help=foreign or help, notes=notes)
+
+
+def same_names(select: n.Select, keys: Collection[str]) -> Diagnostic | None:
+    """Two results of one name, or a result with the name of a key; None where there are none."""
+    first_of: dict[str, n.Column] = {}
+    for column in select.columns:
+        name = column.name or own_name(column.value)
+        if name in keys:
+            help = f"name one of them: `{column.value.span.text} as many`"
+            return Diagnostic(
+                "NameError", f"a key and a result of this select are named `{name}`", column.span, help=help
+            )
+        if name in first_of:
+            call = column.value
+            of = call.args[0].id if isinstance(call, n.Call) and call.args and isinstance(call.args[0], n.Name) else "n"
+            return Diagnostic(
+                "NameError", f"two results of this select are named `{name}`", column.span,
+                help=f"name one of them: `{call.span.text} as {of}`",
+                notes=(Note(first_of[name].span, f"the first `{name}`"),),
+            )  # fmt: skip
+        if name is not None:
+            first_of[name] = column
+    return None
+
+
+def open_key(key: n.GroupKey, kind: str, described: bool) -> Diagnostic:
+    """A key whose values are not public, of this kind; `described`: it is a column."""
+    text = key.value.span.text
+    such = {"text": '{"a", "b"}', "number": "0..99"}.get(kind, "2024-01-01..2024-12-31")
+    describe = f"describe them, `{text}: {such}`" if described else "describe the column that it reads"
+    message = f"the values of `{text}` are not public, so its groups are not either"
+    help = f"list them, `groupby {text} over {such}`, or {describe}, or give a delta"
+    return Diagnostic("OpenKeys", message, key.span, label="an open domain", help=help)
+
+
+def open_mode(of: n.Expr) -> Diagnostic:
+    """The mode of values that are not public."""
+    text = of.span.text
+    message = f"the values of `{text}` are not public, so its most frequent one is not either"
+    help = f'describe them: `{text}: {{"a", "b"}}`, or `{text}: 0..99`'
+    return Diagnostic("OpenKeys", message, of.span, label="an open domain", help=help)
+
+
+def no_bounds(call: n.Call, arg: n.Expr, kind: str, columns: Collection[str]) -> Diagnostic:
+    """An aggregate of what has no bounds, of this kind; `columns` are those that are described."""
+    low, high = _ENDS.get(kind, ("0", "100"))
+    name, text, at = arg.span.text, call.span.text, arg.span.column - call.span.column
+    bounded = f"{text[:at]}clamp({name}, {low}, {high}){text[at + len(name) :]}"
+    is_described = isinstance(arg, n.Name) and arg.id in columns
+    why = "is described without one" if is_described else "has none by its columns"
+    row = AGGREGATES[call.function.id] if isinstance(call.function, n.Name) else None
+    label = "one row could change it by any amount" if row is None or row.bounded else "no bounds to search between"
+    help = f"write `{bounded}`" + (f", or describe `{name}: {low}..{high}`" if is_described else "")
+    return Diagnostic("UnboundedSum", f"`{text}` has no bound: `{name}` {why}", call.span, label=label, help=help)
+
+
+_ENDS = {"date": ("2024-01-01", "2024-12-31"), "time": ("2024-01-01T00:00", "2024-12-31T23:59")}
+"""Bounds of a kind, as an example."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-from jostle.diagnostics import Diagnostic, did_you_mean
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import SOURCES
 from jostle.language.operations import COMPARISONS, OPERATIONS
@@ -136,17 +135,3 @@ def lone_column(column: n.Name, keys: Sequence[n.GroupKey]) -> tuple[str, str]:
             return message, f"`in` asks whether it is one of them; list keys by `groupby {column.id} over {{…}}`"
     names = [*(key.value.id for key in keys if isinstance(key.value, n.Name)), column.id]
     return message, f"add it to the keys: `groupby {', '.join(names)}`"
-
-
-def not_measured(call: n.Call) -> Diagnostic:
-    """Of an aggregate after `having` or `order by` that the select does not measure."""
-    help = "`having` and `order by` look at what is released: add it to the columns, `… as n`, and use `n`"
-    return Diagnostic("NameError", "this aggregate is not measured by the select", call.span, help=help)
-
-
-def not_released(name: n.Name, released: Collection[str], columns: Collection[str] = (), rows: str = "") -> Diagnostic:
-    """Of a name there that the select does not release; `rows`: the way out of one that reads rows, by a column."""
-    help = did_you_mean(name.id, released) or f"the select releases {', '.join(released)}"
-    if name.id in columns:
-        help = rows or f"release it, `avg({name.id}) as {name.id}`"
-    return Diagnostic("NameError", f"there is no `{name.id}` in what is released", name.span, help=help)

@@ -184,3 +184,17 @@ def no_bounds(call: n.Call, arg: n.Expr, kind: str, columns: Collection[str]) ->
 
 _ENDS = {"date": ("2024-01-01", "2024-12-31"), "time": ("2024-01-01T00:00", "2024-12-31T23:59")}
 """Bounds of a kind, as an example."""
+
+
+def not_measured(call: n.Call) -> Diagnostic:
+    """Of an aggregate after `having` or `order by` that the select does not measure."""
+    help = "`having` and `order by` look at what is released: add it to the columns, `… as n`, and use `n`"
+    return Diagnostic("NameError", "this aggregate is not measured by the select", call.span, help=help)
+
+
+def not_released(name: n.Name, released: Collection[str], columns: Collection[str] = (), rows: str = "") -> Diagnostic:
+    """Of a name there that the select does not release; `rows`: the way out of one that reads rows, by a column."""
+    help = did_you_mean(name.id, released) or f"the select releases {', '.join(released)}"
+    if name.id in columns:
+        help = rows or f"release it, `avg({name.id}) as {name.id}`"
+    return Diagnostic("NameError", f"there is no `{name.id}` in what is released", name.span, help=help)

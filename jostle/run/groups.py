@@ -12,8 +12,9 @@ from datetime import date
 from typing import Any
 
 from jostle.diagnostics import Refusal, refuse
-from jostle.language.forms import aggregates, not_measured, not_released
+from jostle.language.forms import aggregates
 from jostle.language.moments import number_of
+from jostle.language.row_mistakes import not_measured, not_released
 from jostle.privacy.kernel.handles import Cube, Table
 from jostle.run.evaluator import Evaluator
 from jostle.run.inlined import calculates as built_in

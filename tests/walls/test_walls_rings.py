@@ -14,7 +14,7 @@ BARS = {
     "lines that the kernel imports": 2_861,
     "lines that privacy and engine import": 22_200,
     "lines that everyday queries import": 13_350,
-    "circles of files, imports for types counted": 1,
+    "circles of files, imports for types counted": 0,
     "lines with Any": 1_930,
     "complexity of a function": 34,
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from msgspec import Struct
@@ -143,6 +144,21 @@ class Laplace(AdditiveLaw):
     def power(self, exponent: float) -> Laplace:
         return Laplace(self.scale / exponent)
 
+    def of_two(self, weight: float, rounded: bool = False) -> LaplaceSum:
+        """The law of so many times the sum of two such noises; of an integer next to it where it is `rounded`."""
+        wide = _two_laplace() * self.scale * weight
+        return LaplaceSum(self.scale * weight * math.sqrt(2), wide=math.floor(wide + 0.5) if rounded else wide)
+
+
+@cache
+def _two_laplace() -> float:
+    """t with P(|X + Y| > t) = (1 + t/2)·exp(−t) = 5 %, of Laplace noises X and Y of scale 1."""
+    low, high = 0.0, 100.0
+    while high - low > 1e-12:
+        middle = (low + high) / 2
+        low, high = (middle, high) if (1 + middle / 2) * math.exp(-middle) > 1 - LEVEL else (low, middle)
+    return high
+
 
 class Gaussian(AdditiveLaw):
     """Normal noise whose scale is its deviation σ; ρ = (ℓ₂ sensitivity/σ)²/2."""
@@ -191,6 +207,10 @@ class Gaussian(AdditiveLaw):
 
     def power(self, exponent: float) -> Gaussian:
         return Gaussian(self.scale / math.sqrt(exponent))
+
+    def of_two(self, weight: float, rounded: bool = False) -> Gaussian:
+        """The law of so many times the sum of two such noises; of an integer next to it where it is `rounded`."""
+        return Gaussian(self.scale * weight * math.sqrt(2), step=float(rounded))
 
 
 @dataclass(frozen=True, slots=True)

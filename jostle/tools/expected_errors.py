@@ -119,7 +119,7 @@ def _measured(events: Sequence[Event], source: Source, names: Mapping[str, Any])
             continue  # a Gaussian's σ is no power of epsilon
         else:
             law = ADDITIVE[fields["mechanism"]](fields["scale"], fields.get("step", 0.0))
-            error = law.half_width() / (2 if of == "stddev" else 1)
+            error = (law.of_two(0.5) if name == "avg" else law).half_width() / (2 if of == "stddev" else 1)
         power = 0.5 if unit == "rho" else 1.0
         cut = cuts.get((line, name), ())
         amount = fields.get("uses", {}).get(name, fields[unit] * parts)
@@ -130,7 +130,7 @@ def _term_of(estimate: str) -> tuple[int, int, str | None]:
     """Which of its noisy sums has the noise that counts, of how many, and what its error is over."""
     match estimate:
         case "avg":
-            return 0, 2, "rows"
+            return 0, 1, "rows"  # the sum is half the difference of the two numbers of its pair
         case "var" | "stddev":
             return -1, 3, "rows" if estimate == "var" else "stddev"
         case "covariance":

@@ -22,14 +22,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from jostle.accounting.amounts import QUANTA, Amount, as_float
 from jostle.accounting.conversions import epsilon_of
 from jostle.accounting.definitions import Price, pure_price
 from jostle.formulas import Noised, OfTwo
-from jostle.noise_laws import LEVEL, Gaussian, Laplace, LaplaceSum
+from jostle.noise_laws import Gaussian, Laplace
 from jostle.plan.plan import Term
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.measurement import Measured
@@ -151,16 +150,6 @@ class Purchases:
         return cls(layout, tuple(mechanisms), bought, tuple(prices))
 
 
-@lru_cache(1)
-def _two_laplace() -> float:
-    """t with P(|X + Y| > t) = (1 + t/2)·exp(−t) = 5 %, of Laplace noises X and Y of scale 1."""
-    low, high = 0.0, 100.0
-    while high - low > 1e-12:
-        middle = (low + high) / 2
-        low, high = (middle, high) if (1 + middle / 2) * math.exp(-middle) > 1 - LEVEL else (low, middle)
-    return high
-
-
 def halves(pair: Pair, table: Table, some: Sequence[Noised], others: Sequence[Noised]) -> list[list[Noised]]:
     """The sums and the counts of all groups, of their noisy A and B. A count of rows is the nearest integer."""
     counted = 2.0 ** (pair.total.bits - grid_of(pair.count)) / (2 * pair.step(table))
@@ -169,21 +158,13 @@ def halves(pair: Pair, table: Table, some: Sequence[Noised], others: Sequence[No
     for a, b in zip(some, others, strict=True):
         law: Any = a.law
         if law not in laws:
-            laws[law] = [_of_two(law, 0.5, False), _of_two(law, counted, not pair.weighted)]
+            laws[law] = [law.of_two(0.5), law.of_two(counted, rounded=not pair.weighted)]
         total, count = (a - b) / 2, (a + b) * counted
         numbers = (total, count if pair.weighted else float(round(count)))
         weights = ((0.5, -0.5), (counted, counted))
         for column, number, own, (x, y) in zip(columns, numbers, laws[law], weights, strict=True):
             column.append(Noised.of(number, OfTwo(own, ((a.origin, x), (b.origin, y)))))
     return columns
-
-
-def _of_two(law: Laplace | Gaussian, weight: float, rounded: bool) -> Laplace | Gaussian:
-    """The law of so many times the sum of two noises; of an integer next to it."""
-    if isinstance(law, Gaussian):
-        return Gaussian(law.scale * weight * math.sqrt(2), step=float(rounded))
-    wide = _two_laplace() * law.scale * weight
-    return LaplaceSum(law.scale * weight * math.sqrt(2), wide=float(math.floor(wide + 0.5)) if rounded else wide)
 
 
 def with_common_terms(aggregates: Sequence[Aggregate]) -> tuple[Aggregate, ...]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import children
@@ -16,8 +17,7 @@ from jostle.syntax.walk import children
 UseNames = Callable[[n.Use], Collection[str]]
 
 
-@dataclass(frozen=True)
-class Scope:
+class Scope(Struct, frozen=True):
     """Names bound somewhere in a scope, and the scope around it."""
 
     names: Collection[str]

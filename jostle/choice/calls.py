@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from jostle.diagnostics import refuse
 from jostle.privacy.kernel.exposures import Handle, handles_in
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
     from jostle.privacy.reading.public_data import PublicData
 
 
-@dataclass(frozen=True)
-class ChoiceParts:
+class ChoiceParts(Struct, frozen=True):
     """The parts of a ChoiceMaker, as the program wrote them."""
 
     options: tuple[Any, ...]

@@ -21,6 +21,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import refuse
@@ -46,8 +48,7 @@ ERROR = 2.0**-28
 MOST_STEPS, LEAST_RIDGE = 3000, 1e-4
 
 
-@dataclass(frozen=True, slots=True)
-class Perturbed:
+class Perturbed(Struct, frozen=True):
     """`theta`: noisy potentials, flat; `noise`: the deviation of each; `ridge`: λ."""
 
     theta: NDArray[np.float64]

@@ -7,9 +7,10 @@ order the others come, follows from what was published about all of them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date
 from typing import Any
+
+from msgspec import Struct
 
 from jostle.diagnostics import Refusal, refuse
 from jostle.language.forms import aggregates
@@ -25,8 +26,7 @@ from jostle.syntax import nodes as n
 from jostle.syntax.walk import every
 
 
-@dataclass(frozen=True)
-class Arrangement:
+class Arrangement(Struct, frozen=True):
     """Which groups are shown, and in which order; checked before anything is measured."""
 
     node: n.Select

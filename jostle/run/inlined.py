@@ -8,8 +8,9 @@ where the query is compiled, once.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from jostle.diagnostics import Refusal, refuse
 from jostle.language.operations import ROW_FUNCTIONS
@@ -25,8 +26,7 @@ QUIET = (n.Name, n.Variable, n.Number, n.String, n.Constant, n.ListOf, n.SetOf, 
          n.Conditional, n.Over, n.Attribute, n.Index)  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Body:
+class Body(Struct, frozen=True):
     """The expression of a function that is being inlined; `bound`: its parameters that read columns."""
 
     name: str

@@ -9,8 +9,9 @@ public facts, and measured once through the kernel's door. The second time each 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
 
 from jostle.accounting.amounts import QUANTA, Amount, as_float, quanta
 from jostle.diagnostics import Refusal, refuse
@@ -32,8 +33,7 @@ if TYPE_CHECKING:
     from jostle.run.scope import Scope
 
 
-@dataclass(slots=True)
-class JointBlock:
+class JointBlock(Struct):
     """The selects of a block as they come, and then their answers; `wanted` is its error where it has no amount."""
 
     wanted: float | None = None

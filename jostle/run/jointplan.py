@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from jostle.accounting.amounts import QUANTA, Amount, as_float
 from jostle.diagnostics import Refusal, refuse
@@ -39,8 +40,7 @@ MOST_AMOUNT = 10**6 * QUANTA
 SAFE = 1 - 1e-9  # of the noise that is allowed, for what its scale is rounded up by
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """A select of a block: how many parts of the amount it counts for, or the half-width that its answers may have."""
 
     request: Request
@@ -49,8 +49,7 @@ class Asked:
     span: Span | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class JointPlan:
+class JointPlan(Struct, frozen=True, eq=False):
     """The strategy of a block, what of it is measured, and every select's queries with the standard errors.
 
     `alone` is the standard error that each has with its part of the amount for itself. `cones` are those of families of
@@ -215,8 +214,7 @@ class JointPlan:
         ]
 
 
-@dataclass(frozen=True, eq=False)
-class _Units:
+class _Units(Struct, frozen=True, eq=False):
     """The terms of a workload, their grids, and the standard deviation of each if it has the whole amount."""
 
     how: Additive

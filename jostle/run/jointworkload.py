@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from jostle.diagnostics import refuse
 from jostle.engine.dense import evaluate
@@ -43,8 +44,7 @@ MOST_VALUES = 4096
 MOST_ANSWERS = 2**20
 
 
-@dataclass(frozen=True, eq=False)
-class Sums:
+class Sums(Struct, frozen=True, eq=False):
     """Sums of one term in the groups of a select: `factors` by axis, and how their answers become the select's.
 
     `shape` has the sizes of the select's keys by axis, and `order` puts them into the order in which it names them.
@@ -60,8 +60,7 @@ class Sums:
         return answers.reshape(self.shape).transpose(self.order).ravel()
 
 
-@dataclass(frozen=True, eq=False)
-class JointWorkload:
+class JointWorkload(Struct, frozen=True, eq=False):
     """All selects of a block over one table: `selects` has the sums of each, an entry for every term."""
 
     table: Table
@@ -71,8 +70,7 @@ class JointWorkload:
     selects: tuple[tuple[Sums, ...], ...]
 
 
-@dataclass(frozen=True)
-class _Asked:
+class _Asked(Struct, frozen=True):
     """A select over the columns of the table below: keys, groups that it is about, and its terms."""
 
     keys: tuple[Key, ...]

@@ -11,8 +11,9 @@ on the whole of its source. What it finds is a released number: it warns, and ma
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
 
 from jostle.accounting.amounts import Amount, as_float
 from jostle.diagnostics import Diagnostic
@@ -75,8 +76,7 @@ _WAYS_OUT = {
 """The way out by what does not fit; of unreadable cells by their kind."""
 
 
-@dataclass(frozen=True, slots=True)
-class Looked:
+class Looked(Struct, frozen=True):
     """A source: its table with all columns as texts, its description, and for each column that was looked at the shares
     of what does not fit."""
 
@@ -86,8 +86,7 @@ class Looked:
     misfits: dict[str, dict[str, str]]
 
 
-@dataclass(slots=True)
-class Looks:
+class Looks(Struct):
     """The looks of a session; `warn` is called with the program and what one finds."""
 
     warn: Callable[[Source, Sequence[Diagnostic]], None]

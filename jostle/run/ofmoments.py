@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
+
+from msgspec import Struct
 
 from jostle.language.aggregates import AggregateRow
 from jostle.language.moments import (
@@ -33,8 +34,7 @@ from jostle.run.periods import Period
 _SECOND = SPANS["second"]
 
 
-@dataclass(frozen=True, slots=True)
-class Counted:
+class Counted(Struct, frozen=True):
     """The number that stands for a date or time in an aggregate: `expr`, in steps of `step` days or microseconds."""
 
     kind: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import date
+
+from msgspec import Struct
 
 from jostle.diagnostics import refuse
 from jostle.language.moments import DAY, DAYS, SPANS, kind_of_moment, moment_of, number_of, starts, truncated
@@ -13,8 +14,7 @@ from jostle.plan.domains import Moments
 MOST = 2**20
 
 
-@dataclass(frozen=True, slots=True)
-class Period:
+class Period(Struct, frozen=True):
     """From `low` to `high`, both included; walked through by `unit`, which is a day where nothing is said."""
 
     low: date

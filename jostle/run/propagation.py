@@ -16,10 +16,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache, reduce
 from operator import add
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from jostle.diagnostics import Refusal, refuse
 from jostle.formulas import (
@@ -49,8 +50,7 @@ MOST_CELLS = 2**23  # draws that are held at a time
 LARGEST = 64  # noises of a sum that are drawn one by one; the others together are as good as normal
 
 
-@dataclass(frozen=True, slots=True)
-class Uncertainty:
+class Uncertainty(Struct, frozen=True):
     """What is known of the noise in one number: `low` and `high` hold the exact answer with probability `level`.
 
     The number less and plus `error` hold both. `deviation` is the standard error.
@@ -63,8 +63,7 @@ class Uncertainty:
     level: float = LEVEL
 
 
-@dataclass(frozen=True, slots=True)
-class Uncertainties:
+class Uncertainties(Struct, frozen=True):
     """The same of every element of a vector: arrays of its shape."""
 
     low: Floats

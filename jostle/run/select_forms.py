@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import cast
 
+from msgspec import Struct
+
 from jostle.diagnostics import Diagnostic, Refusal, refuse
 from jostle.language import row_mistakes
 from jostle.language.aggregates import of_no_numbers
@@ -30,8 +32,7 @@ from jostle.syntax import nodes as n
 from jostle.syntax.walk import expressions, key_names
 
 
-@dataclass(frozen=True)
-class Output:
+class Output(Struct, frozen=True):
     """A column of the result: its name, its expression, and the aggregates in it."""
 
     name: str

@@ -6,9 +6,10 @@ free, with the same rules of names and types.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import date
 from typing import Any
+
+from msgspec import Struct
 
 from jostle.accounting.amounts import Amount, as_float
 from jostle.diagnostics import Refusal, did_you_mean, refuse
@@ -48,8 +49,7 @@ from jostle.syntax import nodes as n
 from jostle.syntax.walk import key_names
 
 
-@dataclass(slots=True)
-class BoundSelect:
+class BoundSelect(Struct):
     """A select of which all is known but its answer: what is asked of which table, and what is done with the answer.
 
     `moments` say how an answer is a date again, `amount`, `wish` and `via` what the select itself says of its price.

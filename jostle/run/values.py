@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
 
 from jostle.diagnostics import refuse
 from jostle.formulas import BY_NOISE, DOUBT, DOUBTFUL, Marked, cut_text, cuts_of
@@ -72,8 +74,7 @@ class JSet:
         return left
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
+class Interval(Struct, frozen=True):
     """`a..b`, both ends included; `real` when it was written with a decimal point."""
 
     low: float
@@ -95,8 +96,7 @@ class Interval:
             raise refuse("TypeError", f"a range of reals {cannot}", help="write whole numbers: `1..10`")
 
 
-@dataclass(slots=True, eq=False)
-class Grouped:
+class Grouped(Struct, eq=False):
     """The answer of a grouped select: key columns, then value columns, one entry a group."""
 
     columns: dict[str, list[Any]]
@@ -128,8 +128,7 @@ class Grouped:
         return self.columns[values[0]]
 
 
-@dataclass(slots=True, eq=False)
-class Function:
+class Function(Struct, eq=False):
     """A `def` or `lambda` with the scope it was made in."""
 
     name: str
@@ -138,8 +137,7 @@ class Function:
     scope: Scope
 
 
-@dataclass(slots=True, eq=False)
-class Part:
+class Part(Struct, eq=False):
     """A Feature, Option or Utility. It takes the name of the variable that it is first assigned to."""
 
     kind: str
@@ -148,8 +146,7 @@ class Part:
     name: str = ""
 
 
-@dataclass(slots=True, eq=False)
-class Builtin:
+class Builtin(Struct, eq=False):
     """A function of the runtime. `sees_handles`: takes private values too; `wants_call`: gets (interpreter, span)."""
 
     name: str
@@ -158,16 +155,14 @@ class Builtin:
     wants_call: bool = False
 
 
-@dataclass(slots=True, eq=False)
-class RowForm:
+class RowForm(Struct, eq=False):
     """A function whose later arguments are row expressions: `histogram`, `partition`, `where`, `derive`."""
 
     name: str
     body: Callable[..., Any]
 
 
-@dataclass(slots=True, eq=False)
-class Module:
+class Module(Struct, eq=False):
     """A `use`d module: its top-level names."""
 
     name: str

@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
+
+from msgspec import Struct, field
 
 from jostle.accounting import amounts
 from jostle.diagnostics import Note, Refusal
@@ -46,8 +47,7 @@ class Generic:
 EACH = Generic()  # of every partition; others stand for the part that a loop is at
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(Struct, frozen=True):
     """A public value of which only its kind is known, as a message calls it: "a text"; and its `fields`, if known."""
 
     name: str
@@ -57,8 +57,7 @@ class Kind:
 # Handles -----------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True, eq=False)
-class SourceFact:
+class SourceFact(Struct, eq=False):
     """A private source: its names, and its limit where that is known. `inexact`: no lower bound may be claimed.
 
     `single`: what it protects is one row, added or removed.
@@ -75,8 +74,7 @@ class SourceFact:
     single: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Exposure:
+class Exposure(Struct, frozen=True):
     """`agents` are (key, cap) pairs. `joined`: several of its rows may come from one; `unbounded`: a person is known to
     have any number of them."""
 
@@ -87,8 +85,7 @@ class Exposure:
     unbounded: bool = False
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Handle:
+class Handle(Struct, frozen=True, eq=False):
     """A table, cube, vectors, column or score. `schema` is None where the columns are not known.
 
     `trail` says how a private value came from its declaration; only handles that have one are followed for labels.
@@ -118,8 +115,7 @@ class Handle:
 # Numbers and containers --------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class NumberInterval:
+class NumberInterval(Struct, frozen=True):
     """A number between two others."""
 
     low: float
@@ -129,22 +125,19 @@ class NumberInterval:
 ANY_NUMBER = NumberInterval(-math.inf, math.inf)
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
+class Range(Struct, frozen=True):
     low: Any
     high: Any
     real: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Domain:
+class Domain(Struct, frozen=True):
     """A word of a description that lists no values: `text`, `integer`, `real`."""
 
     name: str
 
 
-@dataclass(slots=True, eq=False)
-class Items:
+class Items(Struct, eq=False):
     """A list or set of items that are all like `item`, from `least` to `most` of them (None: not known)."""
 
     item: Any
@@ -153,20 +146,17 @@ class Items:
     part_of: object | None = None  # the partition, where the items are its [key, part] pairs
 
 
-@dataclass(slots=True, eq=False)
-class Set:
+class Set(Struct, eq=False):
     items: list[Any]
 
 
-@dataclass(slots=True, eq=False)
-class OneOf:
+class OneOf(Struct, eq=False):
     """One of several values; which one is not known."""
 
     values: tuple[Any, ...]
 
 
-@dataclass(slots=True, eq=False)
-class LoopVariable:
+class LoopVariable(Struct, eq=False):
     """A name's value from before a round of a loop; who reads it is written down in every one of `marks`."""
 
     value: Any
@@ -176,8 +166,7 @@ class LoopVariable:
 # Functions and modules ---------------------------------------------------------------------------
 
 
-@dataclass(slots=True, eq=False)
-class Scope:
+class Scope(Struct, eq=False):
     """The names of a scope; `times` is how often each is bound in all, where that is counted.
 
     `released` are those that `release x = E` gave a value.
@@ -197,21 +186,18 @@ class Scope:
         return MISSING
 
 
-@dataclass(slots=True, eq=False)
-class Closure:
+class Closure(Struct, eq=False):
     name: str
     params: tuple[tuple[str, Any], ...]  # (name, default or MISSING)
     body: n.Block | n.Expr
     scope: Scope
 
 
-@dataclass(slots=True, eq=False)
-class Builtin:
+class Builtin(Struct, eq=False):
     row: facts.Builtin
 
 
-@dataclass(slots=True, eq=False)
-class Signature:
+class Signature(Struct, eq=False):
     """A function of a module, of which only its parameters are known: a call of it may do anything."""
 
     name: str
@@ -223,23 +209,20 @@ class Signature:
         return (self.name, *((p.name, p.default, p.takes) for p in self.params))
 
 
-@dataclass(slots=True, eq=False)
-class External:
+class External(Struct, eq=False):
     """A kernel of the standard library: it takes no private data, and gives public values."""
 
     name: str
 
 
-@dataclass(slots=True, eq=False)
-class Part:
+class Part(Struct, eq=False):
     """A Feature, Option or Utility."""
 
     kind: str
     run: Any
 
 
-@dataclass(slots=True, eq=False)
-class Maker:
+class Maker(Struct, eq=False):
     """A ChoiceMaker, or its `pick`; an advisor has the function that is called with it and the arguments."""
 
     options: Any
@@ -250,8 +233,7 @@ class Maker:
     """Of one that runs all options, the Utility that scores their answers."""
 
 
-@dataclass(slots=True, eq=False)
-class Module:
+class Module(Struct, eq=False):
     names: dict[str, Any]
 
 
@@ -321,8 +303,7 @@ def widened(value: Value) -> Unknown:
     return PUBLIC if cannot_charge(value) else TOP
 
 
-@dataclass(frozen=True, slots=True)
-class ReachedSources:
+class ReachedSources(Struct, frozen=True):
     """The sources that a value reaches, one exposure each. `certain`: just these; `open`: perhaps any source."""
 
     exposures: tuple[Exposure, ...]

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from jostle.accounting.amounts import as_text
 from jostle.check.abstract.values import TOP, Most, Scope, SourceFact
@@ -28,8 +29,7 @@ from jostle.syntax import nodes as n
 __all__ = ["Charge", "Cost", "costs", "literal_identity", "overspent", "table"]
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
+class Cost(Struct, frozen=True):
     """What one source can lose: `asked` is infinite where there is no bound but the budget."""
 
     name: str

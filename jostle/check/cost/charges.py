@@ -7,15 +7,15 @@ more than the whole after it less the least before it: parts of a partition that
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from jostle.check.abstract.values import Most, SourceFact
 from jostle.check.cost.ledger import SOURCE, Ledger, Opened
 from jostle.source import Span
 
 
-@dataclass(frozen=True, slots=True)
-class Charge:
+class Charge(Struct, frozen=True):
     """At most `most` quanta of one source's budget (infinite: no bound but the budget); `exact`: just that.
 
     `left` quanta at least stay of the budget after it, exactly so many where `left_exact`; None where only the owner
@@ -31,8 +31,7 @@ class Charge:
     left_exact: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """A statement, the recorder around it, and the ledger at its end; without them, it was not followed."""
 
     span: Span

@@ -11,7 +11,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from jostle.check.abstract.values import EACH, Exposure, Generic, Most, Path, ReachedSources, SourceFact
 from jostle.check.cost.tally import BOUNDLESS, NOTHING, Own, Place, Tally, Tree, Why, joined_trees
@@ -24,8 +25,7 @@ NEVER = BOUNDLESS  # the least of a way that no run comes to the end of: above e
 _keys = itertools.count(2)
 
 
-@dataclass(slots=True, eq=False)
-class Opened:
+class Opened(Struct, eq=False):
     """An open allotment of between `least` and `most`, or a recorder (no amount)."""
 
     least: int
@@ -41,8 +41,7 @@ class Opened:
     only: frozenset[int] = frozenset()  # of a recorder, the sources that cannot be charged more than its `most`
 
 
-@dataclass(frozen=True, slots=True)
-class Overdrawn:
+class Overdrawn(Struct, frozen=True):
     """Where an allotment or a budget of `limit` quanta is exceeded: `least` are asked of it, here and `before`."""
 
     span: Span

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from operator import sub
+
+from msgspec import Struct
 
 from jostle.accounting.budget_tree import Cost, Meter
 from jostle.check.abstract.values import EACH, Generic, Most, Path, common_prefix
@@ -22,16 +23,14 @@ MOST_TREES = 4
 BOUNDLESS = 10**60  # quanta, for an amount without a bound: more than all amounts with one come to
 
 
-@dataclass(frozen=True, slots=True)
-class Why:
+class Why(Struct, frozen=True):
     """Why there is no bound: a reason and its place."""
 
     reason: str
     span: Span | None
 
 
-@dataclass(frozen=True, slots=True)
-class Own:
+class Own(Struct, frozen=True):
     """What was spent at one place: at least `least`, at most `most`."""
 
     least: int
@@ -52,8 +51,7 @@ class Own:
 NOTHING = Own(0, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where spending is written down: a path, and the agents it went through, which hold it to `cap` together."""
 
     path: Path = ()
@@ -64,8 +62,7 @@ class Place:
 Tree = dict[Place, Own]
 
 
-@dataclass(frozen=True, slots=True)
-class Tally:
+class Tally(Struct, frozen=True):
     """The trees that a meter can have."""
 
     trees: tuple[Tree, ...] = ({},)

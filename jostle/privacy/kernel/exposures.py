@@ -8,7 +8,9 @@ measured exactly, for nothing. What a handle is of (rows, counts, vectors) is in
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+
+from msgspec import Struct, field
 
 from jostle.accounting.amounts import Amount
 from jostle.accounting.budget_tree import Meter, Path
@@ -20,8 +22,7 @@ from jostle.records import replace
 from jostle.source import Span
 
 
-@dataclass(slots=True, eq=False)
-class Allotment:
+class Allotment(Struct, eq=False):
     """An amount that may be spent inside, for each source it meets; `None` is without limit (public calls)."""
 
     amount: Amount | None
@@ -50,8 +51,7 @@ class Allotment:
         return 0 if whole is None else (whole.value, whole.delta)[place] - meter.spent[place] + meter.slack(path)[place]
 
 
-@dataclass(frozen=True, slots=True)
-class Exposure:
+class Exposure(Struct, frozen=True):
     """`agents` are smaller budgets of their own that a charge must fit too (PINQ's agents).
 
     `rows` is how many rows of the handle can change when one protected unit changes, always; None where that has no

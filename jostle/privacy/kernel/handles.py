@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from msgspec import Struct
+
 from jostle.diagnostics import refuse
 from jostle.plan.domains import Domain, Integer
 from jostle.plan.plan import WEIGHT_BITS, Key, Plan, RowExpr, Summands
@@ -52,21 +54,18 @@ class Table(Handle):
         return dict(self.schema)
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class Counted:
+class Counted(Struct, frozen=True, eq=False, weakref=True):
     """Cells from a counted array, which the vault holds under this very object for as long as it lives."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tallied:
+class Tallied(Struct, frozen=True):
     """Cells by counting the rows of a table under public keys."""
 
     plan: Plan
     keys: tuple[Key, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Restricted:
+class Restricted(Struct, frozen=True):
     """The cells of `base` where a condition on the dimensions holds; the others are 0."""
 
     base: Cells

@@ -12,9 +12,10 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 from weakref import WeakKeyDictionary
+
+from msgspec import Struct
 
 from jostle.accounting.accounts import Charge
 from jostle.accounting.amounts import Amount, as_float, as_text
@@ -40,8 +41,7 @@ class Answering(Protocol):
         """Refuses a measurement that cannot be read, from public facts."""
 
 
-@dataclass(slots=True)
-class Balance:
+class Balance(Struct):
     """What is left of a prepaid amount: `units` of its `whole`, and `room` in δ for the discreteness of its noise."""
 
     whole: int

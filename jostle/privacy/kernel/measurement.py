@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
+
+from msgspec import Struct, field
 
 from jostle.accounting.amounts import Amount, as_float
 from jostle.accounting.definitions import ChargePurpose, Price
@@ -25,8 +26,7 @@ E = TypeVar("E")
 R = TypeVar("R")
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
+class Measured(Struct, frozen=True):
     """What a trace tells of one release: the law of its noise, its amount, and how far a row can move it.
 
     `sensitivity` is per changed row, in the units of what is released. `stability` is how many rows, or how much
@@ -57,8 +57,7 @@ class Measured:
         }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Release(Generic[R]):
+class Release(Struct, Generic[R], frozen=True):
     """What leaves: a value, and what a trace tells of it. `rest` is measured next, within the same price."""
 
     value: R
@@ -66,8 +65,7 @@ class Release(Generic[R]):
     rest: Measurement[Any, R] | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class Bought:
+class Bought(Struct, frozen=True, eq=False, weakref=True):
     """What one charge bought: the name of a balance, which the kernel keeps. It holds nothing that can be spent."""
 
     exposures: Exposures
@@ -83,8 +81,7 @@ class Bought:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Payment:
+class Payment(Struct, frozen=True):
     """A part of a prepaid amount: `units` of its whole, and `room` in δ."""
 
     prepaid: Bought

@@ -43,8 +43,7 @@ EXACT_UP_TO = 12.0
 """Of ε: beyond it (1 + e^ε)·τ would be too much, and the conversion from zCDP, which needs no slack, is as good."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Prepaid(Bought):
+class Prepaid(Bought, frozen=True):
     """What pays for noisy sums: `strength` is ε for Laplace noise and μ for Gaussian.
 
     `single`: it pays for one measurement, and its event says so.

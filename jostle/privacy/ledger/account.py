@@ -8,9 +8,10 @@ meters, so that `left` and `spent` speak of all of it. It reads no data.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
+
+from msgspec import Struct, field
 
 from jostle.accounting.accounts import Charge
 from jostle.accounting.budget_tree import Cost, Meter
@@ -24,8 +25,7 @@ from jostle.source import Source as Text
 from jostle.source import Span
 
 
-@dataclass(slots=True, eq=False)
-class Account:
+class Account(Struct, eq=False):
     """A registered dataset as one session has opened it. `data` is the engine's key of its file.
 
     `linked` are the datasets of its persons that were opened too: no charge is made where the file of one has changed.

@@ -18,8 +18,9 @@ import hashlib
 import hmac
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from jostle.diagnostics import refuse
 from jostle.jsontext import canonical, digest
@@ -32,8 +33,7 @@ def chained(previous: str, entry_digest: str) -> str:
     return digest({"previous": previous, "digest": entry_digest})
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One row of a history. `content` says what happened; numbers count from 1, which is the registration."""
 
     number: int
@@ -51,8 +51,7 @@ class Entry:
         return tuple(self.content.get("grows", ()))
 
 
-@dataclass(frozen=True, slots=True)
-class Verified:
+class Verified(Struct, frozen=True):
     """What a chain that holds says: how many entries, the last hash, and the total of all charges.
 
     `older`: some were counted by an earlier rule, in fewer places.

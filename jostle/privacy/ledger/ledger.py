@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from jostle.accounting.accounts import parts_of
 from jostle.accounting.budget_tree import Cost
@@ -36,8 +37,7 @@ COPY = "--copy"  # what an owner says of a file that has the bytes of another
 MOST_ANSWER = 2**20  # characters of a stored answer
 
 
-@dataclass(frozen=True, slots=True)
-class Growth:
+class Growth(Struct, frozen=True):
     """What one charge adds to one dataset's total, for data of `version`; `content` goes into the history."""
 
     name: str
@@ -46,8 +46,7 @@ class Growth:
     content: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Receipt:
+class Receipt(Struct, frozen=True):
     """Where a charge stands in a history."""
 
     dataset: str
@@ -55,8 +54,7 @@ class Receipt:
     hash: str
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """Receipts for a charge that was written down; none where it did not fit. `before`: each total before it."""
 
     receipts: tuple[Receipt, ...]

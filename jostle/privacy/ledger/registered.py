@@ -9,9 +9,10 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import Measure
@@ -24,8 +25,7 @@ from jostle.records import as_dict
 Schema = tuple[tuple[str, Domain], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Clauses:
+class Clauses(Struct, frozen=True):
     """What follows a source in a declaration, understood. Counts have no schema, and linked tables no budget."""
 
     schema: Schema
@@ -33,8 +33,7 @@ class Clauses:
     measure: Measure | None
 
 
-@dataclass(frozen=True, slots=True)
-class Terms:
+class Terms(Struct, frozen=True):
     """A registered dataset: `kind` is `table` or `counts`, `path` the file's real path, `sheet` that of a workbook.
 
     One whose unit is `linked` has the measure of the dataset of its persons, which is charged in its place.
@@ -71,8 +70,7 @@ class Terms:
         return cls(data["name"], data["kind"], data["path"], schema, Unit(**unit), counted, data.get("sheet"))
 
 
-@dataclass(frozen=True, slots=True)
-class FileMark:
+class FileMark(Struct, frozen=True):
     """What tells a file from another without reading it: device, inode, size in bytes, time of change in ns."""
 
     device: int
@@ -89,8 +87,7 @@ class FileMark:
         return cls(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(Struct, frozen=True):
     """Moved by charges (`spent`, `entries`, `head`) and by the owner's updates (the rest).
 
     `code` is the keyed code of the file's bytes, `version` counts the owner's updates from 1.

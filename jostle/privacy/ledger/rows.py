@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
+
+from msgspec import Struct
 
 from jostle.accounting.budget_tree import Cost
 from jostle.diagnostics import did_you_mean, refuse
@@ -22,8 +23,7 @@ from jostle.privacy.ledger.store import Connection, Store
 from jostle.records import replace
 
 
-@dataclass(frozen=True, slots=True)
-class Dataset:
+class Dataset(Struct, frozen=True):
     """A registered dataset as it stands. `key` codes and seals; it is not to be shown."""
 
     terms: Terms
@@ -34,8 +34,7 @@ class Dataset:
         return f"Dataset({self.terms.name!r})"
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(Struct, frozen=True):
     """The rows that one open transaction sees."""
 
     store: Store

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import ChargePurpose, Price
 from jostle.diagnostics import refuse
@@ -43,8 +45,7 @@ if TYPE_CHECKING:
     from jostle.privacy.reading.reader import Reader
 
 
-@dataclass(frozen=True, slots=True)
-class CubeRequest:
+class CubeRequest(Struct, frozen=True):
     """A prepared select on a cube."""
 
     cube: Cube

@@ -12,9 +12,12 @@ one of ε is; so a source that is counted in another way is refused.
 
 from __future__ import annotations
 
+import dataclasses
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from jostle.accounting.amounts import Amount, as_float
 from jostle.accounting.definitions import ChargePurpose
@@ -48,8 +51,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 
-@dataclass(slots=True, eq=False)
-class _State:
+class _State(Struct, eq=False):
     """What a refinable remembers: its numbers under noise, from the first step on, and what was shown of them."""
 
     sealed: Sealed | None = None
@@ -62,7 +64,7 @@ class Refinable(Handle):
     """Numbers that can be asked for again and again, each time with less noise: a score, or the cells of a cube."""
 
     base: Score | Cube
-    state: _State = field(default_factory=_State)
+    state: _State = dataclasses.field(default_factory=_State)
 
     @classmethod
     def of(cls, base: Score | Cube) -> Refinable:
@@ -113,8 +115,7 @@ class Refinable(Handle):
         return {"paid": self.paid}
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """The numbers after a step, what they come from, the law of their noise, and what all steps up to this one cost.
 
     Of public data there are only the numbers.

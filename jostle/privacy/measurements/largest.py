@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from jostle.accounting.amounts import Amount
 from jostle.diagnostics import refuse
 from jostle.noise_laws import Selected
@@ -29,8 +31,7 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
-class Ranking:
+class Ranking(Struct, frozen=True):
     """The places of the largest scores, the largest first; `leads`: by how much each exceeds the next, where asked.
 
     The last one's lead is over the best of all that are left out. With 95 % every lead is within `within` of that of

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from jostle.accounting.amounts import Amount
 from jostle.diagnostics import refuse
 from jostle.noise_laws import Selected
@@ -24,8 +26,7 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
-class Picked:
+class Picked(Struct, frozen=True):
     """The place of the score, and `among` how many it was selected: those that stand clear of all others, or all."""
 
     place: int

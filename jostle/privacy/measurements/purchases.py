@@ -21,8 +21,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from jostle.accounting.amounts import QUANTA, Amount, as_float
 from jostle.accounting.conversions import epsilon_of
@@ -55,8 +56,7 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
-class Purchase:
+class Purchase(Struct, frozen=True):
     """What is measured, and its noise. `uses` has the share of each aggregate that it serves, by name."""
 
     term: Term | Pair
@@ -88,8 +88,7 @@ Place = tuple[int, int]
 """Where a term stands among the purchases: in which of them, and as which of its terms."""
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Struct, frozen=True):
     """What aggregates measure: `aggregates` as they are computed, the `bought` terms and pairs, each once, and the
     `places` of the terms of each aggregate among them."""
 
@@ -118,8 +117,7 @@ class Layout:
         return [list(columns[i][j]) for i, j in self.places[aggregate]]
 
 
-@dataclass(frozen=True, slots=True)
-class Purchases:
+class Purchases(Struct, frozen=True):
     """All that a select buys: its layout, the first mechanism of each aggregate, a purchase for all that is bought, and
     the prices."""
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import reduce
 from itertools import islice
 from typing import Any
+
+from msgspec import Struct
 
 from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import refuse
@@ -29,8 +30,7 @@ from jostle.privacy.reading.public_data import PublicData, sizes_are_public
 MOST_SELECTED = 1000  # groups of a selection: each is chosen by itself
 
 
-@dataclass(frozen=True, slots=True)
-class GroupKey:
+class GroupKey(Struct, frozen=True):
     """A group key as the program wrote it; `over` are its public values where it gives them.
 
     Of a key that stands for several, `names` are what these are called, and `rows` their values at each place of
@@ -48,16 +48,14 @@ class GroupKey:
         return [[self.rows[int(v)][i] for v in column] for i in range(len(self.names))] if self.names else [column]
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """Key columns and value columns, each a list over groups; without keys, lists of one value."""
 
     keys: list[list[Any]]
     values: list[list[Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """A prepared select on a table."""
 
     table: Table

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from jostle.accounting.amounts import Amount
 from jostle.diagnostics import Refusal
@@ -107,8 +108,7 @@ def joint(kernel: Kernel, measurement: JointBlocks, via: str | None, span: Span 
     return parts, False
 
 
-@dataclass(frozen=True, slots=True)
-class _StoredRequest:
+class _StoredRequest(Struct, frozen=True):
     """A request that can be told from others: the k-th of its kind in this run."""
 
     account: Account

@@ -24,6 +24,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from jostle.accounting.amounts import Amount, as_float
 from jostle.accounting.definitions import ChargePurpose, Price, stability_price, used_delta
 from jostle.accounting.subsampled_gaussian import noise_for, rate_for
@@ -57,8 +59,7 @@ MOST_NUMBERS = 2**24
 _HASHES, _BUCKETS = 5, 2**24
 
 
-@dataclass(frozen=True, slots=True)
-class Batches:
+class Batches(Struct, frozen=True):
     """`sums` (steps, cells): noisy counts of each batch, all cubes one after the other; of public cubes exact ones.
 
     `rate`: the probability with which a unit was kept. `noise`: the deviation of each number, in rows.
@@ -140,8 +141,7 @@ def batches(
     return Batches(np.tile(np.concatenate([c.ravel() for c in exact]), (steps, 1)), 1.0, 0.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(Struct, frozen=True):
     """Private: for each row its cell in every cube, `places` (rows, E) of `cells` in all, or `cells` where it has none.
 
     `owners`: which unit a row is of, 0 … `units` − 1, or None where each is one. `weights`: in units of 2^-`bits`, or

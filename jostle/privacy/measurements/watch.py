@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import math
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from jostle.accounting.amounts import Amount, as_float
 from jostle.accounting.conversions import pure_epsilon
@@ -53,8 +55,7 @@ MOST = 2**20
 """Answers above of one watch at most."""
 
 
-@dataclass(slots=True, eq=False)
-class _State:
+class _State(Struct, eq=False):
     """What a watch remembers: how many answers above are left, and its noisy threshold for so many of them."""
 
     left: int
@@ -63,8 +64,7 @@ class _State:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Watch(Bought):
+class Watch(Bought, frozen=True):
     """An open watch. `score` is the one that it was opened for, `threshold` in its units.
 
     What it `tells` of an answer above: nothing more, its gap, or a number.

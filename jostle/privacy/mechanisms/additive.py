@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from jostle.accounting.amounts import Amount, as_float
 from jostle.accounting.conversions import pure_epsilon, rho_of, root_two_rho
@@ -42,8 +43,7 @@ def sum_prices(whole: Amount, prices: list[Price]) -> Price:
     return Price(whole, rho, delta0, all(p.pure for p in prices))
 
 
-@dataclass(frozen=True, slots=True)
-class Additive:
+class Additive(Struct, frozen=True):
     """A choice of noise for one amount; `because` says what decided, where something had to be.
 
     `delta` is the δ that it uses of the amount's, by how its sources are counted (`definitions.used_delta`).

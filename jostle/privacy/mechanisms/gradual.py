@@ -15,8 +15,9 @@ a next step costs, and whether there is one, may depend on all that was shown. M
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from jostle.privacy.mechanisms.noise import Noise
 from jostle.privacy.mechanisms.one_sided import CLAMP, geometric
@@ -28,8 +29,7 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Sealed:
+class Sealed(Struct, frozen=True, eq=False):
     """Exact numbers and the smallest draws of all steps up to now, which are shown to nobody.
 
     `paid` is the sum of the amounts of the steps, in quanta.

@@ -19,11 +19,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from jostle.diagnostics import refuse
@@ -40,8 +40,7 @@ TOP_SCALE = 2.0**52
 """The largest noise scale, in grid units, for which 64-bit integers cannot overflow in the walk."""
 
 
-@dataclass(frozen=True, slots=True)
-class Constants:
+class Constants(Struct, frozen=True):
     """λ and δ of a walk, in grid units; δ is a whole number, λ is the scale of the noise."""
 
     scale: float

@@ -11,8 +11,9 @@ at most R either way. The first half of ε finds ℓ, and the second selects, b 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from jostle.accounting.amounts import Amount, as_float
 from jostle.accounting.definitions import Measure, Price, stability_price, used_delta
@@ -34,8 +35,7 @@ HALF = 0.5
 HALF_OF_DELTA = HALF - 1e-9  # which is more than logarithms of doubles and scales that are rounded up take
 
 
-@dataclass(frozen=True, slots=True)
-class MarginScales:
+class MarginScales(Struct, frozen=True):
     """In steps of the grid: noise of the `threshold` and of each `question` (a margin), and of the `selection`.
 
     `reach` is R, ε and δ those of the whole.
@@ -91,8 +91,7 @@ def clear(values: Ints, scales: MarginScales, noise: Noise) -> Ints:
     return order[: int(above.argmax()) + 1] if above.any() else np.sort(order)
 
 
-@dataclass(frozen=True, slots=True)
-class LargeMargin(Selection):
+class LargeMargin(Selection, frozen=True):
     """A selection by margin within one amount; `delta` is the δ that it uses of the amount's."""
 
     delta: float = 0.0

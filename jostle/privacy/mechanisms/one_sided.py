@@ -10,9 +10,10 @@ which has half the variance of Laplace noise at the same price.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from jostle.diagnostics import refuse
 from jostle.privacy.mechanisms.noise import Noise
@@ -62,8 +63,7 @@ def _lead(noisy: Ints, ahead: int, behind: int) -> int:
     return int(noisy[ahead]) - int(noisy[behind]) - (behind < ahead)
 
 
-@dataclass(frozen=True, slots=True)
-class WatchScales:
+class WatchScales(Struct, frozen=True):
     """The noise of a watch in steps of its grid: of its `threshold`, of each `question`, and of each `number` told.
 
     A threshold lasts for `each` answers above; then a new one is drawn.

@@ -15,8 +15,9 @@ The `count` largest are chosen one after the other, each with an equal part, all
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from jostle.accounting.amounts import QUANTA, Amount, as_float
 from jostle.accounting.conversions import pure_epsilon, root_two_rho
@@ -32,8 +33,7 @@ if TYPE_CHECKING:
 COUNTED_IN_ZCDP = ("zcdp", "approximate")
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(Struct, frozen=True):
     """A selection of `count` within one amount. A delta does nothing for it."""
 
     amount: Amount

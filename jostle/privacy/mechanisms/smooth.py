@@ -14,7 +14,6 @@ half 4β pays for the scale that is told, and β is as large as δ allows.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -41,8 +40,7 @@ STEPS = 64  # of ln S in a β
 ONE_SIDE = 1 / (1 + math.exp(-1))  # P(z ≥ n) is at most so many times e^(−n/b), b ≥ 1
 
 
-@dataclass(frozen=True, slots=True)
-class Smooth(Selection):
+class Smooth(Selection, frozen=True):
     """Smooth noise for `groups` counts together within one amount; `delta` is the δ that it uses of the amount's."""
 
     delta: float = 0.0

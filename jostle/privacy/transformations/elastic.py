@@ -18,6 +18,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from msgspec import Struct
+
 from jostle.diagnostics import refuse
 from jostle.plan.plan import Column, Derive, Filter, Join, Listed, Plan
 from jostle.plan.schemas import schema_of
@@ -34,8 +36,7 @@ Place = tuple[int, str]
 """A column of the tables that are joined: which table, and the column's name there."""
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(Struct, frozen=True):
     """A table of such a join, and what it is joined with those before it on: their columns, and its own."""
 
     plan: Plan
@@ -44,8 +45,7 @@ class Side:
     theirs: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Frequency:
+class Frequency(Struct, frozen=True):
     """The most rows of a table that have one value of these columns, and how far one unit of each source raises it."""
 
     plan: Plan
@@ -53,8 +53,7 @@ class Frequency:
     grows: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Product:
+class Product(Struct, frozen=True):
     """So many times the product of frequencies, by their places in the list of them."""
 
     times: int

@@ -6,7 +6,8 @@ Sums are of whole numbers on a public grid, each summand clamped to its bounds; 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from jostle.diagnostics import refuse
 from jostle.language.aggregates import of_no_numbers
@@ -18,8 +19,7 @@ from jostle.privacy.kernel.handles import Table
 GRID = 40  # steps of a sum are 2^-40 of its largest summand, or finer
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(Struct, frozen=True):
     """The terms of an aggregate over a group of rows, and its value from theirs."""
 
     terms: tuple[GroupTerm, ...]

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from msgspec import Struct
+
 from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import Price
 from jostle.diagnostics import refuse
@@ -132,8 +134,7 @@ class AdditiveAggregate(Aggregate):
         return list(terms[0])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Estimator:
+class Estimator(Struct, frozen=True, eq=False):
     """What an estimate is of its noisy terms: arrays over groups, or over draws of their noise.
 
     `answers` is the function, within what the bounds of a column allow, `low` to `high`. Fewer than `least` rows have

@@ -16,9 +16,10 @@ weights, in whole units, where rows have weights.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+
+from msgspec import Struct
 
 from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import Price
@@ -36,8 +37,7 @@ BY_CHANCE, ONE_MORE = 1e-4, 0.05
 SMALLEST, LARGEST = -9, 18  # powers of ten
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
+class Cut(Struct, frozen=True):
     """An end between two bins: with `closed` it belongs to the upper one."""
 
     value: float
@@ -48,8 +48,7 @@ class Cut:
         return Apply(">=" if self.closed else ">", (expr, Constant(self.value)))
 
 
-@dataclass(frozen=True, slots=True)
-class Bins:
+class Bins(Struct, frozen=True):
     """Bins by the cuts between them; bin i lies within ends i and i + 1."""
 
     ends: tuple[float, ...]

@@ -19,8 +19,9 @@ A place that is clear beyond the answer is taken for unclear, so that an interva
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import Price
@@ -41,8 +42,7 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
-class Bracketing:
+class Bracketing(Struct, frozen=True):
     """A selection and noisy counts of the rows of a table, within an amount; a delta is all of these'."""
 
     amount: Amount

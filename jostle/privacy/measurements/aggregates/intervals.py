@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from jostle.plan.plan import Apply, Constant, Key, RowExpr
 
@@ -30,8 +31,7 @@ OCTAVES, STEPS = 40, 64  # halvings of the largest magnitude towards 0, and into
 _FINEST = -1021  # the exponent of the narrowest: a double holds its inverse
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Intervals:
+class Intervals(Struct, frozen=True, eq=False):
     """`starts`: where each begins, up to where the next does; `numbers`: what stands for each.
 
     They have the width 2^`exponent` where a value is at least `STEPS` times that, and towards 0 half of it again and

@@ -9,8 +9,9 @@ nothing rests on the bounds being right.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from jostle.diagnostics import refuse
 from jostle.integers import LIMIT, fixed_width
@@ -28,8 +29,7 @@ if TYPE_CHECKING:
 MOST_BOUND = 2.0**60  # of a summand: its square is still added exactly
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(Struct, frozen=True):
     """A sum S between ±h a row and the count N of its rows, measured together as A = H·N + S and B = H·N − S.
 
     *Sensitivity* H is a whole number of at least what a row adds to S over what it adds to N. A row that moves S by s
@@ -162,8 +162,7 @@ def grid_for(most: float) -> int:
     return grid_bits(most, 30)
 
 
-@dataclass(frozen=True, slots=True)
-class Centred:
+class Centred(Struct, frozen=True):
     """A bounded expression less the middle of its bounds, which halves what a row can add: between ±`half`."""
 
     expr: RowExpr

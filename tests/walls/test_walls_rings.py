@@ -9,13 +9,13 @@ import pytest
 from rings import CORE, circles, closure, figures, loads
 
 BARS = {
-    "lines": 86_000,
-    "files": 650,
-    "lines that the kernel imports": 2_861,
+    "lines": 84_560,
+    "files": 637,
+    "lines that the kernel imports": 2_878,
     "lines that privacy and engine import": 22_200,
     "lines that everyday queries import": 13_350,
     "circles of files, imports for types counted": 0,
-    "lines with Any": 1_930,
+    "lines with Any": 1_900,
     "complexity of a function": 34,
 }
 

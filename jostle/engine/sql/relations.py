@@ -7,7 +7,7 @@ scan and runs what comes out.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
@@ -158,25 +158,16 @@ def _derive(plan: Derive, inner: Relation) -> Relation:
 
 def _join(plan: Join, left: Relation, right: Relation) -> Relation:
     schema = join_schema(plan, left.schema, right.schema)
-    kept = {"left": (True, False), "right": (False, True), "full": (True, True)}.get(plan.kind, (False, False))
-    if (left.weighted and right.weighted) or (plan.most is not None and (left.weighted or right.weighted)):
+    kept = plan.kept
+    weighted = left.weighted or right.weighted
+    if (left.weighted and right.weighted) or (plan.most is not None and weighted):
         raise refuse("TypeError", "rows that have weights are joined with one public table at a time")
     if (kept[0] and right.weighted) or (kept[1] and left.weighted):
         raise refuse("TypeError", "a row that has no partner has no weight")
     if plan.most is not None:
         left = _few(left, plan.on, plan.most, whole=kept[0])
         right = _few(right, tuple(theirs for _, theirs in plan.keys), plan.most, whole=kept[1])
-    shared = {name for name, theirs in plan.keys if name == theirs and kept[1]}  # of which either side may be missing
-    columns, items = {}, []
-    for i, name in enumerate(schema):
-        sides = [(of, side.columns[name]) for of, side in (("a", left), ("b", right)) if name in side.columns]
-        sides = sides if name in shared else sides[:1]
-        whole = all(physical.whole for _, physical in sides)
-        values = [
-            f"{of}.{p.alias}" if p.whole == whole else left.dialect.as_double(f"{of}.{p.alias}") for of, p in sides
-        ]  # fmt: skip
-        columns[name] = Physical(f"c{i}", whole)
-        items.append(f"{values[0] if len(values) == 1 else f'coalesce({values[0]}, {values[1]})'} AS c{i}")
+    columns, items = _joined_columns(plan, left, right, schema)
     tests = [f"a.{left.columns[name].alias} = b.{right.columns[theirs].alias}" for name, theirs in plan.keys]
     if plan.person:
         tests.append("a.p = b.p")
@@ -187,10 +178,27 @@ def _join(plan: Join, left: Relation, right: Relation) -> Relation:
     items += _carried(left, "a.") + _carried(right, "b.")
     word = {"inner": "JOIN", "left": "LEFT JOIN", "right": "RIGHT JOIN", "full": "FULL JOIN"}[plan.kind]
     sql = f"SELECT {', '.join(items)} FROM ({left.sql}) a {word} ({right.sql}) b ON {' AND '.join(tests)}"
-    weighted = left.weighted or right.weighted
     most = left.most_rows * right.most_rows + kept[0] * left.most_rows + kept[1] * right.most_rows
     personal = left.personal or right.personal
     return Relation(sql, columns, schema, most, left.dialect, weighted, personal=personal)
+
+
+def _joined_columns(
+    plan: Join, left: Relation, right: Relation, schema: Schema
+) -> tuple[dict[str, Physical], list[str]]:
+    """The columns of a join, each of the first side that has it, and the SQL of each."""
+    shared = {name for name, theirs in plan.keys if name == theirs and plan.kept[1]}  # of which either may be missing
+    columns, items = {}, []
+    for i, name in enumerate(schema):
+        sides = [(of, side.columns[name]) for of, side in (("a", left), ("b", right)) if name in side.columns]
+        sides = sides if name in shared else sides[:1]
+        whole = all(physical.whole for _, physical in sides)
+        values = [
+            f"{of}.{p.alias}" if p.whole == whole else left.dialect.as_double(f"{of}.{p.alias}") for of, p in sides
+        ]  # fmt: skip
+        columns[name] = Physical(f"c{i}", whole)
+        items.append(f"{values[0] if len(values) == 1 else f'coalesce({values[0]}, {values[1]})'} AS c{i}")
+    return columns, items
 
 
 def _truncate(plan: Truncate, inner: Relation) -> Relation:
@@ -318,19 +326,10 @@ def group(source: Relation, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> G
         parts = [one.part for one in made]
         totals = [f"{one.total(d, f'p{i}')} AS a{i}" for i, one in enumerate(made)]
         return Grouped(group_raw(rows, source.sql, keys, raws, values, parts, totals), wide)
-    names, tests, inside = [f"k{i}" for i in range(len(keys))], [], {}
+    names = [f"k{i}" for i in range(len(keys))]
     words = {name: place for name, key in zip(names, keys, strict=True) if (place := word_places(rows, key, name))}
-    items = []
-    for name, key in zip(names, keys, strict=True):
-        items.append(f"{words[name][0] if name in words else key_value(rows, key, source.schema)} AS {name}")
-        test = None if name in words else key_test(rows, name, key, source.schema)
-        if test and _calculated(source, key):
-            inside[name] = f"CASE WHEN {test} THEN {name} END AS {name}"
-        elif test:
-            tests.append(test)
-    outer = [
-        f"{one.total(d, f'v{i}') if one.part.startswith('sum') else one.part} AS a{i}" for i, one in enumerate(made)
-    ]  # fmt: skip
+    items, tests, inside = _key_columns(source, rows, keys, words)
+    outer = [f"{one.reported(d, f'v{i}')} AS a{i}" for i, one in enumerate(made)]
     query, items = rows.over(source.sql), [*items, *values]
     if inside:  # a WHERE would have a database calculate a key once more: rows beyond it are in a group of NULL instead
         query = f"SELECT {', '.join(items)} FROM {subquery(query)}"
@@ -341,6 +340,25 @@ def group(source: Relation, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> G
         shown = [f"{words[name][1]} AS {name}" if name in words else name for name in names]
         query = f"SELECT {', '.join([*shown, *(f'a{i}' for i in range(len(terms)))])} FROM {subquery(query)}"
     return Grouped(query, wide)
+
+
+def _key_columns(
+    source: Relation, rows: RowSql, keys: tuple[Key, ...], words: Mapping[str, tuple[str, str]]
+) -> tuple[list[str], list[str], dict[str, str]]:
+    """The columns of the keys, the tests of a WHERE, and of calculated keys what is tested after they are there."""
+    items, tests, inside = [], [], {}
+    for i, key in enumerate(keys):
+        name = f"k{i}"
+        if name in words:
+            items.append(f"{words[name][0]} AS {name}")
+            continue
+        items.append(f"{key_value(rows, key, source.schema)} AS {name}")
+        test = key_test(rows, name, key, source.schema)
+        if test and _calculated(source, key):
+            inside[name] = f"CASE WHEN {test} THEN {name} END AS {name}"
+        elif test:
+            tests.append(test)
+    return items, tests, inside
 
 
 def _calculated(source: Relation, key: Key) -> bool:
@@ -364,6 +382,10 @@ class _Made(Struct, frozen=True):
             return dialect.total.format(column)
         unit = f" * {dialect.number(self.unit)}" if self.unit != 1 else ""
         return f"CAST(coalesce(sum({column}), 0){unit} AS BIGINT)"
+
+    def reported(self, dialect: Dialect, column: str) -> str:
+        """The aggregate as it is reported."""
+        return self.total(dialect, column) if self.part.startswith("sum") else self.part
 
 
 def _term(source: Relation, rows: RowSql, term: Term, name: str) -> _Made:

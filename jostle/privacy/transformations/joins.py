@@ -48,9 +48,9 @@ from collections.abc import Sequence
 from jostle.diagnostics import refuse
 from jostle.plan.kinds import kind_of
 from jostle.plan.persons import has_persons
-from jostle.plan.plan import Column, Derive, Exact, Filter, Join, Plan
+from jostle.plan.plan import KEPT, Column, Derive, Exact, Filter, Join, Plan
 from jostle.plan.schemas import schema_of
-from jostle.privacy.kernel.exposures import join_exposures
+from jostle.privacy.kernel.exposures import Exposures, join_exposures
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.reading.public_data import PublicData
 from jostle.privacy.transformations.known import with_known_domains
@@ -65,6 +65,18 @@ def join(
     `kind` is `inner`, or says of which side rows without a partner are kept: `left`, `right` or `full`.
     """
     check_keys(left, right, on)
+    _check_sides(left, right, on, most, KEPT[kind])
+    if left.private or right.private:
+        left, right = (side if side.private else with_known_domains(data, side) for side in (left, right))
+    mine, theirs = tuple(name for name, _ in on), tuple(name for _, name in on)
+    plan = Join(left.plan, right.plan, mine, most, theirs=() if mine == theirs else theirs, kind=kind)
+    return Table(_exposures(data, left, right, plan), plan, tuple(schema_of(plan).items()))
+
+
+def _check_sides(
+    left: Table, right: Table, on: Sequence[tuple[str, str]], most: int | None, kept: tuple[bool, bool]
+) -> None:
+    """Refuses private sides without a bound, and weights beside a bound or public rows without a partner."""
     names = ", ".join(mine if mine == theirs else f"{mine} = {theirs}" for mine, theirs in on)
     if left.private and right.private and most is None:
         help = f"write `join … on {names} up to 3`, or for a count `with epsilon 1 delta 1e-6 via smooth`"
@@ -76,25 +88,25 @@ def join(
             "TypeError", "rows that have weights are joined with a public table, without `up to`",
             help="a row that is pushed out of the join may weigh more than the one that came in: leave `weighted` out",
         )  # fmt: skip
-    if (left.weighted and kind in ("right", "full")) or (right.weighted and kind in ("left", "full")):
-        kept = "left" if left.weighted else "right"
+    if (left.weighted and kept[1]) or (right.weighted and kept[0]):
+        side = "left" if left.weighted else "right"
         raise refuse(
             "TypeError", "a public row that meets none has no weight beside rows that have one",
-            help=f"write `join`, or `{kept} join`: the rows that have weights may stay without a partner",
+            help=f"write `join`, or `{side} join`: the rows that have weights may stay without a partner",
         )  # fmt: skip
-    if left.private or right.private:
-        left, right = (side if side.private else with_known_domains(data, side) for side in (left, right))
-    factors = (
-        (2 * most, 2 * most) if most
-        else (_factor(data, right, [theirs for _, theirs in on], kind in ("right", "full")),
-              _factor(data, left, [mine for mine, _ in on], kind in ("left", "full")))
-    )  # fmt: skip
+
+
+def _exposures(data: PublicData, left: Table, right: Table, plan: Join) -> Exposures:
+    """What a join depends on, and by how many rows, as above."""
+    most, mine, theirs = plan.most, plan.on, plan.theirs or plan.on
+    if most:
+        factors = 2 * most, 2 * most
+    else:
+        factors = _factor(data, right, theirs, plan.kept[1]), _factor(data, left, mine, plan.kept[0])
     exposures = join_exposures((left.exposures, right.exposures), factors)
-    mine, theirs = tuple(name for name, _ in on), tuple(name for _, name in on)
     if most and left.exposures == right.exposures and made_of(left.plan, mine) == made_of(right.plan, theirs):
         exposures = join_exposures((left.exposures,), (4 * most - 2,))
-    plan = Join(left.plan, right.plan, mine, most, theirs=() if mine == theirs else theirs, kind=kind)
-    return Table(exposures, plan, tuple(schema_of(plan).items()))
+    return exposures
 
 
 def _of_same_persons(left: Table, right: Table) -> bool:

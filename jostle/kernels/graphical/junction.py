@@ -77,17 +77,20 @@ class JunctionTree:
 
 def cells_needed(sizes: Sequence[int], cliques: Sequence[Clique]) -> float:
     """The cells of all tables that exact inference would hold, a double: they may be more than can be counted."""
-    bags = _bags(tuple(sizes), tuple(cliques))
-    return sum(math.prod(float(sizes[v]) for v in bag) for bag in bags)
+    return sum(_cells(sizes, bag) for bag in _bags(tuple(sizes), tuple(cliques)))
+
+
+def _cells(sizes: Sequence[int], bag: Clique) -> float:
+    return math.prod(float(sizes[v]) for v in bag)
 
 
 @lru_cache(maxsize=256)
 def plan(sizes: tuple[int, ...], cliques: tuple[Clique, ...], most: int = MOST_CELLS) -> JunctionTree:
     """The junction tree of `cliques` over variables of `sizes`; ValueError where it holds more than `most` cells."""
     bags = _bags(sizes, cliques)
-    need = sum(math.prod(float(sizes[v]) for v in bag) for bag in bags)
+    need = sum(_cells(sizes, bag) for bag in bags)
     if need > most:
-        widest = max(bags, key=lambda bag: math.prod(float(sizes[v]) for v in bag))
+        widest = max(bags, key=lambda bag: _cells(sizes, bag))
         raise KernelError(
             f"exact inference over these cliques needs tables of {need:,.0f} cells, the largest over {len(widest)} "
             f"variables, and {most:,} can be held; use fewer cliques or coarser values, or loopy inference"
@@ -160,7 +163,7 @@ def _bags(sizes: tuple[int, ...], cliques: tuple[Clique, ...]) -> tuple[Clique, 
         return math.prod(float(sizes[x]) for x in g[v]) * sizes[v]
 
     def cost(bags: tuple[Clique, ...]) -> float:
-        return sum(math.prod(float(sizes[v]) for v in bag) for bag in bags)
+        return sum(_cells(sizes, bag) for bag in bags)
 
     return min((_eliminated(graph, first, table) for first in (fill, table)), key=cost)
 

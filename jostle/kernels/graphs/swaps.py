@@ -10,7 +10,8 @@ is post-processing.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -74,41 +75,48 @@ def _walk(
     place = {node: i for i, node in enumerate(names)}
     pairs = [(place[a], place[b]) for a, b in edges]
     network = Network.of(pairs, len(names), cube, wide)
-    cells = network.by_degree
     joint = None if table is None else JointDegrees(table.tolist(), network.degrees)
     if joint is not None:
         for a, b in pairs:
             joint.change(a, b, 1)
 
-    def energy() -> float:
-        misfit = 0.0 if aim is None else abs(network.weight - aim) / scales[0]
-        misfit += 0.0 if joint is None else joint.distance / scales[1]
-        return misfit + (0.0 if cells is None else cells.distance / scales[2])
-
-    rng, near, free = np.random.default_rng(seed), network.near, aim is None and joint is None and cells is None
-    now, every = energy(), max(1, steps // SHOWN)
+    energy = partial(_misfit, network, joint, aim, scales)
+    near, now, every, accepted = network.near, energy(), max(1, steps // SHOWN), 0
     trace = {"steps": [0.0], "triangles": [float(network.triangles)], "weights": [network.weight], "misfits": [now]}
-    accepted = 0
-    for begun in range(0, steps if len(pairs) > 1 else 0, DRAWN):
-        some = min(DRAWN, steps - begun)
-        chosen = rng.integers(len(pairs), size=(some, 2)).tolist()
-        turns, chances = rng.integers(4, size=some).tolist(), rng.random(some).tolist()
-        for step, ((i, j), turn, chance) in enumerate(zip(chosen, turns, chances, strict=True), begun + 1):
-            a, b = pairs[i] if turn & 1 else pairs[i][::-1]
-            c, d = pairs[j] if turn & 2 else pairs[j][::-1]
-            if a != c and a != d and b != c and b != d and d not in near[a] and b not in near[c]:
-                _swap(network, joint, a, b, c, d)
-                later = 0.0 if free else energy()
-                if later <= now or chance < math.exp(-power * (later - now)):
-                    pairs[i], pairs[j], now = (a, d), (c, b), later
-                    accepted += 1
-                else:
-                    _swap(network, joint, a, d, c, b)
-            if step % every == 0:
-                for name, value in zip(trace, (step, network.triangles, network.weight, now), strict=True):
-                    trace[name].append(float(value))
+    for step, (i, j), turn, chance in _draws(seed, len(pairs), steps):
+        a, b = pairs[i] if turn & 1 else pairs[i][::-1]
+        c, d = pairs[j] if turn & 2 else pairs[j][::-1]
+        if a != d and b != c and d not in near[a] and b not in near[c]:  # so a is not c, and b not d
+            _swap(network, joint, a, b, c, d)
+            later = energy()
+            if later <= now or chance < math.exp(-power * (later - now)):
+                pairs[i], pairs[j], now = (a, d), (c, b), later
+                accepted += 1
+            else:
+                _swap(network, joint, a, d, c, b)
+        if step % every == 0:
+            for name, value in zip(trace, (step, network.triangles, network.weight, now), strict=True):
+                trace[name].append(float(value))
     made = np.array(sorted((min(names[a], names[b]), max(names[a], names[b])) for a, b in pairs), dtype=float)
     return {"edges": made.reshape(-1, 2), "accepted": float(accepted), **trace}
+
+
+def _misfit(network: Network, joint: JointDegrees | None, aim: float | None, scales: Sequence[float]) -> float:
+    """E, of what was measured."""
+    cells = network.by_degree
+    misfit = 0.0 if aim is None else abs(network.weight - aim) / scales[0]
+    misfit += 0.0 if joint is None else joint.distance / scales[1]
+    return misfit + (0.0 if cells is None else cells.distance / scales[2])
+
+
+def _draws(seed: int, edges: int, steps: int) -> Iterator[tuple[int, list[int], int, float]]:
+    """For each step two edges, which way round each is taken, and what decides whether the swap is accepted."""
+    rng = np.random.default_rng(seed)
+    for begun in range(0, steps if edges > 1 else 0, DRAWN):
+        some = min(DRAWN, steps - begun)
+        chosen = rng.integers(edges, size=(some, 2)).tolist()
+        turns, chances = rng.integers(4, size=some).tolist(), rng.random(some).tolist()
+        yield from zip(range(begun + 1, begun + some + 1), chosen, turns, chances, strict=True)
 
 
 def _swap(network: Network, joint: JointDegrees | None, a: int, b: int, c: int, d: int) -> None:

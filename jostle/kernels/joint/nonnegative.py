@@ -12,7 +12,7 @@ with the even table of the same total, which has no group at 0: the result is in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import product
 from math import prod
@@ -47,21 +47,15 @@ class Nonnegative:
         """What the groups that must not be negative are of the residuals: sparse, of shape (groups, residuals)."""
         from scipy.sparse import vstack
 
-        known, whole, others = set(self.residuals), [], []
-        for query in queries:
-            below = product(*(range(level + 1) for _, level in query.top))
-            every = ({(axis, at) for (axis, _), at in zip(query.top, way, strict=True) if at} for way in below)
-            if all(tuple(sorted(one)) in known for one in every):
-                whole.append(query.top)
-            else:
-                others.append(query)
+        known = set(self.residuals)
+        whole = [query.top for query in queries if all(one in known for one in _below(query.top))]
         tops = [top for top in dict.fromkeys(whole) if not any(_coarser(top, other) for other in whole)]
         asked: list[Mapping[int, Factor]] = [
             {axis: Factor(self.axes[axis], self.axes[axis].labels[level], self.axes[axis].sizes[level])
              for axis, level in top} for top in tops
         ]  # fmt: skip
         asked += [
-            query.factors for query in others if not any(query.top == top or _coarser(query.top, top) for top in tops)
+            query.factors for query in queries if not any(query.top == top or _coarser(query.top, top) for top in tops)
         ]
         sizes = [prod(factor.size for factor in factors.values()) for factors in asked]
         entries = sum(
@@ -151,6 +145,12 @@ class Nonnegative:
         room, lacking = self.groups @ even, np.maximum(0.0, -values)
         part = float((lacking / (lacking + room)).max())
         return (1 - part) * residuals + part * even
+
+
+def _below(top: Levels) -> Iterator[Levels]:
+    """The residuals that a query at these levels is a sum of."""
+    for way in product(*(range(level + 1) for _, level in top)):
+        yield tuple(sorted({(axis, at) for (axis, _), at in zip(top, way, strict=True) if at}))
 
 
 def _coarser(one: Levels, other: Levels) -> bool:

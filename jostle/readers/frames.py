@@ -167,6 +167,14 @@ def _array(column: Any) -> Any:
         return _series(column)
     elif not hasattr(column, "__array__"):
         return _texts(list(column))  # a list declares no type, and none is guessed from what stands in it
+    return _of_numpy(column)
+
+
+def _of_numpy(column: Any) -> Any:
+    """An Arrow array of NumPy's cells; masked ones are none."""
+    import numpy as np
+    import pyarrow as pa
+
     masked = isinstance(column, np.ma.MaskedArray)  # of which what is masked is none
     values = column.astype(object).filled(None) if masked else np.asarray(column)
     if values.ndim != 1:

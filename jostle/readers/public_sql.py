@@ -64,16 +64,15 @@ class PublicSql(SqlEngine, ABC):
                 for row in self.fetch(exact.mode(relation, keys, term.expr)):
                     by_place[tuple(map(groups.plain, row[:-1]))][i] = groups.plain(row[-1])
         empty = [0.0 if term.function in ("count", "count_distinct", "sum") else None for term in terms]
-        order = _order(keys, by_place)
-        rows = [by_place.get(place, empty) for place in order]
+        rows = [(*place, *by_place.get(place, empty)) for place in _order(keys, by_place)]
         exprs = [*(key.expr if isinstance(key, Key) else key for key in keys), *(term.expr for term in terms)]
         kinds = [None if expr is None else kind_of(expr, relation.schema) for expr in exprs]
         kinds[len(keys) :] = [
             kind if term.function in ("min", "max", "mode") else None
             for term, kind in zip(terms, kinds[len(keys) :], strict=True)
         ]
-        columns = [_shown([p[i] for p in order], kinds[i]) for i in range(len(keys))]
-        return columns, [_shown([r[i] for r in rows], kinds[len(keys) + i]) for i in range(len(terms))]
+        columns = [_shown([row[i] for row in rows], kind) for i, kind in enumerate(kinds)]
+        return columns[: len(keys)], columns[len(keys) :]
 
 
 def _shown(values: list[Any], kind: str | None) -> list[Any]:

@@ -14,7 +14,7 @@ numbers of rows: for `privacy` alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
@@ -162,14 +162,7 @@ class Parts:
             columns = {key: column[some] for key, column in zip(every, codes, strict=True)}
             size = min(block, many - at)
             for keys, total in zip(tables, totals, strict=True):
-                if not keys:
-                    total += size
-                    continue
-                place, inside = np.zeros(size, dtype=np.int64), np.ones(size, dtype=bool)
-                for key in keys:
-                    inside &= columns[key] >= 0
-                    place = place * len(key.values) + columns[key]
-                total += np.bincount(place[inside], minlength=len(total))
+                total += _tallied(keys, columns, size, len(total))
         return [total.reshape(shape) for total, shape in zip(totals, shapes, strict=True)]
 
     def codes(self, plan: Plan, keys: Sequence[Key]) -> list[NDArray[Any]] | None:
@@ -438,3 +431,16 @@ def _weight(array: NDArray[Any]) -> int:
 
 def _can_be_coded(key: Key) -> bool:
     return len(key.values) <= (2**24 if isinstance(key.values, range) else MOST_LISTED)
+
+
+def _tallied(keys: Sequence[Key], columns: Mapping[Key, NDArray[Any]], size: int, cells: int) -> NDArray[np.int64]:
+    """How many of `size` rows, whose codes these are, stand in each cell of a table."""
+    import numpy as np
+
+    if not keys:
+        return np.array([size])
+    place, inside = np.zeros(size, dtype=np.int64), np.ones(size, dtype=bool)
+    for key in keys:
+        inside &= columns[key] >= 0
+        place = place * len(key.values) + columns[key]
+    return np.bincount(place[inside], minlength=cells)

@@ -60,6 +60,27 @@ _DECIMAL = (  # a cast raises beyond the doubles, and of what is nearer to 0 tha
 )
 
 
+def _cells(
+    columns: list[tuple[str, str, str]],
+) -> tuple[list[str], list[tuple[str, str]], dict[str, tuple[str, str]], list[tuple[str, str]]]:
+    """Of columns by name and type: what is asked for, the cells' names and kinds, decimals, and what is not read."""
+    items: list[str] = []
+    cells: list[tuple[str, str]] = []
+    numbers: dict[str, tuple[str, str]] = {}
+    unread: list[tuple[str, str]] = []
+    for i, (column, type_name, full_type) in enumerate(columns):
+        if type_name not in _READ:
+            unread.append((column, full_type))
+        kind, value = _READ.get(type_name, (NONE, "NULL::text"))
+        collated = ' COLLATE "C"' if kind == "VARCHAR" else ""
+        items.append(f"{value.format(_quoted(column))}{collated} AS r{i}")
+        cells.append((f"r{i}", kind))
+        if type_name == "numeric":
+            items.append(f"{_DECIMAL.format(_quoted(column))} AS n{i}")
+            numbers[column] = f"n{i}", "DOUBLE"
+    return items, cells, numbers, unread
+
+
 def stored_table(connection: Connection, name: str) -> tuple[Stored, Hashable]:
     """The table that a program calls `name`, `schema.table`, or of the schema `public`, and what it is known by.
 
@@ -89,17 +110,7 @@ def stored_table(connection: Connection, name: str) -> tuple[Stored, Hashable]:
         raise refuse("DataError", f"this user may read no column of {label}")
     only = "ONLY " if kind == "r" and not inherited else ""  # no lock keeps others from inheriting from it
     parts = None if only else frozenset(row[2:] for row in kin)
-    items, cells, numbers, unread = [], [], {}, []
-    for i, (column, type_name, full_type) in enumerate(columns):
-        if type_name not in _READ:
-            unread.append((column, full_type))
-        kind, value = _READ.get(type_name, (NONE, "NULL::text"))
-        collated = ' COLLATE "C"' if kind == "VARCHAR" else ""
-        items.append(f"{value.format(_quoted(column))}{collated} AS r{i}")
-        cells.append((f"r{i}", kind))
-        if type_name == "numeric":
-            items.append(f"{_DECIMAL.format(_quoted(column))} AS n{i}")
-            numbers[column] = f"n{i}", "DOUBLE"
+    items, cells, numbers, unread = _cells(columns)
     place = f"{_quoted(schema)}.{_quoted(table)}"
     connection.uses(place, number, parts)
     rows = subquery(f"SELECT {', '.join(items)} FROM {only}{place}")

@@ -217,8 +217,8 @@ def _automaton(pattern: str) -> tuple[list[list[tuple[int, int]]], Moves]:
     return classes, _least(steps)
 
 
-def _least(steps: list[dict[int, int]]) -> Moves:
-    """The moves of the automaton with as few states as can be, without those from which no way leads to `_FOUND`."""
+def _blocks(steps: list[dict[int, int]]) -> list[int]:
+    """For each state its class of those that find the same texts, by splitting what a step tells apart (Moore)."""
     block = [int(set(moves.values()) == {_FOUND}) for moves in steps]
     while True:
         facts = [
@@ -228,8 +228,13 @@ def _least(steps: list[dict[int, int]]) -> Moves:
         numbers = {fact: n for n, fact in enumerate(dict.fromkeys(facts))}
         again = [numbers[fact] for fact in facts]
         if len(numbers) == len(set(block)):
-            break
+            return block
         block = again
+
+
+def _least(steps: list[dict[int, int]]) -> Moves:
+    """The moves of the automaton with as few states as can be, without those from which no way leads to `_FOUND`."""
+    block = _blocks(steps)
     done = {block[i] for i, moves in enumerate(steps) if set(moves.values()) == {_FOUND} and len(moves) > 1}
     if block[0] in done:
         return _ALL

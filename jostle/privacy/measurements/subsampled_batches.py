@@ -196,6 +196,16 @@ def _need(amount: Amount | None) -> Amount:
     return amount
 
 
+def _source(plan: Plan, names: Sequence[str]) -> tuple[Plan, set[str]]:
+    """What a plan is made of by filters and derived columns, and which of these columns it has unchanged."""
+    columns = set(names)
+    while isinstance(plan, Filter | Derive):
+        if isinstance(plan, Derive):
+            columns &= {name for name, expr in plan.columns if expr == Column(name)}
+        plan = plan.source
+    return plan, columns
+
+
 def _units(cubes: Sequence[Cube]) -> tuple[Handle, Plan, tuple[str, ...]]:
     """The table that all cubes count, as a plan, and the columns that tell whose a row is (none: each is a unit)."""
     plans = [c.cells.plan for c in cubes if isinstance(c.cells, Tallied)]
@@ -206,14 +216,10 @@ def _units(cubes: Sequence[Cube]) -> tuple[Handle, Plan, tuple[str, ...]]:
             "TypeError", "samples are of the rows of one table", help="make all cubes with `histogram(table, …)`"
         )
     (exposure, *others), plan = together.exposures, plans[0]
-    unit, at = exposure.unit, plan
+    unit = exposure.unit
     if unit.public_size:
         raise refuse("TypeError", "samples are of rows that are added or removed", help="declare without `public size`")
-    columns = set(unit.columns)
-    while isinstance(at, Filter | Derive):
-        if isinstance(at, Derive):
-            columns &= {name for name, expr in at.columns if expr == Column(name)}
-        at = at.source
+    at, columns = _source(plan, unit.columns)
     scan = at.scan if isinstance(at, Bound) else at
     whole = (set(at.by) if isinstance(at, Bound) else set()) == set(unit.columns)
     if (

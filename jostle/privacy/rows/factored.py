@@ -68,10 +68,9 @@ class FactoredGradient:
             raise RowProgramError(f"columns have 2 to {MOST_VALUES} values")
         (sums, own), (slopes,) = self.program.inputs, self.program.outputs
         many = [codes.shape[1] for codes in patterns(self.values)]
-        fits = [t.shape for t in self.tables] == [(*sums.shape, m) for m in many]
-        fits = fits and [f.shape[1:] for f in self.features] == [(m,) for m in many]
-        fits = fits and slopes.shape == self.combinations.shape[1:] and own.shape == ()
-        if not fits or not 1 <= self.size <= MOST_SCORES or not 0 <= self.bits <= 60:
+        shapes = [t.shape for t in self.tables], [f.shape[1:] for f in self.features], slopes.shape, own.shape
+        fitting = [(*sums.shape, m) for m in many], [(m,) for m in many], self.combinations.shape[1:], ()
+        if shapes != fitting or not 1 <= self.size <= MOST_SCORES or not 0 <= self.bits <= 60:
             raise RowProgramError("tables, features and slopes do not fit")
         if any(np.abs(a).max(initial=0) > 1 for a in (self.combinations, *self.features)):
             raise RowProgramError("features and combinations are -1, 0 and 1")

@@ -107,12 +107,7 @@ def evaluate(
     databases = sorted({run.database for run in table.runs})
     if len(databases) < 2:
         raise refuse("ValueError", "a choice is evaluated on data sets left out: it needs two or more to train on")
-    for name in only:
-        if name not in table.databases:
-            raise refuse(
-                "NameError", f"no training data set is named `{name}`", help=did_you_mean(name, table.databases)
-            )
-    names = [d for d in databases if not only or table.databases[d] in only]
+    names = _turns(table, databases, only)
     scale = table.scale
 
     def piece(number: int) -> tuple[str, tuple[Array, Array, Array, Array]]:
@@ -131,13 +126,22 @@ def evaluate(
         way: np.array([_regret(table, scale, k, utilities[k]) for k in mine]) for way, utilities in (ways or {}).items()
     }
     if group is not None:
-        sizes = np.array([group(r.database, r.scale) for d in names for r in table.runs if r.database == d])
+        sizes = np.array([group(table.runs[k].database, table.runs[k].scale) for k in mine])
     figures = (losses, single, each, others)
     lines = [_line(table, scale, None, np.ones(len(sizes), dtype=bool), *figures)]
     for size in np.unique(sizes):
         lines.append(_line(table, scale, float(size), sizes == size, *figures))
     by = "scale" if group is None else "rows"
     return ChoiceReport(scale.logarithmic, len(names), tuple(lines), wins, by, len(databases))
+
+
+def _turns(table: RunTable, databases: Sequence[int], only: Sequence[str]) -> list[int]:
+    """The data sets that are left out in turn: those named, or all. Raises `NameError` for a name of none of them."""
+    for name in only:
+        if name not in table.databases:
+            help = did_you_mean(name, table.databases)
+            raise refuse("NameError", f"no training data set is named `{name}`", help=help)
+    return [d for d in databases if not only or table.databases[d] in only]
 
 
 def _left_out(

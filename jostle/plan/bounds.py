@@ -7,6 +7,7 @@ private rests on a bound alone: rows whose key falls outside are in no group, an
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from datetime import date
 
 from jostle.language.intervals import Interval, remainder
@@ -62,26 +63,23 @@ def _bounds(expr: RowExpr, schema: Schema) -> Interval | None:
 
 def _applied(expr: Apply, schema: Schema) -> Interval | None:
     op = expr.op
-    if op == "if":
-        branches = [_bounds(arg, schema) for arg in expr.args[1:] if not _is_none(arg)]
-        bounds = [one for one in branches if one is not None]
-        bounded = bounds and len(bounds) == len(branches)
-        return (min(a for a, _ in bounds), max(b for _, b in bounds)) if bounded else None
+    if op in ("if", "coalesce"):
+        return _of_any(expr.args[1:] if op == "if" else expr.args, schema)
     if op == "bucket":
         parts = _bounds(expr.args[0], schema)
         return None if parts is None else (0.0, parts[1] - 1)
-    if op == "coalesce":
-        return _applied(Apply("if", (Constant(None), *expr.args)), schema)
-    if op in OPERATIONS and {"text", "any"} & {*OPERATIONS[op].kinds[: len(expr.args) - OPERATIONS[op].constants]}:
+    if op not in OPERATIONS:
+        return None
+    many = len(expr.args) - OPERATIONS[op].constants
+    if {"text", "any"} & {*OPERATIONS[op].kinds[:many]}:
         return _listed(expr, schema)
-    many = len(expr.args) - (OPERATIONS[op].constants if op in OPERATIONS else 0)
     args = [_bounds(arg, schema) for arg in expr.args[:many]]
     if op in PARTS and args[0] is None:
         args[0] = _CALENDAR[OPERATIONS[op].kinds[0]]
     if op in ("clamp", "clamp date", "clamp time") and args[0] is None:
         args[0] = (-math.inf, math.inf)
     operands = [arg for arg in args if arg is not None]
-    if len(operands) < len(args) or op not in OPERATIONS:
+    if len(operands) < len(args):
         return None
     if op == "%":
         return remainder(operands[0], operands[1], all(_integral(arg, schema) for arg in expr.args))
@@ -100,6 +98,14 @@ def _finite(bounds: Interval | None) -> Interval | None:
     if bounds is None or not (math.isfinite(bounds[0]) and math.isfinite(bounds[1])):
         return None
     return bounds[0] + 0.0, bounds[1] + 0.0  # no negative zeros
+
+
+def _of_any(values: Sequence[RowExpr], schema: Schema) -> Interval | None:
+    """The bounds of what is one of several values; None where one of them has none."""
+    branches = [_bounds(value, schema) for value in values if not _is_none(value)]
+    bounds = [one for one in branches if one is not None]
+    bounded = bounds and len(bounds) == len(branches)
+    return (min(a for a, _ in bounds), max(b for _, b in bounds)) if bounded else None
 
 
 def _is_none(expr: RowExpr) -> bool:

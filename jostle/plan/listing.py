@@ -24,8 +24,9 @@ def listed_values(expr: RowExpr, schema: Schema) -> tuple[Value, ...] | None:
     """The values that are not missing, each once, in the order in which they are listed; None where they are open."""
     if isinstance(expr, Constant):
         value = expr.value
-        missing = value is None or (isinstance(value, float | int) and not math.isfinite(value))
-        return () if missing or value is None else (value,)
+        if value is None or (isinstance(value, float | int) and not math.isfinite(value)):
+            return ()
+        return (value,)
     if isinstance(expr, Column):
         domain = domain_of(expr.name, schema)
         if isinstance(domain, Categories):
@@ -34,12 +35,9 @@ def listed_values(expr: RowExpr, schema: Schema) -> tuple[Value, ...] | None:
             return tuple(float(value) for value in range(domain.low, domain.high + 1))
         return None
     operands = expr.args[1:] if expr.op == "if" else expr.args
-    parts = []
-    for operand in operands:
-        part = listed_values(operand, schema)
-        if part is None:
-            return None
-        parts.append(part)
+    parts = [part for operand in operands if (part := listed_values(operand, schema)) is not None]
+    if len(parts) < len(operands):
+        return None
     if expr.op in ("if", "coalesce"):
         return tuple(dict.fromkeys(itertools.chain(*parts)))
     operation = OPERATIONS.get(expr.op)

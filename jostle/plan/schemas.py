@@ -6,6 +6,7 @@ anew for every plan: a column that is redefined has the facts of its new definit
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from functools import lru_cache
@@ -147,9 +148,9 @@ def united_domain(name: str, domains: Sequence[Domain]) -> Domain:
     for kind in kinds[1:]:
         if kind != kinds[0]:
             raise mixed(f"the column `{name}` of this union", kinds[0], kind)
-    if all(isinstance(domain, Categories) for domain in domains):
-        listed: dict[Any, None] = dict.fromkeys(v for d in domains if isinstance(d, Categories) for v in d.values)
-        return Categories(tuple(listed))
+    lists: list[Sequence[Any]] = [domain.values for domain in domains if isinstance(domain, Categories)]
+    if len(lists) == len(domains):
+        return Categories(tuple(dict.fromkeys(itertools.chain(*lists))))
     schemas = [{name: domain} for domain in domains]
     bounds = [bounds_of(Column(name), schema) for schema in schemas]
     whole = all(is_integral(Column(name), schema) for schema in schemas)

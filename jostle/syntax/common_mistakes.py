@@ -387,26 +387,30 @@ def after_parsing(program: n.Program, *, interactive: bool) -> None:
         if isinstance(node, n.Return) and not in_function:
             named = f"`release {node.value.id}`" if isinstance(node.value, n.Name) else "`release x = …`"
             raise refuse("SyntaxError", "a `return` outside a function", node.span, help=f"write {named}")
-        if isinstance(node, n.Assert) and isinstance(node.value, n.ListOf) and len(node.value.items) == 2:
-            help = f"write `assert {', '.join(item.span.text for item in node.value.items)}`"
-            message = "`assert` is no function: these brackets make a list"
-            raise refuse("SyntaxError", message, node.value.span, help=help)
         if isinstance(node, n.Bare) and not (interactive and not in_function):
             _does_something(node.value)
-        if isinstance(node, n.Def | n.Part):
-            _appends_to_its_own(node)
-        if isinstance(node, n.Column) and isinstance(node.value, n.Name) and node.value.id.lower() == "distinct":
-            word = entries()["after"]["distinct"]
-            help = word["help"].replace("city", node.name) if node.name else word["help"]
-            raise refuse("SyntaxError", word["message"], node.value.span, help=help)
-        if isinstance(node, n.Binary) and node.op in ("in", "not in") and isinstance(node.right, n.Select):
-            help = "write `city in [row.city for row in u]`, where u is public, or `join u on city`"
-            raise refuse("SyntaxError", "a value is looked up in a list, and a select gives none", node.right.span,
-                         help=help)  # fmt: skip
-        if isinstance(node, n.GroupKey) and isinstance(node.value, n.Call):
-            _no_rollup(node.value)
+        _means_what_it_says(node)
         inside = in_function or isinstance(node, n.Def | n.Part)
         waiting.extend((child, inside) for child in reversed([*children(node)]))
+
+
+def _means_what_it_says(node: n.Node) -> None:
+    """Refuses what is well formed, and means something else in Python or in SQL."""
+    match node:
+        case n.Assert(value=n.ListOf(items=[_, _] as items, span=span)):
+            help = f"write `assert {', '.join(item.span.text for item in items)}`"
+            raise refuse("SyntaxError", "`assert` is no function: these brackets make a list", span, help=help)
+        case n.Def() | n.Part():
+            _appends_to_its_own(node)
+        case n.Column(value=n.Name(id=name, span=span)) if name.lower() == "distinct":
+            word = entries()["after"]["distinct"]
+            help = word["help"].replace("city", node.name) if node.name else word["help"]
+            raise refuse("SyntaxError", word["message"], span, help=help)
+        case n.Binary(op="in" | "not in", right=n.Select(span=span)):
+            help = "write `city in [row.city for row in u]`, where u is public, or `join u on city`"
+            raise refuse("SyntaxError", "a value is looked up in a list, and a select gives none", span, help=help)
+        case n.GroupKey(value=n.Call() as call):
+            _no_rollup(call)
 
 
 def _appends_to_its_own(function: n.Def | n.Part) -> None:

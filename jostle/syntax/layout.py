@@ -138,6 +138,15 @@ class Layout(PostLex):
                 self._select(token)
             case "ADD" if self.before == "ADD" and token == "-":
                 self._two_signs(token)
+            case "EQUAL" if frame.condition or frame.grouped:
+                token = _typed("CMP", token)
+            case _:
+                self._expect(token, frame)
+        yield token
+
+    def _expect(self, token: Token, frame: Frame) -> None:
+        """Notes what a word opens or ends, as far as the meaning of a later `=`, `:`, `else` or `{` depends on it."""
+        match token.type:
             case "_IF":
                 frame.test = True
                 frame.ifs += self.before not in STARTS_A_STATEMENT | {"_ELSE"}
@@ -151,8 +160,6 @@ class Layout(PostLex):
                 frame.condition = True
             case "_END":
                 frame.condition = False
-            case "EQUAL" if frame.condition or frame.grouped:
-                token = _typed("CMP", token)
             case "_LAMBDA":
                 frame.lambdas += 1
                 if len(self.statement) == 2 and self.before == "EQUAL":
@@ -165,7 +172,6 @@ class Layout(PostLex):
                 frame.lambda_colon = frame.lambdas > 0
                 frame.lambdas = max(0, frame.lambdas - 1)
                 frame.test = frame.test and frame.lambda_colon
-        yield token
 
     def _name(self, token: Token) -> Token:
         """A name without its backquotes; SQL's functions in small letters, unless the text defines such a name."""
@@ -245,33 +251,37 @@ class Layout(PostLex):
         if token.type == "_NL_ELSE" and not closed:
             return
         if column > columns[-1]:
-            first = self.statement[0] if self.statement else token
-            if first.type in OPENS_A_BLOCK:
-                raise LayoutError(
-                    f"the block of this `{first.lower()}` is missing",
-                    first,
-                    label="expected `:` or `{` at the end of its line",
-                    help="write `:` and an indented block, or `{ … }`",
-                )
-            if closed:
-                raise LayoutError(
-                    "this line is indented like no line above it",
-                    token,
-                    label="between two levels",
-                    help="indent it as the statements of its block, four spaces a level",
-                )
-            raise LayoutError(
-                "unexpected indentation",
-                token,
-                label="deeper than the line above, which opened no block",
-                help="a statement goes on in the next line after an operator, a comma or inside brackets",
-            )
+            raise self._unexpected_indent(token, closed)
         frame.fresh()
         yield Token.new_borrow_pos("_NL", token, token)
         for left in reversed(range(closed)):
             yield Token.new_borrow_pos("_DEDENT", "", token)
             if left or token.type != "_NL_ELSE":
                 yield Token.new_borrow_pos("_NL", "", token)
+
+    def _unexpected_indent(self, token: Token, closed: int) -> LayoutError:
+        """The error of a line that is deeper than its block, after `closed` blocks have ended."""
+        first = self.statement[0] if self.statement else token
+        if first.type in OPENS_A_BLOCK:
+            return LayoutError(
+                f"the block of this `{first.lower()}` is missing",
+                first,
+                label="expected `:` or `{` at the end of its line",
+                help="write `:` and an indented block, or `{ … }`",
+            )
+        if closed:
+            return LayoutError(
+                "this line is indented like no line above it",
+                token,
+                label="between two levels",
+                help="indent it as the statements of its block, four spaces a level",
+            )
+        return LayoutError(
+            "unexpected indentation",
+            token,
+            label="deeper than the line above, which opened no block",
+            help="a statement goes on in the next line after an operator, a comma or inside brackets",
+        )
 
     def _close(self, token: Token) -> Iterator[Token]:
         left = len(token)

@@ -171,12 +171,13 @@ def by_word(place: ErrorPlace) -> Diagnostic | None:
         return _entry_diagnostic(statement[first.lower()], token_span(first, place.source))
     if first is None and place.word in statement:
         return _entry_diagnostic(statement[place.word], place.span)
-    if place.type not in ("STRING", "_WITH") and place.word in word and previous is not None:
+    if previous is None:
+        return None
+    if place.type not in ("STRING", "_WITH") and place.word in word:
         return _entry_diagnostic(word[place.word], place.span)
-    taken_for_a_name = previous is not None and previous.type == "NAME" and place.in_query
-    if previous is not None and taken_for_a_name and previous.lower() in word:
+    if previous.type == "NAME" and place.in_query and previous.lower() in word:
         return _entry_diagnostic(word[previous.lower()], token_span(previous, place.source))
-    if previous is not None and previous.type == "NAME" and previous.lower() in after:
+    if previous.type == "NAME" and previous.lower() in after:
         return _entry_diagnostic(after[previous.lower()], token_span(previous, place.source))
     return None
 

@@ -66,22 +66,9 @@ class _Recorder(Layout):
         if token.type in MARKS:
             self.tail.append(token.type)
             return
-        start, end = token.start_pos or 0, (token.start_pos or 0) + len(token)
-        text, at = _canonical(token), len(self.pieces)
-        if token.type == "NAME" and token.end_pos is not None:
-            end = token.end_pos
-            text = f"`{token}`" if self.text.startswith("`", start) else text
-        if token.type == "CONST" and self._in_missing_test():
-            text = "missing"
-        if token.type == "_BY" and at and self.pieces[-1].kind == "_GROUP":
-            text = ""  # `groupby` says it
-        if token.type == "_USING" and any(frame.kind == "query" for frame in self.frames):
-            text = "on"
-        if token.type == "LPAR" and at and (self.pieces[-1].kind, self.pieces[-1].text) == ("_USING", "on"):
-            text = ""
-        if token.type == "_FROM" and self._extracts():
-            text = ""
-        piece = Piece(token.type, text, start, end, (token.column or 1) - 1, self.tail)
+        start, at = token.start_pos or 0, len(self.pieces)
+        end = token.end_pos if token.type == "NAME" and token.end_pos is not None else start + len(token)
+        piece = Piece(token.type, self._spelling(token), start, end, (token.column or 1) - 1, self.tail)
         self.tail = []
         if token.type in ("LPAR", "LSQB", "LBRACE", "_LQUERY"):
             piece.opens = self.frames[-1].kind
@@ -102,6 +89,24 @@ class _Recorder(Layout):
         if token.type in OPERATORS and at > 1 and self.pieces[-2].share:
             self.pieces[-2].share = False  # `with 1 / 5 / n` calculates
         self.pieces.append(piece)
+
+    def _spelling(self, token: Token) -> str:
+        """How a token is written here: in its one spelling; empty where another token already says it."""
+        before = (self.pieces[-1].kind, self.pieces[-1].text) if self.pieces else ("", "")
+        match token.type:
+            case "NAME" if token.end_pos is not None and self.text.startswith("`", token.start_pos or 0):
+                return f"`{token}`"
+            case "CONST" if self._in_missing_test():
+                return "missing"
+            case "_BY" if before[0] == "_GROUP":
+                return ""  # `groupby` says it
+            case "_USING" if any(frame.kind == "query" for frame in self.frames):
+                return "on"
+            case "LPAR" if before == ("_USING", "on"):
+                return ""
+            case "_FROM" if self._extracts():
+                return ""
+        return _canonical(token)
 
     def _extracts(self) -> bool:
         """Whether `extract(year` stands before, which is then written `year(`."""

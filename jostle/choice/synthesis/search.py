@@ -76,16 +76,21 @@ def _terms(pool: Pool, values: Array, target: Array, most: int) -> dict[Kind, tu
                 places = [int(np.argmax(gains)), *_largest(np.where(numbered, gains, -1.0), 1 if terms else SEVERAL)]
                 for rank, place in enumerate(places):
                     gain, kind = already + float(gains[place]), (complexity, rank)
-                    if gains[place] > 0 and complexity <= most and gain > grown.get(kind, (0.0,))[0]:
-                        grown[kind] = gain, (*terms, place)
-        for kind, one in grown.items():
-            if one[0] > best.get(kind, (0.0,))[0]:
-                best[kind] = one
+                    if gains[place] > 0 and complexity <= most:
+                        _improve(grown, kind, gain, (*terms, place))
+        for kind, (gain, terms) in grown.items():
+            _improve(best, kind, gain, terms)
         new = list(dict.fromkeys(t for (_, rank), (_, t) in grown.items() if rank < 2 and len(t) < TERMS))
         if again and new and len(new[0]) == 2:  # the first was found alone: another may be better beside the second
             new, again = [*new, *dict.fromkeys((second,) for _, second in new)], False
         starts = [_beside(terms, centred, target) for terms in new]
     return {kind: terms for kind, (_, terms) in best.items()}
+
+
+def _improve(best: dict[Kind, tuple[float, tuple[int, ...]]], kind: Kind, gain: float, terms: tuple[int, ...]) -> None:
+    """Puts terms in the place of the best of their kind, where they explain more."""
+    if gain > best.get(kind, (0.0,))[0]:
+        best[kind] = gain, terms
 
 
 def _largest(gains: Array, many: int) -> list[int]:

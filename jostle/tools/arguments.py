@@ -47,21 +47,29 @@ def parse(words: Sequence[str]) -> argparse.Namespace | int:
         options, more = parser.parse_known_args(words)
         if more:
             parser.unknown(more[0], options.command, _COMMANDS)
-        if options.command == "run" and options.seed is not None and not options.simulate:
-            parser.error("--seed goes with --simulate; real noise has no seed")
-        if options.command == "run" and options.overwrite and not options.save:
-            parser.error("--overwrite goes with --save NAME=PATH")
-        if options.command == "improve" and options.write and options.file == "-":
-            parser.error("--write puts the formulas into a file, and standard input is none")
-        if options.command == "trace" and options.diff and (options.choice or options.budget or options.otlp):
-            parser.error("--diff is shown whole, in the terminal or with --html PAGE")
-        if options.command == "run" and (options.dry or options.explain):
-            flag, others = "--dry" if options.dry else "--explain", ("simulate", "trace", "pictures", "save")
-            if wrong := [f"--{name}" for name in (*others, *["explain"] * options.dry) if getattr(options, name)]:
-                parser.error(f"{flag} runs nothing, and {wrong[0]} has no part in it")
+        if misuse := _misuse(options):
+            parser.error(misuse)
     except SystemExit as done:
         return int(done.code or 0)
     return options
+
+
+def _misuse(options: argparse.Namespace) -> str:
+    """What is wrong with flags that are each right, and do not go together; empty where nothing is."""
+    match options.command:
+        case "run" if options.seed is not None and not options.simulate:
+            return "--seed goes with --simulate; real noise has no seed"
+        case "run" if options.overwrite and not options.save:
+            return "--overwrite goes with --save NAME=PATH"
+        case "improve" if options.write and options.file == "-":
+            return "--write puts the formulas into a file, and standard input is none"
+        case "trace" if options.diff and (options.choice or options.budget or options.otlp):
+            return "--diff is shown whole, in the terminal or with --html PAGE"
+        case "run" if options.dry or options.explain:
+            flag, others = "--dry" if options.dry else "--explain", ("simulate", "trace", "pictures", "save")
+            if wrong := [f"--{name}" for name in (*others, *["explain"] * options.dry) if getattr(options, name)]:
+                return f"{flag} runs nothing, and {wrong[0]} has no part in it"
+    return ""
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -98,14 +98,7 @@ def lines_of(source: Source) -> dict[str, int]:
 
 def _measured(events: Sequence[Event], source: Source, names: Mapping[str, Any]) -> Iterator[Direct]:
     """Measured numbers: as they are, estimates over the rows, and what was selected."""
-    terms: dict[tuple[int, str], list[Event]] = {}
-    cuts: dict[tuple[int, str], tuple[str, ...]] = {}
-    for event in events:
-        if event.kind == "query" and event.span is not None and "cut" in event.fields:
-            cuts.update({(event.span.line, name): tuple(cut) for name, cut in event.fields["cut"].items()})
-        if event.kind == "measure" and event.span is not None and event.span.source.name == source.name:
-            for name in event.fields.get("uses") or (event.name,):  # one number may serve several aggregates
-                terms.setdefault((event.span.line, name), []).append(event)
+    terms, cuts = _terms_and_cuts(events, source)
     for (line, name), found in terms.items():
         which, parts, of = _term_of(name)
         if of is None and found[0].fields.get("direct"):
@@ -124,6 +117,25 @@ def _measured(events: Sequence[Event], source: Source, names: Mapping[str, Any])
         cut = cuts.get((line, name), ())
         amount = fields.get("uses", {}).get(name, fields[unit] * parts)
         yield Direct(name, line, unit, amount, error, power, of, law=None if of else law, cut=cut)
+
+
+_Place = tuple[int, str]
+"""The line of a term, and its name there."""
+
+
+def _terms_and_cuts(
+    events: Sequence[Event], source: Source
+) -> tuple[dict[_Place, list[Event]], dict[_Place, tuple[str, ...]]]:
+    """For each term of a program, the events in which it was measured, and how its values were cut before."""
+    terms: dict[_Place, list[Event]] = {}
+    cuts: dict[_Place, tuple[str, ...]] = {}
+    for event in events:
+        if event.kind == "query" and event.span is not None and "cut" in event.fields:
+            cuts.update({(event.span.line, name): tuple(cut) for name, cut in event.fields["cut"].items()})
+        if event.kind == "measure" and event.span is not None and event.span.source.name == source.name:
+            for name in event.fields.get("uses") or (event.name,):  # one number may serve several aggregates
+                terms.setdefault((event.span.line, name), []).append(event)
+    return terms, cuts
 
 
 def _term_of(estimate: str) -> tuple[int, int, str | None]:

@@ -148,9 +148,13 @@ def _columns(name: str, value: Any) -> dict[str, Sequence[Any]] | None:
             key: list(items) for key, items in value.items() if is_sequence(items) or isinstance(items, JSet)
         }
         return lists if len(lists) == len(value) and all(_simple(v) for v in lists.values()) else None
-    if not (is_sequence(value) or isinstance(value, JSet)):
-        return None
-    rows = list(value)
+    return _columns_of_rows(name, list(value)) if is_sequence(value) or isinstance(value, JSet) else None
+
+
+def _columns_of_rows(name: str, rows: list[Any]) -> dict[str, Sequence[Any]] | None:
+    """Of records or lists alike, a column for each field or place; of plain values one; None where they are neither."""
+    from jostle.run.values import is_sequence
+
     if rows and all(isinstance(row, dict) for row in rows):
         keys = list(rows[0])
         if any(list(row) != keys for row in rows) or not all(_simple(row.values()) for row in rows):

@@ -75,8 +75,7 @@ def of_select(node: n.Select, measurement: object) -> Any:
     request = getattr(measurement, "request", None)
     if not isinstance(request, Request) or node.having is not None or node.first is not None or node.limit is not None:
         return None
-    names = [column.name or own_name(column.value) or "" for column in node.columns]
-    keys = [key.name or own_name(key.value) or "" for key in node.keys]
+    names, keys = _names(node.columns), _names(node.keys)
     if not all(names) or not all(keys) or len({*names, *keys}) < len(names) + len(keys) or request.open_keys:
         return None
     values = [_of_aggregate(column.value) for column in node.columns]
@@ -89,6 +88,11 @@ def of_select(node: n.Select, measurement: object) -> Any:
     return Grouped(
         {**{key: [ANY] * many for key in keys}, **{name: [value] * many for name, value in columns}}, len(keys)
     )
+
+
+def _names(parts: Sequence[n.Column] | Sequence[n.GroupKey]) -> list[str]:
+    """What the columns of a select are called; empty for those without a name."""
+    return [part.name or own_name(part.value) or "" for part in parts]
 
 
 def _of_aggregate(value: n.Expr) -> Any:

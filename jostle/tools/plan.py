@@ -242,23 +242,12 @@ def as_json(errors: ErrorPlan, error: float | None, epsilon: float | None) -> di
         | ({"needs_rows": math.ceil(d.error / error)} if error and d.of == "rows" else {})
         for d in errors.direct
     ]  # fmt: skip
-    choices = []
-    for choice in errors.choices:
-        options = []
-        for curve in choice.curves:
-            one: dict[str, Any] = {
-                "name": curve.name, "errors": curve.typical(), "least": [min(e) for e in curve.errors],
-                "most": [max(e) for e in curve.errors], "exact": list(curve.exact) if curve.exact else None,
-            }  # fmt: skip
-            if epsilon:
-                one["error_at"] = choice.error(curve, epsilon)
-            if error:
-                amount = choice.needed(curve.typical(), error)
-                one["needs"] = amount if 0 < amount < math.inf else None
-                one["beyond"] = "below" if amount == 0 else "above" if math.isinf(amount) else None
-            options.append(one)
-        choices.append({"name": choice.name, "unit": choice.unit, "asked": choice.amount,
-                        "amounts": list(choice.amounts), "policy": choice.policy, "options": options})  # fmt: skip
+    choices = [
+        {"name": choice.name, "unit": choice.unit, "asked": choice.amount,
+         "amounts": list(choice.amounts), "policy": choice.policy,
+         "options": [_option_as_json(choice, curve, error, epsilon) for curve in choice.curves]}
+        for choice in errors.choices
+    ]  # fmt: skip
     calculated = [{"name": one.name, "line": one.line, "error": _finite(one.error), "value": one.value}
                  | ({"cut": list(one.cut)} if one.cut else {})
                   for one in errors.calculated]  # fmt: skip
@@ -267,6 +256,20 @@ def as_json(errors: ErrorPlan, error: float | None, epsilon: float | None) -> di
     return {"measured": direct, "joint": joint, "calculated": calculated, "data": errors.data or None,
             "choices": choices, "advised": [as_dict(one) for one in errors.advised],
             "left_out": list(errors.left_out)}  # fmt: skip
+
+
+def _option_as_json(choice: ChoicePlan, curve: Curve, error: float | None, epsilon: float | None) -> dict[str, Any]:
+    option: dict[str, Any] = {
+        "name": curve.name, "errors": curve.typical(), "least": [min(e) for e in curve.errors],
+        "most": [max(e) for e in curve.errors], "exact": list(curve.exact) if curve.exact else None,
+    }  # fmt: skip
+    if epsilon:
+        option["error_at"] = choice.error(curve, epsilon)
+    if error:
+        amount = choice.needed(curve.typical(), error)
+        option["needs"] = amount if 0 < amount < math.inf else None
+        option["beyond"] = "below" if amount == 0 else "above" if math.isinf(amount) else None
+    return option
 
 
 def _finite(error: float | None) -> float | None:

@@ -15,7 +15,7 @@ _TOKEN = re.compile(
     r"""|(?P<number>[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)|(?P<word>[^\W\d]\w*)|(?P<sign><=|>=|<>|\S)""",
     re.DOTALL | re.VERBOSE,
 )
-_INTEGERS = re.compile(r"(TINY|SMALL|MEDIUM|BIG|HUGE)?INT(EGER|\d+)?|U?INT\d+|(SMALL|BIG)?SERIAL|LONG", re.IGNORECASE)
+_INTEGERS = re.compile(r"(TINY|SMALL|MEDIUM|BIG|HUGE)?INT(EGER|\d+)?|U?INT\d+|(SMALL|BIG)?SERIAL|LONG|YEAR", re.I)
 _REALS = {"REAL", "FLOAT", "FLOAT4", "FLOAT8", "DOUBLE", "NUMERIC", "DECIMAL", "NUMBER", "MONEY"}
 _TEXTS = {"CHAR", "VARCHAR", "VARCHAR2", "NVARCHAR", "NCHAR", "TEXT", "CLOB", "STRING", "CHARACTER", "UUID", "CITEXT"}
 _MOMENTS = {"DATE": "date", "TIMESTAMP": "time", "TIMESTAMPTZ": "time", "DATETIME": "time", "TIME": "clock"}
@@ -129,8 +129,6 @@ def _type(tokens: list[Token]) -> Facts:
         return Facts("real" if places else "integer", -most, most, note="what its digits can hold")
     if name in _TEXTS:
         return Facts("text")
-    if name == "YEAR":
-        return Facts("integer")
     return Facts(_MOMENTS[name]) if name in _MOMENTS else Facts(note=f"of type {name}" if name else "")
 
 
@@ -147,16 +145,17 @@ def _learn(check: list[Token], columns: dict[str, Facts]) -> None:
         return
     if len(check) < 3 or check[0].own not in columns:
         return
-    facts, words = columns[check[0].own], [t.sign for t in check]
-    if words[1] == "BETWEEN" and len(check) == 5 and words[3] == "AND":
-        _bound(facts, as_number(check[2].text), as_number(check[4].text))
-    elif words[1] == "IN" and words[2] == "(":
-        facts.values = [t.text for t in _inside(check, 2) if t.kind in ("text", "number")]
-    elif len(check) == 3 and words[1] in ("<", "<=", ">", ">="):
-        value = as_number(check[2].text)
-        if value is not None:
-            step = int(facts.kind == "integer" and words[1] in "<>")
-            _bound(facts, value + step, None) if words[1][0] == ">" else _bound(facts, None, value - step)
+    facts = columns[check[0].own]
+    match [t.sign for t in check]:
+        case [_, "BETWEEN", _, "AND", _]:
+            _bound(facts, as_number(check[2].text), as_number(check[4].text))
+        case [_, "IN", "(", *_]:
+            facts.values = [t.text for t in _inside(check, 2) if t.kind in ("text", "number")]
+        case [_, "<" | "<=" | ">" | ">=" as sign, _]:
+            value = as_number(check[2].text)
+            if value is not None:
+                step = int(facts.kind == "integer" and sign in "<>")
+                _bound(facts, value + step, None) if sign[0] == ">" else _bound(facts, None, value - step)
 
 
 def _bound(facts: Facts, low: float | None, high: float | None) -> None:

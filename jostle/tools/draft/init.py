@@ -58,19 +58,7 @@ def drafted(options: Namespace, ask: Ask | None, folder: Path) -> tuple[str, str
     With `ask` a person is asked for what nobody said: for each column where none is described on the command line, and
     for unit and budget."""
     columns = _columns(options)
-    told = dict(schema(options.describe)) if options.describe is not None else {}
-    missing = next((name for name in told if columns and name not in {column.name for column in columns}), None)
-    if missing is not None:
-        raise refuse("DataError", f"`{options.file}` has no column `{missing}`", help=_names(columns))
-    open_ones = [column for column in columns if column.name not in told]
-    if ask is not None and not told:
-        open_ones = asked(open_ones, ask)
-    described = _domains([column for column in open_ones if column.domain != UNKNOWN]) | told
-    ordered = [(c.name, described[c.name]) for c in columns if c.name in described] or list(described.items())
-    if not ordered:
-        help = """--describe '{age: 0..99, sex: {"F", "M"}}', or --codebook FILE"""
-        help += f"; {_names(columns)}" if columns else ""
-        raise refuse("DataError", f"no column of `{options.file}` is described", help=help)
+    ordered = _described(options, columns, ask)
     protecting = options.protecting or _protecting(columns, ask)
     budget = options.budget or (ask("budget (epsilon 1): ").strip() if ask is not None else "") or "epsilon 1"
     path = os.path.relpath(options.file, folder) if str(folder) != "." else options.file
@@ -87,6 +75,24 @@ def drafted(options: Namespace, ask: Ask | None, folder: Path) -> tuple[str, str
     text = first_program(table, ordered, protecting, *budget_of(budget), forms=forms)
     as_texts = [(name, Open("text") if name in forms else domain) for name, domain in ordered]
     return text, misfits(options.file, as_texts, sheet_of(options), decimal)
+
+
+def _described(options: Namespace, columns: list[Column], ask: Ask | None) -> list[tuple[str, Domain]]:
+    """The domains of the columns, in their order; of those that nobody describes, a person who is asked says them."""
+    told = dict(schema(options.describe)) if options.describe is not None else {}
+    missing = next((name for name in told if columns and name not in {column.name for column in columns}), None)
+    if missing is not None:
+        raise refuse("DataError", f"`{options.file}` has no column `{missing}`", help=_names(columns))
+    open_ones = [column for column in columns if column.name not in told]
+    if ask is not None and not told:
+        open_ones = asked(open_ones, ask)
+    described = _domains([column for column in open_ones if column.domain != UNKNOWN]) | told
+    ordered = [(c.name, described[c.name]) for c in columns if c.name in described] or list(described.items())
+    if not ordered:
+        help = """--describe '{age: 0..99, sex: {"F", "M"}}', or --codebook FILE"""
+        help += f"; {_names(columns)}" if columns else ""
+        raise refuse("DataError", f"no column of `{options.file}` is described", help=help)
+    return ordered
 
 
 def _with_fractions(domain: Domain) -> Domain:

@@ -97,27 +97,33 @@ class _Walk:
                 yield from self._binds((name,), node, scopes)
             case n.Release(name=name, value=value):
                 yield from self._binds((name,), node, scopes, binds=value is not None)
-            case n.Select(table=table, joins=joins):
-                for one in (table, *(join.table for join in joins)):
-                    yield from self.walk(one, scopes, False)
-                for child in children(node):
-                    if child is not table and not isinstance(child, n.Join):
-                        yield from self.walk(child, scopes, True)
+            case n.Select():
+                yield from self._select(node, scopes)
                 return
-            case n.Call(function=n.Name(id=name), args=args, keywords=keywords):
-                yield from self.walk(node.function, scopes, False)
-                over_rows = name in BUILTINS and BUILTINS[name].over_rows
-                for place, argument in enumerate((*args, *keywords)):
-                    yield from self.walk(argument, scopes, rows or (over_rows and place > 0))
-                if name in self._functions and _meaning(name, scopes) == _TOP:
-                    for keyword in keywords:
-                        at = _place(keyword.span, keyword.name)
-                        yield from [Occurrence(keyword.name, at, self._functions[name])] if at else []
+            case n.Call(function=n.Name(id=name)):
+                yield from self._call(name, node, scopes, rows)
                 return
             case _:
                 pass
         for child in children(node):
             yield from self.walk(child, scopes, rows)
+
+    def _select(self, node: n.Select, scopes: _Scopes) -> Iterator[Occurrence]:
+        for one in (node.table, *(join.table for join in node.joins)):
+            yield from self.walk(one, scopes, False)
+        for child in children(node):
+            if child is not node.table and not isinstance(child, n.Join):
+                yield from self.walk(child, scopes, True)
+
+    def _call(self, name: str, node: n.Call, scopes: _Scopes, rows: bool) -> Iterator[Occurrence]:
+        yield from self.walk(node.function, scopes, False)
+        over_rows = name in BUILTINS and BUILTINS[name].over_rows
+        for place, argument in enumerate((*node.args, *node.keywords)):
+            yield from self.walk(argument, scopes, rows or (over_rows and place > 0))
+        if name in self._functions and _meaning(name, scopes) == _TOP:
+            for keyword in node.keywords:
+                at = _place(keyword.span, keyword.name)
+                yield from [Occurrence(keyword.name, at, self._functions[name])] if at else []
 
     def _function(
         self, node: n.Node, params: tuple[n.Param, ...], block: n.Block, scopes: _Scopes, rows: bool

@@ -21,7 +21,9 @@ from jostle.tools.outlet import keep
 from jostle.tools.render import clean, tell, width_of
 
 if TYPE_CHECKING:
+    from jostle.check.cost import Cost
     from jostle.events import Event
+    from jostle.tools.dry_run import DryRun
     from jostle.tools.session import Result, Session
 
 
@@ -71,8 +73,7 @@ def run(options: Namespace) -> int:
             stack.callback(export.close)
         if simulate is not None and not as_json:
             say("nothing private is opened; rows are made up from the described domains")
-        for name, path in options.bind:
-            session.bind(name, beside(options.file, path))
+        _bind(session, options.file, options.bind)
         if options.trace is not None:  # last: what is refused before the run leaves an earlier trace as it was
             writers.append(Writer(Path(options.trace), **({} if simulate is None else {"simulated": simulate})))
             stack.callback(writers[0].close)
@@ -85,25 +86,38 @@ def run(options: Namespace) -> int:
         if export is not None:
             notes, unsaved = export.save(result.values, ok=result.ok, simulated=options.simulate)
     document = result.document(simulate, unsaved)
+    _report(options, result, document, notes, [*unsaved, *(session.warnings if result.ok else ())], say)
+    if stopped is not None:
+        raise stopped
+    return 0 if result.ok and not unsaved else 1
+
+
+def _bind(session: Session, file: str, bound: Sequence[tuple[str, str]]) -> None:
+    for name, path in bound:
+        session.bind(name, beside(file, path))
+
+
+def _report(
+    options: Namespace, result: Result, document: str, notes: Sequence[str], warnings: Sequence[Diagnostic],
+    say: Callable[[str], None],
+) -> None:  # fmt: skip
+    """Prints what a run gave, and draws its pictures; what cannot be printed, or was not released, is kept."""
     try:
-        if as_json:
+        if options.format == "json":
             print(document, flush=True)
         else:
             _as_text(result, say)
             for line in notes:
                 say(line)
-            tell([*unsaved, *(session.warnings if result.ok else ())])
+            tell(warnings)
         sys.stdout.flush()
     except OSError:
-        if simulate is None and (result.values or result.unreleased or result.output):
+        if not options.simulate and (result.values or result.unreleased or result.output):
             keep(options.file, document)
         raise
-    if simulate is None and result.unreleased:
+    if not options.simulate and result.unreleased:
         keep(options.file, document)
-    _pictures(result, options.pictures, say if not as_json else None)
-    if stopped is not None:
-        raise stopped
-    return 0 if result.ok and not unsaved else 1
+    _pictures(result, options.pictures, say if options.format == "text" else None)
 
 
 def _print(say: Callable[[str], None], line: str) -> None:
@@ -186,8 +200,7 @@ def _explained(options: Namespace, session: Session) -> int:
     from jostle.tools.statements import explained
 
     source, settings = read_program(options.file), dict(options.set)
-    for name, path in options.bind:
-        session.bind(name, beside(options.file, path))
+    _bind(session, options.file, options.bind)
     faults = session.check(source, settings)
     told = None if faults else explained(source, settings, options.engine)
     if options.format == "json":
@@ -207,23 +220,13 @@ def _foreseen(
     from jostle.check.cost import table
 
     source = read_program(options.file)
-    for name, path in bound:
-        session.bind(name, beside(options.file, path))
+    _bind(session, options.file, bound)
     faults, costs = session.checked(source, settings)
     lines = session.foreseen(source, costs, settings) if settings is not None and not faults else None
     if options.format == "json":
         import json
 
-        document: dict[str, Any] = {"ok": not faults, "errors": [d.as_json() for d in faults]}
-        if faults:
-            document["error"] = faults[0].as_json()
-        if costs or not faults:
-            document["cost"] = [cost.as_json() for cost in costs]
-        if lines is not None:
-            document["lines"] = lines.as_json()
-        if session.warnings:
-            document["warnings"] = [d.as_json() for d in session.warnings]
-        print(json.dumps(document, ensure_ascii=False))
+        print(json.dumps(_foreseen_as_json(faults, costs, lines, session.warnings), ensure_ascii=False))
         return 1 if faults else 0
     tell(faults or session.warnings)
     if lines is not None:
@@ -236,6 +239,21 @@ def _foreseen(
         if lines is not None and not options.no_look:
             print("in it, the first select on a column looks at its cells for 2 % of its amount (--no-look)")
     return 1 if faults else 0
+
+
+def _foreseen_as_json(
+    faults: Sequence[Diagnostic], costs: Sequence[Cost], lines: DryRun | None, warnings: Sequence[Diagnostic]
+) -> dict[str, Any]:
+    document: dict[str, Any] = {"ok": not faults, "errors": [d.as_json() for d in faults]}
+    if faults:
+        document["error"] = faults[0].as_json()
+    if costs or not faults:
+        document["cost"] = [cost.as_json() for cost in costs]
+    if lines is not None:
+        document["lines"] = lines.as_json()
+    if warnings:
+        document["warnings"] = [d.as_json() for d in warnings]
+    return document
 
 
 def repl(options: Namespace) -> int:

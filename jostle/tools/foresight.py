@@ -246,20 +246,12 @@ class Foresight(Interpreter):
         given = [*args, *(keywords or {}).values()]
         if isinstance(function, Function):
             self.entered.add(id(function.body))
-        if isinstance(function, ChoiceMaker):
-            raise Unknown  # it would learn
         if isinstance(function, Builtin):
             if _is_structural(function.name) and any(isinstance(value, NotKnown) for value in given):
                 return self._structure(function, args, keywords, span)
             if function.name == "advisor" and len(args) > 1:
                 return Advisor(args[0], args[1], 1, (), "", False)
-            if function.body.__module__ == no_error.__module__ and given and isinstance(given[0], NotKnown):
-                raise no_error(given[0].of) if given[0].of else Unknown
-            if _is_unknown(function.name, self.kernel):
-                raise Unknown(like=likes.of_function(function.name, None))
-        if not isinstance(function, Function) and any(isinstance(value, NotKnown) for value in given):
-            single = given[0].like if len(given) == 1 and isinstance(given[0], NotKnown) else None
-            raise Unknown(like=likes.of_function(function.name, single) if isinstance(function, Builtin) else None)
+        self._need_known(function, given)
         try:
             return super().call(function, args, keywords, span)
         except Unknown as unknown:
@@ -269,6 +261,19 @@ class Foresight(Interpreter):
             elif isinstance(function, Builtin):
                 like = likes.of_measurement(function.name, given)
             raise Unknown(function.name if _is_adaptive(function) else "", like) from None
+
+    def _need_known(self, function: Any, given: Sequence[Any]) -> None:
+        """Raises `Unknown` for a call that gives nothing known of these values, or would measure or learn."""
+        if isinstance(function, ChoiceMaker):
+            raise Unknown
+        if isinstance(function, Builtin):
+            if function.body.__module__ == no_error.__module__ and given and isinstance(given[0], NotKnown):
+                raise no_error(given[0].of) if given[0].of else Unknown
+            if _is_unknown(function.name, self.kernel):
+                raise Unknown(like=likes.of_function(function.name, None))
+        if not isinstance(function, Function) and any(isinstance(value, NotKnown) for value in given):
+            single = given[0].like if len(given) == 1 and isinstance(given[0], NotKnown) else None
+            raise Unknown(like=likes.of_function(function.name, single) if isinstance(function, Builtin) else None)
 
     # Forms -----------------------------------------------------------------------------------------
 

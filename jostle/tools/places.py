@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 
 from msgspec import Struct
 
@@ -57,12 +58,7 @@ def place(text: str) -> Place:
     if scan.comment:
         return Place("text")
     if scan.text is not None:
-        before, typed = statement[: scan.text], statement[scan.text + 1 :]
-        if _OPENS_FILE.search(before):
-            return Place("path", typed)
-        compared = _COMPARED.search(before)
-        column = next(filter(None, compared.groups()), "") if compared else ""
-        return Place("value" if column else "text", typed, column, quoted=True)
+        return _inside_text(statement[: scan.text], statement[scan.text + 1 :])
     word = re.search(rf"(?:{_NAME})?$", statement)
     typed = word[0] if word else ""
     before = statement[: len(statement) - len(typed)]
@@ -70,7 +66,7 @@ def place(text: str) -> Place:
     query = _query(before, scan)
     tables = tuple(re.findall(rf"\b(?:from|join)\s+({_NAME})", query, re.IGNORECASE))
     compared = _COMPARED.search(before) if query or before.rstrip().endswith("=") else None
-    if compared and (compared[1] or compared[2] or compared[3] or scan.brackets[-1:] == [("[", scan.last)]):
+    if compared and (any(compared.groups()[:3]) or scan.brackets[-1:] == [("[", scan.last)]):
         return Place("value", typed, next(filter(None, compared.groups())), False, tables)
     kind = _kind(query) if query else ""
     around = argument(before)
@@ -80,8 +76,17 @@ def place(text: str) -> Place:
         first = re.search(rf"{around[0]}\s*\(\s*({_NAME})[^()]*(?:\([^()]*)*$", before)
         kind, tables = "rows", (first[1],) if first else ()
     results = tuple(re.findall(rf"\bas\s+({_NAME})|group\s*by\s+({_NAME})", query, re.IGNORECASE))
-    names = tuple(filter(None, (name for pair in results for name in pair)))
+    names = tuple(filter(None, chain(*results)))
     return Place(kind, typed, "", False, tables, names if kind == "result" else (), call, given)
+
+
+def _inside_text(before: str, typed: str) -> Place:
+    """What a text that is not closed yet asks for: a file, a value of the column that is compared, or nothing."""
+    if _OPENS_FILE.search(before):
+        return Place("path", typed)
+    compared = _COMPARED.search(before)
+    column = next(filter(None, compared.groups()), "") if compared else ""
+    return Place("value" if column else "text", typed, column, quoted=True)
 
 
 def argument(text: str) -> tuple[str, int, str] | None:

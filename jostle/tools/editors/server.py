@@ -11,8 +11,10 @@ from urllib.parse import unquote, urlparse
 
 from jostle.diagnostics import Diagnostic, refuse
 from jostle.source import Span
+from jostle.tools.completion import Completion
 from jostle.tools.documentation import documentation
 from jostle.tools.editors.document import Document
+from jostle.tools.editors.fixes import Fix
 from jostle.tools.editors.units import Units
 
 if TYPE_CHECKING:
@@ -120,12 +122,7 @@ def server() -> LanguageServer:
 
     @language_server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
     def _(params: lsp.DocumentSymbolParams) -> list[lsp.DocumentSymbol]:
-        return [
-            _symbol(units(), name, one.kind, one.span, [
-                _symbol(units(), column, known.domain, known.span, []) for column, known in columns
-            ])
-            for name, one, columns in document(params.text_document.uri).symbols()
-        ]  # fmt: skip
+        return _outline(units(), document(params.text_document.uri))
 
     @language_server.feature(
         lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL, lsp.SemanticTokensLegend([*_TOKENS.values()], [*_MODIFIERS])
@@ -135,19 +132,8 @@ def server() -> LanguageServer:
 
     @language_server.feature(lsp.TEXT_DOCUMENT_CODE_ACTION, lsp.CodeActionOptions([lsp.CodeActionKind.QuickFix]))
     def _(params: lsp.CodeActionParams) -> list[lsp.CodeAction]:
-        uri, actions = params.text_document.uri, []
-        lines = document(uri).text.split("\n")
-        for line in range(params.range.start.line, params.range.end.line + 1):
-            for fault, fix in document(uri).fixes(line):
-                ends = (units().position(lines, *end) for end in (fix.start, fix.end))
-                edit = lsp.TextEdit(lsp.Range(*ends), fix.new)
-                actions.append(
-                    lsp.CodeAction(
-                        fix.title, lsp.CodeActionKind.QuickFix, [_diagnostic(units(), fault)],
-                        edit=lsp.WorkspaceEdit({uri: [edit]}),
-                    )
-                )  # fmt: skip
-        return actions
+        uri, lines = params.text_document.uri, range(params.range.start.line, params.range.end.line + 1)
+        return [_action(units(), uri, document(uri), *fix) for line in lines for fix in document(uri).fixes(line)]
 
     @language_server.feature(
         lsp.TEXT_DOCUMENT_COMPLETION, lsp.CompletionOptions(trigger_characters=[".", "{", '"', " ", "/"])
@@ -157,21 +143,12 @@ def server() -> LanguageServer:
         by_space = params.context is not None and params.context.trigger_character == " "
         uri = params.text_document.uri
         typed, candidates = document(uri).completions(*place(uri, at))
-        kinds = {"word": lsp.CompletionItemKind.Keyword, "column": lsp.CompletionItemKind.Field,
-                 "field": lsp.CompletionItemKind.Field, "aggregate": lsp.CompletionItemKind.Function,
-                 "value": lsp.CompletionItemKind.EnumMember, "path": lsp.CompletionItemKind.File,
-                 "module": lsp.CompletionItemKind.Module, "argument": lsp.CompletionItemKind.Property,
-                 "a function": lsp.CompletionItemKind.Function}  # fmt: skip
-        default = lsp.CompletionItemKind.Variable
         begun = lsp.Range(lsp.Position(at.line, at.character - units().wide(typed)), at)
         return [
-            lsp.CompletionItem(
-                c.word, kind=kinds.get(c.kind, default), detail=c.kind, sort_text=f"{place:04}",
-                text_edit=lsp.TextEdit(begun, c.word), documentation=_about(lsp, c.word) if place < _ABOUT else None,
-            )
+            _item(lsp, c, place, begun)
             for place, c in enumerate(candidates)
             if not by_space or c.kind not in _NOT_UNASKED
-        ]  # fmt: skip
+        ]
 
     @language_server.feature(lsp.TEXT_DOCUMENT_FORMATTING)
     def _(params: lsp.DocumentFormattingParams) -> list[lsp.TextEdit]:
@@ -203,6 +180,16 @@ def _tokens(units: Units, document: Document) -> list[int]:
     return numbers
 
 
+def _outline(units: Units, document: Document) -> list[Any]:
+    """The names of a program, with the columns of each."""
+    return [
+        _symbol(units, name, one.kind, one.span, [
+            _symbol(units, column, known.domain, known.span, []) for column, known in columns
+        ])
+        for name, one, columns in document.symbols()
+    ]  # fmt: skip
+
+
 def _symbol(units: Units, name: str, kind: str, span: Span, children: list[Any]) -> Any:
     lsp = units.lsp
     kinds = {"a private source": lsp.SymbolKind.Struct, "a public table": lsp.SymbolKind.Struct,
@@ -212,6 +199,27 @@ def _symbol(units: Units, name: str, kind: str, span: Span, children: list[Any])
     sort = lsp.SymbolKind.Function if kind.startswith("a function") else kinds.get(kind, lsp.SymbolKind.Variable)
     place = units.range(span)
     return lsp.DocumentSymbol(name, sort, place, place, kind, children=children)
+
+
+def _action(units: Units, uri: str, document: Document, fault: Diagnostic, fix: Fix) -> Any:
+    lsp, lines = units.lsp, document.text.split("\n")
+    ends = (units.position(lines, *end) for end in (fix.start, fix.end))
+    edit = lsp.WorkspaceEdit({uri: [lsp.TextEdit(lsp.Range(*ends), fix.new)]})
+    return lsp.CodeAction(fix.title, lsp.CodeActionKind.QuickFix, [_diagnostic(units, fault)], edit=edit)
+
+
+def _item(lsp: Any, candidate: Completion, place: int, begun: Any) -> Any:
+    """A candidate at its place in the list, for the text that is `begun`."""
+    kinds = {"word": lsp.CompletionItemKind.Keyword, "column": lsp.CompletionItemKind.Field,
+             "field": lsp.CompletionItemKind.Field, "aggregate": lsp.CompletionItemKind.Function,
+             "value": lsp.CompletionItemKind.EnumMember, "path": lsp.CompletionItemKind.File,
+             "module": lsp.CompletionItemKind.Module, "argument": lsp.CompletionItemKind.Property,
+             "a function": lsp.CompletionItemKind.Function}  # fmt: skip
+    word, kind = candidate.word, candidate.kind
+    return lsp.CompletionItem(
+        word, kind=kinds.get(kind, lsp.CompletionItemKind.Variable), detail=kind, sort_text=f"{place:04}",
+        text_edit=lsp.TextEdit(begun, word), documentation=_about(lsp, word) if place < _ABOUT else None,
+    )  # fmt: skip
 
 
 def _about(lsp: Any, name: str) -> Any:

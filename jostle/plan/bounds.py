@@ -7,7 +7,6 @@ private rests on a bound alone: rows whose key falls outside are in no group, an
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from datetime import date
 
 from jostle.language.intervals import Interval, remainder
@@ -64,7 +63,10 @@ def _bounds(expr: RowExpr, schema: Schema) -> Interval | None:
 def _applied(expr: Apply, schema: Schema) -> Interval | None:
     op = expr.op
     if op in ("if", "coalesce"):
-        return _of_any(expr.args[1:] if op == "if" else expr.args, schema)
+        values = expr.args[int(op == "if") :]  # an `if` has its condition before them
+        branches = [_bounds(value, schema) for value in values if not _is_none(value)]
+        bounds = [one for one in branches if one is not None]
+        return (min(bounds)[0], max(b for _, b in bounds)) if 0 < len(bounds) == len(branches) else None
     if op == "bucket":
         parts = _bounds(expr.args[0], schema)
         return None if parts is None else (0.0, parts[1] - 1)
@@ -98,14 +100,6 @@ def _finite(bounds: Interval | None) -> Interval | None:
     if bounds is None or not (math.isfinite(bounds[0]) and math.isfinite(bounds[1])):
         return None
     return bounds[0] + 0.0, bounds[1] + 0.0  # no negative zeros
-
-
-def _of_any(values: Sequence[RowExpr], schema: Schema) -> Interval | None:
-    """The bounds of what is one of several values; None where one of them has none."""
-    branches = [_bounds(value, schema) for value in values if not _is_none(value)]
-    bounds = [one for one in branches if one is not None]
-    bounded = bounds and len(bounds) == len(branches)
-    return (min(a for a, _ in bounds), max(b for _, b in bounds)) if bounded else None
 
 
 def _is_none(expr: RowExpr) -> bool:

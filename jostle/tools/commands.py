@@ -243,8 +243,8 @@ def _foreseen(
 
 def _foreseen_as_json(
     faults: Sequence[Diagnostic], costs: Sequence[Cost], lines: DryRun | None, warnings: Sequence[Diagnostic]
-) -> dict[str, Any]:
-    document: dict[str, Any] = {"ok": not faults, "errors": [d.as_json() for d in faults]}
+) -> dict[str, object]:
+    document: dict[str, object] = {"ok": not faults, "errors": [d.as_json() for d in faults]}
     if faults:
         document["error"] = faults[0].as_json()
     if costs or not faults:

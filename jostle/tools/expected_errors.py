@@ -26,6 +26,7 @@ from jostle.trace.text import number
 if TYPE_CHECKING:
     from jostle.events import Event
 
+_Place = tuple[int, str]  # the line of a term, and its name there
 _OVER = {"": "", "rows": " / rows", "stddev": " / rows / stddev", "ranks": " ranks", "rows fewer": " rows fewer"}
 
 
@@ -117,10 +118,6 @@ def _measured(events: Sequence[Event], source: Source, names: Mapping[str, Any])
         cut = cuts.get((line, name), ())
         amount = fields.get("uses", {}).get(name, fields[unit] * parts)
         yield Direct(name, line, unit, amount, error, power, of, law=None if of else law, cut=cut)
-
-
-_Place = tuple[int, str]
-"""The line of a term, and its name there."""
 
 
 def _terms_and_cuts(

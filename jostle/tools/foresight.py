@@ -262,7 +262,7 @@ class Foresight(Interpreter):
                 like = likes.of_measurement(function.name, given)
             raise Unknown(function.name if _is_adaptive(function) else "", like) from None
 
-    def _need_known(self, function: Any, given: Sequence[Any]) -> None:
+    def _need_known(self, function: object, given: Sequence[object]) -> None:
         """Raises `Unknown` for a call that gives nothing known of these values, or would measure or learn."""
         if isinstance(function, ChoiceMaker):
             raise Unknown

@@ -258,8 +258,8 @@ def as_json(errors: ErrorPlan, error: float | None, epsilon: float | None) -> di
             "left_out": list(errors.left_out)}  # fmt: skip
 
 
-def _option_as_json(choice: ChoicePlan, curve: Curve, error: float | None, epsilon: float | None) -> dict[str, Any]:
-    option: dict[str, Any] = {
+def _option_as_json(choice: ChoicePlan, curve: Curve, error: float | None, epsilon: float | None) -> dict[str, object]:
+    option: dict[str, object] = {
         "name": curve.name, "errors": curve.typical(), "least": [min(e) for e in curve.errors],
         "most": [max(e) for e in curve.errors], "exact": list(curve.exact) if curve.exact else None,
     }  # fmt: skip

@@ -90,7 +90,10 @@ def _step(plan: Plan, names: Mapping[str, str]) -> tuple[str, tuple[Plan, ...]]:
             columns = (name if expr == Column(name) else f"{name} = {expression(expr)}" for name, expr in plan.columns)
             return f"columns {', '.join(columns)}", (plan.source,)
         case Join():
-            return _joined(plan), (plan.left, plan.right)
+            on = [left if left == right else f"{left} = {right}" for left, right in plan.keys]
+            on += ["person"] * plan.person
+            most = f", at most {plan.most} rows of each side a key, by a hash" if plan.most is not None else ""
+            return f"{plan.kind} join on {' and '.join(on)}{most}", (plan.left, plan.right)
         case Truncate():
             return _truncated(plan), (plan.source,)
         case GroupRows():
@@ -104,13 +107,6 @@ def _step(plan: Plan, names: Mapping[str, str]) -> tuple[str, tuple[Plan, ...]]:
         case Known():
             return _step(plan.source, names)
     assert_never(plan)
-
-
-def _joined(plan: Join) -> str:
-    on = [left if left == right else f"{left} = {right}" for left, right in plan.keys]
-    on += ["person"] if plan.person else []
-    most = f", at most {plan.most} rows of each side a key, by a hash" if plan.most is not None else ""
-    return f"{plan.kind} join on {' and '.join(on)}{most}"
 
 
 def _persons(plan: Bound, names: Mapping[str, str]) -> str:

@@ -95,10 +95,6 @@ class Derive(Struct, frozen=True, cache_hash=True):
     columns: tuple[tuple[str, RowExpr], ...]
 
 
-KEPT = {"inner": (False, False), "left": (True, False), "right": (False, True), "full": (True, True)}
-"""For each kind of join, whether rows of the left and of the right side that have no partner are kept."""
-
-
 class Join(Struct, frozen=True, cache_hash=True):
     """Pairs of rows that are equal in the key columns; a key that is null equals none.
 
@@ -118,11 +114,6 @@ class Join(Struct, frozen=True, cache_hash=True):
     person: bool = False
     theirs: tuple[str, ...] = ()
     kind: str = "inner"
-
-    @property
-    def kept(self) -> tuple[bool, bool]:
-        """Whether rows of the left and of the right side that have no partner are kept."""
-        return KEPT[self.kind]
 
     @property
     def keys(self) -> tuple[tuple[str, str], ...]:

@@ -114,7 +114,7 @@ def join_schema(plan: Join, left: Schema, right: Schema) -> dict[str, Domain]:
         mine, other = domain_of(name, left), domain_of(theirs, right)
         if domain_kind(mine) != domain_kind(other):
             raise mixed(f"the join on `{name}`", domain_kind(mine), domain_kind(other))
-        if name == theirs and plan.kept[1]:
+        if name == theirs and plan.kind in ("right", "full"):
             columns[name] = other if plan.kind == "right" else united_domain(name, [mine, other])
     if plan.person and not (has_persons(plan.left) and has_persons(plan.right)):
         raise refuse("TypeError", "whose the rows of a side are is not known")

@@ -170,13 +170,12 @@ def _array(column: Any) -> Any:
     return _of_numpy(column)
 
 
-def _of_numpy(column: Any) -> Any:
-    """An Arrow array of NumPy's cells; masked ones are none."""
+def _of_numpy(column: object) -> object:
+    """An Arrow array of NumPy's cells, of which what is masked is none."""
     import numpy as np
     import pyarrow as pa
 
-    masked = isinstance(column, np.ma.MaskedArray)  # of which what is masked is none
-    values = column.astype(object).filled(None) if masked else np.asarray(column)
+    values = np.ma.filled(column.astype(object), None) if isinstance(column, np.ma.MaskedArray) else np.asarray(column)
     if values.ndim != 1:
         raise refuse("DataError", "every column of a table is an array of one dimension")
     kind, size = values.dtype.kind, values.dtype.itemsize

@@ -433,7 +433,9 @@ def _can_be_coded(key: Key) -> bool:
     return len(key.values) <= (2**24 if isinstance(key.values, range) else MOST_LISTED)
 
 
-def _tallied(keys: Sequence[Key], columns: Mapping[Key, NDArray[Any]], size: int, cells: int) -> NDArray[np.int64]:
+def _tallied(
+    keys: Sequence[Key], columns: Mapping[Key, NDArray[np.integer]], size: int, cells: int
+) -> NDArray[np.int64]:
     """How many of `size` rows, whose codes these are, stand in each cell of a table."""
     import numpy as np
 

@@ -7,7 +7,7 @@ scan and runs what comes out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from msgspec import Struct
 
@@ -65,6 +65,7 @@ class Relation(Struct, frozen=True):
 
 
 Base = Callable[[Scan | Bound], Relation]
+_KeyColumns = tuple[list[str], list[str], dict[str, str], dict[str, tuple[str, str]]]
 
 
 def relation(plan: Plan, base: Base, dialect: Dialect, depth: int = 0) -> Relation:
@@ -73,16 +74,15 @@ def relation(plan: Plan, base: Base, dialect: Dialect, depth: int = 0) -> Relati
         return base(plan)
     if isinstance(plan, Filter):
         return _filter(plan, base, dialect, depth)
-    if isinstance(plan, Derive):
-        return _derive(plan, relation(plan.source, base, dialect, depth + 1))
-    if isinstance(plan, Truncate):
-        return _truncate(plan, relation(plan.source, base, dialect, depth + 1))
-    if isinstance(plan, GroupRows):
-        return _group_rows(plan, relation(plan.source, base, dialect, depth + 1))
     if isinstance(plan, Listed):
         return _listed(plan, dialect)
-    if isinstance(plan, Known):
-        return replace(relation(plan.source, base, dialect, depth + 1), schema=dict(plan.columns))
+    if isinstance(plan, Derive | Truncate | GroupRows | Known):
+        inner = relation(plan.source, base, dialect, depth + 1)
+        if isinstance(plan, Known):
+            return replace(inner, schema=dict(plan.columns))
+        if isinstance(plan, Derive):
+            return _derive(plan, inner)
+        return _truncate(plan, inner) if isinstance(plan, Truncate) else _group_rows(plan, inner)
     if isinstance(plan, Union):
         return _union(plan, base, dialect, depth)
     return _join(plan, relation(plan.left, base, dialect, depth + 1), relation(plan.right, base, dialect, depth + 1))
@@ -158,8 +158,7 @@ def _derive(plan: Derive, inner: Relation) -> Relation:
 
 def _join(plan: Join, left: Relation, right: Relation) -> Relation:
     schema = join_schema(plan, left.schema, right.schema)
-    kept = plan.kept
-    weighted = left.weighted or right.weighted
+    kept, weighted = (plan.kind in ("left", "full"), plan.kind in ("right", "full")), left.weighted or right.weighted
     if (left.weighted and right.weighted) or (plan.most is not None and weighted):
         raise refuse("TypeError", "rows that have weights are joined with one public table at a time")
     if (kept[0] and right.weighted) or (kept[1] and left.weighted):
@@ -167,10 +166,9 @@ def _join(plan: Join, left: Relation, right: Relation) -> Relation:
     if plan.most is not None:
         left = _few(left, plan.on, plan.most, whole=kept[0])
         right = _few(right, tuple(theirs for _, theirs in plan.keys), plan.most, whole=kept[1])
-    columns, items = _joined_columns(plan, left, right, schema)
+    columns, items = _paired(plan, left, right, schema)
     tests = [f"a.{left.columns[name].alias} = b.{right.columns[theirs].alias}" for name, theirs in plan.keys]
-    if plan.person:
-        tests.append("a.p = b.p")
+    tests += ["a.p = b.p"] * plan.person
     if left.personal and right.personal:  # of which only one's own rows can be told whose they are
         left, right = replace(left, personal=plan.person), replace(right, personal=False)
     left = replace(left, personal=left.personal and not kept[1])
@@ -179,15 +177,12 @@ def _join(plan: Join, left: Relation, right: Relation) -> Relation:
     word = {"inner": "JOIN", "left": "LEFT JOIN", "right": "RIGHT JOIN", "full": "FULL JOIN"}[plan.kind]
     sql = f"SELECT {', '.join(items)} FROM ({left.sql}) a {word} ({right.sql}) b ON {' AND '.join(tests)}"
     most = left.most_rows * right.most_rows + kept[0] * left.most_rows + kept[1] * right.most_rows
-    personal = left.personal or right.personal
-    return Relation(sql, columns, schema, most, left.dialect, weighted, personal=personal)
+    return Relation(sql, columns, schema, most, left.dialect, weighted, personal=left.personal or right.personal)
 
 
-def _joined_columns(
-    plan: Join, left: Relation, right: Relation, schema: Schema
-) -> tuple[dict[str, Physical], list[str]]:
+def _paired(plan: Join, left: Relation, right: Relation, schema: Schema) -> tuple[dict[str, Physical], list[str]]:
     """The columns of a join, each of the first side that has it, and the SQL of each."""
-    shared = {name for name, theirs in plan.keys if name == theirs and plan.kept[1]}  # of which either may be missing
+    shared = {name for name, theirs in plan.keys if name == theirs and plan.kind in ("right", "full")}
     columns, items = {}, []
     for i, name in enumerate(schema):
         sides = [(of, side.columns[name]) for of, side in (("a", left), ("b", right)) if name in side.columns]
@@ -269,17 +264,15 @@ def _rows_of_all(sides: list[Relation]) -> Relation:
         items = []
         for i, name in enumerate(schema):
             physical = side.columns[name]
-            value = physical.alias
-            value = side.dialect.as_double(value) if physical.whole and not whole[name] else value
-            items.append(f"{value} AS c{i}")
+            double = physical.whole and not whole[name]
+            items.append(f"{side.dialect.as_double(physical.alias) if double else physical.alias} AS c{i}")
         if weighted and not side.weighted:
             items.append(f"{2**WEIGHT_BITS} AS w")
         items += _carried(replace(side, personal=personal))
         parts.append(f"SELECT {', '.join(items) or '1 AS unused'} FROM {subquery(side.sql)}")
     columns = {name: Physical(f"c{i}", whole[name]) for i, name in enumerate(schema)}
     most = sum(side.most_rows for side in sides)
-    sql = " UNION ALL ".join(parts)
-    return Relation(sql, columns, schema, most, sides[0].dialect, weighted, personal=personal)
+    return Relation(" UNION ALL ".join(parts), columns, schema, most, sides[0].dialect, weighted, personal=personal)
 
 
 def _few(side: Relation, on: tuple[str, ...], most: int, *, whole: bool) -> Relation:
@@ -297,8 +290,7 @@ def _few(side: Relation, on: tuple[str, ...], most: int, *, whole: bool) -> Rela
     if whole:
         without = " OR ".join(f"{key} IS NULL" for key in keys)
         sql = f"{sql} UNION ALL SELECT {', '.join(aliases)} FROM {subquery(side.sql)} WHERE {without}"
-    columns = _without_raws(side.columns)
-    return replace(side, sql=sql, columns=columns, weighted=False, numbered=False, personal=False)
+    return replace(side, sql=sql, columns=_without_raws(side.columns), weighted=False, numbered=False, personal=False)
 
 
 def _signed(side: Relation, name: str) -> bool:
@@ -323,13 +315,11 @@ def group(source: Relation, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> G
     wide = tuple(one.wide for one in made)
     raws = raw_keys(rows, keys)
     if raws and not any(isinstance(term, Count) and term.distinct for term in terms):
-        parts = [one.part for one in made]
         totals = [f"{one.total(d, f'p{i}')} AS a{i}" for i, one in enumerate(made)]
-        return Grouped(group_raw(rows, source.sql, keys, raws, values, parts, totals), wide)
+        return Grouped(group_raw(rows, source.sql, keys, raws, values, [one.part for one in made], totals), wide)
     names = [f"k{i}" for i in range(len(keys))]
-    words = {name: place for name, key in zip(names, keys, strict=True) if (place := word_places(rows, key, name))}
-    items, tests, inside = _key_columns(source, rows, keys, words)
-    outer = [f"{one.reported(d, f'v{i}')} AS a{i}" for i, one in enumerate(made)]
+    items, tests, inside, words = _key_columns(source, rows, names, keys)
+    outer = [f"{one.total(d, f'v{i}') if one.part[:3] == 'sum' else one.part} AS a{i}" for i, one in enumerate(made)]
     query, items = rows.over(source.sql), [*items, *values]
     if inside:  # a WHERE would have a database calculate a key once more: rows beyond it are in a group of NULL instead
         query = f"SELECT {', '.join(items)} FROM {subquery(query)}"
@@ -342,23 +332,18 @@ def group(source: Relation, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> G
     return Grouped(query, wide)
 
 
-def _key_columns(
-    source: Relation, rows: RowSql, keys: tuple[Key, ...], words: Mapping[str, tuple[str, str]]
-) -> tuple[list[str], list[str], dict[str, str]]:
-    """The columns of the keys, the tests of a WHERE, and of calculated keys what is tested after they are there."""
+def _key_columns(source: Relation, rows: RowSql, names: list[str], keys: tuple[Key, ...]) -> _KeyColumns:
+    """Columns of keys, tests of a WHERE, those that are tested after, and those that are places of words."""
+    words = {name: place for name, key in zip(names, keys, strict=True) if (place := word_places(rows, key, name))}
     items, tests, inside = [], [], {}
-    for i, key in enumerate(keys):
-        name = f"k{i}"
-        if name in words:
-            items.append(f"{words[name][0]} AS {name}")
-            continue
-        items.append(f"{key_value(rows, key, source.schema)} AS {name}")
-        test = key_test(rows, name, key, source.schema)
+    for name, key in zip(names, keys, strict=True):
+        items.append(f"{words[name][0] if name in words else key_value(rows, key, source.schema)} AS {name}")
+        test = None if name in words else key_test(rows, name, key, source.schema)
         if test and _calculated(source, key):
             inside[name] = f"CASE WHEN {test} THEN {name} END AS {name}"
         elif test:
             tests.append(test)
-    return items, tests, inside
+    return items, tests, inside, words
 
 
 def _calculated(source: Relation, key: Key) -> bool:
@@ -382,10 +367,6 @@ class _Made(Struct, frozen=True):
             return dialect.total.format(column)
         unit = f" * {dialect.number(self.unit)}" if self.unit != 1 else ""
         return f"CAST(coalesce(sum({column}), 0){unit} AS BIGINT)"
-
-    def reported(self, dialect: Dialect, column: str) -> str:
-        """The aggregate as it is reported."""
-        return self.total(dialect, column) if self.part.startswith("sum") else self.part
 
 
 def _term(source: Relation, rows: RowSql, term: Term, name: str) -> _Made:

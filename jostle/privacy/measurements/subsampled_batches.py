@@ -222,13 +222,8 @@ def _units(cubes: Sequence[Cube]) -> tuple[Handle, Plan, tuple[str, ...]]:
     at, columns = _source(plan, unit.columns)
     scan = at.scan if isinstance(at, Bound) else at
     whole = (set(at.by) if isinstance(at, Bound) else set()) == set(unit.columns)
-    if (
-        others
-        or not isinstance(scan, Scan)
-        or not whole
-        or exposure.stability != unit.rows
-        or exposure.weighted_stability not in (1, unit.rows)
-    ):
+    once = exposure.stability == unit.rows and exposure.weighted_stability in (1, unit.rows)
+    if others or not isinstance(scan, Scan) or not whole or not once:
         raise refuse(
             "TypeError", "rows that were joined cannot be sampled", help="sample the rows of one private table"
         )

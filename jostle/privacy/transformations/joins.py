@@ -48,7 +48,7 @@ from collections.abc import Sequence
 from jostle.diagnostics import refuse
 from jostle.plan.kinds import kind_of
 from jostle.plan.persons import has_persons
-from jostle.plan.plan import KEPT, Column, Derive, Exact, Filter, Join, Plan
+from jostle.plan.plan import Column, Derive, Exact, Filter, Join, Plan
 from jostle.plan.schemas import schema_of
 from jostle.privacy.kernel.exposures import Exposures, join_exposures
 from jostle.privacy.kernel.handles import Table
@@ -65,7 +65,7 @@ def join(
     `kind` is `inner`, or says of which side rows without a partner are kept: `left`, `right` or `full`.
     """
     check_keys(left, right, on)
-    _check_sides(left, right, on, most, KEPT[kind])
+    _check_sides(left, right, on, most, kind)
     if left.private or right.private:
         left, right = (side if side.private else with_known_domains(data, side) for side in (left, right))
     mine, theirs = tuple(name for name, _ in on), tuple(name for _, name in on)
@@ -73,9 +73,7 @@ def join(
     return Table(_exposures(data, left, right, plan), plan, tuple(schema_of(plan).items()))
 
 
-def _check_sides(
-    left: Table, right: Table, on: Sequence[tuple[str, str]], most: int | None, kept: tuple[bool, bool]
-) -> None:
+def _check_sides(left: Table, right: Table, on: Sequence[tuple[str, str]], most: int | None, kind: str) -> None:
     """Refuses private sides without a bound, and weights beside a bound or public rows without a partner."""
     names = ", ".join(mine if mine == theirs else f"{mine} = {theirs}" for mine, theirs in on)
     if left.private and right.private and most is None:
@@ -88,7 +86,7 @@ def _check_sides(
             "TypeError", "rows that have weights are joined with a public table, without `up to`",
             help="a row that is pushed out of the join may weigh more than the one that came in: leave `weighted` out",
         )  # fmt: skip
-    if (left.weighted and kept[1]) or (right.weighted and kept[0]):
+    if (left.weighted and kind in ("right", "full")) or (right.weighted and kind in ("left", "full")):
         side = "left" if left.weighted else "right"
         raise refuse(
             "TypeError", "a public row that meets none has no weight beside rows that have one",
@@ -99,13 +97,11 @@ def _check_sides(
 def _exposures(data: PublicData, left: Table, right: Table, plan: Join) -> Exposures:
     """What a join depends on, and by how many rows, as above."""
     most, mine, theirs = plan.most, plan.on, plan.theirs or plan.on
-    if most:
-        factors = 2 * most, 2 * most
-    else:
-        factors = _factor(data, right, theirs, plan.kept[1]), _factor(data, left, mine, plan.kept[0])
+    sides = (right, theirs, plan.kind in ("right", "full")), (left, mine, plan.kind in ("left", "full"))
+    factors = [2 * most if most else _factor(data, *side) for side in sides]
     exposures = join_exposures((left.exposures, right.exposures), factors)
     if most and left.exposures == right.exposures and made_of(left.plan, mine) == made_of(right.plan, theirs):
-        exposures = join_exposures((left.exposures,), (4 * most - 2,))
+        return join_exposures((left.exposures,), (4 * most - 2,))
     return exposures
 
 
@@ -141,14 +137,10 @@ def made_of(plan: Plan, names: tuple[str, ...]) -> tuple[Plan, tuple[str, ...]]:
     return plan, names
 
 
-def _factor(data: PublicData, other: Table, on: Sequence[str], kept: bool) -> int:
-    """By how many rows one row changes a join with a public side, whose rows without a partner may be `kept`."""
-    return _most_rows(data, other, on) * (2 if kept else 1)
-
-
-def _most_rows(data: PublicData, table: Table, on: Sequence[str]) -> int:
-    """The most rows of one key on a public side: a public number (1 where the side is private, and unused)."""
+def _factor(data: PublicData, table: Table, on: Sequence[str], kept: bool) -> int:
+    """By how many rows one row changes a join with a public side, whose rows without a partner may be `kept`: the most
+    rows of one key, a public number (1 where the side is private, and unused), or twice that."""
     if table.private:
         return 1
     _, (counts,) = data.exact(table, tuple(Column(n) for n in on), (Exact("count"),))
-    return max((int(c) for c in counts), default=1) or 1
+    return (max((int(c) for c in counts), default=1) or 1) * (2 if kept else 1)

@@ -172,12 +172,13 @@ class Joint(Formula):
 
 
 class OfTwo(Joint):
-    """A weighted sum of two measured numbers."""
+    """A weighted sum of two measured numbers, and its value."""
 
-    __slots__ = ()
+    __slots__ = ("value",)
 
-    def __init__(self, law: NoiseLaw, pairs: Sequence[tuple[Any, float]]) -> None:
+    def __init__(self, value: float, law: NoiseLaw, pairs: Sequence[tuple[Any, float]]) -> None:
         self.function, self.steps, self.law, self._pairs = self._sum, 0, law, list(pairs)
+        self.value = value
 
 
 class Projected(Formula):

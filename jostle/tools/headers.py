@@ -74,7 +74,10 @@ def _tables(program: n.Program) -> Iterator[tuple[n.String, n.Expr | None]]:
 
 
 def on_other_lines(faults: Sequence[Diagnostic], others: Sequence[Diagnostic]) -> list[Diagnostic]:
-    """Faults, and those others that are of lines on which nothing was found."""
+    """Faults, and those others that are of lines on which nothing was found; of amounts, which come last, nothing is
+    said where there is another."""
+    before = {one.span.line for one in others if one.span is not None and one.kind != "BadAmount"}
+    faults = [one for one in faults if one.kind != "BadAmount" or one.span is None or one.span.line not in before]
     lines = {fault.span.line for fault in faults if fault.span is not None}
     return [*faults, *(one for one in others if one.span is not None and one.span.line not in lines)]
 

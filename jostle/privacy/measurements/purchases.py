@@ -161,7 +161,7 @@ def halves(pair: Pair, table: Table, some: Sequence[Noised], others: Sequence[No
         numbers = (total, count if pair.weighted else float(round(count)))
         weights = ((0.5, -0.5), (counted, counted))
         for column, number, own, (x, y) in zip(columns, numbers, laws[law], weights, strict=True):
-            column.append(Noised.of(number, OfTwo(own, ((a.origin, x), (b.origin, y)))))
+            column.append(Noised.of(number, OfTwo(number, own, ((a.origin, x), (b.origin, y)))))
     return columns
 
 

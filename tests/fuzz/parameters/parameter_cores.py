@@ -265,7 +265,7 @@ def _score(v: Values, kind: str, cube: Cube, shape: tuple[int, ...]) -> Any:
 
 def _exact(one: Any, cells: Floats) -> list[int]:
     empty = SimpleNamespace(get=lambda key: None, put=lambda key, value, size: value)
-    reader = SimpleNamespace(cells=lambda cube: cells, units=lambda cube: cells, vault=SimpleNamespace(lines=empty))
+    reader = SimpleNamespace(cells=lambda cube: cells, units=lambda cube: cells, lines=empty)
     numbers: list[int] = one.rule.exact(reader, one)
     return numbers
 

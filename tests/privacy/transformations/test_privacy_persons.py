@@ -184,7 +184,7 @@ W = "described by {w: 0..9} protecting"
         (query("select sum(n) from (select median(w) as n from u per person)"), "not taken of each person"),
         (query("select sum(n) from (select sum(r * 9^99) as n from u per person)"), "no known bound"),
         (query("select count(*) from t join u on c up to 2"), "any number of rows"),
-        (query("select sum(w) from (select sum(w) as w from u per person)"), "no known bound"),
+        (query("select sum(w) from (select sum(w) as w from u per person)"), "has no bound"),
         (linked(f'table("x.csv") {W} t.who budget epsilon 1'), "has the budget of"),
         (linked(f'table("x.csv") {W} t.w on who'), "no column of persons"),
         (linked(f'table("x.csv") {W} public.c on who'), "no private table"),

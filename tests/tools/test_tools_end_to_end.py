@@ -117,7 +117,7 @@ in it, the first select on a column looks at its cells for 2 % of its amount (--
                         "left": "95", "left_exact": True,
                         "errors": [{"name": "count", "error": 0}]}  # fmt: skip
     out = real("run", "p.jst", "--dry", program=DECLARED + KINDS)[1]
-    for errors in ("avg ± 1000 / rows, count ± 10", "count ± 3, sum ± 300, median ± 7.7 ranks", "cells off by 1.5"):
+    for errors in ("avg ± 690 / rows, count ± 10", "count ± 3, sum ± 300, median ± 7.7 ranks", "cells off by 1.5"):
         assert f"{errors}\n" in out
     assert out.count("±") == 5  # none of a loop, nor of what it leaves for another line
     assert "nothing is spent" in real("run", "p.jst", "--dry", program=DECLARED)[1]

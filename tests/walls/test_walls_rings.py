@@ -9,7 +9,7 @@ import pytest
 from rings import CORE, circles, closure, figures, loads
 
 BARS = {
-    "lines": 84_560,
+    "lines": 84_700,
     "files": 637,
     "lines that the kernel imports": 2_878,
     "lines that privacy and engine import": 22_200,

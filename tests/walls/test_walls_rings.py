@@ -15,7 +15,7 @@ BARS = {
     "lines that privacy and engine import": 22_200,
     "lines that everyday queries import": 13_350,
     "circles of files, imports for types counted": 0,
-    "lines with Any": 1_900,
+    "lines with Any": 1_902,
     "complexity of a function": 20,
 }
 

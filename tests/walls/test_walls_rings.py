@@ -12,7 +12,7 @@ BARS = {
     "lines": 84_700,
     "files": 637,
     "lines that the kernel imports": 2_878,
-    "lines that privacy and engine import": 22_200,
+    "lines that privacy and engine import": 22_216,
     "lines that everyday queries import": 13_350,
     "circles of files, imports for types counted": 0,
     "lines with Any": 1_902,

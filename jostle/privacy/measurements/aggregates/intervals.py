@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -31,28 +31,50 @@ OCTAVES, STEPS = 40, 64  # halvings of the largest magnitude towards 0, and into
 _FINEST = -1021  # the exponent of the narrowest: a double holds its inverse
 
 
-class Intervals(Struct, frozen=True, eq=False):
-    """`starts`: where each begins, up to where the next does; `numbers`: what stands for each.
+class Intervals(Struct, frozen=True, eq=False, dict=True):
+    """The intervals between two ends, with codes from `first` to `last`.
 
     They have the width 2^`exponent` where a value is at least `STEPS` times that, and towards 0 half of it again and
-    again, `halvings` times. Codes number them from `first`; without an exponent each whole number is one.
+    again, `halvings` times. Without an exponent each whole number is one.
     """
 
-    starts: Floats
-    numbers: Floats
+    low: float
+    high: float
     first: int
+    last: int
     exponent: int | None = None
     halvings: int = 0
 
+    @cached_property
+    def starts(self) -> Floats:
+        """Where each begins, up to where the next does."""
+        import numpy as np
+
+        codes = np.arange(self.first, self.last + 1)
+        if self.exponent is None:
+            return codes.astype(float)
+        starts = _starts(codes, self.exponent, self.halvings)
+        starts[0] = self.low
+        return starts
+
+    @cached_property
+    def numbers(self) -> Floats:
+        """What stands for each."""
+        import numpy as np
+
+        if self.exponent is None:
+            return self.starts
+        return shortest(self.starts, np.append(self.starts[1:], np.nextafter(self.high, np.inf)))
+
     def key(self, expr: RowExpr) -> Key:
         """The intervals as a group key of rows; what is none is in no group."""
-        return Key(self._code(expr), range(self.first, self.first + len(self.starts)))
+        return Key(self._code(expr), range(self.first, self.last + 1))
 
     def _code(self, expr: RowExpr) -> RowExpr:
         if self.exponent is None:
             return expr
         sides = [self._side(expr, 0, self.halvings, negative) for negative in (False, True)]
-        if self.starts[0] >= 0 or not self.halvings:
+        if self.low >= 0 or not self.halvings:
             return sides[0]
         return Apply("if", (Apply(">=", (expr, Constant(0.0))), *sides))
 
@@ -82,11 +104,8 @@ def intervals(low: float, high: float, integral: bool) -> Intervals:
 
     Every whole number has an interval of its own where there are at most `EVEN`, and else all have ends that are whole.
     """
-    import numpy as np
-
     if integral and high - low < EVEN:
-        starts = np.arange(math.floor(low), math.floor(high) + 1, dtype=float)
-        return Intervals(starts, starts, int(starts[0]))
+        return Intervals(low, high, math.floor(low), math.floor(high))
     largest, nearest = max(abs(low), abs(high)), max(low, -high, 0.0)
     width, power = math.frexp(high / EVEN - low / EVEN)
     nearest_power = power - (width < math.sqrt(0.5)) if width else _FINEST
@@ -96,10 +115,7 @@ def intervals(low: float, high: float, integral: bool) -> Intervals:
         least = max(least, math.frexp(nearest)[1] - STEPS.bit_length())
     halvings = max(0, exponent - least)
     first, last = (_code_of(end, exponent, halvings) for end in (low, high))
-    starts = _starts(np.arange(first, last + 1), exponent, halvings)
-    starts[0] = low
-    numbers = shortest(starts, np.append(starts[1:], np.nextafter(high, np.inf)))
-    return Intervals(starts, numbers, first, exponent, halvings)
+    return Intervals(low, high, first, last, exponent, halvings)
 
 
 def _code_of(value: float, exponent: int, halvings: int) -> int:

@@ -172,13 +172,16 @@ class Joint(Formula):
 
 
 class OfTwo(Joint):
-    """A weighted sum of two measured numbers, and its value."""
+    """A weighted sum of two measured numbers, and its value, which may be the integer next to it.
 
-    __slots__ = ("value",)
+    `rounding` is the value less the sum. It is known, and moves what is calculated from the value.
+    """
+
+    __slots__ = ("rounding", "value")
 
     def __init__(self, value: float, law: NoiseLaw, pairs: Sequence[tuple[Any, float]]) -> None:
         self.function, self.steps, self.law, self._pairs = self._sum, 0, law, list(pairs)
-        self.value = value
+        self.value, self.rounding = value, value - self._sum(*(source.value for source, _ in pairs))
 
 
 class Projected(Formula):

@@ -29,6 +29,7 @@ from jostle.formulas import (
     Formula,
     Joint,
     Noised,
+    OfTwo,
     Origin,
     Projected,
     Source,
@@ -78,7 +79,7 @@ def uncertainties(values: Sequence[Noised], level: float = LEVEL) -> list[Uncert
     drawn = _outcomes([value.origin for value, noises in zip(values, sums, strict=True) if noises is None])
     return [
         noises if isinstance(noises, Uncertainty)
-        else _of_draws(value, next(drawn), level) if noises is None else _of_sum(float(value), noises, level)
+        else _of_draws(value, next(drawn), level) if noises is None else _of_sum(float(value), *noises, level)
         for value, noises in zip(values, sums, strict=True)
     ]  # fmt: skip
 
@@ -139,10 +140,12 @@ def additive(value: Noised) -> bool:
 # Sums of noise -----------------------------------------------------------------------------------
 
 
-def _of_sum(value: float, noises: Sequence[AdditiveLaw], level: float) -> Uncertainty:
+def _of_sum(value: float, noises: Sequence[AdditiveLaw], rounding: float, level: float) -> Uncertainty:
+    """Of a value that `rounding` has moved away from the sum of what was measured: the interval is around that."""
     deviation = math.sqrt(math.fsum(law.deviation**2 for law in noises))
     wide = noises[0].half_width(level) if len(noises) == 1 else _half_width(noises, level)
-    return Uncertainty(value - wide, value + wide, wide, deviation, level)
+    middle = value - rounding
+    return Uncertainty(middle - wide, middle + wide, wide + abs(rounding), math.hypot(deviation, rounding), level)
 
 
 def _half_width(noises: Sequence[AdditiveLaw], level: float) -> float:
@@ -159,14 +162,17 @@ def _half_width(noises: Sequence[AdditiveLaw], level: float) -> float:
     return float(np.sort(np.abs(total))[_place(len(total), level)])
 
 
-def _noises(root: Origin) -> list[AdditiveLaw] | None:
-    """The independent noises that a number's own is the sum of; None where it was calculated in another way."""
+def _noises(root: Origin) -> tuple[list[AdditiveLaw], float] | None:
+    """The independent noises that a number's own is the sum of, and how far roundings moved it; None where it was
+    calculated in another way. The law of a count that was rounded itself knows that."""
     if isinstance(root, Joint) and isinstance(root.law, AdditiveLaw):
-        return [root.law]
+        return [root.law], 0.0
     weights: dict[Origin, float] = {root: 1.0}
     noises: list[AdditiveLaw] = []
+    rounding = 0.0
     for node in _in_order([root]):
         weight = weights.pop(node)
+        rounding += weight * node.rounding if isinstance(node, OfTwo) else 0.0
         if isinstance(node, Source):
             if isinstance(node.law, Selected):
                 raise _in_ranks()
@@ -180,7 +186,7 @@ def _noises(root: Origin) -> list[AdditiveLaw] | None:
         for part, slope in zip(node.inputs, slopes, strict=True):
             if isinstance(part, Source | Formula):
                 weights[part] = weights.get(part, 0.0) + weight * slope
-    return noises
+    return noises, rounding
 
 
 def _slopes(node: Formula) -> Sequence[float] | None:

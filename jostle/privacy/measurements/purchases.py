@@ -84,37 +84,28 @@ class Purchase(Struct, frozen=True):
         return [[Noised(value, law) for value in row] for row in rows], reported
 
 
-Place = tuple[int, int]
-"""Where a term stands among the purchases: in which of them, and as which of its terms."""
-
-
 class Layout(Struct, frozen=True):
     """What aggregates measure: `aggregates` as they are computed, the `bought` terms and pairs, each once, and the
-    `places` of the terms of each aggregate among them."""
+    `places` of the terms of each aggregate: in which of these, and as which of its terms."""
 
     aggregates: tuple[Aggregate, ...]
     bought: tuple[Term | Pair, ...]
-    places: tuple[tuple[Place, ...], ...]
+    places: tuple[tuple[tuple[int, int], ...], ...]
 
     @classmethod
-    def of(cls, aggregates: Sequence[Aggregate], table: Table) -> Layout:
+    def of(cls, aggregates: Sequence[Aggregate], table: Table, pairs: bool = True) -> Layout:
         computed = with_common_terms(aggregates)
-        asked = [m for a in computed if isinstance(a, AdditiveAggregate) for m in a.measured(table)]
+        additive = [a for a in computed if isinstance(a, AdditiveAggregate)]
+        asked = [m for a in additive for m in (a.measured(table) if pairs else a.terms(table))]
         in_pairs = {term for one in asked if isinstance(one, Pair) for term in terms_of(one)}
         bought = tuple(dict.fromkeys(one for one in asked if one not in in_pairs))
         found = {term: (i, j) for i, one in enumerate(bought) for j, term in reversed(list(enumerate(terms_of(one))))}
         places = tuple(tuple(found[term] for term in aggregate.terms(table)) for aggregate in computed)
         return cls(computed, bought, places)
 
-    def terms(
-        self, table: Table, aggregate: int, measured: Mapping[int, Sequence[Sequence[Noised]]]
-    ) -> list[list[Noised]]:
-        """The noisy terms of an aggregate, a column each, of what was `measured` of the purchases that it uses."""
-        columns = {}
-        for i, _ in self.places[aggregate]:
-            one = self.bought[i]
-            columns[i] = halves(one, table, *measured[i]) if isinstance(one, Pair) else measured[i]
-        return [list(columns[i][j]) for i, j in self.places[aggregate]]
+    def terms(self, aggregate: int, numbers: Mapping[int, Sequence[Sequence[Noised]]]) -> list[list[Noised]]:
+        """The noisy terms of an aggregate, a column each, of the `numbers_of` the purchases that it uses."""
+        return [list(numbers[i][j]) for i, j in self.places[aggregate]]
 
 
 class Purchases(Struct, frozen=True):
@@ -148,12 +139,15 @@ class Purchases(Struct, frozen=True):
         return cls(layout, tuple(mechanisms), bought, tuple(prices))
 
 
-def halves(pair: Pair, table: Table, some: Sequence[Noised], others: Sequence[Noised]) -> list[list[Noised]]:
-    """The sums and the counts of all groups, of their noisy A and B. A count of rows is the nearest integer."""
+def numbers_of(pair: Term | Pair, table: Table, measured: Sequence[Sequence[Noised]]) -> Sequence[Sequence[Noised]]:
+    """The noisy terms of all groups: as measured, or sums and counts of a pair's A and B. A count of rows is the
+    nearest integer."""
+    if not isinstance(pair, Pair):
+        return measured
     counted = 2.0 ** (pair.total.bits - grid_of(pair.count)) / (2 * pair.step(table))
     laws: dict[Any, list[Laplace | Gaussian]] = {}
     columns: list[list[Noised]] = [[], []]
-    for a, b in zip(some, others, strict=True):
+    for a, b in zip(*measured, strict=True):
         law: Any = a.law
         if law not in laws:
             laws[law] = [law.of_two(0.5), law.of_two(counted, rounded=not pair.weighted)]

@@ -30,7 +30,7 @@ from jostle.privacy.kernel.measurement import Measurement
 from jostle.privacy.ledger.account import Account
 from jostle.privacy.measurements.aggregates.terms import terms_of
 from jostle.privacy.measurements.answers import Answers, StrategyAnswers
-from jostle.privacy.measurements.purchases import Layout
+from jostle.privacy.measurements.purchases import Layout, numbers_of
 from jostle.privacy.measurements.query import Answer, Request
 from jostle.privacy.measurements.selects import select
 from jostle.privacy.mechanisms.linear import Block
@@ -154,7 +154,8 @@ def _as_json(answer: Answer) -> Any:
     places: dict[Source, int] = {}
     values = [[_cell(value, places) for value in column] for column in answer.values]
     keys = [[_cell(key, places) for key in column] for column in answer.keys]
-    return {"keys": keys, "values": values, "sources": [[source.value, *source.law.facts] for source in places]}
+    sources = [[source.value, *source.law.facts] for source in places]
+    return {"keys": keys, "values": values, "sources": sources, "pairs": True}
 
 
 def _cell(value: Any, places: dict[Source, int]) -> Any:
@@ -176,7 +177,7 @@ def _sources(origin: Any) -> list[Source]:
 def _from_json(said: Any, request: Any) -> Answer:
     sources = [Noised(cell[0], law_named(*cell[1:])) for cell in said.get("sources", ())]
     keys = [[_value(key, sources) for key in keys] for keys in said["keys"]]
-    layout = Layout.of(request.aggregates, request.table)
+    layout = Layout.of(request.aggregates, request.table, "pairs" in said)  # earlier versions bought term by term
     return Answer(keys, [_column(cells, place, layout, request, sources) for place, cells in enumerate(said["values"])])
 
 
@@ -194,10 +195,10 @@ def _column(cells: Sequence[Any], place: int, layout: Layout, request: Any, sour
 def _calculated(groups: Sequence[Sequence[Noised]], place: int, layout: Layout, table: Any) -> list[Any]:
     """The answers of an aggregate in all groups, of what was measured in each."""
     numbers = iter(zip(*groups, strict=True))
-    used = dict.fromkeys(i for i, _ in layout.places[place])
-    measured = {i: [next(numbers) for _ in terms_of(layout.bought[i])] for i in used}
+    bought = {i: layout.bought[i] for i, _ in layout.places[place]}
+    terms = {i: numbers_of(one, table, [next(numbers) for _ in terms_of(one)]) for i, one in bought.items()}
     aggregate: Any = layout.aggregates[place]
-    return list(aggregate.answers(table, layout.terms(table, place, measured)))
+    return list(aggregate.answers(table, layout.terms(place, terms)))
 
 
 def _value(cell: Any, sources: Sequence[Noised]) -> Any:

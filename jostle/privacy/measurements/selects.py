@@ -20,7 +20,7 @@ from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate, 
 from jostle.privacy.measurements.aggregates.count import Count
 from jostle.privacy.measurements.aggregates.quantile import Quantile
 from jostle.privacy.measurements.aggregates.terms import terms_of
-from jostle.privacy.measurements.purchases import Purchases
+from jostle.privacy.measurements.purchases import Purchases, numbers_of
 from jostle.privacy.measurements.query import Answer, GroupKey, Request, key_columns
 from jostle.privacy.measurements.smooth import SmoothCount
 from jostle.privacy.mechanisms.additive import Additive, share, sum_prices
@@ -149,12 +149,13 @@ class Select(_OfTable["tuple[list[Any], list[Any]]"]):
     def finish(self, released: Answer) -> Answer:
         """The keys, and of each aggregate that has terms the answers that are calculated of them."""
         keys = self.request.shown(key_columns([list(k.values) for k in self.keys]))
-        table, layout, measured = self.request.table, self.purchases.layout, dict(enumerate(released.keys))
+        table, layout = self.request.table, self.purchases.layout
+        pairs = enumerate(zip(layout.bought, released.keys, strict=True))
+        numbers = {i: numbers_of(one, table, measured) for i, (one, measured) in pairs}
         columns = [
-            aggregate.answers(table, layout.terms(table, i, measured))
-            if isinstance(aggregate, AdditiveAggregate) else released.values[i]
-            for i, aggregate in enumerate(layout.aggregates)
-        ]  # fmt: skip
+            aggregate.answers(table, layout.terms(i, numbers)) if isinstance(aggregate, AdditiveAggregate) else chosen
+            for i, (aggregate, chosen) in enumerate(zip(layout.aggregates, released.values, strict=True))
+        ]
         return Answer(keys, columns)
 
 

@@ -15,15 +15,18 @@ from test_privacy_aggregates import SCHEMA, UNITS, neighbours
 
 from jostle.accounting.amounts import QUANTA, Amount
 from jostle.accounting.definitions import Measure
+from jostle.formulas import Noised, OfTwo, calculated
+from jostle.noise_laws import Laplace
 from jostle.plan.plan import Term
 from jostle.privacy.kernel.handles import Table
-from jostle.privacy.measurements import purchases
+from jostle.privacy.measurements import purchases, replay
 from jostle.privacy.measurements.aggregates import terms
 from jostle.privacy.measurements.aggregates.terms import Pair, grid_of, reach_of, sensitivity_of
-from jostle.privacy.measurements.purchases import Purchase, Purchases
-from jostle.privacy.measurements.query import prepare
+from jostle.privacy.measurements.purchases import Layout, Purchase, Purchases
+from jostle.privacy.measurements.query import Request, prepare
 from jostle.privacy.mechanisms.additive import Additive, share
 from jostle.run import selects
+from jostle.run.propagation import uncertainties
 from jostle.source import Source
 from jostle.tools.session import Result, Session
 
@@ -197,6 +200,41 @@ def _prepared(
 
 def _run(folder: Path, program: str) -> Result:
     return Session(cwd=folder).attempt(Source(str(folder / "p.jst"), program))
+
+
+def test_answers_that_an_earlier_version_stored_are_read_as_they_were(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its sums and counts were measured by themselves; they are no two sides of a pair."""
+    text = "select avg(r) as m, var(r) as v, covariance(r, v) as k, sum(r) as s from t"
+    table, aggregates = _prepared(tmp_path, monkeypatch, text, *MEASURES["pure"])
+    layout = Layout.of(aggregates, table)
+    terms = {
+        "avg": (50.0, 100.0),
+        "var": (50.0, 100.0, 60.0),
+        "covariance": (50.0, -20.0, 100.0, 8.0),
+        "sum": (50.0, 100.0),
+    }
+    sources = [[value, "laplace", 3.0, 1, 0.0] for some in terms.values() for value in some]
+    places = iter(range(len(sources)))
+    values = [[{"terms": [next(places) for _ in some]}] for some in terms.values()]
+    said = {"keys": [], "values": values, "sources": sources}
+    answer = replay._from_json(said, Request(table, (), (), (), aggregates))
+    for aggregate, column in zip(layout.aggregates, answer.values, strict=True):
+        (value,) = column
+        assert value == pytest.approx(float(aggregate.estimator(table).answers(*terms[aggregate.name])))  # type: ignore[attr-defined]
+    assert "pairs" in replay._as_json(answer)
+
+
+def test_what_is_calculated_of_a_rounded_count_knows_that_it_was_rounded() -> None:
+    """Its interval is around what was measured, and its error holds both ends."""
+    law = Laplace(0.5)
+    a, b = Noised(7.3, law), Noised(5.1, law)
+    count = Noised.of(6.0, OfTwo(6.0, law.of_two(0.5, rounded=True), ((a.origin, 0.5), (b.origin, 0.5))))
+    (own, many) = uncertainties([count, calculated(50 * count, "*", (50.0, count))])  # type: ignore[list-item]
+    assert (own.low + own.high) / 2 == 6 and own.error == int(own.error)
+    assert (many.low + many.high) / 2 == pytest.approx(50 * 6.2)
+    assert many.error == pytest.approx((many.high - many.low) / 2 + 50 * 0.2)
 
 
 AGREE = """g = {{ select count(x) as n, sum(x) as s, avg(x) as m, var(x) as v, stddev(x) as d from t%s with epsilon 1 }}

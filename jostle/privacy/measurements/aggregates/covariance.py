@@ -1,7 +1,7 @@
 """The sample covariance of two expressions.
 
-*Measures* The pair of X with half of the amount, Σ(Y − middle) and Σ(X − middle)(Y − middle) with a quarter each.
-*Sensitivity* 2h of X for the pair, h of Y, and their product h·h.
+*Measures* The pair of Y with half of the amount, Σ(X − middle) and Σ(X − middle)(Y − middle) with a quarter each.
+*Sensitivity* 2h of Y for the pair, h of X, and their product h·h.
 *Mechanism* Additive, three times.
 *Why* A row adds to each sum once, and to none where X or Y is none; the rest is post-processing, kept within bounds.
 """
@@ -34,10 +34,10 @@ class Covariance(Estimate):
     def measured(self, table: Table) -> tuple[Term | Pair, ...]:
         x, y = self._centred(table)
         product = Apply("*", (x.expr, y.expr))
-        total = fixed_sum(_where(y.expr, x.expr), x.half, table)
+        total = fixed_sum(_where(x.expr, y.expr), y.half, table)
         return (
+            fixed_sum(_where(y.expr, x.expr), x.half, table),
             Pair.of(total, Count(product, weighted=table.weighted)),
-            fixed_sum(_where(x.expr, y.expr), y.half, table),
             fixed_sum(product, x.half * y.half, table),
         )
 
@@ -47,7 +47,7 @@ class Covariance(Estimate):
         x, y = self._centred(table)
         halves, most = (x.half, y.half), x.width * y.width / 2
 
-        def covariance(of_x: Floats, count: Floats, of_y: Floats, products: Floats) -> Floats:
+        def covariance(of_x: Floats, of_y: Floats, count: Floats, products: Floats) -> Floats:
             mean_x, mean_y = (
                 np.clip(total / np.maximum(count, 1.0), -half, half)
                 for total, half in zip((of_x, of_y), halves, strict=True)
@@ -56,7 +56,7 @@ class Covariance(Estimate):
             result: Floats = np.clip((products - rows * mean_x * mean_y) / (rows - 1), -most, most)
             return result
 
-        return Estimator(covariance, 1, 2.0, -most, most)
+        return Estimator(covariance, 2, 2.0, -most, most)
 
 
 def _where(other: RowExpr, expr: RowExpr) -> RowExpr:

@@ -20,9 +20,9 @@ def engine_at(url: str | Engine | None, memory: str | None = None, *, environmen
         return url
     url = os.environ.get(VARIABLE) if url is None and environment else url
     if not url:
-        from jostle.readers.duckdb import DuckDb
+        from jostle.readers.duckdb import LocalDuckDb
 
-        return DuckDb(memory)
+        return LocalDuckDb(memory)
     scheme, there, _ = url.partition("://")
     server = next((server for server in SERVERS if there and scheme in server.schemes), None)
     if server is None:

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from jostle.engine.base import Capabilities
 from jostle.plan.plan import Key, Plan, RowExpr, Term
-from jostle.readers.duckdb import DuckDb
+from jostle.readers.duckdb import LocalDuckDb
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,7 +26,7 @@ class Question(Struct, frozen=True):
     tallied: bool = False
 
 
-class QuestionLog(DuckDb):
+class QuestionLog(LocalDuckDb):
     """Rows have no numbers, so that nothing is counted from columns that are kept: each count is a question here."""
 
     capabilities = Capabilities()

@@ -26,7 +26,7 @@ from jostle.engine.sql.narrow import narrowed
 from jostle.engine.sql.relations import Relation
 from jostle.plan.domains import Domain, Open
 from jostle.plan.plan import Plan, RowExpr
-from jostle.readers.duckdb import DuckDb
+from jostle.readers.duckdb import LocalDuckDb
 from jostle.readers.objects import Objects
 from jostle.readers.public_sql import PublicSql
 from jostle.records import replace
@@ -44,7 +44,7 @@ class ServerEngine(StoredRelations, PublicSql):
 
     def __init__(self) -> None:
         super().__init__()
-        self.here = DuckDb()
+        self.here = LocalDuckDb()
         self._stored: dict[str, Stored | Opened] = {}  # what is still to be sent as this process knows it
         self._opened: dict[Hashable, Opened] = {}
         self._numbers = itertools.count()

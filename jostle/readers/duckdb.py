@@ -1,7 +1,7 @@
 """The engine of this process: data sets are opened, and some questions are answered faster than by SQL.
 
 Files are open from the moment they are named, and read when they are first asked about. What is answered here rather
-than by `Database` are the same integers: counts of tables in memory from their arrays (`arrays`), of a whole file from
+than by `DuckDb` are the same integers: counts of tables in memory from their arrays (`arrays`), of a whole file from
 its size, of many groups from the rows' places, and which rows of a person stay (`speed.bounded`).
 """
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.engine import groups
 from jostle.engine.base import Opened
-from jostle.engine.duckdb.database import Database
+from jostle.engine.duckdb.engine import DuckDb
 from jostle.engine.duckdb.raw import Raw
 from jostle.engine.files import OpenFile, open_file
 from jostle.engine.filesets import FileSet
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 _MANY_GROUPS, _BATCH = range(2**14, 2**22), 2**20  # of counts that are made here, of so many rows at a time
 
 
-class DuckDb(PublicSql, Database):
-    """The plans of `Database` over files, tables in memory and lists of both."""
+class LocalDuckDb(PublicSql, DuckDb):
+    """The plans of `DuckDb` over files, tables in memory and lists of both."""
 
     def __init__(self, memory: str | None = None) -> None:
         super().__init__(memory)

@@ -16,7 +16,7 @@ from jostle.engine.filesets import ENDINGS, Reading
 from jostle.readers.compression import FAULTS, content, damaged, is_compressed
 
 if TYPE_CHECKING:
-    from jostle.engine.duckdb.database import Database
+    from jostle.engine.duckdb.engine import DuckDb
 
 _BY_ENDING = {".jsonl": "json", ".ndjson": "json", ".parquet": "parquet", ".pq": "parquet", ".xlsx": "excel",
                ".xlsm": "excel"}  # fmt: skip
@@ -49,7 +49,7 @@ def has_names(file: OpenFile) -> bool:
 
 
 def opened_file(
-    engine: Database, file: OpenFile, name: str, reading: Reading, names: tuple[str, ...], *, public: bool
+    engine: DuckDb, file: OpenFile, name: str, reading: Reading, names: tuple[str, ...], *, public: bool
 ) -> Raw:
     """The raw cells of one file, under the table name `name`."""
     kind, label = format_of(file), f"`{file.path}`"
@@ -92,7 +92,7 @@ def _check_reading(kind: str, label: str, reading: Reading) -> None:
                      help='something like `separator = ";", decimal = ","`')  # fmt: skip
 
 
-def _csv(engine: Database, file: OpenFile, name: str, label: str, reading: Reading, _: Any, public: bool) -> Raw:
+def _csv(engine: DuckDb, file: OpenFile, name: str, label: str, reading: Reading, _: Any, public: bool) -> Raw:
     from jostle.readers.csvfile import CsvFile
 
     opened = CsvFile(file, name, label, engine.connection, reading)
@@ -101,7 +101,7 @@ def _csv(engine: Database, file: OpenFile, name: str, label: str, reading: Readi
     return opened
 
 
-def _json(engine: Database, file: OpenFile, name: str, label: str, _: Any, names: tuple[str, ...], public: bool) -> Raw:
+def _json(engine: DuckDb, file: OpenFile, name: str, label: str, _: Any, names: tuple[str, ...], public: bool) -> Raw:
     from jostle.readers.jsonfile import JsonFile, names_of
 
     opened = JsonFile(file, names or (names_of(file, label) if public else ()), name, label, engine.connection)
@@ -110,7 +110,7 @@ def _json(engine: Database, file: OpenFile, name: str, label: str, _: Any, names
     return opened
 
 
-def _parquet(engine: Database, file: OpenFile, name: str, label: str, *_: Any) -> Raw:
+def _parquet(engine: DuckDb, file: OpenFile, name: str, label: str, *_: Any) -> Raw:
     from jostle.readers.parquetfile import ParquetFile
 
     opened = ParquetFile(file, name, label, engine.fetch, engine.connection.register)
@@ -119,7 +119,7 @@ def _parquet(engine: Database, file: OpenFile, name: str, label: str, *_: Any) -
     return opened
 
 
-def _arrow(engine: Database, file: OpenFile, name: str, label: str, *_: Any) -> Raw:
+def _arrow(engine: DuckDb, file: OpenFile, name: str, label: str, *_: Any) -> Raw:
     import pyarrow as pa
 
     from jostle.readers.frames import Frame
@@ -134,11 +134,11 @@ def _arrow(engine: Database, file: OpenFile, name: str, label: str, *_: Any) -> 
     return Frame(table, name, label).named_by(engine.name_rows)
 
 
-def _feather_1(engine: Database, file: OpenFile, name: str, label: str, *_: Any) -> Raw:
+def _feather_1(engine: DuckDb, file: OpenFile, name: str, label: str, *_: Any) -> Raw:
     raise refuse("DataError", f"{label} is a Feather file of the first version", help="save it as version 2")
 
 
-def _excel(engine: Database, file: OpenFile, name: str, label: str, reading: Reading, *_: Any) -> Raw:
+def _excel(engine: DuckDb, file: OpenFile, name: str, label: str, reading: Reading, *_: Any) -> Raw:
     from jostle.readers.frames import Frame
     from jostle.readers.workbook import sheet_table
 
@@ -146,12 +146,12 @@ def _excel(engine: Database, file: OpenFile, name: str, label: str, reading: Rea
     return Frame(table, name, label).named_by(engine.name_rows)
 
 
-def _excel_97(engine: Database, file: OpenFile, name: str, label: str, *_: Any) -> Raw:
+def _excel_97(engine: DuckDb, file: OpenFile, name: str, label: str, *_: Any) -> Raw:
     message = f"{label} is a workbook of before 2007, or has a password"
     raise refuse("DataError", message, help="save it as an Excel workbook (.xlsx) without one")
 
 
-def _sqlite(engine: Database, file: OpenFile, name: str, label: str, reading: Reading, *_: Any) -> Raw:
+def _sqlite(engine: DuckDb, file: OpenFile, name: str, label: str, reading: Reading, *_: Any) -> Raw:
     from jostle.readers.databases import sqlite_table
     from jostle.readers.frames import Frame
 
@@ -159,7 +159,7 @@ def _sqlite(engine: Database, file: OpenFile, name: str, label: str, reading: Re
     return Frame(table, name, label).named_by(engine.name_rows)
 
 
-def _duckdb(engine: Database, file: OpenFile, name: str, label: str, reading: Reading, *_: Any) -> Raw:
+def _duckdb(engine: DuckDb, file: OpenFile, name: str, label: str, reading: Reading, *_: Any) -> Raw:
     from jostle.readers.databases import duckdb_table
     from jostle.readers.frames import Frame
 

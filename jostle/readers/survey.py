@@ -20,7 +20,7 @@ from jostle.engine.sql.functions import of_text, template, truncation
 from jostle.plan.bounds import as_double
 from jostle.plan.domains import Categories, Domain, Integer, Moments, Open, Real
 from jostle.plan.kinds import domain_kind
-from jostle.readers.duckdb import DuckDb
+from jostle.readers.duckdb import LocalDuckDb
 
 FORMATS = {
     "date": ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%Y/%m/%d", "%Y%m%d", "%d.%m.%y", "%d %b %Y"),
@@ -57,7 +57,7 @@ class Survey(Struct, frozen=True):
 
 def survey(file: FileSet | OpenFile | str | os.PathLike[str], schema: Sequence[tuple[str, Domain]]) -> Survey:
     """Counts over the rows of files; a `DataError` where they cannot be read or lack a described column."""
-    engine = DuckDb()
+    engine = LocalDuckDb()
     try:
         opened = engine.open(file, public=False, names=tuple(name for name, _ in schema))
         for name, _ in schema:
@@ -91,7 +91,7 @@ def _forms(cell: str, kind: str, domain: Domain) -> list[str]:
 
 def most_rows(file: FileSet, column: str) -> int:
     """The most rows that one value of a column has; 0 of a file without one."""
-    engine = DuckDb()
+    engine = LocalDuckDb()
     try:
         raw, table = engine.raw(engine.open(file, public=False, names=(column,)).key, look=True)
         value = text(DUCKDB, *raw.cell(column))

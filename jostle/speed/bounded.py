@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Tables(Protocol):
-    """What is asked of a database (`Database`)."""
+    """What is asked of a database (`DuckDb`)."""
 
     dialect: Dialect
 

@@ -34,7 +34,7 @@ from jostle.plan.plan import (
     Plan,
     Scan,
 )  # fmt: skip
-from jostle.readers.duckdb import DuckDb
+from jostle.readers.duckdb import LocalDuckDb
 
 PLAIN = 6
 HOSTILE = 99  # the hostile row's id
@@ -52,13 +52,13 @@ FRAMES = ARROW | NOT_IN_PARQUET
 
 
 @pytest.fixture(scope="module")
-def engine() -> Iterator[DuckDb]:
-    engine = DuckDb()
+def engine() -> Iterator[LocalDuckDb]:
+    engine = LocalDuckDb()
     yield engine
     engine.close()
 
 
-def answers(engine: DuckDb, origin: Any, *, later: bool) -> list[Any]:
+def answers(engine: LocalDuckDb, origin: Any, *, later: bool) -> list[Any]:
     """What the engine says of all rows but the hostile one, for every description of the column `x`."""
     key = engine.open(origin, public=False, names=("id", "name", "seen", "x")).key
     said: list[Any] = []
@@ -92,7 +92,7 @@ def rows(plain: Any, odd: list[Any], place: int, join: Any) -> dict[str, Any]:
 
 
 def compare(
-    engine: DuckDb, made: Any, plain: Any, odd: list[Any], join: Any, *, later: bool = True,
+    engine: LocalDuckDb, made: Any, plain: Any, odd: list[Any], join: Any, *, later: bool = True,
     places: tuple[int, ...] = (0, PLAIN),
 ) -> None:  # fmt: skip
     """One hostile row in each of the places, with the first cells in turn, and all of them together in the middle."""
@@ -109,7 +109,7 @@ def compare(
 @pytest.mark.attack("hostile cells of every type")
 @pytest.mark.parametrize("name", ARROW)
 @pytest.mark.parametrize("old", [False, True])
-def test_parquet(engine: DuckDb, tmp_path: Path, name: str, old: bool) -> None:
+def test_parquet(engine: LocalDuckDb, tmp_path: Path, name: str, old: bool) -> None:
     """Also with the row groups that a cell stands alone in, without dictionaries, and with times as in old files."""
     numbers = itertools.count()
 
@@ -131,7 +131,7 @@ def test_parquet(engine: DuckDb, tmp_path: Path, name: str, old: bool) -> None:
 @pytest.mark.slow(only=[*ARROW])
 @pytest.mark.attack("hostile cells of every type")
 @pytest.mark.parametrize("name", FRAMES)
-def test_arrow(engine: DuckDb, name: str) -> None:
+def test_arrow(engine: LocalDuckDb, name: str) -> None:
     plain, odd = FRAMES[name]
 
     def join(parts: list[Any]) -> Any:
@@ -142,13 +142,13 @@ def test_arrow(engine: DuckDb, name: str) -> None:
 
 @pytest.mark.attack("hostile cells of every type")
 @pytest.mark.parametrize("name", NUMPY)
-def test_numpy(engine: DuckDb, name: str) -> None:
+def test_numpy(engine: LocalDuckDb, name: str) -> None:
     compare(engine, dict, *NUMPY[name], np.concatenate)
 
 
 @pytest.mark.attack("hostile cells of every type")
 @pytest.mark.parametrize("name", PANDAS)
-def test_pandas(engine: DuckDb, name: str) -> None:
+def test_pandas(engine: LocalDuckDb, name: str) -> None:
     def join(parts: list[Any]) -> Any:
         made = pd.concat(parts, ignore_index=True)
         assert type(made.dtype) is type(parts[1].dtype)
@@ -174,7 +174,7 @@ ODD_LINES = {
 
 @pytest.mark.attack("hostile cells of every type")
 @pytest.mark.parametrize("name", ODD_LINES)
-def test_csv(engine: DuckDb, tmp_path: Path, name: str) -> None:
+def test_csv(engine: LocalDuckDb, tmp_path: Path, name: str) -> None:
     head, line = b"id,x,name,seen", ODD_LINES[name]
     if line.split(b",")[0].strip() != b"99":
         line = b"99," + line
@@ -211,7 +211,7 @@ ODD_OBJECTS = {
 
 @pytest.mark.attack("hostile cells of every type")
 @pytest.mark.parametrize("name", ODD_OBJECTS)
-def test_json_lines(engine: DuckDb, tmp_path: Path, name: str) -> None:
+def test_json_lines(engine: LocalDuckDb, tmp_path: Path, name: str) -> None:
     before = None
     for place in (None, 0, 3, PLAIN):
         lines = list(OBJECTS)
@@ -224,7 +224,7 @@ def test_json_lines(engine: DuckDb, tmp_path: Path, name: str) -> None:
         assert after == before, place
 
 
-def test_a_line_ends_somewhere(engine: DuckDb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_ends_somewhere(engine: LocalDuckDb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a line has beyond the limit is dropped, wherever blocks begin."""
     from jostle.readers import textfile
 
@@ -250,7 +250,7 @@ def test_a_line_of_json_is_a_record_or_none_in_time(tmp_path: Path, line: str) -
     """A long line with quotes that do not close was gone through from each quote again: minutes for this one."""
     path = tmp_path / "t.jsonl"
     path.write_text(f'{{"x":"a"}}\n{line}\n{{"x":"b"}}\n')
-    engine, began = DuckDb(), time.process_time()
+    engine, began = LocalDuckDb(), time.process_time()
     table = Scan(engine.open(path, public=False, names=("x",)).key, (("x", Open("text")),))
     assert engine.rows(table) == 3 and {"a", "b"} <= {*engine.tally(table, Column("x"))[0].tolist()}
     assert time.process_time() - began < 30

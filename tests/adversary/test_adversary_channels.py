@@ -146,11 +146,11 @@ def test_what_fails_after_a_charge_stays_charged(attempt: Attempt) -> None:
 @pytest.mark.attack("state, error, loop and budget channels")
 def test_a_refused_charge_reads_nothing(arena: Arena, monkeypatch: pytest.MonkeyPatch) -> None:
     """Charge, then look: a request that does not fit never reaches the engine."""
-    from jostle.readers.duckdb import DuckDb
+    from jostle.readers.duckdb import LocalDuckDb
 
     read: list[str] = []
     for name in ("group", "tally", "exact", "rows"):
-        monkeypatch.setattr(DuckDb, name, lambda self, *a, name=name, **k: read.append(name))
+        monkeypatch.setattr(LocalDuckDb, name, lambda self, *a, name=name, **k: read.append(name))
     arena.write({"t.csv": TARGET.encode()})
     for query in (
         "{{ select count(*) from t with epsilon 1.1 }}",

@@ -23,7 +23,7 @@ from jostle.engine import files, spill
 from jostle.engine.files import open_file
 from jostle.plan.domains import Open
 from jostle.plan.plan import Column, Scan
-from jostle.readers.duckdb import DuckDb
+from jostle.readers.duckdb import LocalDuckDb
 from jostle.source import Source
 from jostle.tools.session import Session
 
@@ -72,7 +72,7 @@ def test_a_public_file_stays_what_it_was_opened_as(tmp_path: Path, later: str) -
     path = tmp_path / "p.parquet"
     write(path, ["a"] * 2)
     write(tmp_path / "new.parquet", ["b"] * 2)
-    engine = DuckDb()
+    engine = LocalDuckDb()
     scan = Scan(engine.open(path, public=True).key, (("name", Open("text")),))
     assert engine.tally(scan, Column("name"))[0].tolist() == ["a"]
     before = path.stat()
@@ -224,7 +224,7 @@ def test_a_broken_stream_is_refused_before_a_charge(arena: Arena) -> None:
 
 @pytest.mark.attack("files that are no tables")
 def test_spilled_rows_are_for_nobody_and_no_table() -> None:
-    engine = DuckDb()
+    engine = LocalDuckDb()
     engine.connection.execute("SET memory_limit = '80MB'")
     rows = "SELECT 'secret person ' || range || repeat('x', 99) AS name FROM range(1000000)"
     engine.connection.execute(f"CREATE TABLE x AS {rows}")
@@ -257,8 +257,8 @@ def test_what_dead_processes_spilled_is_removed(tmp_path: Path, monkeypatch: pyt
 
 _SPILLING = """
 import sys, time
-from jostle.readers.duckdb import DuckDb
-engine = DuckDb("40MB")
+from jostle.readers.duckdb import LocalDuckDb
+engine = LocalDuckDb("40MB")
 rows = "SELECT 'secret person ' || range || repeat('x', 99) AS name FROM range(900000)"
 engine.connection.execute(f"CREATE TABLE x AS {rows}")
 print(engine._spill, flush=True)

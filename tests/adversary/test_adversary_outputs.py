@@ -48,12 +48,12 @@ def test_a_fault_of_the_runtime_names_nothing(
     arena: Arena, cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Were there a mistake in the kernel that quotes a cell, its words would show nowhere."""
-    from jostle.readers.duckdb import DuckDb
+    from jostle.readers.duckdb import LocalDuckDb
 
     def broken(self: object, *rest: object) -> None:
         raise ValueError("the cell is 'Ann Xaver, 42'")
 
-    monkeypatch.setattr(DuckDb, "group", broken)
+    monkeypatch.setattr(LocalDuckDb, "group", broken)
     arena.write({"t.csv": people(), "p.jst": (ROWS + "x = {{ select count(*) from t with epsilon 1 }}\n").encode()})
     status, out, err = cli(tmp_path, "run", "p.jst", "--trace", "r.jsonl")
     assert status == 1 and "failed after the charge, and there is no answer" in err

@@ -17,7 +17,7 @@ import duckdb
 
 from jostle.plan.domains import Integer
 from jostle.plan.plan import Bound, Column, Count, Key, Scan
-from jostle.readers.duckdb import DuckDb
+from jostle.readers.duckdb import LocalDuckDb
 from tests.bench.timing import Seconds, timed
 
 ROWS, PERSONS, KEYS, MOST = 10_000_000, 1_000_000, 50, 4
@@ -37,10 +37,10 @@ def main() -> None:
         domains = tuple((name, Integer(0, size - 1)) for name, size in columns.items())
         times: dict[str, list[Seconds]] = {"plain": [], "first": [], "later": []}
         for _ in range(turns):
-            engine = DuckDb()
+            engine = LocalDuckDb()
             plan = Bound(Scan(engine.open(path, public=False).key, domains), ("who",), MOST)
 
-            def count(engine: DuckDb = engine, plan: Bound = plan) -> object:
+            def count(engine: LocalDuckDb = engine, plan: Bound = plan) -> object:
                 return engine.group(plan, (Key(Column("k"), range(KEYS)),), (Count(),))
 
             times["first"].append(timed(count))

@@ -22,7 +22,7 @@ import duckdb
 
 from jostle.plan.domains import Domain, Integer, Open, Real
 from jostle.plan.plan import Column, Count, Key, Scan
-from jostle.readers.duckdb import DuckDb
+from jostle.readers.duckdb import LocalDuckDb
 from tests.bench.timing import timed
 
 COLUMNS: tuple[tuple[str, Domain], ...] = (
@@ -65,7 +65,7 @@ def main() -> None:
 
 def _taken(path: Path) -> tuple[float, float, float, float]:
     """CPU seconds for the cells, for a question and for DuckDB's own answer, and MB before the last."""
-    engine = DuckDb()
+    engine = LocalDuckDb()
     scan = Scan(engine.open(path, public=False).key, COLUMNS)
     engine.fetch("SELECT 1")
     cells = timed(lambda: engine.raw(scan.data)).cpu

@@ -18,7 +18,7 @@ import duckdb
 
 from jostle.plan.domains import Categories, Integer, Real
 from jostle.plan.plan import Apply, Column, Constant, Count, Filter, FixedSum, Key, Scan
-from jostle.readers.duckdb import DuckDb
+from jostle.readers.duckdb import LocalDuckDb
 from tests.bench.timing import timed
 
 ROWS = 10_000_000
@@ -36,7 +36,7 @@ def main() -> None:
         text = "'cat' || lpad(CAST(CAST(floor(random() * 20) AS INTEGER) AS VARCHAR), 2, '0')"
         columns = f"CAST(floor(random() * 50) AS INTEGER) AS k, random() * 100 AS v, {text} AS category"
         raw.execute(f"COPY (SELECT {columns} FROM range({ROWS})) TO '{path}' (FORMAT parquet)")
-        engine = DuckDb()
+        engine = LocalDuckDb()
         scan = Scan(engine.open(path, public=False).key, COLUMNS)
         table = f"read_parquet('{path}')"
         for name, (ours, theirs) in _questions(engine, scan, table).items():
@@ -50,7 +50,7 @@ def main() -> None:
         raw.close()
 
 
-def _questions(engine: DuckDb, scan: Scan, table: str) -> dict[str, tuple[Callable[[], Any], str]]:
+def _questions(engine: LocalDuckDb, scan: Scan, table: str) -> dict[str, tuple[Callable[[], Any], str]]:
     whole, text = Key(Column("k"), range(50)), Key(Column("category"), TEXTS)
     total = FixedSum(Column("v"), 0.0, 100.0, 20)
     of_text = Filter(scan, Apply("==", (Column("category"), Constant("cat03"))))

@@ -15,7 +15,7 @@ from unittest import mock
 
 import numpy as np
 
-from jostle.readers.duckdb import DuckDb
+from jostle.readers.duckdb import LocalDuckDb
 from jostle.source import Source
 from jostle.tools.session import Session
 
@@ -63,15 +63,15 @@ def main() -> None:
             option=asked.option.format(depth=asked.depth),
         )  # fmt: skip
         queries = 0
-        fetch = DuckDb._run
+        fetch = LocalDuckDb._run
 
-        def counted(self: DuckDb, *rest: object) -> object:
+        def counted(self: LocalDuckDb, *rest: object) -> object:
             nonlocal queries
             queries += 1
             return fetch(self, *rest)  # type: ignore[arg-type]
 
         began, cpu = time.perf_counter(), time.process_time()
-        with mock.patch.object(DuckDb, "_run", counted):
+        with mock.patch.object(LocalDuckDb, "_run", counted):
             session = Session()
             session.execute(Source("bench.jst", program))
         model = session.names()["model"]

@@ -10,7 +10,7 @@ from cross_oracle import opened
 
 from jostle.privacy.mechanisms.additive import Additive
 from jostle.readers import arrowcells
-from jostle.readers.duckdb import DuckDb
+from jostle.readers.duckdb import LocalDuckDb
 
 
 def test_crossed_programs_hold() -> None:
@@ -40,15 +40,15 @@ def types_of_rows(patch: pytest.MonkeyPatch) -> None:
 
 def a_row_that_fails(patch: pytest.MonkeyPatch) -> None:
     """An engine that cannot add up more than a few rows."""
-    group = DuckDb.group
+    group = LocalDuckDb.group
 
-    def failing(self: DuckDb, *arguments: Any) -> Any:
+    def failing(self: LocalDuckDb, *arguments: Any) -> Any:
         numbers = group(self, *arguments)
         if any(abs(int(n)) > 6 for array in numbers for n in array.ravel().tolist()):
             raise ValueError("too many")
         return numbers
 
-    patch.setattr(DuckDb, "group", failing)
+    patch.setattr(LocalDuckDb, "group", failing)
 
 
 SPECIMENS: tuple[tuple[Callable[[pytest.MonkeyPatch], None], str, int], ...] = (

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from jostle.plan.domains import Categories, Integer, Open, Real
 from jostle.plan.kinds import Schema
 from jostle.plan.plan import Apply, Column, Constant, Derive, RowExpr, Scan
-from jostle.readers.duckdb import DuckDb
+from jostle.readers.duckdb import LocalDuckDb
 
 NAN = float("nan")
 HUGE = 1.7976931348623157e308
@@ -85,12 +85,12 @@ def smooth() -> st.SearchStrategy[RowExpr]:
     return st.one_of(_apply("log", inner), _apply("exp", inner), _apply("^", inner, inner))
 
 
-def on_sql(engine: DuckDb, expressions: list[RowExpr]) -> list[list[Any]]:
+def on_sql(engine: LocalDuckDb, expressions: list[RowExpr]) -> list[list[Any]]:
     """For each expression its value on each row of the table, in the order of the rows, from DuckDB."""
     return on_rows(engine, COLUMNS, SCHEMA, expressions)
 
 
-def on_rows(engine: DuckDb, arrays: dict[str, Any], domains: Schema, exprs: list[RowExpr]) -> list[list[Any]]:
+def on_rows(engine: LocalDuckDb, arrays: dict[str, Any], domains: Schema, exprs: list[RowExpr]) -> list[list[Any]]:
     """For each expression its value on each row of these arrays, in the order of the rows, from DuckDB."""
     numbered = {"row": np.arange(len(next(iter(arrays.values())))), **arrays}
     source = Scan(engine.open(numbered, public=False).key, (("row", Open("integer")), *domains.items()))

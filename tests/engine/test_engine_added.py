@@ -33,7 +33,7 @@ from jostle.plan.plan import (
     Scan,
     Union,
 )  # fmt: skip
-from jostle.readers.duckdb import DuckDb
+from jostle.readers.duckdb import LocalDuckDb
 from jostle.readers.public_sql import PublicSql
 from jostle.records import replace
 from jostle.speed.fast import FastAnswers
@@ -135,7 +135,7 @@ def plans(key: str) -> list[Plan]:
 @pytest.mark.parametrize("at", range(8))
 def test_an_added_engine_answers_as_the_first(at: int) -> None:
     answers = []
-    engines: list[Engine] = [DuckDb(), Toy()]
+    engines: list[Engine] = [LocalDuckDb(), Toy()]
     for engine in engines:
         plan = plans(engine.open(ROWS, public=True).key)[at]
         said: list[Any] = [engine.rows(plan), engine.group(plan, (), (Count(Column("x")),))[0].tolist()]

@@ -14,7 +14,7 @@ from jostle.engine.sql.engine import SqlEngine
 from jostle.plan.domains import Categories, Domain, Integer, Real
 from jostle.plan.plan import Column, Count, Key, Scan
 from jostle.readers.arrays import Arrays
-from jostle.readers.duckdb import DuckDb
+from jostle.readers.duckdb import LocalDuckDb
 
 TEXTS = ["a", "", "é", "e\u0301", "A", " a", "a\x00", "none", "\U0001f600", "z", "x" * 300]
 COLUMNS: dict[str, Any] = {
@@ -37,7 +37,7 @@ DOMAINS: list[tuple[str, Domain]] = [
 ]  # fmt: skip
 
 
-def of_database(engine: DuckDb, key: str) -> DuckDb:
+def of_database(engine: LocalDuckDb, key: str) -> LocalDuckDb:
     """The engine, which does not see the arrays any more."""
     engine._raw[key].arrays = None
     return engine
@@ -45,7 +45,7 @@ def of_database(engine: DuckDb, key: str) -> DuckDb:
 
 @pytest.mark.parametrize(("name", "domain"), DOMAINS)
 def test_places_and_counts_are_the_databases(name: str, domain: Domain) -> None:
-    engine = DuckDb()
+    engine = LocalDuckDb()
     key = engine.open(COLUMNS, public=True).key
     scan = Scan(key, ((name, domain),))
     ranges: tuple[Any, ...] = (range(6), range(-7, 4), range(2, 2), range(100, 400))
@@ -73,7 +73,7 @@ def test_several_columns_are_counted_together() -> None:
     rng = np.random.default_rng(5)
     columns = {"x": rng.integers(-3, 9, 5000), "y": rng.integers(0, 4, 5000).astype(np.int16),
                "c": np.array(["p", "q", "r"])[rng.integers(0, 3, 5000)]}  # fmt: skip
-    engine = DuckDb()
+    engine = LocalDuckDb()
     key = engine.open(columns, public=True).key
     scan = Scan(key, (("x", Integer(0, 6)), ("y", Integer(0, 3)), ("c", Categories(("r", "p", "other")))))
     keys = (Key(Column("x"), range(7)), Key(Column("c"), ("p", "other", "r")), Key(Column("y"), range(1, 3)))
@@ -92,7 +92,7 @@ def test_plain_arrays_are_counted_before_the_database_has_them() -> None:
              for name, column in plain.items()}  # fmt: skip
     lists = (Categories(("z", "?", "a", "A?")), Key(Column("t"), ("a", "?", "z", "A?")))
     for some in (13, 11):  # with and without halves of surrogate pairs
-        engine = DuckDb()
+        engine = LocalDuckDb()
         opened = [engine.open({n: c[:some] for n, c in of.items()}, public=True) for of in (plain, arrow)]
         scans = [Scan(o.key, (("w", Integer(0, 5)), ("u", Integer(2, 9)), ("t", lists[0]))) for o in opened]
         keys = (Key(Column("w"), range(6)), Key(Column("u"), range(12)), lists[1])
@@ -115,7 +115,7 @@ def test_arrays_leave_what_they_do_not_read_to_the_database() -> None:
 
 def test_a_stamp_tells_cells_apart_and_no_orders_of_rows() -> None:
     def stamp(**columns: Any) -> str:
-        engine = DuckDb()
+        engine = LocalDuckDb()
         return engine.stamp(engine.open(columns, public=True).key)
 
     x, y = np.array([1, 2, 3]), np.array(["a", "b", "a"])

@@ -14,13 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 from portable_hash import row_hash
 
-from jostle.engine.duckdb.database import Database
 from jostle.engine.duckdb.dialect import DUCKDB
+from jostle.engine.duckdb.engine import DuckDb
 from jostle.engine.sql.hashes import BITS, counted_as, hashed, hashes_of
 from jostle.engine.sql.rows import Physical
 from jostle.plan.domains import Integer, Open, Real
 from jostle.plan.plan import Bound, Owners, Scan
-from jostle.readers.duckdb import DuckDb
+from jostle.readers.duckdb import LocalDuckDb
 from jostle.speed import bounded, bounding
 
 NUMBERS = (("a", Integer(-4, 4)), ("b", Integer(-(2**50), 2**50)), ("who", Open("integer")))
@@ -52,7 +52,7 @@ def mixed(rng: random.Random) -> dict[str, Any]:
 
 def contents(table: Any, columns: Any, by: tuple[str, ...], most: int | None) -> Counter[Any]:
     """The rows that stay, with how often each occurs."""
-    engine = DuckDb()
+    engine = LocalDuckDb()
     relation = engine.base(Bound(Scan(engine.open(table, public=False).key, columns), by, most))
     rows = engine.fetch(f"SELECT {', '.join(c.alias for c in relation.columns.values())}, p FROM ({relation.sql})")
     engine.close()
@@ -75,7 +75,7 @@ def test_arrays_and_sql_keep_the_same_rows(seed: int, monkeypatch: pytest.Monkey
                 patch.setattr(bounded, "HALVINGS", 0)
                 assert contents(table, domains, by, most) == arrays
             with monkeypatch.context() as patch:
-                patch.setattr(DuckDb, "at_most", Database.at_most)  # the plain engine
+                patch.setattr(LocalDuckDb, "at_most", DuckDb.at_most)  # the plain engine
                 assert contents(table, domains, by, most) == arrays
             keys = zip(*(columns[name].to_pylist() for name in by), strict=True)
             persons = Counter(key for key in keys if None not in key and "" not in key)
@@ -93,7 +93,7 @@ def test_files_of_the_same_values_keep_the_same_rows(seed: int, tmp_path: Path) 
 
 
 def test_the_hash_is_the_one_that_is_written_down() -> None:
-    engine = DuckDb()
+    engine = LocalDuckDb()
     cells = [None, "0", "-1", "07", "x", str(2**63 - 1), str(-(2**63)), str(2**63), "-0", "1.0", "é"]
     rows = [(a, b) for a in cells for b in cells]
     values = ", ".join("(" + ", ".join("NULL" if c is None else f"'{c}'" for c in row) + ")" for row in rows)
@@ -121,7 +121,7 @@ def test_a_person_with_more_rows_than_a_byte_counts(monkeypatch: pytest.MonkeyPa
 
 
 def test_rows_of_which_nothing_is_described_are_bounded_too() -> None:
-    engine = DuckDb()
+    engine = LocalDuckDb()
     scan = Scan(engine.open({"who": np.arange(100) % 9}, public=False).key, ())
     assert engine.rows(Bound(scan, ("who",), 4)) == 36
     engine.close()
@@ -185,7 +185,7 @@ def test_arrays_hold_only_texts_that_fit_those_of_persons_too(monkeypatch: pytes
 
     monkeypatch.setattr(bounding, "MOST_BYTES", 2000)
     monkeypatch.setattr(bounding, "staying", small)
-    engine, numbers = DuckDb(), np.arange(100)
+    engine, numbers = LocalDuckDb(), np.arange(100)
     owners = engine.open({"who": np.array([f"{i:030}" for i in numbers]), "number": numbers}, public=False)
     items = engine.open({"order": numbers, "shop": numbers + 10**18, "v": numbers % 7}, public=False)
     scan, owner = Scan(items.key, (("v", Integer(0, 9)),)), Scan(owners.key, (("number", Integer(0, 99)),))
@@ -197,16 +197,16 @@ def test_arrays_hold_only_texts_that_fit_those_of_persons_too(monkeypatch: pytes
 
 
 def test_of_a_part_that_fails_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    engine, parts = DuckDb(), []
+    engine, parts = LocalDuckDb(), []
 
-    def failing(engine: DuckDb, query: str, *rest: Any) -> Any:
+    def failing(engine: LocalDuckDb, query: str, *rest: Any) -> Any:
         parts.append(query)
         if len(parts) > 2:
             raise KeyboardInterrupt
         return batches(engine, query, *rest)
 
-    batches = DuckDb.batches
-    monkeypatch.setattr(DuckDb, "batches", failing)
+    batches = LocalDuckDb.batches
+    monkeypatch.setattr(LocalDuckDb, "batches", failing)
     monkeypatch.setattr(bounding, "MOST_ROWS", 30)
     plan = Bound(Scan(engine.open({"who": np.arange(100) % 9}, public=False).key, ()), ("who",), 4)
     with pytest.raises(KeyboardInterrupt):

@@ -19,7 +19,7 @@ from jostle.engine.sql import functions
 from jostle.plan.domains import Integer, Open
 from jostle.plan.plan import Scan
 from jostle.readers import csvfile, textcells, textfile
-from jostle.readers.duckdb import DuckDb
+from jostle.readers.duckdb import LocalDuckDb
 from jostle.records import replace
 
 SETTINGS = settings(
@@ -173,7 +173,7 @@ def test_a_file_without_a_header_is_refused(tmp_path: Path, data: bytes, public:
     path = tmp_path / "x.csv"
     path.write_bytes(data)
     with pytest.raises(Refusal) as refusal:
-        DuckDb().open(path, public=public)
+        LocalDuckDb().open(path, public=public)
     assert refusal.value.first.kind == "DataError"
     assert refusal.value.first.span is None
 
@@ -188,9 +188,9 @@ def test_irregular_public_files_are_refused_by_line_and_private_ones_are_not(
     path = tmp_path / "x.csv"
     path.write_bytes(data)
     with pytest.raises(Refusal) as refusal:
-        DuckDb().open(path, public=True)
+        LocalDuckDb().open(path, public=True)
     assert line in refusal.value.first.message
-    engine = DuckDb()
+    engine = LocalDuckDb()
     key = engine.open(path, public=False).key
     assert (
         engine.rows(Scan(key, (("a", Integer(0, 9)), ("b", Open("text")))))

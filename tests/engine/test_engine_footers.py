@@ -13,7 +13,7 @@ import pytest
 
 from jostle.plan.domains import Categories, Domain, Integer, Open, Real
 from jostle.plan.plan import Apply, Column, Constant, Count, Filter, FixedSum, Join, Key, Plan, Scan
-from jostle.readers.duckdb import DuckDb
+from jostle.readers.duckdb import LocalDuckDb
 
 ROWS = 1000
 ODD = 77.25  # stands once, and is between the least and the largest
@@ -36,7 +36,7 @@ def test_a_row_is_what_it_is_whatever_a_footer_says(tmp_path: Path, cell: float,
     footer = pq.ParquetFile(path).metadata.row_group(0).column(0).statistics
     assert (footer.min, footer.max) == (0.0, 100.0)
 
-    engine, x = DuckDb(), Column("x")
+    engine, x = LocalDuckDb(), Column("x")
     scan = Scan(engine.open(str(path), public=False).key, (("x", Real(0.0, 100.0)),))
     rest = np.delete(cells.astype(kind).astype(float), 500)
     known = [*rest, min(max(cell, 0.0), 100.0)] if math.isfinite(cell) else [*rest]
@@ -64,7 +64,7 @@ def test_a_row_that_is_asked_for_is_there_whatever_a_footer_says(tmp_path: Path,
     footer = pq.ParquetFile(path).metadata.row_group(0).column(0).statistics
     assert footer.max == (77777 if numbers else "aaaq")
 
-    engine, x = DuckDb(), Column("x")
+    engine, x = LocalDuckDb(), Column("x")
     scan = Scan(engine.open(str(path), public=False).key, (("x", domain),))
     listed = Scan(engine.open({"x": [99999] if numbers else ["zzzz"]}, public=True).key, (("x", domain),))
     same = Apply("==", (x, Constant(99999.0 if numbers else "zzzz")))

@@ -15,7 +15,7 @@ from jostle.events import Stream
 from jostle.plan.domains import Integer
 from jostle.plan.plan import Column, Count, Key, Scan
 from jostle.privacy.reading.assembly import kernel_over
-from jostle.readers.duckdb import DuckDb
+from jostle.readers.duckdb import LocalDuckDb
 from jostle.records import replace
 from jostle.source import Source
 from jostle.tools.session import Session
@@ -25,7 +25,7 @@ def test_a_forked_process_opens_frames_and_files_again(tmp_path: Path) -> None:
     ages = np.arange(1000) * 7 % 100
     pq.write_table(pa.table({"age": ages}), tmp_path / "people.parquet")
     (tmp_path / "people.csv").write_text("age\n" + "\n".join(map(str, ages)) + "\n")
-    engine = DuckDb()
+    engine = LocalDuckDb()
     origins = [{"age": ages}, tmp_path / "people.parquet", tmp_path / "people.csv"]
     schema = (("age", Integer(0, 99)),)
     plans = 2 * [Scan(engine.open(origin, public=True).key, schema) for origin in origins]
@@ -69,8 +69,8 @@ def test_tables_train_in_one_process_where_an_engine_does_not_fork() -> None:
     session.bind("a", {"x": np.arange(9)})
     session.execute(Source("p.jst", 't = bound("a")\n'))
     data = [{"database": session.names()["t"]}]
-    assert workers_for(data, kernel_over(DuckDb(), Stream())[1]) is None
-    engine = DuckDb()
+    assert workers_for(data, kernel_over(LocalDuckDb(), Stream())[1]) is None
+    engine = LocalDuckDb()
     engine.capabilities = replace(engine.capabilities, forks=False)  # type: ignore[misc]
     other = kernel_over(engine, Stream())[1]
     assert workers_for(data, other) == 1 and workers_for([{"database": 1}], other) is None

@@ -20,7 +20,7 @@ from jostle.engine.files import open_file
 from jostle.engine.filesets import FileSet, Reading, paths
 from jostle.plan.domains import Integer, Open, Real
 from jostle.plan.plan import Column, Count, FixedSum, Key, Scan
-from jostle.readers.duckdb import DuckDb
+from jostle.readers.duckdb import LocalDuckDb
 from jostle.readers.jsonfile import record
 from jostle.source import Source
 from jostle.tools.session import Session
@@ -121,7 +121,7 @@ def write(path: Path, content: Writer) -> None:
         content(path)
 
 
-def answers(engine: DuckDb, origin: Any, *, public: bool) -> list[Any]:
+def answers(engine: LocalDuckDb, origin: Any, *, public: bool) -> list[Any]:
     names = tuple(name for name, _ in SCHEMA)
     scan = Scan(engine.open(origin, public=public, names=names).key, SCHEMA)
     keys = (Key(Column("age"), range(10)),)
@@ -133,7 +133,7 @@ def answers(engine: DuckDb, origin: Any, *, public: bool) -> list[Any]:
 def test_points_group_the_digits_of_decimal_commas(tmp_path: Path) -> None:
     """`1.234,5` is read as it is written; a point elsewhere stays what it was."""
     (tmp_path / "x.csv").write_text('a;b\n"45.000";x\n-1.234.567,5;x\n12,5;x\n1.5;x\n1.2345;x\n', encoding="utf-8")
-    engine = DuckDb()
+    engine = LocalDuckDb()
     files = FileSet.of([open_file(tmp_path / "x.csv")], Reading(decimal=","))
     scan = Scan(engine.open(files, public=True, names=("a",)).key, (("a", Open("text")),))
     texts, _ = engine.tally(scan, Column("a"))
@@ -147,7 +147,7 @@ def test_every_format_says_the_same_rows(tmp_path: Path, name: str, public: bool
     content, reading = FORMATS[name]
     write(tmp_path / name, content)
     (tmp_path / "plain.csv").write_bytes(separated())
-    engine = DuckDb()
+    engine = LocalDuckDb()
     files = FileSet.of([open_file(tmp_path / name)], reading)
     assert answers(engine, files, public=public) == answers(engine, tmp_path / "plain.csv", public=public)
     engine.close()
@@ -163,7 +163,7 @@ def test_files_of_several_kinds_are_one_table(tmp_path: Path) -> None:
         .cast(pa.schema([("größe", pa.float32()), ("name", pa.large_string()), ("age", pa.uint64())]))
     )
     pq.write_table(swapped, tmp_path / "swapped.parquet")
-    engine = DuckDb()
+    engine = LocalDuckDb()
     rows, sums, texts, counts = answers(engine, tmp_path / "a.csv", public=True)
     for names in (["a.parquet", "swapped.parquet"], ["swapped.parquet", "a.jsonl", "a.csv"]):
         many = len(names)
@@ -211,7 +211,7 @@ def test_streams_of_arrow_are_tables() -> None:
         def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
             return self.table.__arrow_c_stream__(requested_schema)
 
-    engine, people = DuckDb(), arrow()
+    engine, people = LocalDuckDb(), arrow()
     outside = duckdb.connect()
     outside.register("people", people)
     expected = answers(engine, people, public=False)
@@ -221,7 +221,7 @@ def test_streams_of_arrow_are_tables() -> None:
     for origin in (Stream(people), Stream(views), relation, people.to_reader()):
         assert answers(engine, origin, public=False) == expected
     engine.close()
-    engine = DuckDb()
+    engine = LocalDuckDb()
     failing = outside.sql("SELECT CAST(name AS INTEGER) AS age FROM held WHERE age IS NULL")
     with pytest.raises(Refusal) as caught:
         engine.open(failing, public=False)
@@ -261,7 +261,7 @@ def test_what_cannot_be_read_is_refused_when_it_is_opened(
 ) -> None:
     """By what is public of a file, or since it is no file of rows: before a charge."""
     write(tmp_path / name, content)
-    engine = DuckDb()
+    engine = LocalDuckDb()
     with pytest.raises(Refusal) as caught:
         engine.open(FileSet.of([open_file(tmp_path / name)], reading), public=False, names=("a",))
     assert said in caught.value.first.message and caught.value.first.kind == "DataError" and caught.value.first.help
@@ -280,7 +280,7 @@ def test_what_a_database_keeps_of_its_tables_is_no_table(tmp_path: Path, part: s
         connection.execute("ANALYZE")
         assert connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = ?", (part,)).fetchone() == (1,)
     connection.close()
-    engine, file = DuckDb(), open_file(tmp_path / "x.db")
+    engine, file = LocalDuckDb(), open_file(tmp_path / "x.db")
     assert engine.open(FileSet.of([file], Reading("people")), public=True).columns == ("id", "name")
     with pytest.raises(Refusal, match=f"no table `{part}`"):
         engine.open(FileSet.of([file], Reading(part)), public=True)
@@ -290,7 +290,7 @@ def test_a_database_with_changes_beside_it_is_refused(tmp_path: Path) -> None:
     sqlite(tmp_path / "x.db")
     (tmp_path / "x.db-wal").write_bytes(b"changes")
     with pytest.raises(Refusal, match="not written to it yet"):
-        DuckDb().open(FileSet.of([open_file(tmp_path / "x.db")], Reading(part="the People")), public=False)
+        LocalDuckDb().open(FileSet.of([open_file(tmp_path / "x.db")], Reading(part="the People")), public=False)
 
 
 @pytest.mark.parametrize(("line", "found"), [

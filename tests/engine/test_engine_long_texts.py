@@ -17,13 +17,13 @@ from jostle.language import patterns
 from jostle.language.operations.texts import LONGEST
 from jostle.plan.domains import Categories, Domain, Integer, Moments, Open, Real
 from jostle.plan.plan import Bound, Column, Count, Key, Owners, Scan
-from jostle.readers.duckdb import DuckDb
+from jostle.readers.duckdb import LocalDuckDb
 from jostle.source import Source
 
 
 @pytest.fixture
-def engine() -> Iterator[DuckDb]:
-    engine = DuckDb()
+def engine() -> Iterator[LocalDuckDb]:
+    engine = LocalDuckDb()
     yield engine
     engine.close()
 
@@ -38,7 +38,9 @@ READ: dict[str, tuple[str, Domain, Any]] = {
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "frame", "jsonl"])
 @pytest.mark.parametrize("name", READ)
-def test_a_longer_text_is_none_whatever_it_is_read_as(name: str, kind: str, engine: DuckDb, tmp_path: Path) -> None:
+def test_a_longer_text_is_none_whatever_it_is_read_as(
+    name: str, kind: str, engine: LocalDuckDb, tmp_path: Path
+) -> None:
     text, domain, value = READ[name]
     cells = [text.format(" " * (LONGEST - len(text) + 2 + more)) for more in (0, 1, 3 * LONGEST)]
     key = engine.open(stored(cells, kind, tmp_path), public=True, names=("s",)).key
@@ -68,7 +70,7 @@ def _plain(value: Any) -> Any:
     return float(number_of(value)) if isinstance(value, date) else value
 
 
-def test_a_row_of_a_longer_id_is_nobodys(engine: DuckDb) -> None:
+def test_a_row_of_a_longer_id_is_nobodys(engine: LocalDuckDb) -> None:
     """A shorter id in its place would make one person of two, and one of them could move the rows of both."""
     long = ["p" * LONGEST + end for end in ("", "a", "b")]
     table = pa.table({"who": [*long, *long, "q", None], "x": [0, 1, 2] * 2 + [3, 4]})
@@ -85,7 +87,7 @@ LIKES = ["", "%", "%%", "_", "_%", "a", "a%", "%a", "%a%", "a%b", "%a%b%", "%ab_
          "é%", "%😀_%", "%.%", "\\%", "%(%", "%a%%b%"]  # fmt: skip
 
 
-def test_like_is_a_prefix_a_suffix_a_part_or_parts_in_order(engine: DuckDb) -> None:
+def test_like_is_a_prefix_a_suffix_a_part_or_parts_in_order(engine: LocalDuckDb) -> None:
     rng = random.Random(3)
     texts = ["".join(rng.choice("abc.é😀\\(%\n") for _ in range(rng.randrange(7))) for _ in range(400)]
     texts += ["a" * LONGEST, "a" * 30_000 + "b" * 30_000 + "c"]

@@ -7,7 +7,7 @@ import pytest
 from jostle.__main__ import main
 from jostle.diagnostics import Refusal
 from jostle.engine.memory import memory_limit
-from jostle.readers.duckdb import DuckDb
+from jostle.readers.duckdb import LocalDuckDb
 from jostle.tools.session import Session
 
 
@@ -16,7 +16,7 @@ def test_the_limit_is_what_is_told_before_the_environment_before_a_quarter(monke
     assert memory_limit(None) == "25%"
     monkeypatch.setenv("JOSTLE_MEMORY", "1.5 GiB")
     assert memory_limit(None) == "1.5GiB" and memory_limit(" 300mb ") == "300mb"
-    engine = DuckDb()
+    engine = LocalDuckDb()
     assert engine.fetch("SELECT current_setting('memory_limit')") == [("1.5 GiB",)]
     engine.close()
 

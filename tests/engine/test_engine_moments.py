@@ -40,7 +40,7 @@ from jostle.plan.keys import key_values
 from jostle.plan.kinds import applied, kind_of
 from jostle.plan.plan import Apply, Column, Constant, Count, Derive, Key, RowExpr, Scan
 from jostle.plan.schemas import derived_domain
-from jostle.readers.duckdb import DuckDb
+from jostle.readers.duckdb import LocalDuckDb
 
 EDGES = [
     datetime(1, 1, 1), datetime(1, 1, 1, 0, 0, 59), datetime(9999, 12, 31, 23, 59, 59), datetime(1684, 7, 28),
@@ -68,8 +68,8 @@ TEXTS = [
 
 
 @pytest.fixture(scope="module")
-def engine() -> Iterator[DuckDb]:
-    engine = DuckDb()
+def engine() -> Iterator[LocalDuckDb]:
+    engine = LocalDuckDb()
     yield engine
     engine.close()
 
@@ -95,7 +95,7 @@ def test_days_are_numbered_as_python_numbers_them() -> None:
         assert time is None or moment_of("time", float(number_of(time))) == moment_of("time", number_of(time))
 
 
-def test_parts_of_every_day(engine: DuckDb) -> None:
+def test_parts_of_every_day(engine: LocalDuckDb) -> None:
     """3,652,059 days, of which every 53rd, and all of sixty years around a leap year that is none, are compared."""
     first, last = number_of(date(1869, 1, 1)), number_of(date(1929, 1, 1))
     days = sorted({*range(FIRST_DAY, LAST_DAY + 1, 53), *range(first, last), FIRST_DAY, LAST_DAY})
@@ -112,7 +112,7 @@ def test_parts_of_every_day(engine: DuckDb) -> None:
         assert values == [meaning("trunc", day, unit) for day in python], unit
 
 
-def test_the_calendar_agrees_with_itself_on_all_days(engine: DuckDb) -> None:
+def test_the_calendar_agrees_with_itself_on_all_days(engine: LocalDuckDb) -> None:
     """A day is the one that its year, month and day make; the first days of units are never later and never far."""
     columns = {"n": np.arange(FIRST_DAY, LAST_DAY + 1)}
     day: RowExpr = Apply("shift", (Constant(date(1970, 1, 1)), Column("n")))
@@ -127,7 +127,7 @@ def test_the_calendar_agrees_with_itself_on_all_days(engine: DuckDb) -> None:
     assert many == good == LAST_DAY - FIRST_DAY + 1
 
 
-def test_times(engine: DuckDb) -> None:
+def test_times(engine: LocalDuckDb) -> None:
     some = times(3000)
     array = pa.array(some, pa.timestamp("us"))
     names = [op.name for op in MOMENTS if op.takes == ("time",)]
@@ -145,7 +145,7 @@ def test_times(engine: DuckDb) -> None:
         assert values == [meaning(name, time) for time in some], name
 
 
-def test_moving_and_differences(engine: DuckDb) -> None:
+def test_moving_and_differences(engine: LocalDuckDb) -> None:
     some = times(20)
     many = [None, 0.0, 1.0, -1.0, 0.5, -0.5, 1e-6, 365.25, -1e6, 4e6, 1e9, 1e300, -1e300, 1 / 3, math.inf, math.nan]
     rows = list(itertools.product(some, many))
@@ -186,7 +186,7 @@ def test_moving_and_differences(engine: DuckDb) -> None:
     assert got[3] == [None if a is None or b is None else number_of(a) < number_of(b) for a, b in pairs]
 
 
-def test_texts_that_spell_moments(engine: DuckDb) -> None:
+def test_texts_that_spell_moments(engine: LocalDuckDb) -> None:
     rng = random.Random(4)
     spelled = "2024-12-31T23:59:59.5Z"
     more = ["".join(rng.choice([c] * 8 + ["0", "9", "-", " "]) for c in spelled) for _ in range(3000)]
@@ -199,7 +199,7 @@ def test_texts_that_spell_moments(engine: DuckDb) -> None:
         assert cells == values
 
 
-def test_what_clocks_of_zones_show(engine: DuckDb) -> None:
+def test_what_clocks_of_zones_show(engine: LocalDuckDb) -> None:
     """As Python's zoneinfo has it, near every transition of some hard zones and at any other time, until 2099."""
     rng = random.Random(6)
     names = ["Europe/Berlin", "America/St_Johns", "Africa/Casablanca", "Pacific/Apia", "UTC"]
@@ -221,7 +221,7 @@ def test_what_clocks_of_zones_show(engine: DuckDb) -> None:
     assert bounds_of(Apply("in_zone", (Column("t"), Constant("UTC"))), schema) == bounds_of(Column("t"), schema)
 
 
-def test_texts_by_format(engine: DuckDb) -> None:
+def test_texts_by_format(engine: LocalDuckDb) -> None:
     rng = random.Random(7)
     cases = {
         "%d/%m/%Y": "3/11/2024", "%m/%d/%y": "03/11/68", "%d %b %Y": "3 Nov 2024", "%B %d, %Y": "february 29, 2024",
@@ -257,7 +257,7 @@ def test_formats_that_say_too_little() -> None:
 
 
 @pytest.mark.parametrize("unit", ["", "day", "week", "month", "quarter", "year"])
-def test_cells_of_a_described_column_lie_in_its_domain(engine: DuckDb, unit: str, tmp_path: Path) -> None:
+def test_cells_of_a_described_column_lie_in_its_domain(engine: LocalDuckDb, unit: str, tmp_path: Path) -> None:
     low, high = date(2019, 11, 30), date(2021, 2, 14)
     ends = [moments.truncated("date", number_of(end), unit) if unit else number_of(end) for end in (low, high)]
     domain = Moments("date", ends[0], ends[1], unit)
@@ -283,7 +283,7 @@ def test_cells_of_a_described_column_lie_in_its_domain(engine: DuckDb, unit: str
         assert cells.sum() == len(expected) and [v for v, n in zip(listed, cells, strict=True) if n] == list(values)
 
 
-def test_keys_of_truncated_days_are_the_ones_that_occur(engine: DuckDb) -> None:
+def test_keys_of_truncated_days_are_the_ones_that_occur(engine: LocalDuckDb) -> None:
     domain = Moments("date", number_of(date(2019, 11, 30)), number_of(date(2021, 2, 14)))
     days = pa.array([date(2019, 11, 30) + timedelta(days=i) for i in range(443)], pa.date32())
     for unit in DAYS:
@@ -298,7 +298,7 @@ def test_keys_of_truncated_days_are_the_ones_that_occur(engine: DuckDb) -> None:
         assert bounds == (min(values), max(values)), name
 
 
-def test_bounds_hold(engine: DuckDb) -> None:
+def test_bounds_hold(engine: LocalDuckDb) -> None:
     rng = random.Random(8)
     for _ in range(40):
         low = rng.randrange(FIRST_DAY, LAST_DAY - 3000)
@@ -330,7 +330,7 @@ def test_bounds_hold(engine: DuckDb) -> None:
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
-def test_times_of_files(engine: DuckDb, unit: str, tmp_path: Path) -> None:
+def test_times_of_files(engine: LocalDuckDb, unit: str, tmp_path: Path) -> None:
     near = [t for t in times(50) if t is None or unit != "ns" or 1700 < t.year < 2200]
     near = [t if t is None or unit in ("us", "ns") else t.replace(microsecond=0) for t in near]
     for zone in (None, "UTC"):

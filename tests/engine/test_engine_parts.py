@@ -27,7 +27,7 @@ from jostle.plan.plan import (
     Scan,
 )  # fmt: skip
 from jostle.plan.schemas import schema_of
-from jostle.readers.duckdb import DuckDb
+from jostle.readers.duckdb import LocalDuckDb
 from jostle.speed import parts
 from jostle.speed.fast import FastAnswers
 
@@ -88,7 +88,7 @@ def test_parts_count_as_the_engine_does(seed: int, monkeypatch: pytest.MonkeyPat
         monkeypatch.setattr(parts, "MOST_ROWS", 60)
         monkeypatch.setattr(parts, "SPAN", 70)
         monkeypatch.setattr(parts, "BLOCK", 35)
-    engine = DuckDb()
+    engine = LocalDuckDb()
     rows = table(300, seed)  # the engine knows it by the object that it is
     scan = Scan(engine.open(rows, public=False).key, DOMAINS)
     base: Plan = scan
@@ -123,7 +123,7 @@ def test_parts_count_as_the_engine_does(seed: int, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("kind", ["memory", "parquet", "csv"])
 def test_rows_keep_their_order_from_query_to_query(kind: str, tmp_path: Path) -> None:
     """Columns that are read apart stand side by side, over many row groups and several threads."""
-    engine = DuckDb()
+    engine = LocalDuckDb()
     n = 300_000
     rows = {"a": np.arange(n) % 251, "b": np.arange(n) % 7}
     origin: Any = rows
@@ -150,7 +150,7 @@ def test_nothing_rests_on_the_order_of_rows(kind: str, tmp_path: Path, monkeypat
     import pyarrow as pa
     import pyarrow.parquet as parquet
 
-    rng, engine = np.random.default_rng(3), DuckDb()
+    rng, engine = np.random.default_rng(3), LocalDuckDb()
     columns = {"a": rng.integers(0, 9, 500), "b": rng.integers(0, 7, 500)}
     columns["b"] = np.where(columns["a"] > 4, columns["a"] % 7, columns["b"])
     path = tmp_path / ("t.csv" if kind in ("csv", "bounded") else "t.parquet")
@@ -163,14 +163,14 @@ def test_nothing_rests_on_the_order_of_rows(kind: str, tmp_path: Path, monkeypat
     plan: Plan = Scan(engine.open(columns if kind == "frame" else path, public=False).key, described)
     plan = Bound(plan, ("a", "b"), 20) if kind == "bounded" and isinstance(plan, Scan) else plan
     plan = Derive(Filter(plan, Apply("<", (Column("b"), Constant(6)))), (("a", Column("a")), ("b", Column("b"))))
-    read = DuckDb.columns
+    read = LocalDuckDb.columns
 
-    def shuffled(self: DuckDb, query: str) -> list[np.ndarray]:
+    def shuffled(self: LocalDuckDb, query: str) -> list[np.ndarray]:
         found = [np.asarray(column) for column in read(self, query)]
         order = rng.permutation(len(found[0]))
         return [column[order] for column in found]
 
-    monkeypatch.setattr(DuckDb, "columns", shuffled)
+    monkeypatch.setattr(LocalDuckDb, "columns", shuffled)
     fast, keys = FastAnswers(engine), (Key(Column("a"), range(9)), Key(Column("b"), range(7)))
     for key in keys:
         fast.parts.codes(plan, (key,))  # a query each
@@ -193,7 +193,7 @@ def test_what_is_kept_is_bounded() -> None:
 
 
 def test_forgotten_splits_are_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = DuckDb()
+    engine = LocalDuckDb()
     rows = table(200, 9)
     scan = Scan(engine.open(rows, public=False).key, DOMAINS)
     small = FastAnswers(engine)
@@ -207,15 +207,15 @@ def test_forgotten_splits_are_made_again(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_rows_that_come_in_another_order_are_not_put_on_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """Columns that were read apart would not belong together: the engine counts."""
-    engine = DuckDb()
+    engine = LocalDuckDb()
     scan = Scan(engine.open(table(200, 9), public=False).key, DOMAINS)
-    key, read = key_of(Column("c"), scan, random.Random(1)), DuckDb.code_blocks
+    key, read = key_of(Column("c"), scan, random.Random(1)), LocalDuckDb.code_blocks
     monkeypatch.setattr(parts, "MOST_ROWS", 60)
     monkeypatch.setattr(
-        DuckDb, "code_blocks", lambda *asked: ([column[::-1] for column in block] for block in read(*asked))
+        LocalDuckDb, "code_blocks", lambda *asked: ([column[::-1] for column in block] for block in read(*asked))
     )
     assert FastAnswers(engine).parts.folded(scan, [key], list) is None
-    monkeypatch.setattr(DuckDb, "code_blocks", read)
+    monkeypatch.setattr(LocalDuckDb, "code_blocks", read)
     monkeypatch.setattr(parts, "on_disk", lambda size, kind: None)  # no room
     fast, part = FastAnswers(engine), Filter(scan, holds(key, key.values[0]))
     assert fast.parts.folded(scan, [key], list) is None and fast.parts.counts(part, ()) is None
@@ -224,7 +224,7 @@ def test_rows_that_come_in_another_order_are_not_put_on_the_disk(monkeypatch: py
 
 @pytest.mark.parametrize("by", [Column("c"), Column("i"), Column("w"), Apply("floor", (TENS,))])
 def test_sums_of_parts_are_the_engines_in_two_statements(by: RowExpr, monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = DuckDb()
+    engine = LocalDuckDb()
     base = Filter(Scan(engine.open(table(600, 3), public=False).key, DOMAINS), CONDITIONS[3])
     key, keys = key_of(by, base, random.Random(1)), (Key(Column("w"), (1.0, 2.0)),)
     terms = (FixedSum(Column("r"), -1.5, 2.5, 20), FixedSum(Column("r"), 0.0, 2.0**45, 30), Count(Column("t")))

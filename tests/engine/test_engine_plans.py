@@ -36,13 +36,13 @@ from jostle.plan.plan import (
     Truncate,
     Union,
 )  # fmt: skip
-from jostle.readers.duckdb import DuckDb
+from jostle.readers.duckdb import LocalDuckDb
 from jostle.records import replace
 
 
 @pytest.fixture
-def engine() -> Iterator[DuckDb]:
-    engine = DuckDb()
+def engine() -> Iterator[LocalDuckDb]:
+    engine = LocalDuckDb()
     yield engine
     engine.close()
 
@@ -56,12 +56,12 @@ PEOPLE: list[Row] = [(f"p{i % 37}" if i % 11 else "", f"{i * 7 % 130}", f"{i % 5
 DOMAINS = (("who", Open("text")), ("age", Integer(0, 99)), ("n", Integer(0, 9)))
 
 
-def scan_of(engine: DuckDb, rows: list[Row], domains: Any = DOMAINS) -> Scan:
+def scan_of(engine: LocalDuckDb, rows: list[Row], domains: Any = DOMAINS) -> Scan:
     columns = {name: np.array([row[i] for row in rows], dtype=object) for i, (name, _) in enumerate(domains)}
     return Scan(engine.open(columns, public=False).key, domains)
 
 
-def contents(engine: DuckDb, plan: Plan, names: list[str]) -> Counter[Row]:
+def contents(engine: LocalDuckDb, plan: Plan, names: list[str]) -> Counter[Row]:
     """The rows of a plan with how often each occurs."""
     keys, (counts,) = engine.exact(plan, tuple(Column(name) for name in names), (Exact("count"),))
     return Counter({row: int(n) for *row, n in zip(*keys, counts, strict=True) for row in [tuple(row)]})
@@ -81,7 +81,7 @@ def portable(rows: list[Row], most: int) -> Counter[Row]:
 
 
 @pytest.mark.parametrize("most", [1, 3])
-def test_bounding_is_the_portable_hash_whatever_the_order_of_rows(engine: DuckDb, most: int) -> None:
+def test_bounding_is_the_portable_hash_whatever_the_order_of_rows(engine: LocalDuckDb, most: int) -> None:
     wanted = portable(PEOPLE, most)
     for seed in range(3):
         rows = PEOPLE[:]
@@ -90,7 +90,7 @@ def test_bounding_is_the_portable_hash_whatever_the_order_of_rows(engine: DuckDb
         assert contents(engine, bound, ["who", "age", "n"]) == wanted
 
 
-def test_bounding_does_not_look_at_other_people(engine: DuckDb) -> None:
+def test_bounding_does_not_look_at_other_people(engine: LocalDuckDb) -> None:
     everyone = contents(engine, Bound(scan_of(engine, PEOPLE), ("who",), 2), ["who", "age", "n"])
     without = contents(
         engine, Bound(scan_of(engine, [row for row in PEOPLE if row[0] != "p3"]), ("who",), 2), ["who", "age", "n"]
@@ -100,14 +100,14 @@ def test_bounding_does_not_look_at_other_people(engine: DuckDb) -> None:
     assert sum(gone.values()) == 2 and {row[0] for row in gone} == {"p3"}
 
 
-def test_bounding_compares_the_raw_value(engine: DuckDb) -> None:
+def test_bounding_compares_the_raw_value(engine: LocalDuckDb) -> None:
     rows: list[Row] = [("x", str(age), "1") for age in (150, 150, 150, 200, 200, 99)]
     bound = Bound(scan_of(engine, rows), ("age",), 1)
     assert engine.rows(bound) == 3  # all three are clamped to 99, and are three different people
     assert engine.group(bound, (Key(Column("age"), range(99, 100)),), (Count(),))[0].tolist() == [3]
 
 
-def test_bounding_by_two_columns_drops_missing_ones(engine: DuckDb) -> None:
+def test_bounding_by_two_columns_drops_missing_ones(engine: LocalDuckDb) -> None:
     bound = Bound(scan_of(engine, PEOPLE), ("who", "n"), 1)
     assert engine.rows(bound) == len({(row[0], row[2]) for row in PEOPLE if row[0]})
 
@@ -139,7 +139,7 @@ def truncated(rows: list[Row], plan: Truncate) -> Counter[Row]:
 @pytest.mark.parametrize("most", [None, 1, 3])
 @pytest.mark.parametrize("order", [None, False, True])
 def test_bounds_of_a_query_are_the_portable_hash_or_an_order(
-    engine: DuckDb, groups: int | None, most: int | None, order: bool | None
+    engine: LocalDuckDb, groups: int | None, most: int | None, order: bool | None
 ) -> None:
     rng = random.Random(5)
     people = [(rng.choice(["Ann", "Bob", "7", ""]), rng.randrange(40), rng.choice([None, 1, 2, 3])) for _ in range(90)]
@@ -154,7 +154,7 @@ def test_bounds_of_a_query_are_the_portable_hash_or_an_order(
 # Joins ---------------------------------------------------------------------------------------------
 
 
-def test_join_keeps_the_left_columns_and_skips_missing_keys(engine: DuckDb) -> None:
+def test_join_keeps_the_left_columns_and_skips_missing_keys(engine: LocalDuckDb) -> None:
     left = scan_of(engine, [("a", "1", "1"), ("a", "2", "1"), ("b", "3", "1"), ("", "4", "1")])
     domains = (("who", Open("text")), ("age", Integer(0, 99)), ("m", Integer(0, 9)))
     right = scan_of(engine, [("a", "50", "7"), ("", "60", "7"), ("c", "70", "7")], domains)
@@ -162,7 +162,7 @@ def test_join_keeps_the_left_columns_and_skips_missing_keys(engine: DuckDb) -> N
     assert contents(engine, joined, ["who", "age", "m"]) == Counter({("a", 1.0, 7.0): 1, ("a", 2.0, 7.0): 1})
 
 
-def test_bounded_joins_bound_both_sides_and_one_row_displaces_few(engine: DuckDb) -> None:
+def test_bounded_joins_bound_both_sides_and_one_row_displaces_few(engine: LocalDuckDb) -> None:
     left, right = scan_of(engine, PEOPLE), scan_of(engine, PEOPLE[::2])
     joined = Join(left, Filter(right, call("<", Column("age"), 90.0)), ("who",), 2)
     counts = engine.tally(joined, Column("who"))[1]
@@ -173,7 +173,7 @@ def test_bounded_joins_bound_both_sides_and_one_row_displaces_few(engine: DuckDb
     assert sum((before - after).values()) <= 2 and sum((after - before).values()) <= 2
 
 
-def test_joins_that_do_not_fit_are_refused(engine: DuckDb) -> None:
+def test_joins_that_do_not_fit_are_refused(engine: LocalDuckDb) -> None:
     scan = scan_of(engine, PEOPLE)
     for on in (("age", "nobody"), ()):
         with pytest.raises(Refusal):
@@ -188,7 +188,7 @@ def test_joins_that_do_not_fit_are_refused(engine: DuckDb) -> None:
 
 
 @pytest.mark.parametrize("many", [5, 400])
-def test_codes_are_places_in_a_list_of_any_length(engine: DuckDb, many: int) -> None:
+def test_codes_are_places_in_a_list_of_any_length(engine: LocalDuckDb, many: int) -> None:
     rows = [(f"p{i}", str(i % 90), "1") for i in range(0, 900, 2)] + [("", "", "2"), ("nobody", "0", "3")]
     names, ages = tuple(f"p{i * 3}" for i in range(many)), tuple(float(i % 300) for i in range(many, 0, -1))
     codes = engine.codes(scan_of(engine, rows), (Key(Column("who"), names), Key(Column("age"), ages)))
@@ -197,7 +197,7 @@ def test_codes_are_places_in_a_list_of_any_length(engine: DuckDb, many: int) -> 
     assert [column.tolist() for column in codes] == wanted
 
 
-def test_groups_are_dense_and_in_the_order_of_the_keys(engine: DuckDb) -> None:
+def test_groups_are_dense_and_in_the_order_of_the_keys(engine: LocalDuckDb) -> None:
     scan = scan_of(engine, [("a", "10", "1"), ("b", "25", "2"), ("a", "", "3"), ("c", "31", "4"), ("a", "10", "")])
     decade = Key(call("/", Column("age"), 10.0), range(5))
     who = Key(Column("who"), ("b", "a", "nobody"))
@@ -211,7 +211,7 @@ def test_groups_are_dense_and_in_the_order_of_the_keys(engine: DuckDb) -> None:
     assert total.tolist() == [[0, 0, 0], [0, 1, 0], [2, 0, 0], [0, 0, 0], [0, 0, 0]]
 
 
-def test_kinds_of_keys(engine: DuckDb) -> None:
+def test_kinds_of_keys(engine: LocalDuckDb) -> None:
     scan = scan_of(engine, [("a", "10", "1"), ("b", "25", "2"), ("a", "", "3")])
     old = Key(call(">", Column("age"), 18.0), (False, True))
     assert engine.group(scan, (old,), (Count(),))[0].tolist() == [1, 1]
@@ -224,7 +224,7 @@ def test_kinds_of_keys(engine: DuckDb) -> None:
     assert engine.group(scan, (Key(Column("age"), range(0)),), (Count(),))[0].tolist() == []
 
 
-def test_fixed_sums_are_exact_beyond_doubles(engine: DuckDb) -> None:
+def test_fixed_sums_are_exact_beyond_doubles(engine: LocalDuckDb) -> None:
     values = np.array([2.0**52 + 0.5, 1 / 3, -1e300, np.nan, 7.125] * 100)
     scan = Scan(engine.open({"x": values}, public=False).key, (("x", Open("real")),))
     low, high = -(2.0**50), 2.0**52
@@ -236,14 +236,14 @@ def test_fixed_sums_are_exact_beyond_doubles(engine: DuckDb) -> None:
     assert engine.group(Filter(scan, Constant(False)), (), (Count(), FixedSum(Column("x"), 0, 1, 0)))[1][()] == 0
 
 
-def test_sums_that_could_overflow_are_refused(engine: DuckDb) -> None:
+def test_sums_that_could_overflow_are_refused(engine: LocalDuckDb) -> None:
     scan = scan_of(engine, PEOPLE)
     for bounds in ((0.0, 1e300), (0.0, float("inf")), (1.0, 0.0), (0.0, float("nan"))):
         with pytest.raises(Refusal):
             engine.group(scan, (), (FixedSum(Column("age"), *bounds, bits=30),))
 
 
-def test_sums_do_not_depend_on_threads(engine: DuckDb) -> None:
+def test_sums_do_not_depend_on_threads(engine: LocalDuckDb) -> None:
     values = np.random.default_rng(1).normal(size=300_000)
     scan = Scan(engine.open({"x": values}, public=False).key, (("x", Real(-3.0, 3.0)),))
     for bits in (20, 40):  # added up as doubles, and as integers
@@ -256,7 +256,7 @@ def test_sums_do_not_depend_on_threads(engine: DuckDb) -> None:
         assert found == {sum(map(int, np.rint(clipped)))}
 
 
-def test_sums_are_the_same_however_many_rows_there_might_be(engine: DuckDb) -> None:
+def test_sums_are_the_same_however_many_rows_there_might_be(engine: LocalDuckDb) -> None:
     """As doubles, as integers of 64 bits and as wider ones, also of halves and of the last place of a double."""
     values = [0.5, 1.5, 2.5, -0.5, -1.5, 0.49999999999999994, 2.0**30 + 0.5, -(2.0**30), np.nan, np.inf, 1e300]
     scan = Scan(engine.open({"x": np.array(values)}, public=False).key, (("x", Real(-(2.0**31), 2.0**31)),))
@@ -269,7 +269,7 @@ def test_sums_are_the_same_however_many_rows_there_might_be(engine: DuckDb) -> N
 
 
 @pytest.mark.parametrize("sizes", [(10**12,), (2**13, 2**14), (10**400,)])
-def test_too_many_groups_are_refused_before_memory_is_taken(engine: DuckDb, sizes: tuple[int, ...]) -> None:
+def test_too_many_groups_are_refused_before_memory_is_taken(engine: LocalDuckDb, sizes: tuple[int, ...]) -> None:
     keys = tuple(Key(Column("age"), range(size)) for size in sizes)
     scan = scan_of(engine, PEOPLE)
     with pytest.raises(Refusal) as refusal:
@@ -279,7 +279,7 @@ def test_too_many_groups_are_refused_before_memory_is_taken(engine: DuckDb, size
         engine.exact(scan, keys, (Exact("count"),))
 
 
-def test_filters_and_derived_columns_stack(engine: DuckDb) -> None:
+def test_filters_and_derived_columns_stack(engine: LocalDuckDb) -> None:
     scan = scan_of(engine, PEOPLE)
     plan: Plan = scan
     for limit in range(150):
@@ -301,7 +301,7 @@ def test_filters_and_derived_columns_stack(engine: DuckDb) -> None:
 
 
 @pytest.mark.parametrize("op", ["trunc", "shift", "clamp date", "min date"])
-def test_expressions_are_as_deep_as_is_allowed(engine: DuckDb, op: str) -> None:
+def test_expressions_are_as_deep_as_is_allowed(engine: LocalDuckDb, op: str) -> None:
     """Each operation is several levels of SQL: none is beyond what the database reads."""
     scan = scan_of(engine, PEOPLE)
     expr: RowExpr = call("date of text", "2020-02-29")
@@ -314,7 +314,7 @@ def test_expressions_are_as_deep_as_is_allowed(engine: DuckDb, op: str) -> None:
 # Tallies and exact aggregates ----------------------------------------------------------------------
 
 
-def test_a_union_reads_what_its_tables_share_once(engine: DuckDb) -> None:
+def test_a_union_reads_what_its_tables_share_once(engine: LocalDuckDb) -> None:
     scan = scan_of(engine, PEOPLE)
     adults = Filter(scan, call(">=", Column("age"), 40.0))
     twice = Derive(adults, (("n", call("+", Column("n"), 1.0)), ("who", Column("who"))))
@@ -333,7 +333,7 @@ def test_a_union_reads_what_its_tables_share_once(engine: DuckDb) -> None:
 
 
 @pytest.mark.parametrize("many", [32, 33, 1500])
-def test_long_lists_are_looked_up_as_short_ones_are_compared(engine: DuckDb, many: int) -> None:
+def test_long_lists_are_looked_up_as_short_ones_are_compared(engine: LocalDuckDb, many: int) -> None:
     listed = tuple(f"p{i}" for i in range(0, 2 * many, 2))
     rows: list[Row] = [(f"p{i}" if i % 7 else "", f"{i}", "1") for i in range(100)]
     there = [int(who[1:]) % 2 == 0 and int(who[1:]) < 2 * many if who else None for who, _, _ in rows]
@@ -355,7 +355,7 @@ def test_long_lists_are_looked_up_as_short_ones_are_compared(engine: DuckDb, man
 
 
 @pytest.mark.parametrize("many", [1, 128, 129])
-def test_categories_are_the_described_ones_however_many(engine: DuckDb, many: int) -> None:
+def test_categories_are_the_described_ones_however_many(engine: LocalDuckDb, many: int) -> None:
     listed = tuple(f"v{i}" for i in range(many))
     cells = [*listed, "v0", "other", "V0", "v0 ", "", None] * 3
     scan = scan_of(engine, [(cell,) for cell in cells], (("c", Categories(listed)),))
@@ -367,7 +367,7 @@ def test_categories_are_the_described_ones_however_many(engine: DuckDb, many: in
     assert engine.rows(Filter(scan, call("missing", Column("c")))) == 15
 
 
-def test_real_numbers_are_brought_between_their_ends(engine: DuckDb) -> None:
+def test_real_numbers_are_brought_between_their_ends(engine: LocalDuckDb) -> None:
     cells = np.array([-2.0, -0.0, 0.0, 0.25, 1.0, 1.5, np.nan, np.inf, -np.inf, 1e300])
     scan = Scan(engine.open({"x": cells}, public=False).key, (("x", Real(-1.0, 1.0)),))
     kept = np.clip(cells[np.isfinite(cells)], -1.0, 1.0)
@@ -380,7 +380,7 @@ def test_real_numbers_are_brought_between_their_ends(engine: DuckDb) -> None:
         assert totals == [int(np.round(256 * clipped).sum()), int(np.round(256 * clipped**2).sum())]
 
 
-def test_tallies(engine: DuckDb) -> None:
+def test_tallies(engine: LocalDuckDb) -> None:
     scan = scan_of(engine, [("b", "10", "1"), ("a", "25", "2"), ("b", "", "3"), ("", "10", "4")])
     for expr, values, counts in (
         (Column("age"), [10, 25], [2, 1]),
@@ -391,7 +391,7 @@ def test_tallies(engine: DuckDb) -> None:
         assert (found[0].tolist(), found[1].tolist()) == (values, counts)
 
 
-def test_exact_aggregates(engine: DuckDb) -> None:
+def test_exact_aggregates(engine: LocalDuckDb) -> None:
     rows: list[Row] = [("a", "10", "1"), ("a", "20", "1"), ("b", "30", "2"), ("a", "20", ""), ("", "10", "4")]
     scan = scan_of(engine, rows)
     age = Column("age")
@@ -418,7 +418,7 @@ def test_exact_aggregates(engine: DuckDb) -> None:
     assert keys == [[]] and found == [[]]
 
 
-def test_exact_aggregates_of_what_they_do_not_fit_are_refused(engine: DuckDb) -> None:
+def test_exact_aggregates_of_what_they_do_not_fit_are_refused(engine: LocalDuckDb) -> None:
     scan = scan_of(engine, PEOPLE)
     for term in (
         Exact("sum", Column("who")),
@@ -430,7 +430,7 @@ def test_exact_aggregates_of_what_they_do_not_fit_are_refused(engine: DuckDb) ->
             engine.exact(scan, (), (term,))
 
 
-def test_exact_aggregates_that_overflow_are_missing(engine: DuckDb) -> None:
+def test_exact_aggregates_that_overflow_are_missing(engine: LocalDuckDb) -> None:
     scan = Scan(engine.open({"x": np.array([1e308, 1e308, -1e308])}, public=True).key, (("x", Open("real")),))
     assert engine.exact(scan, (), (Exact("max", Column("x")),))[1] == [[1e308]]
     try:
@@ -441,7 +441,7 @@ def test_exact_aggregates_that_overflow_are_missing(engine: DuckDb) -> None:
         assert found == [[None]]
 
 
-def test_number_categories_group_by_value(engine: DuckDb) -> None:
+def test_number_categories_group_by_value(engine: LocalDuckDb) -> None:
     scan = scan_of(engine, [("0.5",), ("1",), ("1.0",), ("x",)], (("x", Categories((0.5, 1.0, 2.0))),))
     assert engine.group(scan, (Key(Column("x"), (0.5, 1.0, 2.0)),), (Count(),))[0].tolist() == [1, 2, 0]
 
@@ -452,7 +452,7 @@ def test_counts_of_many_groups_are_those_that_the_database_groups_by(values: ran
     rng = np.random.default_rng(4)
     data = pd.DataFrame({"x": rng.normal(100, 90, 5000), "k": rng.integers(-20, 300, 5000).astype(float)})
     data.loc[::7, "x"], data.loc[::11, "k"] = np.nan, np.nan
-    engine = DuckDb()
+    engine = LocalDuckDb()
     scan = Scan(engine.open(data, public=False).key, (("x", Real(-400.0, 400.0)), ("k", Integer(-20, 300))))
     keys = (Key(Column("k"), range(250)), Key(Column("x"), values))
     (counts,) = engine.group(scan, keys, (Count(),))

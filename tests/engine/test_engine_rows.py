@@ -20,7 +20,7 @@ from jostle.language.operations import OPERATIONS
 from jostle.plan.bounds import bounds_of, is_integral
 from jostle.plan.kinds import kind_of
 from jostle.plan.plan import Apply, Column, Constant, RowExpr
-from jostle.readers.duckdb import DuckDb
+from jostle.readers.duckdb import LocalDuckDb
 
 SETTINGS = settings(
     max_examples=60, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
@@ -28,8 +28,8 @@ SETTINGS = settings(
 
 
 @pytest.fixture(scope="module")
-def engine() -> Iterator[DuckDb]:
-    engine = DuckDb()
+def engine() -> Iterator[LocalDuckDb]:
+    engine = LocalDuckDb()
     yield engine
     engine.close()
 
@@ -41,21 +41,21 @@ def on_numpy(expr: RowExpr) -> list[Any]:
 
 @SETTINGS
 @given(st.lists(numbers(), min_size=15, max_size=25))
-def test_arithmetic_agrees_to_the_last_bit(engine: DuckDb, expressions: list[RowExpr]) -> None:
+def test_arithmetic_agrees_to_the_last_bit(engine: LocalDuckDb, expressions: list[RowExpr]) -> None:
     for expr, found in zip(expressions, on_sql(engine, expressions), strict=True):
         assert found == on_numpy(expr), expr
 
 
 @SETTINGS
 @given(st.lists(conditions(numbers(4)), min_size=15, max_size=25))
-def test_conditions_agree(engine: DuckDb, expressions: list[RowExpr]) -> None:
+def test_conditions_agree(engine: LocalDuckDb, expressions: list[RowExpr]) -> None:
     for expr, found in zip(expressions, on_sql(engine, expressions), strict=True):
         assert found == on_numpy(expr), expr
 
 
 @settings(SETTINGS, max_examples=30)
 @given(st.lists(smooth(), min_size=10, max_size=20))
-def test_mathematics_agrees_nearly(engine: DuckDb, expressions: list[RowExpr]) -> None:
+def test_mathematics_agrees_nearly(engine: LocalDuckDb, expressions: list[RowExpr]) -> None:
     for expr, found in zip(expressions, on_sql(engine, expressions), strict=True):
         for left, right in zip(found, on_numpy(expr), strict=True):
             assert (left is None) == (right is None), expr
@@ -64,7 +64,7 @@ def test_mathematics_agrees_nearly(engine: DuckDb, expressions: list[RowExpr]) -
 
 @SETTINGS
 @given(st.lists(st.one_of(numbers(), smooth()), min_size=10, max_size=20))
-def test_bounds_hold_and_whole_numbers_are_whole(engine: DuckDb, expressions: list[RowExpr]) -> None:
+def test_bounds_hold_and_whole_numbers_are_whole(engine: LocalDuckDb, expressions: list[RowExpr]) -> None:
     for expr in expressions:
         values, valid = evaluate(expr, COLUMNS)
         present = values[valid]
@@ -77,7 +77,7 @@ def test_bounds_hold_and_whole_numbers_are_whole(engine: DuckDb, expressions: li
 
 @settings(SETTINGS, max_examples=20)
 @given(st.lists(st.one_of(numbers(40), smooth()), min_size=5, max_size=10))
-def test_whatever_is_not_finite_is_missing(engine: DuckDb, expressions: list[RowExpr]) -> None:
+def test_whatever_is_not_finite_is_missing(engine: LocalDuckDb, expressions: list[RowExpr]) -> None:
     for found in on_sql(engine, expressions):
         assert all(value is None or math.isfinite(value) for value in found)
 
@@ -121,13 +121,13 @@ def test_whatever_is_not_finite_is_missing(engine: DuckDb, expressions: list[Row
         ("<", ("Z", "a"), True),
     ],
 )
-def test_single_values(engine: DuckDb, op: str, args: tuple[Any, ...], value: Any) -> None:
+def test_single_values(engine: LocalDuckDb, op: str, args: tuple[Any, ...], value: Any) -> None:
     expr = Apply(op, tuple(Constant(arg) for arg in args))
     assert on_sql(engine, [expr])[0] == [value] * 14
     assert on_numpy(expr) == [value] * 14
 
 
-def test_deep_nesting_is_linear_in_text_and_time(engine: DuckDb) -> None:
+def test_deep_nesting_is_linear_in_text_and_time(engine: LocalDuckDb) -> None:
     expr: RowExpr = Column("o")
     for _ in range(60):
         expr = Apply("/", (Constant(1.0), Apply("%", (expr, Constant(3.0)))))
@@ -155,7 +155,7 @@ CONSTANTS = {
 
 
 @pytest.mark.parametrize("name", sorted(OPERATIONS.keys() - {"pair", "log", "exp", "^"}))
-def test_every_operation_agrees_on_public_values(engine: DuckDb, name: str) -> None:
+def test_every_operation_agrees_on_public_values(engine: LocalDuckDb, name: str) -> None:
     """Dates and times are the numbers that stand for them; nothing fails, whatever the numbers are."""
     constants = CONSTANTS.get(name, ())
     kinds = OPERATIONS[name].kinds[: len(OPERATIONS[name].kinds) - len(constants)]

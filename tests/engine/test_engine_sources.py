@@ -18,20 +18,20 @@ import pytest
 from jostle.diagnostics import Refusal
 from jostle.plan.domains import Categories, Domain, Integer, Open, Real
 from jostle.plan.plan import Column, Count, Key, Scan
-from jostle.readers.duckdb import DuckDb
+from jostle.readers.duckdb import LocalDuckDb
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "conformance"
 NAN = float("nan")
 
 
 @pytest.fixture
-def engine() -> Iterator[DuckDb]:
-    engine = DuckDb()
+def engine() -> Iterator[LocalDuckDb]:
+    engine = LocalDuckDb()
     yield engine
     engine.close()
 
 
-def cleaned(engine: DuckDb, cells: Any, domain: Domain) -> list[Any]:
+def cleaned(engine: LocalDuckDb, cells: Any, domain: Domain) -> list[Any]:
     """The sorted values that the cells of one column become, with None for none."""
     origin = cells if not isinstance(cells, list) else {"x": np.array(cells, dtype=object)}
     scan = Scan(engine.open(origin, public=False).key, (("x", domain),))
@@ -65,7 +65,7 @@ NOT_NUMBERS = [
 @pytest.mark.parametrize(
     "domain", [Integer(0, 99), Real(0.0, 99.0), Open("real"), Open("integer"), Categories((1.0, 10.0))]
 )
-def test_text_that_is_no_finite_number_is_missing(engine: DuckDb, domain: Domain) -> None:
+def test_text_that_is_no_finite_number_is_missing(engine: LocalDuckDb, domain: Domain) -> None:
     assert cleaned(engine, NOT_NUMBERS, domain) == [None] * len(NOT_NUMBERS)
 
 
@@ -85,13 +85,13 @@ def test_text_that_is_no_finite_number_is_missing(engine: DuckDb, domain: Domain
     ],
 )  # fmt: skip
 def test_cells_become_values_of_their_domain(
-    engine: DuckDb, cells: list[Any], domain: Domain, values: list[Any]
+    engine: LocalDuckDb, cells: list[Any], domain: Domain, values: list[Any]
 ) -> None:
     found = cleaned(engine, cells, domain)
     assert found == values
 
 
-def test_the_dirty_file(engine: DuckDb) -> None:
+def test_the_dirty_file(engine: LocalDuckDb) -> None:
     if not SHARED.is_dir():
         pytest.skip("the shared conformance folder is not beside this checkout")
     scan = Scan(
@@ -121,7 +121,7 @@ def test_the_dirty_file(engine: DuckDb) -> None:
         (np.array([1 + 2j]), Open("real"), [None]),
     ],
 )
-def test_typed_arrays(engine: DuckDb, column: Any, domain: Domain, values: list[Any]) -> None:
+def test_typed_arrays(engine: LocalDuckDb, column: Any, domain: Domain, values: list[Any]) -> None:
     assert cleaned(engine, {"x": column}, domain) == values
 
 
@@ -135,7 +135,7 @@ def test_typed_arrays(engine: DuckDb, column: Any, domain: Domain, values: list[
         (pd.Series(pd.to_datetime(["2024-02-29", None])), Open("text"), ["2024-02-29T00:00:00", None]),
     ],
 )
-def test_pandas(engine: DuckDb, series: Any, domain: Domain, values: list[Any]) -> None:
+def test_pandas(engine: LocalDuckDb, series: Any, domain: Domain, values: list[Any]) -> None:
     found = cleaned(engine, pd.DataFrame({"x": series}), domain)
     assert [value[:19] if isinstance(value, str) else value for value in found] == values
 
@@ -154,7 +154,7 @@ def test_pandas(engine: DuckDb, series: Any, domain: Domain, values: list[Any]) 
         (pa.array([b"7", b"\xff"]), Open("real"), [7, None]),
     ],
 )
-def test_arrow_and_parquet(engine: DuckDb, tmp_path: Path, array: Any, domain: Domain, values: list[Any]) -> None:
+def test_arrow_and_parquet(engine: LocalDuckDb, tmp_path: Path, array: Any, domain: Domain, values: list[Any]) -> None:
     table = pa.table({"x": array})
     assert cleaned(engine, table, domain) == values
     if not pa.types.is_list(array.type):
@@ -165,7 +165,7 @@ def test_arrow_and_parquet(engine: DuckDb, tmp_path: Path, array: Any, domain: D
         assert cleaned(engine, str(path), domain) == values
 
 
-def test_names_and_constants_are_no_sql(engine: DuckDb, tmp_path: Path) -> None:
+def test_names_and_constants_are_no_sql(engine: LocalDuckDb, tmp_path: Path) -> None:
     names = ['a"b', "x'; DROP TABLE raw0; --", "select", "c0", "SELECT"]
     row = ["' OR 1=1 --", "'; DROP TABLE raw0; --", '"', "\\", "$1"]
     table = {name: np.array([cell, "other"], dtype=object) for name, cell in zip(names, row, strict=True)}
@@ -188,7 +188,7 @@ def test_names_and_constants_are_no_sql(engine: DuckDb, tmp_path: Path) -> None:
             assert counts.tolist() == [1, 0]
 
 
-def test_one_file_by_two_names_is_one(engine: DuckDb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_file_by_two_names_is_one(engine: LocalDuckDb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "x.csv"
     path.write_text("a\n1\n")
     os.symlink(path, tmp_path / "soft.csv")
@@ -207,7 +207,7 @@ def test_one_file_by_two_names_is_one(engine: DuckDb, tmp_path: Path, monkeypatc
     "origin", ["nothing.csv", "nothing.parquet", "a\0b", ".", 7, None, np.zeros((2, 2)), {}, {"a": [1], "b": [1, 2]}]
 )
 def test_what_is_no_table_is_refused(
-    engine: DuckDb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, origin: Any
+    engine: LocalDuckDb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, origin: Any
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(Refusal) as refusal:
@@ -215,14 +215,14 @@ def test_what_is_no_table_is_refused(
     assert refusal.value.first.kind == "DataError"
 
 
-def test_a_damaged_parquet_file_is_refused(engine: DuckDb, tmp_path: Path) -> None:
+def test_a_damaged_parquet_file_is_refused(engine: LocalDuckDb, tmp_path: Path) -> None:
     (tmp_path / "x.parquet").write_bytes(b"PAR1 and no more")
     with pytest.raises(Refusal) as refusal:
         engine.open(tmp_path / "x.parquet", public=True)
     assert refusal.value.first.kind == "DataError"
 
 
-def test_one_bad_text_in_a_parquet_file_decides_about_itself_only(engine: DuckDb, tmp_path: Path) -> None:
+def test_one_bad_text_in_a_parquet_file_decides_about_itself_only(engine: LocalDuckDb, tmp_path: Path) -> None:
     offsets = np.array([0, 2, 4, 6], dtype=np.int32)
     texts = pa.StringArray.from_buffers(3, pa.py_buffer(offsets), pa.py_buffer(b"ab\xff\xfecd"))
     table = pa.table({"x": texts, "n": pa.array([1, 2, 3], pa.int8()), "d": pa.array([datetime.date(2024, 2, 29)] * 3)})
@@ -236,14 +236,14 @@ def test_one_bad_text_in_a_parquet_file_decides_about_itself_only(engine: DuckDb
     assert cleaned(engine, {"x": table["x"]}, Open("text")) == ["??", "ab", "cd"]
 
 
-def test_a_column_that_is_not_there(engine: DuckDb) -> None:
+def test_a_column_that_is_not_there(engine: LocalDuckDb) -> None:
     key = engine.open({"a": [1]}, public=False).key
     with pytest.raises(Refusal) as refusal:
         engine.rows(Scan(key, (("A", Integer(0, 1)),)))
     assert refusal.value.first.kind == "DataError"
 
 
-def test_guessed_domains(engine: DuckDb, tmp_path: Path) -> None:
+def test_guessed_domains(engine: LocalDuckDb, tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     path.write_text("n,m,t\n1,,a\n2.5,nan,\n,3,c\n")
     assert engine.guess(engine.open(path, public=True).key) == (

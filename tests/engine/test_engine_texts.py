@@ -22,7 +22,7 @@ from jostle.plan.domains import Categories, Domain, Open
 from jostle.plan.kinds import kind_of
 from jostle.plan.listing import listed_values
 from jostle.plan.plan import Apply, Column, Constant, RowExpr
-from jostle.readers.duckdb import DuckDb
+from jostle.readers.duckdb import LocalDuckDb
 
 NASTY = [
     None, "", " ", "a", "A", "b", "aa", "aaa", "ab", "ba", "a b", " a ", "a,b", ",a,,b,", ",", ",,", "é", "e\u0301",
@@ -57,13 +57,13 @@ NO_PATTERNS = [
 
 
 @pytest.fixture(scope="module")
-def engine() -> Iterator[DuckDb]:
-    engine = DuckDb()
+def engine() -> Iterator[LocalDuckDb]:
+    engine = LocalDuckDb()
     yield engine
     engine.close()
 
 
-def on_sql(engine: DuckDb, columns: dict[str, list[Any]], domains: dict[str, Domain], expr: RowExpr) -> list[Any]:
+def on_sql(engine: LocalDuckDb, columns: dict[str, list[Any]], domains: dict[str, Domain], expr: RowExpr) -> list[Any]:
     """The value of an expression on each row, in the order of the rows."""
     return on_rows(engine, {name: _array(values) for name, values in columns.items()}, domains, [expr])[0]
 
@@ -89,13 +89,13 @@ def cell(text: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", [op.name for op in TEXTS if op.takes == ("text",)])
-def test_functions_of_one_text(engine: DuckDb, name: str) -> None:
+def test_functions_of_one_text(engine: LocalDuckDb, name: str) -> None:
     values = on_sql(engine, {"t": NASTY}, {"t": Open("text")}, Apply(name, (Column("t"),)))
     assert values == [meaning(name, cell(text)) for text in NASTY]
 
 
 @pytest.mark.parametrize("name", [op.name for op in TEXTS if op.takes == ("text", "text") and not op.constants])
-def test_functions_of_two_texts(engine: DuckDb, name: str) -> None:
+def test_functions_of_two_texts(engine: LocalDuckDb, name: str) -> None:
     pairs = list(itertools.product(NASTY, NASTY))
     columns = {"t": [a for a, _ in pairs], "u": [b for _, b in pairs]}
     values = on_sql(engine, columns, {"t": Open("text"), "u": Open("text")}, Apply(name, (Column("t"), Column("u"))))
@@ -105,7 +105,7 @@ def test_functions_of_two_texts(engine: DuckDb, name: str) -> None:
         assert on_sql(engine, {"t": NASTY}, {"t": Open("text")}, expr) == [meaning(name, cell(a), text) for a in NASTY]
 
 
-def test_replacing(engine: DuckDb) -> None:
+def test_replacing(engine: LocalDuckDb) -> None:
     few = [None, "", "a", "aa", "aaa", "aba", "ab", "b", "é", "\0", "a\0a", "'", "x" * 300]
     rows = list(itertools.product(NASTY, few, few))
     columns = {"t": [a for a, _, _ in rows], "u": [b for _, b, _ in rows], "v": [c for _, _, c in rows]}
@@ -119,14 +119,14 @@ def test_replacing(engine: DuckDb) -> None:
 
 
 @pytest.mark.parametrize(("start", "count"), list(itertools.product([1.0, 2.0, 3.0, 10.0, 1e6], [0.0, 1.0, 2.0, 1e6])))
-def test_parts_of_a_text_by_place(engine: DuckDb, start: float, count: float) -> None:
+def test_parts_of_a_text_by_place(engine: LocalDuckDb, start: float, count: float) -> None:
     for name, places in (("substring of count", (start, count)), ("substring", (start,))):
         expr = Apply(name, (Column("t"), *map(Constant, places)))
         expected = [meaning(name, cell(text), *places) for text in NASTY]
         assert on_sql(engine, {"t": NASTY}, {"t": Open("text")}, expr) == expected
 
 
-def test_a_pair_is_told_from_every_other(engine: DuckDb) -> None:
+def test_a_pair_is_told_from_every_other(engine: LocalDuckDb) -> None:
     """Also where one text ends as the other begins, and where both say lengths themselves."""
     near = [*NASTY, "1:", "1:a", "2:", "a1:", "1:1:a", ":", "1", "11:"]
     pairs = list(itertools.product(near, near))
@@ -139,14 +139,14 @@ def test_a_pair_is_told_from_every_other(engine: DuckDb) -> None:
 
 
 @pytest.mark.parametrize("separator", [",", "a", "aa", ",,", "\0", "é", "'", "{0}", "e\u0301", " "])
-def test_parts_of_a_text_by_separator(engine: DuckDb, separator: str) -> None:
+def test_parts_of_a_text_by_separator(engine: LocalDuckDb, separator: str) -> None:
     for place in (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 1e6):
         expr = Apply("part", (Column("t"), Constant(separator), Constant(place)))
         expected = [meaning("part", cell(text), separator, place) for text in NASTY]
         assert on_sql(engine, {"t": NASTY}, {"t": Open("text")}, expr) == expected
 
 
-def test_patterns(engine: DuckDb) -> None:
+def test_patterns(engine: LocalDuckDb) -> None:
     rng = random.Random(5)
     texts = [*NASTY, *("".join(rng.choices("ab,\né", k=rng.randrange(7))) for _ in range(300))]
     for pattern in PATTERNS:
@@ -155,7 +155,7 @@ def test_patterns(engine: DuckDb) -> None:
         assert on_sql(engine, {"t": texts}, {"t": Open("text")}, expr) == expected, pattern
 
 
-def test_random_patterns(engine: DuckDb) -> None:
+def test_random_patterns(engine: LocalDuckDb) -> None:
     rng = random.Random(6)
 
     def made(depth: int) -> str:
@@ -187,7 +187,7 @@ def test_what_is_no_pattern_is_refused_before_anything_runs(pattern: str) -> Non
     assert refusal.value.first.kind == "ValueError"
 
 
-def test_the_longest_patterns_run(engine: DuckDb) -> None:
+def test_the_longest_patterns_run(engine: LocalDuckDb) -> None:
     for pattern in ("(a{60}){8}", "((a|b)*,){60}", "^(a?){100}(a{100})$", "[\U00010000-\U0010ffff]{99}", "a" * 1000):
         expr = Apply("matches", (Column("t"), Constant(pattern)))
         texts = ["a" * 1000, "ab," * 70, "a" * 100 + "b"]
@@ -201,7 +201,7 @@ def test_like() -> None:
         assert patterns.matches(text, patterns.like(pattern)) is expected
 
 
-def test_letters_are_mapped_one_by_one_as_the_engine_maps_them(engine: DuckDb) -> None:
+def test_letters_are_mapped_one_by_one_as_the_engine_maps_them(engine: LocalDuckDb) -> None:
     """All code points that this Python and the engine both know as letters or not."""
     points = "i::INT FROM range(1, 1114112) r(i) WHERE i < 55296 OR i > 57343"
     rows = engine.fetch(f"SELECT i::INT, lower(chr(i::INT)), upper(chr(i::INT)), {points}")
@@ -210,7 +210,7 @@ def test_letters_are_mapped_one_by_one_as_the_engine_maps_them(engine: DuckDb) -
             assert (lower(chr(code)), upper(chr(code))) == (small, capital), hex(code)
 
 
-def test_numbers_as_texts(engine: DuckDb) -> None:
+def test_numbers_as_texts(engine: LocalDuckDb) -> None:
     rng = random.Random(7)
     more = [rng.choice([1, -1]) * rng.random() * 10.0 ** rng.randrange(-8, 12) for _ in range(3000)]
     more += [rng.randrange(10**9) + rng.randrange(128) / 128 for _ in range(1000)] + [k * 5e-7 for k in range(2000)]
@@ -219,7 +219,7 @@ def test_numbers_as_texts(engine: DuckDb) -> None:
     assert values == [meaning("text", number) for number in numbers]
 
 
-def test_nothing_grows_without_end(engine: DuckDb) -> None:
+def test_nothing_grows_without_end(engine: LocalDuckDb) -> None:
     texts = ["a", "a" * LONGEST, "b", "a" * (LONGEST + 5)]
     doubled = Apply("concat", (Column("t"), Column("t")))
     assert on_sql(engine, {"t": texts}, {"t": Open("text")}, doubled) == ["aa", None, "bb", None]
@@ -229,7 +229,7 @@ def test_nothing_grows_without_end(engine: DuckDb) -> None:
     assert on_sql(engine, {"t": texts}, {"t": Open("text")}, same) == ["b", "b" * LONGEST, "b", None]
 
 
-def test_the_first_that_is_not_missing(engine: DuckDb) -> None:
+def test_the_first_that_is_not_missing(engine: LocalDuckDb) -> None:
     rows = list(itertools.product([None, "", "a"], [None, "b"]))
     columns = {"t": [a for a, _ in rows], "u": [b for _, b in rows], "x": [math.nan, 1.0, 2.0] * 2}
     domains: dict[str, Domain] = {"t": Open("text"), "u": Open("text"), "x": Open("real")}
@@ -241,7 +241,7 @@ def test_the_first_that_is_not_missing(engine: DuckDb) -> None:
     assert on_sql(engine, columns, domains, expr) == [True] * 6
 
 
-def test_what_they_can_be_is_listed_by_their_meaning(engine: DuckDb) -> None:
+def test_what_they_can_be_is_listed_by_their_meaning(engine: LocalDuckDb) -> None:
     cities = tuple(text for text in NASTY if text)
     domains: dict[str, Domain] = {"t": Categories(cities), "u": Categories(("x", "y"))}
     columns = {"t": [*cities, "unlisted"], "u": ["x", "y"] * ((len(cities) + 1) // 2) + ["x"] * ((len(cities) + 1) % 2)}
@@ -255,7 +255,7 @@ def test_what_they_can_be_is_listed_by_their_meaning(engine: DuckDb) -> None:
         assert listed is not None and seen <= set(listed) and len(set(listed)) == len(listed), expr
 
 
-def test_cubes_read_the_same(engine: DuckDb) -> None:
+def test_cubes_read_the_same(engine: LocalDuckDb) -> None:
     column = np.array(NASTY, dtype=object)
     one = Column("t")
     exprs: list[RowExpr] = [Apply(op.name, (one,)) for op in TEXTS if op.takes == ("text",)]

@@ -27,11 +27,11 @@ from jostle.plan.kinds import domain_kind
 from jostle.plan.plan import Column, Exact, Key, Plan, RowExpr, Scan, Term
 from jostle.plan.records import Combined, Mapped, Rows, Sized, Weights
 from jostle.plan.schemas import schema_of
-from jostle.readers.duckdb import DuckDb
+from jostle.readers.duckdb import LocalDuckDb
 from jostle.records import replace
 
 
-class Composed(DuckDb):
+class Composed(LocalDuckDb):
     """DuckDB with as few words of its own as can be: what the primitives compose means what its own functions mean,
     and a template may say its operands as often as it likes."""
 
@@ -46,7 +46,7 @@ class Composed(DuckDb):
 
 
 ENGINES: dict[str, Callable[[], Engine]] = {
-    "duckdb": DuckDb, "composed": Composed, "postgres": Loaded, "sail": sail, "spark": apache,
+    "duckdb": LocalDuckDb, "composed": Composed, "postgres": Loaded, "sail": sail, "spark": apache,
 }  # fmt: skip
 """What makes an engine, by its name."""
 
@@ -106,7 +106,7 @@ def outcomes(
     name: str, seeds: Iterable[int], *, shallow: bool = False, asks: Callable[[int, str], None] = lambda *_: None
 ) -> Iterator[Outcome]:
     """What each plan came to; `asks` is told the seed, and who is asked next."""
-    reference, engine = DuckDb(), ENGINES[name]()
+    reference, engine = LocalDuckDb(), ENGINES[name]()
     try:
         key = reference.open(table(), public=True).key
         theirs = engine.open(table(), public=True).key
@@ -203,7 +203,7 @@ def _cell(cell: Any) -> Any:
 class _Scans:
     """The rows of scans, cleaned, as DuckDB has them."""
 
-    def __init__(self, engine: DuckDb) -> None:
+    def __init__(self, engine: LocalDuckDb) -> None:
         self._engine = engine
 
     def __call__(self, scan: Scan) -> list[meaning.Row]:

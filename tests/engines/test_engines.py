@@ -15,7 +15,7 @@ from jostle.diagnostics import refuse
 from jostle.engine.duckdb.dialect import DUCKDB
 from jostle.plan.domains import Integer
 from jostle.plan.plan import Column, Constant, Derive, Filter, Key, Scan
-from jostle.readers.duckdb import DuckDb
+from jostle.readers.duckdb import LocalDuckDb
 from jostle.records import replace
 from jostle.source import Source
 
@@ -38,7 +38,7 @@ def test_an_engine_answers_as_the_others(name: str) -> None:
 
 def test_places_of_narrow_integers_are_not_narrow() -> None:
     """Found by seed 879: 1 is the 129th of the values from −128 on, which is more than its column's type has."""
-    engine = DuckDb()
+    engine = LocalDuckDb()
     column = pa.array([1, -128, 127, None], pa.int8())
     scan = Scan(engine.open({"i": column}, public=True).key, (("i", Integer(-128, 127)),))
     (codes,) = engine.codes(scan, (Key(Column("i"), range(-128, 128)),))
@@ -48,7 +48,7 @@ def test_places_of_narrow_integers_are_not_narrow() -> None:
 
 def test_rows_are_counted_of_which_no_column_is_asked_for() -> None:
     """Found by seed 3142 of Spark, whose engine leaves out what is not asked for."""
-    engine = DuckDb()
+    engine = LocalDuckDb()
     scan = Scan(engine.open({"i": np.arange(3)}, public=True).key, ())
     assert engine.rows(Filter(Filter(Derive(scan, ()), Constant(True)), Constant(True))) == 3
     engine.close()
@@ -58,7 +58,7 @@ def test_rows_are_counted_of_which_no_column_is_asked_for() -> None:
 def test_what_an_engine_cannot_do_alike_is_refused_before_it_is_charged(
     how: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(DuckDb, "dialect", replace(DUCKDB, name="Toy", **how))
+    monkeypatch.setattr(LocalDuckDb, "dialect", replace(DUCKDB, name="Toy", **how))
     session = Session()
     session.bind("file", {"name": np.array(["Ann", "Bo"], object)})
     result = session.attempt(Source("a program", PROGRAM))

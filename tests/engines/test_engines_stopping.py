@@ -20,7 +20,7 @@ from jostle.diagnostics import Refusal
 from jostle.engine.duckdb.stopping import Endless, beside
 from jostle.plan.domains import Integer
 from jostle.plan.plan import Scan
-from jostle.readers.duckdb import DuckDb
+from jostle.readers.duckdb import LocalDuckDb
 
 # The join has 2.7 * 10^13 rows, hours of work. The signal comes when the price is charged, and the query is under way.
 _CHILD = """
@@ -93,7 +93,7 @@ def test_a_stop_ends_what_it_waits_for() -> None:
 
 def test_an_engine_leaves_a_database_whose_query_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jostle.engine.duckdb.stopping._PATIENCE", 1)
-    engine = DuckDb()
+    engine = LocalDuckDb()
     scan = Scan(engine.open({"i": np.arange(3)}, public=False).key, (("i", Integer(0, 9)),))
     before, asked, release = engine.connection, 0, threading.Event()
     assert engine.rows(scan) == 3
@@ -103,7 +103,7 @@ def test_an_engine_leaves_a_database_whose_query_does_not_end(monkeypatch: pytes
         asked += 1
         return beside((lambda: interrupted(release)) if asked == 1 else work, lambda: None)
 
-    monkeypatch.setattr("jostle.engine.duckdb.database.beside", endless)
+    monkeypatch.setattr("jostle.engine.duckdb.engine.beside", endless)
     with pytest.raises(Endless):
         engine.fetch("SELECT 1")
     assert engine.rows(scan) == 3 and engine.connection is not before
@@ -113,7 +113,7 @@ def test_an_engine_leaves_a_database_whose_query_does_not_end(monkeypatch: pytes
 
 def test_batches_that_nobody_reads_on_are_in_nobody_s_way() -> None:
     """As after a stop between two of them, which a traceback may hold; they do not end as if there were no more."""
-    engine = DuckDb()
+    engine = LocalDuckDb()
     batches = engine.batches("SELECT range FROM range(1000000)", 1000)
     assert len(next(batches)) == 1000 and engine.fetch("SELECT 1") == [(1,)]
     with pytest.raises(Refusal, match="cannot be read"):
@@ -122,7 +122,7 @@ def test_batches_that_nobody_reads_on_are_in_nobody_s_way() -> None:
 
 
 def test_what_fails_between_two_batches_quotes_no_cell() -> None:
-    engine = DuckDb()
+    engine = LocalDuckDb()
     query = "SELECT CASE WHEN range > 900000 THEN error('a cell') ELSE range END FROM range(1000000)"
     with pytest.raises(Refusal, match=r"^the data cannot be read, or there is not enough memory for it$"):
         list(engine.batches(query, 1000))

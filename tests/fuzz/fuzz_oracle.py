@@ -122,11 +122,11 @@ class Engines:
     """
 
     def __init__(self) -> None:
-        self._make = duckdb_engine.DuckDb
-        self._made: dict[Path, duckdb_engine.DuckDb] = {}
+        self._make = duckdb_engine.LocalDuckDb
+        self._made: dict[Path, duckdb_engine.LocalDuckDb] = {}
         self.folder = Path()
 
-    def __call__(self, memory: str | None = None) -> duckdb_engine.DuckDb:
+    def __call__(self, memory: str | None = None) -> duckdb_engine.LocalDuckDb:
         if self.folder not in self._made:
             self._made[self.folder] = self._make()
         return self._made[self.folder]
@@ -164,7 +164,7 @@ def watched(patch: pytest.MonkeyPatch) -> Watch:
         Source("p.jst", "use histograms\nx = counts([1, 2])\n")
     )  # loads grammar and engine before any alarm
     patch.setattr(sources, "SecureNoise", lambda: MadeUp(watch))
-    patch.setattr(duckdb_engine, "DuckDb", watch.engines)
+    patch.setattr(duckdb_engine, "LocalDuckDb", watch.engines)
     patch.setattr(syntax, "parse", remembered(syntax.parse))
 
     class Free(MadeUp):

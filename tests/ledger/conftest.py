@@ -29,11 +29,11 @@ def owned(place: Place) -> Place:
 @pytest.fixture
 def never_read(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Fails the test if anything asks the engine for numbers of rows."""
-    from jostle.readers.duckdb import DuckDb
+    from jostle.readers.duckdb import LocalDuckDb
 
     read: list[str] = []
     for name in ("group", "tally", "exact", "rows"):
-        monkeypatch.setattr(DuckDb, name, lambda self, *a, **k: read.append("read"))
+        monkeypatch.setattr(LocalDuckDb, name, lambda self, *a, **k: read.append("read"))
     return lambda: None if not read else pytest.fail("data were read")
 
 

@@ -9,7 +9,7 @@ import pytest
 from ledger_place import Place, kind
 
 from jostle.privacy.ledger.ledger import Ledger
-from jostle.readers.duckdb import DuckDb
+from jostle.readers.duckdb import LocalDuckDb
 
 FILES = {
     "folk": "id,age\n" + "".join(f"p{i},{20 + i}\n" for i in range(40)),
@@ -74,13 +74,13 @@ def test_the_tables_are_of_the_same_persons(shop: Place) -> None:
 
 def test_what_is_read_was_charged_on_disk_before(shop: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[float] = []
-    read = DuckDb.group
+    read = LocalDuckDb.group
 
-    def watched(engine: DuckDb, *asked: Any) -> Any:
+    def watched(engine: LocalDuckDb, *asked: Any) -> Any:
         seen.append(total(shop))
         return read(engine, *asked)
 
-    monkeypatch.setattr(DuckDb, "group", watched)
+    monkeypatch.setattr(LocalDuckDb, "group", watched)
     assert shop.run(OPENED["items"] + ASKED["items"] + OPENED["orders"] + ASKED["orders"]).ok
     assert seen == [0.125, 0.375]
 

@@ -17,7 +17,7 @@ from jostle.diagnostics import Refusal
 from jostle.engine.sql import relations
 from jostle.plan.domains import Categories, Domain, Integer, Moments, Open, Real
 from jostle.plan.plan import Apply, Bound, Column, Constant, Count, Filter, FixedSum, Key, Owners, Scan
-from jostle.readers.duckdb import DuckDb
+from jostle.readers.duckdb import LocalDuckDb
 from jostle.records import replace
 from jostle.source import Source
 from jostle.tools.session import Session
@@ -171,7 +171,7 @@ def test_the_rows_of_persons_that_stay_are_those_of_duckdb(weighted: bool, load:
     n = [i % 5 for i in range(400)]
     load("visits", {"who": ("text", who), "x": ("float8", x), "n": ("int", n)})
     table = pa.table({"who": pa.array(who), "x": pa.array(x, pa.float64()), "n": pa.array(n, pa.int32())})
-    here = DuckDb()
+    here = LocalDuckDb()
     answers = []
     for one, key in ((here, here.open(table, public=False).key), (engine, opened(engine, "visits").key)):
         scan = Scan(key, (("who", Open("text")), ("x", Real(0.0, 12.0)), ("n", Integer(0, 4))))
@@ -309,7 +309,7 @@ def test_a_public_table_is_sent(engine: Postgres) -> None:
         "d": pa.array(["2024-02-29", None, *["0001-01-01"] * 5]).cast(pa.date32()), "s": pa.array(texts),
     }  # fmt: skip
     described = {"i": Open("integer"), "r": Open("real"), "b": Open("boolean"), "d": Open("date"), "s": Open("text")}
-    reference = DuckDb()
+    reference = LocalDuckDb()
     answers = []
     for some in (engine, reference):
         scan = Scan(some.open(columns, public=True).key, tuple(described.items()))

@@ -23,7 +23,7 @@ from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.kernel.sources import Source
 from jostle.privacy.reading.public_data import PublicData
-from jostle.readers.duckdb import DuckDb
+from jostle.readers.duckdb import LocalDuckDb
 
 Row = tuple[Any, ...]
 Schema = tuple[tuple[str, Domain], ...]
@@ -46,7 +46,7 @@ def neighbours(contents: Sequence[tuple[Row, ...]]) -> Iterator[tuple[int, int]]
 class Tables:
     """Tables of an engine, private ones each of a source of its own name."""
 
-    def __init__(self, kernel: Kernel, data: PublicData, engine: DuckDb) -> None:
+    def __init__(self, kernel: Kernel, data: PublicData, engine: LocalDuckDb) -> None:
         self.kernel, self.data, self.engine = kernel, data, engine
         self._sources: dict[str, Source] = {}
         self._rows: dict[Plan, Counter[Row]] = {}

@@ -14,7 +14,7 @@ from recording import Bench
 
 from jostle.events import Stream
 from jostle.privacy.reading.assembly import kernel_over
-from jostle.readers.duckdb import DuckDb
+from jostle.readers.duckdb import LocalDuckDb
 from jostle.source import Source
 from jostle.tools.session import Result, Session
 
@@ -39,7 +39,7 @@ def attempt(tmp_path: Path) -> Callable[..., Result]:
 @pytest.fixture
 def tables() -> Iterator[Tables]:
     """Small tables of an engine, to compare what transformations make of neighbours."""
-    engine = DuckDb()
+    engine = LocalDuckDb()
     yield Tables(*kernel_over(engine, Stream([])), engine)
     engine.close()
 

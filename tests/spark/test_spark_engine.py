@@ -43,7 +43,7 @@ from jostle.plan.plan import (
 from jostle.privacy.ledger.ledger import Ledger
 from jostle.privacy.ledger.registered import Terms
 from jostle.privacy.rows.folds import AtRows, MomentFold, RowsOf
-from jostle.readers.duckdb import DuckDb
+from jostle.readers.duckdb import LocalDuckDb
 from jostle.source import Source
 from jostle.tools.session import Session
 
@@ -98,7 +98,7 @@ def answers(engine: Any, plan: Plan, weighted: bool) -> list[Any]:
 
 
 def test_files_of_the_cluster_are_read_as_those_of_this_machine(spark: Spark, folder: Path) -> None:
-    duck = DuckDb()
+    duck = LocalDuckDb()
     there = spark.open(RemoteData("spark", (f"{folder}/*.parquet",)), public=False)
     here = duck.open(FileSet.of([duck.file(file) for file in sorted(folder.iterdir())]), public=False)
     assert there.columns == here.columns and parts_of(there.identity) >= parts_of(here.identity)
@@ -135,7 +135,7 @@ def test_one_name_more_is_no_second_budget_and_views_are_refused(spark: Spark, f
 
 @pytest.mark.parametrize("parts", [1, 2, 7])
 def test_folds_are_the_same_to_the_bit_whatever_the_partitions(spark: Spark, folder: Path, parts: int) -> None:
-    duck = DuckDb()
+    duck = LocalDuckDb()
     exprs = (Column("x"), Column("k"))
     work = AtRows(MomentFold(WEIGHTS["nearest"](2, centres=[[0.1, 0.2], [0.5, 0.1]]), 2, 2), 12.0, "l2")
     here = Scan(duck.open(FileSet.of([duck.file(f) for f in sorted(folder.iterdir())]), public=False).key, DESCRIBED)

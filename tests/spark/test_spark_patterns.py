@@ -15,7 +15,7 @@ from jostle.diagnostics import Refusal
 from jostle.language import patterns
 from jostle.plan.domains import Open
 from jostle.plan.plan import Apply, Column, Constant, Count, Derive, Key, Scan
-from jostle.readers.duckdb import DuckDb
+from jostle.readers.duckdb import LocalDuckDb
 
 LONGEST = 2**16
 KNOWN = [
@@ -78,7 +78,7 @@ def test_long_texts_are_searched_where_java_comes_back_to_nothing(url: str) -> N
     texts += [(unit * LONGEST)[:LONGEST] for unit in units]
     texts += [f"{text[:-1]}{last}" for text in texts[-4:] if text for last in "yx"]
     table = pa.table({"s": pa.array(texts, pa.string())})
-    reference, engine = DuckDb(), Filed(url)
+    reference, engine = LocalDuckDb(), Filed(url)
     try:
         answers: list[list[list[int]]] = []
         for one in (reference, engine):

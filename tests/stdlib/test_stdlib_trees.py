@@ -29,7 +29,7 @@ from jostle.kernels.classifiers.treemodel import (
 from jostle.privacy.kernel import sources
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.measurements import choices
-from jostle.readers.duckdb import DuckDb
+from jostle.readers.duckdb import LocalDuckDb
 from jostle.run import measured
 from jostle.simulate import SeededNoise
 from jostle.source import Source
@@ -187,13 +187,13 @@ def test_every_option_learns_what_is_plain_to_see() -> None:
 
 def test_the_engine_is_asked_once_a_column(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    run = DuckDb._run
+    run = LocalDuckDb._run
 
-    def counted(self: DuckDb, query: str, *rest: Any) -> Any:
+    def counted(self: LocalDuckDb, query: str, *rest: Any) -> Any:
         asked.append(query)
         return run(self, query, *rest)
 
-    monkeypatch.setattr(DuckDb, "_run", counted)
+    monkeypatch.setattr(LocalDuckDb, "_run", counted)
     found = []
     for depth in (1, 3):
         session = session_on(rows_of(3000))

@@ -17,7 +17,7 @@ import pytest
 from jostle.engine.records.weights import sums_of
 from jostle.kernels.graphs.network import Network
 from jostle.plan.records import CELL_BITS, Weights
-from jostle.readers.duckdb import DuckDb
+from jostle.readers.duckdb import LocalDuckDb
 from jostle.source import Source
 from jostle.tools.session import Session
 
@@ -35,7 +35,7 @@ scale = standard_error(loud)[0][0][0]
 class OfEdges:
     """An engine of one table of edges, of which the program asks for the two ends in order."""
 
-    here = DuckDb()
+    here = LocalDuckDb()
 
     def __init__(self, edges: Edges) -> None:
         self.edges = edges

@@ -260,9 +260,9 @@ def test_a_closed_session_runs_nothing_and_knows_what_it_spent(frame: pd.DataFra
 
 
 def test_an_engine_that_was_handed_over_stays_open(frame: pd.DataFrame) -> None:
-    from jostle.readers.duckdb import DuckDb
+    from jostle.readers.duckdb import LocalDuckDb
 
-    engine = DuckDb()
+    engine = LocalDuckDb()
     with session_on(frame, engine=engine) as session:
         session.run(program(0))
     assert engine.fetch("SELECT 1") == [(1,)]
@@ -318,7 +318,7 @@ FAULTS = (
 
 
 @pytest.mark.parametrize("place", [
-    "jostle.readers.duckdb.DuckDb.open", "jostle.engine.sql.engine.SqlEngine.check", "jostle.run.selects._bound",
+    "jostle.readers.duckdb.LocalDuckDb.open", "jostle.engine.sql.engine.SqlEngine.check", "jostle.run.selects._bound",
 ])  # fmt: skip
 @pytest.mark.parametrize("kind", FAULTS)
 def test_no_exception_leaves_a_run_as_it_is(

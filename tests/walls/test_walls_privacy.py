@@ -15,7 +15,7 @@ from jostle.privacy.reading.assembly import kernel_over
 from jostle.privacy.reading.public_data import PublicData
 from jostle.privacy.reading.reader import Reader
 from jostle.privacy.reading.vault import Vault
-from jostle.readers.duckdb import DuckDb
+from jostle.readers.duckdb import LocalDuckDb
 
 RANDOM = ("random", "secrets", "uuid", "opendp", "numpy.random", "scipy.stats", "hashlib.shake_256")
 MAY_DRAW = {
@@ -89,8 +89,8 @@ def test_nothing_else_asks_for_exact_numbers() -> None:
 
 def test_a_kernel_gives_no_engine_and_no_vault() -> None:
     """What a program's interpreter can reach of a kernel without an underscore answers about public data."""
-    kernel, data = kernel_over(DuckDb(), Stream())
-    private = (Reader, Vault, DuckDb)
+    kernel, data = kernel_over(LocalDuckDb(), Stream())
+    private = (Reader, Vault, LocalDuckDb)
     for owner in (kernel, data, kernel.register):
         assert [name for name, value in vars(owner).items() if name[0] != "_" and isinstance(value, private)] == []
     public = {name for name in dir(PublicData) if name[0] != "_"}
@@ -104,7 +104,7 @@ def test_nothing_else_imports_the_inside() -> None:
     """The vault, the noise, and the engine itself are made in one place: the session."""
     inside = (
         "jostle.privacy.reading.vault", "jostle.privacy.reading.reader", "jostle.privacy.mechanisms.noise",
-        "jostle.privacy.reading.assembly", "jostle.readers.duckdb", "jostle.engine.duckdb.database", "jostle.speed.",
+        "jostle.privacy.reading.assembly", "jostle.readers.duckdb", "jostle.engine.duckdb.engine", "jostle.speed.",
     )  # fmt: skip
     found = [i for path in outside() for i in imports(path) if i.name.startswith(inside) and not i.typing_only]
     session = ("jostle/tools/session.py:", "jostle/tools/foresight.py:")  # the latter over no engine at all

@@ -12,7 +12,7 @@ from jostle.diagnostics import refuse
 from jostle.privacy.kernel.faults import MOST_OUTAGES, Counter
 from jostle.privacy.measurements.aggregates.aggregate import Estimate
 from jostle.privacy.mechanisms.noise import SecureNoise
-from jostle.readers.duckdb import DuckDb
+from jostle.readers.duckdb import LocalDuckDb
 from jostle.source import Source
 from jostle.tools.session import Result, Session
 
@@ -52,7 +52,7 @@ def failing(fault: BaseException) -> Callable[..., Any]:
 
 @pytest.mark.plants_faults
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: type(fault).__name__)
-@pytest.mark.parametrize(("holder", "verb"), [(DuckDb, "group"), (SecureNoise, "laplace")])
+@pytest.mark.parametrize(("holder", "verb"), [(LocalDuckDb, "group"), (SecureNoise, "laplace")])
 def test_a_fault_has_no_answer_and_closes_its_source(
     session: Session, monkeypatch: pytest.MonkeyPatch, holder: type, verb: str, fault: Exception
 ) -> None:
@@ -78,13 +78,13 @@ def test_what_the_machine_causes_closes_a_source_after_a_few_times(
 ) -> None:
     before = Counter.faults
     with monkeypatch.context() as planted:
-        planted.setattr(DuckDb, "group", failing(outage))
+        planted.setattr(LocalDuckDb, "group", failing(outage))
         for _ in range(MOST_OUTAGES - 1):
             assert not run(session, COUNT).ok
     answered = run(session, COUNT)  # a connection was made again
     assert answered.ok and abs(float(dict(answered.released)["n"]) - 4000) < 100
     with monkeypatch.context() as planted:
-        planted.setattr(DuckDb, "group", failing(outage))
+        planted.setattr(LocalDuckDb, "group", failing(outage))
         assert not run(session, COUNT.replace("n =", "o =")).ok
     assert [d.message for d in run(session, COUNT.replace("n =", "p =")).diagnostics] == [CLOSED]
     assert Counter.faults == before
@@ -96,7 +96,7 @@ def test_a_fault_of_an_answer_from_several_sources_closes_all(
 ) -> None:
     joined = "release n = {{ select count(*) from people join others on age up to 1 with epsilon 1 }}\n"
     with monkeypatch.context() as planted:
-        planted.setattr(DuckDb, "group", failing(ValueError()))
+        planted.setattr(LocalDuckDb, "group", failing(ValueError()))
         result = run(session, joined)
     assert [d.message for d in result.diagnostics] == [MESSAGE.replace("`people`", "`people` and `others`")]
     assert not run(session, COUNT).ok and not run(session, OTHER).ok
@@ -104,7 +104,7 @@ def test_a_fault_of_an_answer_from_several_sources_closes_all(
 
 def test_ctrl_c_closes_nothing(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as planted, pytest.raises(KeyboardInterrupt):
-        planted.setattr(DuckDb, "group", failing(KeyboardInterrupt()))
+        planted.setattr(LocalDuckDb, "group", failing(KeyboardInterrupt()))
         run(session, COUNT)
     assert run(session, COUNT).ok
 

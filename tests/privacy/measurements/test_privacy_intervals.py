@@ -17,7 +17,7 @@ from jostle.plan.plan import WEIGHT_BITS, Bound, Column, Count, Key, Scan
 from jostle.privacy.kernel import sources
 from jostle.privacy.measurements.aggregates.intervals import EVEN, intervals, shortest
 from jostle.privacy.measurements.aggregates.quantile import Quantile
-from jostle.readers.duckdb import DuckDb
+from jostle.readers.duckdb import LocalDuckDb
 from jostle.simulate import SeededNoise
 from jostle.source import Source
 from jostle.tools.session import Session
@@ -65,7 +65,7 @@ def test_an_engine_counts_the_rows_between_two_ends(low: float, high: float, wei
     values = np.clip(np.floor(values) if whole else values, low, high)
     if low <= 0 <= high:
         values[np.abs(values) < 2.0**-1000] = 0.0  # too small to tell from it
-    engine, group = DuckDb(), rng.integers(0, 2, len(values))
+    engine, group = LocalDuckDb(), rng.integers(0, 2, len(values))
     data = pd.DataFrame({"g": group, "x": values, "who": np.arange(len(values))})
     data = pd.concat([data, pd.DataFrame({"g": [0, 1], "x": [np.nan, np.nan], "who": [-1, -2]})])
     engine.objects.bind(data, "data")

@@ -13,7 +13,7 @@ from jostle.privacy.kernel.handles import Cube
 from jostle.privacy.reading.assembly import kernel_over
 from jostle.privacy.scores import fit
 from jostle.privacy.scores.rule import values_of
-from jostle.readers.duckdb import DuckDb
+from jostle.readers.duckdb import LocalDuckDb
 
 SHAPE = (3, 2, 2)
 FLAGS = list(np.random.default_rng(0).random((6, *SHAPE)) < 0.5)
@@ -29,7 +29,7 @@ QUERIES: list[Workload] = [
 
 @pytest.mark.parametrize("queries", QUERIES, ids=lambda w: w.kind)
 def test_one_row_moves_a_score_by_at_most_one(queries: Workload) -> None:
-    (kernel, data), rng = kernel_over(DuckDb(), Stream()), np.random.default_rng(1)
+    (kernel, data), rng = kernel_over(LocalDuckDb(), Stream()), np.random.default_rng(1)
     for _ in range(4):
         counts, estimate = rng.integers(0, 4, SHAPE), rng.normal(2, 3, SHAPE)
         found = []
@@ -48,7 +48,7 @@ def test_one_row_moves_a_score_by_at_most_one(queries: Workload) -> None:
 
 @pytest.mark.parametrize("queries", QUERIES, ids=lambda w: w.kind)
 def test_one_row_moves_closeness_by_the_root_of_the_share_of_queries_that_count_it(queries: Workload) -> None:
-    (kernel, data), rng = kernel_over(DuckDb(), Stream()), np.random.default_rng(2)
+    (kernel, data), rng = kernel_over(LocalDuckDb(), Stream()), np.random.default_rng(2)
     largest = 0.0
     for spread in (0.0, 3.0, 1e9):
         counts = rng.integers(0, 4, SHAPE)
@@ -82,7 +82,7 @@ def test_one_row_moves_closeness_by_the_root_of_the_share_of_queries_that_count_
     ids=str,
 )
 def test_queries_that_do_not_fit_are_refused(wrong: dict[str, object]) -> None:
-    _, data = kernel_over(DuckDb(), Stream())
+    _, data = kernel_over(LocalDuckDb(), Stream())
     cube = Cube((), data.keep(np.zeros(SHAPE, dtype=np.int64)), ("x", "y", "z"), SHAPE)
     with pytest.raises(Exception, match="quer"):
         fit.misfit(cube, [wrong], np.zeros(SHAPE))
@@ -92,7 +92,7 @@ def test_queries_that_do_not_fit_are_refused(wrong: dict[str, object]) -> None:
 
 def test_weights_of_a_query_count_once() -> None:
     """`inside` is read as true or false: no number in it makes a row count twice."""
-    kernel, data = kernel_over(DuckDb(), Stream())
+    kernel, data = kernel_over(LocalDuckDb(), Stream())
     cube = Cube((), data.keep(np.array([3, 1, 0, 2])), ("x",), (4,))
     said = {"kind": "sets", "labels": [0, 0, 1, 1], "inside": np.array([[7, 0], [2, 3]])}
     assert values_of(kernel._reader, [fit.misfit(cube, [said], np.zeros(4))]).tolist() == [4, 6]

@@ -22,7 +22,7 @@ from one_value import ROWS, check_one_value_each
 
 from jostle.plan.domains import Open
 from jostle.plan.plan import Column, Scan
-from jostle.readers.duckdb import DuckDb
+from jostle.readers.duckdb import LocalDuckDb
 from jostle.source import Source
 from jostle.tools.session import Session
 
@@ -169,7 +169,7 @@ def test_a_person_has_one_value_of_the_column_that_tells_persons(tmp_path: Path,
 
 
 def texts_of(path: Path) -> set[str]:
-    engine = DuckDb()
+    engine = LocalDuckDb()
     values, _ = engine.tally(Scan(engine.open(path, public=True).key, (("id", Open("text")),)), Column("id"))
     engine.close()
     return {*values.tolist()}

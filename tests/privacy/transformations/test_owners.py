@@ -14,7 +14,7 @@ import pytest
 from recording import Bench, Record, worst_losses
 
 from jostle.plan.plan import Owners
-from jostle.readers.duckdb import DuckDb
+from jostle.readers.duckdb import LocalDuckDb
 from jostle.source import Source
 from jostle.tools.session import Session
 
@@ -86,8 +86,8 @@ def test_a_person_changes_no_rows_of_others(bench: Bench) -> None:
 def test_one_owner_for_an_order_of_several_is_convicted(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, rule: str
 ) -> None:
-    claims: Callable[[DuckDb, Owners], str] = DuckDb._claims
-    monkeypatch.setattr(DuckDb, "_claims", lambda engine, owners: rule.format(claims(engine, owners)))
+    claims: Callable[[LocalDuckDb, Owners], str] = LocalDuckDb._claims
+    monkeypatch.setattr(LocalDuckDb, "_claims", lambda engine, owners: rule.format(claims(engine, owners)))
     program = TABLES + "a = {{ select count(*) from items groupby order up to 2 rows with epsilon 1 }}"
     assert any(lost > charged for _, losses, _ in pairs(bench, program) for _, lost, charged in losses)
 

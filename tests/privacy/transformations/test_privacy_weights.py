@@ -28,7 +28,7 @@ from jostle.plan.plan import (
     Scan,
 )  # fmt: skip
 from jostle.privacy.mechanisms.linear import MOST_COUNT, Strategy
-from jostle.readers.duckdb import DuckDb
+from jostle.readers.duckdb import LocalDuckDb
 from jostle.tools.session import Result
 
 PEOPLE = 'private t = table("t.csv") described by {who: text, v: -1..2, r: -0.7..2.0, c: {"x", "y"}}\n'
@@ -124,13 +124,13 @@ def test_the_noise_is_that_of_one_row(bench: Bench) -> None:
 
 
 @pytest.fixture(scope="module")
-def many(tmp_path_factory: pytest.TempPathFactory) -> tuple[DuckDb, Scan, dict[str, int]]:
+def many(tmp_path_factory: pytest.TempPathFactory) -> tuple[LocalDuckDb, Scan, dict[str, int]]:
     rng = np.random.default_rng(3)
     sizes = {f"p{i}": int(n) for i, n in enumerate([1, 2, 3, 5, 7, 40, 1, 4])}
     rows = [f"{who},{rng.integers(0, 4)},{'xy'[rng.integers(2)]}" for who, n in sizes.items() for _ in range(n)]
     path: Path = tmp_path_factory.mktemp("weights") / "t.csv"
     path.write_text("\n".join(["who,v,c", *rng.permutation(rows).tolist(), ",1,x"]) + "\n")
-    engine = DuckDb()
+    engine = LocalDuckDb()
     opened = engine.open(str(path), public=False)
     return (
         engine,
@@ -140,7 +140,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> tuple[DuckDb, Scan, dict[s
 
 
 @pytest.mark.parametrize("most", [1, 3, 6, 100])
-def test_everybody_weighs_exactly_one(many: tuple[DuckDb, Scan, dict[str, int]], most: int) -> None:
+def test_everybody_weighs_exactly_one(many: tuple[LocalDuckDb, Scan, dict[str, int]], most: int) -> None:
     engine, scan, sizes = many
     bound = Bound(scan, ("who",), most, weighted=True)
     keys = (Key(Column("who"), tuple(sizes)),)
@@ -149,7 +149,9 @@ def test_everybody_weighs_exactly_one(many: tuple[DuckDb, Scan, dict[str, int]],
     assert rows.tolist() == [min(n, most) for n in sizes.values()]
 
 
-def test_weights_are_as_equal_as_they_can_be_and_go_with_their_rows(many: tuple[DuckDb, Scan, dict[str, int]]) -> None:
+def test_weights_are_as_equal_as_they_can_be_and_go_with_their_rows(
+    many: tuple[LocalDuckDb, Scan, dict[str, int]],
+) -> None:
     engine, scan, _ = many
     bound = Bound(scan, ("who",), 6, weighted=True)
     by = (Key(Column("v"), range(4)), Key(Column("c"), ("x", "y")))
@@ -162,7 +164,7 @@ def test_weights_are_as_equal_as_they_can_be_and_go_with_their_rows(many: tuple[
 
 
 def test_public_rows_that_are_joined_carry_the_weight(
-    many: tuple[DuckDb, Scan, dict[str, int]], tmp_path: Path
+    many: tuple[LocalDuckDb, Scan, dict[str, int]], tmp_path: Path
 ) -> None:
     engine, scan, _ = many
     (tmp_path / "u.csv").write_text("c,w\nx,1\nx,2\ny,3\n")
@@ -176,7 +178,7 @@ def test_public_rows_that_are_joined_carry_the_weight(
         assert weights.tolist() == [2 * alone[0], alone[1]]
 
 
-def test_rows_without_weights_have_none(many: tuple[DuckDb, Scan, dict[str, int]]) -> None:
+def test_rows_without_weights_have_none(many: tuple[LocalDuckDb, Scan, dict[str, int]]) -> None:
     engine, scan, _ = many
     with pytest.raises(Exception, match="have no weights"):
         engine.group(Bound(scan, ("who",), 2), (), (Count(weighted=True),))

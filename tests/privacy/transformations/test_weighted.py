@@ -34,7 +34,7 @@ from jostle.plan.records import (
     bits_of,
     share_bits,
 )  # fmt: skip
-from jostle.readers.duckdb import DuckDb
+from jostle.readers.duckdb import LocalDuckDb
 
 Weighed = dict[tuple[Any, ...], Fraction]
 SCHEMA = (("x", Integer(0, 9)), ("c", Categories(("u", "v"))))
@@ -45,7 +45,7 @@ X, C = Column("x"), Column("c")
 class Given:
     """An engine of two tables, of which it knows how often each row is there; expressions are worked out by NumPy."""
 
-    here = DuckDb()
+    here = LocalDuckDb()
 
     def __init__(self, **tables: dict[tuple[Any, ...], int]) -> None:
         self._tables = tables

@@ -47,7 +47,7 @@ _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
 }  # fmt: skip
 
 
-class Database(SqlEngine):
+class DuckDb(SqlEngine):
     """One in-memory database, which spills what is beyond `memory`, a size. Not for several threads at once.
 
     It begins when something is first asked of it. A forked child has a database of its own, which opens again what is
@@ -113,7 +113,7 @@ class Database(SqlEngine):
         self._raw, self._kept = {}, {}
 
     @property
-    def here(self) -> Database:
+    def here(self) -> DuckDb:
         """The engine of this process, which is asked about what is held in it."""
         return self
 

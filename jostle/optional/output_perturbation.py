@@ -26,12 +26,11 @@ from msgspec import Struct
 from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import refuse
-from jostle.integers import fixed_width
 from jostle.kernels.graphical.structure import Structure
 from jostle.privacy.kernel.exposures import Exposures, Handle, join_exposures
 from jostle.privacy.kernel.handles import Cube
 from jostle.privacy.kernel.measurement import Measured, Measurement, Release, needed, weighted_stability_of
-from jostle.privacy.mechanisms.additive import Additive
+from jostle.privacy.mechanisms.additive import Additive, Linear
 
 if TYPE_CHECKING:
     import numpy as np
@@ -103,9 +102,9 @@ class PerturbedOptimum(Measurement["list[Ints]", Perturbed]):
             return Release(Perturbed(theta, 0.0, self.ridge))
         weight = weighted_stability_of(self.together)
         l1, l2 = sensitivities(self.structure, self.rows, self.ridge, weight)
-        drawn = self.how.draw(noise, fixed_width(np.rint(np.ldexp(theta, BITS))), l1, l2)
-        law = self.how.law(l1, l2).times(2.0**-BITS)
-        potentials = Perturbed(np.ldexp(drawn.astype(float), -BITS), law.deviation, self.ridge)
+        linear = Linear.of(self.how, l1, l2, BITS)
+        law, drawn = linear.law, linear.release(np.rint(np.ldexp(theta, BITS)), noise)
+        potentials = Perturbed(drawn, law.deviation, self.ridge)
         measured = Measured(self.title, law, self.how, math.ldexp(l2, -BITS) / weight, weight)
         return Release(potentials, (measured,))
 

@@ -191,7 +191,7 @@ class JointPlan(Struct, frozen=True, eq=False):
         return result
 
     def _scales(self) -> list[float]:
-        return [self.measurement.scale(block) * 2.0 ** -grid_of(block.term) for block in self.measurement.blocks]
+        return [linear.law.scale for linear in self.measurement.linear]
 
     def _noised(
         self, vectors: Sequence[Vector], query: Query, sums: Sums, values: Any, errors: Any, wanted: float | None

@@ -8,7 +8,7 @@ and shares that are ignored.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 from unittest.mock import patch
 
@@ -17,11 +17,12 @@ from batched import BatchedNoise, batched, batched_table, likelihood_ratio
 from harness import Case, Pair
 
 from jostle.accounting.amounts import QUANTA
+from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.kernel.measurement import common_noise
-from jostle.privacy.measurements.aggregates.terms import sensitivity_of
 from jostle.privacy.measurements.choices import NoisyScore
-from jostle.privacy.measurements.joint import Block, JointBlocks
+from jostle.privacy.measurements.joint import Block, JointBlocks, KeyAxis
+from jostle.privacy.mechanisms.additive import Additive, Linear
 from jostle.records import replace
 
 Sampler = Callable[[np.ndarray, int, np.random.Generator], np.ndarray]
@@ -139,7 +140,7 @@ def reads_first(kernel: Any, measurement: Any, span: Any = None) -> Any:
     """`Kernel.measure` in another order: what reading says is told before anything is charged."""
     exact = measurement.read(kernel._reader)
     kernel._pay(measurement, span)
-    return measurement.release(exact, common_noise(measurement.exposures)).value
+    return measurement.finish(measurement.release(exact, common_noise(measurement.exposures)).value)
 
 
 _read = NoisyScore.read
@@ -148,7 +149,7 @@ _read = NoisyScore.read
 def fails_on_a_row(measurement: Any, reader: Any) -> Any:
     """A reading that fails where a row is, as one did whose cell did not fit its type."""
     exact = _read(measurement, reader)
-    if exact.any():
+    if exact[0].any():
         raise OverflowError("a cell does not fit")
     return exact
 
@@ -175,8 +176,13 @@ def shares_that_are_ignored() -> Case:
     program = "jointly with epsilon 1 { a = {{ select count(*) from t where v > 2 groupby v }}\n"
     program += "b = {{ select sum(v) from t }} }"
 
+    vector = JointBlocks.vector
+
+    def of_all(table: Table, axes: Sequence[KeyAxis], block: Block, how: Additive, share: float) -> Linear:
+        return vector(table, axes, block, how, 1.0)
+
     def draw(runs: int, rng: np.random.Generator) -> Pair:
-        with tempfile.TemporaryDirectory() as folder, patch.object(JointBlocks, "scale", lambda m, b: _whole(m, b)):
+        with tempfile.TemporaryDirectory() as folder, patch.object(JointBlocks, "vector", of_all):
             one, other = (
                 batched_table(program, rows, BatchedNoise(runs, seed, False), folder)
                 for seed, rows in enumerate((["A,3"], ["A,3", "B,7"]))
@@ -184,11 +190,6 @@ def shares_that_are_ignored() -> Case:
         return likelihood_ratio(one, one, other), likelihood_ratio(other, one, other)
 
     return Case("a joint block that ignores its shares", 1, draw, 400_000, broken=True)
-
-
-def _whole(measurement: JointBlocks, block: Block) -> float:
-    reach = sensitivity_of(block.term, measurement.table)
-    return measurement.how.law(reach, reach).scale
 
 
 def holes() -> list[Case]:

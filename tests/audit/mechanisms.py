@@ -13,6 +13,9 @@ from harness import Case, Pair
 from refinements import refinements
 from sparse import selections
 
+from jostle.accounting.amounts import Amount, quanta
+from jostle.noise_laws import Laplace
+from jostle.privacy.mechanisms.additive import Additive
 from jostle.privacy.mechanisms.least_cost import walk
 from jostle.privacy.mechanisms.stability import select_keys
 from jostle.simulate import SeededNoise
@@ -115,7 +118,8 @@ def stability(epsilon: float, delta: float) -> Case:
 
     def draw(runs: int, rng: np.random.Generator) -> Pair:
         tally = np.arange(runs), np.ones(runs, dtype=np.int64)
-        shown, _, _ = select_keys(tally, epsilon, delta, SeededNoise(_seeds(rng)[0]), 1)
+        how = Additive(Amount("epsilon", quanta(epsilon)), Laplace, delta=delta)
+        shown, _, _ = select_keys(tally, how, SeededNoise(_seeds(rng)[0]), 1)
         one = np.zeros(runs)
         one[np.array(shown, dtype=int)] = 1
         return one, np.zeros(runs)

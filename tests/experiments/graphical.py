@@ -34,7 +34,7 @@ from jostle.kernels.noisy_array import NoiseModel, with_noise
 from jostle.noise_laws import law_named
 from jostle.optional import output_perturbation as perturbed
 from jostle.privacy.measurements.subsampled_batches import Rows, released
-from jostle.privacy.mechanisms.additive import Additive
+from jostle.privacy.mechanisms.additive import Additive, Linear
 from jostle.simulate import SeededNoise
 
 Floats = NDArray[np.float64]
@@ -105,8 +105,8 @@ def by_output(model: GraphicalModel, tables: list[NDArray[np.int64]], rows: floa
     ridge = perturbed.ridge_for(how, model.structure, rows, 1.0)
     sides = perturbed.sensitivities(model.structure, rows, ridge)
     theta = perturbed.descended(model.structure, np.concatenate([t.ravel() for t in tables]).astype(float), rows, ridge)
-    drawn = how.draw(SeededNoise(10**8 + seed), np.rint(np.ldexp(theta, perturbed.BITS)).astype(np.int64), *sides)
-    return model.with_potentials(np.ldexp(drawn.astype(float), -perturbed.BITS))
+    linear = Linear.of(how, *sides, perturbed.BITS)
+    return model.with_potentials(linear.release(np.ldexp(theta, perturbed.BITS), SeededNoise(10**8 + seed)))
 
 
 def random_reference(model: GraphicalModel, seed: int) -> GraphicalModel:

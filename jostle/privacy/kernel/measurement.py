@@ -8,7 +8,8 @@ rest, in one order: price, admit, commit, read, release, event, finish. A reader
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from msgspec import Struct, field
@@ -18,7 +19,7 @@ from jostle.accounting.definitions import ChargePurpose, Price
 from jostle.diagnostics import refuse
 from jostle.noise_laws import DrawnLaw
 from jostle.privacy.kernel.exposures import Exposures, Handle
-from jostle.privacy.mechanisms.additive import Additive
+from jostle.privacy.mechanisms.additive import Additive, Linear
 from jostle.privacy.mechanisms.noise import Noise
 from jostle.privacy.mechanisms.selection import Selection
 
@@ -132,9 +133,37 @@ class Measurement(ABC, Generic[E, R]):
     def release(self, exact: E, noise: Noise | None) -> Release[R]:
         """What leaves, with noise of this measurement's scale; a function of `exact`, of public facts and of noise."""
 
-    def finish(self, released: R) -> R:
+    def finish(self, released: Any) -> R:
         """The answer, calculated of released numbers and public facts alone; here they are the answer."""
-        return released
+        answer: R = released
+        return answer
+
+
+@dataclass(frozen=True, eq=False)
+class LinearMeasurement(Measurement["Sequence[Any]", R]):
+    """Vectors of exact integers with noise: counts, sums, pairs, histograms, strategies, blocks, cubes and scores.
+
+    An instance says what is read, a vector each of `linear`, and calculates its answer of the noisy numbers (`finish`).
+    """
+
+    how: Any
+    linear: tuple[Linear, ...]
+
+    def widths(self) -> Sequence[Any]:
+        """For each vector how wide the noise of its numbers is (`Linear.release`); none where all have one width."""
+        return (None,) * len(self.linear)
+
+    @abstractmethod
+    def measured(self) -> tuple[Measured, ...]:
+        """What a trace reports, of private data."""
+
+    def release(self, exact: Sequence[Any], noise: Noise | None) -> Release[Any]:
+        vectors = zip(self.linear, exact, self.widths(), strict=True)
+        numbers = [linear.release(integers, noise, widths) for linear, integers, widths in vectors]
+        return Release(numbers, self.measured() if self.exposures else ())
+
+    @abstractmethod
+    def finish(self, released: Any) -> R: ...
 
 
 def needed(amount: Amount | None) -> Amount:
@@ -151,13 +180,6 @@ def common_noise(exposures: Exposures) -> Noise | None:
     if len({e.source.simulated for e in exposures}) != 1:
         raise refuse("PrivateValue", "simulated and private data cannot be measured together")
     noise: Noise = exposures[0].source.noise
-    return noise
-
-
-def needed_noise(noise: Noise | None) -> Noise:
-    """The noise of what is never measured of public data."""
-    if noise is None:
-        raise refuse("TypeError", "this is measured of private data only")
     return noise
 
 

@@ -14,10 +14,9 @@ from jostle.integers import shifted
 from jostle.noise_laws import Gaussian, Laplace
 from jostle.privacy.kernel.exposures import Exposures, Handle, join_exposures
 from jostle.privacy.kernel.handles import Cube
-from jostle.privacy.kernel.measurement import Measured, Measurement, Release, needed, weighted_stability_of
-from jostle.privacy.mechanisms.additive import Additive
+from jostle.privacy.kernel.measurement import LinearMeasurement, Measured, needed, weighted_stability_of
+from jostle.privacy.mechanisms.additive import Additive, Linear
 from jostle.privacy.mechanisms.linear import Block, Strategy, checked
-from jostle.privacy.mechanisms.noise import Noise
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,69 +32,71 @@ Answers = tuple[list["Floats"], Laplace | Gaussian | None]
 
 
 @dataclass(frozen=True, eq=False)
-class StrategyAnswers(Measurement["list[Ints]", Answers]):
-    """The answers of a strategy on a cube (`mechanisms.linear`)."""
+class _Vector(LinearMeasurement[Answers]):
+    """One vector, of all blocks or of all cubes one after the other."""
 
-    cube: Cube
-    blocks: Sequence[Block]
-    strategy: Strategy
-    how: Additive | None
+    cubes: tuple[Cube, ...]
+    together: Handle
+    moved: float
+    """How far a row moves it in ℓ₁, in units of what is released."""
     title = "vector"
-
-    @classmethod
-    def of(cls, cube: Cube, blocks: Sequence[Block], amount: Amount | None, via: str | None) -> StrategyAnswers:
-        strategy = checked(blocks, cube.shape, cube.bits)
-        if not cube.private:
-            return cls(cube, blocks, strategy, None)
-        l1, l2 = strategy.norms
-        if not l1:
-            raise refuse("ValueError", "a strategy that counts no cell measures nothing")
-        return cls(cube, blocks, strategy, Additive.fitted(needed(amount), via, cube.measures, l1, l2))
 
     @property
     def exposures(self) -> Exposures:
-        return self.cube.exposures
+        return self.together.exposures
 
-    @property
-    def purpose(self) -> ChargePurpose:
-        return ChargePurpose(self.how.mechanism if self.how else "", (self.cube, self.blocks))
+    def measured(self) -> tuple[Measured, ...]:
+        stability = weighted_stability_of(self.together)
+        return (Measured("vector", self.linear[0].law, self.how, self.moved, stability),) if self.how else ()
 
-    def read(self, reader: Reader) -> list[Ints]:
-        return self.strategy.answers(reader.units(self.cube))
-
-    def release(self, exact: list[Ints], noise: Noise | None) -> Release[Answers]:
+    def split(self, numbers: Floats, sizes: Sequence[int]) -> tuple[list[Floats], Laplace | Gaussian | None]:
+        """Its parts, and the law of the noise."""
         import numpy as np
 
-        strategy, bits, law = self.strategy, self.strategy.bits + self.cube.bits, None
-        measured: tuple[Measured, ...] = ()
-        if noise is not None and self.how is not None:
-            l1, l2 = strategy.norms
-            stability = weighted_stability_of(self.cube)
-            reach = stability << self.cube.bits
-            ends = np.cumsum([len(a) for a in exact])[:-1]
-            exact = np.split(self.how.draw(noise, np.concatenate(exact), l1 * reach, l2 * reach), ends)
-            law = self.how.law(l1 * reach, l2 * reach).times(2.0**-bits)
-            measured = (Measured("vector", law, self.how, l1 * 2.0**-strategy.bits, stability),)
-        pairs = zip(exact, strategy.ratios(), strict=True)
-        return Release(([np.ldexp(part.astype(float), -bits) * ratio for part, ratio in pairs], law), measured)
+        return np.split(numbers, np.cumsum(sizes)[:-1]), self.linear[0].law if self.how else None
 
 
 @dataclass(frozen=True, eq=False)
-class JointCells(Measurement["list[Ints]", Answers]):
+class StrategyAnswers(_Vector):
+    """The answers of a strategy on a cube (`mechanisms.linear`)."""
+
+    blocks: Sequence[Block]
+    strategy: Strategy
+
+    @classmethod
+    def of(cls, cube: Cube, blocks: Sequence[Block], amount: Amount | None, via: str | None) -> StrategyAnswers:
+        strategy, how = checked(blocks, cube.shape, cube.bits), None
+        l1, l2 = strategy.norms if cube.private else (0, 0.0)
+        if cube.private:
+            if not l1:
+                raise refuse("ValueError", "a strategy that counts no cell measures nothing")
+            how = Additive.fitted(needed(amount), via, cube.measures, l1, l2)
+        reach = weighted_stability_of(cube) << cube.bits
+        linear = Linear.of(how, l1 * reach, l2 * reach, strategy.bits + cube.bits)
+        return cls(how, (linear,), (cube,), cube, l1 * 2.0**-strategy.bits, blocks, strategy)
+
+    @property
+    def purpose(self) -> ChargePurpose:
+        return ChargePurpose(self.how.mechanism if self.how else "", (self.cubes[0], self.blocks))
+
+    def read(self, reader: Reader) -> list[Ints]:
+        import numpy as np
+
+        return [np.concatenate(self.strategy.answers(reader.units(self.cubes[0])))]
+
+    def finish(self, released: list[Floats]) -> Answers:
+        parts, law = self.split(released[0], self.strategy.sizes)
+        return [part * ratio for part, ratio in zip(parts, self.strategy.ratios(), strict=True)], law
+
+
+@dataclass(frozen=True, eq=False)
+class JointCells(_Vector):
     """The cells of several cubes in one measurement, a float array each, in its shape.
 
     *Argument.* The cubes are one vector. A row moves cube i by at most sᵢ in the ℓ₁ norm, sᵢ its stability (one cell
     by one, sᵢ times), so the vector by Σsᵢ in ℓ₁ and, since the cubes are different coordinates, by √Σsᵢ² in ℓ₂; and
     `join_exposures` charges the common prefix of their paths, on which each of them is exposed.
     """
-
-    cubes: tuple[Cube, ...]
-    together: Handle
-    bits: int
-    l1: int
-    l2: float
-    how: Additive | None
-    title = "vector"
 
     @classmethod
     def of(cls, cubes: Sequence[Cube], amount: Amount | None, via: str | None) -> JointCells:
@@ -105,7 +106,7 @@ class JointCells(Measurement["list[Ints]", Answers]):
         together = Handle(join_exposures([c.exposures for c in cubes], [1] * len(cubes)))
         bits = max(c.bits for c in cubes)
         if not private:
-            return cls(tuple(cubes), together, bits, 0, 0.0, None)
+            return cls(None, (Linear.of(None, 0, 0, bits),), tuple(cubes), together, 1)
         l1 = weighted_stability_of(together) << bits
         sides = [
             [e.weighted_stability for c in cubes for e in c.exposures if e.source is one.source]
@@ -113,30 +114,18 @@ class JointCells(Measurement["list[Ints]", Answers]):
         ]
         l2 = math.ldexp(max(math.nextafter(math.hypot(*side), math.inf) for side in sides), bits)
         how = Additive.fitted(needed(amount), via, together.measures, l1, l2)
-        return cls(tuple(cubes), together, bits, l1, l2, how)
-
-    @property
-    def exposures(self) -> Exposures:
-        return self.together.exposures
+        return cls(how, (Linear.of(how, l1, l2, bits),), tuple(cubes), together, 1)
 
     @property
     def purpose(self) -> ChargePurpose:
         return ChargePurpose(self.how.mechanism if self.how else "", self.cubes)
 
     def read(self, reader: Reader) -> list[Ints]:
-        return reader.all_units(self.cubes)
-
-    def release(self, exact: list[Ints], noise: Noise | None) -> Release[Answers]:
         import numpy as np
 
-        units, law = [shifted(e, self.bits - c.bits) for e, c in zip(exact, self.cubes, strict=True)], None
-        measured: tuple[Measured, ...] = ()
-        if noise is not None and self.how is not None:
-            drawn = self.how.draw(noise, np.concatenate([e.ravel() for e in units]), self.l1, self.l2)
-            law = self.how.law(self.l1, self.l2).times(2.0**-self.bits)
-            measured = (Measured("vector", law, self.how, 1, weighted_stability_of(self.together)),)
-            whole = np.ldexp(drawn.astype(float), -self.bits)
-            parts = np.split(whole, np.cumsum([e.size for e in units])[:-1])
-        else:
-            parts = [np.ldexp(part.astype(float), -self.bits) for part in units]
-        return Release(([p.reshape(c.shape) for p, c in zip(parts, self.cubes, strict=True)], law), measured)
+        cells = zip(reader.all_units(self.cubes), self.cubes, strict=True)
+        return [np.concatenate([shifted(units, self.linear[0].bits - c.bits).ravel() for units, c in cells])]
+
+    def finish(self, released: list[Floats]) -> Answers:
+        parts, law = self.split(released[0], [c.size for c in self.cubes])
+        return [part.reshape(c.shape) for part, c in zip(parts, self.cubes, strict=True)], law

@@ -15,8 +15,8 @@ from jostle.noise_laws import DrawnLaw, Selected
 from jostle.plan.plan import Derive, Filter, GroupRows, Join, Plan, inputs
 from jostle.privacy.kernel.exposures import Exposures, Handle, join_exposures
 from jostle.privacy.kernel.handles import Cube, Restricted, Tallied
-from jostle.privacy.kernel.measurement import Measured, Measurement, Release, common_noise, needed
-from jostle.privacy.mechanisms.additive import Additive
+from jostle.privacy.kernel.measurement import LinearMeasurement, Measured, Measurement, Release, common_noise, needed
+from jostle.privacy.mechanisms.additive import Additive, Linear
 from jostle.privacy.mechanisms.noise import Noise, SecureNoise
 from jostle.privacy.mechanisms.selection import Selection
 from jostle.privacy.scores.rule import Score, Scores, check_weights, stability_of_score, values_of
@@ -41,49 +41,44 @@ class OfScores:
 
 
 @dataclass(frozen=True, eq=False)
-class NoisyScore(OfScores, Measurement["Ints", "float | list[float]"]):
+class NoisyScore(LinearMeasurement["float | list[float]"]):
     """A score with additive noise, or a vector of them of which a row moves one alone: as far as a single one."""
 
-    how: Additive | None
+    score: Score
 
     @classmethod
     def of(cls, score: Score, amount: Amount | None, via: str | None) -> NoisyScore:
         if isinstance(score, Scores) and score.groups != (1,) * score.length:
             raise refuse("TypeError", "a vector of scores can only be selected from", help="use `noisy_max`")
-        if not score.private:
-            return cls((score,), None)
-        how = Additive.fitted(needed(amount), via, score.measures)
-        check_weights([score])
-        return cls((score,), how)
+        how = Additive.fitted(needed(amount), via, score.measures) if score.private else None
+        if how is not None:
+            check_weights([score])
+        reach = score.sensitivity * (stability_of_score(score) if how is not None else 0)
+        return cls(how, (Linear.of(how, reach, reach, score.bits),), score)
 
     @property
     def title(self) -> str:  # type: ignore[override]
-        return self.scores[0].rule.name
+        return self.score.rule.name
 
     @property
     def exposures(self) -> Exposures:
-        return self.scores[0].exposures
+        return self.score.exposures
 
     @property
     def purpose(self) -> ChargePurpose:
-        return ChargePurpose(self.how.mechanism if self.how else "", self.scores[0])
+        return ChargePurpose(self.how.mechanism if self.how else "", self.score)
 
-    def release(self, exact: Ints, noise: Noise | None) -> Release[float | list[float]]:
-        import numpy as np
+    def read(self, reader: Reader) -> list[Ints]:
+        return [values_of(reader, [self.score])]
 
-        (score,) = self.scores
-        several = isinstance(score, Scores)
-        if noise is None or self.how is None:
-            plain = (exact / 2.0**score.bits).tolist()
-            return Release(plain if several else plain[0])
-        stability = stability_of_score(score)
-        reach = score.sensitivity * stability
-        drawn = self.how.draw(noise, exact, reach, reach)
-        law = self.how.law(reach, reach).times(2.0**-score.bits)
-        values: list[float] = [Noised(value, law) for value in np.ldexp(drawn.astype(float), -score.bits).tolist()]
-        sensitivity = score.sensitivity / 2.0**score.bits
-        measured = Measured(score.rule.name, law, self.how, sensitivity, stability, direct=True)
-        return Release(values if several else values[0], (measured,))
+    def measured(self) -> tuple[Measured, ...]:
+        score, law, sensitivity = self.score, self.linear[0].law, self.score.sensitivity / 2.0**self.score.bits
+        return (Measured(self.title, law, self.how, sensitivity, stability_of_score(score), direct=True),)
+
+    def finish(self, released: list[Any]) -> float | list[float]:
+        values, law = released[0].tolist(), self.linear[0].law
+        numbers: list[float] = [Noised(value, law) for value in values] if self.how is not None else values
+        return numbers if isinstance(self.score, Scores) else numbers[0]
 
 
 @dataclass(frozen=True, eq=False)

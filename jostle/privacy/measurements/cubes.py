@@ -10,7 +10,6 @@ the cells in ℓ₁ and move by at most 1; the number of cells that pass a condi
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -30,11 +29,10 @@ from jostle.plan.plan import Apply, Column, Key, RowExpr
 from jostle.privacy.kernel.exposures import Exposures
 from jostle.privacy.kernel.handles import UNWEIGHTED, VALUES, Cube
 from jostle.privacy.kernel.kernel import Kernel
-from jostle.privacy.kernel.measurement import Measured, Measurement, Release, needed, weighted_stability_of
+from jostle.privacy.kernel.measurement import LinearMeasurement, Measured, needed, weighted_stability_of
 from jostle.privacy.measurements.aggregates.aggregate import Aggregate
 from jostle.privacy.measurements.query import Answer, GroupKey, key_columns
-from jostle.privacy.mechanisms.additive import Additive, share, sum_prices
-from jostle.privacy.mechanisms.noise import Noise
+from jostle.privacy.mechanisms.additive import Additive, Linear, share, sum_prices
 from jostle.privacy.reading.public_data import PublicData
 from jostle.privacy.reading.vault import on_cells
 
@@ -62,10 +60,11 @@ class CubeRequest(Struct, frozen=True):
         return kernel.measure(self.measurement(None, None))
 
     def measurement(self, amount: Amount | None, via: str | None) -> CubeSelect:
-        how = None
+        how, many = None, len(self.aggregates)
         if amount is not None:
-            how = Additive.fitted(share(amount, len(self.aggregates)), via, self.cube.measures)
-        return CubeSelect(self, amount, how)
+            how = Additive.fitted(share(amount, many), via, self.cube.measures)
+        reach = weighted_stability_of(self.cube) << self.cube.bits
+        return CubeSelect(how, (Linear.of(how, reach, reach, self.cube.bits),) * many, self, amount)
 
     def integers(self, units: NDArray[np.int64]) -> list[NDArray[np.int64]]:
         """The exact aggregates, an array over the groups each, from the cells."""
@@ -95,12 +94,11 @@ class CubeRequest(Struct, frozen=True):
 
 
 @dataclass(frozen=True, eq=False)
-class CubeSelect(Measurement["NDArray[np.int64]", Answer]):
+class CubeSelect(LinearMeasurement[Answer]):
     """A prepared select at an amount, of which each aggregate has an equal share."""
 
     request: CubeRequest
     amount: Amount | None
-    how: Additive | None
 
     @property
     def title(self) -> str:  # type: ignore[override]
@@ -112,30 +110,24 @@ class CubeSelect(Measurement["NDArray[np.int64]", Answer]):
 
     @property
     def price(self) -> Price:
-        return sum_prices(needed(self.amount), [self.how.price] * len(self.request.aggregates) if self.how else [])
+        return sum_prices(needed(self.amount), [self.how.price] * len(self.linear) if self.how else [])
 
     @property
     def purpose(self) -> ChargePurpose:
         return ChargePurpose(self.how.mechanism if self.how else "", self.request)
 
-    def read(self, reader: Reader) -> NDArray[np.int64]:
-        return reader.units(self.request.cube)
+    def read(self, reader: Reader) -> list[NDArray[np.int64]]:
+        return self.request.integers(reader.units(self.request.cube))
 
-    def release(self, exact: NDArray[np.int64], noise: Noise | None) -> Release[Answer]:
-        cube, how = self.request.cube, self.how
-        keys = key_columns([list(k.values) for k in self.request.keys])
-        sums = self.request.integers(exact)
-        if noise is None or how is None:
-            return Release(Answer(keys, [[math.ldexp(float(v), -cube.bits) for v in column] for column in sums]))
-        stability = weighted_stability_of(cube)
-        reach = stability << cube.bits
-        law = how.law(reach, reach).times(2.0**-cube.bits)
-        columns = []
-        for column in sums:
-            noisy = how.draw(noise, column, reach, reach)
-            columns.append([Noised(math.ldexp(float(v), -cube.bits), law) for v in noisy])
-        events = tuple(Measured(a.name, law, how, 1, stability, direct=True) for a in self.request.aggregates)
-        return Release(Answer(keys, columns), events)
+    def measured(self) -> tuple[Measured, ...]:
+        stability, law = weighted_stability_of(self.request.cube), self.linear[0].law
+        return tuple(Measured(a.name, law, self.how, 1, stability, direct=True) for a in self.request.aggregates)
+
+    def finish(self, released: list[NDArray[np.float64]]) -> Answer:
+        columns, law = [column.tolist() for column in released], self.linear[0].law
+        if self.how is not None:
+            columns = [[Noised(value, law) for value in column] for column in columns]
+        return Answer(key_columns([list(k.values) for k in self.request.keys]), columns)
 
 
 def prepare_cube(

@@ -32,12 +32,11 @@ from jostle.privacy.kernel.measurement import (
     Release,
     common_noise,
     needed,
-    needed_noise,
     weighted_stability_of,
 )
 from jostle.privacy.mechanisms.additive import Additive
 from jostle.privacy.mechanisms.gradual import Sealed, refined
-from jostle.privacy.mechanisms.noise import Noise
+from jostle.privacy.mechanisms.noise import Noise, needed_noise
 from jostle.privacy.mechanisms.one_sided import check_scale
 from jostle.privacy.scores.rule import Score, Scores, check_weights, stability_of_score, values_of
 

@@ -33,10 +33,9 @@ from jostle.noise_laws import Gaussian
 from jostle.plan.plan import Key, Term
 from jostle.privacy.kernel.exposures import Exposures
 from jostle.privacy.kernel.handles import Table
-from jostle.privacy.kernel.measurement import Measured, Measurement, Release, needed_noise, stability_of
+from jostle.privacy.kernel.measurement import LinearMeasurement, Measured, stability_of
 from jostle.privacy.measurements.aggregates.terms import grid_of, sensitivity_of
-from jostle.privacy.mechanisms.additive import Additive, drawn_by
-from jostle.privacy.mechanisms.noise import Noise
+from jostle.privacy.mechanisms.additive import Additive, Linear
 
 if TYPE_CHECKING:
     import numpy as np
@@ -102,13 +101,12 @@ class Block(Struct, frozen=True):
 
 
 @dataclass(frozen=True, eq=False)
-class JointBlocks(Measurement["list[Ints]", "list[Floats]"]):
+class JointBlocks(LinearMeasurement["list[Floats]"]):
     """An array for each block, in the shape of its groups and in the units of its term."""
 
     table: Table
     axes: tuple[KeyAxis, ...]
     blocks: tuple[Block, ...]
-    how: Additive
     title = "joint answers"
 
     @classmethod
@@ -123,7 +121,18 @@ class JointBlocks(Measurement["list[Ints]", "list[Floats]"]):
                 raise refuse("DataError", "groups by these keys together are too many to hold")
             if block.residual and (how.kind is not Gaussian or cls._spread(table, axes, block) > MOST_SPREAD):
                 raise refuse("ValueError", "residuals need Gaussian noise, and groups that are not too many")
-        return cls(table, tuple(axes), tuple(blocks), how)
+        shares = math.fsum(one.share for one in blocks) * (1 + 2.0**-40)
+        linear = [cls.vector(table, axes, block, how, block.share / shares) for block in blocks]
+        return cls(how, tuple(linear), table, tuple(axes), tuple(blocks))
+
+    @staticmethod
+    def vector(table: Table, axes: Sequence[KeyAxis], block: Block, how: Additive, share: float) -> Linear:
+        """A block's numbers, over their widths: Πb of a residual."""
+        reach, moved = sensitivity_of(block.term, table) * stability_of(table), 1.0 + 2.0**-40
+        if block.residual:
+            parts = (float((1 - 1 / axes[axis].families[level - 1][1]).max()) for axis, level in block.levels)
+            moved *= math.sqrt(math.prod(parts))
+        return Linear.of(how, reach, reach * moved, grid_of(block.term)).part(share)
 
     @staticmethod
     def _spread(table: Table, axes: Sequence[KeyAxis], block: Block) -> int:
@@ -194,41 +203,24 @@ class JointBlocks(Measurement["list[Ints]", "list[Floats]"]):
     def _shape(self, block: Block) -> list[int]:
         return [len(self.axes[axis].families[level - 1][0]) for axis, level in block.levels]
 
-    def release(self, exact: list[Ints], noise: Noise | None) -> Release[list[Floats]]:
-        import numpy as np
+    def widths(self) -> list[Ints]:
+        """By which every number of a block is multiplied, in its shape."""
+        return [self._factors(block) for block in self.blocks]
 
-        draw = drawn_by(needed_noise(noise), self.how.kind)
-        answers, least = [], None
-        for block, values in zip(self.blocks, exact, strict=True):
-            unit, scale = 2.0 ** -grid_of(block.term), self.scale(block)
-            least = min(scale * unit, least or math.inf)
-            factors = self._factors(block)
-            noisy = np.array(values)
-            for factor in np.unique(factors) if scale else ():
-                inside = factors == factor
-                noisy[inside] = draw(np.ascontiguousarray(values[inside]), scale * int(factor))
-            answers.append(noisy.astype(float) / factors * unit)
-        law = self.how.kind(least or 0.0)
-        return Release(answers, (Measured("joint answers", law, self.how, 1.0, stability_of(self.table)),))
+    def measured(self) -> tuple[Measured, ...]:
+        least = min((linear.law.scale for linear in self.linear if linear.scale), default=0.0)
+        return (Measured(self.title, self.how.kind(least), self.how, 1.0, stability_of(self.table)),)
+
+    def finish(self, released: list[Floats]) -> list[Floats]:
+        return [numbers / factors for numbers, factors in zip(released, self.widths(), strict=True)]
 
     def _factors(self, block: Block) -> Ints:
-        """By which every number of a block is multiplied, in its shape."""
         import numpy as np
 
         factors = np.ones(self._shape(block), dtype=np.int64)
         for dimension, one in enumerate(block.levels if block.residual else ()):
             factors = factors * _along(self._siblings(*one), dimension, factors.ndim)
         return factors
-
-    def scale(self, block: Block) -> float:
-        """The scale of a block's noise for a factor of 1, in steps of its term's grid."""
-        reach = sensitivity_of(block.term, self.table) * stability_of(self.table)
-        whole = math.fsum(one.share for one in self.blocks) * (1 + 2.0**-40)
-        share, law = block.share / whole, self.how.law(reach, reach)
-        if self.how.kind is not Gaussian:
-            return law.scale / share
-        cost = math.prod(float((1 - 1 / self._siblings(*one)).max()) for one in block.levels) if block.residual else 1.0
-        return law.scale * math.sqrt(cost / share) * (1 + 2.0**-40)
 
 
 def _summed(values: Ints, labels: Ints, dimension: int) -> Ints:

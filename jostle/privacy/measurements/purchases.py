@@ -45,7 +45,7 @@ from jostle.privacy.measurements.aggregates.terms import (
     stability_of_term,
     terms_of,
 )
-from jostle.privacy.mechanisms.additive import Additive, share
+from jostle.privacy.mechanisms.additive import Additive, Linear, share
 from jostle.privacy.mechanisms.noise import Noise
 from jostle.records import replace
 
@@ -71,16 +71,14 @@ class Purchase(Struct, frozen=True):
         import numpy as np
 
         sensitivity, stability = sensitivity_of(self.term, table), stability_of_term(self.term, table, undivided)
-        bits, reach = grid_of(self.term), reach_of(self.term, table, undivided)
+        linear = Linear.of(self.how, *reach_of(self.term, table, undivided), grid_of(self.term))
         if isinstance(self.term, Pair):
             exact = self.term.mixed(exact[0], exact[1], table)
-        values = np.stack(exact) if len(exact) > 1 else np.asarray(exact[0])
-        values = self.how.draw(noise, values, *reach) if sensitivity else values
-        law = self.how.law(*reach).times(2.0**-bits)
-        names = ", ".join(name for name, _ in self.uses)
+        law, names = linear.law, ", ".join(name for name, _ in self.uses)
         uses = dict(self.uses) if len(self.uses) > 1 else {}
-        reported = Measured(names, law, self.how, sensitivity / 2.0**bits, stability, direct=self.direct, uses=uses)
-        rows = np.ldexp(values.astype(float), -bits).reshape(len(exact), -1).tolist()
+        moved = sensitivity / 2.0**linear.bits
+        reported = Measured(names, law, self.how, moved, stability, direct=self.direct, uses=uses)
+        rows = linear.release(np.stack(exact), noise).reshape(len(exact), -1).tolist()
         return [[Noised(value, law) for value in row] for row in rows], reported
 
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from jostle.accounting.amounts import Amount, as_float
+from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import ChargePurpose, Price, stability_price
 from jostle.diagnostics import refuse
 from jostle.engine.groups import CELLS
@@ -15,7 +15,7 @@ from jostle.plan.keys import open_keys
 from jostle.plan.plan import Column, Key
 from jostle.plan.plan import Count as Counted
 from jostle.privacy.kernel.exposures import Exposures
-from jostle.privacy.kernel.measurement import E, Measured, Measurement, Release, needed_noise, stability_of
+from jostle.privacy.kernel.measurement import E, Measured, Measurement, Release, stability_of
 from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate, Aggregate, GroupAggregate
 from jostle.privacy.measurements.aggregates.count import Count
 from jostle.privacy.measurements.aggregates.quantile import Quantile
@@ -24,7 +24,7 @@ from jostle.privacy.measurements.purchases import Purchases, numbers_of
 from jostle.privacy.measurements.query import Answer, GroupKey, Request, key_columns
 from jostle.privacy.measurements.smooth import SmoothCount
 from jostle.privacy.mechanisms.additive import Additive, share, sum_prices
-from jostle.privacy.mechanisms.noise import Noise
+from jostle.privacy.mechanisms.noise import Noise, needed_noise
 from jostle.privacy.mechanisms.stability import select_keys
 from jostle.privacy.transformations.keysets import PLACE, with_place
 from jostle.records import replace
@@ -195,8 +195,7 @@ class OpenSelect(_OfTable["tuple[Any, Any]"]):
 
     def release(self, exact: tuple[Any, Any], noise: Noise | None) -> Release[Answer]:
         stability = stability_of(self.request.table)
-        how = self.key_mechanism
-        keys, counts, law = select_keys(exact, as_float(how.amount.value), how.delta, needed_noise(noise), stability)
+        keys, counts, law = select_keys(exact, self.key_mechanism, needed_noise(noise), stability)
         events = (Measured("keys", law, self.key_mechanism, 1, stability, direct=self.purchases is None),)
         if not keys:
             return Release(Answer([[] for _ in self.request.open_keys], [[] for _ in self.request.aggregates]), events)

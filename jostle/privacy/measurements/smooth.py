@@ -19,10 +19,10 @@ from jostle.diagnostics import refuse
 from jostle.formulas import Noised
 from jostle.noise_laws import SmoothLaplace
 from jostle.privacy.kernel.exposures import Exposures
-from jostle.privacy.kernel.measurement import Measured, Measurement, Release, needed_noise
+from jostle.privacy.kernel.measurement import Measured, Measurement, Release
 from jostle.privacy.measurements.aggregates.count import Count
 from jostle.privacy.measurements.query import Answer, Request, key_columns
-from jostle.privacy.mechanisms.noise import Noise
+from jostle.privacy.mechanisms.noise import Noise, needed_noise
 from jostle.privacy.mechanisms.smooth import Smooth, peak
 from jostle.privacy.transformations.elastic import FreeJoin, Frequency, Product
 

@@ -37,10 +37,10 @@ from jostle.plan.plan import WEIGHT_BITS, Apply, Bound, Column, Constant, Derive
 from jostle.privacy.kernel.exposures import Exposures, Handle, join_exposures
 from jostle.privacy.kernel.handles import Cube, Tallied
 from jostle.privacy.kernel.kernel import Kernel
-from jostle.privacy.kernel.measurement import Measured, Measurement, Release, needed_noise, weighted_stability_of
+from jostle.privacy.kernel.measurement import Measured, Measurement, Release, weighted_stability_of
 from jostle.privacy.measurements.answers import JointCells
 from jostle.privacy.mechanisms.additive import Additive
-from jostle.privacy.mechanisms.noise import Noise
+from jostle.privacy.mechanisms.noise import Noise, needed_noise
 from jostle.privacy.mechanisms.sampler import SHARES
 from jostle.source import Span
 

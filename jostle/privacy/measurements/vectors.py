@@ -27,13 +27,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
-from jostle.noise_laws import Gaussian, Laplace
 from jostle.privacy.kernel.exposures import Exposures
 from jostle.privacy.kernel.handles import Vectors
-from jostle.privacy.kernel.measurement import Measured, Measurement, Payment, Release, needed, stability_of
+from jostle.privacy.kernel.measurement import LinearMeasurement, Measured, Payment, needed, stability_of
 from jostle.privacy.kernel.prepaid import WHOLE, Prepaid
-from jostle.privacy.mechanisms.additive import drawn_by
-from jostle.privacy.mechanisms.noise import Noise
+from jostle.privacy.mechanisms.additive import Linear
 from jostle.privacy.rows.functions import Contributions, Weights
 from jostle.privacy.rows.norms import BITS
 from jostle.privacy.scores import vectorsums
@@ -55,7 +53,7 @@ UNIT: float = 2.0**BITS
 
 
 @dataclass(frozen=True, eq=False)
-class _OfVectors:
+class _OfVectors(LinearMeasurement["dict[str, Any]"]):
     """What both measurements share: rows, and the part of a prepaid amount that pays (none for public rows)."""
 
     rows: Vectors
@@ -67,35 +65,33 @@ class _OfVectors:
         return self.rows.exposures
 
     @property
-    def how(self) -> Any:
-        return self.paid.how if self.paid is not None else None
-
-    @property
     def mechanism(self) -> str:
-        return self.paid.how.mechanism if self.paid is not None else "none"
+        return self.how.mechanism if self.how is not None else "none"
 
     def paid_by(self) -> Payment | None:
         return self.payment
 
-    def law(self, scale: float) -> Laplace | Gaussian:
-        """The noise of this scale, 0 for public rows."""
-        return Gaussian(scale) if self.paid is None else self.paid.how.kind(scale)
-
-    def measured(self, what: str, law: Laplace | Gaussian) -> tuple[Measured, ...]:
+    def measured(self) -> tuple[Measured, ...]:
         """The amount is that of a measurement that was paid for alone; else the event of `prepaid` has it."""
         if self.paid is None or self.payment is None:
             return ()
         part = None if self.paid.single else self.payment.units / WHOLE
-        return (Measured(what, law, self.paid.how, 1.0, stability_of(self.rows), part),)
+        least = min(linear.law.scale for linear in self.linear) * self.unit
+        return (Measured(self.title, self.how.kind(least), self.paid.how, 1.0, stability_of(self.rows), part),)
+
+    @property
+    def unit(self) -> float:
+        """Of what is released, in units of the sums."""
+        return 1.0
 
 
 @dataclass(frozen=True, eq=False)
-class Moments(_OfVectors, Measurement["list[Ints]", "dict[str, Any]"]):
-    """Σγ, Σγx, Σγxxᵀ (as many as there are shares), in units of the ball, and the deviation of each block's noise."""
+class Moments(_OfVectors):
+    """Σγ, Σγx, Σγxxᵀ (as many as there are shares, but those that are 0), in units of the ball, and the deviation of
+    each block's noise."""
 
     weights: Weights
     shares: tuple[float, ...]
-    scales: tuple[float, ...]
 
     @property
     def title(self) -> str:  # type: ignore[override]
@@ -106,45 +102,63 @@ class Moments(_OfVectors, Measurement["list[Ints]", "dict[str, Any]"]):
         """`paid` is None for public rows, which are summed exactly; `part` of it is spent."""
         check_moments(rows, weights, len(shares))
         _check_paid(rows, paid)
-        if paid is None:
-            return cls(rows, None, None, weights, tuple(shares), (0.0,) * len(shares))
-        d, count = len(rows.names), weights.size
-        strength, room, whole = paid.part(part), 0.0, math.fsum(shares)
-        sizes = [count, count * d, count * d * (d + 1) // 2]
-        scales = []
-        for share, (l1, l2), size in zip(shares, sensitivities(rows, weights, len(shares)), sizes, strict=False):
-            if not share:
-                scales.append(0.0)
-            elif paid.gaussian:
-                scales.append(l2 / (strength * math.sqrt(share / whole)))
-                room += paid.room(scales[-1] / math.sqrt(2), size)
-            else:
-                scales.append(l1 / (strength * share / whole))
-        return cls(rows, paid, paid.payment(part, room), weights, tuple(shares), tuple(scales))
+        d, count, payment = len(rows.names), weights.size, None
+        blocks = zip(shares, sensitivities(rows, weights, len(shares)), strict=True)
+        linear = [_linear(paid, part, *sides).part(share / math.fsum(shares)) for share, sides in blocks if share]
+        if paid is not None:
+            sizes = (count, count * d, count * d * (d + 1) // 2)
+            asked = [size for share, size in zip(shares, sizes, strict=False) if share]
+            narrowest = [one.scale / math.sqrt(2) for one in linear]
+            payment = paid.payment(part, math.fsum(map(paid.room, narrowest, asked)))
+        how = None if paid is None else paid.how
+        return cls(how, tuple(linear), rows, paid, payment, weights, tuple(shares))
 
     def read(self, reader: Reader) -> list[Ints]:
-        return vectorsums.moments(reader, self.rows, self.weights, len(self.shares) - 1)
+        """Of symmetric matrices the upper triangle."""
+        blocks = vectorsums.moments(reader, self.rows, self.weights, len(self.shares) - 1)
+        if len(blocks) > 2:
+            blocks[2] = blocks[2][:, *self._triangle]
+        return [block for block, share in zip(blocks, self.shares, strict=True) if share]
 
-    def release(self, exact: list[Ints], noise: Noise | None) -> Release[dict[str, Any]]:
+    def widths(self) -> list[Any]:
+        import numpy as np
+
+        sideways = np.where(np.equal(*self._triangle), 1.0, math.sqrt(0.5) * (1 + 2.0**-40))
+        gaussian = self.paid is not None and self.paid.gaussian
+        wide = [None, None, np.tile(sideways, (self.weights.size, 1)) if gaussian else None]
+        return [widths for widths, share in zip(wide, self.shares, strict=False) if share]
+
+    @property
+    def _triangle(self) -> Any:
+        import numpy as np
+
+        return np.triu_indices(len(self.rows.names))
+
+    def finish(self, released: list[Floats]) -> dict[str, Any]:
         record: dict[str, Any] = {"mechanism": self.mechanism}
-        blocks = zip(("count", "first", "second"), exact, self.scales, self.shares, strict=False)
-        for name, total, scale, share in blocks:
-            if share:
-                noisy = _noisy_triangles if name == "second" else _noisy
-                record[name] = noisy(noise, self.paid, total, scale) / UNIT
-                record[f"{name}_noise"] = self.law(scale / UNIT).deviation
-        least = min(scale for scale, share in zip(self.scales, self.shares, strict=True) if share)
-        return Release(record, self.measured(self.weights.name, self.law(least / UNIT)))
+        names = [name for name, share in zip(("count", "first", "second"), self.shares, strict=False) if share]
+        for name, numbers, linear in zip(names, released, self.linear, strict=True):
+            record[name] = self._mirrored(numbers) if name == "second" else numbers
+            record[f"{name}_noise"] = linear.law.smooth.deviation
+        return record
+
+    def _mirrored(self, numbers: Floats) -> Floats:
+        import numpy as np
+
+        d, (above, beyond) = len(self.rows.names), self._triangle
+        matrices = np.empty((len(numbers), d, d))
+        matrices[:, above, beyond] = numbers
+        matrices[:, beyond, above] = numbers
+        return matrices
 
 
 @dataclass(frozen=True, eq=False)
-class VectorSum(_OfVectors, Measurement["Ints", "dict[str, Any]"]):
+class VectorSum(_OfVectors):
     """The sum of a program's contributions, each clipped to a norm of `bound`, and the deviation of its noise."""
 
     function: Contributions
     bound: float
     norm: str
-    scale: float
 
     @property
     def title(self) -> str:  # type: ignore[override]
@@ -157,22 +171,26 @@ class VectorSum(_OfVectors, Measurement["Ints", "dict[str, Any]"]):
         vectorsums.check_bound(bound, norm)
         vectorsums.check_columns(rows, function)
         _check_paid(rows, paid)
-        if paid is None:
-            return cls(rows, None, None, function, bound, norm, 0.0)
-        m = function.size
-        l1, l2 = reaches(m, norm)
-        reach = math.ceil((l2 if paid.gaussian else l1) * stability_of(rows) * UNIT)
-        scale = reach * (1 + 2.0**-40) / paid.part(part)
-        return cls(rows, paid, paid.payment(part, paid.room(scale, m)), function, bound, norm, scale)
+        sides = (math.ceil(side * stability_of(rows) * UNIT) * (1 + 2.0**-40) for side in reaches(function.size, norm))
+        linear = _linear(paid, part, *sides)
+        payment = None if paid is None else paid.payment(part, paid.room(linear.scale, function.size))
+        return cls(None if paid is None else paid.how, (linear,), rows, paid, payment, function, bound, norm)
 
-    def read(self, reader: Reader) -> Ints:
-        return vectorsums.contributions(reader, self.rows, self.function, self.bound, self.norm)
+    def read(self, reader: Reader) -> list[Ints]:
+        return [vectorsums.contributions(reader, self.rows, self.function, self.bound, self.norm)]
 
-    def release(self, exact: Ints, noise: Noise | None) -> Release[dict[str, Any]]:
-        total = _noisy(noise, self.paid, exact, self.scale) * (self.bound / UNIT)
-        law = self.law(self.scale / UNIT * self.bound)
-        record = {"sum": total, "noise": law.deviation, "mechanism": self.mechanism}
-        return Release(record, self.measured(self.function.name, law))
+    @property
+    def unit(self) -> float:
+        return self.bound
+
+    def finish(self, released: list[Floats]) -> dict[str, Any]:
+        noise = self.linear[0].law.smooth.deviation * self.bound
+        return {"sum": released[0] * self.bound, "noise": noise, "mechanism": self.mechanism}
+
+
+def _linear(paid: Prepaid | None, part: float, l1: float, l2: float) -> Linear:
+    """A vector of sums with a part of what was paid; exact for public rows."""
+    return Linear.of(None, l1, l2, BITS) if paid is None else Linear(paid.how.kind, paid.part(part), l1, l2, BITS)
 
 
 def check_moments(rows: Vectors, weights: Weights, blocks: int) -> None:
@@ -217,28 +235,3 @@ def sensitivities(rows: Vectors, weights: Weights, blocks: int) -> list[tuple[fl
 def _check_paid(rows: Vectors, paid: Prepaid | None) -> None:
     if rows.private and paid is None:
         needed(None)
-
-
-def _noisy(noise: Noise | None, paid: Prepaid | None, exact: Ints, scale: float) -> Floats:
-    import numpy as np
-
-    if noise is None or paid is None:
-        return exact.astype(float)
-    return np.asarray(drawn_by(noise, paid.how.kind)(np.ascontiguousarray(exact), scale), dtype=float)
-
-
-def _noisy_triangles(noise: Noise | None, paid: Prepaid | None, exact: Ints, scale: float) -> Floats:
-    """Symmetric matrices (K, d, d), of which the upper triangle is drawn, and mirrored."""
-    import numpy as np
-
-    if noise is None or paid is None:
-        return exact.astype(float)
-    matrices = exact.astype(float)
-    inside = np.arange(exact.shape[1])
-    above, beyond = np.triu_indices(exact.shape[1], 1)
-    matrices[:, inside, inside] = _noisy(noise, paid, exact[:, inside, inside], scale)
-    if exact.shape[1] > 1:
-        sideways = scale / math.sqrt(2) * (1 + 2.0**-40) if paid.gaussian else scale
-        matrices[:, above, beyond] = _noisy(noise, paid, exact[:, above, beyond], sideways)
-        matrices[:, beyond, above] = matrices[:, above, beyond]
-    return matrices

@@ -34,10 +34,9 @@ from jostle.privacy.kernel.measurement import (
     Release,
     common_noise,
     needed,
-    needed_noise,
 )
 from jostle.privacy.measurements.choices import OfScores, measured_by, separation
-from jostle.privacy.mechanisms.noise import Noise
+from jostle.privacy.mechanisms.noise import Noise, needed_noise
 from jostle.privacy.mechanisms.one_sided import CLAMP, WatchScales, check_scale, geometric
 from jostle.privacy.mechanisms.selection import Selection
 from jostle.privacy.scores.rule import Score, Scores, check_weights, stability_of_score

@@ -1,4 +1,4 @@
-"""Additive noise on exact integers: discrete Laplace or discrete Gaussian.
+"""Additive noise on exact integers, discrete Laplace or discrete Gaussian: the one linear measurement, `Linear`.
 
 *Argument.* Let f map data to integers (in units of 2^-bits) with ‖f(D) − f(D′)‖₁ ≤ Δ₁ and ‖·‖₂ ≤ Δ₂ for
 neighbours. Discrete Laplace noise of scale b = Δ₁/ε on every coordinate is ε-DP (Ghosh et al. 2009); discrete
@@ -14,8 +14,8 @@ least (Δ₂ ≤ Δ₁). For (ε, δ) counted by zCDP Gaussian noise is taken: L
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -25,7 +25,7 @@ from jostle.accounting.definitions import Measure, Price, gaussian_price, pure_p
 from jostle.diagnostics import refuse
 from jostle.integers import fixed_width
 from jostle.noise_laws import ADDITIVE, Gaussian, Laplace
-from jostle.privacy.mechanisms.noise import Noise
+from jostle.privacy.mechanisms.noise import Noise, needed_noise
 from jostle.records import replace
 
 if TYPE_CHECKING:
@@ -96,18 +96,68 @@ class Additive(Struct, frozen=True):
             return gaussian_price(self.amount, self.delta)
         return pure_price(self.amount)
 
-    def law(self, l1: float, l2: float) -> Laplace | Gaussian:
-        """The noise for these sensitivities, in the units they are given in, of which it is a whole number."""
+    @property
+    def strength(self) -> float:
+        """ε of Laplace noise, and of Gaussian noise μ = √(2ρ): a sensitivity over it is the scale."""
         value = as_float(self.amount.value)
         if self.kind is Laplace:
-            return Laplace(l1 / (pure_epsilon(value) if self.amount.unit == "rho" else value), step=1.0)
-        rho = value if self.amount.unit == "rho" else rho_of(value, self.delta)
-        return Gaussian(l2 / root_two_rho(rho), step=1.0)
+            return pure_epsilon(value) if self.amount.unit == "rho" else value
+        return root_two_rho(value if self.amount.unit == "rho" else rho_of(value, self.delta))
 
-    def draw(self, noise: Noise, exact: NDArray[np.int64], l1: float, l2: float) -> NDArray[np.int64]:
-        return drawn_by(noise, self.kind)(fixed_width(exact), self.law(l1, l2).scale)
+    def law(self, l1: float, l2: float) -> Laplace | Gaussian:
+        """The noise for these sensitivities, in the units they are given in, of which it is an integer."""
+        return self.kind((l1 if self.kind is Laplace else l2) / self.strength, step=1.0)
 
 
-def drawn_by(noise: Noise, kind: type[Laplace | Gaussian]) -> Callable[[NDArray[np.int64], float], NDArray[np.int64]]:
-    """What adds discrete noise of this law, given whole numbers and a scale in their units."""
-    return noise.laplace if kind is Laplace else noise.gaussian
+class Linear(Struct, frozen=True):
+    """Noise on a vector of exact integers: what every measurement that adds noise is an instance of.
+
+    The integers are in steps of 2^-`bits`. Between neighbours they differ by at most `l1` steps in ℓ₁ and `l2` in ℓ₂;
+    where `release` is given widths, each over its own. `strength` is ε for Laplace noise, and μ = √(2ρ) for Gaussian
+    noise. Each integer is brought within ±2^62 first, which moves no two vectors further apart, so that the sum of it
+    and its noise is exact in 64 bits.
+    """
+
+    kind: type[Laplace | Gaussian]
+    strength: float
+    l1: float
+    l2: float
+    bits: int = 0
+
+    @classmethod
+    def of(cls, how: Additive | None, l1: float, l2: float, bits: int = 0) -> Linear:
+        """A vector on which all of an amount is spent; of public data, without an amount, it is exact."""
+        return cls(Laplace, math.inf, l1, l2, bits) if how is None else cls(how.kind, how.strength, l1, l2, bits)
+
+    def part(self, share: float) -> Linear:
+        """The same with a share of the amount: shares add up, of ε and of ρ."""
+        return replace(self, strength=self.strength * (share if self.kind is Laplace else math.sqrt(share)))
+
+    @property
+    def scale(self) -> float:
+        """Of the noise, in steps; 0 where no row moves the vector."""
+        return (self.l1 if self.kind is Laplace else self.l2) / self.strength
+
+    @property
+    def law(self) -> Laplace | Gaussian:
+        """The noise of a number of width 1, in the units of what is released."""
+        unit = 2.0**-self.bits
+        return self.kind(self.scale * unit, step=unit)
+
+    def release(self, exact: Any, noise: Noise | None, widths: NDArray[Any] | None = None) -> NDArray[np.float64]:
+        """The noisy numbers in the shape of the exact ones, as doubles in units of 1; of width w, with w times the
+        noise. Only where no row moves them, or data are public, they are exact."""
+        import numpy as np
+
+        values = fixed_width(exact)
+        if self.scale:
+            source = needed_noise(noise)
+            draw = source.laplace if self.kind is Laplace else source.gaussian
+            if widths is None:
+                values = draw(np.ascontiguousarray(values), self.scale)
+            else:
+                values, exact = np.array(values), values
+                for width in np.unique(widths):
+                    values[widths == width] = draw(exact[widths == width], self.scale * float(width))
+        numbers: NDArray[np.float64] = np.ldexp(values.astype(float), -self.bits)
+        return numbers

@@ -121,6 +121,16 @@ class Strategy:
         """
         return [block["ratio"] for block in self.blocks]
 
+    @property
+    def sizes(self) -> list[int]:
+        """How many answers each block has."""
+        return [
+            math.prod(size for _, _, size in block["axes"]) if block["kind"] == "signed"
+            else block["size"] if block["kind"] == "groups"
+            else len(block["lows"] if block["kind"] == "boxes" else block["matrix"])
+            for block in self.blocks
+        ]  # fmt: skip
+
     @cached_property
     def norms(self) -> tuple[int, float]:
         """The largest ℓ₁ and ℓ₂ norms of a column, in units of 2^-bits."""

@@ -12,6 +12,7 @@ import math
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
+from jostle.diagnostics import refuse
 from jostle.integers import fixed_width
 from jostle.privacy.mechanisms import sampler
 
@@ -28,6 +29,13 @@ class Noise(Protocol):
     def noisy_max(self, scores: NDArray[np.int64], scale: float) -> int: ...
     def gumbel_max(self, scores: NDArray[np.int64], scale: float) -> int: ...
     def sample(self, size: int, share: int) -> NDArray[np.bool_]: ...
+
+
+def needed_noise(noise: Noise | None) -> Noise:
+    """The noise of what is never measured of public data."""
+    if noise is None:
+        raise refuse("TypeError", "this is measured of private data only")
+    return noise
 
 
 VECTOR, MANY = 64, 256  # from this many values on, and candidates, the samplers for vectors

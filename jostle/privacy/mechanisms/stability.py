@@ -13,19 +13,18 @@ import math
 from typing import Any
 
 from jostle.formulas import Noised
-from jostle.integers import fixed_width
-from jostle.noise_laws import Laplace
+from jostle.noise_laws import Gaussian, Laplace
+from jostle.privacy.mechanisms.additive import Additive, Linear
 from jostle.privacy.mechanisms.noise import Noise
 
 
 def select_keys(
-    tally: tuple[Any, Any], epsilon: float, delta: float, noise: Noise, stability: int
-) -> tuple[list[Any], list[Noised], Laplace]:
+    tally: tuple[Any, Any], how: Additive, noise: Noise, stability: int
+) -> tuple[list[Any], list[Noised], Laplace | Gaussian]:
     """Keys in order with their noisy counts, and the law of these, from all values and how many rows have each."""
-
     values, counts = tally
-    law = Laplace(stability / epsilon, step=1.0)
-    threshold = stability + law.scale * math.log(stability / delta)
-    noisy = noise.laplace(fixed_width(counts), law.scale)
-    keys = [(v, Noised(float(n), law)) for v, n in zip(values, noisy, strict=True) if n > threshold]
+    linear = Linear.of(how, stability, stability)
+    threshold, law = stability + linear.scale * math.log(stability / how.delta), linear.law
+    noisy = linear.release(counts, noise).tolist()
+    keys = [(v, Noised(n, law)) for v, n in zip(values, noisy, strict=True) if n > threshold]
     return [v for v, _ in keys], [n for _, n in keys], law

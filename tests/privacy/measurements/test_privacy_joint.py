@@ -88,21 +88,20 @@ def test_two_rows_of_a_person_show_no_more(bench: Bench) -> None:
     assert 0.5 * charged < lost <= charged * (1 + 1e-9)
 
 
-SCALE = JointBlocks.scale
-MUTANTS: dict[str, tuple[str, Callable[[JointBlocks, Block], float]]] = {
-    "every block has the whole amount": ("epsilon 1", lambda m, block: m.how.law(1, 1).scale),
-    "Laplace noise at the root of a share": ("epsilon 1", lambda m, block: m.how.law(1, 1).scale / block.share**0.5),
-    "residuals at half their cost": ("rho 0.5", lambda m, block: SCALE(m, block) / (2 if block.residual else 1)),
+MUTANTS: dict[str, tuple[str, Callable[[Block, float], float]]] = {
+    "every block has the whole amount": ("epsilon 1", lambda block, share: 1.0),
+    "Laplace noise at the root of a share": ("epsilon 1", lambda block, share: share**0.5),
+    "residuals at half their cost": ("rho 0.5", lambda block, share: share * (4 if block.residual else 1)),
 }
 
 
 @pytest.mark.slow(but=["residuals at half their cost"])
 @pytest.mark.parametrize("mutant", MUTANTS)
-def test_a_wrong_scale_is_seen(bench: Bench, monkeypatch: pytest.MonkeyPatch, mutant: str) -> None:
+def test_a_wrong_share_is_seen(bench: Bench, monkeypatch: pytest.MonkeyPatch, mutant: str) -> None:
     """What this page tests by would tell a mechanism that is wrong."""
-    amount, scale = MUTANTS[mutant]
+    (amount, wrong), vector = MUTANTS[mutant], JointBlocks.vector
     body = "    a = {{ select count(*) from t groupby town }}\n    b = {{ select count(*) from t groupby sex }}"
-    monkeypatch.setattr(JointBlocks, "scale", scale)
+    monkeypatch.setattr(JointBlocks, "vector", lambda t, axes, b, how, share: vector(t, axes, b, how, wrong(b, share)))
     most, charged = largest_loss(bench, program(body, amount, amount))
     assert most > charged * 1.2
 

@@ -30,7 +30,7 @@ from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.measurement import Measured
 from jostle.privacy.measurements.aggregates.aggregate import Floats, GroupAggregate, Ints
 from jostle.privacy.measurements.aggregates.terms import grid_of, sensitivity_of, stability_of_term
-from jostle.privacy.mechanisms.additive import Additive
+from jostle.privacy.mechanisms.additive import Additive, Linear
 from jostle.privacy.mechanisms.noise import Noise
 
 BY_CHANCE, ONE_MORE = 1e-4, 0.05
@@ -105,19 +105,17 @@ class Bounds(GroupAggregate):
     def release(
         self, mechanism: Additive, exact: Sequence[Ints], noise: Noise, table: Table, undivided: bool
     ) -> tuple[list[Any], list[Measured]]:
-        import numpy as np
-
         term, listed = Count(weighted=table.weighted), self.candidates(table)
-        stability, unit = stability_of_term(term, table, undivided), 2.0 ** -grid_of(term)
+        stability = stability_of_term(term, table, undivided)
         reach = sensitivity_of(term, table) * stability
-        law = mechanism.law(reach, reach).times(unit)
-        surely, likely = (law.half_width(1 - 2 * p) for p in (BY_CHANCE / (len(listed.cuts) + 1), ONE_MORE))
+        linear = Linear.of(mechanism, reach, reach, grid_of(term))
+        chances = (BY_CHANCE / (len(listed.cuts) + 1), ONE_MORE)
+        surely, likely = (linear.law.half_width(1 - 2 * chance) for chance in chances)
         answers = []
         for counts in exact:
-            noisy = mechanism.draw(noise, np.asarray(counts), reach, reach).astype(float) * unit
-            first, last = outermost(noisy, surely, likely)
+            first, last = outermost(linear.release(counts, noise), surely, likely)
             answers.append({"low": listed.ends[first], "high": listed.ends[last + 1]})
-        return answers, [Measured(self.name, law, mechanism, 1, stability, direct=False)]
+        return answers, [Measured(self.name, linear.law, mechanism, 1, stability, direct=False)]
 
 
 def outermost(noisy: Floats, surely: float, likely: float) -> tuple[int, int]:

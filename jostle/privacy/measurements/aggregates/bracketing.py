@@ -30,7 +30,7 @@ from jostle.plan.plan import Count
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.measurement import Measured
 from jostle.privacy.measurements.aggregates.terms import grid_of, reach_of, stability_of_term
-from jostle.privacy.mechanisms.additive import Additive, sum_prices
+from jostle.privacy.mechanisms.additive import Additive, Linear, sum_prices
 from jostle.privacy.mechanisms.noise import Noise
 from jostle.privacy.mechanisms.selection import Selection
 
@@ -71,9 +71,8 @@ class Bracketing(Struct, frozen=True):
     @property
     def measured(self) -> Measured:
         """What a trace tells of the counts."""
-        law = self.counts.law(*self._reach).times(2.0 ** -grid_of(self.rows))
         stability = stability_of_term(self.rows, self.table, undivided=False)
-        return Measured("rows around", law, self.counts, 1, stability)
+        return Measured("rows around", self._linear.law, self.counts, 1, stability)
 
     def around(self, chosen: int, below: Ints, starts: Floats, part: float, noise: Noise) -> tuple[Floats, Floats]:
         """Of one group, places around the chosen of the intervals that begin at `starts`, and how clear each is.
@@ -85,16 +84,17 @@ class Bracketing(Struct, frozen=True):
 
         at = _places(chosen, len(starts))
         rows = np.diff(below[[*at, -1]], prepend=0)
-        noisy = self.counts.draw(noise, rows, *self._reach).astype(float)
+        linear = self._linear
+        noisy = linear.release(rows, noise)
         many = np.arange(1, len(rows))
         more = (1 - part) * noisy.cumsum()[:-1] - part * noisy[::-1].cumsum()[::-1][1:]
         sizes = np.sqrt(many * (1 - part) ** 2 + many[::-1] * part**2)
-        clear = more / (self.counts.law(*self._reach).smooth.deviation * sizes)
+        clear = more / (linear.law.smooth.deviation * sizes)
         return starts[at], np.where(np.array(at) <= chosen, np.minimum(clear, 0), np.maximum(clear, 0))
 
     @property
-    def _reach(self) -> tuple[int, int]:
-        return reach_of(self.rows, self.table, undivided=False)
+    def _linear(self) -> Linear:
+        return Linear.of(self.counts, *reach_of(self.rows, self.table, undivided=False), grid_of(self.rows))
 
 
 def _places(chosen: int, many: int) -> list[int]:

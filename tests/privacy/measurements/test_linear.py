@@ -1,0 +1,138 @@
+"""The one linear measurement: what it draws by, and that no row moves a vector of any instance further than it says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from recording import Bench
+
+from jostle.accounting.amounts import QUANTA, Amount
+from jostle.accounting.definitions import Measure
+from jostle.diagnostics import Refusal
+from jostle.integers import LIMIT, fixed_width
+from jostle.noise_laws import Gaussian, Laplace
+from jostle.privacy.mechanisms.additive import Additive, Linear
+
+ROWS = [(5, "A", "F"), (7, "B", "M"), (12, "C", "F"), (12, "A", "M"), (19, "B", "F")]
+MORE = [(5, "A", "F"), (19, "B", "M"), (0, "C", "")]
+HEADER = ["v", "town", "sex"]
+SOURCE = 'private t = table("t.csv") described by {v: 0..19, town: {"A", "B", "C"}, sex: {"F", "M"}} protecting rows '
+FORMS = {
+    "counts": "a = {{ select count(*) from t groupby town }} with E",
+    "sums": "a = {{ select sum(v), sum(v / 7) as s from t groupby town }} with E",
+    "means": "a = {{ select avg(v), var(v / 3), count(v) from t groupby sex }} with E",
+    "quantiles": "a = {{ select median(v), bounds(v) from t groupby sex }} with E",
+    "cells": "a = laplace(histogram(t, v, town)) with E",
+    "cubes together": "a = laplace([histogram(t, v), histogram(t, town, sex)]) with E",
+    "a strategy": "use histograms\nh = histogram(t, v)\na = hb(h, prefixes(h)) with E",
+    "selects of a cube": "h = histogram(t, v, sex)\n"
+    "a = {{ select sum(values), max(values) from h groupby sex }} with E",
+    "scores": "a = laplace(size(t)) with E\nb = laplace(sum_of(t, v)) with E",
+    "moments": 'r = vectors(t, v, v / 2)\na = noisy_moments(r) with E\nb = noisy_sum(r, "coordinates", {}) with E',
+    "joint blocks": "jointly with E {\na = {{ select count(*) from t groupby town }}\n"
+    "b = {{ select count(*), sum(v) from t groupby town, sex }}\n}",
+}
+
+
+class DrawnOfNothing:
+    """Noise that is recorded: what is drawn, by which scale."""
+
+    def __init__(self) -> None:
+        self.drawn: list[tuple[str, list[int], float]] = []
+
+    def laplace(self, values: Any, scale: float) -> Any:
+        self.drawn.append(("laplace", values.ravel().tolist(), scale))
+        return values + 1
+
+    def gaussian(self, values: Any, sigma: float) -> Any:
+        self.drawn.append(("gaussian", values.ravel().tolist(), sigma))
+        return values + 2
+
+
+def test_a_vector_is_clamped_and_has_noise_of_its_scale() -> None:
+    noise: Any = DrawnOfNothing()
+    linear = Linear(Laplace, 0.5, 3, 2.0, bits=1)
+    numbers = linear.release(np.array([[4, 10**30], [-(10**30), 0]], dtype=object), noise)
+    assert noise.drawn == [("laplace", [4, LIMIT, -LIMIT, 0], 6.0)]
+    assert numbers.tolist() == [[2.5, LIMIT / 2], [-LIMIT / 2, 0.5]]
+    assert linear.law == Laplace(3.0, step=0.5)
+
+
+def test_widths_widen_the_noise_of_their_numbers_alone() -> None:
+    noise: Any = DrawnOfNothing()
+    Linear(Gaussian, 2.0, 9, 4.0).release([1, 2, 3, 4], noise, np.array([1.0, 3.0, 1.0, 0.5]))
+    assert noise.drawn == [("gaussian", [4], 1.0), ("gaussian", [1, 3], 2.0), ("gaussian", [2], 6.0)]
+
+
+@pytest.mark.parametrize("kind", [Laplace, Gaussian])
+def test_parts_cost_the_whole_together(kind: type[Laplace | Gaussian]) -> None:
+    """Of ε, and of ρ = (Δ/σ)²/2."""
+    whole, shares = Linear(kind, 0.7, 5, 3.0), (0.5, 0.2, 0.3)
+    power = 1 if kind is Laplace else 2
+    moved = 5 if kind is Laplace else 3.0
+    spent = sum((moved / whole.part(share).scale) ** power for share in shares)
+    assert spent == pytest.approx(0.7**power)
+
+
+def test_only_public_data_and_what_no_row_moves_are_exact() -> None:
+    assert Linear.of(None, 3, 3, 2).release([6], None).tolist() == [1.5]
+    assert Linear(Laplace, 1.0, 0, 0.0).release([6], None).tolist() == [6.0]
+    with pytest.raises(Refusal):
+        Linear(Laplace, 1.0, 1, 1.0).release([6], None)
+
+
+@pytest.mark.parametrize(("unit", "via"), [("epsilon", "laplace"), ("rho", "laplace"), ("rho", "gaussian")])
+def test_the_scale_is_that_of_the_amount(unit: str, via: str) -> None:
+    """Against the definitions: ε = Δ₁/b, of which ρ = ε·tanh(ε/2) is the cost in zCDP, and ρ = Δ₂²/2σ²."""
+    how = Additive.of(
+        Amount(unit, QUANTA // 4), via, [Measure("pure" if unit == "epsilon" else "zcdp", Amount(unit, QUANTA))]
+    )
+    scale = Linear.of(how, 6, 2.0).scale
+    spent = (2.0 / scale) ** 2 / 2 if via == "gaussian" else 6 / scale
+    if (unit, via) == ("rho", "laplace"):
+        spent *= np.tanh(spent / 2)
+    assert spent == pytest.approx(0.25, rel=1e-9)
+
+
+@pytest.fixture
+def released(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Linear, Any, Any]]:
+    """All vectors that get noise, with their widths."""
+    vectors: list[tuple[Linear, Any, Any]] = []
+    release = Linear.release
+
+    def recorded(linear: Linear, exact: Any, noise: Any, widths: Any = None) -> Any:
+        if linear.l1:
+            vectors.append((linear, fixed_width(exact).astype(float), widths))
+        return release(linear, exact, noise, widths)
+
+    monkeypatch.setattr(Linear, "release", recorded)
+    return vectors
+
+
+@pytest.mark.parametrize("clause", ["rows", "town up to 3 rows"])
+@pytest.mark.parametrize("form", FORMS)
+def test_no_row_moves_a_vector_further_than_is_said(
+    bench: Bench, released: list[tuple[Linear, Any, Any]], form: str, clause: str
+) -> None:
+    """Brute force: every instance on a table and on neighbours, in ℓ₁ and in ℓ₂, over its widths."""
+    if clause != "rows" and form == "scores":
+        pytest.skip("the same")
+    text = f"{SOURCE.replace('rows ', clause + ' ')}budget rho 100\n{FORMS[form].replace('E', 'rho 0.5')}\n"
+    bench.table(ROWS, HEADER)
+    bench.run(text)
+    base, most = list(released), 0.0
+    assert base
+    for row in MORE:
+        released.clear()
+        bench.table([*ROWS, row], HEADER)
+        bench.run(text)
+        for (linear, a, widths), (other, b, _) in zip(base, released, strict=False):
+            if linear != other or a.shape != b.shape:
+                break  # what was chosen before is another: from here on they are other measurements
+            moved = np.abs(a - b) / (1.0 if widths is None else widths)
+            assert moved.sum() <= linear.l1 * (1 + 1e-9) or linear.kind is Gaussian
+            assert np.sqrt((moved**2).sum()) <= linear.l2 * (1 + 1e-9) or linear.kind is Laplace
+            most = max(most, moved.sum() / linear.l1)
+    assert most > 0.2

@@ -51,7 +51,7 @@ def program() -> tuple[Weights, float]:
     session.bind("pairs", {"a": [1, 2], "b": [2, 3]})
     session.execute(Source("triangles.jst", PROGRAM))
     names = session.names()
-    return names["cells"].cells, float(names["scale"])
+    return names["cells"].cells.weights, float(names["scale"])
 
 
 @cache

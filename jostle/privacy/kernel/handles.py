@@ -9,15 +9,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec import Struct
 
 from jostle.diagnostics import refuse
 from jostle.plan.domains import Domain, Integer
 from jostle.plan.plan import WEIGHT_BITS, Key, Plan, RowExpr, Summands
-from jostle.plan.records import CELL_BITS, Weights
 from jostle.plan.schemas import check_steps
 from jostle.privacy.kernel.exposures import Handle
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from jostle.engine.base import Answers
 
 VALUES = "values"  # what a program calls the cells of a cube
 UNWEIGHTED = "declare the source without `weighted`, or use a measurement that adds up weights"
@@ -72,7 +77,16 @@ class Restricted(Struct, frozen=True):
     condition: RowExpr
 
 
-Cells = Counted | Tallied | Weights | Restricted
+class Summed(Struct, frozen=True):
+    """Cells that ask an engine for their sums themselves, exact integers in units of 2^-`bits`."""
+
+    bits: ClassVar[int]
+
+    def sums(self, answers: Answers) -> NDArray[Any]:
+        raise NotImplementedError
+
+
+Cells = Counted | Tallied | Summed | Restricted
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,7 +108,7 @@ class Cube(Handle):
         cells = self.cells
         while isinstance(cells, Restricted):
             cells = cells.base
-        return CELL_BITS if isinstance(cells, Weights) else WEIGHT_BITS if self.weighted else 0
+        return cells.bits if isinstance(cells, Summed) else WEIGHT_BITS if self.weighted else 0
 
     @property
     def size(self) -> int:

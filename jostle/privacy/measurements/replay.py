@@ -21,7 +21,7 @@ from jostle.diagnostics import Refusal
 from jostle.formulas import Formula, Noised, Source
 from jostle.jsontext import digest
 from jostle.language.moments import kind_of_moment, moment_of, number_of
-from jostle.noise_laws import ADDITIVE, law_named
+from jostle.noise_laws import ADDITIVE, SmoothLaplace, law_named
 from jostle.plan.digest import plan_digest
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import Cube
@@ -33,6 +33,7 @@ from jostle.privacy.measurements.answers import Answers, StrategyAnswers
 from jostle.privacy.measurements.purchases import Layout, numbers_of
 from jostle.privacy.measurements.query import Answer, Request
 from jostle.privacy.measurements.selects import select
+from jostle.privacy.measurements.smooth import SmoothCount
 from jostle.privacy.mechanisms.linear import Block
 from jostle.source import Span
 
@@ -63,9 +64,10 @@ def run(kernel: Kernel, request: Any, amount: Amount, via: str | None, span: Spa
 
 
 def _measurement(request: Any, amount: Amount, via: str | None) -> Measurement[Any, Answer]:
-    measurement: Measurement[Any, Answer]
-    measurement = select(request, amount, via) if isinstance(request, Request) else request.measurement(amount, via)
-    return measurement
+    if not isinstance(request, Request):
+        of_cube: Measurement[Any, Answer] = request.measurement(amount, via)
+        return of_cube
+    return SmoothCount.of(request, amount) if via == SmoothLaplace.name else select(request, amount, via)
 
 
 def vector(

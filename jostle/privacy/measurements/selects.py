@@ -10,7 +10,7 @@ from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import ChargePurpose, Price, stability_price
 from jostle.diagnostics import refuse
 from jostle.engine.groups import CELLS
-from jostle.noise_laws import Bracketed, Laplace, Selected, SmoothLaplace
+from jostle.noise_laws import Bracketed, Laplace, Selected
 from jostle.plan.keys import open_keys
 from jostle.plan.plan import Column, Key
 from jostle.plan.plan import Count as Counted
@@ -22,7 +22,6 @@ from jostle.privacy.measurements.aggregates.quantile import Quantile
 from jostle.privacy.measurements.aggregates.terms import terms_of
 from jostle.privacy.measurements.purchases import Purchases, numbers_of
 from jostle.privacy.measurements.query import Answer, GroupKey, Request, key_columns
-from jostle.privacy.measurements.smooth import SmoothCount
 from jostle.privacy.mechanisms.additive import Additive, share, sum_prices
 from jostle.privacy.mechanisms.noise import Noise, needed_noise
 from jostle.privacy.mechanisms.stability import select_keys
@@ -37,10 +36,8 @@ OF_QUANTILES = (Bracketed.name, Selected.name)
 """Mechanisms that quantiles alone are asked by: beside them other aggregates are as ever."""
 
 
-def select(request: Request, amount: Amount, via: str | None) -> Select | OpenSelect | SmoothCount:
+def select(request: Request, amount: Amount, via: str | None) -> Select | OpenSelect:
     """A prepared select at an amount, of which each aggregate has an equal share."""
-    if via == SmoothLaplace.name:
-        return SmoothCount.of(request, amount)
     if request.open_keys:
         return OpenSelect.of(request, amount, via)
     purchases = _shared(request, amount, via)

@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from jostle.engine.lru import LruCache
-from jostle.engine.records.weights import sums_of
 from jostle.engine.sql.narrow import names_in
 from jostle.integers import fixed_width
 from jostle.plan.plan import Count, RowExpr
-from jostle.plan.records import Weights
 from jostle.privacy.kernel.exposures import Exposures
-from jostle.privacy.kernel.handles import VALUES, Cells, Counted, Cube, Restricted, Tallied, need_counts
+from jostle.privacy.kernel.handles import VALUES, Cells, Counted, Cube, Restricted, Summed, Tallied, need_counts
 
 if TYPE_CHECKING:
     import numpy as np
@@ -72,8 +70,8 @@ class Vault:
             return np.where(holds.astype(bool) & valid, self._cells(cells.base, cube), 0)
         counts = self._kept.get(cells)
         if counts is None:
-            if isinstance(cells, Weights):
-                sums = sums_of(self._answers, cells)
+            if isinstance(cells, Summed):
+                sums = cells.sums(self._answers)
             else:
                 (sums,) = self._answers.group(cells.plan, cells.keys, (Count(weighted=cube.weighted),))
             shaped = fixed_width(sums).reshape(cube.shape)

@@ -12,14 +12,16 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import did_you_mean, refuse
+from jostle.engine.records.weights import sums_of
 from jostle.plan.domains import Domain, Integer, Real
 from jostle.plan.keys import dimensions
 from jostle.plan.kinds import domain_kind, kind_of
 from jostle.plan.plan import Column, RowExpr
 from jostle.plan.records import (
+    CELL_BITS,
     Combined,
     Joined,
     Kept,
@@ -36,8 +38,13 @@ from jostle.plan.records import (
 )  # fmt: skip
 from jostle.plan.schemas import check_steps, united_schema
 from jostle.privacy.kernel.exposures import Exposures, Handle, join_exposures
-from jostle.privacy.kernel.handles import Cube, Table
+from jostle.privacy.kernel.handles import Cube, Summed, Table
 from jostle.records import replace
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from jostle.engine.base import Answers
 
 MOST_BITS = 4096
 MOST_CELLS = 2**18
@@ -208,7 +215,22 @@ def weight_histogram(records: WeightedRecords, dims: Sequence[tuple[str, RowExpr
         raise refuse(
             "DataError", f"{cells:,} sums of weights are too many", help=f"at most {MOST_CELLS:,}: group more coarsely"
         )
-    return Cube(records.exposures, Weights(records.plan, keys), names, shape)
+    return Cube(records.exposures, RecordCells(Weights(records.plan, keys)), names, shape)
+
+
+class RecordCells(Summed, frozen=True, cache_hash=True):
+    """Cells that are sums of weights (`engine.records`)."""
+
+    weights: Weights
+    bits = CELL_BITS
+
+    def sums(self, answers: Answers) -> NDArray[Any]:
+        return sums_of(answers, self.weights)
+
+    @property
+    def digest_facts(self) -> Weights:
+        """What they are known by in histories."""
+        return self.weights
 
 
 def need_column(records: WeightedRecords, name: str) -> None:

@@ -19,7 +19,7 @@ from changed_rows import Row, Tables
 from weighted_meaning import Weighed, meant
 
 from jostle.diagnostics import Refusal
-from jostle.engine.records.weights import blocks, columns_of, sums_of
+from jostle.engine.records.weights import blocks, columns_of
 from jostle.language.operations import COMPARISONS, OPERATIONS
 from jostle.language.operations.operation import BOOLEAN, DATE, NUMBER, TEXT, TIME
 from jostle.plan.domains import Categories, Domain, Integer, Open, Real
@@ -280,14 +280,14 @@ def composed(tables: Tables, seed: int) -> int:
     for records, cube in cubes:
         exact = weighed(tables, records.plan)
         assert exact == meant(records.plan, cleaned(tables)), seed
-        found = sums_of(tables.engine, cube.cells)
+        found = cube.cells.sums(tables.engine)
         assert [type(total) for total in found] == [int] * len(found)
         sums.append(found)
         bits = bits_of(records.plan)
-        for place, key in enumerate(itertools.product(*(key.values for key in cube.cells.keys))):
-            names = [key.expr.name for key in cube.cells.keys]
+        for place, key in enumerate(itertools.product(*(key.values for key in cube.cells.weights.keys))):
+            names = [key.expr.name for key in cube.cells.weights.keys]
             at = [list(records.domains).index(name) for name in names]
-            values = [key.values for key in cube.cells.keys]
+            values = [key.values for key in cube.cells.weights.keys]
             total = sum(
                 w for row, w in exact.items() if all(_in(row[i], k, v) for i, k, v in zip(at, key, values, strict=True))
             )
@@ -328,7 +328,7 @@ def test_steps_are_limited_before_anything_is_read(tables: Tables) -> None:
             assert MOST_STEPS - 1 <= steps_of(records.plan) <= MOST_STEPS
             assert len(weighed(tables, records.plan)) == 1
             cube = of.weight_histogram(records, [("b", Column("b"), None)])
-            assert sums_of(tables.engine, cube.cells).tolist()[0] == 0
+            assert cube.cells.sums(tables.engine).tolist()[0] == 0
 
 
 def test_a_table_of_many_steps_has_no_records(tables: Tables) -> None:

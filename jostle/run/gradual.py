@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from jostle.diagnostics import Refusal, refuse
-from jostle.formulas import Noised
+from jostle.formulas import Noised, Refinements
 from jostle.plan.kinds import as_number
 from jostle.privacy.kernel.handles import Cube, Table, Vectors
 from jostle.privacy.measurements.choices import NoisyScore
@@ -55,7 +55,7 @@ def _refinable(value: object) -> Any:
     if not isinstance(base, Score | Cube):
         help = "`refinable(people)` for a count, `refinable(histogram(people, x = city))` for counts"
         raise refuse("TypeError", f"a score, a table or a cube can be refined, not {kind_name(value)}", help=help)
-    return Refinable.of(base)
+    return Refinable.of(base, Refinements().append)
 
 
 @builtin

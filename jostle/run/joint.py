@@ -17,11 +17,11 @@ from jostle.accounting.amounts import QUANTA, Amount, as_float, quanta
 from jostle.diagnostics import Refusal, refuse
 from jostle.language.forms import aggregates
 from jostle.privacy.kernel.handles import Table
-from jostle.privacy.measurements import replay
 from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate, Estimate
 from jostle.privacy.measurements.purchases import with_common_terms
 from jostle.privacy.measurements.query import Answer, Request
 from jostle.records import replace
+from jostle.run import answers
 from jostle.run.amounts import amount_of, mechanism_of, no_error, wish_of
 from jostle.run.evaluator import Evaluator
 from jostle.run.jointplan import Asked, JointPlan
@@ -173,7 +173,7 @@ def _answers(
         event[least.unit] = as_float(least.value)
         event.update(plan.told(workload))
         try:
-            measured, again = replay.joint(interp.kernel, plan.measurement, via, spend.span)
+            measured, again = answers.joint(interp.kernel, plan.measurement, via, spend.span)
         except Refusal as refusal:
             raise _too_close(refusal, plan) if spend.amount.is_wish else refusal from None
         event.update({"replayed": True} if again else {})

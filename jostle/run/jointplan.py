@@ -26,13 +26,13 @@ from jostle.plan.plan import Count, Term
 from jostle.plan.texts import expression
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.measurement import stability_of
-from jostle.privacy.measurements.aggregates.aggregate import Estimate
 from jostle.privacy.measurements.aggregates.terms import grid_of, sensitivity_of
 from jostle.privacy.measurements.joint import MOST_SPREAD, Block, JointBlocks
 from jostle.privacy.measurements.purchases import term_amounts
 from jostle.privacy.measurements.query import Answer, Request, key_columns
 from jostle.privacy.mechanisms.additive import Additive
 from jostle.records import replace
+from jostle.run.answers import of_terms
 from jostle.run.jointworkload import JointWorkload, Sums, coarser
 from jostle.source import Span
 
@@ -316,10 +316,7 @@ def _aggregated(request: Request, columns: list[list[Noised]]) -> list[list[Any]
     values: list[list[Any]] = []
     for aggregate in request.aggregates:
         own = [next(terms) for _ in aggregate.terms(request.table)]
-        if isinstance(aggregate, Estimate):
-            values.append(aggregate.of_terms(request.table, list(zip(*own, strict=True))))
-        else:
-            values.append(list(own[0]))
+        values.append(of_terms(aggregate, request.table, own))
     return values
 
 

@@ -36,9 +36,9 @@ from jostle.plan.plan import (
     inputs,
 )  # fmt: skip
 from jostle.privacy.kernel.handles import Table
-from jostle.privacy.measurements import replay
 from jostle.privacy.measurements.aggregates import registry
 from jostle.privacy.measurements.query import GroupKey, Request, prepare
+from jostle.run import answers
 from jostle.run.propagation import of_numbers
 from jostle.source import Source, Span
 
@@ -151,7 +151,7 @@ def _look(kernel: Kernel, table: Table, name: str, state: RowExpr, amount: Amoun
     states = (FITS, *STATES)
     request = prepare(table, [GroupKey("state", state, states)], [registry.AGGREGATES["count"]()])
     with kernel.events.within("query", f"look at {name}", span) as event:
-        answer, _ = replay.run(kernel, request, amount, None, span)
+        answer, _ = answers.run(kernel, request, amount, None, span)
         (counts,) = answer.values
         error = max((one.error for one in of_numbers(counts) if one is not None), default=0.0)
         total = sum(max(0.0, float(count)) for count in counts)

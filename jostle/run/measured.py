@@ -10,15 +10,16 @@ from typing import Any
 
 from jostle.accounting.amounts import Amount, as_float, quanta
 from jostle.diagnostics import refuse
+from jostle.formulas import Noised
 from jostle.noise_laws import Gaussian
 from jostle.privacy.kernel.exposures import Handle, handles_in
 from jostle.privacy.kernel.handles import Cube, Table, Vectors
-from jostle.privacy.measurements import replay
 from jostle.privacy.measurements.answers import Answers, JointCells
 from jostle.privacy.measurements.choices import NoisyArgmax, NoisyScore, choose_publicly
 from jostle.privacy.mechanisms.linear import every_cell
 from jostle.privacy.scores.rule import Score, Scores
 from jostle.privacy.transformations import transform
+from jostle.run import answers
 from jostle.run.accuracy import with_noise
 from jostle.run.arguments import amount_for, items, need_cube, need_workload, shape_text
 from jostle.run.cuts import cut_of
@@ -37,7 +38,7 @@ def _laplace(value: Any, strategy: Any = None, *, epsilon: Any = None, via: str 
         return _together(value, epsilon, via, at)
     amount = amount_for(interp, value.exposures, epsilon) if isinstance(value, Handle) else None
     if isinstance(value, Score):
-        return interp.kernel.measure(NoisyScore.of(value, amount, via), span)
+        return _score(interp, NoisyScore.of(value, amount, via), span)
     if is_number(value) and strategy is None:
         return value  # a public score: exact and free
     if not isinstance(value, Cube):
@@ -49,17 +50,25 @@ def _laplace(value: Any, strategy: Any = None, *, epsilon: Any = None, via: str 
     blocks = strategy["blocks"] if isinstance(strategy, dict) and "blocks" in strategy else strategy
     if not isinstance(blocks, (list, tuple)) or not all(isinstance(b, dict) for b in blocks):
         raise refuse("TypeError", f"a strategy comes from a kernel, not from {kind_name(strategy)}")
-    answers, law = _answers(interp, value, blocks, amount, via, span)
+    parts, law = _answers(interp, value, blocks, amount, via, span)
     scale = 0.0 if law is None else law.scale
-    return Record(answers=[with_noise(a, amount, law, cut=cut_of(value)) for a in answers], scale=scale)
+    return Record(answers=[with_noise(a, amount, law, cut=cut_of(value)) for a in parts], scale=scale)
+
+
+def _score(interp: Evaluator, noisy: NoisyScore, span: Any) -> Any:
+    """A score, or a list of them, with noise; exact of public data."""
+    numbers, law = interp.kernel.measure(noisy, span), noisy.linear[0].law
+    if not noisy.score.private:
+        return numbers
+    return answers.noised(numbers, law) if isinstance(numbers, list) else Noised(numbers, law)
 
 
 def _answers(interp: Evaluator, cube: Cube, blocks: Any, amount: Amount | None, via: str | None, span: Any) -> Answers:
     """The answers of a strategy, measured or given again."""
-    answers, again = replay.vector(interp.kernel, cube, blocks, amount, via, span)
+    released, again = answers.vector(interp.kernel, cube, blocks, amount, via, span)
     if again and amount is not None:
         interp.kernel.events.emit("query", "vector", span, replayed=True, **{amount.unit: as_float(amount.value)})
-    return answers
+    return released
 
 
 def _together(value: Any, epsilon: Any, via: str | None, at: Any) -> list[Any]:

@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Any, cast
 
 from jostle.diagnostics import refuse
+from jostle.formulas import Noised
 from jostle.privacy.kernel.exposures import handles_in
 from jostle.privacy.kernel.handles import Cube, Table, Vectors
 from jostle.privacy.measurements.choices import NoisyScore
@@ -134,7 +135,9 @@ def _above(value: Any, watch: Any, *, at: Any) -> Any:
         return watch.publicly(score)
     if watch.watch is None:
         raise refuse("TypeError", "this watch was opened for public data, and pays for nothing private")
-    return interp.kernel.measure(Question.of(watch.watch, score), span)
+    answer = interp.kernel.measure(Question.of(watch.watch, score), span)
+    number = watch.watch.tells == "number" and answer is not None
+    return Noised(float(answer), watch.watch.number_law) if number else answer
 
 
 def _score(interp: Evaluator, value: Any, span: Any) -> Score | float:

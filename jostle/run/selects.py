@@ -23,7 +23,6 @@ from jostle.plan.persons import person_columns
 from jostle.plan.plan import Column, Constant, RowExpr
 from jostle.privacy.kernel.exposures import Exposures, Handle, handles_in
 from jostle.privacy.kernel.handles import VALUES, ColumnHandle, Cube, Table
-from jostle.privacy.measurements import replay
 from jostle.privacy.measurements.aggregates import registry
 from jostle.privacy.measurements.aggregates.aggregate import Aggregate
 from jostle.privacy.measurements.cubes import CubeRequest, prepare_cube
@@ -32,7 +31,7 @@ from jostle.privacy.transformations import transform
 from jostle.privacy.transformations.elastic import FreeJoin, free_join
 from jostle.privacy.transformations.joins import join
 from jostle.privacy.transformations.persons import join_own_rows
-from jostle.run import groups, persons
+from jostle.run import answers, groups, persons
 from jostle.run.amounts import amount_of, mechanism_of, wish_of
 from jostle.run.clauses import whole
 from jostle.run.cuts import cut_of, hidden_groups, marked
@@ -231,7 +230,7 @@ def _bought(interp: Evaluator, bound: BoundSelect, event: dict[str, Any]) -> Ans
     if interp.looks is not None and not form.is_smooth:
         amount = interp.looks.before(interp.kernel, bound.request, amount, span)
     try:
-        answer, again = replay.run(interp.kernel, bound.request, amount, bound.via, span)
+        answer, again = answers.run(interp.kernel, bound.request, amount, bound.via, span)
     except Refusal as refusal:
         raise (placed(refusal, form.node, form.calls) if form.is_smooth else refusal) from None
     event.update({"replayed": True} if again else {})

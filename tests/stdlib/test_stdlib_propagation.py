@@ -16,6 +16,7 @@ from jostle.plan.plan import Column, Scan
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.measurements.aggregates.aggregate import Estimate
 from jostle.privacy.measurements.aggregates.registry import AGGREGATES
+from jostle.run.answers import of_terms
 from jostle.run.margins import margins, with_ends
 from jostle.run.operators import binary
 from jostle.run.propagation import Uncertainty, uncertainties
@@ -73,7 +74,7 @@ def test_a_mean_of_rows_that_noise_hides_may_be_anything(name: str, terms: tuple
     of = ("x", "y") if name == "covariance" else ("x",)
     aggregate = AGGREGATES[name](tuple(map(Column, of)))
     assert isinstance(aggregate, Estimate)
-    (value,) = aggregate.of_terms(TABLE, [[Noised(term, Laplace(400.0)) for term in terms]])
+    (value,) = of_terms(aggregate, TABLE, [[Noised(term, Laplace(400.0))] for term in terms])
     low, high = {"avg": (0, 10), "var": (0, 50), "stddev": (0, math.sqrt(50)), "covariance": (-50, 50)}[name]
     told = known(value)
     assert (told.low, told.high) == pytest.approx((low, high))
@@ -84,7 +85,7 @@ def test_a_mean_of_many_rows_is_unsure_by_its_noise() -> None:
     aggregate = AGGREGATES["avg"]((Column("x"),))
     assert isinstance(aggregate, Estimate)
     terms = [Noised(500.0, Gaussian(50.0)), Noised(1000.0, Gaussian(5.0))]
-    (value,) = aggregate.of_terms(TABLE, [terms])
+    (value,) = of_terms(aggregate, TABLE, [[term] for term in terms])
     assert known(value).error == pytest.approx(1.96 * 0.05, rel=0.02)
 
 

@@ -151,7 +151,7 @@ def test_after_a_kill_a_registered_file_gives_the_answers_that_were_paid_for(fol
     assert shell(folder, register, **ledger).returncode == 0
     asks = 'private people = dataset("people")\nn = {{ select count(*) from people with epsilon 0.5 }}\n'
     (folder / "q.jst").write_text(asks + "release n\n")
-    killing = "import os, signal, jostle.privacy.measurements.replay as r\nremember = r._StoredRequest.remember\n"
+    killing = "import os, signal, jostle.run.answers as r\nremember = r._StoredRequest.remember\n"
     killing += "def last(*a):\n    remember(*a)\n    os.kill(os.getpid(), signal.SIGKILL)\n"
     killing += "r._StoredRequest.remember = last\nfrom jostle.tools.entry import main\nmain(['run', 'q.jst'])\n"
     (folder / "killed.py").write_text(killing)

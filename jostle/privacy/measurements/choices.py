@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import refuse
-from jostle.formulas import Noised
 from jostle.integers import fixed_width
 from jostle.noise_laws import DrawnLaw, Selected
 from jostle.plan.plan import Derive, Filter, GroupRows, Join, Plan, inputs
@@ -76,9 +75,8 @@ class NoisyScore(LinearMeasurement["float | list[float]"]):
         return (Measured(self.title, law, self.how, sensitivity, stability_of_score(score), direct=True),)
 
     def finish(self, released: list[Any]) -> float | list[float]:
-        values, law = released[0].tolist(), self.linear[0].law
-        numbers: list[float] = [Noised(value, law) for value in values] if self.how is not None else values
-        return numbers if isinstance(self.score, Scores) else numbers[0]
+        values: list[float] = released[0].tolist()
+        return values if isinstance(self.score, Scores) else values[0]
 
 
 @dataclass(frozen=True, eq=False)

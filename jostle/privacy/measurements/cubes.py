@@ -21,7 +21,6 @@ from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import ChargePurpose, Price
 from jostle.diagnostics import refuse
 from jostle.engine.sql.narrow import names_in
-from jostle.formulas import Noised
 from jostle.integers import fixed_width
 from jostle.language.moments import number_of
 from jostle.plan.keys import MOST_KEYS, key_of, open_keys
@@ -124,10 +123,8 @@ class CubeSelect(LinearMeasurement[Answer]):
         return tuple(Measured(a.name, law, self.how, 1, stability, direct=True) for a in self.request.aggregates)
 
     def finish(self, released: list[NDArray[np.float64]]) -> Answer:
-        columns, law = [column.tolist() for column in released], self.linear[0].law
-        if self.how is not None:
-            columns = [[Noised(value, law) for value in column] for column in columns]
-        return Answer(key_columns([list(k.values) for k in self.request.keys]), columns)
+        keys, law = key_columns([list(k.values) for k in self.request.keys]), self.linear[0].law
+        return Answer(keys, [column.tolist() for column in released], law if self.how is not None else None)
 
 
 def prepare_cube(

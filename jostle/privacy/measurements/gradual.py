@@ -12,17 +12,16 @@ one of ε is; so a source that is counted in another way is refused.
 
 from __future__ import annotations
 
-import dataclasses
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
 from jostle.accounting.amounts import Amount, as_float
 from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import refuse
-from jostle.formulas import Refinements, Vector
 from jostle.noise_laws import Laplace
 from jostle.privacy.kernel.exposures import Exposures, Handle
 from jostle.privacy.kernel.handles import Cube
@@ -51,10 +50,13 @@ if TYPE_CHECKING:
 
 
 class _State(Struct, eq=False):
-    """What a refinable remembers: its numbers under noise, from the first step on, and what was shown of them."""
+    """What a refinable remembers: its numbers under noise, from the first step on.
 
+    `shown` is called with the numbers that each step shows and their law, and returns where they come from.
+    """
+
+    shown: Callable[[Floats, Laplace], object]
     sealed: Sealed | None = None
-    shown: Refinements = field(default_factory=Refinements)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -63,10 +65,10 @@ class Refinable(Handle):
     """Numbers that can be asked for again and again, each time with less noise: a score, or the cells of a cube."""
 
     base: Score | Cube
-    state: _State = dataclasses.field(default_factory=_State)
+    state: _State
 
     @classmethod
-    def of(cls, base: Score | Cube) -> Refinable:
+    def of(cls, base: Score | Cube, shown: Callable[[Floats, Laplace], object]) -> Refinable:
         """Refuses sources that are not counted in plain ε, and vectors of scores."""
         if isinstance(base, Scores):
             raise refuse("TypeError", "a vector of scores can only be selected from", help="use `noisy_max`")
@@ -79,7 +81,7 @@ class Refinable(Handle):
         if isinstance(base, Score):
             check_weights([base])
         common_noise(base.exposures)
-        return cls(base.exposures, base)
+        return cls(base.exposures, base, _State(shown))
 
     @property
     def title(self) -> str:
@@ -121,7 +123,7 @@ class Step(Struct, frozen=True):
     """
 
     values: Floats
-    origin: Vector | None = None
+    origin: Any = None
     law: Laplace | None = None
     paid: Amount | None = None
 
@@ -181,6 +183,6 @@ class Refinement(Measurement["Ints", Step]):
             single = isinstance(refinable.base, Score)
             told = Measured(self.title, law, how, moved, refinable.stability, direct=single)
             paid = Amount(how.amount.unit, sealed.paid)
-            release = Release(Step(values, state.shown.append(values, law), law, paid), (told,))
+            release = Release(Step(values, state.shown(values, law), law, paid), (told,))
             state.sealed = sealed  # last: what fails before has taken no step
         return release

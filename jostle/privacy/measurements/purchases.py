@@ -20,15 +20,14 @@ of the mean and its own, the count has variance 2·2/(2s)², that of 2/s² alone
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from jostle.accounting.amounts import QUANTA, Amount, as_float
 from jostle.accounting.conversions import epsilon_of
 from jostle.accounting.definitions import Price, pure_price
-from jostle.formulas import Noised, OfTwo
 from jostle.noise_laws import Gaussian, Laplace
 from jostle.plan.plan import Term
 from jostle.privacy.kernel.handles import Table
@@ -54,6 +53,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Ints = NDArray[np.int64]
+    Floats = NDArray[np.float64]
 
 
 class Purchase(Struct, frozen=True):
@@ -66,8 +66,8 @@ class Purchase(Struct, frozen=True):
 
     def release(
         self, exact: Sequence[Ints], noise: Noise, table: Table, undivided: bool
-    ) -> tuple[list[list[Noised]], Measured]:
-        """The noisy numbers of all groups, a column each (of a pair A and B), and what a trace reports of them."""
+    ) -> tuple[tuple[Floats, Laplace | Gaussian], Measured]:
+        """The noisy numbers of all groups, a row each (of a pair A and B), with their law; and what a trace reports."""
         import numpy as np
 
         sensitivity, stability = sensitivity_of(self.term, table), stability_of_term(self.term, table, undivided)
@@ -78,8 +78,7 @@ class Purchase(Struct, frozen=True):
         uses = dict(self.uses) if len(self.uses) > 1 else {}
         moved = sensitivity / 2.0**linear.bits
         reported = Measured(names, law, self.how, moved, stability, direct=self.direct, uses=uses)
-        rows = linear.release(np.stack(exact), noise).reshape(len(exact), -1).tolist()
-        return [[Noised(value, law) for value in row] for row in rows], reported
+        return (linear.release(np.stack(exact), noise).reshape(len(exact), -1), law), reported
 
 
 class Layout(Struct, frozen=True):
@@ -100,10 +99,6 @@ class Layout(Struct, frozen=True):
         found = {term: (i, j) for i, one in enumerate(bought) for j, term in reversed(list(enumerate(terms_of(one))))}
         places = tuple(tuple(found[term] for term in aggregate.terms(table)) for aggregate in computed)
         return cls(computed, bought, places)
-
-    def terms(self, aggregate: int, numbers: Mapping[int, Sequence[Sequence[Noised]]]) -> list[list[Noised]]:
-        """The noisy terms of an aggregate, a column each, of the `numbers_of` the purchases that it uses."""
-        return [list(numbers[i][j]) for i, j in self.places[aggregate]]
 
 
 class Purchases(Struct, frozen=True):
@@ -135,26 +130,6 @@ class Purchases(Struct, frozen=True):
             else:
                 mechanisms.append(bought[places[0][0]].how)
         return cls(layout, tuple(mechanisms), bought, tuple(prices))
-
-
-def numbers_of(pair: Term | Pair, table: Table, measured: Sequence[Sequence[Noised]]) -> Sequence[Sequence[Noised]]:
-    """The noisy terms of all groups: as measured, or sums and counts of a pair's A and B. A count of rows is the
-    nearest integer."""
-    if not isinstance(pair, Pair):
-        return measured
-    counted = 2.0 ** (pair.total.bits - grid_of(pair.count)) / (2 * pair.step(table))
-    laws: dict[Any, list[Laplace | Gaussian]] = {}
-    columns: list[list[Noised]] = [[], []]
-    for a, b in zip(*measured, strict=True):
-        law: Any = a.law
-        if law not in laws:
-            laws[law] = [law.of_two(0.5), law.of_two(counted, rounded=not pair.weighted)]
-        total, count = (a - b) / 2, (a + b) * counted
-        numbers = (total, count if pair.weighted else float(round(count)))
-        weights = ((0.5, -0.5), (counted, counted))
-        for column, number, own, (x, y) in zip(columns, numbers, laws[law], weights, strict=True):
-            column.append(Noised.of(number, OfTwo(number, own, ((a.origin, x), (b.origin, y)))))
-    return columns
 
 
 def with_common_terms(aggregates: Sequence[Aggregate]) -> tuple[Aggregate, ...]:

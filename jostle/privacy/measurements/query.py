@@ -18,6 +18,7 @@ from msgspec import Struct
 from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import refuse
 from jostle.engine.groups import CELLS
+from jostle.noise_laws import Gaussian, Laplace
 from jostle.plan.keys import MOST_KEYS, key_of, need_unicode
 from jostle.plan.keys import open_keys as refuse_open_keys
 from jostle.plan.plan import Key, RowExpr
@@ -49,10 +50,14 @@ class GroupKey(Struct, frozen=True):
 
 
 class Answer(Struct, frozen=True):
-    """Key columns and value columns, each a list over groups; without keys, lists of one value."""
+    """Key columns and value columns, each a list over groups; without keys, lists of one value.
+
+    `law`: that of the noise in all values, where all have the same.
+    """
 
     keys: list[list[Any]]
     values: list[list[Any]]
+    law: Laplace | Gaussian | None = None
 
 
 class Request(Struct, frozen=True):

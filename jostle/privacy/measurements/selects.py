@@ -6,21 +6,24 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import ChargePurpose, Price, stability_price
 from jostle.diagnostics import refuse
 from jostle.engine.groups import CELLS
-from jostle.noise_laws import Bracketed, Laplace, Selected
+from jostle.noise_laws import Bracketed, Gaussian, Laplace, Selected
 from jostle.plan.keys import open_keys
 from jostle.plan.plan import Column, Key
 from jostle.plan.plan import Count as Counted
 from jostle.privacy.kernel.exposures import Exposures
+from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.measurement import E, Measured, Measurement, Release, stability_of
-from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate, Aggregate, GroupAggregate
+from jostle.privacy.measurements.aggregates.aggregate import Aggregate, Chosen, GroupAggregate
 from jostle.privacy.measurements.aggregates.count import Count
 from jostle.privacy.measurements.aggregates.quantile import Quantile
 from jostle.privacy.measurements.aggregates.terms import terms_of
-from jostle.privacy.measurements.purchases import Purchases, numbers_of
+from jostle.privacy.measurements.purchases import Layout, Purchases
 from jostle.privacy.measurements.query import Answer, GroupKey, Request, key_columns
 from jostle.privacy.mechanisms.additive import Additive, share, sum_prices
 from jostle.privacy.mechanisms.noise import Noise, needed_noise
@@ -57,8 +60,22 @@ def _of_own(aggregate: Aggregate, via: str | None) -> str | None:
     return via if via not in OF_QUANTILES or isinstance(aggregate, Quantile) else None
 
 
+class Numbers(Struct, frozen=True):
+    """What a select releases, of which its answers are calculated (`run.answers`).
+
+    `measured`: of each purchase an array of noisy numbers, a row for each of its terms, and their law. `chosen`: of
+    each aggregate that has no terms, the answers of all groups and their laws, and None of others.
+    """
+
+    keys: list[list[Any]]
+    table: Table
+    layout: Layout
+    measured: list[tuple[Any, Laplace | Gaussian]]
+    chosen: list[list[Chosen] | None]
+
+
 @dataclass(frozen=True, eq=False)
-class _OfTable(Measurement[E, Answer]):
+class _OfTable(Measurement[E, "Answer | Numbers"]):
     """A request and the price of all that it measures."""
 
     request: Request
@@ -119,17 +136,17 @@ class Select(_OfTable["tuple[list[Any], list[Any]]"]):
     def _groups(self) -> int:
         return math.prod(len(key.values) for key in self.keys)
 
-    def release(self, exact: tuple[list[Any], list[Any]], noise: Noise | None) -> Release[Answer]:
+    def release(self, exact: tuple[list[Any], list[Any]], noise: Noise | None) -> Release[Answer | Numbers]:
         """What was measured, and of each aggregate by groups what was chosen in each."""
         table, undivided, drawn = self.request.table, self.request.undivided, needed_noise(noise)
         terms, counts = iter(exact[0]), exact[1]
         events: list[Measured] = []
         measured: list[Any] = []
         for purchase in self.purchases.bought:
-            columns, reported = purchase.release(
+            numbers, reported = purchase.release(
                 [next(terms) for _ in terms_of(purchase.term)], drawn, table, undivided
             )
-            measured.append(columns)
+            measured.append(numbers)
             events.append(reported)
         chosen: list[Any] = []
         for aggregate, mechanism, numbers in zip(
@@ -141,19 +158,8 @@ class Select(_OfTable["tuple[list[Any], list[Any]]"]):
                 column, told = aggregate.release(mechanism, numbers, drawn, table, undivided)
             chosen.append(column)
             events += told
-        return Release(Answer(measured, chosen), tuple(events))
-
-    def finish(self, released: Answer) -> Answer:
-        """The keys, and of each aggregate that has terms the answers that are calculated of them."""
         keys = self.request.shown(key_columns([list(k.values) for k in self.keys]))
-        table, layout = self.request.table, self.purchases.layout
-        pairs = enumerate(zip(layout.bought, released.keys, strict=True))
-        numbers = {i: numbers_of(one, table, measured) for i, (one, measured) in pairs}
-        columns = [
-            aggregate.answers(table, layout.terms(i, numbers)) if isinstance(aggregate, AdditiveAggregate) else chosen
-            for i, (aggregate, chosen) in enumerate(zip(layout.aggregates, released.values, strict=True))
-        ]
-        return Answer(keys, columns)
+        return Release(Numbers(keys, table, self.purchases.layout, measured, chosen), tuple(events))
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,7 +196,7 @@ class OpenSelect(_OfTable["tuple[Any, Any]"]):
         plan, keys = self.request.table.plan, self.request.open_keys
         return reader.tally(plan, keys[0]) if len(keys) == 1 else reader.tuples(plan, keys)
 
-    def release(self, exact: tuple[Any, Any], noise: Noise | None) -> Release[Answer]:
+    def release(self, exact: tuple[Any, Any], noise: Noise | None) -> Release[Answer | Numbers]:
         stability = stability_of(self.request.table)
         keys, counts, law = select_keys(exact, self.key_mechanism, needed_noise(noise), stability)
         events = (Measured("keys", law, self.key_mechanism, 1, stability, direct=self.purchases is None),)
@@ -199,7 +205,7 @@ class OpenSelect(_OfTable["tuple[Any, Any]"]):
         several = len(self.request.open_keys) > 1
         columns = [list(column) for column in zip(*keys, strict=True)] if several else [keys]
         if self.purchases is None:
-            return Release(Answer(columns, [counts]), events)
+            return Release(Answer(columns, [counts], law), events)
         return Release(Answer(columns, []), events, self._of_keys(keys, self.purchases))
 
     def _of_keys(self, keys: list[Any], purchases: Purchases) -> Select:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import refuse
-from jostle.formulas import Noised
 from jostle.noise_laws import SmoothLaplace
 from jostle.privacy.kernel.exposures import Exposures
 from jostle.privacy.kernel.measurement import Measured, Measurement, Release
@@ -89,7 +88,7 @@ class SmoothCount(Measurement["tuple[Ints, list[int]]", Answer]):
         law = SmoothLaplace(told, step=1.0)
         keys = self.request.shown(key_columns([list(key.values) for key in self.request.keys]))
         measured = Measured(self.request.aggregates[0].name, law, self.how, told * self.how.alpha, 1)
-        return Release(Answer(keys, [[Noised(float(value), law) for value in noisy]]), (measured,))
+        return Release(Answer(keys, [noisy.astype(float).tolist()], law), (measured,))
 
 
 def _most(reader: Reader, frequency: Frequency) -> int:

@@ -22,7 +22,6 @@ from jostle.accounting.amounts import Amount, as_float
 from jostle.accounting.conversions import pure_epsilon
 from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import Refusal, refuse
-from jostle.formulas import Noised
 from jostle.integers import fixed_width
 from jostle.noise_laws import Compared, Laplace
 from jostle.privacy.kernel.exposures import Exposures
@@ -225,7 +224,7 @@ class Question(OfScores, Measurement["Ints", Answer]):
             return Release(gap / 2.0**bits if watch.tells == "gap" else True, (told,))
         drawn = int(source.laplace(fixed_width([value]), watch.scales.number)[0])
         number = Measured("number", watch.number_law, watch.how, told.sensitivity, told.stability, 0.0, direct=True)
-        return Release(Noised(drawn / 2.0**bits, watch.number_law), (told, number))
+        return Release(drawn / 2.0**bits, (told, number))
 
 
 def _check(watch: Watch, score: Score) -> None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from jostle.formulas import Noised
 from jostle.noise_laws import Gaussian, Laplace
 from jostle.privacy.mechanisms.additive import Additive, Linear
 from jostle.privacy.mechanisms.noise import Noise
@@ -20,11 +19,11 @@ from jostle.privacy.mechanisms.noise import Noise
 
 def select_keys(
     tally: tuple[Any, Any], how: Additive, noise: Noise, stability: int
-) -> tuple[list[Any], list[Noised], Laplace | Gaussian]:
+) -> tuple[list[Any], list[float], Laplace | Gaussian]:
     """Keys in order with their noisy counts, and the law of these, from all values and how many rows have each."""
     values, counts = tally
     linear = Linear.of(how, stability, stability)
     threshold, law = stability + linear.scale * math.log(stability / how.delta), linear.law
     noisy = linear.release(counts, noise).tolist()
-    keys = [(v, Noised(n, law)) for v, n in zip(values, noisy, strict=True) if n > threshold]
+    keys = [(v, n) for v, n in zip(values, noisy, strict=True) if n > threshold]
     return [v for v, _ in keys], [n for _, n in keys], law

@@ -105,8 +105,8 @@ def test_an_interval_holds_the_quantile_of_any_data(name: str, q: float, via: st
     inside = 0
     truth = np.quantile(values, q, method="inverted_cdf")
     for _ in range(400):
-        (answer,), _ = aggregate.release(mechanism, [exact], noise, table, True)
-        low, high = answer.law.quantiles(np.array([0.025, 0.975]))
+        ((answer, law),), _ = aggregate.release(mechanism, [exact], noise, table, True)
+        low, high = law.quantiles(np.array([0.025, 0.975]))
         inside += low <= truth <= high
         assert low <= answer <= high
     assert inside >= 0.95 * 400

@@ -19,13 +19,13 @@ from jostle.formulas import Noised, OfTwo, calculated
 from jostle.noise_laws import Laplace
 from jostle.plan.plan import Term
 from jostle.privacy.kernel.handles import Table
-from jostle.privacy.measurements import purchases, replay
+from jostle.privacy.measurements import purchases
 from jostle.privacy.measurements.aggregates import terms
 from jostle.privacy.measurements.aggregates.terms import Pair, grid_of, reach_of, sensitivity_of
 from jostle.privacy.measurements.purchases import Layout, Purchase, Purchases
 from jostle.privacy.measurements.query import Request, prepare
 from jostle.privacy.mechanisms.additive import Additive, share
-from jostle.run import selects
+from jostle.run import answers, selects
 from jostle.run.propagation import uncertainties
 from jostle.source import Source
 from jostle.tools.session import Result, Session
@@ -219,11 +219,11 @@ def test_answers_that_an_earlier_version_stored_are_read_as_they_were(
     places = iter(range(len(sources)))
     values = [[{"terms": [next(places) for _ in some]}] for some in terms.values()]
     said = {"keys": [], "values": values, "sources": sources}
-    answer = replay._from_json(said, Request(table, (), (), (), aggregates))
+    answer = answers._from_json(said, Request(table, (), (), (), aggregates))
     for aggregate, column in zip(layout.aggregates, answer.values, strict=True):
         (value,) = column
         assert value == pytest.approx(float(aggregate.estimator(table).answers(*terms[aggregate.name])))  # type: ignore[attr-defined]
-    assert "pairs" in replay._as_json(answer)
+    assert "pairs" in answers._as_json(answer)
 
 
 def test_what_is_calculated_of_a_rounded_count_knows_that_it_was_rounded() -> None:

@@ -245,11 +245,11 @@ def test_a_next_step_reads_nothing(folder: Path) -> None:
 def test_a_step_that_fails_is_taken_once(folder: Path) -> None:
     """What fails after its draws has no answer: the draws before it leave no finer noise behind."""
     session = run(folder, "")
-    session.execute(Source("q.jst", "m = refinable(histogram(t, k))\n"))
     with (
         patch.object(Refinements, "append", side_effect=[MemoryError, None], autospec=True),
         pytest.raises(Refusal, match="failed after the charge"),
     ):
+        session.execute(Source("q.jst", "m = refinable(histogram(t, k))\n"))
         session.execute(Source("q.jst", "a = refine(m) with epsilon 0.5\n"))
     assert session.names()["m"].paid == 0 and session.names()["m"].state.sealed is None
 

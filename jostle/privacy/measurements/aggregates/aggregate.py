@@ -10,7 +10,7 @@ engine knows.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -19,7 +19,6 @@ from msgspec import Struct
 from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import Price
 from jostle.diagnostics import refuse
-from jostle.formulas import Noised, calculated
 from jostle.language.aggregates import AggregateRow, Kinds, of_no_numbers
 from jostle.noise_laws import Selected
 from jostle.plan.kinds import check_depth, kind_of
@@ -41,6 +40,8 @@ else:
     Ints = Floats = Any
 
 Mechanism = Additive | Selection
+Chosen = tuple[Any, Any]
+"""An answer and the law of its noise."""
 
 
 @dataclass(frozen=True)
@@ -129,10 +130,6 @@ class AdditiveAggregate(Aggregate):
         l1, l2 = max((reach_of(term, table, undivided=False) for term, _ in shares), default=(1, 1))
         return [(term, Additive.fitted(part, via, table.measures, l1, l2)) for term, part in shares]
 
-    def answers(self, table: Table, terms: Sequence[Sequence[Noised]]) -> list[Any]:
-        """The answers of all groups from the noisy terms, a column each: here the one term itself."""
-        return list(terms[0])
-
 
 class Estimator(Struct, frozen=True, eq=False):
     """What an estimate is of its noisy terms: arrays over groups, or over draws of their noise.
@@ -169,17 +166,6 @@ class Estimate(AdditiveAggregate):
     def estimator(self, table: Table) -> Estimator:
         """How the answers come of the noisy terms."""
 
-    def answers(self, table: Table, terms: Sequence[Sequence[Noised]]) -> list[Any]:
-        return self.of_terms(table, list(zip(*terms, strict=True)))
-
-    def of_terms(self, table: Table, terms: Sequence[Sequence[float]]) -> list[float]:
-        """The answers of all groups from the noisy terms of each."""
-        import numpy as np
-
-        estimator = self.estimator(table)
-        values: Iterable[float] = estimator.answers(*np.array(terms, dtype=float).T) if len(terms) else ()
-        return [calculated(value, estimator.of_draws, group) for value, group in zip(values, terms, strict=True)]
-
 
 class GroupAggregate(Aggregate):
     """What is answered of every group by itself, from how many of its rows are at each of several public places.
@@ -207,8 +193,9 @@ class GroupAggregate(Aggregate):
     @abstractmethod
     def release(
         self, mechanism: Any, exact: Sequence[Any], noise: Noise, table: Table, undivided: bool
-    ) -> tuple[list[Any], list[Measured]]:
-        """The answers of all groups; `exact` holds the counts at the places in each group."""
+    ) -> tuple[list[Chosen], list[Measured]]:
+        """The answers of all groups, each with the law of its noise, where it is a number that has one; `exact` holds
+        the counts at the places in each group."""
 
     def check_private(self, table: Table) -> None:
         check_depth(self.places(table).expr)
@@ -231,9 +218,7 @@ class SelectionAggregate(GroupAggregate):
 
     def release(
         self, mechanism: Selection, exact: Sequence[Ints], noise: Noise, table: Table, undivided: bool
-    ) -> tuple[list[Any], list[Measured]]:
-        answers, law = [], Selected(0.0)
-        for numbers in exact:
-            answer, law = self.choose(mechanism, numbers, noise, table)
-            answers.append(answer)
+    ) -> tuple[list[Chosen], list[Measured]]:
+        answers: list[Chosen] = [self.choose(mechanism, numbers, noise, table) for numbers in exact]
+        law = answers[-1][1] if answers else Selected(0.0)
         return answers, [Measured(self.name, law, mechanism, 1, weighted_stability_of(table))]

@@ -28,7 +28,7 @@ from jostle.plan.bounds import bounds_of, is_integral
 from jostle.plan.plan import Apply, Constant, Count, Exact, Key, RowExpr
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.measurement import Measured
-from jostle.privacy.measurements.aggregates.aggregate import Floats, GroupAggregate, Ints
+from jostle.privacy.measurements.aggregates.aggregate import Chosen, Floats, GroupAggregate, Ints
 from jostle.privacy.measurements.aggregates.terms import grid_of, sensitivity_of, stability_of_term
 from jostle.privacy.mechanisms.additive import Additive, Linear
 from jostle.privacy.mechanisms.noise import Noise
@@ -104,17 +104,17 @@ class Bounds(GroupAggregate):
 
     def release(
         self, mechanism: Additive, exact: Sequence[Ints], noise: Noise, table: Table, undivided: bool
-    ) -> tuple[list[Any], list[Measured]]:
+    ) -> tuple[list[Chosen], list[Measured]]:
         term, listed = Count(weighted=table.weighted), self.candidates(table)
         stability = stability_of_term(term, table, undivided)
         reach = sensitivity_of(term, table) * stability
         linear = Linear.of(mechanism, reach, reach, grid_of(term))
         chances = (BY_CHANCE / (len(listed.cuts) + 1), ONE_MORE)
         surely, likely = (linear.law.half_width(1 - 2 * chance) for chance in chances)
-        answers = []
+        answers: list[Chosen] = []
         for counts in exact:
             first, last = outermost(linear.release(counts, noise), surely, likely)
-            answers.append({"low": listed.ends[first], "high": listed.ends[last + 1]})
+            answers.append(({"low": listed.ends[first], "high": listed.ends[last + 1]}, None))
         return answers, [Measured(self.name, linear.law, mechanism, 1, stability, direct=False)]
 
 

@@ -8,9 +8,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from jostle.formulas import calculated
 from jostle.language.aggregates import AGGREGATES
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.measurements.aggregates.aggregate import Estimator, Floats
@@ -28,9 +25,3 @@ class CentredSum(Avg):
             return total + middle * count
 
         return Estimator(whole, 1, float("-inf"), float("-inf"), float("inf"))
-
-    def of_terms(self, table: Table, terms: Sequence[Sequence[float]]) -> list[float]:
-        """A sum of noisy numbers, whose noise is known as such."""
-        middle = Centred.of(self.expr, table, self.name).middle
-        moved = [calculated(middle * count, "*", (middle, count)) for _, count in terms]
-        return [calculated(total + more, "+", (total, more)) for (total, _), more in zip(terms, moved, strict=True)]

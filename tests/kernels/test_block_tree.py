@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jostle.kernels.arrays import groups
-from jostle.kernels.histograms import adaptive, blocktree, splitlaws, strategies
+from jostle.kernels.histograms import adaptive, blocktree, marginboxes, splitlaws, strategies
 from jostle.kernels.histograms.blocktree import Seen
 from jostle.kernels.workloads import boxes
 
@@ -106,6 +106,62 @@ def test_all_counts_together_are_near_the_truth_where_noise_is_small(shape):
     found = adaptive.drawn_together(labels, held, 0.01, strategy, answers, 0.01, asked)
     assert found.shape == shape and found.min() >= 0
     np.testing.assert_allclose(asked.answers(found), asked.answers(x.astype(float)), atol=1.0)
+
+
+def tree_of_boxes(x):
+    """The tree from exact sums along the axes, and its first blocks."""
+    sums = [x.sum(axis=tuple(a for a in range(x.ndim) if a != axis)) / x.ndim for axis in range(x.ndim)]
+    order, levels = marginboxes.box_tree(x.shape, sums, 0.01, 1.0)
+    labels = np.empty(x.size, dtype=np.int64)
+    labels[order] = np.cumsum(levels < 0) - 1
+    return (order, levels), labels - labels.min()
+
+
+@pytest.mark.parametrize("shape", [(8, 8), (5, 12), (3, 4, 5), (16, 1)])
+def test_every_block_of_a_tree_of_boxes_is_a_node_of_its_halves(shape):
+    rng = np.random.default_rng(5)
+    (order, levels), _ = tree_of_boxes(rng.integers(0, 2, shape) * rng.integers(0, 4000, shape))
+    line = adaptive._line(shape, (order, levels))
+    np.testing.assert_array_equal(line.order, order)
+    assert (np.diff(line.places) > 0).all() and line.places[-1] < 1 << line.bits
+    tree = line.tree(np.arange(len(order)))
+    for level in np.unique(levels):
+        starts = np.flatnonzero(levels <= level)
+        starts = np.union1d(starts, [0])
+        assert (tree.node_of(starts, np.append(starts[1:], len(order))) >= 0).all()
+
+
+@pytest.mark.parametrize("shape", [(9, 5), (16, 16), (6, 5, 4)])
+def test_all_counts_on_a_tree_of_boxes_are_near_the_truth_where_noise_is_small(shape):
+    rng = np.random.default_rng(3)
+    x, asked = rng.integers(0, 40, shape), boxes.ranges(shape, 20)
+    tree, labels = tree_of_boxes(x)
+    held = [np.bincount(labels, weights=x.ravel())]
+    strategy = adaptive.refined_strategy(labels, held, 0.01, asked, tree)
+    sums = np.bincount(strategy[0]["labels"], weights=x.ravel())
+    answers = [np.asarray(strategy[0]["weight"]) * sums, *(np.asarray(b["matrix"]) @ sums for b in strategy[1:])]
+    found = adaptive.drawn_together(labels, held, 0.01, strategy, answers, 0.01, asked, tree)
+    assert found.shape == shape and found.min() >= 0
+    np.testing.assert_allclose(asked.answers(found), asked.answers(x.astype(float)), atol=1.0)
+
+
+def test_a_line_along_an_axis_is_a_block_of_its_own():
+    x = np.ones((32, 32), dtype=np.int64)
+    x[:, 5] = 300
+    asked = boxes.rectangles((32, 32), 50)
+    tree, labels = tree_of_boxes(x)
+    strategy = adaptive.refined_strategy(labels, [np.bincount(labels, weights=x.ravel())], 50.0, asked, tree)
+    blocks = np.asarray(strategy[0]["labels"]).reshape(x.shape)
+    assert not set(blocks[:, 5]) & set(np.delete(blocks, 5, axis=1).ravel())
+    plain = adaptive.refined_strategy(np.zeros(1024, dtype=np.int64), [np.array([float(x.sum())])], 50.0, asked)
+    assert strategy[0]["size"] < 100 < plain[0]["size"]
+
+
+def test_smaller_blocks_are_worth_more_in_fewer_dimensions():
+    """Of a line one query in n/k ends in a block of k of n cells, of a square one in about the root of that."""
+    share = np.array([1.0, 1 / 4096])
+    np.testing.assert_allclose(adaptive._worth(share, 1), [2, 128])
+    np.testing.assert_allclose(adaptive._worth(share, 2), [1, 8])
 
 
 def test_a_full_block_is_halved_and_empty_ones_are_joined():

@@ -23,19 +23,28 @@ MOST = 4096
 """The most blocks that a tree is drawn over: 0.4 s and 100 MB for so many."""
 
 WORTH = 2.0
-"""Halves of the whole are told apart where half their difference squared is above this, in the noise of a count."""
+"""Halves of a line are told apart where half their difference squared is above this, in the noise of a count.
+
+Of a smaller block that is more, since fewer queries end within it: one in (n/k)^(1/d) or so of them, of a block of k of
+n cells in d dimensions.
+"""
 
 LOOK, LAST = 0.1, 0.8
-"""The shares of the look and of the last measurement (`adaptive` in `stdlib/histograms.jst`)."""
+"""The shares of the look and of the last measurement of a line (`adaptive` in `stdlib/histograms.jst`)."""
+
+
+PublicTree = tuple[Ints, Ints]
+"""The cells in order and the level of the place before each, as `least_cost_partition` takes it."""
 
 
 @dataclass(frozen=True)
 class _Line:
-    """Cells in the order of the public tree, `order`, at `places` of 0 … 2^`bits` − 1."""
+    """Cells in the order of a tree that is public, `order`, at `places` of 0 … 2^`bits` − 1; of a cube of `axes`."""
 
     order: Ints
     places: Ints
     bits: int
+    axes: int
 
     def blocks(self, labels: Ints) -> Ints:
         """Where a block starts, as places in the order, of a partition into blocks of the tree."""
@@ -60,45 +69,48 @@ def block_counts(labels: Ints) -> Strategy:
 
 
 @on_one_thread
-def refined_strategy(labels: Ints, answers: list[Floats], scale: float, workload: Workload) -> Strategy:
+def refined_strategy(
+    labels: Ints, answers: list[Floats], scale: float, workload: Workload, tree: PublicTree | None = None
+) -> Strategy:
     """A strategy fitted to the workload on blocks that suit what was seen.
 
-    `labels`: a partition into blocks of the public tree; `answers` and `scale`: of `block_counts`, and of its noise.
+    `labels`: a partition into blocks of the `tree`, or of that of halves; `answers` and `scale`: of `block_counts`, and
+    of its noise.
     """
-    line = _line(workload.shape)
+    line = _line(workload.shape, tree)
     starts = line.blocks(labels)
     if len(starts) > MOST or scale <= 0:
         return strategies.bucket_strategy(labels, workload)
-    tree = line.tree(starts)
-    seen = [_of_blocks(line, tree, starts, labels, answers[0], np.full(len(starts), scale))]
-    found = blocktree.posterior(tree, seen, scale)
-    again = _refined(line, tree, starts, found, scale * LOOK / LAST)
+    halves = line.tree(starts)
+    seen = [_of_blocks(line, halves, starts, labels, answers[0], np.full(len(starts), scale))]
+    found = blocktree.posterior(halves, seen, scale)
+    again = _refined(line, halves, starts, found, scale * LOOK / LAST)
     return strategies.bucket_strategy(line.labels(again), workload)
 
 
 @on_one_thread
 def drawn_together(
     labels: Ints, looked: list[Floats], look_scale: float, strategy: Strategy, answers: list[Floats], scale: float,
-    workload: Workload,
+    workload: Workload, tree: PublicTree | None = None,
 ) -> Floats:  # fmt: skip
     """The cube of counts, of the workload's shape, from a look and the answers to a `refined_strategy`."""
-    line, fine = _line(workload.shape), np.asarray(strategy[0]["labels"])
+    line, fine = _line(workload.shape, tree), np.asarray(strategy[0]["labels"])
     fitted = len(strategy) == 1 or strategy[1]["kind"] == "matrix"
     walked, last = line.blocks(labels), line.blocks(fine)
     starts = np.union1d(walked, last)
     if scale <= 0 or look_scale <= 0 or not fitted or len(starts) > MOST:
         return strategies.estimate(strategy, answers, workload)
-    tree = line.tree(starts)
+    halves = line.tree(starts)
     weight = np.broadcast_to(np.asarray(strategy[0]["weight"], dtype=np.float64), (strategy[0]["size"],))
     seen = [
-        _of_blocks(line, tree, starts, labels, looked[0], np.full(len(walked), look_scale)),
-        _of_blocks(line, tree, starts, fine, answers[0] / weight, scale / weight),
+        _of_blocks(line, halves, starts, labels, looked[0], np.full(len(walked), look_scale)),
+        _of_blocks(line, halves, starts, fine, answers[0] / weight, scale / weight),
     ]
-    found = blocktree.posterior(tree, seen, scale)
-    counts = found.mean[_leaves(tree)]
+    found = blocktree.posterior(halves, seen, scale)
+    counts = found.mean[_leaves(halves)]
     if len(strategy) > 1:
         matrix = np.asarray(strategy[1]["matrix"])[:, fine[line.order[starts]]]
-        counts = _with_sums(tree, found, counts, matrix, answers[1], scale)
+        counts = _with_sums(halves, found, counts, matrix, answers[1], scale)
     gram = on_buckets(workload, line.labels(starts))
     return gram.spread(projection.project(counts, gram))
 
@@ -121,8 +133,10 @@ def expected_cells(answers: list[Floats], scale: float, workload: Workload) -> F
     return found.reshape(workload.shape)
 
 
-def _line(shape: tuple[int, ...]) -> _Line:
-    """The public tree of `least_cost_partition`: each halving is of the axis that has most of them left."""
+def _line(shape: tuple[int, ...], tree: PublicTree | None = None) -> _Line:
+    """The cells along a tree; without one along that of `least_cost_partition`, which halves the longest axis first."""
+    if tree is not None:
+        return _along(np.asarray(tree[0]), np.asarray(tree[1]), len(shape))
     left = [max(0, (cells - 1).bit_length()) for cells in shape]
     places = [np.arange(cells) * (1 << k) // cells for cells, k in zip(shape, left, strict=True)]
     bits, key = sum(left), np.zeros(shape, dtype=np.int64)
@@ -132,7 +146,21 @@ def _line(shape: tuple[int, ...]) -> _Line:
         bit = places[axis] >> left[axis] & 1
         key = 2 * key + bit.reshape([-1 if a == axis else 1 for a in range(len(shape))])
     order = np.argsort(key.ravel())
-    return _Line(order, key.ravel()[order], bits)
+    return _Line(order, key.ravel()[order], bits, len(shape))
+
+
+def _along(order: Ints, levels: Ints, axes: int) -> _Line:
+    """The cells along a tree of levels, the parts of each block being halved in their order until they are single."""
+    starts, places, bits = np.zeros(len(order), dtype=bool), np.zeros(len(order), dtype=np.int64), 0
+    starts[0] = True
+    for level in np.unique(levels[1:]):
+        parts = starts | (levels == level)
+        number, block = np.cumsum(parts) - 1, np.cumsum(starts) - 1
+        many = np.bincount(block[parts])[block]
+        more = int(many.max() - 1).bit_length()
+        places = (places << more) | ((number - number[starts][block]) << more) // many
+        bits, starts = bits + more, parts
+    return _Line(order, places, bits, axes)
 
 
 def _leaves(tree: Tree) -> Ints:
@@ -164,7 +192,8 @@ def _refined(line: _Line, tree: Tree, starts: Ints, found: Posterior, scale: flo
     for deeper in range(line.bits):
         cells = np.maximum(sizes / 2**deeper, 1.0)
         rate = splitlaws.unevenness((shared + deeper).astype(np.float64), cells)
-        going &= (shared + deeper < line.bits) & (squares * rate > _worth(cells, whole) * scale**2)
+        gap = squares * rate + np.sqrt(squares) / 4
+        going &= (shared + deeper < line.bits) & (gap > _worth(cells / whole, line.axes) * scale**2)
         if not going.any():
             break
         finer[going] += 1
@@ -174,8 +203,10 @@ def _refined(line: _Line, tree: Tree, starts: Ints, found: Posterior, scale: flo
     kept = np.zeros(len(starts) + 1, dtype=bool)
     kept[0] = True
     for level in reversed(tree.levels):
-        worth = _worth(tree.cells[level.nodes], whole) * scale**2
-        told[level.nodes] = (found.square[level.nodes] > worth) | told[level.left] | told[level.right]
+        worth = _worth(tree.cells[level.nodes] / whole, line.axes) * scale**2
+        told[level.nodes] = (
+            (found.square[level.nodes] + found.mean[level.nodes] / 4 > worth) | told[level.left] | told[level.right]
+        )
         kept[tree.low[level.right]] = told[level.nodes]
     leaf = np.searchsorted(starts, np.arange(len(line.order)), side="right") - 1
     part = line.places >> (line.bits - np.minimum(shared + finer, line.bits))[leaf]
@@ -185,8 +216,9 @@ def _refined(line: _Line, tree: Tree, starts: Ints, found: Posterior, scale: flo
     return np.flatnonzero(np.where(at_start, kept[leaf], inside))
 
 
-def _worth(cells: Floats, whole: float) -> Floats:
-    return WORTH * np.sqrt(whole / cells)
+def _worth(share: Floats, axes: int) -> Floats:
+    """What the difference of the halves of a block that has this share of the cells must be worth, (k,)."""
+    return np.asarray(WORTH / axes * share ** (-0.5 / axes))
 
 
 def _with_sums(tree: Tree, found: Posterior, counts: Floats, matrix: Floats, sums: Floats, scale: float) -> Floats:

@@ -38,7 +38,6 @@ _BY_MODULE = {
     "graphs.degrees": "degrees_of",
     "graphs.swaps": "fitted_graph graph_facts seeded_graph",
     "histograms.adaptive": "block_counts drawn_together expected_cells refined_strategy",
-    "histograms.axistree": "axis_tree",
     "histograms.clusters": "ahp_labels group_strategy kd_labels",
     "histograms.cuts": "cut cut_places grain_for segment_labels two_levels",
     "histograms.estimates": "mwem_start nonnegative pooled",

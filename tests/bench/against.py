@@ -119,7 +119,7 @@ OPTIONS = (
     "flat", "uniform", "hb", "hdmm", "dawa", "mwem", "privelet", "greedy_h", "php", "sf", "efpa", "privtree",
     "mwem_star", "ahp",
 )  # fmt: skip
-PLANES = ("hdmm", "dawa_axes", "dawa_boxes", "quadtree", "ugrid", "agrid", "dpcube", "privtree")
+PLANES = ("hdmm", "dawa_boxes", "quadtree", "ugrid", "agrid", "dpcube", "privtree")
 FAMILIES: Mapping[str, Mapping[str, str]] = {
     "options": {
         **{f"option {name}, 4,096 cells": f"{name}(line, queries) with epsilon 0.1" for name in OPTIONS},

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import itertools
-import math
 
 import numpy as np
 import pytest
 from test_least_cost import path_loss, score
 
 from jostle.diagnostics import Refusal
-from jostle.kernels.histograms.axistree import axis_tree
 from jostle.privacy.mechanisms.along_axes import along, public_tree, walk_tree
 from jostle.privacy.mechanisms.least_cost import GRID, constants
 from jostle.source import Source
 from jostle.tools.session import Session
 
 SIX = (list(range(6)), [-1, 0, 2, 1, 0, -3])
-LINE = np.zeros((16, 16), dtype=np.int64)
-LINE[:, 3] = 1000 + 500 * (np.arange(16) > 9)
 
 
 def quiet(scale: float, size: int) -> np.ndarray:
@@ -33,32 +29,6 @@ def nested(order: np.ndarray, levels: np.ndarray, depth: int = 0) -> list[list[i
             found.append([])
         found[-1].append(int(cell))
     return found
-
-
-@pytest.mark.parametrize("shape", [(1,), (7,), (1, 5), (6, 9), (4, 3, 5)])
-def test_a_tree_has_every_cell_and_comes_down_to_each(shape: tuple[int, ...]) -> None:
-    draw = np.random.default_rng(3)
-    labels = [np.cumsum(np.r_[0, draw.integers(0, 2, side - 1)]) for side in shape]
-    order, levels = public_tree(*axis_tree(labels), math.prod(shape))
-    assert sorted(order) == list(range(math.prod(shape)))
-    assert all(len(block) == 1 for block in nested(order, levels, int(levels.max()) + 1))
-
-
-def test_a_line_stays_whole_while_its_neighbours_are_cut_off() -> None:
-    columns = np.repeat([0, 1, 2], [3, 1, 12])
-    order, levels = axis_tree([np.zeros(16, dtype=np.int64), columns], public_splits=0)
-    line = {16 * row + 3 for row in range(16)}
-    assert any(set(block) == line for block in nested(order, levels, 1))
-    assert nested(order, levels) == [order.tolist()]
-
-
-def test_the_walk_finds_lines_whole() -> None:
-    found = [np.cumsum(np.r_[0, np.diff(along(LINE, axis)) != 0]) for axis in (0, 1)]
-    assert [int(one.max()) + 1 for one in found] == [2, 3]
-    labels = walk_tree(LINE, 1000.0, quiet, *public_tree(*axis_tree(found), 256)).reshape(16, 16)
-    assert len(np.unique(labels[:, 3])) == 2 and not set(labels[:, 3]) & set(np.delete(labels, 3, axis=1).ravel())
-    for label in np.unique(labels):
-        assert np.ptp(LINE[labels == label]) == 0
 
 
 def test_a_row_moves_one_sum_along_an_axis_by_one() -> None:

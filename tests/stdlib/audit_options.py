@@ -19,7 +19,7 @@ from mechanisms import ONE, ZEROS, adaptive, by_outcomes, on_counts
 SETTING = "use hierarchies\nuse grids\nuse clusters\nuse cuts\nq = prefixes(c)\n"
 AT_ONCE = ("privelet", "greedy_h", "quadtree", "shrinkage")
 BY_SELECTIONS = (
-    "php(c, q)", "sf(c, q, 3)", "efpa(c, q)", "privtree(c, q)", "mwem_star(c, q, 2)", "dawa_axes(c, q)",
+    "php(c, q)", "sf(c, q, 3)", "efpa(c, q)", "privtree(c, q)", "mwem_star(c, q, 2)",
     "dawa_shrinkage(c, q)",
 )  # fmt: skip
 BY_STEPS = ("ugrid(c, q)", "agrid(c, q)", "ahp(c, q)", "dpcube(c, q)", "dawa_boxes(c, q)", "adaptive(c, q)")

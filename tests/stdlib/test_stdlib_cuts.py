@@ -21,7 +21,7 @@ STEPS = np.repeat([3, 40, 0, 17], 16)
 
 
 def options(shape: tuple[int, ...]) -> tuple[str, ...]:
-    both = ("efpa", "privtree", "dawa_axes", "dawa_boxes")
+    both = ("efpa", "privtree", "dawa_boxes")
     return ("php", "sf", *both) if len(shape) == 1 else both
 
 

@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from jostle.noise_laws import Laplace, NoiseLaw, Selected, Widening
+from jostle.error_laws import NoiseLaw, Widening
+from jostle.noise_laws import Laplace, Selected
 
 MOST_STEPS = 10_000
 """The longest chain of calculations that is remembered: what comes after it is a number of which nothing is known."""

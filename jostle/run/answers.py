@@ -23,10 +23,11 @@ from msgspec import Struct
 
 from jostle.accounting.amounts import Amount
 from jostle.diagnostics import Refusal
+from jostle.error_laws import NoiseLaw, law_named, sum_of_two
 from jostle.formulas import Formula, Noised, OfTwo, Source, calculated
 from jostle.jsontext import digest
 from jostle.language.moments import kind_of_moment, moment_of, number_of
-from jostle.noise_laws import ADDITIVE, Gaussian, Laplace, SmoothLaplace, law_named
+from jostle.noise_laws import ADDITIVE, Gaussian, Laplace, SmoothLaplace
 from jostle.plan.digest import plan_digest
 from jostle.plan.plan import Term
 from jostle.privacy.kernel.exposures import Handle
@@ -84,8 +85,10 @@ def _measurement(request: Any, amount: Amount, via: str | None) -> Measurement[A
 def answered(released: Answer | Numbers) -> Answer:
     """The answers, as numbers that know their noise."""
     if isinstance(released, Answer):
-        law = released.law
-        return released if law is None else Answer(released.keys, [noised(column, law) for column in released.values])
+        if released.law is None:
+            return released
+        law = law_named(*released.law.facts)
+        return Answer(released.keys, [noised(column, law) for column in released.values])
     layout, table = released.layout, released.table
     measured = zip(layout.bought, released.measured, strict=True)
     terms = {
@@ -101,7 +104,7 @@ def answered(released: Answer | Numbers) -> Answer:
     return Answer(released.keys, values)
 
 
-def noised(column: Sequence[float], law: Laplace | Gaussian) -> list[Any]:
+def noised(column: Sequence[float], law: NoiseLaw) -> list[Any]:
     """Numbers that know their noise, all of one law."""
     return [Noised(value, law) for value in column]
 
@@ -143,7 +146,7 @@ def numbers_of(pair: Term | Pair, table: Table, measured: Sequence[Sequence[Nois
     for a, b in zip(*measured, strict=True):
         law: Any = a.law
         if law not in laws:
-            laws[law] = [law.of_two(0.5), law.of_two(counted, rounded=not pair.weighted)]
+            laws[law] = [sum_of_two(law, 0.5), sum_of_two(law, counted, rounded=not pair.weighted)]
         total, count = (a - b) / 2, (a + b) * counted
         numbers = (total, count if pair.weighted else float(round(count)))
         weights = ((0.5, -0.5), (counted, counted))

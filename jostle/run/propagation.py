@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from jostle.diagnostics import Refusal, refuse
+from jostle.error_laws import quantiles
 from jostle.formulas import (
     DOUBTFUL,
     NOISE_ONLY,
@@ -340,7 +341,7 @@ def _quantiles(law: AdditiveLaw | Bracketed, draws: int) -> Floats:
     """The quantiles of noise, or of what is known of a number, in the middle of `draws` parts of equal probability."""
     import numpy as np
 
-    return law.quantiles((np.arange(draws) + 0.5) / draws)
+    return quantiles(law, (np.arange(draws) + 0.5) / draws)
 
 
 def _function(function: str | Callable[..., Any]) -> Callable[..., Any]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from jostle.error_laws import sum_of_two, widest
 from jostle.formulas import NOISE_ONLY, Formula, Noised, cuts_of
 from jostle.language.aggregates import AGGREGATES
 from jostle.noise_laws import ADDITIVE, AdditiveLaw, Bracketed, Gaussian, Laplace, Selected
@@ -64,7 +65,7 @@ class Direct(Struct, frozen=True):
 
     def needed(self, error: float) -> float:
         """The least amount that has no larger error."""
-        finer = self.error / error if self.law is None else self.law.scale / self.law.widest(error).scale
+        finer = self.error / error if self.law is None else self.law.scale / widest(self.law, error).scale
         return float(self.amount * finer ** (1 / self.power))
 
 
@@ -113,7 +114,7 @@ def _measured(events: Sequence[Event], source: Source, names: Mapping[str, Any])
             continue  # a Gaussian's σ is no power of epsilon
         else:
             law = ADDITIVE[fields["mechanism"]](fields["scale"], fields.get("step", 0.0))
-            error = (law.of_two(0.5) if name == "avg" else law).half_width() / (2 if of == "stddev" else 1)
+            error = (sum_of_two(law, 0.5) if name == "avg" else law).half_width() / (2 if of == "stddev" else 1)
         power = 0.5 if unit == "rho" else 1.0
         cut = cuts.get((line, name), ())
         amount = fields.get("uses", {}).get(name, fields[unit] * parts)

@@ -25,13 +25,13 @@ from numpy.typing import NDArray
 from jostle.accounting.amounts import Amount, quanta
 from jostle.accounting.conversions import rho_of
 from jostle.accounting.subsampled_gaussian import noise_for, rate_for
+from jostle.error_laws import law_named
 from jostle.kernels.graphical.learn import cgm_fit, naive_fit
 from jostle.kernels.graphical.model import GraphicalModel, graphical_model
 from jostle.kernels.graphical.rows import SyntheticRows
 from jostle.kernels.graphical.sgd import psgd_fit
 from jostle.kernels.graphical.synthetic import chain_cliques, population, random_graph, random_model
 from jostle.kernels.noisy_array import NoiseModel, with_noise
-from jostle.noise_laws import law_named
 from jostle.optional import output_perturbation as perturbed
 from jostle.privacy.measurements.subsampled_batches import Rows, released
 from jostle.privacy.mechanisms.additive import Additive, Linear

@@ -24,6 +24,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from jostle.accounting.amounts import QUANTA, Amount
+from jostle.error_laws import quantiles
 from jostle.formulas import Noised, calculated
 from jostle.plan.bounds import is_integral
 from jostle.plan.plan import Column
@@ -178,7 +179,7 @@ def bracketed(asked: Asked, runs: int, seed: int = 6) -> dict[str, float]:
 
     for run in range(runs):
         one, other = answers(None if 0 < asked.q < 1 else "interval")
-        low, high = one.law.quantiles(np.array([0.025, 0.975]))  # type: ignore[union-attr]
+        low, high = quantiles(one.law, np.array([0.025, 0.975]))  # type: ignore[union-attr]
         if run % DIFFERENCES == 0:
             (both,) = uncertainties([calculated(one - other, "-", (one, other))])  # type: ignore[list-item]
             sums["difference"] += DIFFERENCES * (both.low <= 0 <= both.high)

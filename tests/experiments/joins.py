@@ -15,7 +15,7 @@ import numpy as np
 
 from jostle.accounting.amounts import Amount, quanta
 from jostle.accounting.definitions import Measure
-from jostle.noise_laws import SmoothLaplace
+from jostle.error_laws import SmoothLaplaceErrors
 from jostle.privacy.measurements.smooth import smoothed
 from jostle.privacy.mechanisms.smooth import Smooth
 from jostle.privacy.transformations.elastic import Product
@@ -82,7 +82,7 @@ def line(join: Join, epsilon: float, noise: SeededNoise) -> list[str]:
     how = Smooth.within(amount, [Measure("basic", amount)], 1)
     drawn = [how.draw(noise, np.array([join.count]), join.smooth(how.beta)) for _ in range(RUNS)]
     answers, told = np.array([noisy[0] for noisy, _ in drawn]), np.array([scale for _, scale in drawn])
-    wide = SmoothLaplace(1.0).half_width() * told
+    wide = SmoothLaplaceErrors(1.0).half_width() * told
     held = float((np.abs(answers - join.count) <= wide).mean())
     cut = {
         m: median_error(join.count, noise.laplace(np.full(RUNS, join.cut(m)), 2 * m / epsilon))

@@ -10,13 +10,14 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from jostle.error_laws import law_named
 from jostle.kernels.graphical import cgm, fit, learn
 from jostle.kernels.graphical.model import GraphicalModel, graphical_model
 from jostle.kernels.graphical.simplex import on_simplex
 from jostle.kernels.graphical.synthetic import population, random_model
 from jostle.kernels.noisy_array import NoiseModel as Told
 from jostle.kernels.noisy_array import with_noise
-from jostle.noise_laws import Gaussian, Laplace, law_named
+from jostle.noise_laws import Gaussian, Laplace
 from tests.experiments.graphical import noised, tables_of
 
 PAIRS = ["ab", "bc", "cd", "de", "ea"]

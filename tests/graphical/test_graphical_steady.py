@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from jostle.error_laws import law_named
 from jostle.kernels.graphical import learn, sgd
 from jostle.kernels.graphical.bootstrap import intervals
 from jostle.kernels.graphical.model import GraphicalModel, graphical_model, steady_chain, steady_tables
 from jostle.kernels.graphical.sampling import noise_array
 from jostle.kernels.noisy_array import NoiseModel as Told
 from jostle.kernels.noisy_array import noise_of, with_noise
-from jostle.noise_laws import law_named
 
 STAY = np.array([[0.7, 0.2, 0.1], [0.3, 0.5, 0.2], [0.1, 0.1, 0.8]])
 LONG = 5

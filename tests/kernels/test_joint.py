@@ -7,6 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from jostle.error_laws import quantiles
 from jostle.kernels.joint.answers import Estimates
 from jostle.kernels.joint.axes import Axis, Factor
 from jostle.kernels.joint.needs import Wish, allowed_noise
@@ -209,7 +210,7 @@ def test_with_the_noise_that_is_allowed_the_worst_answer_just_keeps_its_wish(
             for at, weights in strategy.coefficients(wish.query, worst):
                 law = kind(allowed * strategy.blocks[at].variance ** 0.5 / kind(1.0).deviation)
                 for weight in weights[weights != 0]:
-                    noise += weight * law.quantiles(rng.uniform(size=draws))
+                    noise += weight * quantiles(law, rng.uniform(size=draws))
             inside.append((np.abs(noise) <= wish.wanted).mean())
         slack = 7 * (0.95 * 0.05 / draws) ** 0.5
         assert 0.95 - slack <= min(inside) <= 0.95 + slack

@@ -9,6 +9,7 @@ import pytest
 from scipy.integrate import quad
 from sklearn.naive_bayes import CategoricalNB
 
+from jostle.error_laws import law_named
 from jostle.kernels.classifiers.fits import naive_bayes_model
 from jostle.kernels.classifiers.shrink import (
     SPREADS,
@@ -20,7 +21,7 @@ from jostle.kernels.classifiers.shrink import (
     value_shares,
 )
 from jostle.kernels.noisy_array import NoiseModel, with_noise
-from jostle.noise_laws import Laplace, law_named
+from jostle.noise_laws import Laplace
 
 CLASSES = ["no", "yes"]
 

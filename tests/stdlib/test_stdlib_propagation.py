@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from jostle.diagnostics import Refusal
+from jostle.error_laws import quantiles
 from jostle.formulas import MOST_STEPS, Noised, calculated
 from jostle.noise_laws import Gaussian, Laplace, Selected
 from jostle.plan.domains import Integer
@@ -110,7 +111,7 @@ def test_noise_on_a_grid_has_the_half_width_of_the_grid(kind: type[Laplace | Gau
     assert law.smooth.deviation == kind(scale).deviation >= law.deviation * (1 - 1e-12)
     assert law.times(0.25).half_width() == law.half_width() / 4
     assert kind(scale, step=1e-9).half_width() == pytest.approx(kind(scale).half_width())
-    drawn = law.quantiles((np.arange(8000) + 0.5) / 8000)
+    drawn = quantiles(law, (np.arange(8000) + 0.5) / 8000)
     assert (drawn == np.rint(drawn)).all()
     if kind is Laplace or scale > 1:  # below, a rounded normal number is wider
         assert (np.abs(drawn) <= law.half_width()).mean() == pytest.approx(share[int(law.half_width())], abs=0.003)

@@ -19,8 +19,8 @@ PARTICIPLES = [
     "wanted", "shown", "written",
 ]  # fmt: skip
 GROUND = (
-    "source", "resources", "noise_laws", "formulas", "jsontext", "diagnostics", "doubles", "events", "syntax",
-    "language", "accounting", "plan", "privacy", "engine",
+    "source", "resources", "noise_laws", "error_laws", "formulas", "jsontext", "diagnostics", "doubles", "events",
+    "syntax", "language", "accounting", "plan", "privacy", "engine",
 )  # fmt: skip
 EMITS = ("emit", "emit_measure")
 

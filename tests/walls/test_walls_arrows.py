@@ -1,6 +1,6 @@
 """Imports run one way: `ORDER`, of which each part may use those before it.
 
-`records`, `resources`, `threads`, `noise_laws`, `formulas`, `jsontext` and `integers` stand beside `source`, `doubles`
+`records`, `resources`, `threads`, `noise_laws`, `error_laws`, `formulas`, `jsontext` and `integers` stand beside `source`, `doubles`
 beside `diagnostics`; `simulate` and `kernels` import nothing of ours, but for the row programs that kernels build,
 which are data.
 """
@@ -11,12 +11,19 @@ import pytest
 from package_code import HERE, Import, files, imports, shown
 
 ORDER = (
-    "version", "source", "records", "resources", "threads", "noise_laws", "formulas", "jsontext", "integers",
-    "diagnostics", "doubles", "events", "syntax", "language", "accounting", "plan", "check", "engine", "privacy",
+    "version", "source", "records", "resources", "threads", "noise_laws", "error_laws", "formulas", "jsontext",
+    "integers", "diagnostics", "doubles", "events", "syntax", "language", "accounting", "plan", "check", "engine", "privacy",
     "speed", "readers", "backends", "optional", "run", "choice", "trace", "tools", "train",
 )  # fmt: skip
 ALONE = ("kernels", "simulate")
-ROW_PROGRAMS = ("jostle.privacy.rows.", "jostle.threads", "jostle.noise_laws", "jostle.formulas", "jostle.integers")
+ROW_PROGRAMS = (
+    "jostle.privacy.rows.",
+    "jostle.threads",
+    "jostle.noise_laws",
+    "jostle.error_laws",
+    "jostle.formulas",
+    "jostle.integers",
+)
 
 
 def part_of(name: str) -> str:

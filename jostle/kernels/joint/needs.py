@@ -8,6 +8,7 @@ from itertools import product
 
 import numpy as np
 
+from jostle.error_laws import widest
 from jostle.kernels.arrays import Floats
 from jostle.kernels.joint.strategy import Query, Strategy
 from jostle.kernels.joint.widths import SAFE, grid_step, laplace_half_width, whole_width
@@ -64,6 +65,6 @@ def _allowed(strategy: Strategy, wish: Wish, place: int, kind: type[Laplace | Ga
     steps: Floats = np.concatenate(grid)
     if len(each) == 1 and steps[0]:
         law = kind(float(each[0]) / kind(1.0).deviation, float(steps[0]))
-        return law.widest(wish.wanted).scale / law.scale
+        return widest(law, wish.wanted).scale / law.scale
     width = laplace_half_width(each) if kind is Laplace else kind(float(np.sqrt(each @ each))).half_width()
     return whole_width(wish.wanted, grid_step(steps) if steps.all() else 0.0) / (width * SAFE)

@@ -15,6 +15,7 @@ from test_privacy_aggregates import SCHEMA, UNITS, neighbours
 
 from jostle.accounting.amounts import QUANTA, Amount
 from jostle.accounting.definitions import Measure
+from jostle.error_laws import sum_of_two
 from jostle.formulas import Noised, OfTwo, calculated
 from jostle.noise_laws import Laplace
 from jostle.plan.plan import Term
@@ -230,7 +231,7 @@ def test_what_is_calculated_of_a_rounded_count_knows_that_it_was_rounded() -> No
     """Its interval is around what was measured, and its error holds both ends."""
     law = Laplace(0.5)
     a, b = Noised(7.3, law), Noised(5.1, law)
-    count = Noised.of(6.0, OfTwo(6.0, law.of_two(0.5, rounded=True), ((a.origin, 0.5), (b.origin, 0.5))))
+    count = Noised.of(6.0, OfTwo(6.0, sum_of_two(law, 0.5, rounded=True), ((a.origin, 0.5), (b.origin, 0.5))))
     (own, many) = uncertainties([count, calculated(50 * count, "*", (50.0, count))])  # type: ignore[list-item]
     assert (own.low + own.high) / 2 == 6 and own.error == int(own.error)
     assert (many.low + many.high) / 2 == pytest.approx(50 * 6.2)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from recording import Bench
 
-from jostle.noise_laws import SmoothLaplace
+from jostle.error_laws import SmoothLaplaceErrors
 from jostle.privacy.mechanisms.smooth import largest_beta, peak
 from jostle.source import Source
 from jostle.tools.session import Result, Session
@@ -115,7 +115,7 @@ def test_what_a_run_tells(attempt: Callable[..., Result]) -> None:
     (event,) = [event.fields for event in result.trace if event.kind == "measure"]
     assert event["mechanism"] == "smooth" and sorted(event["sources"]) == ["c", "t"] and event["stability"] == 1
     assert event["scale"] >= 1 and event["sensitivity"] == pytest.approx(event["scale"] / 2)
-    assert result.margins()["n"]["error"] == SmoothLaplace(event["scale"], 1.0).half_width()
+    assert result.margins()["n"]["error"] == SmoothLaplaceErrors(event["scale"], 1.0).half_width()
     for name in ("c", "t"):
         spent = {unit: float(told["spent"]) for unit, told in result.budget[name].items()}
         assert spent == {"epsilon": 1, "delta": 1e-3}

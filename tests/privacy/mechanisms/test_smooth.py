@@ -11,7 +11,8 @@ import pytest
 from jostle.accounting.amounts import Amount, quanta
 from jostle.accounting.definitions import Measure
 from jostle.diagnostics import Refusal
-from jostle.noise_laws import Laplace, SmoothLaplace, law_named
+from jostle.error_laws import SmoothLaplaceErrors, law_named, quantiles
+from jostle.noise_laws import Laplace
 from jostle.privacy.measurements.smooth import smoothed
 from jostle.privacy.mechanisms.smooth import (
     LEAST,
@@ -121,7 +122,7 @@ def test_what_is_told_of_the_error_holds() -> None:
     squares, told = 0.0, 0.0
     for _ in range(runs):
         noisy, scale = how.draw(noise, np.array([5000]), 300.0)
-        law = SmoothLaplace(scale, 1.0)
+        law = SmoothLaplaceErrors(scale, 1.0)
         off = abs(int(noisy[0]) - 5000)
         for level in inside:
             inside[level] += off <= WIDTHS[level] * scale + 1
@@ -133,20 +134,20 @@ def test_what_is_told_of_the_error_holds() -> None:
     assert told / runs == pytest.approx(mean_square / (1 - 4 / 16) ** 2, rel=0.3)  # E scale² is as much larger again
 
 
-WIDTHS = {level: SmoothLaplace(1.0).half_width(level) for level in (0.5, 0.95, 0.99)}
+WIDTHS = {level: SmoothLaplaceErrors(1.0).half_width(level) for level in (0.5, 0.95, 0.99)}
 
 
 def test_the_law_of_both_noises() -> None:
     """By quadrature over the noise of ln b."""
     w = (np.arange(400_000) + 0.5) / 400_000
     noise = 0.25 * np.sign(w - 0.5) * np.log(1 - 2 * np.abs(w - 0.5)) * -1
-    law = SmoothLaplace(10.0)
+    law = SmoothLaplaceErrors(10.0)
     for level in (0.5, 0.95, 0.99):
         wide = law.half_width(level) / 10
         assert float(np.exp(-wide * np.exp(noise)).mean()) == pytest.approx(1 - level, rel=1e-3)
-        assert law.quantiles(np.array([0.5 + level / 2]))[0] == pytest.approx(10 * wide, rel=1e-3)
+        assert quantiles(law, np.array([0.5 + level / 2]))[0] == pytest.approx(10 * wide, rel=1e-3)
     assert law.half_width() > 1.1 * Laplace(10.0).half_width()
-    assert SmoothLaplace(10.0, 1.0).half_width() == math.ceil(law.half_width())
+    assert SmoothLaplaceErrors(10.0, 1.0).half_width() == math.ceil(law.half_width())
     assert law_named(*law.facts) == law and law.times(3).scale == 30
 
 

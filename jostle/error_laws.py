@@ -1,0 +1,214 @@
+"""What is asked of laws of noise once numbers are released: quantiles, the laws of sums, the law within an error.
+
+Mechanisms draw by the laws of `noise_laws` and need none of this: no price and no scale rests on it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+from jostle.noise_laws import (
+    ADDITIVE,
+    LEVEL,
+    AdditiveLaw,
+    Bracketed,
+    Compared,
+    DrawnLaw,
+    Gaussian,
+    Laplace,
+    Selected,
+    SmoothLaplace,
+)
+from jostle.records import replace
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+L = TypeVar("L", bound=AdditiveLaw)
+
+
+@dataclass(frozen=True, slots=True)
+class LaplaceSum(Laplace):
+    """A weighted sum of Laplace noises: `scale` is that of one with its deviation, `wide` its half-width at 95 %."""
+
+    wide: float = 0.0
+
+    def _half_width(self, level: float) -> float:
+        return self.wide if level == LEVEL else self.sum_quantile(level) * self.deviation
+
+    def times(self, factor: float) -> LaplaceSum:
+        return replace(self, scale=self.scale * factor, wide=self.wide * factor)
+
+
+class SmoothLaplaceErrors(SmoothLaplace):
+    """What is said of a number holds for both of its noises together (docs/privacy/elastic.md)."""
+
+    __slots__ = ()
+
+    @property
+    def deviation(self) -> float:
+        """E b² = scale²/(1 − 4·SPREAD²)."""
+        return self.scale * math.sqrt(2 / (1 - 4 * self.SPREAD**2))
+
+    def half_width(self, level: float = LEVEL) -> float:
+        wide = self._half_width(level)
+        return self.step * math.ceil(wide / self.step) if self.step else wide
+
+    def _half_width(self, level: float) -> float:
+        low, high = 0.0, 1e6
+        while high - low > 1e-9 * high:
+            middle = (low + high) / 2
+            low, high = (middle, high) if self.beyond(middle) > 1 - level else (low, middle)
+        return self.scale * high
+
+    def beyond(self, x: Any) -> Any:
+        """That the noise is further out than x scales: E e^(−x·e^W) for W the noise of ln b, at 1/SPREAD = n
+
+        n/2·(E₍ₙ₊₁₎(x) + x^(−n)·γ(n, x)).
+        """
+        from scipy.special import expn, gamma, gammainc
+
+        n = round(1 / self.SPREAD)
+        return n / 2 * (expn(n + 1, x) + gamma(n) * gammainc(n, x) / x**n)
+
+
+@dataclass(frozen=True, slots=True)
+class Widening(AdditiveLaw):
+    """What Laplace noise of scale `fine` lacks to Laplace noise of scale `scale`, a larger one on the same grid.
+
+    It is 0 with probability `atom`, and else such noise itself (docs/privacy/gradual.md).
+    """
+
+    fine: float = 0.0
+    name: ClassVar[str] = "widening"
+
+    @property
+    def atom(self) -> float:
+        """The probability of 0."""
+        if not self.step:
+            return (self.fine / self.scale) ** 2
+        return (math.sinh(self.step / (2 * self.scale)) / math.sinh(self.step / (2 * self.fine))) ** 2
+
+    @property
+    def deviation(self) -> float:
+        wide, narrow = Laplace(self.scale, self.step).deviation, Laplace(self.fine, self.step).deviation
+        return math.sqrt(max(0.0, wide**2 - narrow**2))
+
+    @property
+    def laplace_scale(self) -> float:
+        return self.deviation / math.sqrt(2)
+
+    def _beside(self, level: float) -> float:
+        """The level of the noise beside the atom that is `level` of all of it."""
+        return max(0.0, 1 - (1 - level) / (1 - self.atom))
+
+    def _steps(self, level: float) -> int:
+        return Laplace(self.scale, self.step)._steps(self._beside(level))
+
+    def _half_width(self, level: float) -> float:
+        return Laplace(self.scale)._half_width(self._beside(level))
+
+    @staticmethod
+    def sum_quantile(level: float = LEVEL) -> float:
+        return Laplace.sum_quantile(level)
+
+    def power(self, exponent: float) -> Widening:
+        return replace(self, scale=self.scale / exponent, fine=self.fine / exponent)
+
+    def times(self, factor: float) -> Widening:
+        return replace(self, scale=self.scale * factor, step=self.step * factor, fine=self.fine * factor)
+
+
+NoiseLaw = DrawnLaw | Bracketed | Widening
+
+
+def law_named(name: str, *facts: Any) -> NoiseLaw:
+    """The law that a history or a trace names, with its other `facts`. Raises `KeyError`."""
+    if name == Bracketed.name:
+        low, high, places, clear, counted, whole = facts
+        return Bracketed(low, high, tuple(places), tuple(clear), counted, whole)
+    if name == Selected.name:
+        return Selected(*facts)
+    if name == Compared.name:
+        return Compared(*facts)
+    scale, *step = (facts[0], *facts[2:])
+    return SmoothLaplaceErrors(scale, *step) if name == SmoothLaplace.name else ADDITIVE[name](scale, *step)
+
+
+def widest(law: L, wide: float) -> L:
+    """The law of the largest scale, on the same grid, whose half-width at 95 % is at most `wide`, above 0."""
+    low, high = 0.0, wide + law.step  # of noise of that scale, more than 5 % are further out
+    while high - low > 1e-12 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if replace(law, scale=middle).half_width() <= wide else (low, middle)
+    return replace(law, scale=low)
+
+
+def sum_of_two(law: Laplace | Gaussian, weight: float, rounded: bool = False) -> Laplace | Gaussian:
+    """The law of so many times the sum of two such noises; of an integer next to it where it is `rounded`."""
+    if isinstance(law, Gaussian):
+        return Gaussian(law.scale * weight * math.sqrt(2), step=float(rounded))
+    wide = _two_laplace() * law.scale * weight
+    return LaplaceSum(law.scale * weight * math.sqrt(2), wide=math.floor(wide + 0.5) if rounded else wide)
+
+
+@cache
+def _two_laplace() -> float:
+    """t with P(|X + Y| > t) = (1 + t/2)·exp(−t) = 5 %, of Laplace noises X and Y of scale 1."""
+    low, high = 0.0, 100.0
+    while high - low > 1e-12:
+        middle = (low + high) / 2
+        low, high = (middle, high) if (1 + middle / 2) * math.exp(-middle) > 1 - LEVEL else (low, middle)
+    return high
+
+
+# Quantiles ------------------------------------------------------------------------------------------
+
+
+def quantiles(law: AdditiveLaw | Bracketed, places: Floats) -> Floats:
+    """The quantiles of the noise at these places in (0, 1); of a bracketed number those of the number itself."""
+    import numpy as np
+
+    if isinstance(law, Bracketed):
+        return _bracketed(law, places)
+    if isinstance(law, Gaussian):
+        from scipy.special import ndtri
+
+        continuous: Floats = law.scale * ndtri(places)
+        return law.step * np.rint(continuous / law.step) if law.coarse else continuous
+    side, outside = np.sign(places - 0.5), 1 - np.abs(2 * places - 1)  # P(|noise| is as far out or further)
+    if isinstance(law, Widening):
+        outside = np.minimum(1.0, outside / (1 - law.atom))
+        return quantiles(Laplace(law.scale, law.step), 0.5 + side * (1 - outside) / 2)
+    if isinstance(law, SmoothLaplaceErrors):
+        wide = np.geomspace(1e-12, 1e4, 4000)
+        return np.asarray(law.scale * side * np.interp(-outside, -law.beyond(wide), wide))
+    if not (b := law.coarse):
+        return np.asarray(-law.scale * side * np.log(outside))
+    steps = np.ceil(b * np.log(2 / ((1 + math.exp(-1 / b)) * outside)) - 1)
+    return np.asarray(law.step * side * np.maximum(0, steps))
+
+
+def _bracketed(law: Bracketed, levels: Floats) -> Floats:
+    """What the number is below with probability `level` at most, up to ½; above, what it exceeds with 1 − `level`.
+
+    Places are tested from the outside in, up to the first that is not clear.
+    """
+    import numpy as np
+    from scipy.special import ndtri
+
+    within = np.abs(1 - 2 * levels)
+    far = ndtri((1 + within) / 2)
+    if law.counted == Laplace.name:  # as `sum_quantile`
+        far = np.maximum(far, -np.log1p(-within) / math.sqrt(2))
+    clear, places = np.array(law.clear, dtype=float), np.array(law.places, dtype=float)
+    too_low = np.searchsorted(np.maximum.accumulate(clear), -far, side="left")
+    too_high = np.searchsorted(np.minimum.accumulate(clear[::-1])[::-1], far, side="right")
+    lows, highs = np.append(law.low, places), np.append(places - law.whole, law.high)
+    return np.asarray(np.where(levels < 0.5, lows[too_low], highs[too_high]))

@@ -1,7 +1,7 @@
 """Imports run one way: `ORDER`, of which each part may use those before it.
 
-`records`, `resources`, `threads`, `noise_laws`, `error_laws`, `formulas`, `jsontext` and `integers` stand beside `source`, `doubles`
-beside `diagnostics`; `simulate` and `kernels` import nothing of ours, but for the row programs that kernels build,
+`records`, `resources`, `threads`, `noise_laws`, `error_laws`, `formulas`, `jsontext` and `integers` stand beside `source`,
+`doubles` beside `diagnostics`; `simulate` and `kernels` import nothing of ours, but for the row programs that kernels build,
 which are data.
 """
 
@@ -12,8 +12,8 @@ from package_code import HERE, Import, files, imports, shown
 
 ORDER = (
     "version", "source", "records", "resources", "threads", "noise_laws", "error_laws", "formulas", "jsontext",
-    "integers", "diagnostics", "doubles", "events", "syntax", "language", "accounting", "plan", "check", "engine", "privacy",
-    "speed", "readers", "backends", "optional", "run", "choice", "trace", "tools", "train",
+    "integers", "diagnostics", "doubles", "events", "syntax", "language", "accounting", "plan", "check", "engine",
+    "privacy", "speed", "readers", "backends", "optional", "run", "choice", "trace", "tools", "train",
 )  # fmt: skip
 ALONE = ("kernels", "simulate")
 ROW_PROGRAMS = (

@@ -1,8 +1,8 @@
 """Imports run one way: `ORDER`, of which each part may use those before it.
 
-`records`, `resources`, `threads`, `noise_laws`, `error_laws`, `formulas`, `jsontext` and `integers` stand beside `source`,
-`doubles` beside `diagnostics`; `simulate` and `kernels` import nothing of ours, but for the row programs that kernels build,
-which are data.
+`records`, `resources`, `threads`, `noise_laws`, `error_laws`, `formulas`, `jsontext` and `integers` stand beside
+`source`, `doubles` beside `diagnostics`; `simulate` and `kernels` import nothing of ours, but for the row programs that
+kernels build, which are data.
 """
 
 from __future__ import annotations

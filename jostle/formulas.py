@@ -53,10 +53,20 @@ def ranks_text(ranks: float, of: str = IN_RANKS) -> str:
 NOISE_ONLY, BY_NOISE = "*", " (noise only)"
 """The marks of an error, behind ± and alone, where more than noise may lie between a number and the answer."""
 
+MISFIT, UNKNOWN = "the misfit of ", "?*"
+"""How what was cut begins where cells do not fit their description, and the error of what rests on them."""
+
 
 def cut_text(cut: Sequence[str]) -> list[str]:
     """The line below numbers that says what the mark means, from what was cut: noun phrases; none, if nothing was."""
+    if rests_on_misfits(cut):
+        return [f"{NOISE_ONLY}: how far it is off is not known, because of {', '.join(cut)}"]
     return [f"{NOISE_ONLY}: ± covers the noise only, not {', '.join(cut)}"] if cut else []
+
+
+def rests_on_misfits(cut: Sequence[str] | None) -> bool:
+    """Whether cells do not fit among what was cut, so that the error of noise says nothing."""
+    return any(one.startswith(MISFIT) for one in cut or ())
 
 
 def cuts_in(margins: Any) -> tuple[str, ...]:
@@ -76,6 +86,8 @@ def margin_text(value: Any, margin: Any) -> str:
     mark of doubt where there is nothing else."""
     if not isinstance(margin, Mapping):
         return ""
+    if rests_on_misfits(margin.get("cut")):
+        return UNKNOWN
     mark, hidden = NOISE_ONLY if margin.get("cut") else "", bool(margin.get("hidden"))
     for of in (IN_RANKS, IN_ROWS):
         ranks = margin.get(of)

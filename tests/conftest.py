@@ -67,6 +67,15 @@ def no_fault_after_a_charge(request: pytest.FixtureRequest) -> Iterator[None]:
     assert Counter.faults == before or request.node.get_closest_marker("plants_faults") is not None
 
 
+@pytest.fixture(autouse=True)
+def no_looks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sessions of tests look at no cells unless they say so, or are marked `looks`: most hold exact charges."""
+    from jostle.tools.session import Session
+
+    if request.node.get_closest_marker("looks") is None:
+        monkeypatch.setitem(Session.__init__.__kwdefaults__, "look", False)
+
+
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[str]:
     """The URL of a PostgreSQL server that is this process's own, started once, or of the one in `JOSTLE_POSTGRES`."""

@@ -6,7 +6,8 @@ the functions that stand in `privacy` (`declared`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from jostle.accounting.amounts import Amount, quanta
@@ -14,16 +15,27 @@ from jostle.diagnostics import refuse
 from jostle.privacy.kernel.exposures import Exposures, Handle, handles_in
 from jostle.privacy.kernel.handles import Cube, Table
 from jostle.run.evaluator import Evaluator
-from jostle.run.faults import private_value
+from jostle.run.faults import exposures_of, private_value
 from jostle.run.values import Grouped, JSet, is_number, is_sequence, is_vector, kind_name
+from jostle.source import Span
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 
-def amount_for(interp: Evaluator, exposures: Exposures, epsilon: object, delta: object = None) -> Amount | None:
-    """The amount of a measurement: given, or all that is left; validated also where the data are public."""
+@contextmanager
+def amount_for(
+    interp: Evaluator, of: Handle | Sequence[Handle], span: Span | None, epsilon: object, delta: object = None
+) -> Iterator[Amount | None]:
+    """In the block, the amount of a measurement: given, or all that is left, without what `looks` take; validated also
+    where the data are public."""
+    exposures = of.exposures if isinstance(of, Handle) else exposures_of(of)
+    with interp.looks.looking(interp.kernel, of, exposures, _amount(interp, exposures, epsilon, delta), span) as amount:
+        yield amount
+
+
+def _amount(interp: Evaluator, exposures: Exposures, epsilon: object, delta: object) -> Amount | None:
     for handle in handles_in([epsilon, delta]):
         raise refuse("PrivateValue", f"an amount is public, and this comes from `{handle.exposures[0].source.name}`")
     amount: Amount | None = None

@@ -10,7 +10,6 @@ from jostle.diagnostics import Refusal, refuse
 from jostle.engine.filesets import FileSet, Reading
 from jostle.language.builtins import REMOTE
 from jostle.language.forms import DIMENSIONS, source_kind
-from jostle.plan.domains import Open
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import Cube, Table
 from jostle.privacy.reading.minting import private_cube, private_table, public_cube, public_table
@@ -66,7 +65,7 @@ def private(interp: Evaluator, node: n.Private, scope: Scope) -> Handle:
         return _private_counts(interp, node, origin, measure, unit)
     if node.described is None:
         raise _not_described(node)
-    return _private_table(interp, node, origin, measure, unit, scope, looked=kind in ("table", "bound"))
+    return _private_table(interp, node, origin, measure, unit, scope)
 
 
 def _not_described(node: n.Private) -> Refusal:
@@ -77,9 +76,9 @@ def _not_described(node: n.Private) -> Refusal:
 
 
 def _private_table(
-    interp: Evaluator, node: n.Private, origin: object, measure: Measure, unit: Unit, scope: Scope, *, looked: bool
+    interp: Evaluator, node: n.Private, origin: object, measure: Measure, unit: Unit, scope: Scope
 ) -> Table:
-    """A table of the described columns of files or of bound data; `looked`: whether its cells are looked at."""
+    """A table of the described columns of files, of a server's table or of bound data."""
     if node.described is None or node.protecting is None:
         raise _not_described(node)
     schema = schema_of(interp.eval(node.described, scope), node.described.span)
@@ -94,11 +93,7 @@ def _private_table(
     if unit.columns:
         check_columns([(column, None) for column in unit.columns], data, node.protecting.span, private=True)
     announce(interp, source, node, [name for name, _ in schema])
-    if interp.looks is not None and looked:
-        texts = private_table(source, data.key, tuple((name, Open("text")) for name, _ in schema))
-        items = node.described.items if isinstance(node.described, n.RecordOf) else ()
-        interp.looks.declare(data.key, texts, dict(schema), {name: domain.span for name, domain in items})
-    return private_table(source, data.key, schema)
+    return interp.looks.described(private_table(source, data.key, schema), node.described)
 
 
 def _private_counts(interp: Evaluator, node: n.Private, origin: object, measure: Measure, unit: Unit) -> Cube:

@@ -64,9 +64,11 @@ def _body(row: Builtin) -> Callable[..., Any]:
         for name, value in named.items():
             named[name] = (readers.get(name) or readers[tuning])(value, row.name, about)
             about = value if about is None and isinstance(value, Handle) else about
+        function = function_of(row)
         if about is not None and any(p.name in AMOUNTS for p in row.parameters):
-            named["amount"] = amount_for(interp, about.exposures, **amount)
-        result = function_of(row)(**named)
+            with amount_for(interp, about, span, **amount) as named["amount"]:
+                return interp.kernel.measure(function(**named), span)
+        result = function(**named)
         if isinstance(result, Measurement):
             return interp.kernel.measure(result, span)
         if isinstance(result, Score) and not isinstance(result, Scores) and not result.private:

@@ -62,7 +62,7 @@ class Evaluator(Protocol):
     bare_of: dict[int, tuple[n.Query, int]]
     select_forms: dict[Hashable, tuple[n.Select, Any]]
     joint: JointSelects | None
-    looks: Looks | None
+    looks: Looks
     given: dict[int, Value]
     left: list[tuple[Function, Scope]]
 

@@ -67,11 +67,12 @@ def _refine(value: Any, *, epsilon: Any = None, at: Any) -> Any:
     if not isinstance(value, Refinable):
         help = "`n = refinable(people)` first: then `refine(n) with epsilon 0.01`, and again"
         raise refuse("TypeError", f"`refine` takes what is refinable, not {kind_name(value)}", help=help)
-    amount = amount_for(interp, value.exposures, epsilon)
-    step = interp.kernel.measure(Refinement.of(value, amount), span)
+    with amount_for(interp, value, span, epsilon) as amount:
+        step = interp.kernel.measure(Refinement.of(value, amount), span)
+    misfits = interp.looks.cut_of(value, value.exposures)
     if isinstance(value.base, Score):
         (number,) = step.values.tolist()
-        return number if step.origin is None else Noised.of(number, step.origin.element(0))
-    cells = with_noise(step.values, step.paid, step.law, every_cell(value.base.size), cut_of(value.base))
+        return number if step.origin is None else Noised.of(number, step.origin.element(0), misfits)
+    cells = with_noise(step.values, step.paid, step.law, every_cell(value.base.size), (*cut_of(value.base), *misfits))
     cells.origin = step.origin
     return cells

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from jostle.diagnostics import Diagnostic, Refusal, refuse
+from jostle.diagnostics import Refusal, refuse
 from jostle.language.misfits import no_condition, no_walk
 from jostle.privacy.kernel.exposures import Exposures, Handle, handles_in
 from jostle.privacy.kernel.handles import Table
@@ -27,7 +27,7 @@ from jostle.run.publictables import records
 from jostle.run.scope import Scope
 from jostle.run.statements import STATEMENTS
 from jostle.run.values import REQUIRED, Function, Grouped, Interval, JSet, Module, is_sequence, kind_name, need_room
-from jostle.source import Source, Span
+from jostle.source import Span
 from jostle.syntax import nodes as n
 
 MADE_UP_ROWS = 1000  # of each source in a simulation
@@ -71,13 +71,9 @@ class Interpreter:
         self.bare_of: dict[int, tuple[n.Query, int]] = {}  # the bare selects of queries met, by node, which it holds
         self.select_forms: dict[Hashable, tuple[n.Select, Any]] = {}  # of the text of selects, by node and columns
         self.joint: JointSelects | None = None  # the `jointly` block that is being walked
-        self.looks: Looks | None = None  # at how the cells of columns fit, before they are first measured
+        self.looks = Looks()  # at how the cells of columns fit that are measured
         self.given: dict[int, Any] = {}  # aggregates of a select that are already measured, by node
         self.left: list[tuple[Function, Scope]] = []  # functions of the program that a failure ended, innermost first
-
-    def look(self, warn: Callable[[Source, Sequence[Diagnostic]], None] | None) -> None:
-        """Has the first select on a column look for cells that do not fit, and `warn` of them; not, with None."""
-        self.looks = None if warn is None else Looks(warn)
 
     # Running -------------------------------------------------------------------------------------
 

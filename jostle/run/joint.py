@@ -25,7 +25,7 @@ from jostle.run import answers
 from jostle.run.amounts import amount_of, mechanism_of, no_error, wish_of
 from jostle.run.evaluator import Evaluator
 from jostle.run.jointplan import Asked, JointPlan
-from jostle.run.jointworkload import check_together, joint_workload
+from jostle.run.jointworkload import JointWorkload, check_together, joint_workload
 from jostle.run.values import Pending
 from jostle.syntax import nodes as n
 
@@ -161,13 +161,20 @@ def _answers(
         if any(not factor.levels for sums in sums_of for factor in sums.factors.values()):
             help = "its answer is 0: leave it out, or mend the condition"
             raise refuse("ValueError", "the condition of this select holds for no row", one.span, help=help)
-    via = mechanism_of(interp, spend)
+    via, requests = mechanism_of(interp, spend), [one.request for one in asked]
     if spend.amount.is_wish:
         plan = JointPlan.wanted(workload, asked, _unit(interp, workload.table, spend.amount, scope), via)
-    elif amount is None:
+        return _planned(interp, plan, workload, spend, via)
+    if amount is None:
         raise refuse("NoEpsilon", "a private source was met in a call on public data", spend.span)
-    else:
-        plan = JointPlan.of(workload, asked, amount, via, total, nonnegative)
+    with interp.looks.looking(interp.kernel, requests, workload.table.exposures, amount, spend.span) as left:
+        plan = JointPlan.of(workload, asked, left, via, total, nonnegative)
+        return _planned(interp, plan, workload, spend, via)
+
+
+def _planned(
+    interp: Evaluator, plan: JointPlan, workload: JointWorkload, spend: n.Spend, via: str | None
+) -> list[Answer]:
     least = plan.measurement.how.amount
     with interp.kernel.events.within("query", "jointly", spend.span) as event:
         event[least.unit] = as_float(least.value)

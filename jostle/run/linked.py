@@ -58,7 +58,7 @@ def linked(
         interp.kernel.register.link(node.name, data.identity, source, unit, node.span)
         key = data.key
     announce(interp, source, node, [name for name, _ in schema], unit=str(unit))
-    return private_table(source, key, schema, unit, owners)
+    return interp.looks.described(private_table(source, key, schema, unit, owners), node.described)
 
 
 def owners_by(owner: Any, key: str, on: str, span: Span | None) -> Owners | None:

@@ -1,49 +1,68 @@
-"""Looks: the first select that reads a column pays a fiftieth of its amount for a count of the cells that do not fit.
+"""Looks: the first charge on a column pays a fiftieth of its amount for a count of the cells that do not fit.
 
 A description that does not fit is silent otherwise: dates in another form are all none, shares in percent are all cut,
 and the answer has a narrow ±. A look is an ordinary select on the source, through the one door: how many cells of a
 column fit, are unreadable, lie outside the described range, have fractions where integers are described, or are not
-listed. It is taken out of the amount of the select that triggers it, so that a program pays what it wrote. Which select
-that is follows from public facts: the first on a column in a session, of one table that the program itself describes,
-on the whole of its source. What it finds is a released number: it warns, and marks the answers that read the column.
+listed. What a charge looks at follows from public facts: the columns that it reads of tables which the program itself
+describes, and which no charge of the session has looked at. `Looks.looking` decides this before the measurement, and
+looks after it, so that what is refused has looked at nothing. What a look finds is a released number: it warns, and
+marks the answers that read the column.
+
+*What is spent.* A measurement of amount A that looks has A − A/50, and the looks at the columns of a source have A/50
+together. They count all rows of the source and are charged to it as a whole, also where a part of it is measured. So
+that parts cost no more than what is written, charges on a part give up a fiftieth until those on its path have given up
+what looks have cost. Let looks cost L ≤ E/50, where E was written for the charge on another part. A path on which S is
+written then costs L + S − min(L, S/50): S where S ≥ 50 L, and else no more than E.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from msgspec import Struct, field
 
 from jostle.accounting.amounts import Amount, as_float
-from jostle.diagnostics import Diagnostic
+from jostle.accounting.budget_tree import Path
+from jostle.diagnostics import Diagnostic, Refusal
+from jostle.formulas import MISFIT
 from jostle.language.moments import DAY, moment_of
 from jostle.plan.domains import Categories, Domain, Integer, Moments, Open, Real
 from jostle.plan.kinds import applied, domain_kind
 from jostle.plan.plan import (
     Apply,
+    Bound,
     Column,
     Constant,
     Derive,
     Filter,
     GroupRows,
-    Key,
-    Known,
+    Join,
     Plan,
     RowExpr,
     Scan,
     Truncate,
     inputs,
 )  # fmt: skip
+from jostle.plan.records import Rows
+from jostle.plan.schemas import schema_of
+from jostle.privacy.kernel.exposures import Exposure, Exposures
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.measurements.aggregates import registry
-from jostle.privacy.measurements.query import GroupKey, Request, prepare
+from jostle.privacy.measurements.query import GroupKey, prepare
+from jostle.privacy.transformations.persons import truncate
+from jostle.records import field_names, is_record, replace
 from jostle.run import answers
 from jostle.run.propagation import of_numbers
 from jostle.source import Source, Span
+from jostle.syntax import nodes as n
 
 if TYPE_CHECKING:
     from jostle.privacy.kernel.kernel import Kernel
+
+A = TypeVar("A", bound="Amount | None")
 
 PART = 50
 """A look costs one part in so many of the amount."""
@@ -59,11 +78,11 @@ STATES = {
     "fraction": "{share} of its cells have fractions, and are taken down to integers",
     "unlisted": "{share} of its cells are not among the listed values, and count as `none`",
 }
-_CUT = {
-    "unreadable": "the cells of `{name}` that are unreadable ({share})",
-    "outside": "the cells of `{name}` outside of its range ({share})",
-    "fraction": "the fractions of `{name}` ({share})",
-    "unlisted": "the cells of `{name}` that are not listed ({share})",
+CUTS = {
+    "unreadable": MISFIT + "`{name}`, {share} of whose cells are unreadable",
+    "outside": MISFIT + "`{name}`, {share} of whose cells lie outside of its range",
+    "fraction": MISFIT + "`{name}`, {share} of whose cells have fractions",
+    "unlisted": MISFIT + "`{name}`, {share} of whose cells are not listed",
 }
 _WAYS_OUT = {
     "outside": "describe the range that the cells have, such as 0.0..100.0 for percent",
@@ -77,91 +96,163 @@ _WAYS_OUT = {
 
 
 class Looked(Struct, frozen=True):
-    """A source: its table with all columns as texts, its description, and for each column that was looked at the shares
-    of what does not fit."""
+    """A described table: its columns as texts, what they are described by, and of each column that was looked at the
+    shares of what does not fit."""
 
-    table: Table
+    texts: Table
     schema: Mapping[str, Domain]
     places: Mapping[str, Span]
     misfits: dict[str, dict[str, str]]
 
 
+class Planned(Struct, frozen=True):
+    """A look that a charge at `span` pays for: at these columns of a source, for the amount."""
+
+    span: Span | None
+    source: str
+    columns: tuple[str, ...]
+    amount: Amount
+
+
 class Looks(Struct):
-    """The looks of a session; `warn` is called with the program and what one finds."""
+    """The looks of a session: `warn` is called with the program and what one finds; without it nothing is looked at."""
 
-    warn: Callable[[Source, Sequence[Diagnostic]], None]
-    sources: dict[str, Looked] = field(default_factory=dict)
+    warn: Callable[[Source, Sequence[Diagnostic]], None] | None = None
+    tables: dict[tuple[int, str], Looked] = field(default_factory=dict)
+    cost: Counter[int] = field(default_factory=Counter)
+    """Of each source, in quanta, what looks at it have cost."""
+    given: Counter[tuple[int, Path]] = field(default_factory=Counter)
+    """The same by paths of its budget: what the charges there gave up."""
+    planned: list[Planned] = field(default_factory=list)
 
-    def declare(self, key: str, table: Table, schema: Mapping[str, Domain], places: Mapping[str, Span]) -> None:
-        """Takes a source that a program describes, column by column at `places`; `table` has them as texts."""
-        known = self.sources[key].misfits if key in self.sources else {}
-        self.sources[key] = Looked(table, schema, places, known)
+    def described(self, table: Table, described: n.Expr | None) -> Table:
+        """A table that a program describes, at which looks are taken: of a column that is described anew, anew."""
+        (exposure,), plan, schema = table.exposures, table.plan, dict(table.schema)
+        scan = plan.scan if isinstance(plan, Bound) else plan
+        if self.warn is None or not isinstance(scan, Scan):
+            return table
+        columns = tuple((name, Open("text")) for name in schema)
+        read = Scan(scan.data, columns)
+        texts = replace(table, plan=replace(plan, scan=read) if isinstance(plan, Bound) else read, schema=columns)
+        if exposure.rows is None:
+            texts = truncate(texts, (), None, 1)
+        key = (id(exposure.source), scan.data)
+        misfits: dict[str, dict[str, str]] = {}
+        if (old := self.tables.get(key)) is not None:
+            misfits = {name: some for name, some in old.misfits.items() if old.schema[name] == schema.get(name)}
+        items = described.items if isinstance(described, n.RecordOf) else ()
+        self.tables[key] = Looked(texts, schema, {name: domain.span for name, domain in items}, misfits)
+        return table
 
-    def before(self, kernel: Kernel, request: Any, amount: Amount, span: Span | None) -> Amount:
-        """Looks at the columns that a request is the first to read; what is left of the amount for the request."""
-        source = self._source(request)
-        if source is None:
-            return amount
-        texts = dict(source.table.schema)
-        states = {
-            name: _state(Column(name), source.schema[name], texts)
-            for name in _columns_of(request) if name in source.schema and name not in source.misfits
-        }  # fmt: skip
-        looked = {name: state for name, state in states.items() if state is not None}
-        each = amount.value // PART // max(1, len(looked))
-        if not looked or each == 0:
-            return amount
-        for name, state in looked.items():
-            misfits = _look(kernel, source.table, name, state, Amount(amount.unit, each), span)
-            source.misfits[name] = misfits
-            for what, share in misfits.items():
-                kind = domain_kind(source.schema[name])
-                example = _example(kind) if what == "unreadable" else ""
-                text = f"`{name}`: {STATES[what].format(share=share, kind=example)}"
-                place = source.places.get(name, span)
-                warning = Diagnostic("unfit-cells", text, place, help=_WAYS_OUT[kind if what == "unreadable" else what])
-                self.warn(place.source if place is not None else Source("", ""), [warning])
-        return Amount(amount.unit, amount.value - each * len(looked), amount.delta)
+    @contextmanager
+    def looking(self, kernel: Kernel, what: object, exposures: Exposures, amount: A, span: Span | None) -> Iterator[A]:
+        """Around a measurement of `what`: gives what is left of an amount for it, and looks once it is made."""
+        if amount is None or not self.tables:
+            yield amount
+            return
+        part = amount.value // PART
+        due, paid = self._due(what, exposures, part)
+        many = Counter(id(exposure.source) for exposure, _, states in due for _ in states)
+        if not paid or part < max(many.values(), default=0):
+            yield amount
+            return
+        with kernel.allot(amount, span, exposures):
+            pass  # or refused, as the whole of it would be
+        for exposure, looked, states in due:
+            share = Amount(amount.unit, part // many[id(exposure.source)] * len(states))
+            self.planned.append(Planned(span, exposure.source.name, tuple(states), share))
+            looked.misfits.update({name: {} for name in states})
+        try:
+            yield cast("A", Amount(amount.unit, amount.value - paid, amount.delta))
+        except Refusal:
+            for _, looked, states in due:
+                for name in states:
+                    del looked.misfits[name]
+            raise
+        for exposure in exposures:
+            self.given[id(exposure.source), exposure.path] += paid
+        for exposure, looked, states in due:
+            each = Amount(amount.unit, part // many[id(exposure.source)])
+            with suppress(Refusal):  # where the amounts of several charges are not simply added up
+                self._look(kernel, exposure, looked, states, each, span)
 
-    def cut_of(self, request: Any) -> tuple[str, ...]:
+    def _due(
+        self, what: object, exposures: Exposures, part: int
+    ) -> tuple[list[tuple[Exposure, Looked, dict[str, RowExpr]]], int]:
+        """The columns to look at, as what their cells are, and what the charge gives up: at most `part`."""
+        due, paid = [], 0
+        for exposure, looked, names in self._read(what, exposures):
+            texts, new = looked.texts.domains, [name for name in names if name not in looked.misfits]
+            states = {name: _state(Column(name), looked.schema[name], dict(texts)) for name in new}
+            some = {name: state for name, state in states.items() if state is not None}
+            due += [(exposure, looked, some)] if some else []
+            paid = max(paid, part if some else min(part, self._owed(exposure)))
+        return due, paid
+
+    def cut_of(self, what: object, exposures: Exposures) -> tuple[str, ...]:
         """What the errors of an answer do not cover, since cells that it reads do not fit."""
-        source = self._source(request)
-        if source is None or not any(source.misfits.values()):
+        if not any(any(table.misfits.values()) for table in self.tables.values()):
             return ()
         return tuple(
-            _CUT[what].format(name=name, share=share)
-            for name in _columns_of(request) for what, share in source.misfits.get(name, {}).items()
-        )  # fmt: skip
+            CUTS[kind].format(name=name, share=share)
+            for _, looked, names in self._read(what, exposures)
+            for name in names
+            for kind, share in looked.misfits.get(name, {}).items()
+        )
 
-    def _source(self, request: object) -> Looked | None:
-        """The one source of a request, which reads its rows as a whole; None where it has another form."""
-        if not isinstance(request, Request) or len(request.table.exposures) != 1:
-            return None
-        (exposure,) = request.table.exposures
-        *_, last = _chain(request.table.plan)
-        if exposure.path or exposure.agents or exposure.source.simulated or not isinstance(last, Scan):
-            return None
-        source = self.sources.get(last.data)
-        bounded = source is not None and all(e.rows is not None for e in source.table.exposures)
-        return source if bounded else None
+    def _read(self, what: object, exposures: Exposures) -> Iterator[tuple[Exposure, Looked, list[str]]]:
+        """The described columns that a measurement reads, by the tables that they are in."""
+        read: dict[tuple[int, str], set[str]] = {}
+        for scan, names in scans_of(what):
+            for exposure in exposures:
+                known = self.tables.get((id(exposure.source), scan.data))
+                if known is not None and (scan.data or dict(scan.columns) == known.schema):
+                    read.setdefault((id(exposure.source), scan.data), set()).update(names)
+        for exposure in exposures:
+            for (source, data), columns in read.items():
+                if source == id(exposure.source):
+                    table = self.tables[source, data]
+                    yield exposure, table, [name for name in table.schema if name in columns]
+
+    def _owed(self, exposure: Exposure) -> int:
+        """What charges on the path of a part have yet to give up for looks at the whole."""
+        source, path = id(exposure.source), exposure.path
+        given = sum(self.given[source, path[:end]] for end in range(len(path) + 1))
+        return max(0, self.cost[source] - given) if path else 0
+
+    def _look(
+        self, kernel: Kernel, exposure: Exposure, looked: Looked, states: Mapping[str, RowExpr], amount: Amount,
+        span: Span | None,
+    ) -> None:  # fmt: skip
+        """Counts the cells of each column that do not fit, and warns of those that noise does not hide."""
+        exposures = tuple(replace(e, agents=exposure.agents) for e in looked.texts.exposures)
+        texts, said = replace(looked.texts, exposures=exposures), (FITS, *STATES)
+        for name, state in states.items():
+            request = prepare(texts, [GroupKey("state", state, said)], [registry.AGGREGATES["count"]()])
+            with kernel.events.within("query", f"look at {name}", span) as event:
+                (counts,) = answers.run(kernel, request, amount, None, span)[0].values
+                self.cost[id(exposure.source)] += amount.value
+                looked.misfits[name] = shares = _shares(dict(zip(said, counts, strict=True)))
+                event.update({amount.unit: as_float(amount.value), "look": shares})
+            place = looked.places.get(name, span)
+            for what, share in shares.items():
+                kind = domain_kind(looked.schema[name])
+                example = _example(kind) if what == "unreadable" else ""
+                text = f"`{name}`: {STATES[what].format(share=share, kind=example)}"
+                warning = Diagnostic("unfit-cells", text, place, help=_WAYS_OUT[kind if what == "unreadable" else what])
+                if self.warn is not None:
+                    self.warn(place.source if place is not None else Source("", ""), [warning])
 
 
-def _look(kernel: Kernel, table: Table, name: str, state: RowExpr, amount: Amount, span: Span | None) -> dict[str, str]:
-    """The shares of the cells of a column that do not fit, where noise does not hide them."""
-    states = (FITS, *STATES)
-    request = prepare(table, [GroupKey("state", state, states)], [registry.AGGREGATES["count"]()])
-    with kernel.events.within("query", f"look at {name}", span) as event:
-        answer, _ = answers.run(kernel, request, amount, None, span)
-        (counts,) = answer.values
-        error = max((one.error for one in of_numbers(counts) if one is not None), default=0.0)
-        total = sum(max(0.0, float(count)) for count in counts)
-        shares = {
-            what: _share(float(count) / total, error / total)
-            for what, count in zip(states, counts, strict=True)
-            if what != FITS and count > CERTAIN * error and count > LEAST * total
-        }
-        event.update({amount.unit: as_float(amount.value), "look": shares})
-    return shares
+def _shares(counts: Mapping[str, Any]) -> dict[str, str]:
+    """The shares of cells that do not fit, where noise does not hide them."""
+    error = max((one.error for one in of_numbers([*counts.values()]) if one is not None), default=0.0)
+    total = sum(max(0.0, float(count)) for count in counts.values())
+    return {
+        what: _share(float(count) / total, error / total)
+        for what, count in counts.items()
+        if what != FITS and count > CERTAIN * error and count > LEAST * total
+    }
 
 
 def _example(kind: str) -> str:
@@ -180,36 +271,58 @@ def _share(share: float, error: float) -> str:
     return f"{min(100, round(100 * share))} % ± {points}"
 
 
-def _chain(plan: Plan) -> Iterator[Plan]:
-    """A plan and those under it, as long as each is made of one."""
-    yield plan
-    under = inputs(plan)
-    if len(under) == 1 and not isinstance(plan, Known):
-        yield from _chain(under[0])
+_APART = frozenset({"exposures", "schema", "origin", "names", "values", "state"})
+"""Fields of handles and requests that no expression stands in."""
 
 
-def _columns_of(request: Request) -> list[str]:
-    """The names of the columns in a request and in the plans under it, each once."""
-    names: dict[str, None] = {}
-    waiting: list[Any] = [expr for aggregate in request.aggregates for expr in aggregate.expressions]
-    waiting += [*(key.expr for key in request.keys), *request.open_keys]
-    for plan in _chain(request.table.plan):
-        match plan:
-            case Filter(condition=condition):
-                waiting.append(condition)
-            case Derive(columns=columns):
-                waiting += [expr for _, expr in columns]
-            case GroupRows(keys=keys, terms=terms):
-                waiting += [*(expr for _, expr in keys), *(term.expr for _, term in terms if term.expr is not None)]
-            case Truncate(keys=listed):
-                waiting += [key.expr if isinstance(key, Key) else key for key in listed]
+def scans_of(what: object) -> Iterator[tuple[Scan, frozenset[str]]]:
+    """The scans below handles, requests or plans, each with the names of columns of which cells are read."""
+    names, plans = _parts(what)
+    for plan in plans:
+        yield from _below(plan, frozenset(names))
+
+
+def _below(plan: Plan, names: frozenset[str]) -> Iterator[tuple[Scan, frozenset[str]]]:
+    """The scans below a plan of which columns of these names are read."""
+    read: object = ()
+    match plan:
+        case Scan():
+            yield plan, names
+        case Derive(columns=columns):
+            names, read = frozenset(), [expr for name, expr in columns if name in names]
+        case GroupRows(keys=keys, terms=terms):
+            read = [*(expr for _, expr in keys), *(term for name, term in terms if name in names)]
+            names = frozenset()
+        case Filter(condition=condition):
+            read = condition
+        case Truncate(keys=keys, order=order):
+            read = (keys, order)
+        case Join(left=left, right=right):
+            yield from _below(left, names | {one for one, _ in plan.keys})
+            yield from _below(right, (names - set(schema_of(left))) | {other for _, other in plan.keys})
+            return
+    names |= _parts(read)[0]
+    for source in inputs(plan):
+        yield from _below(source, names)
+
+
+def _parts(what: object) -> tuple[set[str], list[Plan]]:
+    """The names of the columns in a value, and the plans."""
+    names: set[str] = set()
+    plans: list[Plan] = []
+    waiting: list[Any] = [what]
     while waiting:
-        part = waiting.pop(0)
-        if isinstance(part, Column):
-            names.setdefault(part.name)
-        elif isinstance(part, Apply):
-            waiting += part.args
-    return list(names)
+        part = waiting.pop()
+        if isinstance(part, Plan):
+            plans.append(part)
+        elif isinstance(part, Column):
+            names.add(part.name)
+        elif isinstance(part, list | tuple):
+            waiting += part
+        elif is_record(part):
+            waiting += [getattr(part, name) for name in field_names(type(part)) if name not in _APART]
+            names.update(name for name, _ in (part.columns if isinstance(part, Rows) else ()))
+    return names, plans
 
 
 def _state(text: Column, domain: Domain, schema: dict[str, Domain]) -> RowExpr | None:

@@ -2,7 +2,8 @@
 
 A margin is what JSON has of a number: `value`, its `error` at 95 %, and `low` and `high`. Those of a value have its
 form, with `None` where nothing is known. Of a number that was chosen it is its `value`, and its error in `ranks`, or of
-a mode in `rows`. Where the error is of the noise alone, `cut` lists what it does not cover; `hidden` is true in all
+a mode in `rows`. Where the error is of the noise alone, `cut` lists what it does not cover; where cells did not fit, so
+that no error is known, it is None. `hidden` is true in all
 columns of a group whose count of rows is no larger than its error.
 """
 
@@ -12,7 +13,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from jostle.formulas import Marked, Noised, cuts_of
+from jostle.formulas import Marked, Noised, cuts_of, rests_on_misfits
 from jostle.run.propagation import Uncertainties, Uncertainty, of_numbers, vector_uncertainties
 from jostle.run.values import Grouped, JSet, is_sequence, is_vector
 
@@ -23,9 +24,9 @@ MOST_SHOWN = 2000
 def ends(values: Any) -> tuple[list[float | None], list[float | None]] | None:
     """The lower and the upper ends of the numbers of a column; None where no error is known."""
     if is_vector(values):
-        vector = _of_vector(values)
+        vector = None if rests_on_misfits(cuts_of(values)) else _of_vector(values)
         return None if vector is None else ([*vector.low.ravel().tolist()], [*vector.high.ravel().tolist()])
-    told = of_numbers(values)
+    told = [None if rests_on_misfits(cuts_of(v)) else one for v, one in zip(values, of_numbers(values), strict=True)]
     if not any(told):
         return None
     return [one.low if one else None for one in told], [one.high if one else None for one in told]
@@ -128,7 +129,8 @@ def _margin(value: Any, one: Uncertainty | None) -> dict[str, Any] | None:
 
 def _cut(value: object) -> dict[str, Any]:
     cut, hidden = cuts_of(value), type(value) is Noised and value.hidden
-    return ({"cut": list(cut)} if cut else {}) | ({"hidden": True} if hidden else {})
+    unknown = dict.fromkeys(("error", "low", "high")) if rests_on_misfits(cut) else {}
+    return unknown | ({"cut": list(cut)} if cut else {}) | ({"hidden": True} if hidden else {})
 
 
 def _finite(*numbers: float) -> dict[str, Any]:

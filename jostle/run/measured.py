@@ -12,7 +12,7 @@ from jostle.accounting.amounts import Amount, as_float, quanta
 from jostle.diagnostics import refuse
 from jostle.formulas import Noised
 from jostle.noise_laws import Gaussian
-from jostle.privacy.kernel.exposures import Handle, handles_in
+from jostle.privacy.kernel.exposures import handles_in
 from jostle.privacy.kernel.handles import Cube, Table, Vectors
 from jostle.privacy.measurements.answers import Answers, JointCells
 from jostle.privacy.measurements.choices import NoisyArgmax, NoisyScore, choose_publicly
@@ -22,9 +22,9 @@ from jostle.privacy.transformations import transform
 from jostle.run import answers
 from jostle.run.accuracy import with_noise
 from jostle.run.arguments import amount_for, items, need_cube, need_workload, shape_text
-from jostle.run.cuts import cut_of
+from jostle.run.cuts import cut_of, marked
 from jostle.run.evaluator import Evaluator
-from jostle.run.faults import exposures_of, private_value
+from jostle.run.faults import private_value
 from jostle.run.registry import builtin
 from jostle.run.values import JSet, Record, is_number, is_sequence, kind_name
 from jostle.run.workloads import MOST_QUERIES
@@ -36,23 +36,26 @@ def _laplace(value: Any, strategy: Any = None, *, epsilon: Any = None, via: str 
     interp, span = at
     if isinstance(value, (list, JSet)) and strategy is None:
         return _together(value, epsilon, via, at)
-    amount = amount_for(interp, value.exposures, epsilon) if isinstance(value, Handle) else None
     if isinstance(value, Score):
-        return _score(interp, NoisyScore.of(value, amount, via), span)
+        with amount_for(interp, value, span, epsilon) as amount:
+            answer = _score(interp, NoisyScore.of(value, amount, via), span)
+        several = answer if isinstance(answer, list) else [answer]
+        several = marked(several, interp.looks.cut_of(value, value.exposures), ())
+        return several if isinstance(answer, list) else several[0]
     if is_number(value) and strategy is None:
         return value  # a public score: exact and free
     if not isinstance(value, Cube):
         raise refuse("TypeError", f"this measures a cube or a score, not {kind_name(value)}")
     if strategy is None:
         cells = every_cell(value.size)
-        (noisy,), law = _answers(interp, value, cells, amount, via, span)
-        return with_noise(noisy.reshape(value.shape), amount, law, cells, cut_of(value))
+        (noisy,), law, amount = _answers(interp, value, cells, epsilon, via, span)
+        return with_noise(noisy.reshape(value.shape), amount, law, cells, _cut(interp, value))
     blocks = strategy["blocks"] if isinstance(strategy, dict) and "blocks" in strategy else strategy
     if not isinstance(blocks, (list, tuple)) or not all(isinstance(b, dict) for b in blocks):
         raise refuse("TypeError", f"a strategy comes from a kernel, not from {kind_name(strategy)}")
-    parts, law = _answers(interp, value, blocks, amount, via, span)
-    scale = 0.0 if law is None else law.scale
-    return Record(answers=[with_noise(a, amount, law, cut=cut_of(value)) for a in parts], scale=scale)
+    parts, law, amount = _answers(interp, value, blocks, epsilon, via, span)
+    scale, cut = 0.0 if law is None else law.scale, _cut(interp, value)
+    return Record(answers=[with_noise(a, amount, law, cut=cut) for a in parts], scale=scale)
 
 
 def _score(interp: Evaluator, noisy: NoisyScore, span: Any) -> Any:
@@ -63,12 +66,20 @@ def _score(interp: Evaluator, noisy: NoisyScore, span: Any) -> Any:
     return answers.noised(numbers, law) if isinstance(numbers, list) else Noised(numbers, law)
 
 
-def _answers(interp: Evaluator, cube: Cube, blocks: Any, amount: Amount | None, via: str | None, span: Any) -> Answers:
-    """The answers of a strategy, measured or given again."""
-    released, again = answers.vector(interp.kernel, cube, blocks, amount, via, span)
+def _cut(interp: Evaluator, cube: Cube) -> tuple[str, ...]:
+    """What the errors of a cube's noisy cells leave out."""
+    return (*cut_of(cube), *interp.looks.cut_of(cube, cube.exposures))
+
+
+def _answers(
+    interp: Evaluator, cube: Cube, blocks: Any, epsilon: Any, via: str | None, span: Any
+) -> tuple[*Answers, Amount | None]:
+    """The answers of a strategy, measured or given again, and the amount that they have."""
+    with amount_for(interp, cube, span, epsilon) as amount:
+        released, again = answers.vector(interp.kernel, cube, blocks, amount, via, span)
     if again and amount is not None:
         interp.kernel.events.emit("query", "vector", span, replayed=True, **{amount.unit: as_float(amount.value)})
-    return released
+    return (*released, amount)
 
 
 def _together(value: Any, epsilon: Any, via: str | None, at: Any) -> list[Any]:
@@ -77,9 +88,9 @@ def _together(value: Any, epsilon: Any, via: str | None, at: Any) -> list[Any]:
     cubes = list(value)
     if not cubes or not all(isinstance(c, Cube) for c in cubes):
         raise refuse("TypeError", "what is measured together is a list of cubes", help="`[histogram(t, a), …]`")
-    amount = amount_for(interp, exposures_of(cubes), epsilon)
-    noisy, law = interp.kernel.measure(JointCells.of(cubes, amount, via), span)
-    return [with_noise(cells, amount, law, cut=cut_of(cube)) for cube, cells in zip(cubes, noisy, strict=True)]
+    with amount_for(interp, cubes, span, epsilon) as amount:
+        noisy, law = interp.kernel.measure(JointCells.of(cubes, amount, via), span)
+    return [with_noise(cells, amount, law, cut=_cut(interp, cube)) for cube, cells in zip(cubes, noisy, strict=True)]
 
 
 @builtin
@@ -114,8 +125,7 @@ def _choose(interp: Evaluator, utilities: object, length: int, epsilon: object, 
     if isinstance(utilities, Scores):
         if utilities.length != length:
             raise refuse("ValueError", f"{utilities.length} scores for {length} elements")
-        amount = amount_for(interp, utilities.exposures, epsilon)
-        return _argmax(interp, [utilities], amount, span)
+        return _argmax(interp, [utilities], epsilon, span)
     listed = items(utilities)
     if len(listed) != length:
         raise refuse("ValueError", f"{len(listed)} utilities for {length} elements")
@@ -126,12 +136,12 @@ def _choose(interp: Evaluator, utilities: object, length: int, epsilon: object, 
         return [choose_publicly([float(u) for u in listed], public)]
     if not all(isinstance(u, Score) for u in listed):
         raise refuse("TypeError", "utilities are all public numbers or all scores")
-    amount = amount_for(interp, exposures_of(listed), epsilon)
-    return _argmax(interp, listed, amount, span)
+    return _argmax(interp, listed, epsilon, span)
 
 
-def _argmax(interp: Evaluator, utilities: list[Any], amount: Amount | None, span: Any) -> list[int]:
-    chosen: list[int] = interp.kernel.measure(NoisyArgmax.of(utilities, amount), span)
+def _argmax(interp: Evaluator, utilities: list[Any], epsilon: object, span: Any) -> list[int]:
+    with amount_for(interp, utilities, span, epsilon) as amount:
+        chosen: list[int] = interp.kernel.measure(NoisyArgmax.of(utilities, amount), span)
     return chosen
 
 

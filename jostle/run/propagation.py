@@ -27,6 +27,7 @@ from jostle.error_laws import quantiles
 from jostle.formulas import (
     DOUBTFUL,
     NOISE_ONLY,
+    UNKNOWN,
     Formula,
     Joint,
     Noised,
@@ -37,6 +38,7 @@ from jostle.formulas import (
     cuts_of,
     error_text,
     ranks_text,
+    rests_on_misfits,
 )
 from jostle.noise_laws import LEVEL, AdditiveLaw, Bracketed, Compared, Gaussian, Selected
 from jostle.simulate import random_orders
@@ -125,6 +127,8 @@ def errors_beside(values: Sequence[Any]) -> list[str]:
 
 
 def _beside(value: Any, one: Uncertainty | None) -> str:
+    if rests_on_misfits(cuts_of(value)):
+        return UNKNOWN
     mark, hidden = NOISE_ONLY if cuts_of(value) else "", type(value) is Noised and value.hidden
     if one is not None:
         return error_text(value, one.error, mark, hidden)

@@ -159,8 +159,8 @@ def _prepaid(rows: Any, *, epsilon: Any = None, delta: Any = None, via: str | No
     """Pays at once for several measurements of `rows`, each of which takes a `part`; all that is left, unless said."""
     interp, span = at
     _need(rows, "prepaid")
-    amount = amount_for(interp, rows.exposures, epsilon, delta)
-    return PrepaidBudget(interp.kernel, _bought(interp, rows, amount, via, span))
+    with amount_for(interp, rows, span, epsilon, delta) as amount:
+        return PrepaidBudget(interp.kernel, _bought(interp, rows, amount, via, span))
 
 
 class PrepaidBudget:
@@ -205,8 +205,8 @@ def _payment(
     """`single`: the sensitivities of a measurement that pays for itself, by which its noise is chosen."""
     interp, span = at
     if paid is None:
-        amount = amount_for(interp, rows.exposures, epsilon, delta)
-        return _bought(interp, rows, amount, via, span, single)
+        with amount_for(interp, rows, span, epsilon, delta) as amount:
+            return _bought(interp, rows, amount, via, span, single)
     if not isinstance(paid, PrepaidBudget) or epsilon is not None:
         raise refuse("TypeError", "`paid` is what `prepaid(rows)` gave, and takes the place of an amount")
     if rows.private and paid.paid is None:

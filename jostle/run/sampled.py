@@ -13,7 +13,7 @@ from jostle.privacy.kernel.exposures import handles_in
 from jostle.privacy.kernel.handles import Cube
 from jostle.privacy.measurements import subsampled_batches as samples
 from jostle.run.arguments import amount_for
-from jostle.run.faults import exposures_of, private_value
+from jostle.run.faults import private_value
 from jostle.run.registry import builtin
 from jostle.run.values import JSet, Record, is_number, kind_name
 
@@ -36,8 +36,9 @@ def _noisy_samples(
         raise private_value(handle, "cannot say how to sample")
     if not (rate is None or is_number(rate)) or not is_number(steps) or not float(steps).is_integer():
         raise refuse("TypeError", f"`rate` is a number and `steps` a whole one, not {kind_name(steps)}")
-    amount = amount_for(interp, exposures_of(listed), epsilon, delta)
-    batches = samples.batches(interp.kernel, listed, None if rate is None else float(rate), int(steps), amount, span)
+    part = None if rate is None else float(rate)
+    with amount_for(interp, listed, span, epsilon, delta) as amount:
+        batches = samples.batches(interp.kernel, listed, part, int(steps), amount, span)
     return Record(sums=batches.sums, rate=batches.rate, noise=batches.noise)
 
 
@@ -64,8 +65,8 @@ def _perturbed_optimum(
         raise refuse("TypeError", f"`rows` and `ridge` are numbers, not {kind_name(rows)}")
     if model.ties is not None:
         raise refuse("ValueError", "output perturbation is of models whose cliques share no potential")
-    amount = amount_for(interp, exposures_of(listed), epsilon, delta)
     public = None if ridge is None else float(ridge)
-    optimum = PerturbedOptimum.of(listed, model.structure, float(rows), public, amount, via)
-    noisy = interp.kernel.measure(optimum, span)
+    with amount_for(interp, listed, span, epsilon, delta) as amount:
+        optimum = PerturbedOptimum.of(listed, model.structure, float(rows), public, amount, via)
+        noisy = interp.kernel.measure(optimum, span)
     return Record(potentials=noisy.theta, noise=noisy.noise, ridge=noisy.ridge)

@@ -17,7 +17,7 @@ from jostle.privacy.scores.cells import size
 from jostle.privacy.scores.rule import Score, Scores
 from jostle.run.arguments import amount_for, items
 from jostle.run.evaluator import Evaluator
-from jostle.run.faults import exposures_of, private_value
+from jostle.run.faults import private_value
 from jostle.run.registry import builtin
 from jostle.run.values import Record, is_number, kind_name
 
@@ -36,8 +36,8 @@ def _largest(utilities: Any, count: Any = 1.0, leads: Any = False, *, epsilon: A
     if all(is_number(u) for u in listed):
         ranking = _public(listed, int(count))
     elif all(isinstance(u, Score) for u in listed):
-        amount = amount_for(interp, exposures_of(listed), epsilon)
-        ranking = interp.kernel.measure(LargestScores.of(listed, int(count), leads, amount), span)
+        with amount_for(interp, listed, span, epsilon) as amount:
+            ranking = interp.kernel.measure(LargestScores.of(listed, int(count), leads, amount), span)
     else:
         raise refuse("TypeError", "utilities are all public numbers or all scores")
     places = [float(place) for place in ranking.places]
@@ -53,8 +53,8 @@ def _margin_max(utilities: Any, *, epsilon: Any = None, delta: Any = None, at: A
         return float(listed.index(max(listed)))
     if not all(isinstance(u, Score) for u in listed):
         raise refuse("TypeError", "utilities are all public numbers or all scores")
-    amount = amount_for(interp, exposures_of(listed), epsilon, delta)
-    return float(interp.kernel.measure(MarginMax.of(listed, amount), span).place)
+    with amount_for(interp, listed, span, epsilon, delta) as amount:
+        return float(interp.kernel.measure(MarginMax.of(listed, amount), span).place)
 
 
 def _public(utilities: list[float], count: int) -> Ranking:
@@ -117,10 +117,10 @@ def _above_threshold(
         raise refuse("TypeError", "a watch takes a threshold and `most`, numbers, and what it `tells`, a text")
     check_watch(threshold, most, tells)
     score = _score(interp, value, span)
-    amount = amount_for(interp, score.exposures if isinstance(score, Score) else (), epsilon)
     facts = (float(threshold), int(most), tells)
-    opening = Opening.of(score, *facts, amount) if isinstance(score, Score) else None
-    return OpenWatch(None if opening is None else interp.kernel.measure(opening, span), *facts)
+    with amount_for(interp, [score] if isinstance(score, Score) else (), span, epsilon) as amount:
+        opening = Opening.of(score, *facts, amount) if isinstance(score, Score) else None
+        return OpenWatch(None if opening is None else interp.kernel.measure(opening, span), *facts)
 
 
 @builtin

@@ -227,21 +227,20 @@ def _bought(interp: Evaluator, bound: BoundSelect, event: dict[str, Any]) -> Ans
         interp.bare_left = max(0, interp.bare_left - 1)
     if amount is None:
         raise refuse("NoEpsilon", "a private source was met in a call on public data", span)
-    if interp.looks is not None and not form.is_smooth:
-        amount = interp.looks.before(interp.kernel, bound.request, amount, span)
-    try:
-        answer, again = answers.run(interp.kernel, bound.request, amount, bound.via, span)
-    except Refusal as refusal:
-        raise (placed(refusal, form.node, form.calls) if form.is_smooth else refusal) from None
-    event.update({"replayed": True} if again else {})
-    event[amount.unit] = as_float(amount.value)
+    with interp.looks.looking(interp.kernel, bound.request, bound.exposures, amount, span) as left:
+        try:
+            answer, again = answers.run(interp.kernel, bound.request, left, bound.via, span)
+        except Refusal as refusal:
+            raise (placed(refusal, form.node, form.calls) if form.is_smooth else refusal) from None
+        event.update({"replayed": True} if again else {})
+        event[left.unit] = as_float(left.value)
     return answer
 
 
 def _marked(interp: Evaluator, bound: BoundSelect, answer: Answer, event: dict[str, Any]) -> list[list[Any]]:
     """The columns of the answer as dates where they are of dates, and marked by what their errors leave out."""
-    unfit = interp.looks.cut_of(bound.request) if interp.looks is not None else ()
-    cuts = [(*cut_of(bound.table, aggregate), *unfit) for aggregate in bound.aggregates]
+    misfits = interp.looks.cut_of(bound.request, bound.exposures)
+    cuts = [(*cut_of(bound.table, aggregate), *misfits) for aggregate in bound.aggregates]
     if any(cuts):
         event["cut"] = {a.name: list(cut) for a, cut in zip(bound.aggregates, cuts, strict=True) if cut}
     hidden = hidden_groups(bound.table, bound.aggregates, answer.values)

@@ -58,7 +58,7 @@ def simulated(interp: Evaluator, node: n.Private, kind: str, measure: Measure, u
     told: dict[str, Domain] = dict.fromkeys(unit.columns, Open("text"))  # what is protected need not be described
     key = simulated_rows(interp, node, schema, told, seed)
     announce(interp, source, node, [name for name, _ in schema])
-    return private_table(source, key, schema)
+    return interp.looks.described(private_table(source, key, schema), node.described)
 
 
 def simulated_rows(interp: Evaluator, node: n.Private, schema: Schema, told: dict[str, Domain], seed: int) -> str:

@@ -99,7 +99,7 @@ def _memory(text: str) -> str:
 
 _MEMORY = "what to hold in memory, such as 2GB, before spilling to the disk ($JOSTLE_MEMORY, else a quarter of it)"
 _ALLOW = "leave out a warning, by its name (`jostle explain` lists them); may be given several times"
-_NO_LOOK = "spend nothing on looking for cells that do not fit (2 %% of the first select on a column)"
+_NO_LOOK = "spend nothing on looking for cells that do not fit (2 %% of the first charge on a column)"
 _COMMANDS: dict[str, argparse.ArgumentParser] = {}
 
 

@@ -41,7 +41,8 @@ def run(options: Namespace) -> int:
     from jostle.trace.jsonl import Writer
 
     if options.dry:
-        return _foreseen(options, Session(ledger=options.ledger, allow=options.allow), options.bind, dict(options.set))
+        session = Session(ledger=options.ledger, allow=options.allow, look=not options.no_look)
+        return _foreseen(options, session, options.bind, dict(options.set))
     if options.explain:
         return _explained(options, Session(ledger=options.ledger, allow=options.allow))
 
@@ -169,7 +170,7 @@ def _as_text(result: Result, say: Callable[[str], None]) -> None:
             say(f"\n{title}")
         for name, value in values.items():
             say(_indented(released(name, value, width - 2, margins.get(name))))
-        for line in cut_text(cuts_in(margins)):
+        for line in cut_text(cuts_in(margins)) if values else ():
             say(_indented(line))
     if not result.ok:
         tell(result.diagnostics)
@@ -236,8 +237,6 @@ def _foreseen(
     if costs:
         condition = ", its parameters as they are written" if settings is None and "param " in source.text else ""
         print(f"cost of a run that comes to its end{condition}\n{clean(table(costs))}")
-        if lines is not None and not options.no_look:
-            print("in it, the first select on a column looks at its cells for 2 % of its amount (--no-look)")
     return 1 if faults else 0
 
 

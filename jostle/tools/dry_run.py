@@ -17,6 +17,7 @@ from jostle.formulas import rounded_up
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import BUILTINS
 from jostle.language.operations import ROW_FUNCTIONS
+from jostle.records import replace
 from jostle.source import Source, Span
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every
@@ -25,6 +26,7 @@ from jostle.trace.text import UNITS, align
 if TYPE_CHECKING:
     from jostle.check.cost import Charge, Cost
     from jostle.events import Event
+    from jostle.run.looks import Planned
     from jostle.tools.expected_errors import Direct
 
 _CUT = 60  # characters of a line that a table shows
@@ -52,15 +54,15 @@ class DryRun(Struct, frozen=True):
         charges = self.charges
         if not charges:
             return "nothing is spent"
-        rows = [["line", "", "source", "amount", "left", *(["error"] if self.errors else [])]]
+        rows = [["line", "", "source", "amount", "looks", "left", "error"]]
         place = None
         for charge in charges:
             again, place = place == charge.span, charge.span
-            rows.append([*(("", "") if again else (_lines(charge), self._text(charge))), charge.source,
-                         amount(charge), left(charge)])  # fmt: skip
-            if self.errors:
-                rows[-1].append("" if again else ", ".join(_errors(self.errors.get(charge.span, ()))))
-        return "\n".join(align(rows, [True, False, False, False, False, False][: len(rows[0])]))
+            looks, errors = as_text(charge.looked) if charge.looked else "", self.errors.get(charge.span, ())
+            rows.append([*(("", "") if again else (_lines(charge), self._text(charge))), charge.source, amount(charge),
+                         looks, left(charge), "" if again else ", ".join(_errors(errors))])  # fmt: skip
+        known = [at for at in range(len(rows[0])) if at == 1 or any(row[at] for row in rows[1:])]
+        return "\n".join(align([[row[at] for at in known] for row in rows], [True, *[False] * (len(known) - 1)]))
 
     def as_json(self) -> list[dict[str, Any]]:
         """Amounts as exact decimals, null where there is no bound or, of what is left, where it is not known."""
@@ -68,7 +70,8 @@ class DryRun(Struct, frozen=True):
             {
                 "line": charge.span.line, "end_line": charge.span.end_line, "source": charge.source,
                 "unit": charge.unit, "most": None if math.isinf(charge.most) else as_text(int(charge.most)),
-                "exact": charge.exact, "left": None if charge.left is None else as_text(charge.left),
+                "exact": charge.exact, "looks": as_text(charge.looked),
+                "left": None if charge.left is None else as_text(charge.left),
                 "left_exact": charge.left_exact,
                 "errors": [
                     {"name": d.name, "error": d.error} | ({"of": d.of} if d.of else {})
@@ -95,6 +98,17 @@ def dry_run(source: Source, costs: Sequence[Cost], events: Sequence[Event], name
             if place.line <= direct.line <= place.end_line:
                 errors.setdefault(place, []).append(direct)
     return DryRun(source, tuple(costs), {place: told for place, told in errors.items() if _paid(place, told, charges)})
+
+
+def with_looks(costs: Sequence[Cost], looks: Mapping[Span, Sequence[Planned]]) -> list[Cost]:
+    """The costs with what of each statement's charge is for looks, by the statements' places."""
+
+    def looked(charge: Charge) -> Charge:
+        own = [look for look in looks.get(charge.span, ()) if look.source == charge.source]
+        columns = dict.fromkeys(column for look in own for column in look.columns)
+        return replace(charge, looked=sum(look.amount.value for look in own), columns=tuple(columns))
+
+    return [replace(cost, charges=tuple(map(looked, cost.charges))) for cost in costs]
 
 
 def simple(statement: n.Stmt) -> bool:

@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
+from msgspec import Struct, field
+
 from jostle.check.scopes import blocks, bound_by
 from jostle.choice.advisors import Advisor
 from jostle.choice.maker import ChoiceMaker
@@ -33,8 +35,10 @@ from jostle.run.expressions import linked
 from jostle.run.externals import KERNELS
 from jostle.run.faults import LIBRARY
 from jostle.run.interpreter import Interpreter
+from jostle.run.looks import Looks, Planned
 from jostle.run.scope import MISSING, Scope
 from jostle.run.values import Builtin, Function, Interval, Record, is_model, is_vector
+from jostle.source import Span
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every
 from jostle.tools import likes
@@ -47,7 +51,6 @@ if TYPE_CHECKING:
     from jostle.privacy.kernel.exposures import Exposures
     from jostle.privacy.kernel.measurement import Measurement
     from jostle.run.evaluator import Returned
-    from jostle.source import Span
 
 MOST_STEPS = 30_000
 """The expressions that are looked at; what comes after is not."""
@@ -480,19 +483,30 @@ def declares(tree: n.Program) -> bool:
     return any(isinstance(node, n.Private | n.Described) for node in every(tree))
 
 
-def sure_refusals(
-    tree: n.Program, made: Callable[..., Foresight], events: Stream, settings: Mapping[str, Any]
-) -> list[Diagnostic]:
-    """What a run of a program is sure to refuse, if it comes so far; empty where nothing is known.
+class Foreseen(Struct, frozen=True):
+    """What a run of a program is sure to refuse, if it comes so far, and the looks that its statements pay for."""
+
+    refusals: list[Diagnostic] = field(default_factory=list)
+    looks: dict[Span, list[Planned]] = field(default_factory=dict)
+
+
+def foreseen(
+    tree: n.Program, made: Callable[..., Foresight], events: Stream, settings: Mapping[str, Any], look: bool
+) -> Foreseen:
+    """What is known of a run before it; nothing in it, where nothing is known.
 
     `made` makes an interpreter of a session, which the walk takes for its own.
     """
     interp = made(Foresight, *door(events), no_choice)
-    interp.settings = dict(settings)
+    interp.settings, planned = dict(settings), {}
+    interp.looks = Looks((lambda *_: None) if look else None)
     interp.kernel.begin(tree.span.source)
     scope = Scope(interp.base, Names())
     with deep(), suppress(TooLong, Unknown):
-        interp.block(tree.body, scope)
+        for statement in tree.body:
+            planned[statement.span] = interp.looks.planned = []
+            if interp.block((statement,), scope) is not None:
+                break
         interp.uncalled(tree.body, scope)
     first = {(one.kind, one.span): one for refusal in reversed(interp.refusals) for one in refusal.diagnostics}
-    return list(reversed(first.values()))
+    return Foreseen(list(reversed(first.values())), planned)

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from jostle.accounting.amounts import as_text
+from jostle.check.cost.charges import looks_text
 from jostle.diagnostics import refuse
 from jostle.formulas import NOISE_ONLY, cut_text, cuts_of
 from jostle.records import as_dict
@@ -27,6 +29,7 @@ from jostle.trace.joint import joint_table, joint_text
 from jostle.trace.text import UNITS, align, number
 
 if TYPE_CHECKING:
+    from jostle.check.cost import Charge, Cost
     from jostle.choice.plan import ChoicePlan, Curve
     from jostle.events import Event
 
@@ -35,6 +38,7 @@ _NOTE = (
     "error: of numbers the 95 % half-width, of variables the root mean square",
     "over cells or queries, before cells are made nowhere negative",
 )
+_WIDER = "these looks make the errors of their lines 2 % wider than they are above (`jostle run --no-look`: none)"
 _NOTES = {
     "rows": "/ rows: over the rows that it is of; near the ends of the bounds up to 1.4 times that, of variances 2.5",
     "stddev": "/ rows / stddev: over the rows, and over the deviation itself",
@@ -64,6 +68,7 @@ class ErrorPlan(Struct, frozen=True):
     advised: tuple[Advice, ...] = ()
     joint: tuple[dict[str, Any], ...] = ()  # of each `jointly` block its line and the fields of its event
     data: str = ""  # what stood for private rows, where errors depend on them
+    looks: tuple[Charge, ...] = ()  # the charges of statements that look at cells
 
 
 def command(options: Namespace) -> int:
@@ -122,7 +127,12 @@ def plan(
     )  # fmt: skip
     ships = {maker.name for maker, *_ in planned if maker.shipped() is not None}
     advised = [_advice(event) for event in session.events if event.kind == "choice" and event.name in ships]
-    return ErrorPlan(tuple(direct), tuple(calculated), tuple(choices), tuple(left_out), tuple(advised), joint, data)
+    known = (tuple(direct), tuple(calculated), tuple(choices), tuple(left_out), tuple(advised), joint, data)
+    return ErrorPlan(*known, _looks(Session().checked(source, settings)[1]))
+
+
+def _looks(costs: Sequence[Cost]) -> tuple[Charge, ...]:
+    return tuple(charge for cost in costs for charge in cost.charges if charge.looked)
 
 
 def _advice(event: Event) -> Advice:
@@ -158,7 +168,14 @@ def text(errors: ErrorPlan, error: float | None, epsilon: float | None) -> str:
         f"{name}: without training data whose utilities are errors (negative numbers) it is not planned"
         for name in errors.left_out
     ]
-    return "\n\n".join(parts) if parts else "this program measures nothing whose error is known before it runs"
+    if not parts:
+        return "this program measures nothing whose error is known before it runs"
+    return "\n\n".join([*parts, *(["\n".join([*map(_look_text, errors.looks), _WIDER])] if errors.looks else [])])
+
+
+def _look_text(charge: Charge) -> str:
+    looks = looks_text(charge.looked, charge.columns)
+    return f"line {charge.span.line}: {UNITS[charge.unit]} {as_text(int(charge.most))}{looks}"
 
 
 def _calculated_text(errors: ErrorPlan) -> str:
@@ -255,7 +272,9 @@ def as_json(errors: ErrorPlan, error: float | None, epsilon: float | None) -> di
     joint = [{key: one.get(key) for key in told} for one in errors.joint]
     return {"measured": direct, "joint": joint, "calculated": calculated, "data": errors.data or None,
             "choices": choices, "advised": [as_dict(one) for one in errors.advised],
-            "left_out": list(errors.left_out)}  # fmt: skip
+            "left_out": list(errors.left_out),
+            "looks": [{"line": one.span.line, "source": one.source, "unit": one.unit, "amount": as_text(one.looked),
+                       "columns": list(one.columns)} for one in errors.looks]}  # fmt: skip
 
 
 def _option_as_json(choice: ChoicePlan, curve: Curve, error: float | None, epsilon: float | None) -> dict[str, object]:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from jostle.run.interpreter import Interpreter
     from jostle.run.scope import Scope
     from jostle.tools.dry_run import DryRun
+    from jostle.tools.foresight import Foreseen
 
 __all__ = ["Result", "Session", "deep"]
 
@@ -56,7 +57,8 @@ class Session:
     `$JOSTLE_LEDGER` or this user's own. `memory`, such as `2GB`, is what the database may take before it spills to the
     disk; left out, `$JOSTLE_MEMORY` or a quarter of the machine's. `engine` is the URL of a server that has the data;
     left out, `$JOSTLE_ENGINE` or none. `warnings` gathers what does not fit and stops nothing, without the names in
-    `allow` and in comments of a program. With `look`, a column's first select pays 2 % to count cells that do not fit.
+    `allow` and in comments of a program. With `look`, the first charge on a column pays 2 % to count cells that do not
+    fit, where the program describes the source itself.
     """
 
     def __init__(
@@ -72,7 +74,7 @@ class Session:
         engine: str | Engine | None = None,
         cwd: Path | None = None,
         allow: Collection[str] = (),
-        look: bool = False,
+        look: bool = True,
     ) -> None:
         self._events: list[Event] = []
         self._output: list[str] = []
@@ -108,6 +110,7 @@ class Session:
         from jostle.privacy.ledger.ledger import Ledger
         from jostle.privacy.reading.assembly import kernel_over
         from jostle.run.interpreter import Interpreter
+        from jostle.run.looks import Looks
         from jostle.speed.fast import FastAnswers
 
         engine = engine_at(self._engine, self._memory, environment=self._simulate is None)
@@ -115,7 +118,7 @@ class Session:
         interp.ledger, interp.progress = (ledger := Ledger(self._ledger)), self._progress
         self._resources.enter_context(closing(ledger.store))
         self._resources.enter_context(closing(engine) if engine is not self._engine else ExitStack())
-        interp.look(self.warnings.add if self._look and self._simulate is None else None)
+        interp.looks = Looks(self.warnings.add if self._look and self._simulate is None else None)
         return interp
 
     def _made(self, kind: type[I], kernel: Kernel, data: PublicData, choose: Callable[..., Any]) -> I:
@@ -266,16 +269,20 @@ class Session:
     def checked(self, source: Source, settings: Mapping[str, Any] | None = None) -> tuple[list[Diagnostic], list[Cost]]:
         """What `check` says, and the `costs` of a program that can be run, were there enough to pay for it."""
         from jostle.check.cost import overspent
+        from jostle.tools.dry_run import with_looks
         from jostle.tools.headers import misfits
 
-        costs = None
+        costs: list[Cost] | None = None
         self._look_beside(source)
         try:
             with self._others.excepted():
                 tree = self._checked(source)
                 need_settings(tree, settings or {})
-                faults = misfits(tree, self._folders) or self._sure_refusals(tree, settings)
-                costs = None if faults else self.costs(source, settings)
+                faults, looks = misfits(tree, self._folders), {}
+                if not faults and self._simulate is None:
+                    ahead = self._ahead(tree, settings)
+                    faults, looks = ahead.refusals, ahead.looks
+                costs = None if faults else with_looks(self.costs(source, settings), looks)
                 faults = faults or overspent(costs or [])
         except Refusal as refusal:
             faults = list(refusal.diagnostics)
@@ -482,14 +489,18 @@ class Session:
             raise Refusal(*faults)
 
     def _sure_refusals(self, tree: n.Program, settings: Mapping[str, Any] | None = None) -> list[Diagnostic]:
-        """What a run would refuse all the same: only where data are declared, and they are not made up anyway."""
-        from jostle.tools.foresight import declares, sure_refusals
+        """What a run would refuse all the same: only where the data are not made up anyway."""
+        return [] if self._simulate is not None else self._ahead(tree, settings).refusals
 
-        if self._simulate is not None or not declares(tree):
-            return []
+    def _ahead(self, tree: n.Program, settings: Mapping[str, Any] | None = None) -> Foreseen:
+        """What is known of a run by a walk up to the kernel's door; nothing where no data are declared."""
+        from jostle.tools.foresight import Foreseen, declares, foreseen
+
+        if not declares(tree):
+            return Foreseen()
         other = Session(simulate=1, cwd=self._cwd)
         other._folders[:], other._modules = self._folders, self._modules.afresh()
-        return sure_refusals(tree, other._made, other._stream, settings or {})
+        return foreseen(tree, other._made, other._stream, settings or {}, self._look)
 
     def _check(self, tree: n.Program, predefined: Mapping[str, Any] | None = None) -> list[Diagnostic]:
         from jostle.check import check

@@ -11,7 +11,18 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from jostle.formulas import BY_NOISE, DOUBT, DOUBTFUL, NOISE_ONLY, cuts_in, error_text, margin_text, with_margin
+from jostle.formulas import (
+    BY_NOISE,
+    DOUBT,
+    DOUBTFUL,
+    NOISE_ONLY,
+    UNKNOWN,
+    cuts_in,
+    error_text,
+    margin_text,
+    rests_on_misfits,
+    with_margin,
+)
 from jostle.tools.render import clean
 from jostle.trace.text import align, number, sparkline
 
@@ -81,6 +92,7 @@ def _vector(value: Sequence[float], width: int, margins: Any) -> list[str]:
     line = f"[{', '.join(number(v, 5) for v in value)}]"
     errors = [m["error"] for m in margins or () if isinstance(m, Mapping) and m.get("error") is not None]
     told = [_range(min(errors), max(errors), NOISE_ONLY if cuts_in(margins) else "")] if errors else []
+    told = [f"± {UNKNOWN} each"] if rests_on_misfits(cuts_in(margins)) else told
     if len(value) <= _ROW or len(line) <= width - 10:
         return [line, *told] if len(line) > width // 2 else [" ".join([line, *told])]
     finite = [v for v in value if math.isfinite(v)]

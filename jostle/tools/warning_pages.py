@@ -80,10 +80,10 @@ WARNING_PAGES: dict[str, Page] = {
     ),
     "unfit-cells": Page(
         "cells of a column do not fit its description",
-        "`jostle run`, the shell and notebooks pay 2 % of the first select on a column for a noisy count of its cells "
-        "that are unreadable, outside of the range, with fractions where integers are described, or not listed. It is "
-        "taken out of the amount of that select. Answers that read the column have a mark behind their ±, which covers "
-        "the noise only. Sources whose owner has registered them are not looked at; `--no-look` switches it off.",
+        "2 % of the first charge on a column pay for a noisy count of its cells that are unreadable, outside of the "
+        "range, with fractions where integers are described, or not listed. It is taken out of the amount of that "
+        "charge. Answers that read the column have `± ?*` in the place of an error: how far they are off is not known. "
+        "Sources whose owner has registered them are not looked at; `--no-look` switches it off.",
         _OF.replace("1", "9") % "age: 0..9" + "x = {{ select max(age) from people with epsilon 9 }}\n",
         "Describe the column as its cells are. `jostle data check` shows an owner exactly what does not fit.",
         _OF.replace("1", "9") % "age: 0..99" + "x = {{ select max(age) from people with epsilon 9 }}\n",

@@ -102,19 +102,18 @@ def test_a_dry_run_says_what_each_line_spends_and_what_stays(real: Call) -> None
         out
         == """nothing is run and nothing private is opened
 
-line                                                                source  amount       left            error
-   6  by_sex = {{ select count(*) as n from people groupby sex wi…  people  ε 7.5        92.5            ± 0
- 7–8  with epsilon 20:                                              people  ε 8.75       83.75
-   9  if by_sex.n[0] > 3 { m = {{ select sum(hours) from people w…  people  at most ε 1  at least 82.75
+line                                                                source  amount       looks  left            error
+   6  by_sex = {{ select count(*) as n from people groupby sex wi…  people  ε 7.5        0.15   92.5            ± 0
+ 7–8  with epsilon 20:                                              people  ε 8.75              83.75
+   9  if by_sex.n[0] > 3 { m = {{ select sum(hours) from people w…  people  at most ε 1  0.02   at least 82.75
 
 cost of a run that comes to its end
-  people  at most epsilon 17.25 of 100
-in it, the first select on a column looks at its cells for 2 % of its amount (--no-look)
+  people  at most epsilon 17.25 of 100, 0.17 of it counts cells of sex, hours that do not fit
 """
     )
     lines = json.loads(real("run", "p.jst", "--dry", "--format", "json")[1])["lines"]
     assert lines[0] == {"line": 6, "end_line": 6, "source": "people", "unit": "epsilon", "most": "5", "exact": True,
-                        "left": "95", "left_exact": True,
+                        "looks": "0.1", "left": "95", "left_exact": True,
                         "errors": [{"name": "count", "error": 0}]}  # fmt: skip
     out = real("run", "p.jst", "--dry", program=DECLARED + KINDS)[1]
     for errors in ("avg ± 690 / rows, count ± 10", "count ± 3, sum ± 300, median ± 7.7 ranks", "cells off by 1.5"):

@@ -18,7 +18,7 @@ from msgspec import Struct
 from jostle.accounting.amounts import as_text
 from jostle.check.abstract.values import TOP, Most, Scope, SourceFact
 from jostle.check.abstract.walk import NO_SOURCES, Identity, World, literal_identity, universe
-from jostle.check.cost.charges import Charge, Step
+from jostle.check.cost.charges import Charge, Step, looks_text
 from jostle.check.cost.explorer import Explorer, TooLong
 from jostle.check.cost.ledger import DELTA, NEVER, SOURCE, Opened, Overdrawn
 from jostle.check.cost.tally import Why
@@ -51,6 +51,12 @@ class Cost(Struct, frozen=True):
         return self.asked if self.limit is None else min(self.asked, self.limit)
 
     @property
+    def looks(self) -> tuple[int, tuple[str, ...]]:
+        """What of it looks take, in quanta, and the columns that they are at."""
+        columns = dict.fromkeys(column for charge in self.charges for column in charge.columns)
+        return sum(charge.looked for charge in self.charges), tuple(columns)
+
+    @property
     def fits(self) -> bool:
         return self.limit is None or self.asked <= self.limit
 
@@ -72,6 +78,7 @@ class Cost(Struct, frozen=True):
             line = f"refused before its end: it asks for {self.unit} {much}{whole}"
         else:
             line = f"may be refused: it asks for up to {asked}{whole}"
+        line += looks_text(*self.looks)
         if self.plain_sum and self.asked:
             tail = f" and delta {as_text(int(self.delta))}" if self.delta and self.delta < math.inf else ""
             line += f"{tail}, as a plain sum; zCDP may say less"
@@ -79,11 +86,12 @@ class Cost(Struct, frozen=True):
 
     def as_json(self) -> dict[str, Any]:
         """Amounts as exact decimals, null where there is no bound."""
-        place = self.why.span if self.why is not None else None
+        place, (looked, columns) = self.why.span if self.why is not None else None, self.looks
         return {
             "source": self.name, "unit": self.unit, "budget": None if self.limit is None else as_text(self.limit),
             "asks": None if self.asked == math.inf else as_text(int(self.asked)),
             "exact": self.exact and self.fits, "fits": self.fits, "plain_sum": self.plain_sum,
+            "looks": as_text(looked), "looks_at": list(columns),
             "why": self.why.reason if self.why is not None else "", "at": str(place) if place is not None else "",
         }  # fmt: skip
 

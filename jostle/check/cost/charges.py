@@ -7,12 +7,19 @@ more than the whole after it less the least before it: parts of a partition that
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from msgspec import Struct
 
+from jostle.accounting.amounts import as_text
 from jostle.check.abstract.values import Most, SourceFact
 from jostle.check.cost.ledger import SOURCE, Ledger, Opened
 from jostle.source import Span
+
+
+def looks_text(looked: int, columns: Sequence[str]) -> str:
+    """`, 0.02 of it counts cells of x, y that do not fit`; nothing, where no charge looks."""
+    return f", {as_text(looked)} of it counts cells of {', '.join(columns)} that do not fit" if looked else ""
 
 
 class Charge(Struct, frozen=True):
@@ -29,6 +36,9 @@ class Charge(Struct, frozen=True):
     exact: bool
     left: int | None
     left_exact: bool
+    looked: int = 0
+    """What of the amount counts cells of `columns` that do not fit, in quanta, as far as it is known."""
+    columns: tuple[str, ...] = ()
 
 
 class Step(Struct, frozen=True):

@@ -14,8 +14,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
-from msgspec import Struct, field
-
 from jostle.check.scopes import blocks, bound_by
 from jostle.choice.advisors import Advisor
 from jostle.choice.maker import ChoiceMaker
@@ -52,6 +50,7 @@ if TYPE_CHECKING:
     from jostle.privacy.kernel.measurement import Measurement
     from jostle.run.evaluator import Returned
 
+Foreseen = tuple[list[Diagnostic], dict[Span, list[Planned]]]
 MOST_STEPS = 30_000
 """The expressions that are looked at; what comes after is not."""
 
@@ -473,31 +472,19 @@ def door(events: Stream) -> tuple[Door, PublicData]:
     return assembled(cast("Any", Nothing()), events, Door)
 
 
-def no_choice(interp: Interpreter, node: n.Choice, scope: Scope) -> Nothing:
-    """In place of what makes a ChoiceMaker: what it learns takes long."""
-    return Nothing()
-
-
 def declares(tree: n.Program) -> bool:
     """Whether a program describes data, so that something can be said of what it does with them."""
     return any(isinstance(node, n.Private | n.Described) for node in every(tree))
 
 
-class Foreseen(Struct, frozen=True):
-    """What a run of a program is sure to refuse, if it comes so far, and the looks that its statements pay for."""
-
-    refusals: list[Diagnostic] = field(default_factory=list)
-    looks: dict[Span, list[Planned]] = field(default_factory=dict)
-
-
 def foreseen(
     tree: n.Program, made: Callable[..., Foresight], events: Stream, settings: Mapping[str, Any], look: bool
 ) -> Foreseen:
-    """What is known of a run before it; nothing in it, where nothing is known.
+    """What a run of a program is sure to refuse, if it comes so far, and the looks that its statements pay for.
 
     `made` makes an interpreter of a session, which the walk takes for its own.
     """
-    interp = made(Foresight, *door(events), no_choice)
+    interp = made(Foresight, *door(events), lambda *_: Nothing())  # what a choice learns takes long
     interp.settings, planned = dict(settings), {}
     interp.looks = Looks((lambda *_: None) if look else None)
     interp.kernel.begin(tree.span.source)
@@ -509,4 +496,4 @@ def foreseen(
                 break
         interp.uncalled(tree.body, scope)
     first = {(one.kind, one.span): one for refusal in reversed(interp.refusals) for one in refusal.diagnostics}
-    return Foreseen(list(reversed(first.values())), planned)
+    return list(reversed(first.values())), planned

@@ -183,6 +183,7 @@ class Session:
     @with_room
     def _attempt(self, source: Source, settings: Mapping[str, Any] | None) -> Result:
         from jostle.run.scope import Scope
+        from jostle.privacy.ledger.account import receipts_of
         from jostle.tools.measured import measured
 
         first_event, first_line, warned = len(self._events), len(self._output), len(self.warnings)
@@ -203,7 +204,8 @@ class Session:
                         interp.block(tree.body, scope)
                 finally:
                     fields["budget"] = self.budget()
-                    fields.update(self._charges())
+                    receipts = receipts_of(interp.kernel.register.accounts())  # where charges stand in their histories
+                    fields.update({"ledger": receipts} if receipts else {})
                     printed = self._output[first_line:][:_LINES]
                     fields.update(printed=printed, version=__version__, date=str(date.today()))
         except Refusal as refusal:
@@ -272,16 +274,14 @@ class Session:
         from jostle.tools.dry_run import with_looks
         from jostle.tools.headers import misfits
 
-        costs: list[Cost] | None = None
+        costs = None
         self._look_beside(source)
         try:
             with self._others.excepted():
                 tree = self._checked(source)
                 need_settings(tree, settings or {})
-                faults, looks = misfits(tree, self._folders), {}
-                if not faults and self._simulate is None:
-                    ahead = self._ahead(tree, settings)
-                    faults, looks = ahead.refusals, ahead.looks
+                sure, looks = self._ahead(tree, settings)
+                faults = misfits(tree, self._folders) or sure
                 costs = None if faults else with_looks(self.costs(source, settings), looks)
                 faults = faults or overspent(costs or [])
         except Refusal as refusal:
@@ -305,12 +305,6 @@ class Session:
             named = partial(identity, self._bound, self._folders)
             return costs(self._parsed(source), builtins=BUILTINS, settings=settings, planned=planned,
                          load_module=self._tree, identity=named)  # fmt: skip
-
-    def cost(self, source: Source) -> str:
-        """Renders `costs` as text, a line a source; empty where nothing is private."""
-        from jostle.check.cost import table
-
-        return table(self.costs(source))
 
     def execute(self, source: Source) -> Any:
         """One entry of a REPL, or a program loaded there: keeps its names; gives a last bare expression's value."""
@@ -409,7 +403,7 @@ class Session:
         """For each declared name, what it may lose and has lost, as exact decimals."""
         from jostle.accounting.amounts import as_text
 
-        out: dict[str, dict[str, dict[str, str]]] = {}
+        out = {}
         for name, source in list(self._interp.kernel.register.names.items()) if "_interp" in vars(self) else ():
             limit, spent = source.measure.limit, source.measure.spent_exactly(source.meter.spent)
             lines = {limit.unit: {"total": as_text(limit.value), "spent": as_text(spent[0])}}
@@ -432,13 +426,6 @@ class Session:
         """Says that a program waits for another one; of no run, and not in the list of events."""
         for listener in self._listeners:
             listener(Event(0, None, "wait", "session", None, {}))
-
-    def _charges(self) -> dict[str, Any]:
-        """For the trace: where charges on registered datasets stand in their histories."""
-        from jostle.privacy.ledger.account import receipts_of
-
-        receipts = receipts_of(self._interp.kernel.register.accounts())
-        return {"ledger": receipts} if receipts else {}
 
     def _look_beside(self, source: Source) -> None:
         """Files and modules are looked for in a program's own folder first, then in the working directory."""
@@ -489,15 +476,14 @@ class Session:
             raise Refusal(*faults)
 
     def _sure_refusals(self, tree: n.Program, settings: Mapping[str, Any] | None = None) -> list[Diagnostic]:
-        """What a run would refuse all the same: only where the data are not made up anyway."""
-        return [] if self._simulate is not None else self._ahead(tree, settings).refusals
+        return self._ahead(tree, settings)[0]
 
-    def _ahead(self, tree: n.Program, settings: Mapping[str, Any] | None = None) -> Foreseen:
-        """What is known of a run by a walk up to the kernel's door; nothing where no data are declared."""
-        from jostle.tools.foresight import Foreseen, declares, foreseen
+    def _ahead(self, tree: n.Program, settings: Mapping[str, Any] | None) -> Foreseen:
+        """What a run would refuse all the same, and where it looks: where data are declared, and not made up anyway."""
+        from jostle.tools.foresight import declares, foreseen
 
-        if not declares(tree):
-            return Foreseen()
+        if self._simulate is not None or not declares(tree):
+            return [], {}
         other = Session(simulate=1, cwd=self._cwd)
         other._folders[:], other._modules = self._folders, self._modules.afresh()
         return foreseen(tree, other._made, other._stream, settings or {}, self._look)

@@ -182,8 +182,8 @@ class Session:
 
     @with_room
     def _attempt(self, source: Source, settings: Mapping[str, Any] | None) -> Result:
-        from jostle.run.scope import Scope
         from jostle.privacy.ledger.account import receipts_of
+        from jostle.run.scope import Scope
         from jostle.tools.measured import measured
 
         first_event, first_line, warned = len(self._events), len(self._output), len(self.warnings)

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from jostle import syntax
-from jostle.check.cost import Cost, overspent
+from jostle.check.cost import Cost, overspent, table
 from jostle.engine.groups import shape
 from jostle.plan.plan import Key, Plan, Term
 from jostle.run import simulated
@@ -397,7 +397,8 @@ def main() -> int:
             print(f"… {seed + 1 - asked.first}, {bad} wrong", flush=True)
         if wrong or asked.show:
             text = Maker(seed).program()
-            print(f"--- {seed} ({came})\n{text}{Session().cost(Source('p', text))}\n" + "\n".join(wrong), flush=True)
+            costs = table(Session().costs(Source("p", text)))
+            print(f"--- {seed} ({came})\n{text}{costs}\n" + "\n".join(wrong), flush=True)
     for came, many in count.most_common():
         print(f"{many:6} {came}")
     print(f"{asked.programs} programs, {bad} wrong")

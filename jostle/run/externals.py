@@ -67,7 +67,7 @@ _BY_MODULE = {
     "mixtures.factors": "factor_model",
     "mixtures.shrunken": "map_start shrunk_gaussian_step shrunk_mixture_step with_shares with_tails",
     "mixtures.simulated": "simulated_points",
-    "regressions.fits": "forked_model leaf_model mean_model ridge_model target_seen",
+    "regressions.fits": "forked_model leaf_model mean_model pooled_shares ridge_model target_seen",
     "regressions.rounds": "first_stage next_stage",
     "statistics.comparison": "group_difference",
     "statistics.effects": "effect_of_strata",

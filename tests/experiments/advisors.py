@@ -2,7 +2,6 @@
 
     python -m tests.experiments.advisors histograms [--data generated|development|judged|new] [--runs 10] [--every 4]
     python -m tests.experiments.advisors histograms --tables DIR [--half judged|development] [--sets 24] [--runs 10]
-    python -m tests.experiments.advisors regressions [--data generated|judged] [--runs 3]
     python -m tests.experiments.advisors clusters|mixtures [--data generated|development|judged] [--runs 4]
     python -m tests.experiments.advisors clusters|mixtures --tables DIR [--skip 16] [--sets 16] [--runs 4]
 
@@ -41,13 +40,13 @@ from jostle.run.externals import to_jostle
 from jostle.run.values import Record
 from jostle.source import Source
 from jostle.tools.session import Session
-from tests.experiments import dpbench, histogram_data, point_data, real_tables, regression_data
+from tests.experiments import dpbench, histogram_data, point_data, real_tables
 
 Array = NDArray[np.float64]
 EPSILONS = (0.05, 0.1, 0.5, 1.0, 4.0)
 ADVISORS = {
     "histograms": "best_histogram", "clusters": "best_clusters",
-    "mixtures": "best_mixture", "regressions": "best_regression",
+    "mixtures": "best_mixture",
 }  # fmt: skip
 SEED = 3
 DRAWS = 5
@@ -152,42 +151,6 @@ def histogram_bench(session: Session, advisor: Advisor, cubes: dict[str, Any], w
     return bench_of(session, advisor, text)
 
 
-# Regressions -----------------------------------------------------------------------------------------
-
-
-def regression_bench(session: Session, advisor: Advisor, data: str, splits: int, many: int) -> ProgramBench:
-    if data == "generated":
-        return bench_of(session, advisor, [f"made = simulated_regressions({many}, {SEED}, rows = 300..20000)"], "made")
-    text = []
-    for i, name in enumerate(regression_data.NAMES):
-        columns, domains, target = regression_data.load(name)
-        for number in range(i * splits, (i + 1) * splits):
-            pair = regression_data.split(columns, 100 + number)
-            text += regression_text(session, number, pair, domains, target, f"{name} {number - i * splits}")
-    return bench_of(session, advisor, text)
-
-
-def regression_text(
-    session: Session, number: int, pair: tuple[regression_data.Columns, regression_data.Columns],
-    domains: dict[str, regression_data.Domain], target: str, name: str,
-) -> list[str]:  # fmt: skip
-    """The lines of a program that make a data set `d<number>` of rows to learn from and rows to test on."""
-    said = ", ".join(f'"{c}": {_domain(known)}' for c, known in domains.items())
-    text = []
-    for what, rows in zip(("train", "test"), pair, strict=True):
-        session.bind(f"{what}_{number}", rows)
-        text.append(f'{what}_{number} = bound("{what}_{number}") described by {{{said}}}')
-    last = f'target: "{target}", name: "{name}"}}'
-    return [*text, f"d{number} = {{database: train_{number}, test: test_{number}, {last}"]
-
-
-def _domain(known: regression_data.Domain) -> str:
-    if isinstance(known[0], str):
-        return "{" + ", ".join(f'"{value}"' for value in known) + "}"
-    low, high = (f"{x:.0f}" if known[2] else f"{x:.9f}" for x in known[:2])
-    return f"{low}..{high}"
-
-
 # Rows of numbers -------------------------------------------------------------------------------------
 
 ASKED = (3, 8, 16)
@@ -229,12 +192,12 @@ def points_bench(
     return ProgramBench(session._interp, parts)
 
 
-def bench_of(session: Session, advisor: Advisor, text: list[str], made: str = "") -> ProgramBench:
+def bench_of(session: Session, advisor: Advisor, text: list[str]) -> ProgramBench:
     """The bench of an advisor's options and features over the data sets `d0`, `d1`, … of a program."""
     session.execute(Source("experiment", "\n".join(text) + "\n"))
     known = session.names()
     many = sum(len(re.findall(r"^d\d+ = ", line, re.MULTILINE)) for line in text)
-    data = list(known[made]) if made else [known[f"d{i}"] for i in range(many)]
+    data = [known[f"d{i}"] for i in range(many)]
     parts: ChoiceParts = advisor.choice.parts_on(data)
     return ProgramBench(session._interp, parts)
 
@@ -316,10 +279,7 @@ def main() -> None:
     if policy is None:
         raise SystemExit("no policy ships: python -m jostle.train")
     if asked.family != "histograms":
-        if asked.family == "regressions":
-            bench = regression_bench(session, advisor, asked.data, asked.splits, asked.sets)
-        else:
-            bench = points_bench(session, advisor, asked.data, asked.splits, asked.sets, asked.tables, asked.skip)
+        bench = points_bench(session, advisor, asked.data, asked.splits, asked.sets, asked.tables, asked.skip)
         found = list(cells(bench, policy, [[1.0]] * len(bench.database_names), epsilons, asked.runs, asked.every))
         print(report(f"{asked.family}, {'tables' if asked.tables else asked.data}", found, policy, errors=True))
         return

@@ -11,7 +11,7 @@ import pytest
 
 from jostle.kernels.regressions.fits import ridge_model
 from jostle.kernels.regressions.models import Additive, Forked, Levels, Slope, Steps
-from jostle.kernels.regressions.rounds import PIECES, pieces, posterior, summed
+from jostle.kernels.regressions.rounds import PIECES, first_stage, next_stage, pieces, posterior, summed
 from jostle.kernels.regressions.simulated import TARGET, regression_table
 from jostle.kernels.rowprograms import CONTRIBUTIONS
 from jostle.privacy.rows.norms import GRID, clipped
@@ -104,13 +104,22 @@ def test_what_is_told_apart_is_what_tests_say_and_within_its_bound() -> None:
 def left_by_hand(rows: Any, stage: dict[str, Any]) -> Any:
     base, low, high, reach = stage["scale"]
     added = sum(
-        add * ((rows[c] >= at - 1e-4) & (not same or rows[c] <= at + 1e-4)) for c, at, same, add in stage["steps"]
+        add * ((rows[int(c)] >= at - 1e-4) & (not same or rows[int(c)] <= at + 1e-4))
+        for c, at, same, add in stage["steps"]
     )
+    added = added + sum(rate * rows[int(c)] for c, rate in stage["lines"])
     return np.clip((np.clip(rows[-1], low, high) - base - added) / reach, -1, 1)
 
 
-STAGE = {"steps": [[0, 0.25, 0, 0.4], [2, 1 / 3, 1, -0.3]], "scale": [0.1, -0.8, 0.7, 0.9]}
-HOSTILE = {"steps": [[0, 0.25, 0, 1e12], [2, 1 / 3, 1, -1e12]], "scale": [-1e9, -0.8, 0.7, 1e-12]}
+STAGE = {
+    "steps": [[0, 0.25, 0, 0.4], [2, 1 / 3, 1, -0.3]],
+    "lines": [[1, 0.7], [0, -0.2]],
+    "scale": [0.1, -0.8, 0.7, 0.9],
+}
+HOSTILE = {
+    "steps": [[0, 0.25, 0, 1e12], [2, 1 / 3, 1, -1e12]], "lines": [[1, 1e12], [1, -1e9]],
+    "scale": [-1e9, -0.8, 0.7, 1e-12],
+}  # fmt: skip
 
 
 def test_what_a_stage_leaves_is_what_it_says_and_within_its_bound() -> None:
@@ -138,21 +147,44 @@ def test_what_a_stage_leaves_is_what_it_says_and_within_its_bound() -> None:
         made = CONTRIBUTIONS["rest_shares"](4, column=1, edges=[-0.5, 0.2], values=0, **stage)
         given = made.program(np.rint(rows * GRID))[0]
         assert given.min() >= 0 and (given.sum(axis=0) == 2**made.bits).all()
-    for wrong in ({"steps": [[3, 0.25, 0, 0.4]]}, {"steps": [[0.5, 0.25, 0, 0.4]]}, {"steps": [0, 0.25, 0, 0.4]},
+    for wrong in ({"steps": [[3, 0.25, 0, 0.4]]}, {"lines": [[3, 0.5]]}, {"lines": [0.5]},
+                  {"steps": [[0.5, 0.25, 0, 0.4]]}, {"steps": [0, 0.25, 0, 0.4]},
                   {"scale": [0.1, 0.9, 0.7, 0.9]}, {"scale": [math.nan, -0.8, 0.7, 0.9]}):  # fmt: skip
         with pytest.raises(ValueError):
             CONTRIBUTIONS["rest_apart"](4, **tests, **(STAGE | wrong))
 
 
-def test_cells_are_0_where_all_may_be_noise_and_the_means_where_none_is() -> None:
-    count, means = np.full(12, 400.0), np.sin(np.arange(12) / 2)
-    exact = posterior(count, count * means, 0.0, 1e-4, True)
-    assert exact == pytest.approx(means, abs=1e-3)
-    assert posterior(count, count * means, 1e-9, 1e-4, False) == pytest.approx(means, abs=1e-2)
-    assert not posterior(count, RNG.normal(0, 30.0, 12), 1000.0, 1e-2, True).any()
+def test_cells_are_next_to_0_where_all_may_be_noise_and_the_means_where_none_is() -> None:
+    count, means, places = np.full(12, 400.0), np.sin(np.arange(12) / 2), (np.arange(12) - 5.5) / 6
+    exact, slope = posterior(count, count * means, 0.0, 1e-4, places)
+    assert exact + slope * places == pytest.approx(means, abs=2e-3)
+    listed, none = posterior(count, count * means, 1e-9, 1e-4, None)
+    assert listed == pytest.approx(means, abs=1e-2) and none == 0
+    nothing, slope = posterior(count, RNG.normal(0, 30.0, 12), 1000.0, 1e-2, places)
+    assert np.abs(nothing).max() < 1e-3 and abs(slope) < 1e-3  # a hundredth of the deviation
     rough = count * means + RNG.normal(0, 200.0, 12)
-    drawn = posterior(count, rough, 200.0 / math.sqrt(2), 0.25, True)
-    assert ((drawn - means) ** 2).mean() < 0.5 * ((rough / count - means) ** 2).mean()
+    drawn, slope = posterior(count, rough, 200.0 / math.sqrt(2), 0.25, places)
+    assert ((drawn + slope * places - means) ** 2).mean() < 0.5 * ((rough / count - means) ** 2).mean()
+
+
+def test_what_goes_straight_is_a_line() -> None:
+    """Off by noise of a tenth of what cells differ by, next to nothing is left to steps."""
+    count, places = np.full(34, 50.0), (np.arange(34) - 16.5) / 17
+    for rate in (0.3, -0.6):
+        total = count * (0.1 + rate * places) + RNG.normal(0, 2.0, 34)
+        steps, slope = posterior(count, total, 2.0 / math.sqrt(2), 0.01, places)
+        assert slope == pytest.approx(rate, abs=0.03) and np.ptp(steps) < 0.1
+    column = {"name": "a", "place": 0, "edges": [1, 2, 3], "centre": 1.5, "scale": 1.5, "step": 1}
+    stage = first_stage(
+        {"mean": 0.0, "low": -1.0, "high": 1.0, "deviation": 0.5, "loudness": 1e6}, {"name": "y", "low": -1, "high": 1}
+    )
+    y = 0.25 * (np.arange(4) - 1.5)
+    shares = np.stack([((1 + y) / 2) ** 2, (1 - y**2) / 2, ((1 - y) / 2) ** 2], axis=1) * 1e4
+    after = next_stage(stage, shares.ravel(), 1e-6, {"name": "y", "low": -1, "high": 1}, column)
+    assert after["model"].predict({"a": range(4)}) == pytest.approx(y, abs=1e-3)
+    rows = np.stack([(np.arange(4) - 1.5) / 1.5, np.zeros(4)])  # of no target: what is taken off is left
+    wide = {"steps": after["steps"], "lines": after["lines"], "scale": [*after["scale"][:3], 1.0]}
+    assert left_by_hand(rows, wide) == pytest.approx(-y, abs=1e-3)
 
 
 def test_steps_next_to_each_other_are_drawn_together() -> None:
@@ -160,7 +192,10 @@ def test_steps_next_to_each_other_are_drawn_together() -> None:
     fewer = pieces(part, np.full(40, 10.0))
     assert len(fewer.numbers) == PIECES and {10, 20} <= set(fewer.edges)
     assert sorted(set(np.rint(fewer.numbers))) == [0, 1, 3]
-    both = summed(fewer, Steps((10.0, 15.5), (1.0, 2.0, 4.0)))
+    both = summed(fewer, Steps((10.0, 15.5), (1.0, 2.0, 4.0), Slope(0.5, 20.0, 0.0, 40.0)))
+    assert both == summed(Steps((10.0, 15.5), (1.0, 2.0, 4.0), Slope(0.5, 20.0, 0.0, 40.0)), fewer)
+    twice = summed(both, Steps((1.0,), (0.0, 0.0), Slope(0.25, 20.0, 0.0, 40.0)))
+    assert isinstance(twice, Steps) and twice.slope == Slope(0.75, 20.0, 0.0, 40.0)
     assert isinstance(both, Steps)
     for x in (0.0, 10.0, 12.0, 16.0, 35.0):
         at = (fewer.numbers[np.searchsorted(fewer.edges, x, side="right")]
@@ -171,7 +206,7 @@ def test_steps_next_to_each_other_are_drawn_together() -> None:
 def test_products_do_not_look_at_the_place_of_a_row() -> None:
     rows = np.rint(RNG.uniform(-1, 1, (3, 200)) * GRID)
     tests = {"columns": [0, 1], "at": [0.1, -0.4], "same": [0, 1]}
-    stage = STAGE | {"steps": [[0, 0.25, 0, 0.4], [1, 0.5, 1, -0.3]]}
+    stage = STAGE | {"steps": [[0, 0.25, 0, 0.4], [1, 0.5, 1, -0.3]], "lines": [[0, 0.5]]}
     for made in (CONTRIBUTIONS["products"](3), CONTRIBUTIONS["told_apart"](3, **tests),
                  CONTRIBUTIONS["rest_apart"](3, **tests, **stage)):  # fmt: skip
         run = made.program
@@ -197,6 +232,16 @@ def test_each_spends_its_allotment_and_predicts(budget: str, amount: str) -> Non
         )  # under a delta they are counted together
         assert off(result["m"]) < (1.02 if option == "mean_only" else 0.9) * Y.std()
         json.dumps(result.released_json()["m"])
+
+
+def test_rounds_go_by_rows_times_the_amount() -> None:
+    """From the mean alone to several columns; what scales rows against the amount changes nothing."""
+    for epsilon, columns in ((0.005, 0), (9, 3)):
+        result = attempt(f'release m = stagewise(t, "y") with epsilon {epsilon}', "epsilon 9")
+        assert result.ok, result.diagnostics
+        assert len(result["m"].adds) == columns
+        assert float(result.budget["whole"]["epsilon"]["spent"]) == pytest.approx(epsilon)
+    assert off(result["m"]) < 1.1 * 4
 
 
 def test_where_all_is_noise_no_error_is_told() -> None:

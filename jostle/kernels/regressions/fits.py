@@ -78,6 +78,14 @@ def mean_model(sums: Any, noise: float, y: Target) -> Additive:
     return Additive("the mean", str(y["name"]), float(y["low"]), float(y["high"]), middle + half * mean, {}, error)
 
 
+def pooled_shares(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Two measurements of the same sums, {sum, noise} each, as one, by their precision."""
+    noises = np.array([max(float(seen["noise"]), 1e-12) for seen in (one, other)])
+    weights = noises**-2 / (noises**-2).sum()
+    sums = np.asarray(one["sum"], dtype=float) * weights[0] + np.asarray(other["sum"], dtype=float) * weights[1]
+    return {"sum": sums, "noise": float((noises**-2).sum() ** -0.5)}
+
+
 def error_of(count: float, squares: float, noise: float, half: float) -> float | None:
     """The root of the mean square; none where that is not clear of its noise."""
     return half * math.sqrt(squares / count) if min(count, squares) > 5 * noise else None

@@ -47,22 +47,26 @@ class Slope:
 
 @dataclass(frozen=True)
 class Steps:
-    """The number at the place that x has among the rising `edges`, one more of them than edges."""
+    """The number at the place that x has among the rising `edges`, one more of them than edges, and a line."""
 
     edges: tuple[float, ...]
     numbers: tuple[float, ...]
+    slope: Slope | None = None
 
     def of(self, column: Coded) -> Floats:
         x = _numbers(column)
-        return np.where(np.isnan(x), 0.0, np.array(self.numbers)[np.searchsorted(self.edges, x, side="right")])
+        steps = np.where(np.isnan(x), 0.0, np.array(self.numbers)[np.searchsorted(self.edges, x, side="right")])
+        return steps if self.slope is None else steps + self.slope.of(column)
 
     def as_json(self) -> dict[str, Any]:
-        return {"edges": list(self.edges), "numbers": list(self.numbers)}
+        line = {} if self.slope is None else {"slope": self.slope.as_json()}
+        return {"edges": list(self.edges), "numbers": list(self.numbers)} | line
 
     def told(self, name: str) -> str:
         starts = ["", *(f" from {edge:g}" for edge in self.edges)]
         said = [f"{text(number)}{start}" for start, number in zip(starts, self.numbers, strict=True)]
-        return f"of {name}: " + ", ".join(said)
+        line = "" if self.slope is None else f"{self.slope.told(name)}, and "
+        return f"{line}of {name}: " + ", ".join(said)
 
 
 @dataclass(frozen=True)

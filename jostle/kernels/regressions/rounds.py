@@ -1,9 +1,10 @@
 """Additive regressions by rounds: each fits the mean of what is left of the target to the bins or values of one column.
 
-Componentwise boosting (Bühlmann and Yu 2003), of noisy sums: what a round adds is the posterior mean of a Gaussian
-process over the column's cells, whose strength and length of correlation are those under which the noisy sums are the
-likeliest (empirical Bayes). So where all is noise a round adds nothing, and cells next to each other help each other.
-A stage is a record of plain numbers, by which a program computes what is left of a row.
+Componentwise boosting (Bühlmann and Yu 2003), of noisy sums: what a round adds is the posterior mean of a line and a
+Gaussian process over the column's cells, averaged over strengths and lengths of correlation by how likely they make the
+noisy sums (empirical Bayes). So where all is noise a round adds next to nothing, cells next to each other help each
+other, and what goes straight is a line, with no bins. A stage is a record of plain numbers, by which a program
+computes what is left of a row.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 
 from jostle.kernels.arrays import Floats
 from jostle.kernels.regressions.fits import error_of, of_shares, part_of
-from jostle.kernels.regressions.models import Additive, Levels, Part, Steps
+from jostle.kernels.regressions.models import Additive, Levels, Part, Slope, Steps
 from jostle.threads import on_one_thread
 
 REACH = 3.0
@@ -30,8 +31,8 @@ STRENGTHS = 4.0 ** np.arange(-5, 2)
 """Variances of a column's part that are tried, over that of single rows."""
 PIECES = 16
 """Steps of a column that a round may add: a program of rows is as long as there are steps."""
-GUARD = 1.0
-"""A column says nothing unless the log-likelihood that it does is larger by so much."""
+SLOPES = (0.05, 0.5, 4.0)
+"""What a line explains of the variance, over that of single rows; 0 is tried beside them."""
 
 Stage = dict[str, Any]
 
@@ -54,12 +55,15 @@ def next_stage(
     """
     count, total, squares = of_shares(sums)
     reach, deviation = float(stage["width"]), float(stage["deviation"])
-    numbers = posterior(count, total, noise, (deviation / reach) ** 2, "edges" in column)
+    places = _middles(column) if "edges" in column else None
+    numbers, slope = posterior(count, total, noise, (deviation / reach) ** 2, places)
     old, name = stage["model"], str(column["name"])
     part = part_of(column, reach * numbers)
-    if isinstance(part, Steps):
+    if isinstance(part, Steps) and places is not None:
         part, edges = pieces(part, count), part.edges
         numbers = np.array(part.numbers)[np.searchsorted(part.edges, [-math.inf, *edges], side="right")] / reach
+        numbers = numbers + slope * places
+        part = Steps(part.edges, part.numbers, _line(column, reach * slope)) if slope else part
     off = float((squares - 2 * numbers * total + numbers**2 * count).sum())
     error = error_of(float(count.sum()), off, 2 * noise * math.sqrt(len(count)), reach)
     parts = dict(old.adds)
@@ -78,6 +82,7 @@ def _stage(
     reach = max(reach, LEAST_REACH * half)
     base = model.base
     steps = [(0.0, 0.0, 0.0, 0.0)]  # there is one at least
+    lines = [(0.0, 0.0)]
     for name, part in model.adds.items():
         column = columns[name]
         place = float(column["place"])
@@ -85,6 +90,8 @@ def _stage(
             base += part.numbers[0]
             at = (np.array(part.edges) - column["step"] / 2 - column["centre"]) / column["scale"]
             steps += [(place, a, 0.0, by / half) for a, by in zip(at.tolist(), np.diff(part.numbers), strict=True)]
+            if part.slope is not None:
+                lines.append((place, part.slope.rate * column["scale"] / half))
         elif isinstance(part, Levels):
             at = 2 * np.arange(len(part.values)) / max(1, len(part.values) - 1) - 1
             steps += [(place, a, 1.0, by / half) for a, by in zip(at.tolist(), part.numbers, strict=True)]
@@ -92,7 +99,21 @@ def _stage(
     return {
         "model": model, "width": reach, "deviation": deviation, "loudness": loudness, "columns": dict(columns),
         "steps": np.array(steps), "scale": np.array(scale),
+        "lines": np.array(lines),
     }  # fmt: skip
+
+
+def _middles(column: Mapping[str, Any]) -> Floats:
+    """Where the cells of a number lie, by their middles, within ±1; of whole numbers those that a cell holds."""
+    edges, centre, scale = np.asarray(column["edges"], dtype=float), float(column["centre"]), float(column["scale"])
+    first, last = np.append(centre - scale, edges), np.append(edges - float(column["step"]), centre + scale)
+    return np.asarray(((first + last) / 2 - centre) / scale)
+
+
+def _line(column: Mapping[str, Any], rate: float) -> Slope:
+    """So much a coordinate of ±1, as a slope over the column's own numbers."""
+    centre, scale = float(column["centre"]), float(column["scale"])
+    return Slope(rate / scale, centre, centre - scale, centre + scale)
 
 
 def pieces(part: Steps, count: Floats) -> Steps:
@@ -118,44 +139,66 @@ def summed(one: Part | None, other: Part) -> Part:
         edges = tuple(sorted({*one.edges, *other.edges}))
         at = [[step.numbers[k] for k in np.searchsorted(step.edges, [-math.inf, *edges], side="right")]
               for step in (one, other)]  # fmt: skip
-        return Steps(edges, tuple(a + b for a, b in zip(*at, strict=True)))
+        lines = [step.slope for step in (one, other) if step.slope is not None]
+        line = lines[0] if lines else None
+        if len(lines) == 2:
+            line = Slope(lines[0].rate + lines[1].rate, lines[0].centre, lines[0].low, lines[0].high)
+        return Steps(edges, tuple(a + b for a, b in zip(*at, strict=True)), line)
     if isinstance(one, Levels) and isinstance(other, Levels):
         return Levels(one.values, tuple(a + b for a, b in zip(one.numbers, other.numbers, strict=True)))
     return other
 
 
 @on_one_thread
-def posterior(count: Floats, total: Floats, noise: float, variance: float, ordered: bool) -> Floats:
-    """The posterior means (k,) of cells, where total = count · mean + noise, and mean ~ N(0, λK); λ is found.
+def posterior(
+    count: Floats, total: Floats, noise: float, variance: float, places: Floats | None
+) -> tuple[Floats, float]:
+    """The posterior means (k,) of cells and of a slope, where total = count · (mean + slope · place) + noise.
 
     `count`, `total` (k,): noisy numbers of rows and sums; `noise` the deviation of a share; `variance` that of single
-    rows; `ordered` cells go together with those next to them, others do not. 0 where all may be noise.
+    rows; `places` (k,): where cells lie that go together with those next to them; none where they do not. The mean over
+    laws, that all is noise among them, which has half of the prior.
     """
     n = np.maximum(count, 0.0)
     unsure = 2 * noise**2 + n * variance + 1e-12
-    chance = -0.5 * float((total**2 / unsure + np.log(unsure)).sum()) + GUARD
-    likeliest, numbers = chance, np.zeros(len(n))
-    for length in LENGTHS if ordered else (0.0,):
-        together = _together(len(n), length) if ordered else None
+    found = [(-0.5 * float((total**2 / unsure + np.log(unsure)).sum()), np.zeros(len(n)), 0.0)]
+    if places is None:
         for strength in variance * STRENGTHS:
-            likelihood, found = _fit(n, total, unsure, strength, together)
-            if likelihood > likeliest:
-                likeliest, numbers = likelihood, found
-    return numbers
+            spread = strength * n**2 + unsure
+            likelihood = -0.5 * float((total**2 / spread + np.log(spread)).sum())
+            found.append((likelihood, strength * n * total / spread, 0.0))
+    else:
+        found += _straight_and_smooth(n, total, unsure, variance, places)
+    logs = np.array([law[0] for law in found])
+    logs[1:] -= math.log(len(found) - 1)
+    weights = np.exp(logs - logs.max())
+    weights /= weights.sum()
+    slope = float(weights @ np.array([law[2] for law in found]))
+    return np.asarray(weights @ np.stack([law[1] for law in found])), slope
 
 
-def _together(k: int, length: float) -> Floats:
-    places = np.arange(k)
-    return np.asarray(np.exp(-np.abs(places[:, None] - places) / (length * k)) + LEVEL)
-
-
-def _fit(n: Floats, total: Floats, unsure: Floats, strength: float, together: Floats | None) -> tuple[float, Floats]:
-    """The log-likelihood of the sums, up to a constant, and the posterior means."""
-    if together is None:
-        spread = strength * n**2 + unsure
-        return -0.5 * float((total**2 / spread + np.log(spread)).sum()), strength * n * total / spread
-    covariance = strength * together
-    factor = np.linalg.cholesky(n[:, None] * covariance * n + np.diag(unsure))
-    white = np.linalg.solve(factor, total)
-    likelihood = -0.5 * float(white @ white) - float(np.log(np.diag(factor)).sum())
-    return likelihood, (covariance * n) @ np.linalg.solve(factor.T, white)
+def _straight_and_smooth(
+    n: Floats, total: Floats, unsure: Floats, variance: float, places: Floats
+) -> list[tuple[float, Floats, float]]:
+    """The log-likelihood, up to a constant, the means and the slope of each law of cells next to each other."""
+    share = n / max(float(n.sum()), 1e-9)
+    middle = float(share @ places)
+    along = places - middle
+    wide = float(share @ along**2) + 1e-6
+    apart = np.abs(np.arange(len(n))[:, None] - np.arange(len(n))) / len(n)
+    laws = []
+    for length in LENGTHS:
+        together = np.exp(-apart / length) + LEVEL
+        for strength in variance * np.append(0.0, STRENGTHS):
+            for slopes in variance / wide * np.append(0.0, SLOPES):
+                if strength == 0 and (slopes == 0 or length != LENGTHS[-1]):
+                    continue  # no law, or the same as with another length
+                level = LEVEL * slopes * wide
+                covariance = strength * together + slopes * np.outer(along, along) + level
+                factor = np.linalg.cholesky(n[:, None] * covariance * n + np.diag(unsure))
+                white = np.linalg.solve(factor, total)
+                likelihood = -0.5 * float(white @ white) - float(np.log(np.diag(factor)).sum())
+                pull = n * np.linalg.solve(factor.T, white)
+                slope = float(slopes * (along @ pull))
+                laws.append((likelihood, strength * together @ pull + level * pull.sum() - slope * middle, slope))
+    return laws

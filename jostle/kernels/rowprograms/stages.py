@@ -1,9 +1,10 @@
 """What a stage of an additive regression leaves of a target: for tests that tell it apart, and by a column's cells.
 
 A row is its columns and its target, each within ±1. A stage is public: `steps` (s, 4), of which each is a coordinate, a
-place, whether to be there (1) or from there on (0), and what it adds where that holds; and `scale`, the base, the least
-and the largest of the target, and the reach. What it leaves is (target − base − Σ added)/reach, the target kept within
-its bounds, and the whole within ±1.
+place, whether to be there (1) or from there on (0), and what it adds where that holds; `lines` (l, 2), of which each is
+a coordinate and what it is multiplied by, and added; and `scale`, the base, the least and the largest of the target,
+and the reach. What it leaves is (target − base − Σ added)/reach, the target kept within its bounds, and the whole
+within ±1.
 """
 
 from __future__ import annotations
@@ -24,22 +25,25 @@ from jostle.privacy.rows.program import program
 
 FINER_BITS = 6
 """What is left is added up in units so much finer than those of the grid."""
+LINE_BITS = 14
 SLOPE_BITS = 12
 LEAST_REACH = 2.0**-9
 
 
-def rest_apart(d: int, *, columns: Any, at: Any, same: Any, steps: Any, scale: Any) -> Contributions:
+def rest_apart(d: int, *, columns: Any, at: Any, same: Any, steps: Any, scale: Any, lines: Any = None) -> Contributions:
     """Half of what is left where a test holds, as of `told_apart`, and 0 elsewhere. Shape (tests, n), within ±1/2."""
     units = row(d)
-    rest = _rest(units, d, steps, scale)
+    rest = _rest(units, d, steps, scale, lines)
     return Contributions("rest_apart", program([units], holding(units, d, columns, at, same) * rest), GRID_BITS + 1)
 
 
-def rest_shares(d: int, *, column: Any, edges: Any, values: Any, steps: Any, scale: Any) -> Contributions:
+def rest_shares(
+    d: int, *, column: Any, edges: Any, values: Any, steps: Any, scale: Any, lines: Any = None
+) -> Contributions:
     """The three shares of what is left, in the cell of one column that the row is in: of `values` as many evenly spread
     places, or where these are 0 the number of `edges` that it reaches. Shape (cells · 3, n), adding up to 1."""
     units = row(d)
-    rest = _rest(units, d, steps, scale)
+    rest = _rest(units, d, steps, scale, lines)
     place = int(columns_of([column], d)[0])
     many = int(numbers(values, (), "values"))
     if many > 0:
@@ -53,7 +57,7 @@ def rest_shares(d: int, *, column: Any, edges: Any, values: Any, steps: Any, sca
     return Contributions("rest_shares", program([units], reshape(own * reshape(shares, (1, 3)), (many * 3,))), bits)
 
 
-def _rest(units: Columns, d: int, steps: Any, scale: Any) -> Expression:
+def _rest(units: Columns, d: int, steps: Any, scale: Any, lines: Any) -> Expression:
     """What is left, (1,), in units of the grid within ±GRID."""
     fine = float(GRID * 2**FINER_BITS)
     reads, places, alike, adds = numbers(steps, (None, 4), "steps").T
@@ -66,6 +70,12 @@ def _rest(units: Columns, d: int, steps: Any, scale: Any) -> Expression:
     start = float(np.rint(np.clip(base, -4.0, 4.0) * fine))
     slope = float(np.rint(2**SLOPE_BITS / max(reach, LEAST_REACH)))
     target = clamp(part(units, [d - 1]), int(ends[0]), int(ends[1])) * 2**FINER_BITS
-    off = clamp(target - matrix_product(added[None, :], holds) - constant([start]), int(-8 * fine), int(8 * fine))
+    added_up = matrix_product(added[None, :], holds) + constant([start])
+    if lines is not None:
+        ways, rates = numbers(lines, (None, 2), "lines").T
+        slopes = np.rint(np.clip(rates, -4.0, 4.0) * 2**LINE_BITS)
+        along = matrix_product(slopes[None, :], part(units, columns_of(ways, d).tolist()))
+        added_up = added_up + shift(along + 2 ** (LINE_BITS - FINER_BITS - 1), LINE_BITS - FINER_BITS)
+    off = clamp(target - added_up, int(-8 * fine), int(8 * fine))
     places_off = FINER_BITS + SLOPE_BITS
     return clamp(shift(off * constant([slope]) + 2 ** (places_off - 1), places_off), -GRID, GRID)

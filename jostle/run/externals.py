@@ -57,8 +57,8 @@ _BY_MODULE = {
     "ising.pairwise": "alphabets node_start node_step pairwise_of_nodes pairwise_ring",
     "linear_algebra": "det dot eigen inverse matmul solve svd transpose",
     "mixtures.centres": (
-        "cells_like centres_moved centres_of_cells centres_of_places centres_of_sums centres_start centres_view "
-        "map_places round_mixture"
+        "cells_like centres_moved centres_of_cells centres_of_map centres_of_sums centres_seen centres_start "
+        "centres_view map_begun map_counted map_moved map_places map_refined map_strength map_view round_mixture"
     ),
     "mixtures.em": (
         "gaussian_step likelihood_view mixture_frames mixture_prior mixture_start mixture_step plain_frames "

@@ -266,8 +266,8 @@ signal = signal_of(c) with {budget}
     assert opened.names()["signal"] == pytest.approx(signal, abs=4000)
 
 
-@pytest.mark.slow(only=["best_clusters"])
-@pytest.mark.parametrize("name", ["best_histogram", "best_clusters"])
+@pytest.mark.slow(only=["best_mixture"])
+@pytest.mark.parametrize("name", ["best_histogram", "best_mixture"])
 def test_what_was_learned_still_holds(library: tuple[Session, dict[str, Advisor]], name: str) -> None:
     """One instance is run again from its seeds. Where options have other errors by now: `python -m jostle.train`."""
     opened, advisors = library

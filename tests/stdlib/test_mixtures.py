@@ -10,7 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jostle.kernels.mixtures.centres import map_places
+from jostle.kernels.mixtures.centres import (
+    centres_of_map,
+    map_begun,
+    map_counted,
+    map_moved,
+    map_places,
+    map_refined,
+    map_strength,
+)  # fmt: skip
 from jostle.kernels.mixtures.em import mixture_frames, mixture_prior, mixture_start, mixture_step, synthetic_mixture
 from jostle.kernels.mixtures.gaussians import GaussianMixture, Space
 from jostle.kernels.mixtures.shrunken import shrunk_mixture_step
@@ -197,11 +205,12 @@ release lloyd = dplloyd(vectors(p, norm = "sup"), 3, 5, seed = 2) with epsilon 4
 cells_of = derive(p, a = min(15, floor((x1 + 1) * 8)), b = min(15, floor((x2 + 1) * 8)))
 release grid = grid_kmeans(rows, histogram(cells_of, x = a, y = b), 3) with epsilon 1
 release map = map_kmeans(rows, 3) with epsilon 4
-release even = map_kmeans(rows, 3, 2, even = true, on_rounds = 0.3) with epsilon 4
+release rough = map_kmeans(rows, 3) with epsilon 0.02
 """
     found = fit(towns, program)
-    for name in ("ours", "grid", "map", "even"):
+    for name in ("ours", "grid", "map"):
         assert found[name].nicv(towns) < 0.03, name
+    assert found["map"].nicv(towns) < 0.0055 and found["rough"].nicv(towns) < 0.1  # 0.005 is without noise
     assert found["lloyd"].nicv(towns) < 0.5
     assert (np.sort(np.bincount(found["ours"].predict(towns))) > 1500).all()
 
@@ -216,6 +225,45 @@ def test_places_cover_the_bounds_or_where_a_gaussian_lies(d: int, places: int) -
     pooled = GaussianMixture(Space.of(facts), np.ones(1), np.full((1, d), 0.1), 0.01 * np.eye(d)[None])
     near = map_places(pooled, 64)
     assert 32 < len(near) <= 64 and np.abs(near - 0.1).max() < 0.6
+
+
+def test_a_map_is_refined_where_rows_are_and_counts_are_joined_by_precision() -> None:
+    places = map_places({"columns": ["x", "y"], "centres": [0, 0], "scales": [1, 1], "radius": math.sqrt(2)}, 64)
+    begun = map_begun(places)
+    assert np.ptp(begun["widths"]) < 1e-12 and begun["counts"] is None
+    rows = 5000 * np.exp(-50 * ((places - [0.3, 0.2]) ** 2).sum(axis=1))
+    once = map_counted(begun, {"count": rows + 30, "count_noise": 20.0})
+    twice = map_counted(once, {"count": rows, "count_noise": 10.0})
+    assert twice["counts"] == pytest.approx(rows + 6) and twice["noise"] == pytest.approx(80**0.5)
+    assert map_strength(twice, 4) == pytest.approx((rows.sum() + 64 * 6) / 80**0.5 / 4)
+    fine = map_refined(twice, 64, 1)
+    assert 48 <= len(fine["places"]) <= 64 and (fine["widths"] <= begun["widths"][0]).all()
+    assert np.linalg.norm(fine["places"] - [0.3, 0.2], axis=1).mean() < 0.25
+    empty = map_counted(begun, {"count": np.full(64, -5.0), "count_noise": 20.0})  # a table without rows
+    assert np.array_equal(map_refined(empty)["places"], places) and map_strength(empty, 4) == 0
+    facts = {"columns": ["x", "y"], "centres": np.zeros(2), "scales": np.ones(2), "radius": 1.0}
+    assert len(centres_of_map(facts, empty, 3).centres) == 3
+    moved = map_moved(
+        begun, {"count": rows, "count_noise": 1.0, "first": np.full((64, 2), 1e9), "first_noise": 1.0}, 0.2
+    )
+    assert np.linalg.norm(moved["places"] - places, axis=1).max() <= 0.2 + 1e-9  # no further than rows are seen
+
+
+@pytest.mark.parametrize(("columns", "budget", "amount"), [
+    (2, "rho 1", "rho 0.5"), (8, BASIC, "epsilon 2"), (1, BASIC, "epsilon 0.5"), (7, "rho 1", "rho 0.001"),
+])  # fmt: skip
+def test_a_map_fits_all_columns_and_units(columns: int, budget: str, amount: str) -> None:
+    rows = np.random.default_rng(2).normal(0.2, 0.1, (1500, columns)).clip(-1, 1)
+    model = fit(rows, f"release m = map_kmeans(rows, 3) with {amount}", budget)["m"]
+    assert model.centres.shape == (3, columns) and model.nicv(rows) < (0.05 if "0.001" not in amount else 2.0) * columns
+
+
+def test_public_rows_are_mapped_without_noise() -> None:
+    session = Session()
+    text = "use mixtures\nm = map_kmeans(vectors([[i / 40, (i % 2) * 2 - 1] for i in 1..40]), 2)\nprint(m)"
+    result = session.attempt(Source("t.jst", text))
+    assert result.ok, result.diagnostics
+    assert np.abs(np.sort(result["m"].cluster_centers_[:, 1])) == pytest.approx(1, abs=1e-3)
 
 
 def test_simulated_points_are_within_bounds_and_seeded() -> None:

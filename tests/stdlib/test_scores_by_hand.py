@@ -125,8 +125,8 @@ def test_a_score_of_real_columns_is_what_a_calculation_says(name: str, private: 
 
 
 UTILITIES = {
-    "answers_near": "closeness of test_utilities_by_hand", "near_on_test": "prediction_error",
-    "right_on_test": "accuracy", "near_centres": "nicv", "likely_rows": "log_likelihood", "sure_and_right": "below",
+    "answers_near": "closeness of test_utilities_by_hand",
+    "right_on_test": "accuracy", "likely_rows": "log_likelihood", "sure_and_right": "below",
 }  # fmt: skip
 """The Utilities of the library, and what each is made of, which `test_utilities_by_hand` calculates."""
 

@@ -99,12 +99,16 @@ def centres_view(model: Centres, pooled: GaussianMixture | None = None) -> dict[
 
 def centres_moved(model: Centres, sums: Mapping[str, Any], radius: float) -> Centres:
     """Each centre moved by the noisy mean of what lies around it, by the part of the step that exceeds its noise."""
+    return Centres(model.space, _inside(model.centres + _steps(model.space.size, sums, radius)))
+
+
+def _steps(d: int, sums: Mapping[str, Any], radius: float) -> Floats:
+    """The noisy means of rows about places, by the part that exceeds their noise (James and Stein), (K, d)."""
     n = np.maximum(np.nan_to_num(np.asarray(sums["count"])), 2 * float(sums["count_noise"]) + 1.0)
     step = np.nan_to_num(np.asarray(sums["first"])) * radius / n[:, None]
     noise = float(sums["first_noise"]) * radius / n
-    squared = (step * step).sum(axis=1)
-    shrinkage = np.maximum(0.0, 1 - model.space.size * noise**2 / np.maximum(squared, 1e-300))
-    return Centres(model.space, _inside(model.centres + step * shrinkage[:, None]))
+    shrinkage = np.maximum(0.0, 1 - d * noise**2 / np.maximum((step * step).sum(axis=1), 1e-300))
+    return np.asarray(step * shrinkage[:, None])
 
 
 def round_mixture(model: Centres, sums: Mapping[str, Any], radius: float, pooled: GaussianMixture) -> GaussianMixture:
@@ -183,6 +187,101 @@ def centres_of_places(
     weights = np.nan_to_num(np.asarray(counts, dtype=float))
     some = weights > threshold
     return _centres_of_points(rows, np.asarray(places, dtype=float)[some], weights[some], clusters, seed)
+
+
+# Maps --------------------------------------------------------------------------------------------
+#
+# A map stands for rows by few places (M, d), in units of the ball, with noisy `counts` of the rows nearest to each and
+# their `noise` (none before they were counted), and `widths` (M,), how far a place reaches.
+
+
+def map_begun(places: ArrayLike) -> dict[str, Any]:
+    """A map of places that are not counted yet. One reaches as far as the next one, and no less than is usual."""
+    where = np.asarray(places, dtype=float)
+    apart = ((where[:, None] - where[None]) ** 2).sum(axis=2)
+    np.fill_diagonal(apart, np.inf)
+    nearest = np.sqrt(np.minimum(apart.min(axis=1), 4.0))
+    return _map(where, np.maximum(nearest, np.median(nearest)))
+
+
+def map_counted(map: Mapping[str, Any], seen: Mapping[str, Any]) -> dict[str, Any]:
+    """The map with noisy counts of the rows about its places; with those that it had, by their precision."""
+    counts, noise = np.nan_to_num(np.asarray(seen["count"], dtype=float)), max(float(seen["count_noise"]), 1e-9)
+    if map["noise"] is not None:
+        weights = np.array([float(map["noise"]), noise]) ** -2.0
+        counts = (weights[0] * np.asarray(map["counts"]) + weights[1] * counts) / weights.sum()
+        noise = float(weights.sum() ** -0.5)
+    return _map(np.asarray(map["places"]), np.asarray(map["widths"]), counts, noise)
+
+
+def map_refined(map: Mapping[str, Any], places: int = 64, seed: int = 0) -> dict[str, Any]:
+    """A map of at most so many places where a counted one says that rows lie.
+
+    A place whose count is above its noise becomes several, spread over its reach: as many as an even error of rows by
+    their nearest place asks for (in d columns the power d/(d + 2) of rows times reach), one at least.
+    """
+    where, widths, weights = np.asarray(map["places"]), np.asarray(map["widths"]), _weights(map)
+    if not weights.any():
+        return map_begun(where)
+    d = where.shape[1]
+    wanted = (weights * widths) ** (d / (d + 2))
+    many = np.where(weights > 0, np.maximum(np.floor(places * wanted / wanted.sum()), 1), 0).astype(int)
+    while many.sum() > places and many.max() > 1:
+        many[many.argmax()] -= 1
+    rng, parts, reaches = generator(seed), [], []
+    for place, width, count in zip(where, widths, many.tolist(), strict=True):
+        if count:
+            few = count <= 12  # of more, draws are spread well by themselves
+            spread = dispersed_points(count, d, int(rng.integers(2**30))) if few else rng.standard_normal((count, d))
+            step = (0.0 if count == 1 else 0.35 * width / np.sqrt(max(d / 3, 1.0))) * np.clip(spread, -2, 2)
+            parts.append(place + step)
+            reaches.append(np.full(count, width * count ** (-1 / d)))
+    return _map(_inside(np.concatenate(parts)), np.concatenate(reaches))
+
+
+def map_view(map: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of the row kernel `nearest_from`: the places, and how far from its place a row is seen."""
+    where = np.asarray(map["places"])
+    far = 1.5 if where.shape[1] < 3 else 1.8
+    return {"centres": where, "radius": min(2.0, far * float(np.median(map["widths"])))}
+
+
+def map_moved(map: Mapping[str, Any], sums: Mapping[str, Any], radius: float) -> dict[str, Any]:
+    """The map counted, each place where the rows about it lie in the mean, as far as that is more than noise."""
+    where, widths = np.asarray(map["places"]), np.asarray(map["widths"])
+    step = _steps(where.shape[1], sums, radius)
+    step *= np.minimum(1.0, radius / np.maximum(np.linalg.norm(step, axis=1, keepdims=True), 1e-12))
+    return map_counted(_map(_inside(where + step), widths), sums)
+
+
+def map_strength(map: Mapping[str, Any], clusters: int) -> float:
+    """The rows for each cluster, over the noise of a count."""
+    return max(float(np.sum(map["counts"])), 0.0) / (float(map["noise"]) * clusters)
+
+
+def centres_of_map(rows: Mapping[str, Any], map: Mapping[str, Any], clusters: int, seed: int = 0) -> Centres:
+    """k-means on the places whose counts are above their noise."""
+    return centres_of_places(rows, map["places"], _weights(map), clusters, 0.0, seed)
+
+
+def centres_seen(model: Centres, map: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of the row kernel `nearest_from`: twice as far as rows are from their centre, by a map."""
+    weights, where = _weights(map), np.asarray(map["places"])
+    if not weights.any():
+        return {"centres": model.centres, "radius": 1.0}
+    off = ((where[:, None] - model.centres[None]) ** 2).sum(axis=2).min(axis=1)
+    within = float(np.median(np.asarray(map["widths"])[weights > 0]))
+    far = 2 * np.sqrt(float(weights @ off) / float(weights.sum()) + within**2 / 4)
+    return {"centres": model.centres, "radius": float(np.clip(far, 1e-3, 2.0))}
+
+
+def _map(places: Floats, widths: Floats, counts: Floats | None = None, noise: float | None = None) -> dict[str, Any]:
+    return {"places": places, "widths": widths, "counts": counts, "noise": noise}
+
+
+def _weights(map: Mapping[str, Any]) -> Floats:
+    counts = np.asarray(map["counts"], dtype=float)
+    return np.where(counts > float(map["noise"]), counts, 0.0)
 
 
 def _centres_of_points(rows: Mapping[str, Any], points: Floats, weights: Floats, clusters: int, seed: int) -> Centres:

@@ -117,7 +117,7 @@ PASSED = (
     'towns = table("towns.csv")\nassert len(towns) == 3',
     "x = best_histogram(ages, prefixes(ages)) with epsilon 1\nassert x[0] > 3",
     "x = best_clusters(vectors(t, age), 3) with epsilon 1\nassert x.size > 3",
-    "print(explain(best_clusters))\nagain = retrained(best_clusters, on = [])\nsaid = best_clusters.evaluate()",
+    "print(explain(best_mixture))\nagain = retrained(best_mixture, on = [])\nsaid = best_mixture.evaluate()",
     "s = 0\nfor i in 1..100000: s = i\nassert false",
     'private d = dataset("nowhere")\nx = {{ select count(*) from d with epsilon 1 }}',
     'private c = counts("nowhere.npy") protecting rows budget epsilon 1\nx = laplace(c) with epsilon 1',

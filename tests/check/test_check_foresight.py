@@ -49,7 +49,7 @@ SURE = {
     "jointly with error 50:\n    a = {{ select sum(weight) from t where age == 20 and age == 30 }}\n"
     "    b = {{ select count(*) from t where age > 30 }}": ("ValueError", "holds for no row"),
     "def f(k): return largest([size(t)], k)\nfor i in [1, 2]: x = f(i) with epsilon 1": ("ValueError", "the largest 2"),
-    "x = best_clusters(vectors(t, age), 2.5) with epsilon 1": ("ValueError", "groups of rows"),
+    "x = best_clusters(vectors(t, age), 2.5) with epsilon 1": ("ValueError", "clusters are a whole number"),
     'x = best_clusters(vectors(t, age, norm = "sup"), 2) with epsilon 1': ("AssertionFailed", "a Euclidean length"),
     "x = best_mixture(vectors(t, age), 65) with epsilon 1": ("ValueError", "groups of rows"),
     "x = best_synthetic(pick(t, age, sex), 0) with epsilon 1": ("ValueError", "rows are a whole number"),

@@ -260,7 +260,7 @@ def test_a_map_fits_all_columns_and_units(columns: int, budget: str, amount: str
 
 def test_public_rows_are_mapped_without_noise() -> None:
     session = Session()
-    text = "use mixtures\nm = map_kmeans(vectors([[i / 40, (i % 2) * 2 - 1] for i in 1..40]), 2)\nprint(m)"
+    text = "use mixtures\nrelease m = map_kmeans(vectors([[i / 40, (i % 2) * 2 - 1] for i in 1..40]), 2)\nprint(m)"
     result = session.attempt(Source("t.jst", text))
     assert result.ok, result.diagnostics
     assert np.abs(np.sort(result["m"].cluster_centers_[:, 1])) == pytest.approx(1, abs=1e-3)

@@ -18,7 +18,7 @@ written then costs L + S − min(L, S/50): S where S ≥ 50 L, and else no more 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -27,6 +27,7 @@ from msgspec import Struct, field
 from jostle.accounting.amounts import Amount, as_float
 from jostle.accounting.budget_tree import Path
 from jostle.diagnostics import Diagnostic, Refusal
+from jostle.engine.sql.cells import TRUTHS
 from jostle.formulas import MISFIT
 from jostle.language.moments import DAY, moment_of
 from jostle.plan.domains import Categories, Domain, Integer, Moments, Open, Real
@@ -71,6 +72,7 @@ LEAST = 0.01
 CERTAIN = 3
 """How many times its error at 95 % a count must be above 0: noise alone is that large once in 8,000 times."""
 MOST_LISTED = 500
+CONVERSIONS = frozenset({"number", "date of text", "time of text"})
 FITS = "fits"
 STATES = {
     "unreadable": "{share} of its cells are no {kind}, and count as `none`",
@@ -89,6 +91,8 @@ _WAYS_OUT = {
     "fraction": "write the ends of its range with a point to keep them",
     "unlisted": "list values as the cells have them, with their case and blanks",
     "number": 'numbers like 12,5 are read by `table(…, decimal = ",")`',
+    "conversion": 'read what is written in another way by another one too, `coalesce(date(x), date(x, "%d.%m.%Y"))`',
+    "boolean": 'list the values that the cells have, such as {"ja", "nein"}',
     "date": 'describe dates in another form as `text`, and read them by `date(x, "%d.%m.%Y")`',
     "time": 'describe times in another form as `text`, and read them by `time(x, "%d.%m.%Y %H:%M")`',
 }
@@ -103,6 +107,30 @@ class Looked(Struct, frozen=True):
     schema: Mapping[str, Domain]
     places: Mapping[str, Span]
     misfits: dict[str, dict[str, str]]
+    conversions: dict[str, Apply] = field(default_factory=dict)
+    """How programs read columns of texts as something else, such as `number(x)`: looked at as columns are."""
+
+    def kind(self, name: str) -> str:
+        """What the cells of a column, or the texts of a conversion, are read as."""
+        return domain_kind(self.schema[name]) if name in self.schema else name.partition("(")[0]
+
+    def state(self, name: str) -> RowExpr | None:
+        """What a cell is, as `_state` says it."""
+        if name in self.schema:
+            return _state(Column(name), self.schema[name], dict(self.texts.schema))
+        conversion = self.conversions[name]
+        read = _either(Apply("missing", (conversion,)), "unreadable", Constant(FITS), {})
+        return _either(Apply("missing", (_converted(conversion)[0],)), None, read, {})
+
+    def named(self, read: Collection[str | Apply]) -> list[str]:
+        """Of what is read the columns, and the conversions of columns of texts."""
+        for one in read:
+            if isinstance(one, Apply):
+                column, form = _converted(one)
+                if self.schema.get(column.name) == Open("text"):
+                    self.conversions[f"{one.op.partition(' ')[0]}({column.name}{form})"] = one
+        return [*(name for name in self.schema if name in read),
+                *sorted(name for name, one in self.conversions.items() if one in read)]  # fmt: skip
 
 
 class Planned(Struct, frozen=True):
@@ -182,8 +210,7 @@ class Looks(Struct):
         """The columns to look at, as what their cells are, and what the charge gives up: at most `part`."""
         due, paid = [], 0
         for exposure, looked, names in self._read(what, exposures):
-            texts, new = looked.texts.domains, [name for name in names if name not in looked.misfits]
-            states = {name: _state(Column(name), looked.schema[name], dict(texts)) for name in new}
+            states = {name: looked.state(name) for name in names if name not in looked.misfits}
             some = {name: state for name, state in states.items() if state is not None}
             due += [(exposure, looked, some)] if some else []
             paid = max(paid, part if some else min(part, self._owed(exposure)))
@@ -202,7 +229,7 @@ class Looks(Struct):
 
     def _read(self, what: object, exposures: Exposures) -> Iterator[tuple[Exposure, Looked, list[str]]]:
         """The described columns that a measurement reads, by the tables that they are in."""
-        read: dict[tuple[int, str], set[str]] = {}
+        read: dict[tuple[int, str], set[str | Apply]] = {}
         for scan, names in scans_of(what):
             for exposure in exposures:
                 known = self.tables.get((id(exposure.source), scan.data))
@@ -211,8 +238,7 @@ class Looks(Struct):
         for exposure in exposures:
             for (source, data), columns in read.items():
                 if source == id(exposure.source):
-                    table = self.tables[source, data]
-                    yield exposure, table, [name for name in table.schema if name in columns]
+                    yield exposure, self.tables[source, data], self.tables[source, data].named(columns)
 
     def _owed(self, exposure: Exposure) -> int:
         """What charges on the path of a part have yet to give up for looks at the whole."""
@@ -236,10 +262,16 @@ class Looks(Struct):
                 event.update({amount.unit: as_float(amount.value), "look": shares})
             place = looked.places.get(name, span)
             for what, share in shares.items():
-                kind = domain_kind(looked.schema[name])
+                kind = looked.kind(name)
                 example = _example(kind) if what == "unreadable" else ""
-                text = f"`{name}`: {STATES[what].format(share=share, kind=example)}"
-                warning = Diagnostic("unfit-cells", text, place, help=_WAYS_OUT[kind if what == "unreadable" else what])
+                says, help = STATES[what].format(share=share, kind=example), _WAYS_OUT[kind if example else what]
+                if name in looked.conversions:
+                    says, help = (
+                        f"{share} of texts are not read by it, and count as `none`",
+                        _WAYS_OUT["conversion"],
+                    )
+                text = f"`{name}`: {says}"
+                warning = Diagnostic("unfit-cells", text, place, help=help)
                 if self.warn is not None:
                     self.warn(place.source if place is not None else Source("", ""), [warning])
 
@@ -257,8 +289,8 @@ def _shares(counts: Mapping[str, Any]) -> dict[str, str]:
 
 def _example(kind: str) -> str:
     """A kind with how a cell of it is written: `date as 2024-12-31`."""
-    if kind == "number":
-        return kind
+    if kind in ("number", "boolean"):
+        return kind if kind == "number" else "true or false"
     return f"{kind} as {moment_of(kind, _DAYS if kind == 'date' else _DAYS * DAY).isoformat()}"
 
 
@@ -275,21 +307,23 @@ _APART = frozenset({"exposures", "schema", "origin", "names", "values", "state"}
 """Fields of handles and requests that no expression stands in."""
 
 
-def scans_of(what: object) -> Iterator[tuple[Scan, frozenset[str]]]:
-    """The scans below handles, requests or plans, each with the names of columns of which cells are read."""
+def scans_of(what: object) -> Iterator[tuple[Scan, frozenset[str | Apply]]]:
+    """The scans below handles, requests or plans, each with the columns of which cells are read, and how texts are."""
     names, plans = _parts(what)
     for plan in plans:
         yield from _below(plan, frozenset(names))
 
 
-def _below(plan: Plan, names: frozenset[str]) -> Iterator[tuple[Scan, frozenset[str]]]:
-    """The scans below a plan of which columns of these names are read."""
+def _below(plan: Plan, names: frozenset[str | Apply]) -> Iterator[tuple[Scan, frozenset[str | Apply]]]:
+    """The scans below a plan of which these are read."""
     read: object = ()
     match plan:
         case Scan():
             yield plan, names
         case Derive(columns=columns):
-            names, read = frozenset(), [expr for name, expr in columns if name in names]
+            read = [expr for name, expr in columns if name in names]
+            kept = {expr for name, expr in columns if expr == Column(name)}
+            names = frozenset(one for one in names if isinstance(one, Apply) and _converted(one)[0] in kept)
         case GroupRows(keys=keys, terms=terms):
             read = [*(expr for _, expr in keys), *(term for name, term in terms if name in names)]
             names = frozenset()
@@ -306,9 +340,19 @@ def _below(plan: Plan, names: frozenset[str]) -> Iterator[tuple[Scan, frozenset[
         yield from _below(source, names)
 
 
-def _parts(what: object) -> tuple[set[str], list[Plan]]:
-    """The names of the columns in a value, and the plans."""
-    names: set[str] = set()
+def _converted(conversion: Apply) -> tuple[Column, str]:
+    """The column whose texts are read, and the format as it is written behind it; no column, if it is none alone."""
+    match conversion.args[0]:
+        case Column() as column:
+            return column, ""
+        case Apply(args=(Column() as column, Constant(value=form))):
+            return column, f', "{form}"'
+    return Column(""), ""
+
+
+def _parts(what: object) -> tuple[set[str | Apply], list[Plan]]:
+    """The names of the columns in a value, how texts are read there, and the plans."""
+    names: set[str | Apply] = set()
     plans: list[Plan] = []
     waiting: list[Any] = [what]
     while waiting:
@@ -320,6 +364,12 @@ def _parts(what: object) -> tuple[set[str], list[Plan]]:
         elif isinstance(part, list | tuple):
             waiting += part
         elif is_record(part):
+            if isinstance(part, Apply) and part.op in ("missing", "coalesce"):  # the program sees to what is not read
+                converted = [one for one in part.args if isinstance(one, Apply) and one.op in CONVERSIONS]
+                waiting += [*(one for one in part.args if one not in converted), *(one.args for one in converted)]
+                continue
+            if isinstance(part, Apply) and part.op in CONVERSIONS:
+                names.add(part)
             waiting += [getattr(part, name) for name in field_names(type(part)) if name not in _APART]
             names.update(name for name, _ in (part.columns if isinstance(part, Rows) else ()))
     return names, plans
@@ -328,8 +378,14 @@ def _parts(what: object) -> tuple[set[str], list[Plan]]:
 def _state(text: Column, domain: Domain, schema: dict[str, Domain]) -> RowExpr | None:
     """What a cell is, read as a text: one of `STATES`, or `FITS`; none if it is empty. None for what always fits."""
     kind = domain_kind(domain)
-    if kind == "boolean" or (kind == "text" and not isinstance(domain, Categories)):
+    if kind == "text" and not isinstance(domain, Categories):
         return None
+    if kind == "boolean":
+        word, number = applied("lower", (applied("trim", (text,), schema),), schema), applied("number", (text,), schema)
+        words = applied("in", (word, *(Constant(one) for some, _ in TRUTHS for one in some)), schema)
+        numbers = applied("in", (number, *(Constant(float(one)) for _, one in TRUTHS)), schema)
+        read = _either(Apply("or", (words, numbers)), FITS, Constant("unreadable"), schema)
+        return _either(Apply("missing", (text,)), None, read, schema)
     value: RowExpr = text if kind == "text" else applied(kind, (text,), schema)
     state: RowExpr = Constant(FITS)
     if domain == Open("integer") or isinstance(domain, Integer):

@@ -289,6 +289,25 @@ def test_a_program_reads_tables_of_the_session(execute: Any, url: str, session_a
         Session(ledger=tmp_path / "ledger").run_text(PROGRAM)
 
 
+@pytest.mark.looks
+def test_cells_of_a_server_are_looked_at(execute: Any, url: str, session_at: Any) -> None:
+    execute("""DROP TABLE IF EXISTS misfits; CREATE TABLE misfits AS SELECT i / 1000.0 AS share, 'yes ' AS said,
+        to_char(date '2001-01-01' + i, 'DD.MM.YYYY') AS born, date '2001-01-01' + i AS since,
+        i % 3 = 0 AS paid FROM generate_series(1, 3000) i""")
+    session = session_at(url)
+    result = session.run_text("""
+private t = postgres("misfits")
+    described by {share: 0..3, said: {"yes", "no"}, born: date, since: 2001-01-01..2030-12-31, paid: {true, false}}
+    protecting rows budget epsilon 9
+release share = {{ select avg(share) from t with epsilon 2 }}
+release said = {{ select count(*) from t groupby said with epsilon 2 }}
+release born = laplace(histogram(where(t, born > 2003-01-01), paid)) with epsilon 4
+release fits = {{ select avg(year(since)) from t with epsilon 1 }}
+""")
+    assert [w.message.split("`")[1] for w in session.warnings if w.kind == "unfit-cells"] == ["share", "said", "born"]
+    assert result.margins()["share"]["error"] is None and "misfit" not in str(result.margins()["fits"])
+
+
 def test_a_private_file_is_not_sent(url: str, session_at: Any, tmp_path: Path) -> None:
     (tmp_path / "people.csv").write_text("age\n5\n")
     program = 'private people = table("people.csv") described by {age: 0..9} protecting rows budget epsilon 1'

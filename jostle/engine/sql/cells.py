@@ -31,7 +31,7 @@ NATIVE = WHOLE | {"UBIGINT", "FLOAT", "DOUBLE", "BOOLEAN", "VARCHAR", "DATE"}
 FLOATS = frozenset({"FLOAT", "DOUBLE"})
 _EXACT = 2**53
 PLACES = 128  # listed values among which a text's place is as soon found as it is looked up in a table of them
-_TRUTHS = ((("true", "t", "yes", "y"), 1), (("false", "f", "no", "n"), 0))
+TRUTHS = ((("true", "t", "yes", "y"), 1), (("false", "f", "no", "n"), 0))
 
 
 def number(d: Dialect, cell: str, kind: str) -> str:
@@ -138,7 +138,7 @@ def truth(d: Dialect, cell: str, kind: str) -> str:
     if kind != "VARCHAR":
         return f"CASE {value} WHEN 1 THEN TRUE WHEN 0 THEN FALSE END"
     word = f"lower(trim(BOTH ' \t' FROM {cell}))"
-    true, false = (f"{word} IN ({', '.join(map(d.literal, words))}) OR {value} = {n}" for words, n in _TRUTHS)
+    true, false = (f"{word} IN ({', '.join(map(d.literal, words))}) OR {value} = {n}" for words, n in TRUTHS)
     return _short(d, cell, f"CASE WHEN {true} THEN TRUE WHEN {false} THEN FALSE END")
 
 

@@ -328,6 +328,15 @@ def test_files_of_all_kinds_are_looked_at_alike() -> None:
     assert "33 % ± 1" in found[0][0] and "33 % ± 1" in found[0][1]
 
 
+def test_of_a_run_that_fails_each_part_explains_its_own_marks(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("t.csv").write_text("x,y,id\n" + "7,5,a\n" * ROWS)
+    text = of("0..3", "select sum(x) from t", budget="epsilon 30").replace("id: text", "y: 0..9, id: text")
+    Path("p.jst").write_text(text + "m = {{ select sum(y) from t with epsilon 3 }}\nassert m < 0\n")
+    assert main(["run", "p.jst"]) == 1
+    released, _, measured = capsys.readouterr().out.partition("measured, not released")
+    assert "m = " in measured and "misfit of `x`" in released and "misfit" not in measured
+
+
 def test_the_command_looks_and_no_look_switches_it_off(capsys: pytest.CaptureFixture[str]) -> None:
     written([f"31.12.20{k % 97:02}" for k in range(ROWS)])
     Path("p.jst").write_text(of("date", "select count(*) from t where x > 2010-05-01"))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from jostle.kernels.arrays import Floats, Ints, Strategy, groups
-from jostle.kernels.histograms import blocktree, projection, splitlaws, strategies
+from jostle.kernels.histograms import blocktree, hierarchy, projection, smoothing, splitlaws, strategies
 from jostle.kernels.histograms.blocktree import Posterior, Seen, Tree
 from jostle.kernels.histograms.grams import on_buckets
 from jostle.kernels.workloads.boxes import Workload
@@ -28,6 +28,10 @@ WORTH = 2.0
 Of a smaller block that is more, since fewer queries end within it: one in (n/k)^(1/d) or so of them, of a block of k of
 n cells in d dimensions.
 """
+
+TREE, HALF = 0.25, 0.4
+"""The part of the tree of halves in the mean of cells where rows are many, and the rows for each cell, in scales of the
+noise, at which it is halfway to being all of it."""
 
 LOOK, LAST = 0.1, 0.8
 """The shares of the look and of the last measurement of a line (`adaptive` in `stdlib/histograms.jst`)."""
@@ -119,18 +123,20 @@ def drawn_together(
 def expected_cells(answers: list[Floats], scale: float, workload: Workload) -> Floats:
     """The cube of counts, of the workload's shape, each cell having been measured once under noise of `scale`.
 
-    Exact answers stay as they are; of more than `MOST` cells each is only cut at 0.
+    The mean, by `TREE` and `HALF`, of the posterior of the tree of halves and of that of boxes of like cells
+    (`smoothing`); of more than `MOST` cells the latter alone.
     """
     line = _line(workload.shape)
     cells = np.asarray(answers[0], dtype=np.float64).ravel()
+    boxes = smoothing.smoothed(hierarchy.identity_strategy(workload.shape), [cells], scale, workload)
     if scale <= 0 or len(cells) > MOST:
-        return np.maximum(cells, 0.0).reshape(workload.shape)
-    starts = np.arange(len(cells))
-    tree = line.tree(starts)
+        return boxes
+    tree = line.tree(np.arange(len(cells)))
     seen = [Seen(_leaves(tree), cells[line.order], np.full(len(cells), scale))]
     found = np.empty(len(cells))
     found[line.order] = blocktree.posterior(tree, seen, scale).mean[_leaves(tree)]
-    return found.reshape(workload.shape)
+    share = TREE + (1 - TREE) / (1 + (max(float(cells.mean()), 0.0) / (scale * HALF)) ** 2)
+    return np.asarray(share * found.reshape(workload.shape) + (1 - share) * boxes)
 
 
 def _line(shape: tuple[int, ...], tree: PublicTree | None = None) -> _Line:

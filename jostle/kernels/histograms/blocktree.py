@@ -133,15 +133,25 @@ class _Grids:
             for half in (level.left, level.right):
                 high[half] = np.minimum(high[half], high[level.nodes])
         self.low = np.maximum(np.minimum(low, high - 3 * unit), 0.0)
-        self.step = np.maximum(high - self.low, 1e-9 * unit) / (POINTS - 1)
-        self.counts = self.low[:, None] + self.step[:, None] * np.arange(POINTS)
+        self.span = np.maximum(high - self.low, 1e-9 * unit)
+        self.bend = np.where(self.low > 0, 1.0, 2.0)[:, None]  # grids from 0 on are finer there
+        self.counts = self.low[:, None] + self.span[:, None] * (np.arange(POINTS) / (POINTS - 1)) ** self.bend
+
+    def _at(self, nodes: Ints, counts: Floats) -> tuple[Floats, Ints, Floats]:
+        """Of these nodes' `counts`, (k, m), the places in the grid, the point before each and the part up to the next.
+
+        Beyond a grid it is an end of it.
+        """
+        place = np.maximum((counts - self.low[nodes, None]) / self.span[nodes, None], -1 / POINTS)
+        place = np.where(place < 0, place, np.abs(place) ** (1 / self.bend[nodes])) * (POINTS - 1)
+        index = np.clip(place.astype(np.int64), 0, POINTS - 2)
+        before, after = (np.take_along_axis(self.counts[nodes], index + more, 1) for more in (0, 1))
+        return place, index, np.clip((counts - before) / (after - before), 0.0, 1.0)
 
     def read(self, nodes: Ints, table: Floats, counts: Floats) -> Floats:
         """`table`, of these nodes, at `counts`, (k, …), between its values; next to nothing beyond the grid."""
         flat = counts.reshape(len(nodes), -1)
-        place = (flat - self.low[nodes, None]) / self.step[nodes, None]
-        index = np.clip(place.astype(np.int64), 0, POINTS - 2)
-        part = np.clip(place - index, 0.0, 1.0)
+        place, index, part = self._at(nodes, flat)
         value = np.take_along_axis(table, index, 1) * (1 - part) + np.take_along_axis(table, index + 1, 1) * part
         value[(place < -0.5) | (place > POINTS - 0.5)] *= 1e-12
         return np.asarray(value.reshape(counts.shape))
@@ -149,11 +159,8 @@ class _Grids:
     def write(self, nodes: Ints, counts: Floats, weights: Floats) -> Floats:
         """A table, (k, POINTS), of the weights that fall on each count of the grid."""
         flat, weight = counts.reshape(len(nodes), -1), weights.reshape(len(nodes), -1)
-        place = (flat - self.low[nodes, None]) / self.step[nodes, None]
+        place, index, part = self._at(nodes, flat)
         weight = np.where((place >= -0.5) & (place <= POINTS - 0.5), weight, 0.0)
-        place = np.clip(place, 0.0, POINTS - 1.000001)
-        index = place.astype(np.int64)
-        part = place - index
         row = np.arange(len(nodes))[:, None] * POINTS + index
         size = len(nodes) * POINTS
         table = np.bincount(row.ravel(), (weight * (1 - part)).ravel(), minlength=size)
@@ -248,8 +255,9 @@ class _Passes:
         counts = self.grids.counts
         above = np.zeros((3, nodes, POINTS))  # of what is known from outside: any, flat, point
         empty = np.zeros(nodes)
-        above[0, 0] = 1
-        chance = self.any[0] / self.any[0].sum()
+        above[0, 0] = np.gradient(counts[0])  # any number of rows is as likely before
+        chance = above[0, 0] * self.any[0]
+        chance = chance / chance.sum()
         mean[0] = chance @ counts[0]
         variance[0] = chance @ counts[0] ** 2 - mean[0] ** 2
         for level in self.tree.levels:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jostle.kernels.arrays import groups
-from jostle.kernels.histograms import adaptive, blocktree, marginboxes, splitlaws, strategies
+from jostle.kernels.histograms import adaptive, blocktree, hierarchy, marginboxes, smoothing, splitlaws, strategies
 from jostle.kernels.histograms.blocktree import Seen
 from jostle.kernels.workloads import boxes
 
@@ -68,6 +68,19 @@ def test_two_cells_have_the_mean_that_a_sum_over_shares_gives(seen, scale):
     assert found.mean[0] == pytest.approx(found.mean[leaves(tree)].sum(), abs=1e-6 + 0.05 * scale)
 
 
+def test_few_rows_among_many_cells_are_told_by_a_grid_that_is_finer_near_none():
+    """Reading what was written at points of a grid from 0 on gives it back, and so do counts between two of them."""
+    tree = blocktree.tree_over(np.arange(64), np.ones(64), 6)
+    grids = blocktree._Grids(tree, [Seen(leaves(tree), np.zeros(64), np.ones(64))], 1.0)
+    root = np.zeros(1, dtype=np.int64)
+    assert grids.low[0] == 0 and grids.counts[0, 1] < grids.counts[0, -1] / 900
+    np.testing.assert_allclose(grids.write(root, grids.counts[:1], np.ones((1, blocktree.POINTS))), 1, atol=1e-6)
+    between = grids.counts[:1, :-1] * 0.3 + grids.counts[:1, 1:] * 0.7
+    np.testing.assert_allclose(grids.read(root, grids.counts[:1], between), between, rtol=1e-9)
+    at = grids.write(root, between, np.ones_like(between))
+    np.testing.assert_allclose((at * grids.counts[:1]).sum(), between.sum(), rtol=1e-5)
+
+
 def test_halves_add_up_and_exact_counts_stay():
     rng = np.random.default_rng(1)
     x = np.where(rng.random(64) < 0.3, rng.pareto(1, 64) * 100, 0.0)
@@ -90,6 +103,20 @@ def test_cells_get_nearer_to_few_full_ones_and_to_slopes():
             found = adaptive.expected_cells([noisy], 10.0, boxes.identity(256))
             errors += ((found - x) ** 2).mean(), ((np.maximum(noisy, 0) - x) ** 2).mean()
         assert errors[0] < 0.5 * errors[1], name
+
+
+def test_cells_are_a_mean_of_both_posteriors_which_is_more_of_the_tree_where_rows_are_few(monkeypatch):
+    rng, asked = np.random.default_rng(4), boxes.identity(64)
+    for rows in (0, 3, 500):
+        noisy = rng.poisson(rows, 64) + rng.laplace(0, 10, 64)
+        both = adaptive.expected_cells([noisy], 10.0, asked)
+        alone = smoothing.smoothed(hierarchy.identity_strategy(64), [noisy], 10.0, asked)
+        with monkeypatch.context() as whole:
+            whole.setattr(adaptive, "TREE", 1.0)
+            halves = adaptive.expected_cells([noisy], 10.0, asked)
+        each = max(noisy.mean(), 0) / 10
+        share = 0.25 + 0.75 / (1 + (each / 0.4) ** 2)
+        np.testing.assert_allclose(both, share * halves + (1 - share) * alone, rtol=1e-9)
 
 
 @pytest.mark.parametrize("shape", [(1,), (2,), (7,), (100,), (9, 5), (6, 5, 4)])

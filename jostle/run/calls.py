@@ -48,6 +48,9 @@ def call(
     if isinstance(function, Part):
         if function.kind == "Utility" and handles_in(list(args)):
             raise private_value(handles_in(list(args))[0], "cannot be valued: a Utility is for public data")
+        if function.kind == "Option" and interp.kernel.allotment is None and not handles_in(list(args)):
+            with interp.kernel.allot(None, span):  # on public data: exact, and free
+                return interp.call(function.run, args, keywords, span)
         return interp.call(function.run, args, keywords, span)
     if isinstance(function, Open) and function.kind in ROW_FUNCTIONS and not handles_in(list(args)):
         return apply(function.kind, args)  # `date("2024-03-01")`: a domain is also what reads its values

@@ -23,7 +23,7 @@ _BY_MODULE = {
     "classifiers.blended": "blended_model",
     "classifiers.fits": "binned_model branched_model linear_model majority_model naive_bayes_model",
     "classifiers.growing": "tree_counted tree_end tree_split tree_start",
-    "classifiers.shrink": "shrunk_bayes_model",
+    "classifiers.shrink": "bayes_tree_model shrunk_bayes_model",
     "classifiers.shrunktree": "shrunk_tree_model",
     "classifiers.treemodel": "c45_prune noisy_gain tree_leaf tree_model tree_node",
     "graphical.adaptive": "chosen_cliques search_begun search_continued search_plan",

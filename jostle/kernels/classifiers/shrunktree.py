@@ -18,7 +18,7 @@ import numpy as np
 from jostle.kernels.arrays import Ints
 from jostle.kernels.classifiers.codes import Value
 from jostle.kernels.classifiers.growing import GrowingTree, tree_counted
-from jostle.kernels.classifiers.shrink import NONE, differences, value_shares
+from jostle.kernels.classifiers.shrink import NONE, differences, has_order, value_shares
 from jostle.kernels.classifiers.treemodel import Trees, tree_model
 from jostle.kernels.noisy_array import law_of
 
@@ -54,7 +54,8 @@ def shrunk_tree_model(
             shares[node][:, None] * value_shares(table, float(shares[node].sum()), law.deviation)
             for (node, _), table in zip(level, tables, strict=True)
         ]
-        gaps = differences([t - e for t, e in zip(tables, expected, strict=True)], expected, law)
+        ordered = [has_order(tree.values[public.asks[node]]) for node, _ in level]
+        gaps = differences([t - e for t, e in zip(tables, expected, strict=True)], expected, law, ordered)
         for (node, children), e, gap in zip(level, expected, gaps, strict=True):
             shares[children] = np.maximum(e + gap, 0).T + ABOVE * shares[node] / shares[node].sum()
     return tree_model(classes, tree_counted(tree, shares[leaves]))

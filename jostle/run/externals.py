@@ -12,6 +12,8 @@ from inspect import signature
 from typing import Any
 
 from jostle.diagnostics import refuse
+from jostle.formulas import Noised
+from jostle.noise_laws import Gaussian, Laplace
 from jostle.privacy.kernel.handles import Cube, Vectors
 from jostle.run.operators import bound, guarded
 from jostle.run.stored import stored
@@ -22,7 +24,7 @@ _BY_MODULE = {
     "checks": "whole_number",
     "classifiers.blended": "blended_model",
     "classifiers.fits": "binned_model branched_model linear_model majority_model naive_bayes_model",
-    "classifiers.growing": "tree_counted tree_end tree_split tree_start",
+    "classifiers.growing": "tree_counted tree_end tree_split tree_split_by tree_start",
     "classifiers.shrink": "bayes_tree_model shrunk_bayes_model",
     "classifiers.shrunktree": "shrunk_tree_model",
     "classifiers.treemodel": "c45_prune noisy_gain tree_leaf tree_model tree_node",
@@ -168,7 +170,14 @@ def _to_python(value: Any) -> Any:
     if isinstance(value, list) and value and all(is_number(v) for v in value):
         import numpy as np
 
-        return np.array(value, dtype=float)
+        from jostle.kernels.noisy_array import NoiseModel, with_noise
+
+        array = np.array(value, dtype=float)
+        laws = {v.law if isinstance(v, Noised) else None for v in value}
+        law = laws.pop() if len(laws) == 1 else None
+        return with_noise(array, NoiseModel(law)) if isinstance(law, Laplace | Gaussian) else array
+    if isinstance(value, list) and value and all(isinstance(v, list) and v and isinstance(v[0], Noised) for v in value):
+        return [_to_python(v) for v in value]
     return value
 
 

@@ -103,6 +103,12 @@ def tree_split(tree: GrowingTree, chosen: Any) -> GrowingTree:
     return replace(tree, tree=grown, sizes=np.concatenate([tree.sizes, np.full(many, np.nan)]), cells=cells)
 
 
+def tree_split_by(tree: GrowingTree, name: str) -> GrowingTree:
+    """Splits each leaf of the level on whose way this attribute is not asked by it."""
+    column, left = tree.tree.names.index(name), tree.tree.unasked
+    return tree_split(tree, np.where(left[:, column], left[:, :column].sum(axis=1), left.sum(axis=1)))
+
+
 def tree_counted(tree: GrowingTree, counts: Any) -> TreeNode:
     """The tree whose leaves have these noisy counts: of each leaf the classes, one after the other."""
     old, leaves = tree.tree, tree.tree.leaves

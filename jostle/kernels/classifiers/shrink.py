@@ -17,18 +17,19 @@ All of it is post-processing of released tables. Shapes: C classes, V values of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from jostle.kernels.arrays import Floats
 from jostle.kernels.classifiers.codes import Value, value_tuple
 from jostle.kernels.classifiers.fits import Attribute, bins_of, branched_model, class_counts, values_of
+from jostle.kernels.classifiers.growing import GrowingTree
 from jostle.kernels.classifiers.models import AdditiveClassifier, Classifier
 from jostle.kernels.noisy_array import law_of
 from jostle.noise_laws import Gaussian, Laplace
+from jostle.privacy.rows.leaves import PublicTree
 
 SPREADS = np.array([0.0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6])
 SHARES = np.array([0.05, 0.05, 0.1, 0.2, 0.3, 0.25, 0.05])
@@ -69,44 +70,47 @@ def shrunk_bayes_model(
     )
 
 
-def bayes_tree_model(classes: Sequence[Value], grown: Mapping[str, Any]) -> Classifier:
+def bayes_tree_model(
+    classes: Sequence[Value], attributes: Sequence[Attribute], tree: GrowingTree, counts: Sequence[Sequence[float]]
+) -> Classifier:
     """Naive Bayes in each leaf of a tree, whose tables are drawn towards those of all rows, and these as above.
 
-    `grown` is a leaf, {attributes, tables} with a table (C, V) each, or {attribute, branches}, a node that asks one
-    which no leaf below has measured. All leaves have noise of one law. Where leaves say no more than noise, the model
-    is that of all rows.
+    `counts` are of each attribute those at the leaves of the tree that `tree_split_by` makes of it, of each leaf its
+    classes one after the other; all have noise of one law. Where leaves say no more than noise, the model is that of
+    all rows.
     """
-    leaves = list(_leaves(grown))
-    noise, (whole, _) = law_of(leaves[0]["tables"][0]), _tables_of(grown)
-    among = replace(noise, scale=noise.scale * np.sqrt(len(leaves)))
-    sizes = prior_counts(list(whole.values()), among.deviation)
-    expected = [sizes[:, None] * value_shares(t, float(sizes.sum()), among.deviation) for t in whole.values()]
-    order = [has_order(values) for values in _values(grown).values()]
-    apart = [t - e for t, e in zip(whole.values(), expected, strict=True)]
-    cells = [
-        np.maximum(e + d, 0) + 1 for e, d in zip(expected, differences(apart, expected, among, order), strict=True)
-    ]
-    shares = {name: c / c.sum(axis=1, keepdims=True) for name, c in zip(whole, cells, strict=True)}
+    noise, public = law_of(counts[0]), tree.tree
+    places = _places(public)
+    at = [places[leaf] for leaf in public.leaves.tolist()]  # of each leaf the values that are asked on the way there
+    tables = [_at_leaves(vector, name, at, len(classes)) for vector, name in zip(counts, public.names, strict=True)]
+    among = replace(noise, scale=noise.scale * np.sqrt(len(at)))
+    whole = [np.sum([t if t.ndim > 1 else np.outer(t, np.arange(wide) == there[name])
+                     for t, there in zip(some, at, strict=True)], axis=0)
+             for some, name, wide in zip(tables, public.names, public.branches, strict=True)]  # fmt: skip
+    sizes = prior_counts(whole, among.deviation)
+    expected = [sizes[:, None] * value_shares(t, float(sizes.sum()), among.deviation) for t in whole]
+    order = [has_order(values_of(one)) for one in attributes]
+    gaps = differences([t - e for t, e in zip(whole, expected, strict=True)], expected, among, order)
+    cells = [np.maximum(e + d, 0) + 1 for e, d in zip(expected, gaps, strict=True)]
+    shares = [c / c.sum(axis=1, keepdims=True) for c in cells]
     # How many rows of each class a leaf has, drawn towards as many of each as all rows have.
-    counts = np.stack([_tables_of(leaf)[1] for leaf in leaves], axis=1)
-    tables = np.mean([sum(1 / np.shape(t)[1] for t in leaf["tables"]) for leaf in leaves])
-    fewer = replace(noise, scale=noise.scale / np.sqrt(tables))
-    even = sizes[:, None] * value_shares(counts, float(sizes.sum()), fewer.deviation)
-    rows = np.maximum(even + differences([counts - even], [even], fewer)[0], 1.0).T
-    pairs = [(own, str(a["name"]), np.asarray(t, dtype=float))
-             for own, leaf in zip(rows, leaves, strict=True)
-             for a, t in zip(leaf["attributes"], leaf["tables"], strict=True)]  # fmt: skip
-    expected = [own[:, None] * shares[name] for own, name, _ in pairs]
-    gaps = differences([t - e for (_, _, t), e in zip(pairs, expected, strict=True)], expected, noise)
-    logs = iter([_weights(e, gap, shares[name]) for (_, name, _), e, gap in zip(pairs, expected, gaps, strict=True)])
-    models = iter([
-        AdditiveClassifier(
-            "shrunk naive Bayes", value_tuple(classes), np.log(own),
-            {str(a["name"]): (values_of(a), next(logs)) for a in leaf["attributes"]}, bins=bins_of(leaf["attributes"]),
+    told = [[t[leaf].reshape(len(classes), -1) for t in tables] for leaf in range(len(at))]
+    seen = np.stack([class_counts(some) for some in told], axis=1)
+    many = np.mean([sum(1 / t.shape[1] for t in some) for some in told])
+    fewer = replace(noise, scale=noise.scale / np.sqrt(many))
+    even = sizes[:, None] * value_shares(seen, float(sizes.sum()), fewer.deviation)
+    rows = np.maximum(even + differences([seen - even], [even], fewer)[0], 1.0).T
+    pairs = [(leaf, j) for leaf in range(len(at)) for j, t in enumerate(tables) if t[leaf].ndim > 1]
+    expected = [rows[leaf][:, None] * shares[j] for leaf, j in pairs]
+    gaps = differences([tables[j][leaf] - e for (leaf, j), e in zip(pairs, expected, strict=True)], expected, noise)
+    models = {}
+    for leaf, node in enumerate(public.leaves.tolist()):
+        logs = {str(attributes[j]["name"]): (values_of(attributes[j]), _weights(e, gap, shares[j]))
+                for (one, j), e, gap in zip(pairs, expected, gaps, strict=True) if one == leaf}  # fmt: skip
+        models[node] = AdditiveClassifier(
+            "shrunk naive Bayes", value_tuple(classes), np.log(rows[leaf]), logs, bins=bins_of(attributes)
         )
-        for own, leaf in zip(rows, leaves, strict=True)
-    ])  # fmt: skip
-    return _branched(grown, models)
+    return _branched(public, attributes, 0, models)
 
 
 def _weights(expected: Floats, gap: Floats, shares: Floats) -> Floats:
@@ -118,37 +122,32 @@ def _weights(expected: Floats, gap: Floats, shares: Floats) -> Floats:
     return own
 
 
-def _leaves(grown: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    if "branches" not in grown:
-        yield grown
-    else:
-        for branch in grown["branches"]:
-            yield from _leaves(branch)
+def _places(tree: PublicTree) -> dict[int, dict[str, int]]:
+    """Of each node the places of the values that rows there have, by the name of their column."""
+    places: dict[int, dict[str, int]] = {0: {}}
+    for node in np.flatnonzero(tree.asks >= 0).tolist():
+        column, first = int(tree.asks[node]), int(tree.first[node])
+        for value in range(tree.branches[column]):
+            places[first + value] = {**places[node], tree.names[column]: value}
+    return places
 
 
-def _tables_of(grown: Mapping[str, Any]) -> tuple[dict[str, Floats], Floats]:
-    """The tables of all attributes not asked above, and the class counts (C,), of the rows of a node."""
-    if "branches" not in grown:
-        own = {str(a["name"]): np.asarray(t, dtype=float)
-               for a, t in zip(grown["attributes"], grown["tables"], strict=True)}  # fmt: skip
-        return own, class_counts(list(own.values()))
-    below = [_tables_of(branch) for branch in grown["branches"]]
-    tables = {name: np.sum([some[name] for some, _ in below], axis=0) for name in below[0][0]}
-    counts = np.stack([each for _, each in below], axis=1)
-    return tables | {str(grown["attribute"]["name"]): counts}, counts.sum(axis=1)
+def _at_leaves(counts: Sequence[float], name: str, at: Sequence[Mapping[str, int]], classes: int) -> list[Floats]:
+    """Of each leaf its table (C, V), or the counts of its classes (C,) where the column is asked on the way there."""
+    vector, many = np.asarray(counts, dtype=float), sum(name in there for there in at)
+    asked = iter(vector[: many * classes].reshape(many, classes))
+    split = iter(vector[many * classes :].reshape(max(len(at) - many, 1), -1, classes))
+    return [next(asked) if name in there else next(split).T for there in at]
 
 
-def _values(grown: Mapping[str, Any]) -> dict[str, tuple[Value, ...]]:
-    """The values of all attributes not asked above, in the order of `_tables_of`."""
-    if "branches" not in grown:
-        return {str(a["name"]): values_of(a) for a in grown["attributes"]}
-    return _values(grown["branches"][0]) | {str(grown["attribute"]["name"]): values_of(grown["attribute"])}
-
-
-def _branched(grown: Mapping[str, Any], models: Iterator[AdditiveClassifier]) -> Classifier:
-    if "branches" not in grown:
-        return next(models)
-    return branched_model(grown["attribute"], [_branched(branch, models) for branch in grown["branches"]])
+def _branched(
+    tree: PublicTree, attributes: Sequence[Attribute], node: int, models: Mapping[int, AdditiveClassifier]
+) -> Classifier:
+    if (column := int(tree.asks[node])) < 0:
+        return models[node]
+    first = int(tree.first[node])
+    below = [_branched(tree, attributes, first + value, models) for value in range(tree.branches[column])]
+    return branched_model(attributes[column], below)
 
 
 def prior_counts(tables: Sequence[Floats], deviation: float) -> Floats:

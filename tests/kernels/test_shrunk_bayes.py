@@ -10,18 +10,24 @@ from scipy.integrate import quad
 from sklearn.naive_bayes import CategoricalNB
 
 from jostle.error_laws import law_named
+from jostle.formulas import Noised
 from jostle.kernels.classifiers.fits import naive_bayes_model
+from jostle.kernels.classifiers.growing import tree_split, tree_split_by, tree_start
 from jostle.kernels.classifiers.shrink import (
     SPREADS,
+    _alike,
+    bayes_tree_model,
     differences,
     gaussian_posterior,
+    has_order,
     laplace_posterior,
     prior_counts,
     shrunk_bayes_model,
     value_shares,
 )
-from jostle.kernels.noisy_array import NoiseModel, with_noise
-from jostle.noise_laws import Laplace
+from jostle.kernels.noisy_array import NoiseModel, law_of, with_noise
+from jostle.noise_laws import Gaussian, Laplace
+from jostle.run.externals import _to_python
 
 CLASSES = ["no", "yes"]
 
@@ -135,3 +141,79 @@ def test_every_number_stays_finite() -> None:
         model = shrunk_bayes_model(CLASSES, named, tables)
         assert np.isfinite(model.base).all() and all(np.isfinite(w).all() for _, w in model.weights.values())
     assert SPREADS[0] == 0
+
+
+# Neighbours that speak alike --------------------------------------------------------------------------
+
+
+def test_what_neighbours_say_alike_is_the_posterior_of_a_walk() -> None:
+    """Against the normal law of the whole table, whose covariance is written out."""
+    rng = np.random.default_rng(3)
+    expected, deviation = rng.gamma(2, 10, (2, 6)), 4.0
+    gap = rng.normal(0, 8, (2, 6))
+    logs, means = _alike(gap, expected, deviation)
+    at, f = np.arange(6), np.arange(1, 6)
+    waves = np.sqrt(2 / 6) * np.cos(np.pi * np.outer(at + 0.5, f) / 6)
+    walk = waves @ np.diag(f**-2.0 / np.mean(f**-2.0)) @ waves.T
+    assert np.isclose(np.trace(walk), 5)
+    for g, spread in enumerate(SPREADS[1:]):
+        total = 0.0
+        for c in range(2):
+            scale = np.diag(np.sqrt(expected[c] * expected.mean()))
+            prior = spread**2 * scale @ walk @ scale
+            seen = prior + deviation**2 * np.eye(6)
+            np.testing.assert_allclose(means[g].reshape(2, 6)[c], prior @ np.linalg.solve(seen, gap[c]), atol=1e-9)
+            total += -(gap[c] @ np.linalg.solve(seen, gap[c]) + np.linalg.slogdet(seen)[1]) / 2
+            total += (gap[c] @ gap[c] / deviation**2 + 6 * np.log(deviation**2)) / 2
+        assert np.isclose(logs[g], total / 2)  # one class of two follows from the other
+
+
+@pytest.mark.parametrize("law", [Laplace(20.0), Gaussian(28.0)])
+def test_a_trend_is_seen_through_noise_where_values_have_an_order(law: Laplace | Gaussian) -> None:
+    rng = np.random.default_rng(5)
+    expected = np.full((2, 24), 100.0)
+    trend = np.outer([1, -1], np.linspace(-40, 40, 24))
+    off = {True: 0.0, False: 0.0}
+    for _ in range(40):
+        noise = rng.laplace(0, 20, (2, 24)) if isinstance(law, Laplace) else rng.normal(0, 28, (2, 24))
+        for ordered in off:
+            off[ordered] += float(((differences([trend + noise], [expected], law, [ordered])[0] - trend) ** 2).sum())
+    assert off[True] < 0.75 * off[False]
+
+
+def test_numbers_have_an_order_and_texts_and_truths_have_none() -> None:
+    assert has_order((1.0, 2.0, 5.0)) and has_order((0, 1, 2))
+    assert not has_order((0.0, 1.0)) and not has_order(("a", "b", "c")) and not has_order((False, True, 2.0))
+
+
+# Bayes in the leaves of a tree ------------------------------------------------------------------------
+
+
+def in_leaves(scale: float) -> list[float]:
+    """How probable the first class is by (a, b) = (0, 0), (0, 1), (1, 0), (1, 1): their exclusive or decides, and `a`
+    is asked. The counts are exact, and said to have noise of this scale."""
+    tree = tree_split(tree_start([{"name": n, "values": [0.0, 1.0]} for n in "abc"]), [0])
+    own = np.array([[[400, 10], [10, 400]], [[10, 100], [100, 10]]], dtype=float)  # leaf, value of b, class
+    even = np.stack([own.sum(axis=1) / 2] * 2, axis=1)
+    vectors = [own.sum(axis=1), own, even]
+    counts = [with_noise(v.ravel(), NoiseModel(Laplace(scale))) for v in vectors]
+    assert [len(tree_split_by(tree, name).tree.leaves) * 2 for name in "abc"] == [len(v) for v in counts]
+    attributes = [{"name": n, "values": [0.0, 1.0], "edges": []} for n in "abc"]
+    model = bayes_tree_model(CLASSES, attributes, tree, counts)
+    rows = {"a": [0, 0, 1, 1], "b": [0, 1, 0, 1], "c": [0, 0, 0, 0]}
+    return [float(p) for p in model.probabilities(rows)[:, 0]]
+
+
+def test_leaves_keep_what_sets_them_apart_as_far_as_it_is_no_noise() -> None:
+    low = in_leaves(0.0)
+    assert low[0] > 0.95 and low[1] < 0.05 and low[2] < 0.15 and low[3] > 0.85
+    loud = in_leaves(100.0)  # here both leaves say what all rows say, most of which are in the first
+    assert loud[2] > 0.5 > loud[3] and loud[0] > 0.5 > loud[1]
+
+
+def test_numbers_under_one_noise_arrive_in_kernels_with_its_law() -> None:
+    law = Laplace(2.0, 1.0)
+    assert law_of(_to_python([Noised(1.0, law), Noised(4.0, law)])) == law
+    assert law_of(_to_python([[Noised(1.0, law)], [Noised(4.0, law)]])[1]) == law
+    assert law_of(_to_python([Noised(1.0, law), Noised(4.0, Laplace(3.0, 1.0))])) == Laplace(0.0)
+    assert law_of(_to_python([Noised(1.0, law), 4.0])) == Laplace(0.0)

@@ -167,18 +167,23 @@ def _to_python(value: Any) -> Any:
         return value.view(value.__class__.__base__)  # kernels take what was calculated as an array like any other
     if isinstance(value, Interval):
         return (value.low, value.high)
-    if isinstance(value, list) and value and all(is_number(v) for v in value):
-        import numpy as np
-
-        from jostle.kernels.noisy_array import NoiseModel, with_noise
-
-        array = np.array(value, dtype=float)
-        laws = {v.law if isinstance(v, Noised) else None for v in value}
-        law = laws.pop() if len(laws) == 1 else None
-        return with_noise(array, NoiseModel(law)) if isinstance(law, Laplace | Gaussian) else array
-    if isinstance(value, list) and value and all(isinstance(v, list) and v and isinstance(v[0], Noised) for v in value):
+    if isinstance(value, list) and value and all(map(is_number, value)):
+        return _vector(value)
+    if isinstance(value, list) and all(isinstance(v, list) and v and isinstance(v[0], Noised) for v in value):
         return [_to_python(v) for v in value]
     return value
+
+
+def _vector(numbers: list[float]) -> object:
+    """An array of numbers, which carries the law of their noise where all have one and the same."""
+    import numpy as np
+
+    from jostle.kernels.noisy_array import NoiseModel, with_noise
+
+    array = np.array(numbers, dtype=float)
+    laws = {v.law if isinstance(v, Noised) else None for v in numbers}
+    law = laws.pop() if len(laws) == 1 else None
+    return with_noise(array, NoiseModel(law)) if isinstance(law, Laplace | Gaussian) else array
 
 
 def to_jostle(value: Any) -> Any:

@@ -242,9 +242,9 @@ def test_where_pairs_of_attributes_can_be_heard_a_tree_stands_beside() -> None:
 
 
 def test_where_pairs_of_attributes_are_loud_bayes_stands_in_the_leaves_of_a_tree() -> None:
-    """Two classes by two values: of one level below 794 rows times ε, of two levels above."""
-    for rows, epsilon, levels in ((500, 1, 1), (125, 4, 1), (2500, 1, 2), (625, 4, 2)):
-        model = fitted(rows, epsilon, 2, 2)
+    """Three classes by three values: of one level from 628 to 2,059 rows times ε, of two levels above."""
+    for rows, epsilon, levels in ((1300, 1, 1), (325, 4, 1), (4000, 1, 2), (1000, 4, 2)):
+        model = fitted(rows, epsilon, 3, 3)
         assert type(model).__name__ == "Branched"
         assert (type(model.branches[0]).__name__ == "Branched") == (levels == 2)
 

@@ -57,11 +57,8 @@ def shrunk_bayes_model(
     noise = law_of(tables[0])
     plain = [np.asarray(t, dtype=float) for t in tables]
     class_sizes = prior_counts(plain, noise.deviation)
-    expected = [class_sizes[:, None] * value_shares(t, float(class_sizes.sum()), noise.deviation) for t in plain]
-    apart = [t - e for t, e in zip(plain, expected, strict=True)]
-    gaps = differences(apart, expected, noise, [has_order(values_of(one)) for one in attributes])
     weights = {}
-    for attribute, e, d in zip(attributes, expected, gaps, strict=True):
+    for attribute, (e, d) in zip(attributes, _drawn(plain, class_sizes, noise, attributes), strict=True):
         cells = np.maximum(e + d, 0) + 1
         own = np.log(cells.sum(axis=1, keepdims=True) / (e + 1).sum(axis=1, keepdims=True))
         weights[str(attribute["name"])] = (values_of(attribute), np.log(cells / (e + 1)) - HALF * own)
@@ -88,29 +85,33 @@ def bayes_tree_model(
                      for t, there in zip(some, at, strict=True)], axis=0)
              for some, name, wide in zip(tables, public.names, public.branches, strict=True)]  # fmt: skip
     sizes = prior_counts(whole, among.deviation)
-    expected = [sizes[:, None] * value_shares(t, float(sizes.sum()), among.deviation) for t in whole]
-    order = [has_order(values_of(one)) for one in attributes]
-    gaps = differences([t - e for t, e in zip(whole, expected, strict=True)], expected, among, order)
-    cells = [np.maximum(e + d, 0) + 1 for e, d in zip(expected, gaps, strict=True)]
+    cells = [np.maximum(e + d, 0) + 1 for e, d in _drawn(whole, sizes, among, attributes)]
     shares = [c / c.sum(axis=1, keepdims=True) for c in cells]
     # How many rows of each class a leaf has, drawn towards as many of each as all rows have.
-    told = [[t[leaf].reshape(len(classes), -1) for t in tables] for leaf in range(len(at))]
-    seen = np.stack([class_counts(some) for some in told], axis=1)
-    many = np.mean([sum(1 / t.shape[1] for t in some) for some in told])
+    seen = [[t[leaf].reshape(len(classes), -1) for t in tables] for leaf in range(len(at))]
+    many = np.mean([sum(1 / t.shape[1] for t in some) for some in seen])
     fewer = replace(noise, scale=noise.scale / np.sqrt(many))
-    even = sizes[:, None] * value_shares(seen, float(sizes.sum()), fewer.deviation)
-    rows = np.maximum(even + differences([seen - even], [even], fewer)[0], 1.0).T
+    ((even, gap),) = _drawn([np.stack([class_counts(some) for some in seen], axis=1)], sizes, fewer)
+    rows = np.maximum(even + gap, 1.0).T
     pairs = [(leaf, j) for leaf in range(len(at)) for j, t in enumerate(tables) if t[leaf].ndim > 1]
     expected = [rows[leaf][:, None] * shares[j] for leaf, j in pairs]
     gaps = differences([tables[j][leaf] - e for (leaf, j), e in zip(pairs, expected, strict=True)], expected, noise)
-    models = {}
-    for leaf, node in enumerate(public.leaves.tolist()):
-        logs = {str(attributes[j]["name"]): (values_of(attributes[j]), _weights(e, gap, shares[j]))
-                for (one, j), e, gap in zip(pairs, expected, gaps, strict=True) if one == leaf}  # fmt: skip
-        models[node] = AdditiveClassifier(
-            "shrunk naive Bayes", value_tuple(classes), np.log(rows[leaf]), logs, bins=bins_of(attributes)
-        )
-    return _branched(public, attributes, 0, models)
+    logs: list[dict[str, tuple[tuple[Value, ...], Floats]]] = [{} for _ in at]
+    for (leaf, j), e, gap in zip(pairs, expected, gaps, strict=True):
+        logs[leaf][public.names[j]] = values_of(attributes[j]), _weights(e, gap, shares[j])
+    kind, listed, bins = "shrunk naive Bayes", value_tuple(classes), bins_of(attributes)
+    models = [AdditiveClassifier(kind, listed, np.log(n), w, bins=bins) for n, w in zip(rows, logs, strict=True)]
+    return _branched(public, attributes, 0, dict(zip(public.leaves.tolist(), models, strict=True)))
+
+
+def _drawn(
+    tables: Sequence[Floats], sizes: Floats, noise: Laplace | Gaussian, attributes: Sequence[Attribute] = ()
+) -> list[tuple[Floats, Floats]]:
+    """Of each table (C, V) what class and value counts alone would give, and by how much its cells differ from that."""
+    expected = [sizes[:, None] * value_shares(t, float(sizes.sum()), noise.deviation) for t in tables]
+    apart = [t - e for t, e in zip(tables, expected, strict=True)]
+    order = [has_order(values_of(one)) for one in attributes]
+    return list(zip(expected, differences(apart, expected, noise, order), strict=True))
 
 
 def _weights(expected: Floats, gap: Floats, shares: Floats) -> Floats:

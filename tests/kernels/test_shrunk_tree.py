@@ -1,4 +1,4 @@
-"""A tree that is drawn together: what was counted without noise, the most frequent class where all is noise."""
+"""A tree whose nodes have rows of those above them: what was counted without noise, and what is louder than it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from jostle.kernels.classifiers.growing import GrowingTree, tree_split, tree_start
 from jostle.kernels.classifiers.shrunktree import ABOVE, shrunk_tree_model
 from jostle.kernels.noisy_array import NoiseModel, with_noise
-from jostle.noise_laws import Gaussian, Laplace
+from jostle.noise_laws import Laplace
 
 CLASSES = ["no", "yes"]
 LEAVES = np.array([[90.0, 10.0], [5.0, 45.0], [200.0, 20.0], [15.0, 30.0], [50.0, 49.0], [0.0, 0.0]])
@@ -23,10 +23,9 @@ def cells() -> dict[str, np.ndarray]:
     return {"a": np.repeat([0.0, 1.0], 3), "b": np.tile([0.0, 1.0, 2.0], 2)}
 
 
-def noisy(values: np.ndarray, law: Laplace | Gaussian, rng: np.random.Generator) -> np.ndarray:
+def noisy(values: np.ndarray, law: Laplace, rng: np.random.Generator) -> np.ndarray:
     flat = values.ravel()
-    drawn = rng.laplace(0, law.scale, flat.shape) if isinstance(law, Laplace) else rng.normal(0, law.scale, flat.shape)
-    return with_noise(flat + drawn, NoiseModel(law))
+    return with_noise(flat + rng.laplace(0, law.scale, flat.shape), NoiseModel(law))
 
 
 def test_without_noise_leaves_are_what_was_counted() -> None:
@@ -37,21 +36,8 @@ def test_without_noise_leaves_are_what_was_counted() -> None:
         above = three.sum(axis=0) + ABOVE * LEAVES.sum(axis=0) / LEAVES.sum()
         rows = three + ABOVE * above / above.sum()
         wanted.append(rows / rows.sum(axis=1, keepdims=True))
-    np.testing.assert_allclose(found, np.concatenate(wanted), atol=0.03)
+    np.testing.assert_allclose(found, np.concatenate(wanted), atol=1e-9)
     assert model.predict(cells()).tolist()[:5] == [0, 1, 0, 1, 0]
-
-
-def test_where_all_is_noise_the_most_frequent_class_answers() -> None:
-    """70 rows of 100 under noise of scale 25 a leaf, beside a count of the classes of scale 2; and under Gauss's."""
-    rng = np.random.default_rng(1)
-    for law in (Laplace(25.0), Gaussian(35.0)):
-        plain, drawn = [], []
-        for _ in range(40):
-            leaves = noisy(np.tile([70.0, 30.0], (6, 1)) / 6, law, rng)
-            counts = noisy(np.array([70.0, 30.0]), Laplace(2.0), rng)
-            drawn.append((shrunk_tree_model(CLASSES, tree(), leaves, counts).predict(cells()) == 0).mean())
-            plain.append((np.asarray(leaves).reshape(6, 2).argmax(axis=1) == 0).mean())
-        assert np.mean(drawn) > 0.95 > 0.75 > np.mean(plain)
 
 
 def test_what_is_louder_than_noise_is_heard() -> None:

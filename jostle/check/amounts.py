@@ -43,7 +43,7 @@ def check_amount(amount: n.Amount, report: Report) -> bool:
 def check_wishes(block: n.With, report: Report) -> None:
     """Reports selects in a `jointly` block with an amount, an error or a weight where the block takes none."""
     takes = "error" if block.spend.amount.is_wish else "weight"
-    nodes = list(every(block.body))
+    nodes = every(block.body)
     if any(isinstance(node, n.Def | n.Lambda) for node in nodes):  # it may be called after the block
         return
     for node in nodes:

@@ -162,7 +162,7 @@ def _calls(body: Sequence[n.Stmt]) -> Iterator[n.Call]:
     for statement in body:
         if isinstance(statement, n.If):
             return  # it may return
-        waiting = [] if isinstance(statement, n.For | n.Run | n.Def) else [*children(statement)]
+        waiting = [] if isinstance(statement, n.For | n.Run | n.Def) else children(statement)
         while waiting:
             node = waiting.pop()
             if isinstance(node, n.Call):

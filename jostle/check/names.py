@@ -70,9 +70,8 @@ class Names:
     def program(self, program: n.Program) -> None:
         names = frozenset(bound_in(program.body, self._modules.names))
         self._mine = names
-        nodes = list(every(program))
         own = set(bound_in(program.body, lambda _: ()))
-        used = [use for use in nodes if isinstance(use, n.Use)]
+        used = [use for use in every(program) if isinstance(use, n.Use)]
         self._used = {name: self._modules.names(use) for use in used for name in use.path if name not in own}
         self._built_in = {use.path[-1]: self._modules.built_in(use) for use in used if use.path[-1] not in own}
         self._library = names - own

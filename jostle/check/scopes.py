@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from msgspec import Struct
 
 from jostle.syntax import nodes as n
-from jostle.syntax.walk import children
 
 UseNames = Callable[[n.Use], Collection[str]]
 
@@ -53,7 +52,12 @@ def bound_by(stmt: n.Stmt, use_names: UseNames) -> Iterator[str]:
 
 def blocks(stmt: n.Stmt) -> list[n.Block]:
     """The blocks of a statement that are in the scope it stands in: those of a function are not."""
-    return [] if isinstance(stmt, n.Def) else [child for child in children(stmt) if isinstance(child, n.Block)]
+    match stmt:
+        case n.If(then=then, other=other):
+            return [then] if other is None else [then, other]
+        case n.For(body=body) | n.With(body=body) | n.Run(body=body):
+            return [body]
+    return []
 
 
 def bound_in(body: Iterable[n.Stmt], use_names: UseNames) -> Iterator[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator
 
 from jostle.check.arguments import other_name
 from jostle.check.report import Report
@@ -12,7 +11,7 @@ from jostle.diagnostics import Note
 from jostle.language.builtins import BUILTINS, REMOTE, SOURCES
 from jostle.language.described import DOMAINS_ARE
 from jostle.syntax import nodes as n
-from jostle.syntax.walk import children, every
+from jostle.syntax.walk import every
 
 EXAMPLE = {
     "described by": "described by {age: 0..99}",
@@ -149,14 +148,9 @@ def _files(program: n.Program, report: Report) -> None:
             )
 
 
-def _public_calls(program: n.Program) -> Iterator[n.Call]:
+def _public_calls(program: n.Program) -> list[n.Call]:
     private = {id(node.source) for node in every(program) if isinstance(node, n.Private)}
-    waiting: list[n.Node] = [program]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, n.Call) and id(node) not in private:
-            yield node
-        waiting.extend(children(node))
+    return [node for node in every(program) if isinstance(node, n.Call) and id(node) not in private]
 
 
 def _path(source: n.Expr) -> str | None:

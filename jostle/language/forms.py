@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from jostle.language.aggregates import AGGREGATES
@@ -16,17 +16,20 @@ DIMENSIONS = ("x", "y", "z")
 """The names of a cube's dimensions where a program gives none."""
 
 
-def aggregates(node: n.Node) -> Iterator[n.Call]:
-    """The calls of aggregates in an output of a select; those of a sub-select are its own."""
-    if isinstance(node, n.Call) and isinstance(node.function, n.Name) and node.function.id in AGGREGATES:
-        operation = OPERATIONS.get(node.function.id)  # `max(a, b)` is a function of a row, `max(a)` an aggregate
-        if operation is None or len(node.args) != operation.arity:
-            yield node
-            return
-    if isinstance(node, n.Select):
-        return
-    for child in children(node):
-        yield from aggregates(child)
+def aggregates(node: n.Node) -> list[n.Call]:
+    """The calls of aggregates in an output of a select, in source order; those of a sub-select are its own."""
+    calls: list[n.Call] = []
+    waiting = [node]
+    while waiting:
+        here = waiting.pop()
+        if isinstance(here, n.Call) and isinstance(here.function, n.Name) and here.function.id in AGGREGATES:
+            operation = OPERATIONS.get(here.function.id)  # `max(a, b)` is a function of a row, `max(a)` an aggregate
+            if operation is None or len(here.args) != operation.arity:
+                calls.append(here)
+                continue
+        if not isinstance(here, n.Select):
+            waiting += children(here)[::-1]
+    return calls
 
 
 def keys_by_alias(select: n.Select, columns: Collection[str]) -> n.Select:
@@ -34,7 +37,9 @@ def keys_by_alias(select: n.Select, columns: Collection[str]) -> n.Select:
 
     A column of the table by that name comes first, as it does there. `columns` are those of the table.
     """
-    plain = [column for column in select.columns if not any(True for _ in aggregates(column.value))]
+    if not select.keys and not select.per:
+        return select
+    plain = [column for column in select.columns if not aggregates(column.value)]
     named = {column.name: column.value for column in plain if column.name is not None}
     used: set[str] = set()
 
@@ -57,7 +62,7 @@ def persons_by_column(select: n.Select, columns: Collection[str], protected: Col
 
     `columns` are those of the table, and `protected` those that its declarations name, alone, after `protecting`.
     """
-    names = () if PERSON in columns else {name for name in protected if name not in columns}
+    names = () if PERSON in columns or not protected else {name for name in protected if name not in columns}
 
     def counted(node: object) -> bool:
         return isinstance(node, n.Distinct) and isinstance(node.value, n.Name) and node.value.id in names
@@ -76,10 +81,13 @@ def persons_by_column(select: n.Select, columns: Collection[str], protected: Col
     return replace(select, columns=meant(select.columns))
 
 
-def bare_selects(node: n.Node) -> int:
+def bare_selects(query: n.Query) -> int:
     """How many selects of a query say no amount of their own: they share what is left."""
-    own = 1 if isinstance(node, n.Select) and node.spend is None and node.per is None else 0
-    return own + sum(bare_selects(child) for child in children(node))
+    memo = vars(query)
+    if "bare" not in memo:
+        selects = [node for node in every(query) if isinstance(node, n.Select)]
+        memo["bare"] = len([select for select in selects if select.spend is None and select.per is None])
+    return int(memo["bare"])
 
 
 def is_real(node: n.Expr) -> bool:

@@ -59,7 +59,6 @@ class Evaluator(Protocol):
     planned: list[Any] | None
     quiet: int
     bare_left: int
-    bare_of: dict[int, tuple[n.Query, int]]
     select_forms: dict[Hashable, tuple[n.Select, Any]]
     joint: JointSelects | None
     looks: Looks

@@ -180,10 +180,7 @@ def _index(interp: Evaluator, node: n.Index, scope: Scope) -> Any:
 
 
 def _query(interp: Evaluator, node: n.Query, scope: Scope) -> Any:
-    known = interp.bare_of.get(id(node))
-    if known is None:
-        known = interp.bare_of[id(node)] = (node, bare_selects(node.body))
-    outer, interp.bare_left = interp.bare_left, known[1]
+    outer, interp.bare_left = interp.bare_left, bare_selects(node)
     try:
         return interp.eval(node.body, scope)
     finally:

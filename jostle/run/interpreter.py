@@ -68,7 +68,6 @@ class Interpreter:
         self.looping = False
         self.quiet = 0  # print and release are silent in training
         self.bare_left = 0  # bare selects still to come in the query at hand
-        self.bare_of: dict[int, tuple[n.Query, int]] = {}  # the bare selects of queries met, by node, which it holds
         self.select_forms: dict[Hashable, tuple[n.Select, Any]] = {}  # of the text of selects, by node and columns
         self.joint: JointSelects | None = None  # the `jointly` block that is being walked
         self.looks = Looks()  # at how the cells of columns fit that are measured

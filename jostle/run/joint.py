@@ -91,7 +91,7 @@ class JointBlock(Struct):
                     node.span, help=f"{parts}write an amount, `with epsilon 0.1`",
                 )  # fmt: skip
         for column in node.columns:
-            if [column.value] != list(aggregates(column.value)):
+            if [column.value] != aggregates(column.value):
                 raise refuse(
                     "TypeError", "the error of what is calculated cannot be asked for, only that of an aggregate",
                     column.value.span, help="ask for the aggregates, and calculate with the answers",

@@ -29,7 +29,7 @@ from jostle.syntax.messages import (
     token_span,
 )  # fmt: skip
 from jostle.syntax.sourceclauses import of_a_source
-from jostle.syntax.walk import children
+from jostle.syntax.walk import children, every
 
 OPENING = {"LPAR", "LSQB", "LBRACE", "_LQUERY"}
 CLOSING = {"RPAR", "RSQB", "_RBRACE", "_RQUERY"}
@@ -381,17 +381,22 @@ def explain(place: ErrorPlace) -> Diagnostic:
 
 def after_parsing(program: n.Program, *, interactive: bool) -> None:
     """Refuses a statement that does nothing (unless `interactive`), a stray `return`, and what SQL alone means."""
-    waiting: list[tuple[n.Node, bool]] = [(program, False)]
-    while waiting:
-        node, in_function = waiting.pop()
-        if isinstance(node, n.Return) and not in_function:
+    of_functions: set[int] = set()  # the nodes in functions
+    for node in every(program):
+        if type(node) not in _MISTAKABLE:
+            continue
+        if isinstance(node, n.Return) and id(node) not in of_functions:
             named = f"`release {node.value.id}`" if isinstance(node.value, n.Name) else "`release x = …`"
             raise refuse("SyntaxError", "a `return` outside a function", node.span, help=f"write {named}")
-        if isinstance(node, n.Bare) and not (interactive and not in_function):
+        if isinstance(node, n.Bare) and not (interactive and id(node) not in of_functions):
             _does_something(node.value)
+        elif isinstance(node, n.Def | n.Part) and id(node) not in of_functions:
+            of_functions |= set(map(id, every(node)))
         _means_what_it_says(node)
-        inside = in_function or isinstance(node, n.Def | n.Part)
-        waiting.extend((child, inside) for child in reversed([*children(node)]))
+
+
+_MISTAKABLE = frozenset({n.Return, n.Bare, n.Def, n.Part, n.Assert, n.Column, n.Binary, n.GroupKey})
+"""The forms that may be a mistake although they parse."""
 
 
 def _means_what_it_says(node: n.Node) -> None:

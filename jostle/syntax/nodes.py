@@ -41,7 +41,7 @@ class Expression(Node, frozen=True):
     pass
 
 
-class Statement(Node, frozen=True):
+class Statement(Node, frozen=True, dict=True):  # of which something is kept (`walk.every`)
     """`binds`: the fields that say which names it binds in its own scope, besides those of its blocks."""
 
     binds: ClassVar[tuple[str, ...]] = ()
@@ -317,7 +317,7 @@ class Select(Expression, frozen=True):
     first: Expr | None = None
 
 
-class Query(Expression, frozen=True):
+class Query(Expression, frozen=True, dict=True):
     body: Expr  # an expression with at least one Select in it
 
 
@@ -448,7 +448,7 @@ class Private(Statement, frozen=True):
     budget: Budget | None
 
 
-class Program(Node, frozen=True):
+class Program(Node, frozen=True, dict=True):
     body: tuple[Stmt, ...]
 
 

@@ -47,8 +47,7 @@ def parse(source: Source, *, interactive: bool = False) -> n.Program:
     """
     with _lock:
         program = _parse(source)
-    deep = too_deep(program, DEEPEST)
-    if deep is not None:
+    if (deep := too_deep(program, DEEPEST)) is not None:
         help = "give the inner parts names of their own, or write a list with `sum(…)`"
         raise refuse("RecursionLimit", "an expression with too many levels", deep.span, help=help)
     after_parsing(program, interactive=interactive)

@@ -5,12 +5,23 @@ For whoever needs all nodes of a kind. Nothing here recurses.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, cast
 
 from jostle.records import field_names
-from jostle.syntax.nodes import Attribute, Call, Column, Expr, Expression, Name, Node
+from jostle.syntax.nodes import (
+    Attribute,
+    Call,
+    Column,
+    Expr,
+    Expression,
+    Name,
+    Node,
+    Program,
+    Query,
+    Statement,
+)  # fmt: skip
 
 
 @cache
@@ -18,42 +29,46 @@ def _parts(kind: Any) -> tuple[str, ...]:
     return tuple(name for name in field_names(kind) if name != "span")
 
 
-def children(node: Node) -> Iterator[Node]:
+def children(node: Node) -> list[Node]:
     """The nodes right below `node`, in source order of its fields."""
     kind: Any = type(node)
+    below: list[Node] = []
     for name in _parts(kind):
-        yield from _nodes(getattr(node, name))
+        value = getattr(node, name)
+        if isinstance(value, Node):
+            below.append(value)
+        elif isinstance(value, tuple):
+            for item in value:
+                if isinstance(item, Node):
+                    below.append(item)
+                elif isinstance(item, tuple):  # the pairs of a record
+                    below += [part for part in item if isinstance(part, Node)]
+    return below
 
 
-def _nodes(value: Any) -> Iterator[Node]:
-    if isinstance(value, Node):
-        yield value
-    elif isinstance(value, tuple):
-        for item in value:
-            if isinstance(item, Node):
-                yield item
-            elif isinstance(item, tuple):  # the pairs of a record
-                yield from (part for part in item if isinstance(part, Node))
-
-
-def expressions(node: Node) -> Iterator[Expr]:
+def expressions(node: Node) -> list[Expr]:
     """The expressions right below `node`."""
-    return (cast(Expr, child) for child in children(node) if isinstance(child, Expression))
+    return [cast(Expr, child) for child in children(node) if isinstance(child, Expression)]
 
 
-def every(node: Node) -> Iterator[Node]:
-    """`node` and all nodes below it, in no promised order."""
-    waiting = [node]
+def every(node: Node) -> Sequence[Node]:
+    """`node` and all nodes below it, each before those below it and these in source order.
+
+    Those of a program, a statement and a query are gathered once.
+    """
+    memo = vars(node) if isinstance(node, Program | Statement | Query) else {}
+    if "every" in memo:
+        return cast(Sequence[Node], memo["every"])
+    nodes, waiting = [node], children(node)[::-1]
+    if isinstance(node, Program):
+        waiting = []
+        for statement in node.body:
+            nodes += every(statement)
     while waiting:
-        here = waiting.pop()
-        yield here
-        kind: Any = type(here)
-        for name in _parts(kind):
-            value = getattr(here, name)
-            if isinstance(value, Node):
-                waiting.append(value)
-            elif isinstance(value, tuple):
-                waiting.extend(_nodes(value))
+        nodes.append(here := waiting.pop())
+        waiting += children(here)[::-1]
+    memo["every"] = nodes
+    return nodes
 
 
 def around(program: Node, node: Node) -> list[Node]:
@@ -72,15 +87,14 @@ def around(program: Node, node: Node) -> list[Node]:
     return path
 
 
-def too_deep(node: Node, most: int) -> Node | None:
+def too_deep(program: Program, most: int) -> Node | None:
     """A node that has `most` nodes above it, or None where the tree is nowhere so deep."""
-    level, depth = [node], 0
-    while level:
-        if depth == most:
-            return level[0]
+    level: list[Node] = [statement for statement in program.body if len(every(statement)) >= most]
+    depth = 1
+    while level and depth < most:
         level = [child for parent in level for child in children(parent)]
         depth += 1
-    return None
+    return level[0] if level else None
 
 
 def own_name(value: Expr) -> str | None:

@@ -186,7 +186,7 @@ def released_names(tree: n.Program, load_module: Callable[[tuple[str, ...]], n.P
     visited: set[tuple[str, ...]] = set()
     waiting = [tree]
     while waiting:
-        nodes = list(every(waiting.pop()))
+        nodes = every(waiting.pop())
         names.update(dict.fromkeys(node.name for node in nodes if isinstance(node, n.Release)))
         for node in nodes:
             if isinstance(node, n.Use) and node.path not in visited:

@@ -65,7 +65,7 @@ def _separator(path: Path) -> str:
 
 def _tables(program: n.Program) -> Iterator[tuple[n.String, n.Expr | None]]:
     """The paths of tables, with the descriptions of the columns of private ones."""
-    nodes = list(every(program))
+    nodes = every(program)
     described = {id(node.source): node.described for node in nodes if isinstance(node, n.Private)}
     for node in nodes:
         match node:

@@ -67,7 +67,7 @@ def _wishes(statement: n.Stmt) -> list[n.Spend]:
     """The errors that a block, or the selects of a statement without a block, are wanted with."""
     if isinstance(statement, n.With):
         return [statement.spend] if statement.jointly and statement.spend.amount.is_wish else []
-    nodes = list(every(statement))
+    nodes = every(statement)
     if any(isinstance(node, n.Block | n.Lambda | n.Comprehension) for node in nodes):
         return []
     spends = [node.spend for node in nodes if isinstance(node, n.Select) and node.spend is not None]
@@ -88,7 +88,7 @@ class PublicStatements:
         self._functions = {one.name: one for one in tree.body if isinstance(one, n.Def)}
 
     def __call__(self, statement: n.Stmt) -> bool:
-        nodes = list(every(statement))
+        nodes = every(statement)
         depends = any(isinstance(node, n.Name) and node.id in self._lost for node in nodes)
         wanted = bool(_wishes(statement))
         public = not depends and ((isinstance(statement, n.With) and wanted) or self._measures_nothing(statement))

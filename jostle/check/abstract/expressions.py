@@ -96,7 +96,7 @@ def _choice(w: Walk, node: n.Choice, scope: Scope) -> Any:
 
 
 def _query(w: Walk, node: n.Query, scope: Scope) -> Any:
-    outer, w.bare_left = w.bare_left, bare_selects(node.body)
+    outer, w.bare_left = w.bare_left, bare_selects(node)
     result = w.eval(node.body, scope)
     w.bare_left = outer
     return result

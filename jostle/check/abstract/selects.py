@@ -38,7 +38,7 @@ def transfer_select(w: Walk, node: n.Select, scope: Scope) -> Any:
         table = joined_tables(table, other)
     schema = (table.schema if isinstance(table, Handle) else None) or {}
     node = persons_by_column(keys_by_alias(node, schema), schema, protected(table))
-    outputs = [(column.value, list(aggregates(column.value))) for column in node.columns]
+    outputs = [(column.value, aggregates(column.value)) for column in node.columns]
     calls = [call for _, inside in outputs for call in inside]
     table = _row_clauses(w, node, table, calls, scope)
     if node.per is not None:

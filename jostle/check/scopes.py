@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import cache
+from typing import Any
 
 from msgspec import Struct
 
@@ -52,12 +54,15 @@ def bound_by(stmt: n.Stmt, use_names: UseNames) -> Iterator[str]:
 
 def blocks(stmt: n.Stmt) -> list[n.Block]:
     """The blocks of a statement that are in the scope it stands in: those of a function are not."""
-    match stmt:
-        case n.If(then=then, other=other):
-            return [then] if other is None else [then, other]
-        case n.For(body=body) | n.With(body=body) | n.Run(body=body):
-            return [body]
-    return []
+    kind: Any = type(stmt)
+    return [block for name in _blocks_of(kind) if (block := getattr(stmt, name)) is not None]
+
+
+@cache
+def _blocks_of(kind: type[n.Statement]) -> tuple[str, ...]:
+    """The fields of a kind of statements that hold its blocks."""
+    fields = () if kind is n.Def else kind.__annotations__.items()
+    return tuple(name for name, annotation in fields if str(annotation).startswith("Block"))
 
 
 def bound_in(body: Iterable[n.Stmt], use_names: UseNames) -> Iterator[str]:

@@ -42,7 +42,8 @@ def kind_of(expr: RowExpr, schema: Schema) -> str:
     Refuses with `TypeError` what mixes kinds, with `NameError` a column that is not there, and with
     `RecursionLimit` what is nested deeper than `DEPTH`.
     """
-    check_depth(expr)
+    if isinstance(expr, Apply):
+        check_depth(expr)
     return _kind(expr, schema) or "number"
 
 
@@ -95,11 +96,14 @@ def _safe_kind(expr: RowExpr, schema: Schema) -> str | None:
 
 def check_depth(expr: RowExpr) -> None:
     """Refuses an expression of more than `DEPTH` nested operations, without recursion of its own."""
-    level: list[RowExpr] = [expr] if isinstance(expr, Apply) else []
-    for _ in range(DEPTH + 1):
-        level = [inner for outer in level if isinstance(outer, Apply) for inner in outer.args]
-        if not level:
-            return
+    level, depth = [expr], 0
+    while level and depth <= DEPTH:
+        outer, level, depth = level, [], depth + 1
+        for one in outer:
+            if isinstance(one, Apply):
+                level += one.args
+    if not level:
+        return
     raise refuse("RecursionLimit", f"more than {DEPTH} nested operations on a row", help="compute it in several steps")
 
 
@@ -124,7 +128,9 @@ def _kind(expr: RowExpr, schema: Schema) -> str | None:
         return domain_kind(domain_of(expr.name, schema))
     if isinstance(expr, Constant):
         return None if expr.value is None else value_kind(expr.value)
-    op, kinds = expr.op, [_kind(arg, schema) for arg in expr.args]
+    op, kinds = expr.op, []
+    for arg in expr.args:
+        kinds.append(_kind(arg, schema))
     if op == "bucket":
         return "number"
     _check_arity(op, len(kinds))
@@ -161,11 +167,12 @@ def _operation(operation: Operation, args: tuple[RowExpr, ...], kinds: list[str 
 
 
 def _alike(what: str, kinds: list[str | None]) -> str | None:
-    certain = [kind for kind in kinds if kind is not None]
-    for kind in certain[1:]:
-        if kind != certain[0]:
-            raise mixed(what, certain[0], kind)
-    return certain[0] if certain else None
+    certain = None
+    for kind in kinds:
+        if certain is not None and kind not in (None, certain):
+            raise mixed(what, certain, kind)
+        certain = certain or kind
+    return certain
 
 
 def _check_arity(op: str, count: int) -> None:

@@ -42,9 +42,9 @@ class Arrangement(Struct, frozen=True):
         table: Table | Cube,
         scope: Scope,
     ) -> Arrangement:
-        names = [*keys, *(output.name for output in outputs)]
-        measured = [call for output in outputs for call in output.calls]
         for expr in _expressions(node):
+            names = [*keys, *(output.name for output in outputs)]
+            measured = [call for output in outputs for call in output.calls]
             rows = f"of rows write `where {expr.span.text}` before the groups" if expr is node.having else ""
             _need_released(expr, names, measured, [name for name, _ in table.schema], rows, scope)
         most = None
@@ -84,10 +84,9 @@ class Arrangement(Struct, frozen=True):
         return {name: [column[row] for row in places] for name, column in columns.items()}
 
 
-def _expressions(node: n.Select) -> Iterator[n.Expr]:
-    if node.having is not None:
-        yield node.having
-    yield from (rank.value for rank in node.ranking)
+def _expressions(node: n.Select) -> list[n.Expr]:
+    having = [] if node.having is None else [node.having]
+    return [*having, *[rank.value for rank in node.ranking]] if node.ranking else having
 
 
 def _order(value: Any, node: n.Expr) -> tuple[int, Any] | None:

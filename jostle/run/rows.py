@@ -205,8 +205,9 @@ class RowCompiler:
             return form(self, node)
         if isinstance(node, n.Over) and any(name == "column" or self._is_column(name) for name in _names(node.body)):
             return self._fold(node)
-        if any(self._compile(item) is not None for item in _children(node)):
-            raise refuse("TypeError", "columns cannot stand in a list or range", node.span)
+        for item in _children(node) if isinstance(node, _MANY) else ():
+            if self._compile(item) is not None:
+                raise refuse("TypeError", "columns cannot stand in a list or range", node.span)
         if self._body is not None:
             self._body.need_quiet(node)
         return None
@@ -261,9 +262,10 @@ class RowCompiler:
 
     def _apply(self, op: str, nodes: tuple[n.Expr, ...]) -> RowExpr | None:
         parts = [self._compile(o) for o in nodes]
-        if all(p is None for p in parts):
+        if parts.count(None) == len(parts):
             return None
-        return applied(op, tuple(p or self._operand(o) for p, o in zip(parts, nodes, strict=True)), self.schema)
+        args = tuple([p or self._operand(o) for p, o in zip(parts, nodes, strict=True)])
+        return applied(op, args, self.schema)
 
     def _comparison(self, node: n.Binary) -> RowExpr | None:
         compared = self._apply(node.op, (node.left, node.right))
@@ -480,6 +482,9 @@ def _in_brackets(node: n.Expr) -> bool:
 
 def _names(node: n.Expr) -> list[str]:
     return [part.id for part in every(node) if isinstance(part, n.Name | n.Variable)]
+
+
+_MANY = (n.Range, n.ListOf, n.SetOf)
 
 
 def _children(node: n.Expr) -> tuple[n.Expr, ...]:

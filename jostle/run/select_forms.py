@@ -57,7 +57,7 @@ class SelectForm:
     @staticmethod
     def of(interp: Evaluator, node: n.Select, table: Table | Cube) -> SelectForm:
         """The form of a select that reads this table, or joins that give it."""
-        columns, protected = tuple(name for name, _ in table.schema), tuple(persons.protected(table))
+        columns, protected = tuple([name for name, _ in table.schema]), tuple(persons.protected(table))
         key = (id(node), columns, protected)
         if key not in interp.select_forms:
             meant = persons_by_column(keys_by_alias(node, columns), columns, protected)
@@ -68,7 +68,7 @@ class SelectForm:
     @cached_property
     def calls(self) -> tuple[n.Call, ...]:
         """The aggregates of all results."""
-        return tuple(call for output in self.outputs for call in output.calls)
+        return tuple([call for output in self.outputs for call in output.calls])
 
     @cached_property
     def key_names(self) -> tuple[str, ...]:

@@ -61,7 +61,7 @@ class Builder(QueryBuilder):
         return n.ParamDecl(str(name), default, span=self._span(word, default))
 
     def external(self, word: Token, name: Token, params: tuple[tuple[n.Param, ...], Span]) -> n.External:
-        return n.External(str(name), params[0], span=self._at(word).to(params[1]))
+        return n.External(str(name), params[0], span=self._span(word).to(params[1]))
 
     def release(self, word: Token, name: Token, _equal: Token | None, value: n.Expr | None) -> n.Release:
         return n.Release(str(name), value, span=self._span(word, name, value))
@@ -285,7 +285,7 @@ class Builder(QueryBuilder):
         if any(isinstance(side, n.Number | n.Logic) or getattr(side, "value", None) in (True, False)
                for side in (left, right)):  # fmt: skip
             help = "write `or` between conditions, `text(x)` for a number"
-            raise refuse("SyntaxError", "`||` joins texts, and is no `or`", self._at(_sign), help=help)
+            raise refuse("SyntaxError", "`||` joins texts, and is no `or`", self._span(_sign), help=help)
         return n.Binary("+", left, right, span=self._span(left, right))
 
     def not_member(self, left: n.Expr, _not: Token, _in: Token, right: n.Expr) -> n.Binary:
@@ -294,8 +294,9 @@ class Builder(QueryBuilder):
     def missing_test(self, left: n.Expr, _is: Token, negated: Token | None, word: Token) -> n.Binary:
         span = self._span(left, word)
         if word.type == "CONST" and word.lower() != "none":
-            raise refuse("SyntaxError", "`is` only tests for a missing value", self._at(word), help="compare with `==`")
-        missing = n.Constant(None, span=self._at(word))
+            message = "`is` only tests for a missing value"
+            raise refuse("SyntaxError", message, self._span(word), help="compare with `==`")
+        missing = n.Constant(None, span=self._span(word))
         return n.Binary("!=" if negated is not None else "==", left, missing, span=span)
 
     def like_test(self, value: n.Expr, negated: Token | None, _like: Token, pattern: n.Expr) -> n.Binary:
@@ -310,7 +311,7 @@ class Builder(QueryBuilder):
     def case(self, word: Token, value: n.Expr | None, *rest: Any) -> n.Expr:
         """A chain of `a if c else b`; without an `else` it ends in `none`."""
         whole = self._span(word, rest[-1])
-        other = rest[-2] if rest[-3] is not None else n.Constant(None, span=self._at(rest[-1]))
+        other = rest[-2] if rest[-3] is not None else n.Constant(None, span=self._span(rest[-1]))
         for test, then in reversed(rest[:-3]):
             if value is not None:
                 test = n.Binary("==", value, test, span=test.span)
@@ -345,7 +346,7 @@ class Builder(QueryBuilder):
     call_generator = call_select
 
     def call_star(self, function: n.Expr, _open: Token, star: Token, close: Token) -> n.Call:
-        return n.Call(function, (n.Star(span=self._at(star)),), span=self._span(function, close))
+        return n.Call(function, (n.Star(span=self._span(star)),), span=self._span(function, close))
 
     def call_distinct(self, function: n.Expr, _open: Token, word: Token, *rest: Any) -> n.Call:
         values = only(n.Expression, rest)
@@ -360,10 +361,10 @@ class Builder(QueryBuilder):
         known = PARTS.get(str(part).lower())
         if not (isinstance(function, n.Name) and function.id.lower() == "extract") or known is None:
             raise refuse(
-                "SyntaxError", f"`extract` takes no part `{part}`", self._at(part),
+                "SyntaxError", f"`extract` takes no part `{part}`", self._span(part),
                 help="write `week(d)` for ISO's weeks, `weekday(d)` from 1 for Monday, `second(t)` for whole seconds",
             )  # fmt: skip
-        return n.Call(n.Name(known, span=self._at(part)), (value,), span=self._span(function, close))
+        return n.Call(n.Name(known, span=self._span(part)), (value,), span=self._span(function, close))
 
     def call_filter(
         self, call: n.Expr, word: Token, _open: Token, _where: Token, condition: n.Expr, close: Token
@@ -371,7 +372,7 @@ class Builder(QueryBuilder):
         """SQL's `sum(x) filter (where c)`: of the rows where c does not hold the value is missing."""
         span = self._span(call, close)
         if not (isinstance(call, n.Call) and call.args and not call.keywords):
-            raise refuse("SyntaxError", "`filter` stands after an aggregate", self._at(word), help="write `where`")
+            raise refuse("SyntaxError", "`filter` stands after an aggregate", self._span(word), help="write `where`")
         first, *others = call.args
         distinct = isinstance(first, n.Distinct)
         if isinstance(first, n.Distinct):
@@ -408,18 +409,18 @@ class Builder(QueryBuilder):
         return n.Keyword(str(name), value, span=self._span(name, value))
 
     def generator(self, item: n.Expr, *rest: Any) -> n.Comprehension:
-        return self._comprehension("generator", item, rest, self._at(item).to(rest[-1][-1]))
+        return self._comprehension("generator", item, rest, self._span(item).to(rest[-1][-1]))
 
     # Atoms -------------------------------------------------------------------------------------
 
     def name(self, token: Token) -> n.Name:
-        return n.Name(str(token), span=self._at(token))
+        return n.Name(str(token), span=self._span(token))
 
     def variable(self, mark: Token, name: Token) -> n.Variable:
         return n.Variable(str(name), span=self._span(mark, name))
 
     def number(self, token: Token) -> n.Number:
-        return n.Number(float(token), "." in token, span=self._at(token))
+        return n.Number(float(token), "." in token, span=self._span(token))
 
     def date(self, token: Token) -> n.Constant:
         try:
@@ -427,15 +428,15 @@ class Builder(QueryBuilder):
         except ValueError:
             message = f"there is no day or time `{token}`"
             help = "write a day of the calendar, `2024-03-01`; a subtraction has blanks or no zeros"
-            raise refuse("SyntaxError", message, self._at(token), help=help) from None
-        return n.Constant(moment, span=self._at(token))
+            raise refuse("SyntaxError", message, self._span(token), help=help) from None
+        return n.Constant(moment, span=self._span(token))
 
     def string(self, token: Token) -> n.String:
-        return n.String(ESCAPE.sub(_escaped, token[1:-1]), span=self._at(token))
+        return n.String(ESCAPE.sub(_escaped, token[1:-1]), span=self._span(token))
 
     def constant(self, token: Token) -> n.Constant:
         value = {"true": True, "false": False, "none": None}[token.lower()]
-        return n.Constant(value, span=self._at(token))
+        return n.Constant(value, span=self._span(token))
 
     def group(self, open: Token, value: n.Expr, close: Token) -> n.Expr:
         return replace(value, span=self._span(open, close))

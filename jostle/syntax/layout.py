@@ -9,7 +9,8 @@ outside a query are found here, with the place where the bracket was opened. It 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from operator import attrgetter
 
 from lark import Token
 from lark.lark import PostLex
@@ -29,6 +30,10 @@ SPELLED = {
     "dayofyear": "day_of_year", "dayofmonth": "day", "weekofyear": "week", "isoweek": "week", "isoyear": "week_year",
 }  # fmt: skip
 """Functions of SQL that mean the same under another name, in queries."""
+EXPECTS = frozenset({
+    "_IF", "_ASSERT", "COMMA", "_CASE", "_WHERE", "_HAVING", "_WHEN", "_END", "_LAMBDA", "_ELSE", "COLON"
+})  # fmt: skip
+"""The words and signs on which the meaning of what follows depends."""
 OPENERS = {"LPAR": "bracket", "LSQB": "bracket", "_LQUERY": "query"}
 PAIRS = {"LPAR": "RPAR", "LSQB": "RSQB"}
 
@@ -78,6 +83,9 @@ class Frame(Struct):
         self.condition = self.test = self.grouped = False
 
 
+_KIND, _COLUMNS = attrgetter("kind"), attrgetter("columns")
+
+
 class Layout(PostLex):
     """One text at a time: `frames`, `statement` and `before` describe how far it got, for messages."""
 
@@ -112,9 +120,10 @@ class Layout(PostLex):
 
     def depth(self) -> int:
         """The number of open brackets and indented blocks."""
-        return sum(len(frame.columns) for frame in self.frames) - 1
+        return sum(map(len, map(_COLUMNS, self.frames))) - 1
 
-    def _lay_out(self, token: Token) -> Iterator[Token]:
+    def _lay_out(self, token: Token) -> Iterable[Token]:
+        """What stands for a token of the lexer."""
         frame = self.frames[-1]
         if self.before == "LBRACE" and frame.kind == "block" and not token.type.startswith("_NL"):
             frame.columns[0] = (token.column or 1) - 1
@@ -122,11 +131,9 @@ class Layout(PostLex):
             token = self._name(token)
         match token.type:
             case "_NL" | "_NL_ELSE" | "_NL_WITH":
-                yield from self._newline(token, frame)
-                return
+                return self._newline(token, frame)
             case "_BRACES":
-                yield from self._close(token)
-                return
+                return self._close(token)
             case "LBRACE":
                 is_block = self.before in ENDS_AN_EXPRESSION or (self.before == "_ELSE" and not frame.conditional_else)
                 self._open("block" if is_block else "set", token)
@@ -140,9 +147,9 @@ class Layout(PostLex):
                 self._two_signs(token)
             case "EQUAL" if frame.condition or frame.grouped:
                 token = _typed("CMP", token)
-            case _:
+            case kind if kind in EXPECTS:
                 self._expect(token, frame)
-        yield token
+        return (token,)
 
     def _expect(self, token: Token, frame: Frame) -> None:
         """Notes what a word opens or ends, as far as the meaning of a later `=`, `:`, `else` or `{` depends on it."""
@@ -180,8 +187,7 @@ class Layout(PostLex):
             self._functions.add(str(token))
         if token.startswith("`"):
             return Token.new_borrow_pos("NAME", token[1:-1], token)
-        in_query = any(frame.kind == "query" for frame in self.frames)
-        if token.type == "NAME" or not in_query or str(token) in self._functions:
+        if token.type == "NAME" or "query" not in map(_KIND, self.frames) or str(token) in self._functions:
             return Token.new_borrow_pos("NAME", str(token), token)
         return Token.new_borrow_pos("NAME", SPELLED.get(token.lower(), token.lower()), token)
 

@@ -42,18 +42,20 @@ class QueryBuilder(Transformer):  # type: ignore[type-arg]
 
     # Places ------------------------------------------------------------------------------------
 
-    def _at(self, child: Any) -> Span:
-        """The span of a token or a node."""
-        if isinstance(child, Token):
-            line, column = child.line or 1, child.column or 1
-            return Span(self.source, line, column, child.end_line or line, child.end_column or column)
-        span: Span = child.span
-        return span
-
     def _span(self, *children: Any) -> Span:
         """From the first child that is there to the last."""
-        there = [child for child in children if child is not None]
-        return self._at(there[0]).to(self._at(there[-1]))
+        start: Any = None
+        end: Any = None
+        for child in children:
+            if child is not None:
+                end = child
+                start = end if start is None else start
+        start = start if isinstance(start, Token) else start.span
+        end = end if isinstance(end, Token) else end.span
+        return Span(
+            self.source, start.line or 1, start.column or 1,
+            end.end_line or end.line or 1, end.end_column or end.column or 1,
+        )  # fmt: skip
 
     def of_groups(self, *clauses: Any) -> tuple[Any, ...]:
         """Keys, limit, `having`, `order by` and `limit`, None where they are missing."""
@@ -113,7 +115,7 @@ class QueryBuilder(Transformer):  # type: ignore[type-arg]
 
     def place(self, first: Token, _dot: Token | None, second: Token | None) -> _Place:
         if second is None:
-            return _Place(None, str(first), self._at(first))
+            return _Place(None, str(first), self._span(first))
         return _Place(str(first), str(second), self._span(first, second))
 
     def match(self, left: _Place, sign: Token | None, right: _Place | None) -> _Places:
@@ -141,7 +143,7 @@ class QueryBuilder(Transformer):  # type: ignore[type-arg]
         """Without `as`, a word of SQL is no name: `from a left join b` is no join of `a as left`."""
         known = entries()["word"].get(name.lower()) if word is None else None
         if known is not None:
-            raise refuse("SyntaxError", known["message"], self._at(name), help=known["help"])
+            raise refuse("SyntaxError", known["message"], self._span(name), help=known["help"])
         return name
 
     def where(self, _where: Token, condition: n.Expr) -> n.Expr:

@@ -458,7 +458,7 @@ def _is_structural(name: str) -> bool:
 
 def _returns(node: n.Stmt) -> bool:
     """Whether a function may come to its end in a statement."""
-    return not isinstance(node, n.Def) and any(isinstance(part, n.Return) for part in every(node))
+    return not isinstance(node, n.Def) and n.Return in map(type, every(node))
 
 
 def _bound(node: n.Stmt) -> set[str]:

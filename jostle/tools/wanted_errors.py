@@ -68,7 +68,7 @@ def _wishes(statement: n.Stmt) -> list[n.Spend]:
     if isinstance(statement, n.With):
         return [statement.spend] if statement.jointly and statement.spend.amount.is_wish else []
     nodes = every(statement)
-    if any(isinstance(node, n.Block | n.Lambda | n.Comprehension) for node in nodes):
+    if not {n.Block, n.Lambda, n.Comprehension}.isdisjoint(map(type, nodes)):
         return []
     spends = [node.spend for node in nodes if isinstance(node, n.Select) and node.spend is not None]
     return [spend for spend in spends if spend.amount.is_wish]

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from operator import sub
+from typing import cast
 
 from msgspec import Struct
 
@@ -62,8 +63,8 @@ class Place(Struct, frozen=True):
 Tree = dict[Place, Own]
 
 
-class Tally(Struct, frozen=True):
-    """The trees that a meter can have."""
+class Tally(Struct, frozen=True, dict=True):
+    """The trees that a meter can have; the total is calculated once."""
 
     trees: tuple[Tree, ...] = ({},)
 
@@ -89,7 +90,9 @@ class Tally(Struct, frozen=True):
 
     def total(self) -> tuple[int, Most]:
         """What the meter's root can have in all."""
-        return _bounds([meter.spent for meter in map(_meter, self.trees)])
+        if "sum" not in (memo := vars(self)):
+            memo["sum"] = _bounds([_spent(tree) for tree in self.trees])
+        return cast(tuple[int, Most], memo["sum"])
 
     def load_at(self, path: Path) -> tuple[int, Most]:
         """What a charge at `path` adds to before the root grows: an amount less this is left there."""
@@ -140,10 +143,21 @@ def _meter(tree: Tree) -> Meter:
     return meter
 
 
+def _spent(tree: Tree) -> Cost:
+    """What a meter's root has: where nothing was spent below it, the sums."""
+    least, most = 0, 0
+    for place, own in tree.items():
+        if place.path:
+            return _meter(tree).spent
+        high = min(own.most, place.cap)
+        least, most = least + own.least, most + (BOUNDLESS if high == math.inf else int(high))
+    return least, most
+
+
 def _known(path: Path) -> Path:
     return tuple((label, EACH if isinstance(part, Generic) else part) for label, part in path)
 
 
 def _bounds(costs: Sequence[Cost]) -> tuple[int, Most]:
-    most = max(most for _, most in costs)
-    return min(least for least, _ in costs), most if most < BOUNDLESS else math.inf
+    lows, highs = zip(*costs, strict=True)
+    return min(lows), max(highs) if max(highs) < BOUNDLESS else math.inf

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from operator import attrgetter
 
 from msgspec import Struct, field
 
@@ -145,7 +146,7 @@ class Handle:
     @property
     def weighted(self) -> bool:
         """Whether its rows have weights."""
-        return any(e.weight is not None for e in self.exposures)
+        return not {None}.issuperset(map(attrgetter("weight"), self.exposures))
 
 
 def handles_in(value: object) -> list[Handle]:

@@ -92,13 +92,19 @@ class Layout(Struct, frozen=True):
     @classmethod
     def of(cls, aggregates: Sequence[Aggregate], table: Table, pairs: bool = True) -> Layout:
         computed = with_common_terms(aggregates)
-        additive = [a for a in computed if isinstance(a, AdditiveAggregate)]
-        asked = [m for a in additive for m in (a.measured(table) if pairs else a.terms(table))]
-        in_pairs = {term for one in asked if isinstance(one, Pair) for term in terms_of(one)}
-        bought = tuple(dict.fromkeys(one for one in asked if one not in in_pairs))
+        asked: list[Term | Pair] = []
+        own: list[list[Term]] = []  # of each aggregate
+        in_pairs: set[Term | Pair] = set()
+        for aggregate in computed:
+            own.append([])
+            for one in aggregate.measured(table) if isinstance(aggregate, AdditiveAggregate) else ():
+                terms = terms_of(one)
+                own[-1] += terms
+                asked += (one,) if pairs else terms
+                in_pairs |= {*terms} if pairs and isinstance(one, Pair) else set()
+        bought = tuple([one for one in dict.fromkeys(asked) if one not in in_pairs])
         found = {term: (i, j) for i, one in enumerate(bought) for j, term in reversed(list(enumerate(terms_of(one))))}
-        places = tuple(tuple(found[term] for term in aggregate.terms(table)) for aggregate in computed)
-        return cls(computed, bought, places)
+        return cls(computed, bought, tuple([tuple(map(found.__getitem__, terms)) for terms in own]))
 
 
 class Purchases(Struct, frozen=True):
@@ -120,7 +126,7 @@ class Purchases(Struct, frozen=True):
             if isinstance(aggregate, AdditiveAggregate):
                 for term, how in aggregate.mechanisms(part, via, table):
                     parts[within[term]].append((aggregate, how))
-        bought = tuple(_together(one, of, part, table) for one, of in zip(layout.bought, parts, strict=True))
+        bought = tuple([_together(one, of, part, table) for one, of in zip(layout.bought, parts, strict=True)])
         prices = [purchase.how.price for purchase in bought]
         mechanisms: list[Mechanism] = []
         for aggregate, places, via in zip(layout.aggregates, layout.places, vias, strict=True):
@@ -135,6 +141,8 @@ class Purchases(Struct, frozen=True):
 def with_common_terms(aggregates: Sequence[Aggregate]) -> tuple[Aggregate, ...]:
     """Aggregates as they are computed: a sum beside a mean of the same expression, of its terms."""
     centred = {a.expressions for a in aggregates if type(a) is Avg}
+    if not centred:
+        return tuple(aggregates)
     return tuple(CentredSum(a.expressions) if type(a) is Sum and a.expressions in centred else a for a in aggregates)
 
 
@@ -144,9 +152,10 @@ def _together(
     """One purchase for all parts of a term."""
     uses: dict[str, float] = {}
     for aggregate, _ in parts:
-        uses[aggregate.name] = uses.get(aggregate.name, 0.0) + as_float(part.value)
+        name = aggregate.name
+        uses[name] = uses.get(name, 0.0) + as_float(part.value)
     hows = [how for _, how in parts]
-    direct = any(aggregate.direct for aggregate, _ in parts)
+    direct = True in [aggregate.direct for aggregate, _ in parts]
     return Purchase(term, hows[0] if len(hows) == 1 else merged(hows, term, table), tuple(uses.items()), direct)
 
 

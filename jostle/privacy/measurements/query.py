@@ -21,7 +21,7 @@ from jostle.engine.groups import CELLS
 from jostle.noise_laws import Gaussian, Laplace
 from jostle.plan.keys import MOST_KEYS, key_of, need_unicode
 from jostle.plan.keys import open_keys as refuse_open_keys
-from jostle.plan.plan import Key, RowExpr
+from jostle.plan.plan import Key, RowExpr, Scan
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.measurements.aggregates.aggregate import Aggregate, GroupAggregate, Mechanism
@@ -71,7 +71,7 @@ class Request(Struct, frozen=True):
 
     @property
     def title(self) -> str:
-        return ", ".join(a.name for a in self.aggregates)
+        return ", ".join([a.name for a in self.aggregates])
 
     @property
     def undivided(self) -> bool:
@@ -100,8 +100,9 @@ class Request(Struct, frozen=True):
     def free(self) -> bool:
         """Whether this counts the rows of a source whose size is public, all of them or by columns whose groups are
         (`reading.public_data`)."""
-        plain = not self.open_keys and self.aggregates == (Count(),) and not any(key.names for key in self.group_keys)
-        return plain and sizes_are_public(self.table, [key.expr for key in self.group_keys])
+        plain = not self.open_keys and self.aggregates == (Count(),) and isinstance(self.table.plan, Scan)
+        by = [key.expr for key in self.group_keys if not key.names]
+        return plain and len(by) == len(self.group_keys) and sizes_are_public(self.table, by)
 
     def size(self, data: PublicData) -> Answer:
         counts = data.group_sizes(self.table, self.keys)

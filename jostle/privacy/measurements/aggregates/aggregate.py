@@ -108,7 +108,10 @@ class AdditiveAggregate(Aggregate):
         """Its terms in their order as they get noise: each by itself, or two of them as a pair."""
 
     def terms(self, table: Table) -> tuple[Term, ...]:
-        return tuple(term for one in self.measured(table) for term in terms_of(one))
+        terms: tuple[Term, ...] = ()
+        for one in self.measured(table):
+            terms += terms_of(one)
+        return terms
 
     def check_private(self, table: Table) -> None:
         for term in self.terms(table):
@@ -118,16 +121,15 @@ class AdditiveAggregate(Aggregate):
     def shares(self, amount: Amount, table: Table) -> list[tuple[Term | Pair, Amount]]:
         """What gets noise, with its part of an amount: an equal one of every term."""
         measured = self.measured(table)
-        one = share(amount, sum(len(terms_of(term)) for term in measured))
-        return [
-            (term, Amount(one.unit, one.value * len(terms_of(term)), one.delta * len(terms_of(term))))
-            for term in measured
-        ]
+        sizes = [len(terms_of(term)) for term in measured]
+        one = share(amount, sum(sizes))
+        parts = [Amount(one.unit, one.value * size, one.delta * size) for size in sizes]
+        return list(zip(measured, parts, strict=True))
 
     def mechanisms(self, amount: Amount, via: str | None, table: Table) -> list[tuple[Term | Pair, Additive]]:
         """What gets noise with the law of that, within an amount."""
         shares = self.shares(amount, table)  # of their reach only the ratio counts here, in groups or not the same
-        l1, l2 = max((reach_of(term, table, undivided=False) for term, _ in shares), default=(1, 1))
+        l1, l2 = max([reach_of(term, table, undivided=False) for term, _ in shares], default=(1, 1))
         return [(term, Additive.fitted(part, via, table.measures, l1, l2)) for term, part in shares]
 
 

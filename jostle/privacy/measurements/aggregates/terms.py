@@ -98,10 +98,10 @@ def sensitivity_of(term: Term | Pair, table: Table) -> int:
 def stability_of_term(term: Term | Pair, table: Table, undivided: bool) -> int:
     """How many rows of a protected unit, or how much weight, a term can be moved by."""
     if term.weighted:
-        return max(e.weighted_stability for e in table.exposures)
+        return max([e.weighted_stability for e in table.exposures])
     if isinstance(term, Count) and term.distinct and undivided and _counts_persons(term.expr, table):
         return 1
-    return max(e.stability for e in table.exposures)
+    return max([e.stability for e in table.exposures])
 
 
 def reach_of(term: Term | Pair, table: Table, undivided: bool) -> tuple[int, int]:

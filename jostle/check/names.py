@@ -161,7 +161,7 @@ class Names:
         if form is not None:
             form(self, expr, scope, rows, domains)
             return
-        for child in expressions(expr):
+        for child in () if isinstance(expr, _LEAVES) else expressions(expr):
             self._expr(child, scope, rows=rows, domains=domains)
 
     def _name(self, expr: n.Name, scope: Scope, rows: bool, domains: bool) -> None:
@@ -450,6 +450,7 @@ def _table_names(table: n.Expr, alias: str | None) -> list[str]:
     return [alias] if alias else [part.id for part in every(table) if isinstance(part, n.Name)]
 
 
+_LEAVES = (n.Number, n.String, n.Constant, n.Star)
 _FORMS: Mapping[type, Callable[[Names, Any, Scope, bool, bool], None]] = {
     n.Name: Names._name, n.Variable: Names._variable, n.Lambda: Names._lambda, n.SetOf: Names._set,
     n.Comprehension: Names._comprehension, n.Over: Names._over, n.Part: Names._part, n.Call: Names._visit_call,

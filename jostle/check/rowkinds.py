@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from datetime import date
 from typing import Any
 
@@ -109,12 +109,13 @@ def _reads(parts: tuple[RowExpr, ...]) -> bool:
     return any(isinstance(part, Column) or (isinstance(part, Apply) and _reads(part.args)) for part in parts)
 
 
-def inside(node: n.Expr) -> Iterator[n.Node]:
+def inside(node: n.Expr) -> list[n.Node]:
     """The parts of a row expression, without names of functions and what is evaluated outside of it."""
+    parts: list[n.Node] = []
     waiting: list[n.Node] = [node]
     while waiting:
         part = waiting.pop()
-        yield part
+        parts.append(part)
         match part:
             case n.Call(function=n.Name(id="column")):
                 continue
@@ -126,8 +127,11 @@ def inside(node: n.Expr) -> Iterator[n.Node]:
                 continue
             case n.Binary(op="in" | "not in", left=left):
                 waiting.append(left)
+            case n.Name() | n.Number() | n.String():
+                continue
             case _:
                 waiting.extend(children(part))
+    return parts
 
 
 def _domain(described: object) -> PlanDomain | None:

@@ -39,23 +39,11 @@ class Scope(Struct, frozen=True):
             scope = scope.parent
 
 
-def bound_by(stmt: n.Stmt, use_names: UseNames) -> Iterator[str]:
-    """The names that `stmt` binds in its own scope, once for each place, those of its blocks included."""
-    if isinstance(stmt, n.Use):
-        yield from use_names(stmt)
-    if isinstance(stmt, n.Release) and stmt.value is not None:
-        yield stmt.name
-    for field in stmt.binds:
-        names = getattr(stmt, field)
-        yield from (names,) if isinstance(names, str) else names
-    for block in blocks(stmt):
-        yield from bound_in(block.body, use_names)
-
-
 def blocks(stmt: n.Stmt) -> list[n.Block]:
     """The blocks of a statement that are in the scope it stands in: those of a function are not."""
     kind: Any = type(stmt)
-    return [block for name in _blocks_of(kind) if (block := getattr(stmt, name)) is not None]
+    names = _blocks_of(kind)
+    return [block for name in names if (block := getattr(stmt, name)) is not None] if names else []
 
 
 @cache
@@ -65,10 +53,21 @@ def _blocks_of(kind: type[n.Statement]) -> tuple[str, ...]:
     return tuple(name for name, annotation in fields if str(annotation).startswith("Block"))
 
 
-def bound_in(body: Iterable[n.Stmt], use_names: UseNames) -> Iterator[str]:
-    """The names that a run of statements binds."""
+def bound_in(body: Iterable[n.Stmt], use_names: UseNames) -> list[str]:
+    """The names that a run of statements binds in its scope, once for each place, those of their blocks included."""
+    bound: list[str] = []
     for stmt in body:
-        yield from bound_by(stmt, use_names)
+        if isinstance(stmt, n.Use):
+            bound += use_names(stmt)
+        if isinstance(stmt, n.Release) and stmt.value is not None:
+            bound.append(stmt.name)
+        for field in stmt.binds:
+            names = getattr(stmt, field)
+            bound += (names,) if isinstance(names, str) else names
+        if not isinstance(stmt, n.Assign):
+            for block in blocks(stmt):
+                bound += bound_in(block.body, use_names)
+    return bound
 
 
 def times_bound(body: Iterable[n.Stmt], use_names: UseNames) -> Counter[str]:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -59,7 +59,6 @@ class Evaluator(Protocol):
     planned: list[Any] | None
     quiet: int
     bare_left: int
-    select_forms: dict[Hashable, tuple[n.Select, Any]]
     joint: JointSelects | None
     looks: Looks
     given: dict[int, Value]

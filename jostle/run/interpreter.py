@@ -6,7 +6,7 @@ calls bounded, and turns a refusal inside the standard library into one at the l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from jostle.diagnostics import Refusal, refuse
@@ -68,7 +68,6 @@ class Interpreter:
         self.looping = False
         self.quiet = 0  # print and release are silent in training
         self.bare_left = 0  # bare selects still to come in the query at hand
-        self.select_forms: dict[Hashable, tuple[n.Select, Any]] = {}  # of the text of selects, by node and columns
         self.joint: JointSelects | None = None  # the `jointly` block that is being walked
         self.looks = Looks()  # at how the cells of columns fit that are measured
         self.given: dict[int, Any] = {}  # aggregates of a select that are already measured, by node

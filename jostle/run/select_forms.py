@@ -26,10 +26,12 @@ from jostle.privacy.measurements.aggregates.aggregate import Aggregate
 from jostle.privacy.measurements.query import GroupKey
 from jostle.records import replace
 from jostle.run import persons
-from jostle.run.evaluator import Evaluator
 from jostle.run.rows import RowCompiler
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import expressions, key_names
+
+MOST_FORMS = 64
+"""The tables for which a select keeps its form."""
 
 
 class Output(Struct, frozen=True):
@@ -55,15 +57,16 @@ class SelectForm:
     outputs: tuple[Output, ...]
 
     @staticmethod
-    def of(interp: Evaluator, node: n.Select, table: Table | Cube) -> SelectForm:
-        """The form of a select that reads this table, or joins that give it."""
+    def of(node: n.Select, table: Table | Cube) -> SelectForm:
+        """The form of a select that reads this table, or joins that give it; the select keeps it."""
         columns, protected = tuple([name for name, _ in table.schema]), tuple(persons.protected(table))
-        key = (id(node), columns, protected)
-        if key not in interp.select_forms:
+        forms = vars(node).setdefault("forms", {})
+        if (columns, protected) not in forms:
+            if len(forms) >= MOST_FORMS:
+                forms.clear()
             meant = persons_by_column(keys_by_alias(node, columns), columns, protected)
-            form = SelectForm(meant, tuple(map(Output.of, meant.columns)))
-            interp.select_forms[key] = (node, form)  # which holds the node, so that no other has its id
-        return cast("SelectForm", interp.select_forms[key][1])
+            forms[columns, protected] = SelectForm(meant, tuple(map(Output.of, meant.columns)))
+        return cast("SelectForm", forms[columns, protected])
 
     @cached_property
     def calls(self) -> tuple[n.Call, ...]:

@@ -73,7 +73,7 @@ class BoundSelect(Struct):
 
 def select(interp: Evaluator, node: n.Select, scope: Scope) -> Any:
     table, tables = _tables(interp, node, scope)
-    form = SelectForm.of(interp, node, table)
+    form = SelectForm.of(node, table)
     compiler = RowCompiler(dict(table.schema), interp, scope, tables)
     where = _condition(interp, form.node, table, tables, scope)
     if where is not None and isinstance(table, Table):

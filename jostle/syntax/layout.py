@@ -83,6 +83,11 @@ class Frame(Struct):
         self.condition = self.test = self.grouped = False
 
 
+SPECIAL = EXPECTS | {
+    "NAME", "CAPITALS", "SPELLED", "_NL", "_NL_ELSE", "_NL_WITH", "_BRACES", "LBRACE", "RPAR", "RSQB", "_SELECT", "ADD",
+    "EQUAL", *OPENERS,
+}  # fmt: skip
+"""What is looked at; the other tokens go on as they are."""
 _KIND, _COLUMNS = attrgetter("kind"), attrgetter("columns")
 
 
@@ -104,7 +109,8 @@ class Layout(PostLex):
         for raw in stream:
             if last is None and not raw.type.startswith("_NL"):
                 self.frames[0].columns[0] = (raw.column or 1) - 1
-            for token in self._lay_out(raw):
+            plain = raw.type not in SPECIAL and self.before != "LBRACE"
+            for token in (raw,) if plain else self._lay_out(raw):
                 if token.type in STARTS_A_STATEMENT and self.frames[-1].kind == "block":
                     self.statement = []
                 else:

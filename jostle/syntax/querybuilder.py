@@ -245,7 +245,7 @@ def _placed(child: Any) -> bool:
 
 
 def only(kind: type[Any], children: Children) -> tuple[Any, ...]:
-    return tuple(child for child in children if isinstance(child, kind))
+    return tuple([child for child in children if isinstance(child, kind)])
 
 
 def _rows_of(table: n.Expr) -> n.Expr:

@@ -29,21 +29,27 @@ def _parts(kind: Any) -> tuple[str, ...]:
     return tuple(name for name in field_names(kind) if name != "span")
 
 
-def children(node: Node) -> list[Node]:
-    """The nodes right below `node`, in source order of its fields."""
-    kind: Any = type(node)
-    below: list[Node] = []
-    for name in _parts(kind):
-        value = getattr(node, name)
-        if isinstance(value, Node):
-            below.append(value)
-        elif isinstance(value, tuple):
-            for item in value:
-                if isinstance(item, Node):
-                    below.append(item)
-                elif isinstance(item, tuple):  # the pairs of a record
-                    below += [part for part in item if isinstance(part, Node)]
-    return below
+def children(node: Node, deep: bool = False) -> list[Node]:
+    """The nodes right below `node`, in source order of its fields; if `deep`, each with all nodes below it."""
+    nodes: list[Node] = []
+    waiting = [node]
+    while waiting:
+        here = waiting.pop()
+        if here is not node:
+            nodes.append(here)
+        kind: Any = type(here)
+        below: list[Any] = []
+        for name in _parts(kind) if deep or here is node else ():
+            value = getattr(here, name)
+            if isinstance(value, Node):
+                below.append(value)
+            elif isinstance(value, tuple):
+                for item in value:
+                    below += item if isinstance(item, tuple) else (item,)  # the pairs of a record
+        for part in reversed(below):
+            if isinstance(part, Node):
+                waiting.append(part)
+    return nodes
 
 
 def expressions(node: Node) -> list[Expr]:
@@ -59,14 +65,12 @@ def every(node: Node) -> Sequence[Node]:
     memo = vars(node) if isinstance(node, Program | Statement | Query) else {}
     if "every" in memo:
         return cast(Sequence[Node], memo["every"])
-    nodes, waiting = [node], children(node)[::-1]
+    nodes = [node]
     if isinstance(node, Program):
-        waiting = []
         for statement in node.body:
             nodes += every(statement)
-    while waiting:
-        nodes.append(here := waiting.pop())
-        waiting += children(here)[::-1]
+    else:
+        nodes += children(node, deep=True)
     memo["every"] = nodes
     return nodes
 

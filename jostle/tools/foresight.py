@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
-from jostle.check.scopes import blocks, bound_by
+from jostle.check.scopes import blocks, bound_in
 from jostle.choice.advisors import Advisor
 from jostle.choice.maker import ChoiceMaker
 from jostle.diagnostics import Diagnostic, Refusal
@@ -463,7 +463,7 @@ def _returns(node: n.Stmt) -> bool:
 
 def _bound(node: n.Stmt) -> set[str]:
     """The names that a statement may give a value."""
-    names = set(bound_by(node, lambda use: (use.path[-1],)))
+    names = set(bound_in([node], lambda use: (use.path[-1],)))
     return names | ({node.name} if isinstance(node, n.Release) else set())
 
 

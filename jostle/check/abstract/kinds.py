@@ -86,13 +86,14 @@ def of_select(node: n.Select, columns: Collection[str]) -> Any:
         parts: list[n.GroupKey | n.Column] = [*node.keys, *node.columns]
         names = (part.name or own_name(part.value) or "" for part in parts)
         return Kind(GROUPED, tuple(names) if known else ())
-    called = [_called(column.value) for column in node.columns]
-    rows = [AGGREGATES.get(name) for name in called]
-    results = [column.name or name for column, name in zip(node.columns, called, strict=True)]
-    if None in rows or len(set(results)) < len(results):
-        return PUBLIC
-    fields = [ANY_NUMBER if row is not None and row.gives_number else PUBLIC for row in rows]
-    return fields[0] if len(fields) == 1 else dict(zip(results, fields, strict=True))
+    fields: dict[str, Any] = {}
+    for column in node.columns:
+        called = _called(column.value)
+        row, name = AGGREGATES.get(called), column.name or called
+        if row is None or name in fields:
+            return PUBLIC
+        fields[name] = ANY_NUMBER if row.gives_number else PUBLIC
+    return fields if len(fields) > 1 else next(iter(fields.values()))
 
 
 def _called(value: n.Expr) -> str:

@@ -23,15 +23,12 @@ _GZIP, _ZSTANDARD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 def is_compressed(file: OpenFile) -> bool:
     """Whether the file begins as a compressed stream does."""
-    with file.reader() as source:
-        return source.read(4).startswith((_GZIP, _ZSTANDARD))
+    return file.beginning(4).startswith((_GZIP, _ZSTANDARD))
 
 
 def content(file: OpenFile) -> BinaryIO:
     """What stands in a file, from the start, decompressed where it is compressed. Reading may raise one of `FAULTS`."""
-    source = file.reader()
-    first = source.read(4)
-    source.seek(0)
+    source, first = file.reader(), file.beginning(4)
     if first.startswith(_GZIP):
         import gzip
 

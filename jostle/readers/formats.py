@@ -34,8 +34,10 @@ def format_of(file: OpenFile) -> str:
     if ending == "json":
         return ending
     try:
-        with content(file) as source:
-            first = source.read(16)
+        first = file.beginning(16)
+        if is_compressed(file):
+            with content(file) as source:
+                first = source.read(16)
     except FAULTS:
         raise damaged(f"`{file.path}`") from None
     if first[_DUCKDB_AT:].startswith(_DUCKDB):

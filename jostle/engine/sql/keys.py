@@ -12,7 +12,7 @@ from jostle.plan.plan import Column, Key
 def aggregate(keys: list[str], outer: list[str], inner: list[str], tests: list[str], source: str) -> str:
     where = f" WHERE {' AND '.join(tests)}" if tests else ""
     by = f" GROUP BY {', '.join(keys)}" if keys else ""
-    values = subquery(f"SELECT {', '.join(inner) or '1 AS one'} FROM {subquery(source)}")
+    values = subquery(f"SELECT {', '.join(inner)} FROM {subquery(source)}" if inner else source)
     return f"SELECT {', '.join(keys + outer)} FROM {values}{where}{by}"
 
 

@@ -19,7 +19,7 @@ from jostle.check.report import Report
 from jostle.check.sources import check_sources
 from jostle.diagnostics import Diagnostic
 from jostle.syntax import nodes as n
-from jostle.syntax.walk import every
+from jostle.syntax.walk import every_of
 
 __all__ = ["check", "in_words_of_today"]
 
@@ -48,12 +48,9 @@ def check(
         check_sources(program, report)
         Exploration(report, builtins, predefined, used).program(program)
     if not library:
-        for node in every(program):
-            if isinstance(node, n.External):
-                help = "write a function with `def`"
-                report.add(
-                    "SyntaxError", "`external` stands in modules of the standard library only", node.span, help=help
-                )
+        for node in every_of(program, n.External):
+            message, help = "`external` stands in modules of the standard library only", "write a function with `def`"
+            report.add("SyntaxError", message, node.span, help=help)
     findings = report.in_order()
     warn([one for one in findings if one.is_warning and one.kind != former.KIND])
     return [one for one in findings if not one.is_warning]

@@ -25,7 +25,7 @@ from jostle.language.other_languages import way
 from jostle.resources import folder
 from jostle.source import Span
 from jostle.syntax import nodes as n
-from jostle.syntax.walk import every, expressions
+from jostle.syntax.walk import every, every_of, expressions
 
 DOMAIN_WORDS = {
     **dict.fromkeys(("int", "bigint", "smallint", "Integer", "INTEGER", "INT"), "integer"),
@@ -71,7 +71,7 @@ class Names:
         names = frozenset(bound_in(program.body, self._modules.names))
         self._mine = names
         own = set(bound_in(program.body, lambda _: ()))
-        used = [use for use in every(program) if isinstance(use, n.Use)]
+        used = every_of(program, n.Use)
         self._used = {name: self._modules.names(use) for use in used for name in use.path if name not in own}
         self._built_in = {use.path[-1]: self._modules.built_in(use) for use in used if use.path[-1] not in own}
         self._library = names - own

@@ -11,7 +11,7 @@ from jostle.diagnostics import Note
 from jostle.language.builtins import BUILTINS, REMOTE, SOURCES
 from jostle.language.described import DOMAINS_ARE
 from jostle.syntax import nodes as n
-from jostle.syntax.walk import every
+from jostle.syntax.walk import every_of
 
 EXAMPLE = {
     "described by": "described by {age: 0..99}",
@@ -33,11 +33,12 @@ def check_sources(program: n.Program, report: Report) -> None:
             report.add("TypeError", message, private.span, help="give it another name", notes=(first,))
         declared.setdefault(private.name, private)
         _complete(private, report)
-    for node in every(program):
-        if isinstance(node, n.Described) and isinstance(node.domains, n.RecordOf):
+    for node in every_of(program, n.Described):
+        if isinstance(node.domains, n.RecordOf):
             check_domains(node.domains, report)
-        elif isinstance(node, n.Call) and isinstance(node.function, n.Name) and node.function.id in SOURCES:
-            _arguments(node, node.function.id, report)
+    for call in every_of(program, n.Call):
+        if isinstance(call.function, n.Name) and call.function.id in SOURCES:
+            _arguments(call, call.function.id, report)
     _files(program, report)
 
 
@@ -83,8 +84,7 @@ def _kind(node: n.Expr) -> str:
 
 
 def _privates(program: n.Program) -> list[n.Private]:
-    declarations = [node for node in every(program) if isinstance(node, n.Private)]
-    return sorted(declarations, key=lambda private: (private.span.line, private.span.column))
+    return sorted(every_of(program, n.Private), key=lambda private: (private.span.line, private.span.column))
 
 
 def _complete(private: n.Private, report: Report) -> None:
@@ -149,8 +149,8 @@ def _files(program: n.Program, report: Report) -> None:
 
 
 def _public_calls(program: n.Program) -> list[n.Call]:
-    private = {id(node.source) for node in every(program) if isinstance(node, n.Private)}
-    return [node for node in every(program) if isinstance(node, n.Call) and id(node) not in private]
+    private = {id(node.source) for node in every_of(program, n.Private)}
+    return [call for call in every_of(program, n.Call) if id(call) not in private]
 
 
 def _path(source: n.Expr) -> str | None:

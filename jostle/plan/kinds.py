@@ -14,7 +14,7 @@ from datetime import date
 from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.language.moments import kind_of_moment
 from jostle.language.operations import COMPARISONS, LOGIC, OPERATIONS, OVERLOADS, Operation
-from jostle.plan.domains import Categories, Domain, Moments, Open
+from jostle.plan.domains import Categories, Domain, Integer, Moments, Open, Real
 from jostle.plan.plan import Apply, Column, Constant, RowExpr
 
 Schema = Mapping[str, Domain]
@@ -125,15 +125,17 @@ def as_number(expr: RowExpr, schema: Schema) -> RowExpr:
 
 def _kind(expr: RowExpr, schema: Schema) -> str | None:
     if isinstance(expr, Column):
-        return domain_kind(domain_of(expr.name, schema))
+        domain = schema[expr.name] if expr.name in schema else domain_of(expr.name, schema)
+        return "number" if isinstance(domain, Integer | Real) else domain_kind(domain)
     if isinstance(expr, Constant):
-        return None if expr.value is None else value_kind(expr.value)
+        return "number" if type(expr.value) is float else None if expr.value is None else value_kind(expr.value)
     op, kinds = expr.op, []
     for arg in expr.args:
         kinds.append(_kind(arg, schema))
     if op == "bucket":
         return "number"
-    _check_arity(op, len(kinds))
+    if ARITY.get(op) != len(kinds):
+        _check_arity(op, len(kinds))
     if op in LOGIC:
         return _all(op, kinds, "boolean")
     if op in COMPARISONS or op == "in":

@@ -6,12 +6,13 @@ They are the same for a program that declares a source and for an owner who regi
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, cast
 
 from jostle.accounting.amounts import Amount, quanta
 from jostle.accounting.definitions import Measure
 from jostle.accounting.units import Unit
 from jostle.diagnostics import Refusal, refuse
+from jostle.language.builtins import DOMAINS
 from jostle.language.described import DOMAINS_ARE
 from jostle.language.forms import source_kind
 from jostle.language.operations.texts import LONGEST
@@ -20,10 +21,11 @@ from jostle.privacy.kernel.exposures import handles_in
 from jostle.privacy.ledger.registered import Clauses
 from jostle.run.evaluator import Evaluator
 from jostle.run.periods import Period
-from jostle.run.scope import Scope
+from jostle.run.scope import MISSING, Scope
 from jostle.run.values import Interval, JSet, is_number, is_sequence, kind_name
 from jostle.source import Span
 from jostle.syntax import nodes as n
+from jostle.syntax.walk import every
 
 
 def clauses(interp: Evaluator, node: n.Private, scope: Scope) -> Clauses:
@@ -41,7 +43,21 @@ def clauses(interp: Evaluator, node: n.Private, scope: Scope) -> Clauses:
         if unit.columns:
             raise refuse("DataError", "counts have no columns to protect", node.span, help="write `protecting rows`")
         return Clauses((), unit, measure)
-    return Clauses(schema_of(interp.eval(node.described, scope), node.described.span), unit, measure)
+    return Clauses(described_schema(interp, node.described, scope), unit, measure)
+
+
+_WRITTEN_OUT = {n.RecordOf, n.SetOf, n.ListOf, n.Range, n.Unary, n.Number, n.String, n.Constant, n.Name}
+
+
+def described_schema(interp: Evaluator, node: n.Expr, scope: Scope) -> tuple[tuple[str, Domain], ...]:
+    """The schema that a description says; one that is written out keeps it."""
+    parts = every(node)
+    names = {part.id for part in parts if isinstance(part, n.Name)}
+    fixed = _WRITTEN_OUT.issuperset(map(type, parts)) and names <= DOMAINS
+    memo = getattr(node, "__dict__", {}) if fixed and {MISSING}.issuperset(map(scope.variable, names)) else {}
+    if "schema" not in memo:
+        memo["schema"] = schema_of(interp.eval(node, scope), node.span)
+    return cast("tuple[tuple[str, Domain], ...]", memo["schema"])
 
 
 def schema_of(value: object, span: Span | None) -> tuple[tuple[str, Domain], ...]:

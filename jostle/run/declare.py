@@ -13,7 +13,7 @@ from jostle.language.forms import DIMENSIONS, source_kind
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import Cube, Table
 from jostle.privacy.reading.minting import private_cube, private_table, public_cube, public_table
-from jostle.run.clauses import measure_of, schema_of, unit_of
+from jostle.run.clauses import described_schema, measure_of, schema_of, unit_of
 from jostle.run.evaluator import Evaluator
 from jostle.run.linked import linked, owners_by
 from jostle.run.origins import (
@@ -81,7 +81,7 @@ def _private_table(
     """A table of the described columns of files, of a server's table or of bound data."""
     if node.described is None or node.protecting is None:
         raise _not_described(node)
-    schema = schema_of(interp.eval(node.described, scope), node.described.span)
+    schema = described_schema(interp, node.described, scope)
     names = (*(name for name, _ in schema), *unit.columns)
     data = open_origin(interp, origin, node.source.span, public=False, names=names)
     check_columns(schema, data, node.described.span, private=True)

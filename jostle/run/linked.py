@@ -14,7 +14,7 @@ from jostle.plan.plan import Bound, Filter, Owners
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.reading.minting import private_table
 from jostle.records import replace
-from jostle.run.clauses import schema_of, unit_of
+from jostle.run.clauses import described_schema, unit_of
 from jostle.run.evaluator import Evaluator
 from jostle.run.origins import announce, check_columns, is_array, open_origin, origin_of
 from jostle.run.scope import Scope
@@ -42,7 +42,7 @@ def linked(
         )  # fmt: skip
     if node.described is None or kind == "counts":
         raise refuse("DataError", f"`{node.name}` is not described", node.span, help="add `described by {…}`")
-    schema = schema_of(interp.eval(node.described, scope), node.described.span)
+    schema = described_schema(interp, node.described, scope)
     if interp.simulate is not None:
         told = {unit.columns[0]: owner.domains.get(protecting.key, Open("text"))}
         key = simulated_rows(interp, node, schema, told, interp.simulate + len(interp.kernel.register.names))

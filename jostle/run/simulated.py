@@ -14,7 +14,7 @@ from jostle.language.moments import number_of
 from jostle.plan.domains import Categories, Domain, Integer, Moments, Open, Real
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.reading.minting import private_cube, private_table
-from jostle.run.clauses import schema_of
+from jostle.run.clauses import described_schema
 from jostle.run.evaluator import Evaluator
 from jostle.run.origins import (
     announce,
@@ -54,7 +54,7 @@ def simulated(interp: Evaluator, node: n.Private, kind: str, measure: Measure, u
         return private_cube(interp.data, source, cells, DIMENSIONS[: cells.ndim], source)
     if node.described is None:
         raise refuse("DataError", f"`{node.name}` is not described", node.span, help="add `described by {…}`")
-    schema = schema_of(interp.eval(node.described, scope), node.described.span)
+    schema = described_schema(interp, node.described, scope)
     told: dict[str, Domain] = dict.fromkeys(unit.columns, Open("text"))  # what is protected need not be described
     key = simulated_rows(interp, node, schema, told, seed)
     announce(interp, source, node, [name for name, _ in schema])

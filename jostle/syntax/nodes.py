@@ -82,7 +82,7 @@ class SetOf(Expression, frozen=True):
     items: tuple[Expr, ...]  # `{a, b}`; the empty braces `{}` are a SetOf without items
 
 
-class RecordOf(Expression, frozen=True):
+class RecordOf(Expression, frozen=True, dict=True):
     items: tuple[tuple[str, Expr], ...]
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from jostle.records import field_names
 from jostle.syntax.nodes import (
@@ -19,9 +19,9 @@ from jostle.syntax.nodes import (
     Name,
     Node,
     Program,
-    Query,
-    Statement,
 )  # fmt: skip
+
+N = TypeVar("N", bound=Node)
 
 
 @cache
@@ -60,9 +60,9 @@ def expressions(node: Node) -> list[Expr]:
 def every(node: Node) -> Sequence[Node]:
     """`node` and all nodes below it, each before those below it and these in source order.
 
-    Those of a program, a statement and a query are gathered once.
+    Those of a program, a statement, a query and a record are gathered once.
     """
-    memo = vars(node) if isinstance(node, Program | Statement | Query) else {}
+    memo = getattr(node, "__dict__", {})
     if "every" in memo:
         return cast(Sequence[Node], memo["every"])
     nodes = [node]
@@ -73,6 +73,16 @@ def every(node: Node) -> Sequence[Node]:
         nodes += children(node, deep=True)
     memo["every"] = nodes
     return nodes
+
+
+def every_of(program: Program, kind: type[N]) -> Sequence[N]:
+    """The nodes of one kind in a program, in source order."""
+    if "kinds" not in (memo := vars(program)):
+        kinds: dict[type, list[Node]] = {}
+        for node in every(program):
+            kinds.setdefault(type(node), []).append(node)
+        memo["kinds"] = kinds
+    return cast(Sequence[N], memo["kinds"].get(kind, ()))
 
 
 def around(program: Node, node: Node) -> list[Node]:

@@ -38,7 +38,7 @@ from jostle.run.scope import MISSING, Scope
 from jostle.run.values import Builtin, Function, Interval, Record, is_model, is_vector
 from jostle.source import Span
 from jostle.syntax import nodes as n
-from jostle.syntax.walk import every
+from jostle.syntax.walk import every, every_of
 from jostle.tools import likes
 from jostle.tools.depth import deep
 from jostle.tools.likes import Left, Names, Nothing, NotKnown, TooLong, Unknown
@@ -474,7 +474,7 @@ def door(events: Stream) -> tuple[Door, PublicData]:
 
 def declares(tree: n.Program) -> bool:
     """Whether a program describes data, so that something can be said of what it does with them."""
-    return any(isinstance(node, n.Private | n.Described) for node in every(tree))
+    return bool(every_of(tree, n.Private) or every_of(tree, n.Described))
 
 
 def foreseen(

@@ -15,7 +15,7 @@ from typing import Any
 from jostle.diagnostics import Diagnostic, Refusal
 from jostle.records import field_names, replace
 from jostle.syntax import nodes as n
-from jostle.syntax.walk import every
+from jostle.syntax.walk import every_of
 from jostle.tools.files import misspelt
 
 
@@ -65,9 +65,8 @@ def _separator(path: Path) -> str:
 
 def _tables(program: n.Program) -> Iterator[tuple[n.String, n.Expr | None]]:
     """The paths of tables, with the descriptions of the columns of private ones."""
-    nodes = every(program)
-    described = {id(node.source): node.described for node in nodes if isinstance(node, n.Private)}
-    for node in nodes:
+    described = {id(node.source): node.described for node in every_of(program, n.Private)}
+    for node in every_of(program, n.Call):
         match node:
             case n.Call(function=n.Name(id="table"), args=(n.String() as path,), keywords=()):
                 yield path, described.get(id(node))
@@ -93,9 +92,10 @@ def lacking(
 
 def with_headers(program: n.Program, folders: Sequence[Path]) -> n.Program:
     """The program with public files described by their headers, of domains that are not known; itself where none is."""
-    described = {id(node.source) for node in every(program) if isinstance(node, n.Private | n.Described)}
+    described = {id(node.source) for node in every_of(program, n.Private)}
+    described |= {id(node.source) for node in every_of(program, n.Described)}
     columns: dict[int, tuple[str, ...]] = {}
-    for node in every(program):
+    for node in every_of(program, n.Call):
         match node:
             case n.Call(function=n.Name(id="table"), args=(n.String(value=name),), keywords=()):
                 there = None if id(node) in described else _there(name, folders)

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
-from functools import cache
-from typing import Any
 
 from msgspec import Struct
 
@@ -41,16 +39,8 @@ class Scope(Struct, frozen=True):
 
 def blocks(stmt: n.Stmt) -> list[n.Block]:
     """The blocks of a statement that are in the scope it stands in: those of a function are not."""
-    kind: Any = type(stmt)
-    names = _blocks_of(kind)
-    return [block for name in names if (block := getattr(stmt, name)) is not None] if names else []
-
-
-@cache
-def _blocks_of(kind: type[n.Statement]) -> tuple[str, ...]:
-    """The fields of a kind of statements that hold its blocks."""
-    fields = () if kind is n.Def else kind.__annotations__.items()
-    return tuple(name for name, annotation in fields if str(annotation).startswith("Block"))
+    names = () if isinstance(stmt, n.Assign | n.Def) else stmt.__struct_fields__
+    return [block for name in names if isinstance(block := getattr(stmt, name), n.Block)] if names else []
 
 
 def bound_in(body: Iterable[n.Stmt], use_names: UseNames) -> list[str]:
@@ -64,9 +54,8 @@ def bound_in(body: Iterable[n.Stmt], use_names: UseNames) -> list[str]:
         for field in stmt.binds:
             names = getattr(stmt, field)
             bound += (names,) if isinstance(names, str) else names
-        if not isinstance(stmt, n.Assign):
-            for block in blocks(stmt):
-                bound += bound_in(block.body, use_names)
+        for block in blocks(stmt):
+            bound += bound_in(block.body, use_names)
     return bound
 
 

@@ -57,14 +57,10 @@ class OpenFile(Struct, frozen=True, eq=False, weakref=True):
             message = f"`{self.path}` changed while this program ran"
             raise refuse("DataError", message, help="run it again when nobody writes to the file")
 
-    def beginning(self, size: int) -> bytes:
-        """The first `size` bytes, or all where there are fewer."""
-        return os.pread(self.descriptor, min(size, self.status.st_size), 0)
-
-    def reader(self, tail: bytes = b"") -> BinaryIO:
+    def reader(self, tail: bytes = b"", buffer: int = 1 << 20) -> BinaryIO:
         """The bytes from the start on, the last of them in place of the file's own; several readers do not disturb
         each other, in forked processes neither."""
-        return io.BufferedReader(_Reader(self, tail), 1 << 20)
+        return io.BufferedReader(_Reader(self, tail), buffer)
 
 
 class _Reader(io.RawIOBase):

@@ -129,9 +129,7 @@ def _kind(expr: RowExpr, schema: Schema) -> str | None:
         return "number" if isinstance(domain, Integer | Real) else domain_kind(domain)
     if isinstance(expr, Constant):
         return "number" if type(expr.value) is float else None if expr.value is None else value_kind(expr.value)
-    op, kinds = expr.op, []
-    for arg in expr.args:
-        kinds.append(_kind(arg, schema))
+    op, kinds = expr.op, [_kind(arg, schema) for arg in expr.args]
     if op == "bucket":
         return "number"
     if ARITY.get(op) != len(kinds):

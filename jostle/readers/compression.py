@@ -23,12 +23,15 @@ _GZIP, _ZSTANDARD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 def is_compressed(file: OpenFile) -> bool:
     """Whether the file begins as a compressed stream does."""
-    return file.beginning(4).startswith((_GZIP, _ZSTANDARD))
+    with file.reader(buffer=4) as source:
+        return source.read(4).startswith((_GZIP, _ZSTANDARD))
 
 
-def content(file: OpenFile) -> BinaryIO:
+def content(file: OpenFile, buffer: int = 1 << 20) -> BinaryIO:
     """What stands in a file, from the start, decompressed where it is compressed. Reading may raise one of `FAULTS`."""
-    source, first = file.reader(), file.beginning(4)
+    source = file.reader(buffer=buffer)
+    first = source.read(4)
+    source.seek(0)
     if first.startswith(_GZIP):
         import gzip
 

@@ -34,10 +34,8 @@ def format_of(file: OpenFile) -> str:
     if ending == "json":
         return ending
     try:
-        first = file.beginning(16)
-        if is_compressed(file):
-            with content(file) as source:
-                first = source.read(16)
+        with content(file, 16) as source:
+            first = source.read(16)
     except FAULTS:
         raise damaged(f"`{file.path}`") from None
     if first[_DUCKDB_AT:].startswith(_DUCKDB):

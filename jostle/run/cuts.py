@@ -67,7 +67,5 @@ def hidden_groups(
             doubts = counted.setdefault(aggregate.expressions, [False] * len(column))
             counted[aggregate.expressions] = [one or hides(count) for one, count in zip(doubts, counts, strict=True)]
     of_all = counted.get((), [])
-    if not counted:
-        return [[]] * len(aggregates)
     each = [counted.get(aggregate.expressions, []) for aggregate in aggregates]
     return [[one or other for one, other in zip_longest(of_all, own, fillvalue=False)] for own in each]

@@ -205,7 +205,7 @@ class RowCompiler:
             return form(self, node)
         if isinstance(node, n.Over) and any(name == "column" or self._is_column(name) for name in _names(node.body)):
             return self._fold(node)
-        for item in _children(node) if isinstance(node, _MANY) else ():
+        for item in _children(node):
             if self._compile(item) is not None:
                 raise refuse("TypeError", "columns cannot stand in a list or range", node.span)
         if self._body is not None:
@@ -482,9 +482,6 @@ def _in_brackets(node: n.Expr) -> bool:
 
 def _names(node: n.Expr) -> list[str]:
     return [part.id for part in every(node) if isinstance(part, n.Name | n.Variable)]
-
-
-_MANY = (n.Range, n.ListOf, n.SetOf)
 
 
 def _children(node: n.Expr) -> tuple[n.Expr, ...]:

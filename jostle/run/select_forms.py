@@ -30,9 +30,6 @@ from jostle.run.rows import RowCompiler
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import expressions, key_names
 
-MOST_FORMS = 64
-"""The tables for which a select keeps its form."""
-
 
 class Output(Struct, frozen=True):
     """A column of the result: its name, its expression, and the aggregates in it."""
@@ -58,15 +55,14 @@ class SelectForm:
 
     @staticmethod
     def of(node: n.Select, table: Table | Cube) -> SelectForm:
-        """The form of a select that reads this table, or joins that give it; the select keeps it."""
+        """The form of a select that reads this table, or joins that give it; the select keeps the last."""
         columns, protected = tuple([name for name, _ in table.schema]), tuple(persons.protected(table))
-        forms = vars(node).setdefault("forms", {})
-        if (columns, protected) not in forms:
-            if len(forms) >= MOST_FORMS:
-                forms.clear()
+        of, form = vars(node).get("form", (None, None))
+        if of != (columns, protected):
             meant = persons_by_column(keys_by_alias(node, columns), columns, protected)
-            forms[columns, protected] = SelectForm(meant, tuple(map(Output.of, meant.columns)))
-        return cast("SelectForm", forms[columns, protected])
+            form = SelectForm(meant, tuple(map(Output.of, meant.columns)))
+            vars(node)["form"] = (columns, protected), form
+        return cast("SelectForm", form)
 
     @cached_property
     def calls(self) -> tuple[n.Call, ...]:

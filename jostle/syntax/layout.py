@@ -30,10 +30,12 @@ SPELLED = {
     "dayofyear": "day_of_year", "dayofmonth": "day", "weekofyear": "week", "isoweek": "week", "isoyear": "week_year",
 }  # fmt: skip
 """Functions of SQL that mean the same under another name, in queries."""
-EXPECTS = frozenset({
-    "_IF", "_ASSERT", "COMMA", "_CASE", "_WHERE", "_HAVING", "_WHEN", "_END", "_LAMBDA", "_ELSE", "COLON"
+SPECIAL = frozenset({
+    "NAME", "CAPITALS", "SPELLED", "_NL", "_NL_ELSE", "_NL_WITH", "_BRACES", "LBRACE", "LPAR", "RPAR", "LSQB", "RSQB",
+    "_LQUERY", "_SELECT", "ADD", "EQUAL", "_IF", "_ASSERT", "COMMA", "_CASE", "_WHERE", "_HAVING", "_WHEN", "_END",
+    "_LAMBDA", "_ELSE", "COLON",
 })  # fmt: skip
-"""The words and signs on which the meaning of what follows depends."""
+"""What is looked at; the other tokens go on as they are."""
 OPENERS = {"LPAR": "bracket", "LSQB": "bracket", "_LQUERY": "query"}
 PAIRS = {"LPAR": "RPAR", "LSQB": "RSQB"}
 
@@ -83,11 +85,6 @@ class Frame(Struct):
         self.condition = self.test = self.grouped = False
 
 
-SPECIAL = EXPECTS | {
-    "NAME", "CAPITALS", "SPELLED", "_NL", "_NL_ELSE", "_NL_WITH", "_BRACES", "LBRACE", "RPAR", "RSQB", "_SELECT", "ADD",
-    "EQUAL", *OPENERS,
-}  # fmt: skip
-"""What is looked at; the other tokens go on as they are."""
 _KIND, _COLUMNS = attrgetter("kind"), attrgetter("columns")
 
 
@@ -153,7 +150,7 @@ class Layout(PostLex):
                 self._two_signs(token)
             case "EQUAL" if frame.condition or frame.grouped:
                 token = _typed("CMP", token)
-            case kind if kind in EXPECTS:
+            case _:
                 self._expect(token, frame)
         return (token,)
 

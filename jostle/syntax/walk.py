@@ -10,16 +10,7 @@ from functools import cache
 from typing import Any, TypeVar, cast
 
 from jostle.records import field_names
-from jostle.syntax.nodes import (
-    Attribute,
-    Call,
-    Column,
-    Expr,
-    Expression,
-    Name,
-    Node,
-    Program,
-)  # fmt: skip
+from jostle.syntax.nodes import Attribute, Call, Column, Expr, Expression, Name, Node, Program
 
 N = TypeVar("N", bound=Node)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from operator import attrgetter
 
 from msgspec import Struct, field
 
@@ -146,7 +145,7 @@ class Handle:
     @property
     def weighted(self) -> bool:
         """Whether its rows have weights."""
-        return not {None}.issuperset(map(attrgetter("weight"), self.exposures))
+        return {e.weight for e in self.exposures} > {None} if self.exposures else False
 
 
 def handles_in(value: object) -> list[Handle]:

@@ -92,16 +92,10 @@ class Layout(Struct, frozen=True):
     @classmethod
     def of(cls, aggregates: Sequence[Aggregate], table: Table, pairs: bool = True) -> Layout:
         computed = with_common_terms(aggregates)
-        asked: list[Term | Pair] = []
-        own: list[list[Term]] = []  # of each aggregate
-        in_pairs: set[Term | Pair] = set()
-        for aggregate in computed:
-            own.append([])
-            for one in aggregate.measured(table) if isinstance(aggregate, AdditiveAggregate) else ():
-                terms = terms_of(one)
-                own[-1] += terms
-                asked += (one,) if pairs else terms
-                in_pairs |= {*terms} if pairs and isinstance(one, Pair) else set()
+        measured = [a.measured(table) if isinstance(a, AdditiveAggregate) else () for a in computed]
+        own = [[term for one in of for term in terms_of(one)] for of in measured]
+        asked: list[Term | Pair] = [one for of in (measured if pairs else own) for one in of]
+        in_pairs = {term for one in asked if isinstance(one, Pair) for term in terms_of(one)}
         bought = tuple([one for one in dict.fromkeys(asked) if one not in in_pairs])
         found = {term: (i, j) for i, one in enumerate(bought) for j, term in reversed(list(enumerate(terms_of(one))))}
         return cls(computed, bought, tuple([tuple(map(found.__getitem__, terms)) for terms in own]))
@@ -141,9 +135,7 @@ class Purchases(Struct, frozen=True):
 def with_common_terms(aggregates: Sequence[Aggregate]) -> tuple[Aggregate, ...]:
     """Aggregates as they are computed: a sum beside a mean of the same expression, of its terms."""
     centred = {a.expressions for a in aggregates if type(a) is Avg}
-    if not centred:
-        return tuple(aggregates)
-    return tuple(CentredSum(a.expressions) if type(a) is Sum and a.expressions in centred else a for a in aggregates)
+    return tuple([CentredSum(a.expressions) if type(a) is Sum and a.expressions in centred else a for a in aggregates])
 
 
 def _together(
@@ -152,8 +144,7 @@ def _together(
     """One purchase for all parts of a term."""
     uses: dict[str, float] = {}
     for aggregate, _ in parts:
-        name = aggregate.name
-        uses[name] = uses.get(name, 0.0) + as_float(part.value)
+        uses[aggregate.name] = uses.get(aggregate.name, 0.0) + as_float(part.value)
     hows = [how for _, how in parts]
     direct = True in [aggregate.direct for aggregate, _ in parts]
     return Purchase(term, hows[0] if len(hows) == 1 else merged(hows, term, table), tuple(uses.items()), direct)

@@ -101,8 +101,8 @@ class Request(Struct, frozen=True):
         """Whether this counts the rows of a source whose size is public, all of them or by columns whose groups are
         (`reading.public_data`)."""
         plain = not self.open_keys and self.aggregates == (Count(),) and isinstance(self.table.plan, Scan)
-        by = [key.expr for key in self.group_keys if not key.names]
-        return plain and len(by) == len(self.group_keys) and sizes_are_public(self.table, by)
+        plain = plain and not any(key.names for key in self.group_keys)
+        return plain and sizes_are_public(self.table, [key.expr for key in self.group_keys])
 
     def size(self, data: PublicData) -> Answer:
         counts = data.group_sizes(self.table, self.keys)

@@ -39,10 +39,8 @@ def share(amount: Amount, parts: int) -> Amount:
 
 
 def sum_prices(whole: Amount, prices: list[Price]) -> Price:
-    rho, delta0, pure = 0, 0, True
-    for price in prices:
-        rho, delta0, pure = rho + price.rho, delta0 + price.delta0, pure and price.pure
-    return Price(whole, rho, delta0, pure)
+    rho, delta0 = sum([p.rho for p in prices]), sum([p.delta0 for p in prices])
+    return Price(whole, rho, delta0, False not in [p.pure for p in prices])
 
 
 class Additive(Struct, frozen=True):

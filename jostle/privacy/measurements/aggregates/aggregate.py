@@ -108,10 +108,7 @@ class AdditiveAggregate(Aggregate):
         """Its terms in their order as they get noise: each by itself, or two of them as a pair."""
 
     def terms(self, table: Table) -> tuple[Term, ...]:
-        terms: tuple[Term, ...] = ()
-        for one in self.measured(table):
-            terms += terms_of(one)
-        return terms
+        return tuple([term for one in self.measured(table) for term in terms_of(one)])
 
     def check_private(self, table: Table) -> None:
         for term in self.terms(table):

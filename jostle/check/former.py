@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from operator import is_
-from typing import Any
 
 from jostle.diagnostics import Diagnostic
 from jostle.language.builtins import BUILTINS, TURNED
 from jostle.language.forms import selects_rows
-from jostle.records import field_names, replace
+from jostle.records import replace
 from jostle.source import Span
 from jostle.syntax import nodes as n
-from jostle.syntax.walk import every
+from jostle.syntax.walk import every, rebuilt
 
 KIND = "former-name"
 """The kind of these hints, which stop nothing."""
@@ -99,18 +97,15 @@ def _text(node: n.Node) -> str:
     return line[span.column - 1 : span.end_column - 1] if span.end_line == span.line else "…"
 
 
-def renamed(node: object, words: Mapping[Span, tuple[str, str]]) -> Any:
-    """A tree, or a tuple of trees, with other words for the names, fields and parameters at these places."""
-    if isinstance(node, tuple):
-        items = tuple(renamed(item, words) for item in node)
-        return node if all(map(is_, items, node)) else items
-    if not isinstance(node, n.Node):
+def renamed(tree: n.Program, words: Mapping[Span, tuple[str, str]]) -> n.Program:
+    """A program with other words for the names, fields and parameters at these places."""
+
+    def today(node: n.Node) -> n.Node:
+        match node:
+            case n.Name() if node.span in words:
+                return replace(node, id=words[node.span][1])
+            case n.Attribute() | n.Keyword() if node.span in words:
+                return replace(node, name=words[node.span][1])
         return node
-    before = {name: getattr(node, name) for name in field_names(type(node))}
-    after = {name: renamed(value, words) for name, value in before.items()}
-    match node:
-        case n.Name() if node.span in words:
-            after["id"] = words[node.span][1]
-        case n.Attribute() | n.Keyword() if node.span in words:
-            after["name"] = words[node.span][1]
-    return node if all(after[name] is before[name] for name in before) else replace(node, **after)
+
+    return rebuilt(tree, today)

@@ -134,9 +134,10 @@ def _files(program: n.Program, report: Report) -> None:
             message = f"`{private.name}` and `{first.name}` are one file and need the same {what}"
             notes = (Note(first.span, f"`{first.name}` is declared here"),)
             report.add("DataError", message, private.span, help="repeat the clause of the first one", notes=notes)
-    for call in _public_calls(program):
+    opened = {id(node.source) for node in every_of(program, n.Private)}
+    for call in every_of(program, n.Call):
         path = _path(call)
-        if path in owners:
+        if path in owners and id(call) not in opened:
             owner = owners[path]
             report.add(
                 "PrivateValue",
@@ -146,11 +147,6 @@ def _files(program: n.Program, report: Report) -> None:
                 help=f"use `{owner.name}`",
                 notes=(Note(owner.span, f"`{owner.name}` is declared private here"),),
             )
-
-
-def _public_calls(program: n.Program) -> list[n.Call]:
-    private = {id(node.source) for node in every_of(program, n.Private)}
-    return [call for call in every_of(program, n.Call) if id(call) not in private]
 
 
 def _path(source: n.Expr) -> str | None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any
 
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import SOURCES
 from jostle.language.operations import COMPARISONS, OPERATIONS
-from jostle.records import field_names, replace
+from jostle.records import replace
 from jostle.syntax import nodes as n
-from jostle.syntax.walk import children, every
+from jostle.syntax.walk import children, every, rebuilt
 
 DIMENSIONS = ("x", "y", "z")
 """The names of a cube's dimensions where a program gives none."""
@@ -64,29 +63,20 @@ def persons_by_column(select: n.Select, columns: Collection[str], protected: Col
     """
     names = () if PERSON in columns or not protected else {name for name in protected if name not in columns}
 
-    def counted(node: object) -> bool:
-        return isinstance(node, n.Distinct) and isinstance(node.value, n.Name) and node.value.id in names
+    def meant(node: n.Node) -> n.Node:
+        column = node.value if isinstance(node, n.Distinct) else None
+        is_person = isinstance(column, n.Name) and column.id in names
+        return replace(node, value=replace(column, id=PERSON)) if is_person else node
 
-    def meant(value: Any) -> Any:
-        if isinstance(value, tuple):
-            return tuple(map(meant, value))
-        if counted(value):
-            return replace(value, value=replace(value.value, id=PERSON))
-        if not isinstance(value, n.Node) or not any(counted(part) for part in every(value)):
-            return value
-        return replace(value, **{name: meant(getattr(value, name)) for name in field_names(type(value))})
-
-    if not names or not any(counted(part) for column in select.columns for part in every(column)):
-        return select
-    return replace(select, columns=meant(select.columns))
+    columns_meant = rebuilt(select.columns, meant) if names else select.columns
+    return select if columns_meant is select.columns else replace(select, columns=columns_meant)
 
 
 def bare_selects(query: n.Query) -> int:
     """How many selects of a query say no amount of their own: they share what is left."""
-    memo = vars(query)
-    if "bare" not in memo:
+    if "bare" not in (memo := vars(query)):
         selects = [node for node in every(query) if isinstance(node, n.Select)]
-        memo["bare"] = len([select for select in selects if select.spend is None and select.per is None])
+        memo["bare"] = len([select for select in selects if select.spend is select.per is None])
     return int(memo["bare"])
 
 

@@ -5,14 +5,16 @@ For whoever needs all nodes of a kind. Nothing here recurses.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
+from operator import is_
 from typing import Any, TypeVar, cast
 
-from jostle.records import field_names
+from jostle.records import field_names, replace
 from jostle.syntax.nodes import Attribute, Call, Column, Expr, Expression, Name, Node, Program
 
 N = TypeVar("N", bound=Node)
+T = TypeVar("T")
 
 
 @cache
@@ -74,6 +76,18 @@ def every_of(program: Program, kind: type[N]) -> Sequence[N]:
             kinds.setdefault(type(node), []).append(node)
         memo["kinds"] = kinds
     return cast(Sequence[N], memo["kinds"].get(kind, ()))
+
+
+def rebuilt(tree: T, change: Callable[[Node], Node]) -> T:
+    """A tree, or a tuple of trees, with `change` of each node, the lower ones first; what stays is the same object."""
+    if isinstance(tree, tuple):
+        items = tuple([rebuilt(item, change) for item in tree])
+        return tree if all(map(is_, items, tree)) else cast(T, items)
+    if not isinstance(tree, Node):
+        return tree
+    parts = {name: getattr(tree, name) for name in _parts(type(tree))}
+    changed = {name: part for name, old in parts.items() if (part := rebuilt(old, change)) is not old}
+    return cast(T, change(replace(tree, **changed) if changed else tree))
 
 
 def around(program: Node, node: Node) -> list[Node]:

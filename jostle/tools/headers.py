@@ -8,14 +8,12 @@ described by its header, so that a column that it lacks is found as any other is
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from operator import is_
 from pathlib import Path
-from typing import Any
 
 from jostle.diagnostics import Diagnostic, Refusal
-from jostle.records import field_names, replace
+from jostle.records import replace
 from jostle.syntax import nodes as n
-from jostle.syntax.walk import every_of
+from jostle.syntax.walk import every_of, rebuilt
 from jostle.tools.files import misspelt
 
 
@@ -101,23 +99,14 @@ def with_headers(program: n.Program, folders: Sequence[Path]) -> n.Program:
                 there = None if id(node) in described else _there(name, folders)
                 if there is not None:
                     columns[id(node)] = _header(there)
-    tree: n.Program = _described(program, {place: names for place, names in columns.items() if names})
-    return tree
 
-
-def _described(node: object, columns: dict[int, tuple[str, ...]]) -> Any:
-    """A tree, or a tuple of trees, in which the calls at these places have a description."""
-    if isinstance(node, tuple):
-        items = tuple(_described(item, columns) for item in node)
-        return node if all(map(is_, items, node)) else items
-    if not isinstance(node, n.Node) or not columns:
-        return node
-    if id(node) in columns and isinstance(node, n.Call):
+    def with_header(node: n.Node) -> n.Node:
+        if not isinstance(node, n.Call) or not columns.get(id(node)):
+            return node
         domains = tuple((name, n.Constant(None, span=node.span)) for name in columns[id(node)])
         return n.Described(node, n.RecordOf(domains, span=node.span), span=node.span)
-    before = {name: getattr(node, name) for name in field_names(type(node))}
-    after = {name: _described(value, columns) for name, value in before.items()}
-    return node if all(after[name] is before[name] for name in before) else replace(node, **after)
+
+    return rebuilt(program, with_header) if any(columns.values()) else program
 
 
 def _header(path: Path) -> tuple[str, ...]:

@@ -382,7 +382,7 @@ def test_a_tally_of_known_charges_is_the_meter_of_a_run(spent: list[tuple[tuple,
     for at, amount in spent:
         meter.add(at, (amount,))
         tally = tally.plus(Place(at), Own(amount, amount))
-    assert tally.total() == (meter.spent[0], meter.spent[0])
+    assert tally.total == (meter.spent[0], meter.spent[0])
     load = meter.spent[0] - meter.slack(path)[0]
     assert tally.load_at(path) == (load, load)
 
@@ -396,14 +396,14 @@ def test_ways_that_meet_again_bound_both(before: list, one: list, other: list) -
 
     start = grown(Tally(), before)
     ways = [grown(start, one), grown(start, other)]
-    low, high = ways[0].join(ways[1]).total()
-    assert high >= max(way.total()[1] for way in ways)
-    assert low <= min(way.total()[0] for way in ways)
+    low, high = ways[0].join(ways[1]).total
+    assert high >= max(way.total[1] for way in ways)
+    assert low <= min(way.total[0] for way in ways)
 
 
 def test_each_part_and_one_of_them_are_added() -> None:
     tally = Tally().plus(Place((("k", EACH),)), Own(3, 3)).plus(Place((("k", EACH),)), Own(2, 2))
-    assert tally.total() == (5, 5)
+    assert tally.total == (5, 5)
 
 
 @pytest.mark.parametrize("sum_", ["sum([1e308, 1e308])", "sum over i in [1e308, 1e308] of i", "sum([1e400, -1e400])"])

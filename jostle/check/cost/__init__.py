@@ -121,7 +121,7 @@ def costs(
             steps.append(Step(statement.span, recorder, walker.ledger.copy()))
             walker.close(recorder, ())
             for source in walker.sources:
-                if source.limit is not None and walker.ledger.tally(SOURCE, source).total()[0] > source.limit:
+                if source.limit is not None and walker.ledger.tally(SOURCE, source).total[0] > source.limit:
                     last, before = walker.places(source, statement.span)
                     last = last if last.within(statement.span) else statement.span  # not in a function that it calls
                     places.setdefault(id(source), (last, before))
@@ -185,9 +185,9 @@ def _cost(
     steps: Sequence[Step],
 ) -> Cost:  # fmt: skip
     tally = walker.ledger.tally(SOURCE, source)
-    least, most = tally.total()
+    least, most = tally.total
     least = 0 if source.inexact else least
-    delta = walker.ledger.tally(DELTA, source).total()[1] if source.delta is not None else None
+    delta = walker.ledger.tally(DELTA, source).total[1] if source.delta is not None else None
     why = tally.why if most == math.inf else None
     plain = source.delta is not None and source.counted_by != "basic"
     overdrawn = None

@@ -53,12 +53,12 @@ class Step(Struct, frozen=True):
         if self.recorder is None or self.after is None:
             return Charge(self.span, name, source.unit, math.inf, False, None if source.limit is None else 0, False)
         inside = self.after.tally(self.recorder.key, source)
-        least_inside, most = inside.total()
+        least_inside, most = inside.total
         if not most:
             return None
         before = self.recorder.before or Ledger()
-        least_before, most_before = before.tally(SOURCE, source).total()
-        least_after, most_after = self.after.tally(SOURCE, source).total()
+        least_before, most_before = before.tally(SOURCE, source).total
+        least_after, most_after = self.after.tally(SOURCE, source).total
         least = least_after - most_before
         if not any(place.path or place.agents for tree in inside.trees for place in tree):
             least = max(least, least_inside)  # charged to the whole, it adds just that

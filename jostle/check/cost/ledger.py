@@ -163,9 +163,9 @@ class Spending:
 
     def _cap(self, opened: Opened, ledger: Ledger, source: SourceFact) -> None:
         inside = ledger.tally(opened.key, source)
-        if inside.total()[1] <= opened.most:
+        if inside.total[1] <= opened.most:
             return
-        least = inside.total()[0]
+        least = inside.total[0]
         if least > opened.most and opened.span is not None:
             places = self.places(source, opened.span)
             self.overdrawn.setdefault(id(source), Overdrawn(*places, least, int(opened.most), opened.span))
@@ -174,7 +174,7 @@ class Spending:
         for meter in (SOURCE, *(o.key for o in self.stack)):
             ledger.tallies[meter, id(source)] = before.tally(meter, source).plus(place, own)
         if opened.only and source.limit is not None:  # with what was spent before, no more than the budget
-            room = max(0, source.limit - before.tally(SOURCE, source).total()[1])
+            room = max(0, source.limit - before.tally(SOURCE, source).total[1])
             if room < opened.most:
                 whole = before.tally(SOURCE, source).plus(Place(), Own(0, room))
                 ledger.tallies[SOURCE, id(source)] = whole
@@ -285,7 +285,7 @@ class Spending:
             for meter in (SOURCE, *(o.key for o in self.stack if o is not recorder)):
                 if added:
                     result.tallies[meter, id(source)] = before.tally(meter, source).plus_tree(added)
-            if last.tally(DELTA, source).total()[1] > start.tally(DELTA, source).total()[1]:
+            if last.tally(DELTA, source).total[1] > start.tally(DELTA, source).total[1]:
                 unknown = before.tally(DELTA, source).plus(Place(), Own(0, math.inf, why))
                 result.tallies[DELTA, id(source)] = unknown
         return result

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from operator import sub
-from typing import cast
 
 from msgspec import Struct
 
@@ -64,7 +64,7 @@ Tree = dict[Place, Own]
 
 
 class Tally(Struct, frozen=True, dict=True):
-    """The trees that a meter can have; the total is calculated once."""
+    """The trees that a meter can have."""
 
     trees: tuple[Tree, ...] = ({},)
 
@@ -88,11 +88,10 @@ class Tally(Struct, frozen=True, dict=True):
             trees[-2:] = [joined_trees(trees[-2:])]
         return Tally(tuple(trees))
 
+    @cached_property
     def total(self) -> tuple[int, Most]:
         """What the meter's root can have in all."""
-        if "sum" not in (memo := vars(self)):
-            memo["sum"] = _bounds([_spent(tree) for tree in self.trees])
-        return cast(tuple[int, Most], memo["sum"])
+        return _bounds([_spent(tree) for tree in self.trees])
 
     def load_at(self, path: Path) -> tuple[int, Most]:
         """What a charge at `path` adds to before the root grows: an amount less this is left there."""

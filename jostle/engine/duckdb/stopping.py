@@ -62,7 +62,7 @@ def _started() -> _Worker:
 def _serve(asked: SimpleQueue[Any], answers: SimpleQueue[Any]) -> None:
     while (work := asked.get()) is not None:
         try:
-            answer = work(), None
+            answer: tuple[Any, BaseException | None] = work(), None
         except BaseException as fault:  # raised again by the one who waits
             answer = None, fault
         answers.put(answer)

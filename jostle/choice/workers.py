@@ -8,17 +8,18 @@ core, or little work, everything happens here.
 from __future__ import annotations
 
 import gc
-import multiprocessing
 import os
 import signal
 import time
 import warnings
 from collections.abc import Callable
-from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from jostle.diagnostics import Diagnostic, Refusal, refuse
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+    from multiprocessing.process import BaseProcess
 
 T = TypeVar("T")
 Progress = Callable[[int, int], None]
@@ -41,7 +42,7 @@ def run_all(task: Callable[[int], T], count: int, progress: Progress | None, wor
         report(1, count)
     left = (count - 1) * (time.perf_counter() - start)
     many = min(workers or (_cores() if left > WORTH_FORKING else 1), count - 1)
-    if many > 1 and "fork" in multiprocessing.get_all_start_methods():
+    if many > 1 and hasattr(os, "fork"):
         return results + _forked(task, count, report, many)
     while len(results) < count:
         results.append(task(len(results)))
@@ -55,6 +56,8 @@ def _cores() -> int:
 
 def _forked(task: Callable[[int], Any], count: int, report: Progress, many: int) -> list[Any]:
     """The results of pieces 1, 2, …, in order."""
+    from multiprocessing.connection import wait
+
     team: dict[Connection, BaseProcess] = {}
     doing: dict[Connection, int] = {}
     results: dict[int, Any] = {}
@@ -92,6 +95,8 @@ def _forked(task: Callable[[int], Any], count: int, report: Progress, many: int)
 
 
 def _start(task: Callable[[int], Any], others: list[Connection]) -> tuple[Connection, BaseProcess]:
+    import multiprocessing
+
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe()
     process = context.Process(target=_work, args=(task, theirs, [*others, ours]), daemon=True)

@@ -36,12 +36,14 @@ def positions(keys: tuple[Key, ...], columns: list[Any], shape: tuple[int, ...])
     inside = np.ones(len(columns[0]), dtype=bool)
     codes = []
     for key, column in zip(keys, columns, strict=True):
-        inside &= ~np.ma.getmaskarray(column)
+        if hasattr(column, "mask"):  # `numpy.ma` takes long to load, and few columns need it
+            inside &= ~np.ma.getmaskarray(column)
+            column = column.data
         if isinstance(key.values, range):
-            code = fixed_width(np.ma.getdata(column)) - (key.values[0] if key.values else 0)
+            code = fixed_width(column) - (key.values[0] if key.values else 0)
         else:
             place = {plain(value): i for i, value in reversed(list(enumerate(key.values)))}
-            cells = np.ma.getdata(column).tolist()
+            cells = np.asarray(column).tolist()
             code = fixed_width([place.get(value, -1) for value in cells])
         inside &= (code >= 0) & (code < len(key.values))
         codes.append(code)

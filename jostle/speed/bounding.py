@@ -13,7 +13,6 @@ takes longer than arithmetic.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from jostle.engine.sql.hashes import MISSING
@@ -57,6 +56,8 @@ def staying(table: pa.Table, most: int, needed: list[str], hashes: Hashes, hash_
     persons, codes = _codes(table["q"], parts)
     digit_bits = min((len(table) // max(persons, 1)).bit_length(), _DIGIT_BITS)
     to_digit, to_key = hash_bits - digit_bits, max(0, hash_bits - _KEY_BITS + persons.bit_length())
+    from concurrent.futures import ThreadPoolExecutor
+
     with ThreadPoolExecutor() as pool:  # NumPy leaves the interpreter to others while it calculates
         digits = [*pool.map(lambda part: (hashes(part) >> to_digit).astype(np.uint8), parts)]
         bound, places = _bounds(codes, digits, persons, most, 1 << digit_bits)

@@ -42,7 +42,8 @@ def beside(work: Callable[[], T], interrupt: Callable[[], None]) -> T:
             asked.put(None)
             raise Endless(*stop.args) from None
         _idle.append(worker)
-        raise  # without a result: while one is open the connection can be asked nothing else
+        answer = None  # while a result is open the connection can be asked nothing else
+        raise
     _idle.append(worker)
     result, fault = answer
     if fault is not None:

@@ -145,7 +145,7 @@ class Handle:
     @property
     def weighted(self) -> bool:
         """Whether its rows have weights."""
-        return {e.weight for e in self.exposures} > {None} if self.exposures else False
+        return bool({e.weight for e in self.exposures} - {None})
 
 
 def handles_in(value: object) -> list[Handle]:

@@ -9,7 +9,10 @@ ninth of that (docs/decisions/vector_noise.md). Scales are rounded up here, so t
 from __future__ import annotations
 
 import math
+import sys
 from functools import lru_cache
+from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from jostle.diagnostics import refuse
@@ -86,15 +89,28 @@ def _like(values: NDArray[np.int64], samples: list[int]) -> NDArray[np.int64]:
     return fixed_width(samples).reshape(values.shape)
 
 
-# `opendp.prelude` would import scikit-learn; the parts are named one by one.
+class _Later(ModuleType):
+    """Stands for a module until something of it is asked for."""
+
+    def __getattr__(self, name: str) -> Any:
+        if sys.modules.get(self.__name__) is self:
+            del sys.modules[self.__name__]
+        return getattr(import_module(self.__name__), name)
+
+
+# `opendp.prelude` would import scikit-learn; the parts are named one by one. What marks deprecated functions (`wrapt`)
+# imports `asyncio`, which takes longer to load than OpenDP and is not used.
 
 
 @lru_cache(maxsize=1)
 def _parts() -> tuple[Any, Any, Any, Any]:
+    later = sys.modules.setdefault("asyncio", _Later("asyncio"))
     from opendp import domains, measurements, measures, metrics
     from opendp.mod import enable_features
 
     enable_features("contrib")
+    if isinstance(later, _Later) and sys.modules.get("asyncio") is later:
+        del sys.modules["asyncio"]
     return measurements, domains, metrics, measures
 
 

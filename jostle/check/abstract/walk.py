@@ -11,7 +11,6 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
 from jostle.check.abstract.values import (
@@ -88,7 +87,6 @@ def universe(builtins: Collection[str]) -> Scope:
     return Scope(None, {name: _meaning(name) for name in builtins})
 
 
-@cache
 def _meaning(name: str) -> Any:
     row = BUILTINS.get(name)
     if row is None:

@@ -53,7 +53,7 @@ class Stream(Struct):
 
     def emit(self, kind: str, name: str, span: Span | None = None, **fields: Any) -> None:
         if not self._silent:
-            self._deliver(Event(self._take(), self._parent(), kind, name, span, fields))
+            self._deliver(Event(self._take(), self._open[-1] if self._open else None, kind, name, span, fields))
 
     @contextmanager
     def within(self, kind: str, name: str, span: Span | None = None, **fields: Any) -> Iterator[dict[str, Any]]:
@@ -61,7 +61,7 @@ class Stream(Struct):
         if self._silent:
             yield dict(fields)
             return
-        mine, parent = self._take(), self._parent()
+        mine, parent = self._take(), self._open[-1] if self._open else None
         self._open.append(mine)
         try:
             yield fields
@@ -83,9 +83,6 @@ class Stream(Struct):
     def _take(self) -> int:
         mine, self._next = self._next, self._next + 1
         return mine
-
-    def _parent(self) -> int | None:
-        return self._open[-1] if self._open else None
 
     def _deliver(self, event: Event) -> None:
         for listener in self.listeners:

@@ -89,7 +89,7 @@ def _as_moment(expr: RowExpr, kind: str | None, needed: str) -> RowExpr:
 def _safe_kind(expr: RowExpr, schema: Schema) -> str | None:
     """The kind of an expression, None where it has none; what is wrong in it is refused where it is used."""
     try:
-        return kind_of(expr, schema)
+        return kind_of(expr, schema) if isinstance(expr, Apply) else _kind(expr, schema) or "number"
     except Refusal:
         return None
 

@@ -75,9 +75,7 @@ def select(interp: Evaluator, node: n.Select, scope: Scope) -> Any:
     table, tables = _tables(interp, node, scope)
     form = SelectForm.of(node, table)
     compiler = RowCompiler(dict(table.schema), interp, scope, tables)
-    where = _condition(interp, form.node, table, tables, scope)
-    if where is not None and isinstance(table, Table):
-        table = _filtered(table, where, form.node)
+    where, table = _where(interp, form.node, table, tables, scope)
     if form.node.per is not None:
         return _stage(interp, form.node, table, compiler, scope)
     bound = _bound(interp, form, table, where, compiler, scope)
@@ -106,28 +104,23 @@ def _tables(interp: Evaluator, node: n.Select, scope: Scope) -> tuple[Table | Cu
     return table, tables
 
 
-def _condition(
+def _where(
     interp: Evaluator, node: n.Select, table: Table | Cube, tables: Qualifiers, scope: Scope
-) -> RowExpr | None:
-    """The condition on rows, or on the cells of a cube and their counts."""
+) -> tuple[RowExpr | None, Table | Cube]:
+    """The condition on rows, or on the cells of a cube and their counts; and a table of the rows for which it holds."""
     if node.where is None:
-        return None
+        return None, table
     counts = {VALUES: Open("real")} if isinstance(table, Cube) else {}
     results = [column.name for column in node.columns if column.name]
     compiler = RowCompiler({**dict(table.schema), **counts}, interp, scope, tables, results=results)
     condition = compiler.condition(node.where)
     try:
+        if isinstance(table, Table):
+            return condition, transform.where(table, condition)
         kind_of(condition, compiler.schema)
     except Refusal as refusal:
         raise at_fault(compiler, node.where, refusal) from None
-    return condition
-
-
-def _filtered(table: Table, where: RowExpr, node: n.Select) -> Table | Cube:
-    try:
-        return transform.where(table, where)
-    except Refusal as refusal:
-        raise refusal.at(node.where.span if node.where is not None else node.span) from None
+    return condition, table
 
 
 def _bound(
@@ -145,7 +138,7 @@ def _bound(
         measured: list[tuple[Aggregate, Counted | None]] = [(registry.AGGREGATES["count"](), None)]
     else:
         measured = [_aggregate(interp, call, node, table, compiler, scope) for call in form.calls]
-    of, moments = [aggregate for aggregate, _ in measured], [moment for _, moment in measured]
+    of, moments = map(list, zip(*measured, strict=True))
     try:
         request = prepare_cube(table, where, keys, of) if isinstance(table, Cube) else prepare(table, keys, of)
     except Refusal as refusal:

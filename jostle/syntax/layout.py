@@ -150,7 +150,7 @@ class Layout(PostLex):
                 self._two_signs(token)
             case "EQUAL" if frame.condition or frame.grouped:
                 token = _typed("CMP", token)
-            case _:
+            case kind if kind != "NAME":
                 self._expect(token, frame)
         return (token,)
 

@@ -81,7 +81,7 @@ class QueryBuilder(Transformer):  # type: ignore[type-arg]
             raise refuse("SyntaxError", message, released.span, help=help)
         ranking = tuple(_ranked(rank, columns) for rank in ranking or ())
         columns, keys = _without_keys(columns, keys or ())
-        placed = filter(_placed, rest[: rest.index(from_table) + 1 + len(joins)])
+        placed = [one for one in rest[: rest.index(from_table) + 1 + len(joins)] if not isinstance(one, tuple)]
         return n.Select(
             columns, table, joins, where, keys, spend, per, limit, str(alias) if alias is not None else None, having,
             ranking, first,
@@ -196,6 +196,8 @@ def _without_keys(
     columns: tuple[n.Column, ...], keys: tuple[n.GroupKey, ...]
 ) -> tuple[tuple[n.Column, ...], tuple[n.GroupKey, ...]]:
     """`select sex as s, count(*) … groupby sex`: a column that is a key stands in the result anyhow, and names it."""
+    if not keys:
+        return columns, keys
     keys = tuple(_at_place(key, columns) for key in keys)
     names: dict[int, str | None] = {}
     left = []
@@ -238,10 +240,6 @@ def _ranked(rank: n.Rank, columns: tuple[n.Column, ...]) -> n.Rank:
 def _is_key(column: n.Column, key: n.GroupKey) -> bool:
     by_name = isinstance(column.value, n.Name) and column.value.id == key.name
     return by_name or (column.value == key.value and (column.name is None or key.name in (None, column.name)))
-
-
-def _placed(child: Any) -> bool:
-    return child is not None and not isinstance(child, tuple)
 
 
 def only(kind: type[Any], children: Children) -> tuple[Any, ...]:

@@ -291,7 +291,7 @@ class Session:
         return faults, self.costs(source, settings) if costs is None else costs
 
     @exclusive
-    def costs(self, source: Source, settings: Mapping[str, Any] | None = None) -> list[Cost]:
+    def costs(self, source: Source, settings: Mapping[str, Any] | None = None, *, charges: bool = True) -> list[Cost]:
         """Bounds what a program can cost each private source, before it runs; nothing is opened.
 
         `settings` are those of `param`; without, their defaults. Raises `Refusal` for what cannot be parsed.
@@ -304,7 +304,7 @@ class Session:
             planned = wanted_errors(self._parsed(source), settings or {}, self._bound, lambda: Session(simulate=1))
             named = partial(identity, self._bound, self._folders)
             return costs(self._parsed(source), builtins=BUILTINS, settings=settings, planned=planned,
-                         load_module=self._tree, identity=named)  # fmt: skip
+                         load_module=self._tree, identity=named, charges=charges)  # fmt: skip
 
     def execute(self, source: Source) -> Any:
         """One entry of a REPL, or a program loaded there: keeps its names; gives a last bare expression's value."""
@@ -472,7 +472,8 @@ class Session:
 
         tree = self._parsed(source)
         faults = self._sure_refusals(tree, settings) if any(isinstance(one, n.Private) for one in tree.body) else []
-        if faults := faults or overspent([] if self._interp.kernel.register.names else self.costs(source, settings)):
+        known = bool(faults or self._interp.kernel.register.names)
+        if faults := faults or overspent([] if known else self.costs(source, settings, charges=False)):
             raise Refusal(*faults)
 
     def _sure_refusals(self, tree: n.Program, settings: Mapping[str, Any] | None = None) -> list[Diagnostic]:

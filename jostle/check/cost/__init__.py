@@ -104,10 +104,12 @@ def costs(
     identity: Identity = literal_identity,
     settings: Mapping[str, Any] | None = None,
     planned: Mapping[Span, int] | None = None,
+    charges: bool = True,
 ) -> list[Cost]:
     """The cost of every private source of a program that has passed the check, by declared name.
 
-    `planned` is what wanted errors take, in quanta, by their place, as far as it is known.
+    `planned` is what wanted errors take, in quanta, by their place, as far as it is known. `charges`: also of each
+    statement.
     """
     base = universe(builtins)
     walker = Explorer(World(load_module, identity, settings or {}, planned or {}), base)
@@ -116,10 +118,12 @@ def costs(
     steps: list[Step] = []
     for at, statement in enumerate(program.body):
         try:
-            recorder = walker.open(Opened(0, math.inf, 0, statement.span, NO_SOURCES, recorder=True))
+            opened = Opened(0, math.inf, 0, statement.span, NO_SOURCES, recorder=True) if charges else None
+            recorder = walker.open(opened) if opened is not None else None
             goes_on = walker.statement(statement, scope)
-            steps.append(Step(statement.span, recorder, walker.ledger.copy()))
-            walker.close(recorder, ())
+            if recorder is not None:
+                steps.append(Step(statement.span, recorder, walker.ledger.copy()))
+                walker.close(recorder, ())
             for source in walker.sources:
                 if source.limit is not None and walker.ledger.tally(SOURCE, source).total[0] > source.limit:
                     last, before = walker.places(source, statement.span)

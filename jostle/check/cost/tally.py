@@ -69,7 +69,7 @@ class Tally(Struct, frozen=True, dict=True):
     trees: tuple[Tree, ...] = ({},)
 
     def plus(self, place: Place, own: Own) -> Tally:
-        return Tally(tuple({**tree, place: tree.get(place, NOTHING).plus(own)} for tree in self.trees))
+        return Tally(tuple([{**tree, place: tree.get(place, NOTHING).plus(own)} for tree in self.trees]))
 
     def plus_tree(self, added: Tree) -> Tally:
         result = self

@@ -205,9 +205,8 @@ class RowCompiler:
             return form(self, node)
         if isinstance(node, n.Over) and any(name == "column" or self._is_column(name) for name in _names(node.body)):
             return self._fold(node)
-        for item in _children(node):
-            if self._compile(item) is not None:
-                raise refuse("TypeError", "columns cannot stand in a list or range", node.span)
+        if any(self._compile(item) is not None for item in _children(node)):
+            raise refuse("TypeError", "columns cannot stand in a list or range", node.span)
         if self._body is not None:
             self._body.need_quiet(node)
         return None
@@ -264,8 +263,7 @@ class RowCompiler:
         parts = [self._compile(o) for o in nodes]
         if parts.count(None) == len(parts):
             return None
-        args = tuple([p or self._operand(o) for p, o in zip(parts, nodes, strict=True)])
-        return applied(op, args, self.schema)
+        return applied(op, tuple([p or self._operand(o) for p, o in zip(parts, nodes, strict=True)]), self.schema)
 
     def _comparison(self, node: n.Binary) -> RowExpr | None:
         compared = self._apply(node.op, (node.left, node.right))

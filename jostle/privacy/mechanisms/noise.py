@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 import sys
 from functools import lru_cache
-from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -89,13 +88,15 @@ def _like(values: NDArray[np.int64], samples: list[int]) -> NDArray[np.int64]:
     return fixed_width(samples).reshape(values.shape)
 
 
-class _Later(ModuleType):
-    """Stands for a module until something of it is asked for."""
+class _Asyncio(ModuleType):
+    """Stands for `asyncio` until something of it is asked for."""
 
     def __getattr__(self, name: str) -> Any:
-        if sys.modules.get(self.__name__) is self:
-            del sys.modules[self.__name__]
-        return getattr(import_module(self.__name__), name)
+        if sys.modules.get("asyncio") is self:
+            del sys.modules["asyncio"]
+        import asyncio
+
+        return getattr(asyncio, name)
 
 
 # `opendp.prelude` would import scikit-learn; the parts are named one by one. What marks deprecated functions (`wrapt`)
@@ -104,12 +105,12 @@ class _Later(ModuleType):
 
 @lru_cache(maxsize=1)
 def _parts() -> tuple[Any, Any, Any, Any]:
-    later = sys.modules.setdefault("asyncio", _Later("asyncio"))
+    later = sys.modules.setdefault("asyncio", _Asyncio("asyncio"))
     from opendp import domains, measurements, measures, metrics
     from opendp.mod import enable_features
 
     enable_features("contrib")
-    if isinstance(later, _Later) and sys.modules.get("asyncio") is later:
+    if isinstance(later, _Asyncio) and sys.modules.get("asyncio") is later:
         del sys.modules["asyncio"]
     return measurements, domains, metrics, measures
 

@@ -292,7 +292,7 @@ class Session:
 
     @exclusive
     def costs(self, source: Source, settings: Mapping[str, Any] | None = None, *, charges: bool = True) -> list[Cost]:
-        """Bounds what a program can cost each private source, before it runs; nothing is opened.
+        """Bounds what a program, and with `charges` each statement, can cost each private source; nothing is opened.
 
         `settings` are those of `param`; without, their defaults. Raises `Refusal` for what cannot be parsed.
         """
@@ -302,9 +302,8 @@ class Session:
         self._look_beside(source)
         with deep():
             planned = wanted_errors(self._parsed(source), settings or {}, self._bound, lambda: Session(simulate=1))
-            named = partial(identity, self._bound, self._folders)
-            return costs(self._parsed(source), builtins=BUILTINS, settings=settings, planned=planned,
-                         load_module=self._tree, identity=named, charges=charges)  # fmt: skip
+            return costs(self._parsed(source), builtins=BUILTINS, settings=settings, planned=planned, charges=charges,
+                         load_module=self._tree, identity=partial(identity, self._bound, self._folders))  # fmt: skip
 
     def execute(self, source: Source) -> Any:
         """One entry of a REPL, or a program loaded there: keeps its names; gives a last bare expression's value."""
@@ -472,7 +471,7 @@ class Session:
 
         tree = self._parsed(source)
         faults = self._sure_refusals(tree, settings) if any(isinstance(one, n.Private) for one in tree.body) else []
-        known = bool(faults or self._interp.kernel.register.names)
+        known = faults or self._interp.kernel.register.names
         if faults := faults or overspent([] if known else self.costs(source, settings, charges=False)):
             raise Refusal(*faults)
 

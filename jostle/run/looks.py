@@ -11,8 +11,9 @@ marks the answers that read the column.
 *What is spent.* A measurement of amount A that looks has A − A/50, and the looks at the columns of a source have A/50
 together. They count all rows of the source and are charged to it as a whole, also where a part of it is measured. So
 that parts cost no more than what is written, charges on a part give up a fiftieth until those on its path have given up
-what looks have cost. Let looks cost L ≤ E/50, where E was written for the charge on another part. A path on which S is
-written then costs L + S − min(L, S/50): S where S ≥ 50 L, and else no more than E.
+what looks have cost, and look only for what of the fiftieth is left. Let looks cost L in all, when the last of them was
+taken by a charge on a path that then had given up all of L, of the E written there: 50 L ≤ E. A path on which S is
+written costs L + S − min(L, S/50): S where S ≥ 50 L, and else no more than E.
 """
 
 from __future__ import annotations
@@ -167,7 +168,7 @@ class Looks(Struct):
         key = (id(exposure.source), scan.data)
         misfits: dict[str, dict[str, str]] = {}
         if (old := self.tables.get(key)) is not None:
-            misfits = {name: some for name, some in old.misfits.items() if old.schema[name] == schema.get(name)}
+            misfits = {name: some for name, some in old.misfits.items() if old.schema.get(name) == schema.get(name)}
         items = described.items if isinstance(described, n.RecordOf) else ()
         self.tables[key] = Looked(texts, schema, {name: domain.span for name, domain in items}, misfits)
         return table
@@ -179,15 +180,16 @@ class Looks(Struct):
             yield amount
             return
         part = amount.value // PART
-        due, paid = self._due(what, exposures, part)
+        due, owed = self._due(what, exposures, part)
         many = Counter(id(exposure.source) for exposure, _, states in due for _ in states)
-        if not paid or part < max(many.values(), default=0):
-            yield amount
-            return
-        with kernel.allot(amount, span, exposures):
-            pass  # or refused, as the whole of it would be
+        cost = part - owed  # of looks; what is owed for earlier ones comes first
+        due = due if cost >= max(many.values(), default=0) else []
+        paid = part if due else owed
+        if due:
+            with kernel.allot(Amount(amount.unit, amount.value - owed, amount.delta), span, exposures):
+                pass  # or refused, as the whole of it would be
         for exposure, looked, states in due:
-            share = Amount(amount.unit, part // many[id(exposure.source)] * len(states))
+            share = Amount(amount.unit, cost // many[id(exposure.source)] * len(states))
             self.planned.append(Planned(span, exposure.source.name, tuple(states), share))
             looked.misfits.update({name: {} for name in states})
         try:
@@ -200,21 +202,21 @@ class Looks(Struct):
         for exposure in exposures:
             self.given[id(exposure.source), exposure.path] += paid
         for exposure, looked, states in due:
-            each = Amount(amount.unit, part // many[id(exposure.source)])
+            each = Amount(amount.unit, cost // many[id(exposure.source)])
             with suppress(Refusal):  # where the amounts of several charges are not simply added up
                 self._look(kernel, exposure, looked, states, each, span)
 
     def _due(
         self, what: object, exposures: Exposures, part: int
     ) -> tuple[list[tuple[Exposure, Looked, dict[str, RowExpr]]], int]:
-        """The columns to look at, as what their cells are, and what the charge gives up: at most `part`."""
-        due, paid = [], 0
+        """The columns to look at, as what their cells are; what is owed for earlier looks, `part` at most."""
+        due, owed = [], 0
         for exposure, looked, names in self._read(what, exposures):
             states = {name: looked.state(name) for name in names if name not in looked.misfits}
             some = {name: state for name, state in states.items() if state is not None}
             due += [(exposure, looked, some)] if some else []
-            paid = max(paid, part if some else min(part, self._owed(exposure)))
-        return due, paid
+            owed = max(owed, min(part, self._owed(exposure)))
+        return due, owed
 
     def cut_of(self, what: object, exposures: Exposures) -> tuple[str, ...]:
         """What the errors of an answer do not cover, since cells that it reads do not fit."""

@@ -223,6 +223,20 @@ def test_looks_at_parts_cost_no_more_than_the_dearest_part(amounts: str) -> None
     assert spent[1] - 0.021 <= spent[0] <= spent[1] == 4
 
 
+@pytest.mark.parametrize("columns", [("x", "x", "x"), ("x", "y", "x"), ("x", "y", "z")])
+def test_parts_may_take_the_whole_budget(columns: tuple[str, ...]) -> None:
+    Path("t.csv").write_text("k,x,y,z\n" + "".join(f"{k % 3 + 1},1,2,3\n" for k in range(60)))
+    text = 'private t = table("t.csv") described by {k: {1, 2, 3}, x: 0..9, y: 0..9, z: 0..9}\n'
+    text += "    protecting rows\n    budget epsilon 1\np = partition(t, k)\n"
+    text += "parts = [q for k, q in p]\n"
+    for place, column in enumerate(columns):
+        text += f"q{place} = parts[{place}]\na = {{{{ select sum({column}) from q{place} with epsilon 0.5 }}}}\n"
+    text += "".join(f"b = {{{{ select sum(y) from q{k} with epsilon 0.5 }}}}\n" for k in range(3))
+    result = ran(text)
+    assert result.budget["t"]["epsilon"]["spent"] == "1"
+    assert looks(result)[:2] == ["look at k", "look at x"]
+
+
 def test_two_tables_of_the_same_persons_share_a_fiftieth() -> None:
     Path("t.csv").write_text("x,id\n" + "".join(f"{k % 5},p{k}\n" for k in range(2000)))
     Path("u.csv").write_text("y,id\n" + "".join(f"{k % 5 + 50},p{k}\n" for k in range(2000)))
@@ -264,6 +278,9 @@ def test_sessions_look_unless_they_are_told_not_to() -> None:
 
 def test_a_column_that_is_described_anew_is_looked_at_anew() -> None:
     written(["5"] * ROWS)
+    text = of("text", "select count(*) from t where number(x) > 3", amount="epsilon 1")
+    session = Session(look=True)
+    assert [looks(session.attempt(Source("p.jst", text))) for _ in range(2)] == [["look at number(x)"], []]
     session = Session(look=True)
     for domain, again in (("0..99", True), ("0..99", False), ("0..3", True), ("0..3", False)):
         result = session.attempt(Source("p.jst", of(domain, "select avg(x) from t", amount="epsilon 1")))

@@ -40,7 +40,7 @@ class LaplaceSum(Laplace):
     wide: float = 0.0
 
     def _half_width(self, level: float) -> float:
-        return self.wide if level == LEVEL else self.sum_quantile(level) * self.deviation
+        return self.wide if level == LEVEL else sum_quantile(type(self), level) * self.deviation
 
     def times(self, factor: float) -> LaplaceSum:
         return replace(self, scale=self.scale * factor, wide=self.wide * factor)
@@ -100,10 +100,6 @@ class Widening(AdditiveLaw):
         wide, narrow = Laplace(self.scale, self.step).deviation, Laplace(self.fine, self.step).deviation
         return math.sqrt(max(0.0, wide**2 - narrow**2))
 
-    @property
-    def laplace_scale(self) -> float:
-        return self.deviation / math.sqrt(2)
-
     def _beside(self, level: float) -> float:
         """The level of the noise beside the atom that is `level` of all of it."""
         return max(0.0, 1 - (1 - level) / (1 - self.atom))
@@ -113,13 +109,6 @@ class Widening(AdditiveLaw):
 
     def _half_width(self, level: float) -> float:
         return Laplace(self.scale)._half_width(self._beside(level))
-
-    @staticmethod
-    def sum_quantile(level: float = LEVEL) -> float:
-        return Laplace.sum_quantile(level)
-
-    def power(self, exponent: float) -> Widening:
-        return replace(self, scale=self.scale / exponent, fine=self.fine / exponent)
 
     def times(self, factor: float) -> Widening:
         return replace(self, scale=self.scale * factor, step=self.step * factor, fine=self.fine * factor)
@@ -148,6 +137,29 @@ def widest(law: L, wide: float) -> L:
         middle = (low + high) / 2
         low, high = (middle, high) if replace(law, scale=middle).half_width() <= wide else (low, middle)
     return replace(law, scale=low)
+
+
+def sum_quantile(kind: type[AdditiveLaw], level: float = LEVEL) -> float:
+    """The half-width of a weighted sum of such noises, from above, in deviations of the sum.
+
+    A sum of Laplace noises lies between one of them and a Gaussian: the larger quantile of the two.
+    """
+    from statistics import NormalDist
+
+    gaussian = NormalDist().inv_cdf((1 + level) / 2)
+    return gaussian if issubclass(kind, Gaussian) else max(gaussian, -math.log1p(-level) / math.sqrt(2))
+
+
+def laplace_scale(law: AdditiveLaw) -> float:
+    """The scale of Laplace noise of the same deviation."""
+    return law.scale if isinstance(law, Laplace) else law.deviation / math.sqrt(2)
+
+
+def to_power(law: Laplace | Gaussian, exponent: float) -> Laplace | Gaussian:
+    """The law whose density is proportional to this one's to that power: a proximal step of it is so many long."""
+    if isinstance(law, Gaussian):
+        return Gaussian(law.scale / math.sqrt(exponent))
+    return Laplace(law.scale / exponent)
 
 
 def sum_of_two(law: Laplace | Gaussian, weight: float, rounded: bool = False) -> Laplace | Gaussian:

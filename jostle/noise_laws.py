@@ -36,11 +36,6 @@ class AdditiveLaw(ABC):
         """The standard deviation, on the grid where that makes a difference."""
 
     @property
-    @abstractmethod
-    def laplace_scale(self) -> float:
-        """The scale of Laplace noise of the same deviation."""
-
-    @property
     def coarse(self) -> float:
         """The scale in steps of the grid, where that makes a difference; 0 where it does not."""
         return self.scale / self.step if 0 < self.scale < FINE * self.step else 0.0
@@ -59,15 +54,6 @@ class AdditiveLaw(ABC):
 
     @abstractmethod
     def _half_width(self, level: float) -> float: ...
-
-    @staticmethod
-    @abstractmethod
-    def sum_quantile(level: float = LEVEL) -> float:
-        """The same from above for a weighted sum of such noises, in deviations of the sum."""
-
-    @abstractmethod
-    def power(self, exponent: float) -> Self:
-        """The law whose density is proportional to this one's to that power: a proximal step of it is so many long."""
 
     def times(self, factor: float) -> Self:
         """The law of so many times this noise."""
@@ -97,10 +83,6 @@ class Laplace(AdditiveLaw):
             return self.scale * math.sqrt(2)
         return self.step * math.sqrt(2) * math.exp(-0.5 / b) / -math.expm1(-1 / b)
 
-    @property
-    def laplace_scale(self) -> float:
-        return self.scale
-
     def _steps(self, level: float) -> int:
         """On whole numbers P(|k| > w) = 2p^(w + 1)/(1 + p), with p = exp(−1/b)."""
         b = self.coarse
@@ -108,14 +90,6 @@ class Laplace(AdditiveLaw):
 
     def _half_width(self, level: float) -> float:
         return -self.scale * math.log1p(-level)
-
-    @staticmethod
-    def sum_quantile(level: float = LEVEL) -> float:
-        """A sum of Laplace noises lies between one of them and a Gaussian: the larger quantile of the two."""
-        return max(Gaussian.sum_quantile(level), -math.log1p(-level) / math.sqrt(2))
-
-    def power(self, exponent: float) -> Laplace:
-        return Laplace(self.scale / exponent)
 
 
 class Gaussian(AdditiveLaw):
@@ -133,10 +107,6 @@ class Gaussian(AdditiveLaw):
         inside = 1 + 2 * math.fsum(weight for _, weight in weights)
         return self.step * math.sqrt(2 * math.fsum(k * k * weight for k, weight in weights) / inside)
 
-    @property
-    def laplace_scale(self) -> float:
-        return self.scale / math.sqrt(2)
-
     def _steps(self, level: float) -> int:
         """On whole numbers P(k) is proportional to exp(−k²/2σ²)."""
         within = [math.exp(-0.5 * (k / self.coarse) ** 2) for k in range(math.ceil(40 * self.coarse) + 2)]
@@ -148,16 +118,9 @@ class Gaussian(AdditiveLaw):
         return len(within)
 
     def _half_width(self, level: float) -> float:
-        return self.scale * self.sum_quantile(level)
-
-    @staticmethod
-    def sum_quantile(level: float = LEVEL) -> float:
         from statistics import NormalDist
 
-        return NormalDist().inv_cdf((1 + level) / 2)
-
-    def power(self, exponent: float) -> Gaussian:
-        return Gaussian(self.scale / math.sqrt(exponent))
+        return self.scale * NormalDist().inv_cdf((1 + level) / 2)
 
 
 class SmoothLaplace(Laplace):

@@ -14,9 +14,9 @@ import re
 from typing import TYPE_CHECKING
 
 from jostle.diagnostics import Refusal, did_you_mean, refuse
-from jostle.engine.duckdb.stopping import beside
 from jostle.engine.files import OpenFile
 from jostle.engine.sql.cells import NATIVE
+from jostle.readers.stopping import beside
 
 if TYPE_CHECKING:
     import pyarrow as pa

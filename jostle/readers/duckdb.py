@@ -18,15 +18,18 @@ from jostle.engine.duckdb.engine import DuckDb
 from jostle.engine.duckdb.raw import Raw
 from jostle.engine.files import OpenFile, open_file
 from jostle.engine.filesets import FileSet
+from jostle.engine.spill import SpillFolder
 from jostle.engine.sql import relations
 from jostle.engine.sql.cells import number, text
 from jostle.plan.domains import Domain, Open
 from jostle.plan.plan import Bound, Count, Key, Plan, Scan, Term
 from jostle.readers.arrays import Arrays
 from jostle.readers.formats import has_names, opened_file
+from jostle.readers.memory import memory_limit
 from jostle.readers.objects import Objects
 from jostle.readers.public_sql import PublicSql
 from jostle.readers.reads import reads_of
+from jostle.readers.stopping import beside
 from jostle.readers.union import Union
 from jostle.records import replace
 from jostle.speed.bounded import Bounding
@@ -41,7 +44,7 @@ class LocalDuckDb(PublicSql, DuckDb):
     """The plans of `DuckDb` over files, tables in memory and lists of both."""
 
     def __init__(self, memory: str | None = None) -> None:
-        super().__init__(memory)
+        super().__init__(memory_limit(memory), SpillFolder(), beside)
         self._opened: dict[object, tuple[Opened, Any]] = {}  # by what gives the same rows, with the origin itself
         self.objects = Objects()
         self._private: dict[str, OpenFile] = {}  # by where they were

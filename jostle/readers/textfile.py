@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from jostle.diagnostics import refuse
 from jostle.engine.duckdb.raw import Irregular, Raw
-from jostle.engine.duckdb.stopping import beside
 from jostle.engine.files import OpenFile
 from jostle.readers.compression import FAULTS, content, damaged, is_compressed
+from jostle.readers.stopping import beside
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import date
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -35,7 +36,7 @@ from jostle.privacy.kernel.handles import Cube, Table
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.kernel.measurement import Measurement
 from jostle.privacy.ledger.account import Account
-from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate, Aggregate, Estimate
+from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate, Aggregate, Estimate, Estimator
 from jostle.privacy.measurements.aggregates.centred_sum import CentredSum
 from jostle.privacy.measurements.aggregates.terms import Pair, grid_of, terms_of
 from jostle.privacy.measurements.answers import Answers, StrategyAnswers
@@ -132,7 +133,22 @@ def of_terms(aggregate: Aggregate, table: Table, columns: Sequence[Sequence[floa
 
     groups = list(zip(*columns, strict=True))
     values = estimator.answers(*np.array(groups, dtype=float).T) if groups else ()
-    return [calculated(value, estimator.of_draws, group) for value, group in zip(values, groups, strict=True)]
+    draws = partial(_of_draws, estimator)
+    return [calculated(value, draws, group) for value, group in zip(values, groups, strict=True)]
+
+
+def _of_draws(estimator: Estimator, *terms: Any) -> Any:
+    """The answers for draws of the terms; where a draw has too few rows they are `low` and `high` by turns.
+
+    So where five draws in a hundred have too few, the middle 95 of them are all that an answer can be, as Fieller's
+    interval is: a quotient is as unsure as this, however large the noise in its dividend is.
+    """
+    import numpy as np
+
+    shape = np.broadcast_shapes(*map(np.shape, terms))
+    few = np.broadcast_to(np.asarray(terms[estimator.count]) < estimator.least, shape)
+    either = np.where(np.cumsum(few) % 2, estimator.low, estimator.high).reshape(few.shape)
+    return np.where(few, either, estimator.answers(*terms))
 
 
 def numbers_of(pair: Term | Pair, table: Table, measured: Sequence[Sequence[Noised]]) -> Sequence[Sequence[Noised]]:

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from jostle.accounting.amounts import QUANTA, Amount, as_float
 from jostle.diagnostics import Refusal, refuse
-from jostle.error_laws import LaplaceSum
+from jostle.error_laws import LaplaceSum, sum_quantile
 from jostle.formulas import Joint, Noised, Projected, Vector
 from jostle.kernels.errors import KernelError
 from jostle.kernels.joint.answers import Estimates
@@ -27,11 +27,11 @@ from jostle.plan.plan import Count, Term
 from jostle.plan.texts import expression
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.measurement import stability_of
-from jostle.privacy.measurements.aggregates.terms import grid_of, sensitivity_of
+from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate, Aggregate
+from jostle.privacy.measurements.aggregates.terms import Pair, grid_of, sensitivity_of, terms_of
 from jostle.privacy.measurements.joint import MOST_SPREAD, Block, JointBlocks
-from jostle.privacy.measurements.purchases import term_amounts
 from jostle.privacy.measurements.query import Answer, Request, key_columns
-from jostle.privacy.mechanisms.additive import Additive
+from jostle.privacy.mechanisms.additive import Additive, share
 from jostle.records import replace
 from jostle.run.answers import of_terms
 from jostle.run.jointworkload import JointWorkload, Sums, coarser
@@ -91,7 +91,7 @@ class JointPlan(Struct, frozen=True, eq=False):
                 unit, step = units.deviations[sums.term], units.step(sums.term)
                 if unit:
                     wide = (one.wanted or math.inf) / unit
-                    query = Query(units.terms.index(sums.term), sums.factors, (wide / kind.sum_quantile()) ** 2)
+                    query = Query(units.terms.index(sums.term), sums.factors, (wide / sum_quantile(kind)) ** 2)
                     wishes.append(Wish(query, wide, step / unit))
         strategy = units.strategy(workload, [wish.query for wish in wishes], True)
         allowed = allowed_noise(strategy, wishes, kind)
@@ -206,8 +206,8 @@ class JointPlan(Struct, frozen=True, eq=False):
             return [(vectors[at], weights) for at, weights in self.strategy.coefficients(query, place)]
 
         def law(error: float) -> Laplace | Gaussian:
-            wide = min(kind.sum_quantile() * error, wanted or math.inf)
-            return LaplaceSum(error / math.sqrt(2), wide=wide) if kind is Laplace else kind(wide / kind.sum_quantile())
+            wide = min(sum_quantile(kind) * error, wanted or math.inf)
+            return LaplaceSum(error / math.sqrt(2), wide=wide) if kind is Laplace else kind(wide / sum_quantile(kind))
 
         return [
             Noised.of(value, Joint(law(error), int(place), noises))
@@ -306,9 +306,24 @@ def _deviation(how: Additive, term: Term, table: Table) -> float:
 def _alone(request: Request, terms: Sequence[Term], part: Amount, via: str | None, table: Table) -> tuple[float, ...]:
     """The same of each term of a select that has a part of the amount for itself."""
     bought = (term for aggregate in request.aggregates for term in aggregate.terms(request.table))
-    amounts = term_amounts(request.aggregates, request.table, part)
+    amounts = _term_amounts(request.aggregates, request.table, part)
     pairs = [(term, amounts[own]) for term, own in zip(terms, bought, strict=True)]
     return tuple(_deviation(Additive.fitted(one, via, table.measures), term, table) for term, one in pairs)
+
+
+def _term_amounts(aggregates: Sequence[Aggregate], table: Table, amount: Amount) -> dict[Term, Amount]:
+    """The amount that each term would have by itself with the noise that it has, where aggregates share one equally."""
+    part = share(amount, max(1, len(aggregates)))
+    amounts: dict[Term, Amount] = {}
+    for aggregate in aggregates:
+        for one, own in aggregate.shares(part, table) if isinstance(aggregate, AdditiveAggregate) else ():
+            value = own.value
+            if isinstance(one, Pair):
+                value = value // 2 if own.unit == "rho" else math.isqrt(value * value // 2)
+            for term in terms_of(one):
+                old = amounts.get(term, Amount(own.unit, 0, 0))
+                amounts[term] = Amount(own.unit, old.value + value, old.delta + own.delta)
+    return amounts
 
 
 def _aggregated(request: Request, columns: list[list[Noised]]) -> list[list[Any]]:

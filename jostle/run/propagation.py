@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from jostle.diagnostics import Refusal, refuse
-from jostle.error_laws import quantiles
+from jostle.error_laws import quantiles, sum_quantile
 from jostle.formulas import (
     DOUBTFUL,
     NOISE_ONLY,
@@ -254,7 +254,7 @@ def vector_uncertainties(value: Any, level: float = LEVEL) -> Uncertainties | No
     if noise is not None:
         deviations = standard_errors(value)
         smooth = noise.law.smooth.deviation / noise.law.deviation if noise.law.deviation else 1.0
-        wide = noise.law.sum_quantile(level) * smooth * deviations
+        wide = sum_quantile(type(noise.law), level) * smooth * deviations
         if is_direct(noise, values.size):
             wide = np.full(values.shape, noise.law.half_width(level))
         return Uncertainties(values - wide, values + wide, wide, deviations)

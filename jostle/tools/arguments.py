@@ -10,7 +10,7 @@ from typing import NoReturn
 
 from jostle.choice.synthesis import USUAL
 from jostle.diagnostics import WARNINGS, Refusal, did_you_mean
-from jostle.engine.memory import memory_limit
+from jostle.readers.memory import memory_limit
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _SCHEMA = """such as '{age: 17..90, sex: {"F", "M"}}'"""

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from jostle import resources
 from jostle.diagnostics import Diagnostic, Refusal, refuse
-from jostle.engine.memory import memory_limit
 from jostle.events import Event, Stream
 from jostle.language.builtins import BUILTINS
+from jostle.readers.memory import memory_limit
 from jostle.run.modules import Modules
 from jostle.source import Source
 from jostle.syntax import nodes as n

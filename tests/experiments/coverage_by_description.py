@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from jostle.error_laws import sum_quantile
 from jostle.kernels.statistics import comparison, effects, regression, weighting
 from jostle.kernels.statistics.tables import _stated
 from jostle.noise_laws import Laplace
@@ -163,7 +164,7 @@ def described(rows: Rows, width: float, noise: Noise) -> Any:
     """Mean and deviation, of `describe_numeric`'s three eighths."""
     half = 2.8 * width
     told = noise.shares((rows.y - 1) / half, True, 3 / 8)
-    z, q = comparison.mean_of(told), Laplace.sum_quantile()
+    z, q = comparison.mean_of(told), sum_quantile(Laplace)
     lines = [
         _stated("mean", 1 + half * z.mean, half * q * z.noise),
         _stated("deviation", half * z.deviation, half * q * z.deviation_noise),

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from jostle.error_laws import sum_quantile
 from jostle.noise_laws import Gaussian
 from jostle.privacy.mechanisms.additive import Additive
 from jostle.records import replace
@@ -171,7 +172,7 @@ def run(blocks: int, drawn: int) -> dict[str, Tally]:
             plan = plans[-1]
             tally.blocks += 1
             for name, wanted, deviations in zip(told, wished(text), plan.deviations, strict=True):
-                wide = deviations[0] * plan.measurement.how.kind.sum_quantile()
+                wide = deviations[0] * sum_quantile(plan.measurement.how.kind)
                 pairs = zip(flat(told[name]), flat(truth[name]), wide, strict=True)
                 for answer, exact, width in pairs:
                     inside = abs(answer - exact) <= wanted

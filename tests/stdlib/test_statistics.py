@@ -14,6 +14,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from jostle.error_laws import sum_quantile
 from jostle.kernels.rowprograms import WEIGHTS
 from jostle.kernels.statistics.comparison import chance_of
 from jostle.kernels.statistics.tables import rising
@@ -308,7 +309,7 @@ def test_sums_of_groups_cost_as_much_as_one_count(share: bool) -> None:
     half, of = (0.5, 2 * FRAME["late"] - 1) if share else (12.0, FRAME["y"] / 12)
     groups = [of[FRAME["arm"] == arm] for arm in ("old", "new")]
     noise = [math.sqrt(2 * ((2 + 2 * g.mean() ** 2) if share else (2 + 3 * g.mean() ** 2))) / len(g) for g in groups]
-    by_hand = Laplace.sum_quantile() * half * math.hypot(*noise)
+    by_hand = sum_quantile(Laplace) * half * math.hypot(*noise)
     assert result["a"].facts["error"] == pytest.approx(by_hand, rel=0.05)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jostle.diagnostics import Refusal
-from jostle.error_laws import quantiles
+from jostle.error_laws import quantiles, sum_quantile
 from jostle.formulas import MOST_STEPS, Noised, calculated
 from jostle.noise_laws import Gaussian, Laplace, Selected
 from jostle.plan.domains import Integer
@@ -60,7 +60,7 @@ def test_shared_noise_cancels() -> None:
 
 @pytest.mark.parametrize(("a", "b"), [(100.0, 200.0), (-30.0, 60.0), (10.0, 25.0)])
 def test_a_ratio_of_gaussian_numbers_has_fiellers_interval(a: float, b: float) -> None:
-    told, z = known(binary("/", Noised(a, Gaussian(5.0)), Noised(b, Gaussian(5.0)))), Gaussian.sum_quantile()
+    told, z = known(binary("/", Noised(a, Gaussian(5.0)), Noised(b, Gaussian(5.0)))), sum_quantile(Gaussian)
     g = (z * 5 / b) ** 2
     middle, wide = (a / b) / (1 - g), z * 5 / b * math.sqrt(1 + (a / b) ** 2 - g) / (1 - g)
     assert (told.low, told.high) == pytest.approx((middle - wide, middle + wide), abs=0.05 * wide)

@@ -14,16 +14,12 @@ import itertools
 import os
 import weakref
 from collections.abc import Callable, Hashable, Iterator
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from jostle.diagnostics import refuse
 from jostle.engine.base import Capabilities, Opened
 from jostle.engine.duckdb.dialect import DUCKDB
 from jostle.engine.duckdb.raw import Raw
-from jostle.engine.duckdb.stopping import Endless, beside
-from jostle.engine.files import OpenFile
-from jostle.engine.memory import memory_limit
-from jostle.engine.spill import SpillFolder
 from jostle.engine.sql import persons, relations
 from jostle.engine.sql.cells import NATIVE, clean, read, text, whole_or_text
 from jostle.engine.sql.engine import SqlEngine
@@ -36,6 +32,9 @@ from jostle.records import replace
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
+    from jostle.engine.files import OpenFile
+    from jostle.engine.spill import SpillFolder
+
 T = TypeVar("T")
 # A file's statistics pass over NaN, and whoever wrote them may err: no row, and no test of one, may be left out because
 # of them. A filter that is moved to where a file is read leaves out rows so. It also writes out what it tests, which
@@ -47,8 +46,19 @@ _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
 }  # fmt: skip
 
 
+class Endless(KeyboardInterrupt):
+    """A stop of a query that does not end: the connection stays busy. DuckDB looks for none while it plans one."""
+
+
+class Beside(Protocol):
+    """Does work whose query `interrupt` ends, until somebody stops it (`readers.stopping`)."""
+
+    def __call__(self, work: Callable[[], T], interrupt: Callable[[], None]) -> T: ...
+
+
 class DuckDb(SqlEngine):
-    """One in-memory database, which spills what is beyond `memory`, a size. Not for several threads at once.
+    """One in-memory database, which spills what is beyond `memory`, a size, into `folder`. Not for several threads at
+    once.
 
     It begins when something is first asked of it. A forked child has a database of its own, which opens again what is
     asked about there.
@@ -57,12 +67,10 @@ class DuckDb(SqlEngine):
     capabilities = Capabilities(numbered_rows=True, spill=True, forks=True)
     dialect = DUCKDB
 
-    def __init__(self, memory: str | None = None) -> None:
+    def __init__(self, memory: str, folder: SpillFolder, beside: Beside) -> None:
         import duckdb
 
-        self._limit = memory_limit(memory)
-        folder = SpillFolder()
-        self._spill = folder.path
+        self._limit, self._spill, self._beside = memory, folder.path, beside
         self._error = duckdb.Error
         self._connections: list[DuckDBPyConnection] = []  # the last is of `_process`; its parents' stay as they are
         self._process: int | None = None
@@ -295,7 +303,7 @@ class DuckDb(SqlEngine):
         """What `work` asks the database. Ctrl-C ends it, and the engine goes on. What DuckDB says may quote cells, also
         where it hands over batches (`OSError`; `ValueError` of a reader that was closed)."""
         try:
-            return beside(work, self.connection.interrupt)
+            return self._beside(work, self.connection.interrupt)
         except Endless:
             self._give_up()
             raise

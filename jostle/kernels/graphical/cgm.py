@@ -21,6 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from jostle.error_laws import laplace_scale, to_power
 from jostle.kernels.arrays import Floats
 from jostle.kernels.graphical.fit import maximum_likelihood, public_ridge, signal_share
 from jostle.kernels.graphical.parameter_tying import TiedStructure
@@ -42,7 +43,7 @@ class CellNoise:
 
     def power(self, steps: float) -> CellNoise:
         """The noise with which one E-step is as long as so many: its density to that power."""
-        return CellNoise(self.law.power(steps), self.relative)
+        return CellNoise(to_power(self.law, steps), self.relative)
 
 
 def e_step(
@@ -90,7 +91,7 @@ def steps_for(rows: float, noise: CellNoise, cells: float) -> float:
     (docs/experiments/graphical.md). Where the noise of a table, b√cells, stands out over its rows,
     fewer.
     """
-    rows, spread = max(rows, 1.0), max(noise.law.laplace_scale, 1e-9)
+    rows, spread = max(rows, 1.0), max(laplace_scale(noise.law), 1e-9)
     if isinstance(noise.law, Laplace):
         return signal_share(spread, rows, cells) * spread * 0.11 * math.pow(rows / spread, 0.4)
     return spread * spread / (rows * public_ridge(spread, rows, cells))
@@ -128,7 +129,7 @@ def posterior_mode(
     with k times the prior. The constants are public and were chosen once, on truths of other seeds than are judged by
     (docs/experiments/graphical.md).
     """
-    many = max(1.0, REACH * noise.scale * signal_share(noise.law.laplace_scale, rows, cells))
+    many = max(1.0, REACH * noise.scale * signal_share(laplace_scale(noise.law), rows, cells))
     long = noise.power(many)
     ridge, clear = many / (2 * VARIANCE * rows), rows / (noise.scale * cells)
     theta, step = start, None

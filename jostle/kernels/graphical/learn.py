@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from jostle.error_laws import laplace_scale
 from jostle.kernels.arrays import Floats
 from jostle.kernels.errors import KernelError
 from jostle.kernels.graphical import cgm
@@ -52,11 +53,11 @@ def _target(
     if ridge is not None and not (isinstance(ridge, (int, float)) and 0 < ridge < math.inf):
         raise KernelError(f"a ridge is a positive number, not {ridge}")
     strengths = [
-        float(ridge) if ridge is not None else public_ridge(noise.laplace_scale, rows, cells)
+        float(ridge) if ridge is not None else public_ridge(laplace_scale(noise), rows, cells)
         for noise, cells in zip(noises, structure.lengths, strict=True)
     ]
     strength = np.concatenate([np.full(k, s) for k, s in zip(structure.lengths, strengths, strict=True)])
-    spreads = [noise.laplace_scale for noise in noises]
+    spreads = [laplace_scale(noise) for noise in noises]
     return project_tables(structure, structure.split(flat), rows, spreads) if project else flat / rows, strength
 
 
@@ -104,15 +105,19 @@ def rows_in(tables: Sequence[Any], rows: Any = None) -> float:
     if not len(tables):
         raise KernelError("without tables the number of rows is not known: give it")
     totals = np.array([float(np.sum(t)) for t in tables])
-    weights = np.array([1.0 / (max(law_of(t).laplace_scale, 1e-9) ** 2 * np.size(t)) for t in tables])
+    weights = np.array([1.0 / (max(laplace_scale(law_of(t)), 1e-9) ** 2 * np.size(t)) for t in tables])
     return max(1.0, float(totals @ weights / weights.sum()))
 
 
 def notes_of(how: str, model: GraphicalModel, noises: Sequence[Laplace | Gaussian], rows: float) -> dict[str, Any]:
     """The notes of a model: its estimator, rows and noise, and a warning where noise dominates. All of it is public."""
-    notes: dict[str, Any] = {"learned": how, "rows": rows, "noise": max((n.laplace_scale for n in noises), default=0.0)}
+    notes: dict[str, Any] = {
+        "learned": how,
+        "rows": rows,
+        "noise": max((laplace_scale(n) for n in noises), default=0.0),
+    }
     notes["measured"] = [{"mechanism": n.name, "scale": n.scale} for n in noises]
     pairs = zip(noises, model.learning.lengths, strict=True)
-    if noises and all(signal_share(noise.laplace_scale, rows, cells) < 1 for noise, cells in pairs):
+    if noises and all(signal_share(laplace_scale(noise), rows, cells) < 1 for noise, cells in pairs):
         notes["warning"] = "the noise is as large as the tables: this model is near uniform"
     return notes

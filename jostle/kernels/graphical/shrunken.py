@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from jostle.error_laws import laplace_scale
 from jostle.kernels.arrays import Floats, along
 from jostle.kernels.errors import KernelError
 from jostle.kernels.graphical.domain import Clique, Domain
@@ -67,7 +68,7 @@ def shrunken_model(
     ridges = [_ridge(1 / math.sqrt(p), rows, len(c)) for p, c in zip(precision, columns, strict=True)]
     if len(tables) > many:
         targets += _drawn(tables[many:], columns, rows)
-        ridges += [_ridge(t.law.laplace_scale, rows, t.seen.size) for t in tables[many:]]
+        ridges += [_ridge(laplace_scale(t.law), rows, t.seen.size) for t in tables[many:]]
     notes = notes_of("shrunken", GraphicalModel(structure), [t.law for t in tables], rows)
     start = [np.log(c) for c in columns] + [np.zeros(shape) for shape in structure.shapes[many:]]
     if len(tables) == many:
@@ -113,7 +114,7 @@ def _columns(domain: Domain, tables: Sequence[Table], rows: float) -> tuple[list
     for t in tables:
         for axis, v in enumerate(t.clique):
             sums = np.asarray(t.seen).sum(axis=tuple(a for a in range(t.seen.ndim) if a != axis))
-            weight = len(sums) / (max(t.law.laplace_scale, 1e-9) ** 2 * t.seen.size)
+            weight = len(sums) / (max(laplace_scale(t.law), 1e-9) ** 2 * t.seen.size)
             total[v], precision[v] = total[v] + weight * sums, precision[v] + weight
     means = [t / p for t, p in zip(total, precision, strict=True)]
     even = [np.full(len(t), rows / len(t)) for t in means]
@@ -122,8 +123,8 @@ def _columns(domain: Domain, tables: Sequence[Table], rows: float) -> tuple[list
     return [_positive(t, rows) for t in drawn], precision
 
 
-def _law(like: Laplace | Gaussian, laplace_scale: float) -> Laplace | Gaussian:
-    return Gaussian(laplace_scale * math.sqrt(2)) if isinstance(like, Gaussian) else Laplace(laplace_scale)
+def _law(like: Laplace | Gaussian, scale: float) -> Laplace | Gaussian:
+    return Gaussian(scale * math.sqrt(2)) if isinstance(like, Gaussian) else Laplace(scale)
 
 
 def _positive(counts: Floats, rows: float) -> Floats:
@@ -144,7 +145,7 @@ def _drawn(tables: Sequence[Table], columns: Sequence[Floats], rows: float) -> l
         free = 1 - (1 + sum(len(columns[v]) - 1 for v in t.clique)) / table.size
         seen.append(table)
         expected.append(_balanced(np.maximum(np.asarray(t.expected), 1e-9 * rows), t.clique, columns, rows))
-        laws.append(Gaussian(t.law.laplace_scale * math.sqrt(2) * max(math.sqrt(max(free, 0.0)), LEAST_NOISE)))
+        laws.append(Gaussian(laplace_scale(t.law) * math.sqrt(2) * max(math.sqrt(max(free, 0.0)), LEAST_NOISE)))
     drawn = posterior_means(seen, expected, laws, **OF_TABLES)
     return [
         _balanced(np.maximum(d, 1e-9 * e), t.clique, columns, 1.0)

@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 
-from jostle.error_laws import widest
+from jostle.error_laws import sum_quantile, widest
 from jostle.kernels.arrays import Floats
 from jostle.kernels.joint.strategy import Query, Strategy
 from jostle.kernels.joint.widths import SAFE, grid_step, laplace_half_width, whole_width
@@ -40,7 +40,7 @@ def allowed_noise(strategy: Strategy, wishes: Sequence[Wish], kind: type[Laplace
         axes = sorted(wish.query.factors)
         shape = [wish.query.factors[axis].size for axis in axes]
         deviations = np.sqrt(strategy.variances(wish.query))
-        least = max(wish.wanted - wish.step / 2, wish.step / 2) / kind.sum_quantile()
+        least = max(wish.wanted - wish.step / 2, wish.step / 2) / sum_quantile(kind)
         for where in product(*(wish.query.factors[axis].alike[0].tolist() for axis in axes)):
             if deviations[where]:
                 waiting.append((least / float(deviations[where]), at, int(np.ravel_multi_index(where, shape))))

@@ -12,6 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from jostle.error_laws import sum_quantile
 from jostle.kernels.arrays import Floats
 from jostle.noise_laws import LEVEL, Gaussian, Laplace
 
@@ -37,7 +38,7 @@ def _series() -> tuple[Floats, Floats, Floats]:
     """The frequencies, what each adds to P(|sum| ≤ h) at some places h, and these places, all in deviations."""
     k = np.arange(1, TERMS + 1)
     frequencies = 2 * np.pi * k / PERIOD
-    places = np.linspace(Gaussian.sum_quantile() - 0.01, Laplace.sum_quantile() + 0.01, 60)
+    places = np.linspace(sum_quantile(Gaussian) - 0.01, sum_quantile(Laplace) + 0.01, 60)
     sums: Floats = np.asarray(2 / (np.pi * k) * np.sin(np.multiply.outer(places, frequencies)), dtype=float)
     return np.asarray(frequencies, dtype=float), sums, places
 

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from jostle.error_laws import sum_quantile
 from jostle.kernels.arrays import Floats
 from jostle.noise_laws import Gaussian, Laplace
 
@@ -65,7 +66,7 @@ def second_moments(design: Sequence[Mapping[str, Any]], moments: Mapping[str, An
 
 def quantile_of(mechanism: str) -> float:
     """Half of the 95 % interval of a sum of such noises, in its deviations."""
-    return (Gaussian if mechanism == "gaussian" else Laplace).sum_quantile()
+    return sum_quantile(Gaussian if mechanism == "gaussian" else Laplace)
 
 
 def hidden(matrix: Floats, noise: Floats) -> bool:

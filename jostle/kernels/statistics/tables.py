@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from jostle.error_laws import sum_quantile
 from jostle.kernels.accuracy import standard_errors
 from jostle.kernels.arrays import Floats
 from jostle.kernels.noisy_array import noise_of
@@ -57,7 +58,7 @@ def _half_widths(answers: Floats) -> Floats:
     if noise is None:
         return np.zeros(np.shape(answers))
     return np.asarray(
-        standard_errors(answers) * noise.law.sum_quantile() + (noise.law.step / 2 if noise.law.coarse else 0)
+        standard_errors(answers) * sum_quantile(type(noise.law)) + (noise.law.step / 2 if noise.law.coarse else 0)
     )
 
 

@@ -162,9 +162,6 @@ class LinearMeasurement(Measurement["Sequence[Any]", R]):
         numbers = [linear.release(integers, noise, widths) for linear, integers, widths in vectors]
         return Release(numbers, self.measured() if self.exposures else ())
 
-    @abstractmethod
-    def finish(self, released: Any) -> R: ...
-
 
 def needed(amount: Amount | None) -> Amount:
     """The amount of a private measurement."""

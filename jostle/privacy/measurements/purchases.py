@@ -44,7 +44,7 @@ from jostle.privacy.measurements.aggregates.terms import (
     stability_of_term,
     terms_of,
 )
-from jostle.privacy.mechanisms.additive import Additive, Linear, share
+from jostle.privacy.mechanisms.additive import Additive, Linear
 from jostle.privacy.mechanisms.noise import Noise
 from jostle.records import replace
 
@@ -172,18 +172,3 @@ def merged(hows: Sequence[Additive], term: Term | Pair, table: Table) -> Additiv
         value -= max(1, value >> 40)
         how = replace(how, amount=replace(amount, value=value))
     return how
-
-
-def term_amounts(aggregates: Sequence[Aggregate], table: Table, amount: Amount) -> dict[Term, Amount]:
-    """The amount that each term would have by itself with the noise that it has, where aggregates share one equally."""
-    part = share(amount, max(1, len(aggregates)))
-    amounts: dict[Term, Amount] = {}
-    for aggregate in aggregates:
-        for one, own in aggregate.shares(part, table) if isinstance(aggregate, AdditiveAggregate) else ():
-            value = own.value
-            if isinstance(one, Pair):
-                value = value // 2 if own.unit == "rho" else math.isqrt(value * value // 2)
-            for term in terms_of(one):
-                old = amounts.get(term, Amount(own.unit, 0, 0))
-                amounts[term] = Amount(own.unit, old.value + value, old.delta + own.delta)
-    return amounts

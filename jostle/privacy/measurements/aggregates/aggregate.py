@@ -143,18 +143,6 @@ class Estimator(Struct, frozen=True, eq=False):
     low: float
     high: float
 
-    def of_draws(self, *terms: Any) -> Floats:
-        """The answers for draws of the terms; where a draw has too few rows they are `low` and `high` by turns.
-
-        So where five draws in a hundred have too few, the middle 95 of them are all that an answer can be, as Fieller's
-        interval is: a quotient is as unsure as this, however large the noise in its dividend is.
-        """
-        import numpy as np
-
-        few = np.broadcast_to(np.asarray(terms[self.count]) < self.least, np.broadcast_shapes(*map(np.shape, terms)))
-        either = np.where(np.cumsum(few) % 2, self.low, self.high).reshape(few.shape)
-        return np.where(few, either, self.answers(*terms))
-
 
 class Estimate(AdditiveAggregate):
     """An estimate from several noisy sums, each of an equal part of the amount (`purchases`: and once for all)."""

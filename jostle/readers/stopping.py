@@ -13,6 +13,8 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar, cast
 
+from jostle.engine.duckdb.engine import Endless
+
 T = TypeVar("T")
 _TICK = 0.1  # seconds after which a signal is seen that the system gave to another thread
 _PATIENCE = 50  # ticks that a query has to end
@@ -20,10 +22,6 @@ _STACK = 2**23  # bytes, as many as a main thread has; plans may be deep
 _Worker = tuple[SimpleQueue[Any], SimpleQueue[Any]]  # what a thread is asked, and what it answers
 _idle: list[_Worker] = []
 os.register_at_fork(after_in_child=_idle.clear)  # whose threads are the parent's
-
-
-class Endless(KeyboardInterrupt):
-    """A stop of a query that does not end: the connection stays busy. DuckDB looks for none while it plans one."""
 
 
 def beside(work: Callable[[], T], interrupt: Callable[[], None]) -> T:

@@ -105,12 +105,12 @@ def answered(released: Answer | Numbers) -> Answer:
     return Answer(released.keys, values)
 
 
-def noised(column: Sequence[float], law: NoiseLaw) -> list[Any]:
+def noised(column: Sequence[float], law: NoiseLaw) -> list[Noised]:
     """Numbers that know their noise, all of one law."""
     return [Noised(value, law) for value in column]
 
 
-def _noised(value: Any, law: Any) -> Any:
+def _noised(value: object, law: NoiseLaw) -> object:
     """The same of one answer that was chosen, which may be no number."""
     return Noised(value, law) if isinstance(value, int | float) and not isinstance(value, bool) else value
 

@@ -103,7 +103,7 @@ def test_an_engine_leaves_a_database_whose_query_does_not_end(monkeypatch: pytes
         asked += 1
         return beside((lambda: interrupted(release)) if asked == 1 else work, lambda: None)
 
-    monkeypatch.setattr("jostle.engine.duckdb.engine.beside", endless)
+    monkeypatch.setattr(engine, "_beside", endless)
     with pytest.raises(Endless):
         engine.fetch("SELECT 1")
     assert engine.rows(scan) == 3 and engine.connection is not before

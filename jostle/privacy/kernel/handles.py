@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from msgspec import Struct
 
@@ -20,6 +20,7 @@ from jostle.plan.schemas import check_steps
 from jostle.privacy.kernel.exposures import Handle
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     from jostle.engine.base import Answers
@@ -82,7 +83,7 @@ class Summed(Struct, frozen=True):
 
     bits: ClassVar[int]
 
-    def sums(self, answers: Answers) -> NDArray[Any]:
+    def sums(self, answers: Answers) -> NDArray[np.object_]:
         raise NotImplementedError
 
 

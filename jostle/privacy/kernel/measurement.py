@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from msgspec import Struct, field
 
@@ -22,6 +22,12 @@ from jostle.privacy.kernel.exposures import Exposures, Handle
 from jostle.privacy.mechanisms.additive import Additive, Linear
 from jostle.privacy.mechanisms.noise import Noise
 from jostle.privacy.mechanisms.selection import Selection
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
 
 E = TypeVar("E")
 R = TypeVar("R")
@@ -140,7 +146,7 @@ class Measurement(ABC, Generic[E, R]):
 
 
 @dataclass(frozen=True, eq=False)
-class LinearMeasurement(Measurement["Sequence[Any]", R]):
+class LinearMeasurement(Measurement["Sequence[Ints]", R]):
     """Vectors of exact integers with noise: counts, sums, pairs, histograms, strategies, blocks, cubes and scores.
 
     An instance says what is read, a vector each of `linear`, and calculates its answer of the noisy numbers (`finish`).
@@ -149,7 +155,7 @@ class LinearMeasurement(Measurement["Sequence[Any]", R]):
     how: Any
     linear: tuple[Linear, ...]
 
-    def widths(self) -> Sequence[Any]:
+    def widths(self) -> Sequence[NDArray[np.generic] | None]:
         """For each vector how wide the noise of its numbers is (`Linear.release`); none where all have one width."""
         return (None,) * len(self.linear)
 
@@ -157,7 +163,7 @@ class LinearMeasurement(Measurement["Sequence[Any]", R]):
     def measured(self) -> tuple[Measured, ...]:
         """What a trace reports, of private data."""
 
-    def release(self, exact: Sequence[Any], noise: Noise | None) -> Release[Any]:
+    def release(self, exact: Sequence[Ints], noise: Noise | None) -> Release[Any]:
         vectors = zip(self.linear, exact, self.widths(), strict=True)
         numbers = [linear.release(integers, noise, widths) for linear, integers, widths in vectors]
         return Release(numbers, self.measured() if self.exposures else ())

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from jostle.privacy.reading.reader import Reader
 
     Ints = NDArray[np.int64]
+    Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +75,7 @@ class NoisyScore(LinearMeasurement["float | list[float]"]):
         score, law, sensitivity = self.score, self.linear[0].law, self.score.sensitivity / 2.0**self.score.bits
         return (Measured(self.title, law, self.how, sensitivity, stability_of_score(score), direct=True),)
 
-    def finish(self, released: list[Any]) -> float | list[float]:
+    def finish(self, released: list[Floats]) -> float | list[float]:
         values: list[float] = released[0].tolist()
         return values if isinstance(self.score, Scores) else values[0]
 
@@ -94,6 +95,19 @@ class OfJoinedScores(OfScores):
         return ChargePurpose("noisy max", self.scores)
 
 
+def joined(scores: Sequence[Score], grouped: bool = True) -> Exposures:
+    """What a choice among scores is charged to, none where all are public; refused where they are not chosen among."""
+    if not scores:
+        raise refuse("ValueError", "there is nothing to choose from")
+    if not grouped and any(isinstance(s, Scores) and s.groups for s in scores):
+        raise refuse("TypeError", "scores in groups have a largest each", help="use `noisy_max`")
+    exposures = join_exposures([s.exposures for s in scores], [1] * len(scores))
+    if exposures:
+        check_weights(scores)
+        common_noise(exposures)
+    return exposures
+
+
 @dataclass(frozen=True, eq=False)
 class NoisyArgmax(OfJoinedScores, Measurement["Ints", "list[int]"]):
     """The index of the largest score (`mechanisms.selection`); of every group of `Scores` that come in groups.
@@ -108,14 +122,9 @@ class NoisyArgmax(OfJoinedScores, Measurement["Ints", "list[int]"]):
 
     @classmethod
     def of(cls, scores: Sequence[Score], amount: Amount | None) -> NoisyArgmax:
-        if not scores:
-            raise refuse("ValueError", "there is nothing to choose from")
-        exposures = join_exposures([s.exposures for s in scores], [1] * len(scores))
-        if not exposures:
-            return cls(tuple(scores), (), None)
-        check_weights(scores)
-        common_noise(exposures)
-        return cls(tuple(scores), exposures, Selection.of(needed(amount), [e.source.measure for e in exposures]))
+        exposures = joined(scores)
+        how = Selection.of(needed(amount), [e.source.measure for e in exposures]) if exposures else None
+        return cls(tuple(scores), exposures, how)
 
     def release(self, exact: Ints, noise: Noise | None) -> Release[list[int]]:
         groups = _groups(self.scores, exact)

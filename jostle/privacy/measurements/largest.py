@@ -16,13 +16,12 @@ from msgspec import Struct
 from jostle.accounting.amounts import Amount
 from jostle.diagnostics import refuse
 from jostle.noise_laws import Selected
-from jostle.privacy.kernel.exposures import join_exposures
-from jostle.privacy.kernel.measurement import Measurement, Release, common_noise, needed
-from jostle.privacy.measurements.choices import OfJoinedScores, measured_by, separation
+from jostle.privacy.kernel.measurement import Measurement, Release, needed
+from jostle.privacy.measurements.choices import OfJoinedScores, joined, measured_by, separation
 from jostle.privacy.mechanisms.noise import Noise
 from jostle.privacy.mechanisms.one_sided import CLAMP, check_scale, geometric, ranked
 from jostle.privacy.mechanisms.selection import Selection
-from jostle.privacy.scores.rule import Score, Scores, check_weights
+from jostle.privacy.scores.rule import Score, Scores
 
 if TYPE_CHECKING:
     import numpy as np
@@ -55,15 +54,11 @@ class LargestScores(OfJoinedScores, Measurement["Ints", Ranking]):
     @classmethod
     def of(cls, scores: Sequence[Score], count: int, leads: bool, amount: Amount | None) -> LargestScores:
         many = sum(s.length if isinstance(s, Scores) else 1 for s in scores)
-        if any(isinstance(s, Scores) and s.groups for s in scores):
-            raise refuse("TypeError", "scores in groups have a largest each", help="use `noisy_max`")
         if not 1 <= count <= many:
             raise refuse("ValueError", f"of {many} scores the largest {count} were asked", help=f"1 to {many}")
-        exposures = join_exposures([s.exposures for s in scores], [1] * len(scores))
+        exposures = joined(scores, grouped=False)
         if not exposures:
             return cls(tuple(scores), (), count, leads, None)
-        check_weights(scores)
-        common_noise(exposures)
         how = Selection.of(needed(amount), [e.source.measure for e in exposures], count, leads)
         if not how.gumbel:
             check_scale(how.scale(separation(scores, exposures), True))

@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from jostle.accounting.amounts import Amount
-from jostle.diagnostics import refuse
 from jostle.noise_laws import Selected
-from jostle.privacy.kernel.exposures import join_exposures
-from jostle.privacy.kernel.measurement import Measurement, Release, common_noise, needed
-from jostle.privacy.measurements.choices import OfJoinedScores, measured_by, separation
+from jostle.privacy.kernel.measurement import Measurement, Release, needed
+from jostle.privacy.measurements.choices import OfJoinedScores, joined, measured_by, separation
 from jostle.privacy.mechanisms.margin import LargeMargin, clear
 from jostle.privacy.mechanisms.noise import Noise
 from jostle.privacy.mechanisms.one_sided import CLAMP, check_scale
-from jostle.privacy.scores.rule import Score, Scores, check_weights
+from jostle.privacy.scores.rule import Score
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,15 +40,9 @@ class MarginMax(OfJoinedScores, Measurement["Ints", Picked]):
 
     @classmethod
     def of(cls, scores: Sequence[Score], amount: Amount | None) -> MarginMax:
-        if not scores:
-            raise refuse("ValueError", "there is nothing to choose from")
-        if any(isinstance(s, Scores) and s.groups for s in scores):
-            raise refuse("TypeError", "scores in groups have a largest each", help="use `noisy_max`")
-        exposures = join_exposures([s.exposures for s in scores], [1] * len(scores))
+        exposures = joined(scores, grouped=False)
         if not exposures:
             return cls(tuple(scores), (), None)
-        check_weights(scores)
-        common_noise(exposures)
         how = LargeMargin.within(needed(amount), [e.source.measure for e in exposures])
         check_scale(how.scales(separation(scores, exposures)).widest)
         return cls(tuple(scores), exposures, how)

@@ -19,7 +19,7 @@ from jostle.plan.plan import Count as Counted
 from jostle.privacy.kernel.exposures import Exposures
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.measurement import E, Measured, Measurement, Release, stability_of
-from jostle.privacy.measurements.aggregates.aggregate import Aggregate, Chosen, GroupAggregate
+from jostle.privacy.measurements.aggregates.aggregate import Aggregate, Chosen, Floats, GroupAggregate
 from jostle.privacy.measurements.aggregates.count import Count
 from jostle.privacy.measurements.aggregates.quantile import Quantile
 from jostle.privacy.measurements.aggregates.terms import terms_of
@@ -70,7 +70,7 @@ class Numbers(Struct, frozen=True):
     keys: list[list[Any]]
     table: Table
     layout: Layout
-    measured: list[tuple[Any, Laplace | Gaussian]]
+    measured: list[tuple[Floats, Laplace | Gaussian]]
     chosen: list[list[Chosen] | None]
 
 

@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jostle.diagnostics import refuse
 from jostle.privacy.kernel.exposures import Exposures
@@ -53,7 +53,7 @@ UNIT: float = 2.0**BITS
 
 
 @dataclass(frozen=True, eq=False)
-class _OfVectors(LinearMeasurement["dict[str, Any]"]):
+class _OfVectors(LinearMeasurement["dict[str, object]"]):
     """What both measurements share: rows, and the part of a prepaid amount that pays (none for public rows)."""
 
     rows: Vectors
@@ -120,7 +120,7 @@ class Moments(_OfVectors):
             blocks[2] = blocks[2][:, *self._triangle]
         return [block for block, share in zip(blocks, self.shares, strict=True) if share]
 
-    def widths(self) -> list[Any]:
+    def widths(self) -> list[Floats | None]:
         import numpy as np
 
         sideways = np.where(np.equal(*self._triangle), 1.0, math.sqrt(0.5) * (1 + 2.0**-40))
@@ -129,13 +129,13 @@ class Moments(_OfVectors):
         return [widths for widths, share in zip(wide, self.shares, strict=False) if share]
 
     @property
-    def _triangle(self) -> Any:
+    def _triangle(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         import numpy as np
 
         return np.triu_indices(len(self.rows.names))
 
-    def finish(self, released: list[Floats]) -> dict[str, Any]:
-        record: dict[str, Any] = {"mechanism": self.mechanism}
+    def finish(self, released: list[Floats]) -> dict[str, object]:
+        record: dict[str, object] = {"mechanism": self.mechanism}
         names = [name for name, share in zip(("count", "first", "second"), self.shares, strict=False) if share]
         for name, numbers, linear in zip(names, released, self.linear, strict=True):
             record[name] = self._mirrored(numbers) if name == "second" else numbers
@@ -183,7 +183,7 @@ class VectorSum(_OfVectors):
     def unit(self) -> float:
         return self.bound
 
-    def finish(self, released: list[Floats]) -> dict[str, Any]:
+    def finish(self, released: list[Floats]) -> dict[str, object]:
         noise = self.linear[0].law.smooth.deviation * self.bound
         return {"sum": released[0] * self.bound, "noise": noise, "mechanism": self.mechanism}
 

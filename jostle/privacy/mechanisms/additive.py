@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -30,7 +30,7 @@ from jostle.records import replace
 
 if TYPE_CHECKING:
     import numpy as np
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
 
 def share(amount: Amount, parts: int) -> Amount:
@@ -144,7 +144,9 @@ class Linear(Struct, frozen=True):
         unit = 2.0**-self.bits
         return self.kind(self.scale * unit, step=unit)
 
-    def release(self, exact: Any, noise: Noise | None, widths: NDArray[Any] | None = None) -> NDArray[np.float64]:
+    def release(
+        self, exact: ArrayLike, noise: Noise | None, widths: NDArray[np.generic] | None = None
+    ) -> NDArray[np.float64]:
         """The noisy numbers in the shape of the exact ones, as doubles in units of 1; of width w, with w times the
         noise. Only where no row moves them, or data are public, they are exact."""
         import numpy as np

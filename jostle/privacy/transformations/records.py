@@ -42,6 +42,7 @@ from jostle.privacy.kernel.handles import Cube, Summed, Table
 from jostle.records import replace
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     from jostle.engine.base import Answers
@@ -224,7 +225,7 @@ class RecordCells(Summed, frozen=True, cache_hash=True):
     weights: Weights
     bits = CELL_BITS
 
-    def sums(self, answers: Answers) -> NDArray[Any]:
+    def sums(self, answers: Answers) -> NDArray[np.object_]:
         return sums_of(answers, self.weights)
 
     @property

@@ -15,8 +15,6 @@ from jostle.noise_laws import (
     LEVEL,
     AdditiveLaw,
     Bracketed,
-    Compared,
-    DrawnLaw,
     Gaussian,
     Laplace,
     Selected,
@@ -114,7 +112,7 @@ class Widening(AdditiveLaw):
         return replace(self, scale=self.scale * factor, step=self.step * factor, fine=self.fine * factor)
 
 
-NoiseLaw = DrawnLaw | Bracketed | Widening
+NoiseLaw = Laplace | Gaussian | Selected | Bracketed | Widening
 
 
 def law_named(name: str, *facts: Any) -> NoiseLaw:
@@ -124,8 +122,6 @@ def law_named(name: str, *facts: Any) -> NoiseLaw:
         return Bracketed(low, high, tuple(places), tuple(clear), counted, whole)
     if name == Selected.name:
         return Selected(*facts)
-    if name == Compared.name:
-        return Compared(*facts)
     scale, *step = (facts[0], *facts[2:])
     return SmoothLaplaceErrors(scale, *step) if name == SmoothLaplace.name else ADDITIVE[name](scale, *step)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Protocol, Self
 
 from msgspec import Struct
 
@@ -160,46 +160,6 @@ class Selected(Struct, frozen=True):
         return self.scale * math.log(self.candidates / (1 - level))
 
 
-class Compared(Struct, frozen=True):
-    """A number was compared with a threshold; each had one-sided exponential noise less its mean.
-
-    `scale` is that of the number's noise, `threshold` that of the threshold's. Only the answer is told.
-    """
-
-    scale: float
-    threshold: float
-    name: ClassVar[str] = "threshold"
-
-    @property
-    def facts(self) -> tuple[Any, ...]:
-        """What `error_laws.law_named` makes it again of."""
-        return self.name, self.scale, self.threshold
-
-    @property
-    def told(self) -> dict[str, Any]:
-        """What a trace tells beside the scale: how far from the threshold an answer is right, with 95 %."""
-        return {"within": self.half_width(), "of": "of the threshold"}
-
-    def half_width(self, level: float = LEVEL) -> float:
-        """With probability `level` the noise of one comparison is at most this, to either side."""
-        low, high = 0.0, -(self.scale + self.threshold) * math.log1p(-level) + abs(self.scale - self.threshold)
-        while high - low > 1e-12 * high:
-            middle = (low + high) / 2
-            low, high = (low, middle) if self._beyond(middle) <= 1 - level else (middle, high)
-        return high
-
-    def _beyond(self, wide: float) -> float:
-        """That the noise is further out: both ends of the difference of two exponentials, less its mean."""
-        both, mean = self.scale + self.threshold, self.scale - self.threshold
-
-        def above(x: float) -> float:
-            if x >= 0:
-                return self.scale / both * math.exp(-x / self.scale)
-            return 1 - self.threshold / both * math.exp(x / self.threshold)
-
-        return above(mean + wide) + 1 - above(mean - wide)
-
-
 class Bracketed(Struct, frozen=True):
     """A number was chosen, and the rows on both sides of public places around it were counted with noise.
 
@@ -222,6 +182,15 @@ class Bracketed(Struct, frozen=True):
         return self.name, self.low, self.high, list(self.places), list(self.clear), self.counted, self.whole
 
 
-DrawnLaw = Laplace | Gaussian | Selected | Compared
-"""What one mechanism draws by."""
+class DrawnLaw(Protocol):
+    """What one mechanism draws by, as a trace reports it."""
+
+    name: ClassVar[str]
+
+    @property
+    def scale(self) -> float: ...
+    @property
+    def told(self) -> dict[str, Any]: ...
+
+
 ADDITIVE: dict[str, type[Laplace | Gaussian]] = {law.name: law for law in (Laplace, Gaussian)}

@@ -40,7 +40,7 @@ from jostle.formulas import (
     ranks_text,
     rests_on_misfits,
 )
-from jostle.noise_laws import LEVEL, AdditiveLaw, Bracketed, Compared, Gaussian, Selected
+from jostle.noise_laws import LEVEL, AdditiveLaw, Bracketed, Gaussian, Selected
 from jostle.simulate import random_orders
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ def _noises(root: Origin) -> tuple[list[AdditiveLaw], float] | None:
         if isinstance(node, Source):
             if isinstance(node.law, Selected):
                 raise _in_ranks()
-            if isinstance(node.law, Bracketed | Compared):
+            if isinstance(node.law, Bracketed):
                 return None
             noises += [node.law.times(abs(weight))] if weight else []
             continue

@@ -11,11 +11,11 @@ from rings import CORE, circles, closure, figures, loads
 BARS = {
     "lines": 84_700,
     "files": 637,
-    "lines that the kernel imports": 2_878,
-    "lines that privacy and engine import": 22_216,
-    "lines that everyday queries import": 13_350,
+    "lines that the kernel imports": 2_711,
+    "lines that privacy and engine import": 21_355,
+    "lines that everyday queries import": 10_976,
     "circles of files, imports for types counted": 0,
-    "lines with Any": 1_902,
+    "lines with Any": 1_898,
     "complexity of a function": 20,
 }
 

@@ -23,7 +23,7 @@ from jostle.accounting.conversions import pure_epsilon
 from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import Refusal, refuse
 from jostle.integers import fixed_width
-from jostle.noise_laws import Compared, Laplace
+from jostle.noise_laws import Laplace
 from jostle.privacy.kernel.exposures import Exposures
 from jostle.privacy.kernel.measurement import (
     Bought,
@@ -36,7 +36,7 @@ from jostle.privacy.kernel.measurement import (
 )
 from jostle.privacy.measurements.choices import OfScores, measured_by, separation
 from jostle.privacy.mechanisms.noise import Noise, needed_noise
-from jostle.privacy.mechanisms.one_sided import CLAMP, WatchScales, check_scale, geometric
+from jostle.privacy.mechanisms.one_sided import CLAMP, Compared, WatchScales, check_scale, geometric
 from jostle.privacy.mechanisms.selection import Selection
 from jostle.privacy.scores.rule import Score, Scores, check_weights, stability_of_score
 

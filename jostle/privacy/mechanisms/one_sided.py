@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec import Struct
 
 from jostle.diagnostics import refuse
+from jostle.noise_laws import LEVEL
 from jostle.privacy.mechanisms.noise import Noise
 
 if TYPE_CHECKING:
@@ -29,6 +30,41 @@ WIDEST = 2.0**40
 
 CLAMP = 2**61
 """Scores and thresholds are clamped to ± this (which moves no two numbers apart), so that no sum wraps."""
+
+
+class Compared(Struct, frozen=True):
+    """A number was compared with a threshold; each had one-sided exponential noise less its mean.
+
+    `scale` is that of the number's noise, `threshold` that of the threshold's. Only the answer is told.
+    """
+
+    scale: float
+    threshold: float
+    name: ClassVar[str] = "threshold"
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What a trace tells beside the scale: how far from the threshold an answer is right, with 95 %."""
+        return {"within": self.half_width(), "of": "of the threshold"}
+
+    def half_width(self, level: float = LEVEL) -> float:
+        """With probability `level` the noise of one comparison is at most this, to either side."""
+        low, high = 0.0, -(self.scale + self.threshold) * math.log1p(-level) + abs(self.scale - self.threshold)
+        while high - low > 1e-12 * high:
+            middle = (low + high) / 2
+            low, high = (low, middle) if self._beyond(middle) <= 1 - level else (middle, high)
+        return high
+
+    def _beyond(self, wide: float) -> float:
+        """That the noise is further out: both ends of the difference of two exponentials, less its mean."""
+        both, mean = self.scale + self.threshold, self.scale - self.threshold
+
+        def above(x: float) -> float:
+            if x >= 0:
+                return self.scale / both * math.exp(-x / self.scale)
+            return 1 - self.threshold / both * math.exp(x / self.threshold)
+
+        return above(mean + wide) + 1 - above(mean - wide)
 
 
 def check_scale(scale: float) -> None:

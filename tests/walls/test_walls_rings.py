@@ -15,7 +15,7 @@ BARS = {
     "lines that privacy and engine import": 21_355,
     "lines that everyday queries import": 10_976,
     "circles of files, imports for types counted": 0,
-    "lines with Any": 1_898,
+    "lines with Any": 1_902,
     "complexity of a function": 20,
 }
 

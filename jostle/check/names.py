@@ -71,7 +71,7 @@ class Names:
         names = frozenset(bound_in(program.body, self._modules.names))
         self._mine = names
         own = set(bound_in(program.body, lambda _: ()))
-        used = every_of(program, n.Use)
+        used = every_of(program, n.Use)[::-1]
         self._used = {name: self._modules.names(use) for use in used for name in use.path if name not in own}
         self._built_in = {use.path[-1]: self._modules.built_in(use) for use in used if use.path[-1] not in own}
         self._library = names - own

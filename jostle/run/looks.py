@@ -10,16 +10,16 @@ marks the answers that read the column.
 
 *What is spent.* A measurement of amount A that looks has A − A/50, and the looks at the columns of a source have A/50
 together. They count all rows of the source and are charged to it as a whole, also where a part of it is measured. So
-that parts cost no more than what is written, charges on a part give up a fiftieth until those on its path have given up
-what looks have cost, and look only for what of the fiftieth is left. Let looks cost L in all, when the last of them was
-taken by a charge on a path that then had given up all of L, of the E written there: 50 L ≤ E. A path on which S is
-written costs L + S − min(L, S/50): S where S ≥ 50 L, and else no more than E.
+that the parts of a partition cost no more than what is written, a charge on one gives up a fiftieth until those on its
+path have given up what the parts' looks have cost, and looks only for what of the fiftieth is left. Let these looks
+cost L, when the last was taken by a charge on a path that then had given up all of L, of the E written there: 50 L ≤ E.
+A path on which S is written costs L + S − min(L, S/50): S where S ≥ 50 L, and else no more than E.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -148,10 +148,10 @@ class Looks(Struct):
 
     warn: Callable[[Source, Sequence[Diagnostic]], None] | None = None
     tables: dict[tuple[int, str], Looked] = field(default_factory=dict)
-    cost: Counter[int] = field(default_factory=Counter)
-    """Of each source, in quanta, what looks at it have cost."""
+    cost: Counter[tuple[int, Path, Hashable]] = field(default_factory=Counter)
+    """Of each partition of a source, in quanta, what looks have cost that charges on its parts paid."""
     given: Counter[tuple[int, Path]] = field(default_factory=Counter)
-    """The same by paths of its budget: what the charges there gave up."""
+    """By paths of its budget, what the charges there gave up."""
     planned: list[Planned] = field(default_factory=list)
 
     def described(self, table: Table, described: n.Expr | None) -> Table:
@@ -243,10 +243,12 @@ class Looks(Struct):
                     yield exposure, self.tables[source, data], self.tables[source, data].named(columns)
 
     def _owed(self, exposure: Exposure) -> int:
-        """What charges on the path of a part have yet to give up for looks at the whole."""
-        source, path = id(exposure.source), exposure.path
-        given = sum(self.given[source, path[:end]] for end in range(len(path) + 1))
-        return max(0, self.cost[source] - given) if path else 0
+        """What charges on the path of a part have yet to give up for looks that other parts of its partition paid."""
+        source, path, owed = id(exposure.source), exposure.path, 0
+        for at, (partition, _) in enumerate(path):
+            given = sum(self.given[source, path[:end]] for end in range(at + 1, len(path) + 1))
+            owed = max(owed, self.cost[source, path[:at], partition] - given)
+        return owed
 
     def _look(
         self, kernel: Kernel, exposure: Exposure, looked: Looked, states: Mapping[str, RowExpr], amount: Amount,
@@ -259,7 +261,8 @@ class Looks(Struct):
             request = prepare(texts, [GroupKey("state", state, said)], [registry.AGGREGATES["count"]()])
             with kernel.events.within("query", f"look at {name}", span) as event:
                 (counts,) = answers.run(kernel, request, amount, None, span)[0].values
-                self.cost[id(exposure.source)] += amount.value
+                for at, (partition, _) in enumerate(exposure.path):
+                    self.cost[id(exposure.source), exposure.path[:at], partition] += amount.value
                 looked.misfits[name] = shares = _shares(dict(zip(said, counts, strict=True)))
                 event.update({amount.unit: as_float(amount.value), "look": shares})
             place = looked.places.get(name, span)

@@ -237,6 +237,13 @@ def test_parts_may_take_the_whole_budget(columns: tuple[str, ...]) -> None:
     assert looks(result)[:2] == ["look at k", "look at x"]
 
 
+def test_another_partition_owes_nothing() -> None:
+    written(["1"] * 50)
+    loop = "for k, q in partition(t, x{}, over = [0, 1]) {{ a = {{{{ select sum(x) from q with epsilon 0.5 }}}} }}\n"
+    result = ran(HEAD + loop.format("") + loop.format(" / 2") + loop.format(" / 2"))
+    assert looks(result) == ["look at x"] and result.budget["t"]["epsilon"]["spent"] == "1.5"
+
+
 def test_two_tables_of_the_same_persons_share_a_fiftieth() -> None:
     Path("t.csv").write_text("x,id\n" + "".join(f"{k % 5},p{k}\n" for k in range(2000)))
     Path("u.csv").write_text("y,id\n" + "".join(f"{k % 5 + 50},p{k}\n" for k in range(2000)))

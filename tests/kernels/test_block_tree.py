@@ -112,10 +112,10 @@ def test_cells_are_a_mean_of_both_posteriors_which_is_more_of_the_tree_where_row
         both = adaptive.expected_cells([noisy], 10.0, asked)
         alone = smoothing.smoothed(hierarchy.identity_strategy(64), [noisy], 10.0, asked)
         with monkeypatch.context() as whole:
-            whole.setattr(adaptive, "TREE", 1.0)
+            whole.setattr(adaptive, "HALF", 1e9)
             halves = adaptive.expected_cells([noisy], 10.0, asked)
         each = max(noisy.mean(), 0) / 10
-        share = 0.25 + 0.75 / (1 + (each / 0.4) ** 2)
+        share = 1 / (1 + (each / 0.4) ** 2)
         np.testing.assert_allclose(both, share * halves + (1 - share) * alone, rtol=1e-9)
 
 

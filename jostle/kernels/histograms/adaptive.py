@@ -29,9 +29,8 @@ Of a smaller block that is more, since fewer queries end within it: one in (n/k)
 n cells in d dimensions.
 """
 
-TREE, HALF = 0.25, 0.4
-"""The part of the tree of halves in the mean of cells where rows are many, and the rows for each cell, in scales of the
-noise, at which it is halfway to being all of it."""
+HALF = 0.4
+"""The rows for each cell, in scales of the noise, at which the tree of halves is half of the mean of all cells."""
 
 LOOK, LAST = 0.1, 0.8
 """The shares of the look and of the last measurement of a line (`adaptive` in `stdlib/histograms.jst`)."""
@@ -123,8 +122,8 @@ def drawn_together(
 def expected_cells(answers: list[Floats], scale: float, workload: Workload) -> Floats:
     """The cube of counts, of the workload's shape, each cell having been measured once under noise of `scale`.
 
-    The mean, by `TREE` and `HALF`, of the posterior of the tree of halves and of that of boxes of like cells
-    (`smoothing`); of more than `MOST` cells the latter alone.
+    The mean, by `HALF`, of the posterior of the tree of halves and of that of boxes of like cells (`smoothing`), which
+    is nearly all of it where rows are many; of more than `MOST` cells the latter alone.
     """
     line = _line(workload.shape)
     cells = np.asarray(answers[0], dtype=np.float64).ravel()
@@ -135,7 +134,7 @@ def expected_cells(answers: list[Floats], scale: float, workload: Workload) -> F
     seen = [Seen(_leaves(tree), cells[line.order], np.full(len(cells), scale))]
     found = np.empty(len(cells))
     found[line.order] = blocktree.posterior(tree, seen, scale).mean[_leaves(tree)]
-    share = TREE + (1 - TREE) / (1 + (max(float(cells.mean()), 0.0) / (scale * HALF)) ** 2)
+    share = 1 / (1 + (max(float(cells.mean()), 0.0) / (scale * HALF)) ** 2)
     return np.asarray(share * found.reshape(workload.shape) + (1 - share) * boxes)
 
 

@@ -11,9 +11,9 @@ from rings import CORE, circles, closure, figures, loads
 BARS = {
     "lines": 84_700,
     "files": 637,
-    "lines that the kernel imports": 2_711,
-    "lines that privacy and engine import": 21_355,
-    "lines that everyday queries import": 10_976,
+    "lines that the kernel imports": 2_725,
+    "lines that privacy and engine import": 21_378,
+    "lines that everyday queries import": 10_999,
     "circles of files, imports for types counted": 0,
     "lines with Any": 1_902,
     "complexity of a function": 20,

@@ -16,21 +16,22 @@ CONSTANTS = {
     "trunc": ('"month"', '"week"', '"year"'), "part": ('" ", 1', '",", 2', '"e", 1'),
     "substring": ("1", "2, 3", "0, 2"),
 }  # fmt: skip
+DEPTHS = (40, 50, 8, 2)  # weights of depths from 0 to 3: SQL of deep ones takes long to plan
 LIKE = ('"A%"', '"%me%"', '"_m_s"', '"%"', '"%a%e_"', '"%é%"')
 
 
 class Expressions:
     """Expressions on the columns of a table, given by their kinds."""
 
-    def __init__(self, rng: random.Random, columns: Mapping[str, str], depth: int = 3) -> None:
-        self.rng, self.columns, self.depth = rng, columns, depth
+    def __init__(self, rng: random.Random, columns: Mapping[str, str]) -> None:
+        self.rng, self.columns = rng, columns
         self.used: set[str] = set()
         """The names of the functions and operators of the expressions that were made."""
         self.reads = False
         """Whether one of them reads a column."""
 
     def of(self, kind: str, depth: int | None = None) -> str:
-        depth = self.rng.randrange(self.depth + 1) if depth is None else depth
+        depth = self.rng.choices((0, 1, 2, 3), DEPTHS)[0] if depth is None else depth
         if kind == "any":
             kind = self.rng.choice(("number", "text", "boolean", "date", "time"))
         if depth <= 0 or self.rng.random() < 0.2:
@@ -98,7 +99,7 @@ class Expressions:
             return f"({self.of('boolean', depth)} {word} {self.of('boolean', depth)})"
         if form == 1:
             self.used.add("not")
-            return f"not ({self.of('boolean', depth)})"
+            return f"(not {self.of('boolean', depth)})"
         if form == 2:
             return self._call("boolean", depth)
         if form == 3:

@@ -3,36 +3,55 @@
 Noise answers without looking at what it is given, so all that can be seen of both runs must be equal, byte for byte;
 what the noise was given tells what the draws really lost, which is at most what was charged. Nothing fails after a
 charge, and nothing but a refusal is raised. The same rows in another file type give the same exact integers.
+
+Programs run in batches: two sessions declare two neighbouring tables in every file type, once, and hundreds of programs
+follow as entries of a shell, each on a scope and a meter of its own. A program is read and checked once, and both
+sessions run the same tree. What a batch finds is found again by its seed.
 """
 
 from __future__ import annotations
 
+import io
 import random
 import shutil
 import tempfile
 import traceback
+import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from math import tanh
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from arena import Arena, Seen
-from cross_programs import Maker, Program
-from cross_worlds import WRITERS, World, drawn
+from arena import Arena
+from cross_programs import Chain, Maker, Program, modules
+from cross_worlds import BUDGETS, DESCRIPTION, KINDS, OFTEN, UNITS, WRITERS, World, drawn
+from recorded_noise import Draw
 
-from jostle.diagnostics import KINDS
+from jostle.accounting.amounts import as_float
+from jostle.diagnostics import KINDS as REFUSALS
+from jostle.diagnostics import Diagnostic, Refusal
+from jostle.engine.duckdb import engine
 from jostle.privacy.kernel.faults import Counter
+from jostle.readers.duckdb import LocalDuckDb
+from jostle.source import Source
+from jostle.syntax import parse
+from jostle.tools.session import Session, deep
+from jostle.trace.jsonl import plain
 
+SIZE, CHAINS, MEASUREMENTS = 400, 24, 48  # programs of a batch, and what they are crossed of
 CITIES = b"c,region\nAmes,north\nCork,south\nAmes,west\n"
 # Noise of these is added by the mechanism itself to what it compares: what they answer is no function of blind noise.
-ADDED_LATER = {"largest", "margin_max", "watch", "steps"}
+ADDED_LATER = {"largest", "margin max", "watch", "steps"}
+ELSEWHERE = 0.1  # the share of programs that run on another file type too
 
 
 @dataclass(frozen=True)
 class Break:
-    """Something that must not happen: what it is, the program, and the two tables."""
+    """Something that must not happen: what it is, the program, and its seed."""
 
     what: str
     detail: str
@@ -42,75 +61,194 @@ class Break:
 
 @dataclass(frozen=True)
 class Run:
-    """A program of a seed: whether it ran to its end, was refused before it paid or after; and what broke."""
+    """A program of a seed: whether it ran to its end, was refused before it paid or after, or by the check; and what
+    broke. `elsewhere`: its integers were compared with those of another file type."""
 
     program: Program
     how: str
-    breaks: tuple[Break, ...]
+    breaks: tuple[Break, ...] = ()
+    elsewhere: bool = False
 
 
-class Crosses:
-    """Runs crossed programs in a folder of its own."""
+@dataclass
+class Seen:
+    """All that can be seen of a run, what noise was given, and what was charged, in quanta."""
 
-    def __init__(self, arena: Arena) -> None:
-        self._arena = arena
+    visible: dict[str, Any]
+    faults: tuple[Diagnostic, ...]
+    draws: list[Draw]
+    spent: tuple[int, ...]
+    names: dict[str, Any]
+
+
+class OneThread(LocalDuckDb):
+    def _begin(self, **settings: int) -> None:
+        super()._begin(threads=1, **settings)
+
+
+class Side:
+    """A session on one of two neighbouring tables."""
+
+    def __init__(self, folder: Path, start: str, arena: Arena) -> None:
+        self.session, self._noise = Session(cwd=folder, engine=OneThread()), arena.noise
+        self.session.execute(Source("start.jst", start))
+        self._interp, self._scope = self.session._interp, self.session._scope
+        self._names = dict(self._scope.names)
+
+    def see(self, tree: Any, file: str, table: Any = None) -> Seen:
+        """Runs a tree where only what was declared is known, the table is `t` and what was made of it `x`."""
+        session, noise, faults = self.session, self._noise, ()
+        self._scope.names.clear()
+        self._scope.names.update(self._names, t=self._names[f"t_{file}"], x=table)
+        charged = self._interp.kernel.register.names[f"t_{file}"]
+        charged.__post_init__()  # a meter of its own
+        charged.charges.clear()
+        events, output, warned = len(session._events), len(session._output), len(session.warnings)
+        noise.draws = []
+        try:
+            with deep():
+                self._interp.block(tree.body, self._scope)
+        except Refusal as refusal:
+            faults = refusal.diagnostics
+        visible = {
+            "diagnostics": [d.as_json() for d in faults], "printed": session._output[output:], "scales": noise.scales,
+            "events": [plain(event.as_json()) for event in session._events[events:]],
+            "warned": [str(one) for one in session.warnings[warned:]], "spent": charged.meter.spent,
+        }  # fmt: skip
+        return Seen(visible, faults, noise.draws, charged.meter.spent, dict(self._scope.names))
+
+    def close(self) -> None:
+        self.session.close()
+
+
+class Batch:
+    """Programs on one pair of neighbours: some chains of transformations, crossed with some measurements."""
+
+    def __init__(self, arena: Arena, number: int) -> None:
+        self._arena, rng = arena, random.Random(f"batch {number}")
+        self.unit, self.budget = rng.choices(UNITS, OFTEN)[0], rng.choice(list(BUDGETS))
+        self.world: World = drawn(rng, self.unit)
+        self._without_texts = any(cell == "" for row in self.world.rows for cell in row)  # no text, in files of texts
+        maker = Maker(rng, self.unit, self.budget)
+        self._chains = [maker.chain() for _ in range(CHAINS)]
+        whole = [chain for chain in self._chains if not chain.join and KINDS.items() <= chain.columns.items()]
+        often = [*self._chains, *whole, *whole]
+        self._measurements = [maker.measurement(rng.choice(often)) for _ in range(MEASUREMENTS)]
+        self._trees: dict[str, Any] = {}
+        self._tables: dict[tuple[str, tuple[str, ...]], Any] = {}  # what chains give, by file and lines
+        self._sides: list[Side] = []
+
+    def declared(self, name: str, file: str) -> str:
+        return (f'private {name} = table("t.{file}") described by {DESCRIPTION}\n    protecting {self.unit} '
+                f"budget {BUDGETS[self.budget]}")  # fmt: skip
+
+    def program(self, rng: random.Random) -> Program:
+        """A chain, mostly one measurement that fits it, and a file type."""
+        while True:
+            chain = rng.choice(self._chains)
+            fitting = [one for one in self._measurements if one.fits(chain)]
+            if fitting:
+                some = rng.choices(fitting, k=rng.choices((1, 2), (9, 1))[0])
+                return Program(chain, tuple(some), rng.choice(list(WRITERS)), self.unit, self.budget)
+
+    def _open(self) -> None:
+        """Two sessions, where there are none, or what was before broke."""
+        if self._sides:
+            return
+        start = "\n".join([*modules(), 'cities = table("cities.csv")',
+                           *(self.declared(f"t_{file}", file) for file in WRITERS)])  # fmt: skip
+        for which in (0, 1):
+            folder = self._arena.folder / str(which)
+            folder.mkdir(exist_ok=True)
+            for file in WRITERS:
+                (folder / f"t.{file}").write_bytes(self.world.content(file, which))
+            (folder / "cities.csv").write_bytes(CITIES)
+            self._sides.append(Side(folder, start + "\n", self._arena))
+
+    def close(self) -> None:
+        for side in self._sides:
+            side.close()
+        self._sides, self._tables = [], {}
 
     def run(self, seed: int) -> Run:
-        """The program of a seed on its two neighbours, and on the first of them in another file type."""
+        """The program of a seed on the two neighbours, and now and then on the first of them in another file type."""
         rng = random.Random(seed)
-        program = Maker(rng).program()
-        world = drawn(rng, program.unit)
-        faults, breaks = Counter.faults, []
-        seen = []
-        for which in (0, 1):
-            try:
-                seen.append(self._see(program.text, program.file, world, which))
-            except Exception as fault:
-                last = traceback.extract_tb(fault.__traceback__)[-1]
-                what = f"{type(fault).__name__} at {Path(last.filename).name}:{last.lineno}"
-                return Run(program, "raised", (Break(f"raised {what}", str(fault)[:300], program, seed),))
+        program = self.program(rng)
+        self._open()
+        faults = Counter.faults
+        breaks, elsewhere, how = [], False, "ran"
+        try:
+            tables, *seen = self._chain(program.file, program.chain)
+            if not tables:
+                how = "refused"
+            else:
+                tree = self._tree(program.measuring)
+                seen = [side.see(tree, program.file, table) for side, table in zip(self._sides, tables, strict=True)]
+            breaks += _compared(program, *seen)
+            if seen[0].faults:
+                how = "refused after it paid" if any(seen[0].spent) else "refused"
+            elif self.unit == "rows" and not breaks and not self._without_texts and rng.random() < ELSEWHERE:
+                elsewhere = True
+                breaks += self._in_another_file(program, seen[0], rng)
+        except Exception as fault:
+            if self._is_refused_before(program):
+                return Run(program, "refused by the check")
+            last = traceback.extract_tb(fault.__traceback__)[-1]
+            what = f"raised {type(fault).__name__} at {Path(last.filename).name}:{last.lineno}"
+            self.close()
+            return Run(program, "raised", (Break(what, str(fault)[:300], program, seed),))
+        said = [d for one in seen for d in one.faults]
         if Counter.faults != faults:
-            said = [d.message for one in seen for d in one.result.diagnostics]
-            breaks.append(Break("a fault after a charge", str(said), program, seed))
-        internal = {d.message for one in seen for d in one.result.diagnostics if d.kind not in KINDS}
-        breaks += [Break(message, "no refusal of the closed list", program, seed) for message in sorted(internal)]
-        breaks += [Break(what, detail, program, seed) for what, detail in _compared(program, *seen)]
-        if not breaks and seen[0].result.ok and program.unit == "rows" and rng.random() < 0.25:
-            breaks += [Break(*one, program, seed) for one in self._in_another_file(program, world, seen[0], rng)]
-        paid = any(float(amount["spent"]) > 0 for amount in seen[0].result.budget.get("t", {}).values())
-        how = "ran" if seen[0].result.ok else "refused after it paid" if paid else "refused"
-        return Run(program, how, tuple(breaks))
+            breaks.append(("a fault after a charge", str([d.message for d in said])))
+        breaks += [(d.message, "no refusal of the closed list") for d in said if d.kind not in REFUSALS]
+        if breaks:
+            self.close()
+        return Run(program, how, tuple(Break(*each, program, seed) for each in breaks), elsewhere)
 
-    def _see(self, text: str, file: str, world: World, which: int) -> Seen:
-        self._arena.write({f"t.{file}": world.content(file, which), "cities.csv": CITIES})
-        return self._arena.see('cities = table("cities.csv")\n' + text)
+    def _chain(self, file: str, chain: Chain) -> tuple[Any, Seen, Seen]:
+        """What a chain gives on both sides, once; nothing where it is refused."""
+        if (file, chain.lines) not in self._tables:
+            tree = self._tree("".join(f"{line}\n" for line in chain.lines))
+            seen = [side.see(tree, file) for side in self._sides]
+            tables = () if seen[0].faults else tuple(one.names.get(chain.table) for one in seen)
+            self._tables[file, chain.lines] = tables, *seen
+        return self._tables[file, chain.lines]
 
-    def _in_another_file(
-        self, program: Program, world: World, first: Seen, rng: random.Random
-    ) -> Iterator[tuple[str, str]]:
+    def _tree(self, text: str) -> Any:
+        if text not in self._trees:
+            self._trees[text] = parse(Source("p.jst", text), interactive=True)
+        return self._trees[text]
+
+    def _in_another_file(self, program: Program, one: Seen, rng: random.Random) -> Iterator[tuple[str, str]]:
         file = rng.choice([name for name in WRITERS if name != program.file])
-        if any(cell == "" for row in world.rows for cell in row):  # no text, in files of texts
-            return
-        other = self._see(program.text.replace(f'"t.{program.file}"', f'"t.{file}"'), file, world, 0)
-        mine, theirs = ([draw.values.tolist() for draw in one.draws] for one in (first, other))
+        tables, *_ = self._chain(file, program.chain)
+        other = self._sides[0].see(self._tree(program.measuring), file, tables[0])
+        mine, theirs = ([draw.values.tolist() for draw in seen.draws] for seen in (one, other))
         if mine != theirs:
             yield f"other integers in {file} than in {program.file}", f"{mine} {theirs}"[:600]
+
+    def _is_refused_before(self, program: Program) -> bool:
+        """Whether a program is refused as it is read or checked, which is left out where nothing comes of it."""
+        try:
+            tree = parse(Source("p.jst", program.text), interactive=True)
+            return bool(self._sides[0].session._check(tree, self._sides[0].session._scope.names))
+        except Refusal:
+            return True
 
 
 def _compared(program: Program, one: Seen, other: Seen) -> Iterator[tuple[str, str]]:
     later = ADDED_LATER & set(program.features)
-    if not later and one.text != other.text:
-        pairs = zip(one.text.split("\n"), other.text.split("\n"), strict=False)
-        yield "neighbours look different", str(next(((a, b) for a, b in pairs if a != b), "one is longer"))[:600]
-    if later and [d.as_json() for d in one.result.diagnostics] != [d.as_json() for d in other.result.diagnostics]:
-        yield "neighbours are refused otherwise", str([d.message for d in one.result.diagnostics])
-    if program.budget == "delta" or later:
+    names = ("diagnostics",) if later else tuple(one.visible)
+    for name in names:
+        if one.visible[name] != other.visible[name]:
+            yield f"neighbours look different: {name}", f"{one.visible[name]} {other.visible[name]}"[:1500]
+            return
+    if later or program.keys_are_open:
         return
     if len(one.draws) != len(other.draws):
         yield "neighbours draw noise another number of times", f"{len(one.draws)} {len(other.draws)}"
         return
-    spent = one.spent(unit=program.budget) if one.result.budget.get("t") else 0.0
-    loss = 0.0
+    loss = 0.0  # pure ε, or ρ under a budget that counts it
     for mine, theirs in zip(one.draws, other.draws, strict=True):
         if mine.kind == "walk":
             continue
@@ -118,25 +256,54 @@ def _compared(program: Program, one: Seen, other: Seen) -> Iterator[tuple[str, s
             yield "neighbours draw noise for another number of things", f"{mine.values.shape} {theirs.values.shape}"
             return
         lost = mine.loss(theirs)
-        pure = mine.kind in ("laplace", "selection")
-        if program.budget == "rho":
-            loss += lost**2 / 2 if pure else lost
-        elif pure:
+        if mine.kind not in ("laplace", "selection"):
+            if program.budget == "epsilon" and lost:
+                yield "noise without a pure epsilon", mine.kind
             loss += lost
-        elif lost:
-            yield "noise without a pure epsilon", mine.kind
+        elif program.budget == "epsilon":
+            loss += lost
+        else:
+            loss += lost * tanh(lost / 2) if program.budget == "delta" else lost**2 / 2
+    spent = as_float(one.spent[0])
     if loss > spent * (1 + 1e-9) + 1e-12:
         biggest = max((float(np.abs(draw.values.astype(float)).max(initial=0)) for draw in one.draws), default=0.0)
         yield "more is lost than is charged", f"{loss} of {spent}; largest number {biggest:g}"
 
 
+class Crosses:
+    """Runs crossed programs, batch after batch, in a folder of its own."""
+
+    def __init__(self, arena: Arena) -> None:
+        self._arena = arena
+        self._number, self._batch = -1, None
+
+    def run(self, seed: int) -> Run:
+        if self._batch is None or seed // SIZE != self._number:
+            self.close()
+            self._number, self._batch = seed // SIZE, Batch(self._arena, seed // SIZE)
+        return self._batch.run(seed)
+
+    def whole(self, program: Program) -> str:
+        """A program of the batch at hand with its declarations."""
+        return "\n".join([*modules(), 'cities = table("cities.csv")', self._batch.declared("t", program.file), program.text])
+
+    def close(self) -> None:
+        if self._batch is not None:
+            self._batch.close()
+
+
 @contextmanager
 def opened() -> Iterator[Crosses]:
-    """Crosses in a fresh folder, under blind noise."""
+    """Crosses in a fresh folder, under blind noise; what is written to the terminal meanwhile is a break of the test."""
     folder = Path(tempfile.mkdtemp(prefix="jostle-crosses-"))
     patch = pytest.MonkeyPatch()
+    crosses = None
     try:
-        yield Crosses(Arena(folder, patch))
+        crosses = Crosses(Arena(folder, patch))
+        patch.setattr(engine, "beside", lambda work, interrupt: work())  # no thread for each question
+        yield crosses
     finally:
+        if crosses is not None:
+            crosses.close()
         patch.undo()
         shutil.rmtree(folder, ignore_errors=True)

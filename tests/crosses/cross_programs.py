@@ -8,57 +8,128 @@ fault; what counts is that pairs of features run together.
 from __future__ import annotations
 
 import random
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from cross_expressions import Expressions
-from cross_worlds import BUDGETS, DESCRIPTION, KINDS, UNITS, WRITERS
+from cross_worlds import KINDS
 
 from jostle.language import aggregates
 
 AMOUNTS = {"epsilon": "epsilon 0.25", "rho": "rho 0.25", "delta": "epsilon 0.25 delta 1e-6"}
-AGGREGATES = tuple(aggregates.AGGREGATES)
+# How often each is asked, one in so many: the SQL of some is long, and a database takes as long to read it.
+AGGREGATES = dict.fromkeys(aggregates.AGGREGATES, 4) | {"count": 8, "sum": 8, "bounds": 0.3}
+RANKED = ("min", "max", "median", "quantile")
 RECORDS = {"c": "text", "n": "number", "s": "text"}
 
 
-@dataclass
+MODULES = ("features", "gradual", "histograms", "row_vectors", "selection", "weighted", "workloads")
+NAMES = re.compile(r"\b[a-z]+\b")
+
+
+@dataclass(frozen=True)
+class Chain:
+    """What is done to a table `t` before it is measured: lines, and the name that they give the table at their end."""
+
+    lines: tuple[str, ...] = ()
+    table: str = "t"
+    join: str = ""
+    """What follows the table in a select that reads it."""
+    columns: Mapping[str, str] = field(default_factory=lambda: KINDS)
+    limit: str = ""
+    features: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """Lines that measure a table `x`, and the columns that they may read, with their kinds."""
+
+    lines: tuple[str, ...]
+    needs: Mapping[str, str]
+    limit: str
+    features: tuple[str, ...]
+    keys_are_open: bool
+
+    def fits(self, chain: Chain) -> bool:
+        selects = self.features[0] == "aggregates" or not chain.join
+        return selects and self.limit == chain.limit and self.needs.items() <= chain.columns.items()
+
+
+@dataclass(frozen=True)
 class Program:
-    text: str
+    """A chain and what is measured after it."""
+
+    chain: Chain
+    measurements: tuple[Measurement, ...]
     file: str
     unit: str
     budget: str
-    features: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        return "\n".join([*self.chain.lines, f"x = {self.chain.table}", self.measuring])
+
+    @property
+    def measuring(self) -> str:
+        lines = [line for one in self.measurements for line in one.lines]
+        return "".join(f"{line.replace('from x', f'from x{self.chain.join}')}\n" for line in lines)
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        own = [f"file {self.file}", f"unit {self.unit}", f"budget {self.budget}"]
+        return tuple(dict.fromkeys([*self.chain.features, *(f for m in self.measurements for f in m.features), *own]))
+
+    @property
+    def keys_are_open(self) -> bool:
+        return any(one.keys_are_open for one in self.measurements)
+
+
+def modules() -> list[str]:
+    """The lines that bring what programs call."""
+    return [f"use {name}" for name in MODULES]
 
 
 @dataclass
 class Maker:
-    rng: random.Random
-    lines: list[str] = field(default_factory=list)
-    uses: set[str] = field(default_factory=set)
-    features: list[str] = field(default_factory=list)
-    last: str = ""
-    _functions: set[str] = field(default_factory=set)
+    """Makes chains and measurements on a table of a unit and a budget."""
 
-    def program(self) -> Program:
-        pick = self.rng.choice
-        self.lines, self.uses, self.features, self._functions = [], set(), [], set()
-        self.file, self.unit, self.budget = pick(list(WRITERS)), pick(UNITS), pick(list(BUDGETS))
+    rng: random.Random
+    unit: str
+    budget: str
+
+    def __post_init__(self) -> None:
         self.amount = f"with {AMOUNTS[self.budget]}"
-        self.columns, self.table, self.number = dict(KINDS), "t", 0
-        self.limit = " up to 2 rows" if self.unit == "id" else ""
-        self.last = ""
-        for _ in range(pick((0, 1, 1, 2, 2))):
-            self._add(pick([f for f in TRANSFORMATIONS if self._fits(f)]))
-        if {"id", "c", "n", "b"} <= set(self.columns) and self.rng.random() < 0.15:
-            self._add(pick(("joined_to_public_rows", "joined_to_itself")))
-        measurements = MEASUREMENTS[:5] if self.last else MEASUREMENTS
-        for _ in range(pick((1, 1, 2))):
-            self._add(pick([f for f in measurements if self._fits(f)]))
-        declared = (f'private t = table("t.{self.file}") described by {DESCRIPTION}\n    protecting {self.unit} '
-                    f"budget {BUDGETS[self.budget]}")  # fmt: skip
-        text = "\n".join([*(f"use {name}" for name in sorted(self.uses)), declared, *self.lines]) + "\n"
-        functions = sorted({f"{name}()" for name in self._functions})
-        self.features += [f"file {self.file}", f"unit {self.unit}", f"budget {self.budget}", *functions]
-        return Program(text, self.file, self.unit, self.budget, tuple(dict.fromkeys(self.features)))
+        self._begin("t", Chain())
+
+    def _begin(self, table: str, chain: Chain) -> None:
+        self.lines: list[str] = []
+        self.features: list[str] = []
+        self.functions: set[str] = set()
+        self.table, self.number, self.join, self.keys_are_open = table, 0, chain.join, False
+        self.columns, self.limit = dict(chain.columns), chain.limit
+
+    def chain(self) -> Chain:
+        """Up to two transformations, and a join now and then."""
+        self._begin("t", Chain(limit=" up to 2 rows" if self.unit == "id" else ""))
+        for _ in range(self.rng.choice((0, 1, 1, 1, 2))):
+            self._add(self.rng.choice([f for f in TRANSFORMATIONS if self._fits(f)]))
+        if {"id", "c", "n", "b"} <= set(self.columns) and self.rng.random() < 0.1:
+            self._add(self.rng.choice(("joined_to_public_rows", "joined_to_itself")))
+        return Chain(tuple(self.lines), self.table, self.join, self.columns, self.limit, self._all_features())
+
+    def measurement(self, chain: Chain) -> Measurement:
+        """One that fits a chain, and all others with the columns that it reads."""
+        self._begin("x", chain)
+        names, weights = zip(*MEASUREMENTS.items(), strict=True)
+        feature = "aggregates" if chain.join else self.rng.choices(names, weights)[0]
+        self._add(feature if self._fits(feature) else "aggregates")
+        words = set(NAMES.findall("\n".join(self.lines)))
+        needs = {name: kind for name, kind in chain.columns.items() if name in words}
+        return Measurement(tuple(self.lines), needs, chain.limit, self._all_features(), self.keys_are_open)
+
+    def _all_features(self) -> tuple[str, ...]:
+        return (*self.features, *sorted(f"{name}()" for name in self.functions))
 
     def _fits(self, feature: str) -> bool:
         """Whether a feature can follow: what is refused from public facts is tried now and then all the same."""
@@ -77,7 +148,7 @@ class Maker:
             "weighted_records": "weighted" not in self.unit and {"c", "n", "s"} <= set(self.columns),
             "watch": self.budget != "delta", "exploded": whole, "united": whole, "share_of_rows": whole,
             "vectors": whole and "weighted" not in self.unit, "empty_side": whole,
-            "joint_block": "weighted" not in self.unit and not self.last,
+            "joint_block": "weighted" not in self.unit,
         }  # fmt: skip
         free = feature in TRANSFORMATIONS
         return wants.get(feature, True) and (free or not needs_bound)
@@ -101,10 +172,14 @@ class Maker:
             text = expressions.of(kind)
             if expressions.reads:
                 break
-        self._functions.update(expressions.used)
+        self.functions.update(expressions.used)
         return text
 
-    def _bounded(self) -> str:
+    def _bounded(self, *, ranked: bool = False) -> str:
+        """A bounded number; of what is `ranked`, which is written out dozens of times, mostly a column of few steps."""
+        if ranked and self.rng.random() < 0.95:
+            names = [n for n in ("n", "r", "w") if n in self.columns] or ["clamp(1, 0, 9)"]
+            return self.rng.choices(names, (60, 38, 2)[: len(names)])[0]
         low, high = self.rng.choice((("0", "9"), ("-5", "1e9"), ("0", "1e15"), ("-1e15", "1e15"), ("0.0", "0.001")))
         if self.rng.random() < 0.4:
             return self.rng.choice([n for n in ("n", "r", "w") if n in self.columns] or [f"clamp(1, {low}, {high})"])
@@ -145,15 +220,15 @@ class Maker:
         self._new(f"split_rows({self.table}, 3)[1]")
 
     def smaller_budget(self) -> None:
-        self._new(f"limited({self.table}, {'2' if self.budget != 'rho' else '1'})")
+        self._new(f"limited({self.table}, {self.rng.choice((300, 200, 0.1))})")
 
     def joined_to_public_rows(self) -> None:
         """A join is asked in the select that it is in, so it stands last."""
-        self.last = f"{self.table} {self.rng.choice(('join', 'left join'))} cities on c"
+        self.join = f" {self.rng.choice(('join', 'left join'))} cities on c"
         self.columns = {**self.columns, "region": "text"}
 
     def joined_to_itself(self) -> None:
-        self.last = f"{self.table} join t on {self.rng.choice(('n', 'c', 'b'))} up to 2"
+        self.join = f" join t on {self.rng.choice(('n', 'c', 'b'))} up to 2"
 
     def rows_of_persons(self) -> None:
         bound, self.limit = self.limit, ""  # each person has one row, or one of each key
@@ -166,20 +241,23 @@ class Maker:
 
     # Measurements ---------------------------------------------------------------------------------
 
+    def _some_aggregate(self) -> str:
+        return self.rng.choices(list(AGGREGATES), AGGREGATES.values())[0]
+
     def _aggregate(self, name: str) -> str:
-        self._functions.add(name)
+        self.functions.add(name)
         if name == "count":
             inside = self.rng.choice(("*", f"distinct {self._expression('any')}", self._expression("any")))
             return f"count({inside})"
         if name == "covariance":
             return f"covariance({self._bounded()}, {self._bounded()})"
         if name == "quantile":
-            return f"quantile({self._bounded()}, {self.rng.choice(('0.1', '0.5', '1'))})"
+            return f"quantile({self._bounded(ranked=True)}, {self.rng.choice(('0.1', '0.5', '1'))})"
         if name == "mode":
             return f"mode({self.rng.choice([n for n in ('c', 'n', 'b') if n in self.columns] or ['1 > 0'])})"
         if name == "bounds":
             return f"bounds({self._expression('number')})"
-        return f"{name}({self._bounded()})"
+        return f"{name}({self._bounded(ranked=name in RANKED)})"
 
     def _keys(self) -> str:
         form = self.rng.randrange(8)
@@ -195,16 +273,17 @@ class Maker:
         if form == 6 and {"c", "b"} <= set(self.columns):
             return ' groupby (c, b) over [("Ames", true), ("Cork", false)]'
         if form == 7 and self.budget == "delta":
+            self.keys_are_open = True
             return f" groupby {self._expression('text')} as k"
         return f" groupby ({self._expression('boolean')}) as k"
 
     def _select(self, aggregates: list[str]) -> str:
         what = ", ".join(f"{self._aggregate(name)} as a{i}" for i, name in enumerate(aggregates))
         where = f" where {self._expression('boolean')}" if self.rng.random() < 0.4 else ""
-        return f"{{{{ select {what} from {self.last or self.table}{where}{self._keys()}{self.limit} {self.amount} }}}}"
+        return f"{{{{ select {what} from {self.table}{where}{self._keys()}{self.limit} {self.amount} }}}}"
 
     def aggregates(self) -> None:
-        names = [self.rng.choice(AGGREGATES) for _ in range(self.rng.randrange(1, 4))]
+        names = self.rng.choices(list(AGGREGATES), AGGREGATES.values(), k=self.rng.choice((1, 1, 1, 2)))
         self.features += names
         self.lines.append(f"x{len(self.lines)} = {self._select(names)}")
         self.lines.append(f"print(x{len(self.lines) - 1})")
@@ -220,7 +299,7 @@ class Maker:
                 f" groupby {', '.join(names[: self.rng.randrange(1, 3)])}" if names and self.rng.random() < 0.7 else ""
             )
             self.lines.append(
-                f"    j{i} = {{{{ select {what} as v from {self.last or self.table}{where}{keys}{self.limit} }}}}"
+                f"    j{i} = {{{{ select {what} as v from {self.table}{where}{keys}{self.limit} }}}}"
             )
         self.lines.append("print(j0)")
 
@@ -231,14 +310,12 @@ class Maker:
         return f"histogram({self.table}, x = {axis}{more})"
 
     def histogram(self) -> None:
-        self.uses.add("histograms")
         how = self.rng.choice(
             ("laplace(h)", "gaussian(h)", "flat(h, identity(h))", "dawa(h, prefixes(h))", "hb(h, prefixes(h))",
              "mwem(h, prefixes(h), 2)", "shrinkage(h, identity(h))", "uniform(h, prefixes(h))",
              "least_cost_partition(h)")
         )  # fmt: skip
         self.features.append(how.partition("(")[0])
-        self.uses.add("workloads")
         self.lines += [f"h = {self._histogram()}", f"print({how} {self.amount})"]
 
     def cells_of_a_cube(self) -> None:
@@ -249,13 +326,11 @@ class Maker:
         ]
 
     def score(self) -> None:
-        self.uses.add("features")
         name = self.rng.choice(("size", "nonzero", "largest_cell", "l2", "l1_to_uniform", "total_variation"))
         self.features.append(name)
         self.lines += [f"h = {self._histogram()}", f"print(laplace({name}(h)) {self.amount})"]
 
     def selection(self) -> None:
-        self.uses.add("selection")
         names = [n for n in ("c", "n", "b") if n in self.columns] or ["1 > 0"]
         parts = f"[size(p[1]) for p in partition({self.table}, {self.rng.choice(names)})]"
         margin = [f"margin_max({parts})"] if self.budget == "delta" else []
@@ -264,19 +339,16 @@ class Maker:
         self.lines.append(f"print({how} {self.amount})")
 
     def watch(self) -> None:
-        self.uses.add("selection")
         self.lines += [
             f"w = above_threshold({self.table}, 3, 2) {self.amount}", f"print(above({self.table}, w))",
             f"print(above(where({self.table}, {self._expression('boolean')}), w))",
         ]  # fmt: skip
 
     def vectors(self) -> None:
-        self.uses.add("row_vectors")
         columns = ", ".join(self.rng.sample(["n", "r", "w"], 2))
         self.lines += [f"v = vectors({self.table}, {columns})", f"print(noisy_moments(v) {self.amount})"]
 
     def weighted_records(self) -> None:
-        self.uses |= {"weighted", "workloads"}
         kind = self.rng.choice(("text", "number", "date", "boolean"))
         one = f"weighted(derive(pick({self.table}, c, n, s), z = {self._expression(kind)}))"
         self.lines.append(f"a = {one}")
@@ -289,13 +361,12 @@ class Maker:
         self.lines.append(f"print(laplace(histogram(a, x = c)) {self.amount})")
 
     def steps(self) -> None:
-        self.uses.add("gradual")
         of = self.rng.choice((self.table, "h"))
         self.lines += [f"h = {self._histogram()}", f"g = refinable({of})", f"print(refine(g) {self.amount})"]
 
     def parts(self) -> None:
         key = self.rng.choice([n for n in ("c", "n", "b") if n in self.columns] or ["1 > 0"])
-        what = self._aggregate(self.rng.choice(AGGREGATES))
+        what = self._aggregate(self._some_aggregate())
         self.lines += [
             f"for key, part in partition({self.table}, {key}):",
             f"    print(key, {{{{ select {what} as v from part{self.limit} {self.amount} }}}})",
@@ -303,7 +374,7 @@ class Maker:
 
     def given_before(self) -> None:
         """The same question twice."""
-        asked = self._select([self.rng.choice(AGGREGATES)])
+        asked = self._select([self._some_aggregate()])
         self.lines += [f"print({asked})", f"print({asked})"]
 
 
@@ -311,8 +382,7 @@ TRANSFORMATIONS = (
     "filtered", "filtered", "empty_side", "derived", "derived", "picked", "united", "exploded", "part_of_a_partition",
     "share_of_rows", "smaller_budget", "joined_to_public_rows", "joined_to_itself", "rows_of_persons",
 )  # fmt: skip
-MEASUREMENTS = (
-    "aggregates", "aggregates", "aggregates", "joint_block", "joint_block", "histogram", "cells_of_a_cube", "score",
-    "selection", "watch", "vectors",
-    "weighted_records", "weighted_records", "steps", "parts", "given_before",
-)  # fmt: skip
+MEASUREMENTS = dict.fromkeys(
+    ("histogram", "cells_of_a_cube", "score", "selection", "watch", "vectors", "weighted_records", "steps", "parts",
+     "given_before", "joint_block"), 1.0,
+) | {"aggregates": 10, "joint_block": 0.4}  # fmt: skip

@@ -1,68 +1,102 @@
 """`python -m tests.crosses`: programs of crossed features on neighbouring tables, for as long as one likes.
 
-    python -m tests.crosses [--first SEED] [--programs N] [--seconds S] [--show PROGRAM-SEED] [--pairs]
+    python -m tests.crosses [--first SEED] [--programs N] [--seconds S] [--counts FILE] [--show SEED]
 
-Prints what broke, each kind once with its seed, and how many programs ran by feature and by pair of features.
+Prints what broke, each kind once with its seed, and how many programs ran by feature and by pair of features. With
+`--counts` a run goes on where the one before ended that wrote the file, and adds to it after every batch.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 from collections import Counter as Tally
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests" / name) for name in ("crosses", "adversary", ".")]
 
-from cross_oracle import Run, opened  # noqa: E402
+from cross_oracle import SIZE, Crosses, Run, opened  # noqa: E402
+
+
+class Counts:
+    """What came of all programs so far; kept in a file where one is given."""
+
+    def __init__(self, first: int, path: Path | None) -> None:
+        self._path = path
+        before: dict[str, Any] = json.loads(path.read_text()) if path is not None and path.exists() else {}
+        self.seed: int = before.get("next", first)
+        self.cpu: float = before.get("cpu", 0.0)
+        self.how: Tally[str] = Tally(before.get("how", {}))
+        self.features: Tally[str] = Tally(before.get("features", {}))
+        self.pairs: Tally[str] = Tally(before.get("pairs", {}))
+        self.broken: dict[str, list[Any]] = before.get("broken", {})  # the first seed, how many, and a detail
+
+    def add(self, run: Run) -> None:
+        self.how.update([run.how, *["in another file type too"] * run.elsewhere])
+        if run.how == "ran":
+            features = sorted(run.program.features)
+            self.features.update(features)
+            self.pairs.update(map(" × ".join, combinations(features, 2)))
+        for one in run.breaks:
+            if one.what not in self.broken:
+                print(f"seed {one.seed}: {one.what}: {one.detail}", flush=True)
+            first, many, detail = self.broken.get(one.what, (one.seed, 0, one.detail))
+            self.broken[one.what] = [first, many + 1, detail]
+
+    def keep(self) -> None:
+        if self._path is not None:
+            fresh = self._path.with_suffix(".new")
+            kept = {"next": self.seed, "cpu": self.cpu, "how": self.how, "features": self.features,
+                    "pairs": self.pairs, "broken": self.broken}  # fmt: skip
+            fresh.write_text(json.dumps(kept, ensure_ascii=False, indent=0))
+            fresh.replace(self._path)
+
+    def __str__(self) -> str:
+        often = sum(n >= 10 for n in self.pairs.values())
+        lines = [
+            f"before seed {self.seed}, {self.cpu:.0f} s of CPU: {dict(self.how)}",
+            f"{len(self.features)} features and {len(self.pairs)} pairs of them ran, {often} of these ten times or more",
+            *(f"  {many:7} {feature}" for feature, many in sorted(self.features.items())),
+            *(f"BROKEN {many} times, first at seed {seed}: {what}" for what, (seed, many, _) in self.broken.items()),
+        ]
+        return "\n".join(lines)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.crosses", description="Crosses features of programs.")
-    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--first", type=int, default=0, help="the first seed, where no counts go on")
     parser.add_argument("--programs", type=int, default=1000)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after so long")
+    parser.add_argument("--counts", type=Path, help="a file of counts, which is added to")
     parser.add_argument("--show", type=int, help="print the program of one seed, and what breaks")
-    parser.add_argument("--pairs", action="store_true", help="list every pair of features")
     asked = parser.parse_args()
-    if asked.show is not None:
-        with opened() as crosses:
-            return _shown(crosses.run(asked.show))
-    how: Tally[str] = Tally()
-    ran: Tally[str] = Tally()
-    pairs: Tally[tuple[str, str]] = Tally()
-    broken: dict[str, tuple[int, int]] = {}
-    start = time.monotonic()
     with opened() as crosses:
-        for seed in range(asked.first, asked.first + asked.programs):
-            if time.monotonic() - start > asked.seconds:
-                break
-            run = crosses.run(seed)
-            how[run.how] += 1
-            for one in run.breaks:
-                if one.what not in broken:
-                    print(f"seed {seed}: {one.what}: {one.detail}", flush=True)
-                first, many = broken.get(one.what, (seed, 0))
-                broken[one.what] = first, many + 1
-            if run.how == "ran":
-                ran.update(run.program.features)
-                pairs.update(combinations(sorted(run.program.features), 2))
-    print(f"{sum(how.values())} programs from seed {asked.first} in {time.monotonic() - start:.0f} s: {dict(how)}")
-    print(f"{len(ran)} features and {len(pairs)} pairs of them ran, {sum(n >= 10 for n in pairs.values())} ten times")
-    for feature, many in sorted(ran.items()):
-        print(f"  {many:6} {feature}")
-    for pair, many in sorted(pairs.items()) if asked.pairs else ():
-        print(f"  {many:6} {' × '.join(pair)}")
-    for what, (seed, many) in broken.items():
-        print(f"BROKEN {many} times, first at seed {seed}: {what}")
-    return int(bool(broken))
+        if asked.show is not None:
+            return _shown(crosses, asked.show)
+        counts, start = Counts(asked.first, asked.counts), time.monotonic()
+        last = counts.seed + asked.programs
+        while counts.seed < last and time.monotonic() - start < asked.seconds:
+            cpu = time.process_time()
+            for _ in range(min(SIZE - counts.seed % SIZE, last - counts.seed)):
+                counts.add(crosses.run(counts.seed))
+                counts.seed += 1
+            counts.cpu += time.process_time() - cpu
+            counts.keep()
+    print(counts)
+    return int(bool(counts.broken))
 
 
-def _shown(run: Run) -> int:
-    print(run.program.text)
+def _shown(crosses: Crosses, seed: int) -> int:
+    """A program by itself; where nothing breaks, after those before it in its batch."""
+    run = crosses.run(seed)
+    if not run.breaks:
+        *_, run = [crosses.run(each) for each in range(seed - seed % SIZE, seed + 1)]
+    print(crosses.whole(run.program))
     print(run.how, *(f"{one.what}: {one.detail}" for one in run.breaks), sep="\n")
     return int(bool(run.breaks))
 

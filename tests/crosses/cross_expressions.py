@@ -16,7 +16,7 @@ CONSTANTS = {
     "trunc": ('"month"', '"week"', '"year"'), "part": ('" ", 1', '",", 2', '"e", 1'),
     "substring": ("1", "2, 3", "0, 2"),
 }  # fmt: skip
-DEPTHS = (40, 50, 8, 2)  # weights of depths from 0 to 3: SQL of deep ones takes long to plan
+DEPTHS = (45, 50, 4, 1)  # weights of depths from 0 to 3: SQL of deep ones takes long to plan
 LIKE = ('"A%"', '"%me%"', '"_m_s"', '"%"', '"%a%e_"', '"%é%"')
 
 

@@ -114,8 +114,8 @@ class Maker:
         self._begin("t", Chain(limit=" up to 2 rows" if self.unit == "id" else ""))
         for _ in range(self.rng.choice((0, 1, 1, 1, 2))):
             self._add(self.rng.choice([f for f in TRANSFORMATIONS if self._fits(f)]))
-        if {"id", "c", "n", "b"} <= set(self.columns) and self.rng.random() < 0.1:
-            self._add(self.rng.choice(("joined_to_public_rows", "joined_to_itself")))
+        if {"id", "c", "n", "b"} <= set(self.columns) and self.rng.random() < 0.06:
+            self._add(self.rng.choices(("joined_to_public_rows", "joined_to_itself"), (5, 1))[0])
         return Chain(tuple(self.lines), self.table, self.join, self.columns, self.limit, self._all_features())
 
     def measurement(self, chain: Chain) -> Measurement:
@@ -179,7 +179,7 @@ class Maker:
         """A bounded number; of what is `ranked`, which is written out dozens of times, mostly a column of few steps."""
         if ranked and self.rng.random() < 0.95:
             names = [n for n in ("n", "r", "w") if n in self.columns] or ["clamp(1, 0, 9)"]
-            return self.rng.choices(names, (60, 38, 2)[: len(names)])[0]
+            return self.rng.choices(names, (90, 9, 1)[: len(names)])[0]
         low, high = self.rng.choice((("0", "9"), ("-5", "1e9"), ("0", "1e15"), ("-1e15", "1e15"), ("0.0", "0.001")))
         if self.rng.random() < 0.4:
             return self.rng.choice([n for n in ("n", "r", "w") if n in self.columns] or [f"clamp(1, {low}, {high})"])
@@ -385,4 +385,4 @@ TRANSFORMATIONS = (
 MEASUREMENTS = dict.fromkeys(
     ("histogram", "cells_of_a_cube", "score", "selection", "watch", "vectors", "weighted_records", "steps", "parts",
      "given_before", "joint_block"), 1.0,
-) | {"aggregates": 10, "joint_block": 0.4}  # fmt: skip
+) | {"aggregates": 10, "joint_block": 0.15}  # fmt: skip

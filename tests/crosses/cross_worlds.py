@@ -117,5 +117,5 @@ WRITERS: dict[str, Callable[[tuple[Row, ...]], bytes]] = {
 UNITS = (
     "rows", "rows, public size", "id up to 1 row", "id up to 3 rows", "id up to 3 rows weighted", "id",
 )  # fmt: skip
-OFTEN = (6, 4, 4, 4, 4, 1)  # the SQL of the last is long
+OFTEN = (12, 8, 8, 8, 8, 1)  # the SQL of the last is long
 BUDGETS = {"epsilon": "epsilon 1000", "rho": "rho 1000", "delta": "epsilon 1000, delta 0.001"}  # of each program

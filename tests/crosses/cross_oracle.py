@@ -90,7 +90,7 @@ class Side:
     """A session on one of two neighbouring tables."""
 
     def __init__(self, folder: Path, start: str, arena: Arena) -> None:
-        self.session, self._noise = Session(cwd=folder, engine=OneThread()), arena.noise
+        self.session, self._noise, self._folder = Session(cwd=folder, engine=OneThread()), arena.noise, f"{folder}/"
         self.session.execute(Source("start.jst", start))
         self._interp, self._scope = self.session._interp, self.session._scope
         self._names = dict(self._scope.names)
@@ -104,14 +104,14 @@ class Side:
         charged.__post_init__()  # a meter of its own
         charged.charges.clear()
         events, output, warned = len(session._events), len(session._output), len(session.warnings)
-        noise.draws = []
+        noise.draws, session._stream._next = [], 1
         try:
             with deep():
                 self._interp.block(tree.body, self._scope)
         except Refusal as refusal:
             faults = refusal.diagnostics
         visible = {
-            "diagnostics": [d.as_json() for d in faults], "printed": session._output[output:], "scales": noise.scales,
+            "diagnostics": [str(d.as_json()).replace(self._folder, "") for d in faults], "printed": session._output[output:], "scales": noise.scales,
             "events": [plain(event.as_json()) for event in session._events[events:]],
             "warned": [str(one) for one in session.warnings[warned:]], "spent": charged.meter.spent,
         }  # fmt: skip
@@ -128,9 +128,9 @@ class Batch:
         self._arena, rng = arena, random.Random(f"batch {number}")
         self.unit, self.budget = rng.choices(UNITS, OFTEN)[0], rng.choice(list(BUDGETS))
         self.world: World = drawn(rng, self.unit)
-        self._without_texts = any(cell == "" for row in self.world.rows for cell in row)  # no text, in files of texts
         maker = Maker(rng, self.unit, self.budget)
         self._chains = [maker.chain() for _ in range(CHAINS)]
+        self._often = [0.1 if " up to " in chain.join else 1.0 for chain in self._chains]  # whose SQL is long
         whole = [chain for chain in self._chains if not chain.join and KINDS.items() <= chain.columns.items()]
         often = [*self._chains, *whole, *whole]
         self._measurements = [maker.measurement(rng.choice(often)) for _ in range(MEASUREMENTS)]
@@ -145,7 +145,7 @@ class Batch:
     def program(self, rng: random.Random) -> Program:
         """A chain, mostly one measurement that fits it, and a file type."""
         while True:
-            chain = rng.choice(self._chains)
+            chain = rng.choices(self._chains, self._often)[0]
             fitting = [one for one in self._measurements if one.fits(chain)]
             if fitting:
                 some = rng.choices(fitting, k=rng.choices((1, 2), (9, 1))[0])
@@ -187,7 +187,7 @@ class Batch:
             breaks += _compared(program, *seen)
             if seen[0].faults:
                 how = "refused after it paid" if any(seen[0].spent) else "refused"
-            elif self.unit == "rows" and not breaks and not self._without_texts and rng.random() < ELSEWHERE:
+            elif self.unit == "rows" and not breaks and self.world.same_in_every_file and rng.random() < ELSEWHERE:
                 elsewhere = True
                 breaks += self._in_another_file(program, seen[0], rng)
         except Exception as fault:

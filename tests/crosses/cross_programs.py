@@ -180,9 +180,10 @@ class Maker:
         if ranked and self.rng.random() < 0.95:
             names = [n for n in ("n", "r", "w") if n in self.columns] or ["clamp(1, 0, 9)"]
             return self.rng.choices(names, (90, 9, 1)[: len(names)])[0]
+        names = [n for n in ("n", "r", "w") if n in self.columns]
+        if names and self.rng.random() < 0.75:
+            return self.rng.choices(names, (8, 1, 1)[: len(names)])[0]
         low, high = self.rng.choice((("0", "9"), ("-5", "1e9"), ("0", "1e15"), ("-1e15", "1e15"), ("0.0", "0.001")))
-        if self.rng.random() < 0.4:
-            return self.rng.choice([n for n in ("n", "r", "w") if n in self.columns] or [f"clamp(1, {low}, {high})"])
         return f"clamp({self._expression('number')}, {low}, {high})"
 
     # Transformations of a table -------------------------------------------------------------------
@@ -235,8 +236,8 @@ class Maker:
         of = self.rng.choice(
             ("count(*)", f"sum({self._bounded()})", f"max({self._bounded()})", f"avg({self._bounded()})")
         )
-        key = self.rng.choice(("", " groupby c", " groupby n"))
-        name = {" groupby c": {"c": "text"}, " groupby n": {"n": "number"}}.get(key, {})
+        key = self.rng.choice(("", " groupby c", " groupby n", " groupby id"))
+        name = {" groupby c": {"c": "text"}, " groupby n": {"n": "number"}, " groupby id": {"id": "text"}}.get(key, {})
         self._new(f"{{{{ select {of} as v from {self.table}{bound} per person{key} }}}}", {"v": "number", **name})
 
     # Measurements ---------------------------------------------------------------------------------
@@ -247,7 +248,8 @@ class Maker:
     def _aggregate(self, name: str) -> str:
         self.functions.add(name)
         if name == "count":
-            inside = self.rng.choice(("*", f"distinct {self._expression('any')}", self._expression("any")))
+            persons = ["distinct id"] if "id" in self.columns else []
+            inside = self.rng.choice(("*", f"distinct {self._expression('any')}", self._expression("any"), *persons))
             return f"count({inside})"
         if name == "covariance":
             return f"covariance({self._bounded()}, {self._bounded()})"

@@ -29,10 +29,19 @@ CELLS: dict[str, tuple[Any, ...]] = {
 
 @dataclass(frozen=True)
 class World:
-    """Rows, and those of one protected unit that two neighbours have; where their number is public, one row each."""
+    """Rows, and those of one protected unit that two neighbours have; where their number is public, one row each.
+
+    `numbers`: persons are told by numbers, which files of texts spell otherwise than tables; one of them is 0.0 and -0.0.
+    """
 
     rows: tuple[Row, ...]
     units: tuple[tuple[Row, ...], tuple[Row, ...]]
+    numbers: bool
+
+    @property
+    def same_in_every_file(self) -> bool:
+        """Files of texts have no empty text."""
+        return not self.numbers and not any(cell == "" for row in self.rows for cell in row)
 
     def content(self, file: str, which: int) -> bytes:
         return WRITERS[file](self.rows + self.units[which])
@@ -41,16 +50,25 @@ class World:
 def drawn(rng: random.Random, unit: str) -> World:
     """Up to a dozen rows of hostile cells, of a few persons; none at all now and then."""
     many = 0 if rng.random() < 0.1 else rng.randrange(1, 13)
-    persons = [f"p{k}" for k in range(1, 6)]
-    rows = tuple(_row(rng, rng.choice(persons)) for _ in range(many))
+    numbers = rng.random() < 0.3
+    rows = tuple(_row(rng, OTHERS[numbers]) for _ in range(many))
+    mine: tuple[Any, ...] = (0.0, -0.0) if numbers else ("p9",)
     if unit == "rows, public size":
-        return World(rows, ((_row(rng, "p8"),), (_row(rng, "p9"),)))
+        return World(rows, ((_row(rng, OTHERS[numbers]),), (_row(rng, mine),)), numbers)
     own = 1 if unit == "rows" else rng.randrange(1, 5)
-    return World(rows, ((), tuple(_row(rng, "p9") for _ in range(own))))
+    return World(rows, ((), tuple(_row(rng, mine) for _ in range(own))), numbers)
 
 
-def _row(rng: random.Random, person: str) -> Row:
-    return (person, *(rng.choice(CELLS[name]) for name in list(KINDS)[1:]))
+OTHERS: tuple[tuple[Any, ...], ...] = (("p1", "p2", "p3", "p4", "p5"), (1.0, 2.5, -3.0, 1e300, 5e-324))
+
+
+def _row(rng: random.Random, persons: tuple[Any, ...]) -> Row:
+    return (rng.choice(persons), *(rng.choice(CELLS[name]) for name in list(KINDS)[1:]))
+
+
+def _person(cell: Any) -> str:
+    """The text of a person in a file of texts, where 0.0 and -0.0 are two texts, and so would be two persons."""
+    return cell if isinstance(cell, str) else repr(cell + 0.0)
 
 
 def _text(cell: Any) -> str:
@@ -69,7 +87,7 @@ def _csv(rows: tuple[Row, ...]) -> bytes:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(KINDS)
-    writer.writerows([[_text(cell) for cell in row] for row in rows])
+    writer.writerows([[_person(row[0]), *map(_text, row[1:])] for row in rows])
     return out.getvalue().encode()
 
 
@@ -80,14 +98,16 @@ def _jsonl(rows: tuple[Row, ...]) -> bytes:
         return _text(cell) if isinstance(cell, datetime.date) else cell
 
     names = list(KINDS)
-    lines = [json.dumps({n: plain(cell) for n, cell in zip(names, row, strict=True)}) for row in rows]
+    cells = [(_person(row[0]), *map(plain, row[1:])) for row in rows]
+    lines = [json.dumps(dict(zip(names, row, strict=True))) for row in cells]
     return "".join(line + "\n" for line in lines or [json.dumps(dict.fromkeys(names))]).encode()
 
 
 def _arrow(rows: tuple[Row, ...]) -> Any:
     import pyarrow as pa
 
-    types = {"id": pa.string(), "n": pa.int64(), "r": pa.float64(), "c": pa.string(), "b": pa.bool_(), "d": pa.date32(),
+    numbers = bool(rows) and not isinstance(rows[0][0], str)
+    types = {"id": pa.float64() if numbers else pa.string(), "n": pa.int64(), "r": pa.float64(), "c": pa.string(), "b": pa.bool_(), "d": pa.date32(),
              "m": pa.timestamp("us"), "s": pa.string(), "w": pa.float64()}  # fmt: skip
     columns = list(zip(*rows, strict=True)) or [()] * len(types)
     return pa.table({n: pa.array(c, type=t) for (n, t), c in zip(types.items(), columns, strict=True)})

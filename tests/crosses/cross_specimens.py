@@ -1,0 +1,122 @@
+"""Breaks that were there once, put back by a patch of a few lines: a run must find each of them.
+
+Most are roots of programs that read one person's secret: a failure that is answered, two notions of who is the same,
+something over private rows that is not total, a type or a number that is only as wide as the rows that happen to be
+there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jostle.engine.duckdb.dialect import DUCKDB
+from jostle.engine.records import steps
+from jostle.engine.sql import cells
+from jostle.engine.sql import functions as sql_functions
+from jostle.engine.sql.cells import FLOATS
+from jostle.privacy.mechanisms.additive import Additive
+from jostle.readers import arrowcells
+from jostle.readers.duckdb import LocalDuckDb
+
+Patch = pytest.MonkeyPatch
+
+
+def half_of_the_noise(patch: Patch) -> None:
+    """Noise for half of what a row can move."""
+    law = Additive.law
+    patch.setattr(Additive, "law", lambda self, l1, l2: law(self, l1 / 2, l2 / 2))
+
+
+def types_of_rows(patch: Patch) -> None:
+    """Columns without rows are texts, whatever they are described as."""
+    import pyarrow as pa
+
+    whole = arrowcells.cells
+
+    def of_rows(column: Any) -> Any:
+        return whole(column) if len(column) else pa.chunked_array([pa.nulls(0, pa.string())])
+
+    patch.setattr(arrowcells, "cells", of_rows)
+
+
+def _where_more_than_six(patch: Patch, change: Callable[[list[Any]], list[Any]]) -> None:
+    group = LocalDuckDb.group
+
+    def changed(self: LocalDuckDb, *arguments: Any) -> Any:
+        numbers = group(self, *arguments)
+        return change(numbers) if any(abs(int(n)) > 6 for array in numbers for n in array.ravel().tolist()) else numbers
+
+    patch.setattr(LocalDuckDb, "group", changed)
+
+
+def a_row_that_fails(patch: Patch) -> None:
+    """An engine that cannot add up more than a few rows."""
+
+    def fails(numbers: list[Any]) -> list[Any]:
+        raise ValueError("too many")
+
+    _where_more_than_six(patch, fails)
+
+
+def a_failure_answered_as_of_no_rows(patch: Patch) -> None:
+    """The same, and what fails after the charge is answered as if the table were empty."""
+    _where_more_than_six(patch, lambda numbers: [np.zeros_like(array) for array in numbers])
+
+
+def sums_of_forty_bits(patch: Patch) -> None:
+    """Exact sums that begin again from below where they leave 40 bits."""
+    group = LocalDuckDb.group
+    patch.setattr(LocalDuckDb, "group", lambda *given: [(array + 2**39) % 2**40 - 2**39 for array in group(*given)])
+
+
+def two_zeros(patch: Patch) -> None:
+    """0.0 and −0.0 have two texts, and are one person."""
+    text = cells.text
+    patch.setattr(cells, "text", lambda d, cell, kind: d.as_text(cell) if kind in FLOATS else text(d, cell, kind))
+
+
+def records_that_fail(patch: Patch) -> None:
+    """What is calculated of weighted records is a function that fails on an empty text."""
+    asked = steps._asked
+
+    def failing(here: Any, query: str, block: Any, names: tuple[str, ...]) -> Any:
+        if any("" in block.columns[name].tolist() for name in names):
+            raise ValueError("an empty text")
+        return asked(here, query, block, names)
+
+    patch.setattr(steps, "_asked", failing)
+
+
+def _fails_on_long_texts(patch: Patch, operation: str, most: int) -> None:
+    template = sql_functions.template
+
+    def failing(dialect: Any, name: str, constants: tuple[Any, ...]) -> str:
+        sql = template(dialect, name, constants)
+        if name != operation or dialect is not DUCKDB:
+            return sql
+        return f"CASE WHEN length({{0}}) > {most} THEN error('too long') ELSE {sql} END"
+
+    patch.setattr(sql_functions, "template", failing)
+
+
+def patterns_that_recurse(patch: Patch) -> None:
+    """A pattern is searched with a stack that a text of 1,500 characters fills."""
+    _fails_on_long_texts(patch, "matches", 1500)
+
+
+def no_room_for_long_texts(patch: Patch) -> None:
+    """A function of texts wants more memory than there is for those of 50,000 characters."""
+    _fails_on_long_texts(patch, "upper", 50_000)
+
+
+SPECIMENS: tuple[tuple[Callable[[Patch], None], str], ...] = (
+    (half_of_the_noise, "more is lost than is charged"), (types_of_rows, "neighbours look different"),
+    (a_row_that_fails, "a fault after a charge"), (a_failure_answered_as_of_no_rows, "more is lost than is charged"),
+    (sums_of_forty_bits, "more is lost than is charged"), (two_zeros, "more is lost than is charged"),
+    (records_that_fail, "a fault after a charge"), (patterns_that_recurse, "neighbours look different"),
+    (no_room_for_long_texts, "neighbours look different"),
+)  # fmt: skip

@@ -60,7 +60,7 @@ class Counts:
         often = sum(n >= 10 for n in self.pairs.values())
         lines = [
             f"before seed {self.seed}, {self.cpu:.0f} s of CPU: {dict(self.how)}",
-            f"{len(self.features)} features and {len(self.pairs)} pairs of them ran, {often} of these ten times or more",
+            f"{len(self.features)} features and {len(self.pairs)} pairs of them ran, {often} of these ten times",
             *(f"  {many:7} {feature}" for feature, many in sorted(self.features.items())),
             *(f"BROKEN {many} times, first at seed {seed}: {what}" for what, (seed, many, _) in self.broken.items()),
         ]

@@ -97,7 +97,8 @@ class Side:
 
     def see(self, tree: Any, file: str, table: Any = None) -> Seen:
         """Runs a tree where only what was declared is known, the table is `t` and what was made of it `x`."""
-        session, noise, faults = self.session, self._noise, ()
+        session, noise = self.session, self._noise
+        faults: tuple[Diagnostic, ...] = ()
         self._scope.names.clear()
         self._scope.names.update(self._names, t=self._names[f"t_{file}"], x=table)
         charged = self._interp.kernel.register.names[f"t_{file}"]
@@ -105,15 +106,20 @@ class Side:
         charged.charges.clear()
         events, output, warned = len(session._events), len(session._output), len(session.warnings)
         noise.draws, session._stream._next = [], 1
-        try:
-            with deep():
-                self._interp.block(tree.body, self._scope)
-        except Refusal as refusal:
-            faults = refusal.diagnostics
+        written = io.StringIO()
+        with redirect_stdout(written), redirect_stderr(written), warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            try:
+                with deep():
+                    self._interp.block(tree.body, self._scope)
+            except Refusal as refusal:
+                faults = refusal.diagnostics
         visible = {
-            "diagnostics": [str(d.as_json()).replace(self._folder, "") for d in faults], "printed": session._output[output:], "scales": noise.scales,
+            "diagnostics": [str(fault.as_json()).replace(self._folder, "") for fault in faults],
+            "printed": session._output[output:], "written": written.getvalue(), "scales": noise.scales,
             "events": [plain(event.as_json()) for event in session._events[events:]],
             "warned": [str(one) for one in session.warnings[warned:]], "spent": charged.meter.spent,
+            "heard": [str(one.message) for one in heard if "jostle" in one.filename or "numpy" in one.filename],
         }  # fmt: skip
         return Seen(visible, faults, noise.draws, charged.meter.spent, dict(self._scope.names))
 
@@ -135,7 +141,9 @@ class Batch:
         often = [*self._chains, *whole, *whole]
         self._measurements = [maker.measurement(rng.choice(often)) for _ in range(MEASUREMENTS)]
         self._trees: dict[str, Any] = {}
-        self._tables: dict[tuple[str, tuple[str, ...]], Any] = {}  # what chains give, by file and lines
+        self._tables: dict[
+            tuple[str, tuple[str, ...]], tuple[tuple[Any, ...], list[Seen]]
+        ] = {}  # what chains give, by file and lines
         self._sides: list[Side] = []
 
     def declared(self, name: str, file: str) -> str:
@@ -176,9 +184,10 @@ class Batch:
         program = self.program(rng)
         self._open()
         faults = Counter.faults
-        breaks, elsewhere, how = [], False, "ran"
+        breaks: list[tuple[str, str]] = []
+        elsewhere, how = False, "ran"
         try:
-            tables, *seen = self._chain(program.file, program.chain)
+            tables, seen = self._chain(program.file, program.chain)
             if not tables:
                 how = "refused"
             else:
@@ -205,13 +214,13 @@ class Batch:
             self.close()
         return Run(program, how, tuple(Break(*each, program, seed) for each in breaks), elsewhere)
 
-    def _chain(self, file: str, chain: Chain) -> tuple[Any, Seen, Seen]:
+    def _chain(self, file: str, chain: Chain) -> tuple[tuple[Any, ...], list[Seen]]:
         """What a chain gives on both sides, once; nothing where it is refused."""
         if (file, chain.lines) not in self._tables:
             tree = self._tree("".join(f"{line}\n" for line in chain.lines))
             seen = [side.see(tree, file) for side in self._sides]
             tables = () if seen[0].faults else tuple(one.names.get(chain.table) for one in seen)
-            self._tables[file, chain.lines] = tables, *seen
+            self._tables[file, chain.lines] = tables, seen
         return self._tables[file, chain.lines]
 
     def _tree(self, text: str) -> Any:
@@ -221,7 +230,7 @@ class Batch:
 
     def _in_another_file(self, program: Program, one: Seen, rng: random.Random) -> Iterator[tuple[str, str]]:
         file = rng.choice([name for name in WRITERS if name != program.file])
-        tables, *_ = self._chain(file, program.chain)
+        tables, _ = self._chain(file, program.chain)
         other = self._sides[0].see(self._tree(program.measuring), file, tables[0])
         mine, theirs = ([draw.values.tolist() for draw in seen.draws] for seen in (one, other))
         if mine != theirs:
@@ -275,7 +284,8 @@ class Crosses:
 
     def __init__(self, arena: Arena) -> None:
         self._arena = arena
-        self._number, self._batch = -1, None
+        self._number = -1
+        self._batch: Batch | None = None
 
     def run(self, seed: int) -> Run:
         if self._batch is None or seed // SIZE != self._number:
@@ -285,7 +295,10 @@ class Crosses:
 
     def whole(self, program: Program) -> str:
         """A program of the batch at hand with its declarations."""
-        return "\n".join([*modules(), 'cities = table("cities.csv")', self._batch.declared("t", program.file), program.text])
+        assert self._batch is not None
+        return "\n".join(
+            [*modules(), 'cities = table("cities.csv")', self._batch.declared("t", program.file), program.text]
+        )
 
     def close(self) -> None:
         if self._batch is not None:
@@ -294,7 +307,7 @@ class Crosses:
 
 @contextmanager
 def opened() -> Iterator[Crosses]:
-    """Crosses in a fresh folder, under blind noise; what is written to the terminal meanwhile is a break of the test."""
+    """Crosses in a fresh folder, under blind noise."""
     folder = Path(tempfile.mkdtemp(prefix="jostle-crosses-"))
     patch = pytest.MonkeyPatch()
     crosses = None

@@ -300,9 +300,7 @@ class Maker:
             keys = (
                 f" groupby {', '.join(names[: self.rng.randrange(1, 3)])}" if names and self.rng.random() < 0.7 else ""
             )
-            self.lines.append(
-                f"    j{i} = {{{{ select {what} as v from {self.table}{where}{keys}{self.limit} }}}}"
-            )
+            self.lines.append(f"    j{i} = {{{{ select {what} as v from {self.table}{where}{keys}{self.limit} }}}}")
         self.lines.append("print(j0)")
 
     def _histogram(self) -> str:
@@ -387,4 +385,4 @@ TRANSFORMATIONS = (
 MEASUREMENTS = dict.fromkeys(
     ("histogram", "cells_of_a_cube", "score", "selection", "watch", "vectors", "weighted_records", "steps", "parts",
      "given_before", "joint_block"), 1.0,
-) | {"aggregates": 10, "joint_block": 0.15}  # fmt: skip
+) | {"aggregates": 10, "joint_block": 0.06}  # fmt: skip

@@ -31,7 +31,8 @@ CELLS: dict[str, tuple[Any, ...]] = {
 class World:
     """Rows, and those of one protected unit that two neighbours have; where their number is public, one row each.
 
-    `numbers`: persons are told by numbers, which files of texts spell otherwise than tables; one of them is 0.0 and -0.0.
+    `numbers`: persons are told by numbers, which files of texts spell otherwise than tables. The one that neighbours
+    differ in is 0.0 and -0.0.
     """
 
     rows: tuple[Row, ...]
@@ -107,8 +108,9 @@ def _arrow(rows: tuple[Row, ...]) -> Any:
     import pyarrow as pa
 
     numbers = bool(rows) and not isinstance(rows[0][0], str)
-    types = {"id": pa.float64() if numbers else pa.string(), "n": pa.int64(), "r": pa.float64(), "c": pa.string(), "b": pa.bool_(), "d": pa.date32(),
-             "m": pa.timestamp("us"), "s": pa.string(), "w": pa.float64()}  # fmt: skip
+    types = {"id": pa.float64() if numbers else pa.string(), "n": pa.int64(), "r": pa.float64(), "c": pa.string(),
+             "b": pa.bool_(), "d": pa.date32(), "m": pa.timestamp("us"), "s": pa.string(),
+             "w": pa.float64()}  # fmt: skip
     columns = list(zip(*rows, strict=True)) or [()] * len(types)
     return pa.table({n: pa.array(c, type=t) for (n, t), c in zip(types.items(), columns, strict=True)})
 

@@ -84,12 +84,12 @@ def two_zeros(patch: Patch) -> None:
 
 
 def records_that_fail(patch: Patch) -> None:
-    """What is calculated of weighted records is a function that fails on an empty text."""
+    """What is calculated of weighted records is a function that fails on a cell, the number 5."""
     asked = steps._asked
 
     def failing(here: Any, query: str, block: Any, names: tuple[str, ...]) -> Any:
-        if any("" in block.columns[name].tolist() for name in names):
-            raise ValueError("an empty text")
+        if any(5 in block.columns[name].tolist() for name in names):
+            raise ValueError("five")
         return asked(here, query, block, names)
 
     patch.setattr(steps, "_asked", failing)
@@ -117,10 +117,15 @@ def no_room_for_long_texts(patch: Patch) -> None:
     _fails_on_long_texts(patch, "upper", 50_000)
 
 
-SPECIMENS: tuple[tuple[Callable[[Patch], None], str], ...] = (
-    (half_of_the_noise, "more is lost than is charged"), (types_of_rows, "neighbours look different"),
-    (a_row_that_fails, "a fault after a charge"), (a_failure_answered_as_of_no_rows, "more is lost than is charged"),
-    (sums_of_few_bits, "more is lost than is charged"), (two_zeros, "more is lost than is charged"),
-    (records_that_fail, "a fault after a charge"), (patterns_that_recurse, "neighbours look different"),
-    (no_room_for_long_texts, "neighbours look different"),
-)  # fmt: skip
+SPECIMENS: tuple[tuple[Callable[[Patch], None], str, int], ...] = (
+    (half_of_the_noise, "more is lost than is charged", 5000038),
+    (types_of_rows, "neighbours look different", 5001202),
+    (a_row_that_fails, "a fault after a charge", 5000006),
+    (a_failure_answered_as_of_no_rows, "more is lost than is charged", 5000004),
+    (sums_of_few_bits, "more is lost than is charged", 5008406),
+    (two_zeros, "more is lost than is charged", 5001266),
+    (records_that_fail, "a fault after a charge", 5036002),
+    (patterns_that_recurse, "neighbours look different", 5019648),
+    (no_room_for_long_texts, "neighbours look different", 5008025),
+)
+"""With what each is, and the seed of a program that convicts it."""

@@ -21,8 +21,8 @@ CELLS: dict[str, tuple[Any, ...]] = {
     "c": ("Ames", "Cork", "Delft", "ames", "", None), "b": (True, False, None),
     "d": (datetime.date(2020, 2, 29), datetime.date(1, 1, 1), datetime.date(9999, 12, 31), None),
     "m": (datetime.datetime(2020, 2, 29, 23, 59, 59), datetime.datetime(1970, 1, 1), None),
-    "s": ("", " ", "Ames", "a,b e", "é", "e\u0301", "'); --", "-0", "1e308", "x" * 70, "ab" * 900, "y" * 70_000, "😀",
-          None),
+    "s": ("", " ", "Ames", "a,b e", "é", "e\u0301", "'); --", "-0", "1e308", "x" * 70, "ab" * 900, "z" * 60_000,
+          "y" * 70_000, "😀", None),
     "w": (1e15, -1e15, 2e15, 0.0, -0.0, 3.5, None),
 }  # fmt: skip
 
@@ -41,11 +41,12 @@ class World:
 
     @property
     def same_in_every_file(self) -> bool:
-        """Files of texts have no empty text."""
-        return not self.numbers and not any(cell == "" for row in self.rows for cell in row)
+        """Files of texts have no empty text, and those of JSON no columns without a row."""
+        return not self.numbers and bool(self.rows) and not any(cell == "" for row in self.rows for cell in row)
 
     def content(self, file: str, which: int) -> bytes:
-        return WRITERS[file](self.rows + self.units[which])
+        nobody = ((None,) * len(KINDS),) if file == "jsonl" and not self.rows else ()  # without a row no columns
+        return WRITERS[file](nobody + self.rows + self.units[which])
 
 
 def drawn(rng: random.Random, unit: str) -> World:
@@ -69,7 +70,7 @@ def _row(rng: random.Random, persons: tuple[Any, ...]) -> Row:
 
 def _person(cell: Any) -> str:
     """The text of a person in a file of texts, where 0.0 and -0.0 are two texts, and so would be two persons."""
-    return cell if isinstance(cell, str) else repr(cell + 0.0)
+    return _text(cell + 0.0 if isinstance(cell, float) else cell)
 
 
 def _text(cell: Any) -> str:
@@ -101,7 +102,7 @@ def _jsonl(rows: tuple[Row, ...]) -> bytes:
     names = list(KINDS)
     cells = [(_person(row[0]), *map(plain, row[1:])) for row in rows]
     lines = [json.dumps(dict(zip(names, row, strict=True))) for row in cells]
-    return "".join(line + "\n" for line in lines or [json.dumps(dict.fromkeys(names))]).encode()
+    return "".join(line + "\n" for line in lines).encode()
 
 
 def _arrow(rows: tuple[Row, ...]) -> Any:

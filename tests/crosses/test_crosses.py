@@ -9,7 +9,7 @@ from cross_oracle import SIZE, opened
 from cross_specimens import SPECIMENS
 
 
-@pytest.mark.parametrize("batch", [0, 1, 4])
+@pytest.mark.parametrize("batch", [4, 14])
 def test_crossed_programs_hold(batch: int) -> None:
     with opened() as crosses:
         runs = [crosses.run(seed) for seed in range(batch * SIZE, batch * SIZE + 24)]
@@ -34,4 +34,5 @@ def test_a_specimen_is_convicted(
     """By a program of the batch of a seed, which a run from the first batch on came to (docs/experiments/checks.md)."""
     specimen(monkeypatch)
     with opened() as crosses:
-        assert any(what in one.what for each in range(seed - 20, seed + 1) for one in crosses.run(each).breaks)
+        seeds = range(max(seed - 20, seed - seed % SIZE), seed + 1)
+        assert any(what in one.what for each in seeds for one in crosses.run(each).breaks)

@@ -34,7 +34,6 @@ from recorded_noise import Draw
 from jostle.accounting.amounts import as_float
 from jostle.diagnostics import KINDS as REFUSALS
 from jostle.diagnostics import Diagnostic, Refusal
-from jostle.engine.duckdb import engine
 from jostle.privacy.kernel.faults import Counter
 from jostle.readers.duckdb import LocalDuckDb
 from jostle.source import Source
@@ -83,6 +82,7 @@ class Seen:
 
 class OneThread(LocalDuckDb):
     def _begin(self, **settings: int) -> None:
+        self._beside = lambda work, interrupt: work()  # no thread for each question
         super()._begin(threads=1, **settings)
 
 
@@ -313,7 +313,6 @@ def opened() -> Iterator[Crosses]:
     crosses = None
     try:
         crosses = Crosses(Arena(folder, patch))
-        patch.setattr(engine, "beside", lambda work, interrupt: work())  # no thread for each question
         yield crosses
     finally:
         if crosses is not None:

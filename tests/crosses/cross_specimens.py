@@ -19,7 +19,7 @@ from jostle.engine.sql import functions as sql_functions
 from jostle.engine.sql import persons
 from jostle.engine.sql.cells import FLOATS
 from jostle.plan.plan import Bound, Count, Scan, inputs
-from jostle.privacy.mechanisms.additive import Additive
+from jostle.privacy.mechanisms.additive import Linear
 from jostle.readers import arrowcells
 from jostle.readers.duckdb import LocalDuckDb
 
@@ -28,8 +28,8 @@ Patch = pytest.MonkeyPatch
 
 def half_of_the_noise(patch: Patch) -> None:
     """Noise for half of what a row can move."""
-    law = Additive.law
-    patch.setattr(Additive, "law", lambda self, l1, l2: law(self, l1 / 2, l2 / 2))
+    scale = Linear.scale
+    patch.setattr(Linear, "scale", property(lambda self: scale.__get__(self) / 2))
 
 
 def types_of_rows(patch: Patch) -> None:

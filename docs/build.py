@@ -26,7 +26,7 @@ from docs import gallery, reference  # noqa: E402
 
 DRAWN = "JOSTLE_DOCS_GALLERY"  # the folder of the programs' output and pictures
 # Pages whose text stands elsewhere in the repository, and the folder that their links start from.
-ELSEWHERE = {"start.md": ROOT / "README.md", "changelog.md": ROOT / "CHANGELOG.md"}
+ELSEWHERE = {"changelog.md": ROOT / "CHANGELOG.md"}
 # What a reader looks for comes before why it is so: weights of a folder or a page in the search.
 WEIGHTS = {
     "howto/": 12.0, "start.md": 3.0, "tutorial.md": 3.0, "reference/": 3.0, "gallery/": 1.0, "privacy/": 0.2,
@@ -57,16 +57,8 @@ def made_pages() -> dict[str, Callable[[], str]]:
         pages[f"reference/library/{path.stem}.md"] = lambda path=path: reference.library_page(path)
     for path in gallery.programs():
         pages[f"gallery/{path.stem}.md"] = lambda path=path: gallery.program_page(path, runs())
-    pages["start.md"] = start_page
     pages["changelog.md"] = lambda: (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     return pages
-
-
-def start_page() -> str:
-    """The README for a reader of these pages: without what is about the repository and its tests."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8").replace("# Jostle\n", "# Install and first run\n", 1)
-    text = re.sub(r"^This sets up and passes the tests:\n\n```sh\n.*?^```\n\n", "", text, flags=re.M | re.S)
-    return re.sub(r"^## Where things are\n.*?(?=^## )", "", text, flags=re.M | re.S)
 
 
 def questions_page() -> str:

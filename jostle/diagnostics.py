@@ -52,6 +52,10 @@ class Diagnostic(Struct, frozen=True):
         """Whether it stops nothing."""
         return self.kind in WARNINGS
 
+    def __str__(self) -> str:
+        place = f"{self.span.source.name}:{self.span.line}:{self.span.column}: " if self.span is not None else ""
+        return f"{place}{self.kind}: {self.message}" + (f"\n  help: {self.help}" if self.help else "")
+
     def as_json(self) -> dict[str, Any]:
         """The rendering that `--format json` prints."""
         place: dict[str, Any] = {}
@@ -76,6 +80,10 @@ class Refusal(Exception):
     def __init__(self, first: Diagnostic, *others: Diagnostic) -> None:
         super().__init__(first.message)
         self.diagnostics: tuple[Diagnostic, ...] = (first, *others)
+
+    def __str__(self) -> str:
+        """Each diagnostic with its place and its help."""
+        return "\n".join(map(str, self.diagnostics))
 
     @property
     def first(self) -> Diagnostic:

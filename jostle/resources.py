@@ -1,7 +1,7 @@
-"""Files that ship with Jostle (the grammar and the standard library), this user's cache, and whole writes.
+"""Files that ship with Jostle (grammar, standard library, first programs), this user's cache, and whole writes.
 
-The shipped files stand in the package when it is installed (`jostle/_grammar`, `jostle/_stdlib`) and at the top of a
-checkout otherwise.
+The shipped files stand in the package when it is installed (`jostle/_grammar`, `jostle/_stdlib`,
+`jostle/_programs`) and at the top of a checkout otherwise.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _PACKAGE = Path(__file__).resolve().parent
 
 
 def folder(name: str) -> Path:
-    """The folder of `grammar` or `stdlib`."""
+    """The folder of `grammar`, `stdlib` or `programs`."""
     packaged = _PACKAGE / f"_{name}"
     return packaged if packaged.is_dir() else _PACKAGE.parent / name
 

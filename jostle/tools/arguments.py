@@ -43,6 +43,8 @@ def parse(words: Sequence[str]) -> argparse.Namespace | int:
     if not words:
         parser.print_help(sys.stderr)
         return 2
+    if words[0] == "-c":
+        words = ["ask", *words[1:]]
     try:
         options, more = parser.parse_known_args(words)
         if more:
@@ -57,6 +59,8 @@ def parse(words: Sequence[str]) -> argparse.Namespace | int:
 def _misuse(options: argparse.Namespace) -> str:
     """What is wrong with flags that are each right, and do not go together; empty where nothing is."""
     match options.command:
+        case "init" if (options.file is None) != options.example:
+            return "init needs a FILE of data, or --example"
         case "run" if options.seed is not None and not options.simulate:
             return "--seed goes with --simulate; real noise has no seed"
         case "run" if options.overwrite and not options.save:
@@ -136,7 +140,8 @@ def command_parser() -> _Parser:
     run.add_argument("--engine", metavar="URL", help="the server on which the data are ($JOSTLE_ENGINE)")
 
     init = commands.add_parser("init", help="write a first program for a file of yours; asks for what it does not know")
-    init.add_argument("file", metavar="FILE", help="the data")
+    init.add_argument("file", metavar="FILE", nargs="?", help="the data")
+    init.add_argument("--example", action="store_true", help="write two programs and their data, to begin with")
     init.add_argument("--no-check", action="store_true", help="read no row: how dates and numbers are written")
     init.add_argument("--sheet", metavar="NAME", help=_SHEET)
     init.add_argument("--describe", metavar="SCHEMA", help=_SCHEMA)
@@ -145,6 +150,19 @@ def command_parser() -> _Parser:
     init.add_argument("--budget", metavar="BUDGET", help="such as 'epsilon 1' (the default), 'rho 0.5'")
     init.add_argument("--out", metavar="PROGRAM", help="the program to write (FILE's own name, .jst)")
     init.add_argument("--overwrite", action="store_true", help="write over a program that is there")
+
+    ask = commands.add_parser("ask", help="one query of a file, without a program: `jostle -c QUERY FILE` is the same")
+    ask.add_argument("query", metavar="QUERY", help="such as 'select count(*) from t where age > 40'; t is the file")
+    ask.add_argument("file", metavar="FILE", help="the data")
+    ask.add_argument("--describe", metavar="SCHEMA", help=f"the columns that it names, {_SCHEMA}")
+    ask.add_argument("--epsilon", metavar="E", default="1", help="what it may spend (1)")
+    ask.add_argument("--protecting", metavar="UNIT", default="rows", help="such as 'person up to 5 rows'")
+    ask.add_argument("--sheet", metavar="NAME", help=_SHEET)
+    ask.add_argument("--simulate", action="store_true", help="open nothing: rows are made up")
+    ask.add_argument("--format", choices=["text", "json"], default="text")
+
+    find = commands.add_parser("find", help="functions and words for a question: jostle find compare two groups")
+    find.add_argument("words", metavar="WORD", nargs="+", help="a question, or a name of pandas, SQL or R")
 
     commands.add_parser("again", help="print what earlier runs released and could not hand over")
 

@@ -50,7 +50,7 @@ def run(options: Namespace) -> int:
     warnings.simplefilter("ignore")
     as_json = options.format == "json"
     simulate = (1 if options.seed is None else options.seed) if options.simulate else None
-    source, say = read_program(options.file), _sayer(simulate)
+    source, say = getattr(options, "source", None) or read_program(options.file), _sayer(simulate)
     writers: list[Writer] = []
 
     def write(event: Event) -> None:
@@ -368,7 +368,7 @@ def command_of(name: str) -> Callable[[Namespace], int]:
 
 _MODULES = {
     "again": "again", "plan": "plan", "evaluate": "evaluation", "improve": "improvement.command", "fmt": "fmt",
-    "init": "draft.init",
+    "init": "draft.init", "ask": "draft.ask", "find": "documentation.find",
 }  # fmt: skip
 _COMMANDS: dict[str, Callable[[Namespace], int]] = {
     "run": run, "check": check, "repl": repl, "trace": trace, "lsp": lsp, "textmate": textmate, "data": data,

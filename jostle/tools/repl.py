@@ -31,6 +31,7 @@ An entry is a statement or an expression; an expression's value is shown. An ent
 bracket is open or its last line is indented; an empty line ends it.
 
   :help [NAME]   this page; what a name or a word of the language is, with its price and an example (also NAME?)
+  :find WORDS    functions and words for a question, such as `compare two groups`
   :budget        what each private source has spent and has left
   :trace [NAME]  the choices made so far, each as a tree
   :names         what has been defined
@@ -157,6 +158,10 @@ class Repl:
                 self._about("type", rest)
             else:
                 self._say(HELP.rstrip())
+        elif name == "find":
+            from jostle.tools.documentation.find import found_text
+
+            self._say(found_text(rest.split()).rstrip() if rest else ":find takes the words of a question")
         elif name == "budget":
             self._budget()
         elif name == "trace":

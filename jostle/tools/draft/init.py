@@ -17,6 +17,7 @@ from pathlib import Path
 
 from jostle.diagnostics import Refusal, refuse, unwritable
 from jostle.plan.domains import Domain, Integer, Open, Real
+from jostle.resources import folder
 from jostle.source import Source
 from jostle.tools.datacheck import fit, misfits, schema
 from jostle.tools.draft.columns import UNKNOWN, Column, name_of, table_of
@@ -30,6 +31,8 @@ Ask = Callable[[str], str]
 
 def command(options: Namespace) -> int:
     """Writes the program, and says how to go on."""
+    if options.example:
+        return example()
     place = Path(options.out or Path(options.file).name.split(".")[0] + ".jst")
     if place.exists() and not options.overwrite:
         raise refuse("DataError", f"`{place}` is there already", help="name another with --out, or add --overwrite")
@@ -52,7 +55,26 @@ def command(options: Namespace) -> int:
     return 0
 
 
-def drafted(options: Namespace, ask: Ask | None, folder: Path) -> tuple[str, str | None]:
+EXAMPLE = ("first.jst", "choose.jst", "data/people.csv", "data/village.csv")
+
+
+def example() -> int:
+    """Writes the programs that the pages begin with, and the made-up people that they are about."""
+    there = [name for name in EXAMPLE if Path(name).exists()]
+    if there:
+        raise refuse("DataError", f"`{there[0]}` is there already", help="go to an empty folder")
+    for name in EXAMPLE:
+        try:
+            Path(name).parent.mkdir(exist_ok=True)
+            Path(name).write_bytes((folder("programs") / name).read_bytes())
+        except OSError as fault:
+            raise unwritable(f"`{name}`", fault) from None
+    print("first.jst, choose.jst and the made-up people of data/ are here. Begin with:\n")
+    print("  jostle run first.jst\n  jostle run choose.jst")
+    return 0
+
+
+def drafted(options: Namespace, ask: Ask | None, home: Path) -> tuple[str, str | None]:
     """The program's text, and what does not fit it of the file; None for that if no row is read.
 
     With `ask` a person is asked for what nobody said: for each column where none is described on the command line, and
@@ -61,7 +83,7 @@ def drafted(options: Namespace, ask: Ask | None, folder: Path) -> tuple[str, str
     ordered = _described(options, columns, ask)
     protecting = options.protecting or _protecting(columns, ask)
     budget = options.budget or (ask("budget (epsilon 1): ").strip() if ask is not None else "") or "epsilon 1"
-    path = os.path.relpath(options.file, folder) if str(folder) != "." else options.file
+    path = os.path.relpath(options.file, home) if str(home) != "." else options.file
     found, decimal = None, None
     if columns and not getattr(options, "no_check", False):
         with suppress(Refusal):  # its types are enough for a draft

@@ -1,0 +1,102 @@
+"""`jostle find WORDS` and `:find` of the shell: the functions and words that answer a question.
+
+Entries are ranked by the words that they share with the question, rare words first; a name of pandas, SQL, R or
+scikit-learn leads to what says the same here.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from argparse import Namespace
+from collections import Counter
+from collections.abc import Sequence
+from functools import cache
+
+from jostle.language.other_languages import way
+from jostle.tools.documentation import documented
+from jostle.tools.documentation.entry import Documentation
+
+NAMES, HELPERS = 4.0, 0.6
+"""How much more a word counts as a name than in a sentence, and less in what the library shows no example of."""
+
+ALIKE = {
+    "compare": "difference effect two", "ttest": "compare means difference", "corr": "correlation",
+    "pearsonr": "correlation", "lm": "regression", "ols": "regression", "glm": "regression logistic",
+    "linearregression": "regression", "logisticregression": "logistic regression classifier", "kmeans": "clusters",
+    "cluster": "clusters", "predict": "classifier regression", "classify": "classifier", "fake": "synthetic",
+    "synthesise": "synthetic", "generate": "synthetic", "value_counts": "count groupby", "crosstab": "cross table",
+    "hist": "histogram", "histplot": "histogram", "distribution": "histogram quantile", "percentile": "quantile",
+    "typical": "median", "mean": "avg", "average": "avg", "describe": "summary", "rows": "count", "number": "count",
+    "unique": "distinct", "nunique": "distinct count", "merge": "join", "match": "join", "concat": "union",
+    "confidence": "error interval", "accuracy": "error", "uncertainty": "error", "chart": "plot", "draw": "plot",
+    "graph": "plot triangles degrees", "treatment": "effect", "causal": "effect", "budget": "spent left",
+}  # fmt: skip
+"""Words of questions, and of other languages, with the words that entries have for them."""
+
+
+def entries_for(question: Sequence[str], most: int = 8) -> list[Documentation]:
+    """The entries that fit best, the best first; none where no word of the question occurs in any."""
+    words = [word for one in question for word in _words(one)]
+    wanted = Counter({word: 1.0 for word in words})
+    for word in [*words, *(one.lower() for one in question)]:
+        for other in _words(ALIKE.get(word, "")):
+            wanted[other] = max(wanted[other], 0.7)
+    weights, entries = _index()
+    scores = []
+    for number, entry in enumerate(entries):
+        shared = [weight * wanted[word] * weights[word] for word, weight in entry.items() if word in wanted]
+        asked = sum(word in entry for word in words) or 1
+        scores.append((sum(shared) * asked / max(1, len(words)), number))
+    best = sorted((score for score in scores if score[0] > 0), key=lambda score: (-score[0], score[1]))[:most]
+    return [documented()[number] for score, number in best if score > best[0][0] / 4]
+
+
+@cache
+def _index() -> tuple[dict[str, float], list[dict[str, float]]]:
+    """How telling each word is, and of each entry its words with their weights."""
+    entries = []
+    for entry in documented():
+        counted = {word: 1.0 for word in _words(f"{entry.about} {entry.kind}")}
+        counted |= {word: 0.5 for word in _words(entry.more) if word not in counted}
+        names = _words(entry.name)
+        counted |= {word: counted.get(word, 0) + NAMES / len(names) for word in names}
+        usual = not entry.module or entry.example or entry.module == "best"
+        entries.append({word: weight * (1 if usual else HELPERS) for word, weight in counted.items()})
+    seen = Counter(word for entry in entries for word in entry)
+    return {word: math.log(len(entries) / count) for word, count in seen.items()}, entries
+
+
+def _words(text: str) -> list[str]:
+    """The words of a text, by their stems."""
+    return [_stem(word) for word in re.findall(r"[a-z]+", text.lower()) if len(word) > 1 and word not in _IDLE]
+
+
+_IDLE = frozenset("the of to in is it an and or what how do my me by with for from that which are be at on its".split())
+
+
+def _stem(word: str) -> str:
+    for ending in ("ations", "ation", "ings", "ing", "ies", "es", "ed", "s", "y", "e"):
+        if word.endswith(ending) and len(word) - len(ending) > 2:
+            return word.removesuffix(ending)
+    return word
+
+
+def found_text(question: Sequence[str]) -> str:
+    """What `jostle find` prints: names of other languages in the words of this one, then the entries."""
+    foreign = [word for word in question if len(question) == 1 or "_" in word or word.endswith("()")]
+    lines = [f"`{word}` of another language: {help}\n" for word in foreign if (help := way(word))]
+    entries = entries_for(question)
+    width = max((len(entry.name) for entry in entries), default=0)
+    for entry in entries:
+        home = f"  (use {entry.module})" if entry.module else ""
+        lines.append(f"{entry.name:<{width}}  {entry.about}{home}\n")
+    return "".join(lines) or "nothing has these words; `jostle repl` completes names, and `:help NAME` explains one\n"
+
+
+def command(options: Namespace) -> int:
+    """Prints what answers a question; 1 where nothing does."""
+    words = [word for words in options.words for word in words.split()]
+    sys.stdout.write(found_text(words))
+    return 0 if entries_for(words) else 1

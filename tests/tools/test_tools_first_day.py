@@ -1,0 +1,93 @@
+"""The first minutes with nothing but the package: an example to run, a query without a program, a search by question."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from jostle import Refusal, Session
+from jostle.source import Source
+from jostle.tools.documentation.find import entries_for
+from jostle.tools.entry import main
+
+PEOPLE = "name,age,sex\n" + "".join(f"p{k},{20 + k % 50},{'FM'[k % 2]}\n" for k in range(400))
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "people.csv").write_text(PEOPLE, encoding="utf-8")
+    return tmp_path
+
+
+def said(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    status = main(list(words))
+    out, err = capsys.readouterr()
+    return status, out, err
+
+
+def test_the_example_is_written_once_and_runs(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert said(capsys, "init", "--example")[0] == 0
+    status, out, _ = said(capsys, "run", "first.jst")
+    assert status == 0 and "ε 0.8 of 1 spent" in out
+    (here / "first.jst").unlink()
+    status, _, err = said(capsys, "init", "--example")
+    assert status == 1 and "`choose.jst` is there already" in err and not (here / "first.jst").exists()
+
+
+def test_init_takes_a_file_or_the_example(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["init"], ["init", "--example", "x.csv"]):
+        status, _, err = said(capsys, *words)
+        assert status == 2 and "a FILE of data, or --example" in err
+
+
+def test_a_query_of_a_file(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = said(capsys, "-c", "select count(*) from t", "people.csv", "--epsilon", "60")
+    assert (status, out.splitlines()[0]) == (0, "400")
+    described = ["--describe", '{age: 20..69, sex: {"F", "M"}}', "--epsilon", "60", "--format", "json"]
+    status, out, _ = said(capsys, "ask", "{{ select count(*) as n from t groupby sex; }}", "people.csv", *described)
+    document = json.loads(out)
+    assert status == 0 and document["budget"] == {"t": {"epsilon": {"total": "60", "spent": "60"}}}
+    status, out, _ = said(capsys, "ask", "select count(*) from t with epsilon 40", "people.csv", *described)
+    assert json.loads(out)["budget"] == {"t": {"epsilon": {"total": "60", "spent": "40"}}}
+    status, out, _ = said(capsys, "ask", "select count(*) from t", "people.csv", *described, "--simulate")
+    assert status == 0 and json.loads(out)["simulated"]
+
+
+def test_a_column_that_nobody_described_is_named_with_the_way_out(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, out, err = said(capsys, "-c", "select avg(age) from t", "people.csv")
+    assert (status, out) == (1, "") and "`age` of `people.csv` is not described" in err
+    assert "--describe '{age: …}'" in err
+    status, _, err = said(capsys, "-c", "select count(*) from t", "peple.csv")
+    assert status == 1 and "`peple.csv`" in err
+
+
+@pytest.mark.parametrize(
+    ("question", "name"),
+    [
+        ("compare two groups", "compare"), ("ttest", "compare"), ("how many rows", "count"), ("histogram", "histogram"),
+        ("average", "avg"), ("typical income", "median"), ("value_counts", "groupby"), ("merge tables", "join"),
+        ("synthetic rows", "synthetic"), ("percentile", "quantile"), ("what is left", "left"), ("nunique", "distinct"),
+        ("most frequent values", "top_k"), ("by month", "month"), ("uncertainty", "error"), ("draw a chart", "plot"),
+        ("missing values", "missing"), ("corr", "correlation_matrix"), ("kmeans", "kmeans"),
+    ],
+)  # fmt: skip
+def test_a_question_finds_its_function_among_the_first_five(question: str, name: str) -> None:
+    assert name in [entry.name for entry in entries_for(question.split())][:5]
+
+
+def test_find_says_what_another_language_calls_otherwise(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = said(capsys, "find", "n_distinct")
+    assert "`n_distinct` of another language: write `count(distinct x)`" in out
+    status, out, _ = said(capsys, "find", "zzzz")
+    assert status == 1 and "nothing has these words" in out
+
+
+def test_a_refusal_as_text_has_its_place_and_its_help() -> None:
+    with pytest.raises(Refusal) as caught:
+        Session().run(Source("count.jst", "x = 1\ny = lenght([1])\n"))
+    assert str(caught.value) == "count.jst:2:5: NameError: `lenght` is not defined\n  help: did you mean `length`?"

@@ -1,4 +1,4 @@
-"""The first minutes with nothing but the package: an example to run, a query without a program, a search by question."""
+"""The first minutes with nothing but the package: an example, a query without a program, a search."""
 
 from __future__ import annotations
 

@@ -39,10 +39,10 @@ ALIKE = {
 def entries_for(question: Sequence[str], most: int = 8) -> list[Documentation]:
     """The entries that fit best, the best first; none where no word of the question occurs in any."""
     words = [word for one in question for word in _words(one)]
-    wanted = Counter({word: 1.0 for word in words})
+    wanted = dict.fromkeys(words, 1.0)
     for word in [*words, *(one.lower() for one in question)]:
         for other in _words(ALIKE.get(word, "")):
-            wanted[other] = max(wanted[other], 0.7)
+            wanted.setdefault(other, 0.7)
     weights, entries = _index()
     scores = []
     for number, entry in enumerate(entries):
@@ -58,7 +58,7 @@ def _index() -> tuple[dict[str, float], list[dict[str, float]]]:
     """How telling each word is, and of each entry its words with their weights."""
     entries = []
     for entry in documented():
-        counted = {word: 1.0 for word in _words(f"{entry.about} {entry.kind}")}
+        counted = dict.fromkeys(_words(f"{entry.about} {entry.kind}"), 1.0)
         counted |= {word: 0.5 for word in _words(entry.more) if word not in counted}
         names = _words(entry.name)
         counted |= {word: counted.get(word, 0) + NAMES / len(names) for word in names}
@@ -73,7 +73,10 @@ def _words(text: str) -> list[str]:
     return [_stem(word) for word in re.findall(r"[a-z]+", text.lower()) if len(word) > 1 and word not in _IDLE]
 
 
-_IDLE = frozenset("the of to in is it an and or what how do my me by with for from that which are be at on its".split())
+_IDLE = frozenset({
+    "the", "of", "to", "in", "is", "it", "an", "and", "or", "what", "how", "do", "my", "me", "by", "with", "for",
+    "from", "that", "which", "are", "be", "at", "on", "its",
+})  # fmt: skip
 
 
 def _stem(word: str) -> str:

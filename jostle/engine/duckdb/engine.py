@@ -21,10 +21,10 @@ from jostle.engine.base import Capabilities, Opened
 from jostle.engine.duckdb.dialect import DUCKDB
 from jostle.engine.duckdb.raw import Raw
 from jostle.engine.sql import persons, relations
-from jostle.engine.sql.cells import NATIVE, clean, read, text, whole_or_text
+from jostle.engine.sql.cells import NATIVE, clean, read, readings, text, whole_or_text
 from jostle.engine.sql.engine import SqlEngine
 from jostle.engine.sql.rows import Raw as RawCell
-from jostle.plan.domains import Domain
+from jostle.plan.domains import Domain, Open
 from jostle.plan.kinds import domain_kind
 from jostle.plan.plan import Bound, Owners, Scan
 from jostle.records import replace
@@ -185,7 +185,8 @@ class DuckDb(SqlEngine):
             else:
                 for i, ((name, domain), (cell, kind)) in enumerate(zip(scan.columns, cells, strict=True)):
                     items.append(f"{cell} AS raw{i}")
-                    columns[name] = replace(columns[name], raw=RawCell(f"raw{i}", kind, domain))
+                    read_as = readings(self.dialect, f"raw{i}", kind) if domain == Open("text") else ()
+                    columns[name] = replace(columns[name], raw=RawCell(f"raw{i}", kind, domain, read_as))
                 query = f"SELECT {', '.join([*items, 'n'])} FROM {table}"
         self._kept[plan] = relations.Relation(
             query, columns, dict(scan.columns), size, self.dialect, weighted,

@@ -71,6 +71,18 @@ def text(d: Dialect, cell: str, kind: str) -> str:
     return d.ordered.format(d.as_text(_moment(d, cell, kind)) + (" || '+00'" if kind.endswith(" UTC") else ""))
 
 
+def readings(d: Dialect, cell: str, kind: str) -> tuple[tuple[str, str], ...]:
+    """What operations on the text of a cell come to, by their names, found without writing the text."""
+    none, finite = d.number(math.nan), d.finite.format(cell)
+    if kind in WHOLE:
+        return ("number", number(d, cell, kind)), ("missing", f"({cell} IS NULL)")
+    if kind == "DOUBLE":  # 0 and −0 have one text
+        return ("number", f"({number(d, cell, kind)} + {d.number(0.0)})"), ("missing", f"({finite} IS NOT TRUE)")
+    if kind == "BOOLEAN":
+        return ("number", none), ("missing", f"({cell} IS NULL)"), ("trim", text(d, cell, kind))
+    return (("number", none), ("date of text", moment(d, cell, kind, "date"))) if kind == "DATE" else ()
+
+
 def moment(d: Dialect, cell: str, kind: str, wanted: str) -> str:
     """The number of a `date` or a `time` as a double, or NULL: of a text that spells one, or of a date or time."""
     if kind == MOMENT:

@@ -39,11 +39,13 @@ _SAFE = {"+": "({0} + {1})", "-": "({0} - {1})", "*": _PRODUCT}
 
 
 class Raw(Struct, frozen=True):
-    """The cell that a column was cleaned of: its name in the relation, its kind (`cells`), and what describes it."""
+    """The cell that a column was cleaned of: its name in the relation, its kind (`cells`), and what describes it; of a
+    column of texts also what operations on the text come to (`cells.readings`)."""
 
     alias: str
     kind: str
     domain: Domain
+    readings: tuple[tuple[str, str], ...] = ()
 
 
 class Physical(Struct, frozen=True):
@@ -211,6 +213,10 @@ class RowSql(Struct):
         return _Piece(piece.text, False, piece.stage) if bounded else piece
 
     def _operation(self, expr: Apply) -> _Piece:
+        if len(expr.args) == 1 and isinstance(expr.args[0], Column):
+            raw = self.columns[expr.args[0].name].raw
+            if raw is not None and expr.op in (direct := dict(raw.readings)):
+                return _Piece(direct[expr.op])
         operation = OPERATIONS[expr.op]
         args = [
             self._tame(self._emit(arg, kind_of(arg, self.schema))) if kind == "any" else self._emit(arg, kind)

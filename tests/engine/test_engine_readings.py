@@ -1,0 +1,50 @@
+"""What operations on the text of a cell come to without writing the text: the same, cell by cell."""
+
+from __future__ import annotations
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from jostle.engine.duckdb.dialect import DUCKDB
+from jostle.engine.sql import cells, functions
+
+BITS = np.random.default_rng(7).integers(0, 2**63, 20_000, dtype=np.int64).view(np.float64)
+DOUBLES = np.concatenate([
+    BITS, -BITS, np.round(np.random.default_rng(8).normal(0, 100, 2000), 2),
+    [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-300, 5e-324, 1.7976931348623157e308, 2.0**53, 2.0**53 + 2, 0.1, 1e21, 1e22],
+])  # fmt: skip
+WHOLES = np.concatenate([
+    np.random.default_rng(9).integers(-(2**63), 2**63 - 1, 5000), [0, -(2**63), 2**63 - 1, 2**53, 2**53 + 1, -1]
+])  # fmt: skip
+DAYS = "SELECT unnest([DATE '2020-01-01', '0001-01-01', '9999-12-31', '10000-01-01', '-0001-01-01', 'infinity']) AS x"
+OVER_TEXT = {
+    "number": functions.decimal(DUCKDB).format("t"), "missing": "(t IS NULL)",
+    "trim": functions.template(DUCKDB, "trim", ()).format("t"),
+    "date of text": functions.of_text("date")(DUCKDB).format("t"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "rows"),
+    [
+        ("DOUBLE", "SELECT x FROM doubles"), ("BIGINT", "SELECT x FROM wholes"), ("DATE", DAYS),
+        ("INTEGER", "SELECT CAST(x % 2000000000 AS INTEGER) AS x FROM wholes"),
+        ("BOOLEAN", "SELECT x > 0 AS x FROM wholes"),
+    ],
+)  # fmt: skip
+def test_an_operation_on_the_text_of_a_cell_is_found_without_it(kind: str, rows: str) -> None:
+    known = duckdb.connect()
+    known.register("doubles", pa.table({"x": DOUBLES}))
+    known.register("wholes", pa.table({"x": WHOLES}))
+    readings = cells.readings(DUCKDB, "x", kind)
+    assert readings
+    for name, direct in readings:
+        source = f"SELECT x, {cells.text(DUCKDB, 'x', kind)} AS t FROM ({rows} UNION ALL SELECT NULL)"
+        same = f"({OVER_TEXT[name]}) IS NOT DISTINCT FROM ({direct})"
+        assert known.execute(f"SELECT count(*) FROM ({source}) WHERE NOT ({same})").fetchall() == [(0,)], name
+
+
+def test_of_other_kinds_the_text_is_read() -> None:
+    assert all(cells.readings(DUCKDB, "x", kind) == () for kind in ("VARCHAR", "FLOAT", "UBIGINT", "TIMESTAMP us"))

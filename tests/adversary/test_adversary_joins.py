@@ -96,7 +96,7 @@ def test_the_noise_knows_the_new_bound(arena: Arena) -> None:
     """Clamped to 1, multiplied by 5000: a row moves the sum by 5000, and the noise is made for that."""
     one, other = pair(arena, ROW + REDEFINED["a column is clamped, and blown up after"], ["999,9,x"])
     (a,), (b,) = one.draws, other.draws
-    assert int(b.values) - int(a.values) == 5000 and a.scale >= 5000
+    assert int(b.values.item()) - int(a.values.item()) == 5000 and a.scale >= 5000
 
 
 @pytest.mark.attack("partition by a redefined column")

@@ -73,7 +73,7 @@ def test_scales_are_functions_of_public_facts(arena: Arena) -> None:
     assert one.text == other.text
     each = Fraction("0.333333333333") / 4
     for (a, b), most in zip(zip(one.draws, other.draws, strict=True), (2**29, 10**6, 1, None), strict=True):
-        gap = abs(int(b.values) - int(a.values))
+        gap = abs(int(b.values.item()) - int(a.values.item()))
         assert Fraction(gap) / Fraction(a.scale) <= each * (1 + Fraction(1, 2**40))
         if most is not None:
             assert gap <= most <= Fraction(a.scale) * each * (1 + Fraction(1, 2**40))
@@ -86,7 +86,7 @@ def test_the_last_bits_of_a_row_do_not_reach_the_noise(arena: Arena) -> None:
     for value in (0.5, 0.5 + 2.0**-40, float(np.nextafter(0.5, 1))):
         arena.write({"t.csv": table("r", "v", "w", "k", rows=[f"{value!r},1,1,1"])})
         seen.append(arena.see(T + "epsilon 9\nx = {{ select sum(r) from t with epsilon 1 }}"))
-    assert [int(s.draws[0].values) for s in seen] == [2**28] * 3
+    assert [int(s.draws[0].values.item()) for s in seen] == [2**28] * 3
 
 
 BOUNDED = {
@@ -138,10 +138,10 @@ def test_many_rows_at_the_largest_bound_are_added_exactly(arena: Arena) -> None:
     declared = T.replace("w: real", "w: 0..1000000000000000000")
     seen = arena.see(declared + "epsilon 9\nx = {{ select sum(w) from t with epsilon 1 }}")
     assert seen.result.ok, seen.text
-    assert [int(d.values) for d in seen.draws] == [2**62]
+    assert [int(d.values.item()) for d in seen.draws] == [2**62]
     seen = arena.see(declared + "epsilon 9\nx = {{ select sum(w / 1e6) from t with epsilon 1 }}")
     (draw,) = seen.draws
-    assert Fraction(int(draw.values)) % 100_000 == 0
+    assert Fraction(int(draw.values.item())) % 100_000 == 0
 
 
 @pytest.mark.attack("overflow and order of sums")

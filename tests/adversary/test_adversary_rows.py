@@ -44,7 +44,7 @@ def test_a_line_is_worth_a_line(arena: Arena, name: str) -> None:
         other = arena.see(program)
         assert one.result.ok and one.text == other.text
         lines = len([line for line in row.split(b"\n") if line.strip(b"\r")])
-        assert int(one.draws[0].values) - int(other.draws[0].values) == lines
+        assert int(one.draws[0].values.item()) - int(other.draws[0].values.item()) == lines
         assert lost(one, other) <= 5 * lines * (1 + 1e-9)
 
 
@@ -54,7 +54,7 @@ def test_a_quote_swallows_no_other_row(arena: Arena) -> None:
     for first in (b'"', b'1,"2,x,y', b'"""', b'",",",', b'1,2,x,"2010\r', b'"\\"'):
         arena.write({"t.csv": table("a", "r", "c", "d", rows=[first, *(p.encode() for p in PLAIN)])})
         seen = arena.see(T + "x = {{ select count(*) from t with epsilon 1 }}")
-        assert [int(d.values) for d in seen.draws] == [31], first
+        assert [int(d.values.item()) for d in seen.draws] == [31], first
 
 
 @pytest.mark.attack("nulls, NaN, casts, dates, odd bytes")
@@ -66,7 +66,7 @@ def test_values_are_settled_by_the_description(arena: Arena) -> None:
     for cell, value in cells.items():
         arena.write({"t.csv": table("a", "r", "c", "d", rows=[f"{cell},1,x,y"])})
         seen = arena.see(T + "x = {{ select sum(a) as s, count(a) as n from t with epsilon 1 }}")
-        assert [int(d.values) for d in seen.draws] == [value or 0, value is not None], cell
+        assert [int(d.values.item()) for d in seen.draws] == [value or 0, value is not None], cell
 
 
 @pytest.mark.attack("nulls, NaN, casts, dates, odd bytes")
@@ -103,7 +103,7 @@ def test_an_endless_line_is_a_line(arena: Arena) -> None:
     """Longer than what is read at a time, so that a record comes in parts."""
     arena.write({"t.csv": table("a", "r", "c", "d", rows=[PLAIN[0].encode(), LONG * 45, PLAIN[1].encode()])})
     seen = arena.see(T + "x = {{ select count(*) as n, count(c) as m from t with epsilon 2 }}")
-    assert [int(d.values) for d in seen.draws] == [3, 2]
+    assert [int(d.values.item()) for d in seen.draws] == [3, 2]
 
 
 KEYS = {

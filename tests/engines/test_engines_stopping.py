@@ -38,7 +38,7 @@ def stop():
     time.sleep(0.3)
     os.kill(os.getpid(), signal.SIGINT)
 
-session = Session(engine=sys.argv[1] or None)
+session = Session(engine=sys.argv[1] or None, look=False)
 for name in ("people", "others", "more"):
     session.bind(name, {"k": np.zeros(30_000, int)})
 run('''private people = bound("people") described by {k: 0..1} protecting rows budget epsilon 4
@@ -124,6 +124,6 @@ def test_batches_that_nobody_reads_on_are_in_nobody_s_way() -> None:
 def test_what_fails_between_two_batches_quotes_no_cell() -> None:
     engine = LocalDuckDb()
     query = "SELECT CASE WHEN range > 900000 THEN error('a cell') ELSE range END FROM range(1000000)"
-    with pytest.raises(Refusal, match=r"^the data cannot be read, or there is not enough memory for it$"):
+    with pytest.raises(Refusal, match=r"^DataError: the data cannot be read, or there is not enough memory for it$"):
         list(engine.batches(query, 1000))
     engine.close()

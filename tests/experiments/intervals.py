@@ -175,7 +175,7 @@ def bracketed(asked: Asked, runs: int, seed: int = 6) -> dict[str, float]:
 
     def answers(via: str | None) -> list[Noised]:
         drawn, _ = aggregate.release(aggregate.mechanism(amount, via, table), [exact, exact], noise, table, False)
-        return drawn
+        return [Noised(value, law) for value, law in drawn]
 
     for run in range(runs):
         one, other = answers(None if 0 < asked.q < 1 else "interval")

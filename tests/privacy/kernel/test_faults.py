@@ -10,7 +10,6 @@ import pytest
 
 from jostle.diagnostics import refuse
 from jostle.privacy.kernel.faults import MOST_OUTAGES, Counter
-from jostle.privacy.measurements.aggregates.aggregate import Estimate
 from jostle.privacy.mechanisms.noise import SecureNoise
 from jostle.readers.duckdb import LocalDuckDb
 from jostle.source import Source
@@ -115,7 +114,7 @@ def test_a_fault_in_what_is_made_of_released_numbers_is_an_ordinary_one(
     """It tells nothing of a row, so it closes nothing."""
     before = Counter.faults
     with monkeypatch.context() as planted:
-        planted.setattr(Estimate, "answers", failing(ValueError("a bug")))
+        planted.setattr("jostle.run.answers.of_terms", failing(ValueError("a bug")))
         result = run(session, COUNT.replace("count(*)", "avg(age)"))
     assert not result.ok and MESSAGE not in [d.message for d in result.diagnostics]
     assert Counter.faults == before

@@ -76,7 +76,7 @@ def bare_selects(query: n.Query) -> int:
     """How many selects of a query say no amount of their own: they share what is left."""
     if "bare" not in (memo := vars(query)):
         selects = [node for node in every(query) if isinstance(node, n.Select)]
-        memo["bare"] = len([select for select in selects if select.spend is select.per is None])
+        memo["bare"] = len([select for select in selects if select.spend is None and select.per is None])
     return int(memo["bare"])
 
 

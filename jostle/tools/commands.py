@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import Diagnostic, did_you_mean, refuse, unwritable
+from jostle.source import Source
 from jostle.tools.bound import beside
 from jostle.tools.files import read_program
 from jostle.tools.outlet import keep
@@ -50,7 +51,7 @@ def run(options: Namespace) -> int:
     warnings.simplefilter("ignore")
     as_json = options.format == "json"
     simulate = (1 if options.seed is None else options.seed) if options.simulate else None
-    source, say = getattr(options, "source", None) or read_program(options.file), _sayer(simulate)
+    source, say = _source(options), _sayer(simulate)
     writers: list[Writer] = []
 
     def write(event: Event) -> None:
@@ -91,6 +92,12 @@ def run(options: Namespace) -> int:
     if stopped is not None:
         raise stopped
     return 0 if result.ok and not unsaved else 1
+
+
+def _source(options: Namespace) -> Source:
+    """The program: a file's text, or that which a command made."""
+    source: Source | None = getattr(options, "source", None)
+    return read_program(options.file) if source is None else source
 
 
 def _bind(session: Session, file: str, bound: Sequence[tuple[str, str]]) -> None:

@@ -213,10 +213,8 @@ class RowSql(Struct):
         return _Piece(piece.text, False, piece.stage) if bounded else piece
 
     def _operation(self, expr: Apply) -> _Piece:
-        if len(expr.args) == 1 and isinstance(expr.args[0], Column):
-            raw = self.columns[expr.args[0].name].raw
-            if raw is not None and expr.op in (direct := dict(raw.readings)):
-                return _Piece(direct[expr.op])
+        if (direct := self._reading(expr)) is not None:
+            return _Piece(direct)
         operation = OPERATIONS[expr.op]
         args = [
             self._tame(self._emit(arg, kind_of(arg, self.schema))) if kind == "any" else self._emit(arg, kind)
@@ -239,6 +237,12 @@ class RowSql(Struct):
         safe = expr.op in _SAFE and self._safe(expr)
         piece = self._filled(_SAFE[expr.op] if safe else functions.template(self.dialect, expr.op, known), *args)
         return replace(piece, wild=piece.wild or expr.op in functions.WILD)
+
+    def _reading(self, expr: Apply) -> str | None:
+        """What an operation on a column's text comes to, where the raw cell tells it sooner."""
+        column = expr.args[0] if len(expr.args) == 1 else None
+        raw = self.columns[column.name].raw if isinstance(column, Column) else None
+        return None if raw is None else dict(raw.readings).get(expr.op)
 
     def _filled(self, template: str, *args: _Piece) -> _Piece:
         """A template with its operands, which are under names where it says them more than once."""

@@ -137,6 +137,6 @@ def _listed(columns: Mapping[str, Any]) -> str:
     return next((name for name, domain in columns.items() if _is_listed(domain)), "")
 
 
-def _is_listed(domain: Any) -> bool:
+def _is_listed(domain: object) -> bool:
     items = domain.items if isinstance(domain, Set) else domain
     return isinstance(items, list) and any(isinstance(item, str) for item in items)

@@ -42,7 +42,7 @@ class Advisor:
     """
 
     def __init__(
-        self, choice: ChoiceMaker, call: Any, version: int, epsilons: tuple[float, ...], seeds: str, ships: bool,
+        self, choice: ChoiceMaker, call: object, version: int, epsilons: tuple[float, ...], seeds: str, ships: bool,
         steady: tuple[int, float] | None = None,
     ) -> None:  # fmt: skip
         self.choice, self.call, self.version, self.epsilons, self.seeds = choice, call, version, epsilons, seeds

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 SINGULAR = "the matrix is singular, to the precision of doubles: give a `ridge`, a number that is added to its diagonal"
 
 
-def solve(matrix: Any, right: Any, ridge: float = 0.0) -> Floats:
+def solve(matrix: object, right: object, ridge: float = 0.0) -> Floats:
     """x with (matrix + ridge · identity) · x = right; `right` is a vector (n) or a matrix (n, k), and so is x."""
     import numpy as np
 
@@ -28,21 +28,21 @@ def solve(matrix: Any, right: Any, ridge: float = 0.0) -> Floats:
     return np.asarray(np.linalg.solve(regular, values), dtype=float)
 
 
-def inverse(matrix: Any, ridge: float = 0.0) -> Floats:
+def inverse(matrix: object, ridge: float = 0.0) -> Floats:
     """The inverse of matrix + ridge · identity (n, n)."""
     import numpy as np
 
     return np.asarray(np.linalg.inv(_regular(matrix, ridge)), dtype=float)
 
 
-def det(matrix: Any) -> float:
+def det(matrix: object) -> float:
     """The determinant of a square matrix."""
     import numpy as np
 
     return float(np.linalg.det(_square(matrix)))
 
 
-def eigen(matrix: Any) -> dict[str, Any]:
+def eigen(matrix: object) -> dict[str, Any]:
     """Of a symmetric matrix (n, n) the eigenvalues, the largest first, and in row i of `vectors` a unit eigenvector of
     the i-th, whose largest component is positive."""
     import numpy as np
@@ -55,7 +55,7 @@ def eigen(matrix: Any) -> dict[str, Any]:
     return {"values": values[::-1].copy(), "vectors": _signed(vectors.T[::-1])}
 
 
-def svd(matrix: Any) -> dict[str, Any]:
+def svd(matrix: object) -> dict[str, Any]:
     """matrix (n, m) = Σ values[i] · left[i] · right[i]ᵀ over its min(n, m) singular values, the largest first."""
     import numpy as np
 
@@ -65,12 +65,12 @@ def svd(matrix: Any) -> dict[str, Any]:
     return {"values": values, "left": left.T * turned[:, None], "right": signed}
 
 
-def transpose(matrix: Any) -> Floats:
+def transpose(matrix: object) -> Floats:
     """The rows of a matrix as columns."""
     return _matrix(matrix).T.copy()
 
 
-def matmul(a: Any, b: Any) -> Floats:
+def matmul(a: object, b: object) -> Floats:
     """The product of matrices; a vector on the left is a row and on the right a column, and so is the product."""
     import numpy as np
 
@@ -82,7 +82,7 @@ def matmul(a: Any, b: Any) -> Floats:
     return np.asarray(one @ other)
 
 
-def dot(a: Any, b: Any) -> float:
+def dot(a: object, b: object) -> float:
     """The sum of the products of two vectors' components."""
     one, other = _array(a), _array(b)
     if one.ndim != 1 or one.shape != other.shape:
@@ -90,7 +90,7 @@ def dot(a: Any, b: Any) -> float:
     return float(one @ other)
 
 
-def _regular(matrix: Any, ridge: float) -> Floats:
+def _regular(matrix: object, ridge: float) -> Floats:
     import numpy as np
 
     square = _square(matrix)
@@ -102,21 +102,21 @@ def _regular(matrix: Any, ridge: float) -> Floats:
     return square
 
 
-def _square(matrix: Any) -> Floats:
+def _square(matrix: object) -> Floats:
     values = _matrix(matrix)
     if values.shape[0] != values.shape[1]:
         raise KernelError(f"the matrix has {values.shape[0]} rows and {values.shape[1]} columns, and must be square")
     return values
 
 
-def _matrix(value: Any) -> Floats:
+def _matrix(value: object) -> Floats:
     array = _array(value)
     if array.ndim != 2 or 0 in array.shape:
         raise KernelError("a matrix is a list of rows, which are lists of numbers")
     return array
 
 
-def _array(value: Any) -> Floats:
+def _array(value: object) -> Floats:
     import numpy as np
 
     try:

@@ -47,7 +47,7 @@ def load_counts(file: OpenFile | str | Path, *, private: bool = False) -> NDArra
     return as_counts(array, label, private=private)
 
 
-def as_counts(values: Any, label: str, *, private: bool = False) -> NDArray[Any]:
+def as_counts(values: object, label: str, *, private: bool = False) -> NDArray[Any]:
     """The same for an array in memory. Of a private one only shape and kind may be refused: its cells are mended."""
     import numpy as np
 

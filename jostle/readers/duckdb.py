@@ -54,7 +54,7 @@ class LocalDuckDb(PublicSql, DuckDb):
         file = open_file(path)
         return self._private.get(file.real, file)
 
-    def open(self, origin: Any, *, public: bool, names: tuple[str, ...] = ()) -> Opened:
+    def open(self, origin: object, *, public: bool, names: tuple[str, ...] = ()) -> Opened:
         """Makes a data set known: files, open or by their path, or a table in memory.
 
         `names` are the columns that are described, which files without a header are asked for. A public text file is
@@ -81,7 +81,7 @@ class LocalDuckDb(PublicSql, DuckDb):
             self._private.update((file.real, file) for file in origin.parts)
         return opened
 
-    def _open_object(self, origin: Any) -> Opened:
+    def _open_object(self, origin: object) -> Opened:
         """A table in memory; asked again since it may have got another name."""
         from jostle.readers.frames import Frame
 

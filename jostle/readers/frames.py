@@ -81,7 +81,7 @@ _LARGEST = 0x10FFFF  # of all characters
 _EXACT = 2**53
 
 
-def _copy(column: Any) -> Any:
+def _copy(column: object) -> Any:
     """A copy of a small array of NumPy that holds whole numbers or texts as they are, for which no Arrow is needed
     before the database asks; else None."""
     import numpy as np
@@ -136,7 +136,7 @@ def _columns(origin: Any) -> tuple[tuple[str, ...], list[Any]]:
     return tuple(table.column_names), list(table.columns)
 
 
-def _streamed(origin: Any) -> Any:
+def _streamed(origin: object) -> Any:
     """The Arrow table of a stream. What runs in it is Python's own, such as a query; why it fails is told by nobody,
     since its message may quote a cell."""
     import duckdb
@@ -199,7 +199,7 @@ def _of_numpy(column: object) -> object:
     return _texts(values.tolist())
 
 
-def _unread(column: Any, kind: str) -> str:
+def _unread(column: object, kind: str) -> str:
     """The type of a column that is none throughout, whatever stands in it; empty where cells are read, or are none."""
     declared = getattr(column, "dtype", None) or getattr(column, "type", None)
     if type(declared).__name__ in ("PeriodDtype", "IntervalDtype") or getattr(declared, "kind", "") in ("c", "V"):
@@ -209,7 +209,7 @@ def _unread(column: Any, kind: str) -> str:
     return ""
 
 
-def _series(column: Any) -> Any:
+def _series(column: object) -> Any:
     """A column that hands itself over as an Arrow stream; refused where Arrow does not have its type."""
     import pyarrow as pa
 

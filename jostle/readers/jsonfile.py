@@ -76,7 +76,7 @@ def record(line: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def cell(value: Any) -> str | None:
+def cell(value: object) -> str | None:
     """A cell as a text of the database."""
     if isinstance(value, bool):
         return "true" if value else "false"

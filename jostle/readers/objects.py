@@ -49,14 +49,14 @@ class Objects:
         self._groups: list[_Group] = []
         self._known: dict[int, _Known] = {}
 
-    def _of(self, origin: Any) -> _Known:
+    def _of(self, origin: object) -> _Known:
         return self._known.setdefault(id(origin), _Known(origin, {("object", id(origin))}))
 
-    def bind(self, origin: Any, name: str) -> None:
+    def bind(self, origin: object, name: str) -> None:
         """Remembers a name of an object: whatever is bound to it later has something in common with it."""
         self._of(origin).marks.add(("name", name))
 
-    def lies_in(self, origin: Any, columns: Iterable[Any]) -> None:
+    def lies_in(self, origin: object, columns: Iterable[Any]) -> None:
         """Remembers the arrays, of NumPy or Arrow, and the lists in which the columns of an object lie."""
         known = self._of(origin)
         known.columns = tuple(columns)
@@ -66,7 +66,7 @@ class Objects:
             span for column in known.columns if not isinstance(column, list | tuple) for span in _spans(column)
         ]
 
-    def reads(self, origin: Any, marks: frozenset[Hashable] | None) -> None:
+    def reads(self, origin: object, marks: frozenset[Hashable] | None) -> None:
         """Remembers the tables and files that a query reads. Where that cannot be told, None, it is refused with
         `DataError`: it may read what has a budget under another name, such as a frame of Python."""
         if marks is None:
@@ -79,7 +79,7 @@ class Objects:
         known.reads = marks
         known.marks |= marks
 
-    def identity(self, origin: Any) -> frozenset[Hashable]:
+    def identity(self, origin: object) -> frozenset[Hashable]:
         """What an object is known by, with a part in common with that of all data that it has something in common
         with, and with that of a file that it reads."""
         known = self._of(origin)

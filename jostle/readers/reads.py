@@ -46,7 +46,7 @@ def reads_of(origin: Any, connection: Any) -> frozenset[Hashable] | None:
         return None
 
 
-def _marks(tree: Node, tables: list[Any], functions: frozenset[str], connection: Any) -> Iterator[Hashable]:
+def _marks(tree: Node, tables: list[Any], functions: frozenset[str], connection: object) -> Iterator[Hashable]:
     parts = list(_parts(tree))
     named = {entry["key"].casefold() for part in parts if "cte_map" in part for entry in part["cte_map"]["map"]}
     for part in parts:
@@ -87,7 +87,7 @@ def _of_files(names: list[str]) -> Iterator[Hashable]:
         yield from marks
 
 
-def _body(view: str, connection: Any) -> Node:
+def _body(view: str, connection: object) -> Node:
     """The query of a view, which stands after the first `AS` that a query follows."""
     for word in re.finditer(r"\bAS\b", view, re.IGNORECASE):
         try:
@@ -105,7 +105,7 @@ def _tree(query: str, connection: Any) -> Node:
     return tree
 
 
-def _parts(tree: Any) -> Iterator[Node]:
+def _parts(tree: object) -> Iterator[Node]:
     """Every object in a tree."""
     waiting = [tree]
     while waiting:

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 MOST_STORED = 2**14  # numbers of a vector that are kept
 
 
-def run(kernel: Kernel, request: Any, amount: Amount, via: str | None, span: Span | None) -> tuple[Answer, bool]:
+def run(kernel: Kernel, request: object, amount: Amount, via: str | None, span: Span | None) -> tuple[Answer, bool]:
     """The answer to a private select, and whether it was given before."""
     table = request.table if isinstance(request, Request) else None
     stored_request = _StoredRequest.of(table, request, amount, via)
@@ -243,7 +243,7 @@ class _StoredRequest(Struct, frozen=True):
         self.account.receipts.append(receipt)
         return stored
 
-    def remember(self, answer: Any) -> None:
+    def remember(self, answer: object) -> None:
         """Where it cannot be stored it is paid for all the same and may be shown; only it cannot be given again."""
         with suppress(Refusal):
             self.account.ledger.remember(self.account.receipts[-1], self.digest, answer)
@@ -261,7 +261,7 @@ def _as_json(answer: Answer) -> Any:
     return {"keys": keys, "values": values, "sources": sources, "pairs": True}
 
 
-def _cell(value: Any, places: dict[Source, int]) -> Any:
+def _cell(value: object, places: dict[Source, int]) -> Any:
     if isinstance(value, date):
         return {kind_of_moment(value): number_of(value)}
     if not isinstance(value, Noised):
@@ -270,7 +270,7 @@ def _cell(value: Any, places: dict[Source, int]) -> Any:
     return {"terms": terms} if isinstance(value.origin, Formula) else {"source": terms[0]}
 
 
-def _sources(origin: Any) -> list[Source]:
+def _sources(origin: object) -> list[Source]:
     """The measured numbers of a calculation, from left to right."""
     if isinstance(origin, Source):
         return [origin]
@@ -304,7 +304,7 @@ def _calculated(groups: Sequence[Sequence[Noised]], place: int, layout: Layout, 
     return of_terms(aggregate, table, _terms(layout, place, terms))
 
 
-def _value(cell: Any, sources: Sequence[Noised]) -> Any:
+def _value(cell: object, sources: Sequence[Noised]) -> Any:
     if isinstance(cell, dict) and len(cell) == 1:
         (kind,) = cell
         return sources[cell[kind]] if kind == "source" else moment_of(kind, cell[kind])

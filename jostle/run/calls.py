@@ -145,7 +145,7 @@ def _spending(interp: Evaluator, node: n.Spending, scope: Scope) -> Any:
 CALLS: dict[type, Callable[..., Any]] = {n.Call: _call, n.Spending: _spending}
 
 
-def _check_call(function: Any, args: Sequence[Any]) -> None:
+def _check_call(function: object, args: Sequence[Any]) -> None:
     """Refuses calls that measure by themselves: the answers of a block are those of its selects."""
     row = BUILTINS.get(getattr(function, "name", ""))
     measures = row is not None and row.effect is Effect.MEASURES

@@ -56,12 +56,12 @@ _ARITHMETIC = frozenset("+-*/%^")
 _ORDERS = frozenset({"<", "<=", ">", ">="})
 
 
-def is_numeric(value: Any) -> bool:
+def is_numeric(value: object) -> bool:
     """Whether it is a number or a vector, in which no handle can be."""
     return type(value) in NUMBERS or is_vector(value)
 
 
-def is_atom(value: Any) -> bool:
+def is_atom(value: object) -> bool:
     """The same, or a text."""
     return type(value) is str or is_numeric(value)
 

@@ -98,7 +98,7 @@ def _arguments(interp: Evaluator, call: n.Call, name: str, scope: Scope) -> tupl
     return args[0], Reading(**said) if said else None
 
 
-def is_paths(value: Any) -> bool:
+def is_paths(value: object) -> bool:
     """Whether a value is a path, a pattern, or a list of some."""
     if isinstance(value, list | tuple):
         return bool(value) and all(isinstance(item, str) for item in value)

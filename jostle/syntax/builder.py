@@ -199,7 +199,7 @@ class Builder(QueryBuilder):
             span=self._span(word, source, key, *more),
         )  # fmt: skip
 
-    def budget(self, word: Token, amount: n.Amount, _counted: Any, _by: Any, by: Token | None) -> n.Budget:
+    def budget(self, word: Token, amount: n.Amount, _counted: object, _by: object, by: Token | None) -> n.Budget:
         return n.Budget(amount, str(by) if by is not None else None, span=self._span(word, amount, by))
 
     def amount(self, unit: Token, value: n.Expr, *delta: Any) -> n.Amount:
@@ -226,16 +226,16 @@ class Builder(QueryBuilder):
         return n.Part(str(kind), params[0], body, features[0] if features else None, predict, span=span)
 
     def choice(
-        self, word: Token, _among: Any, among: n.Expr, _by_way: Any, way: Token | None, _informed: Any, _by: Any,
-        informed: n.Expr, _trained: Any, _on: Any, trained: n.Expr, _using: Any, using: n.Expr | None, _spending: Any,
-        spending: n.Expr | None, _wrt: Any, wrt: n.Expr,
+        self, word: Token, _among: object, among: n.Expr, _by_way: object, way: Token | None, _informed: object,
+        _by: object, informed: n.Expr, _trained: object, _on: object, trained: n.Expr, _using: object,
+        using: n.Expr | None, _spending: object, spending: n.Expr | None, _wrt: object, wrt: n.Expr,
     ) -> n.Choice:  # fmt: skip
         how = self._way(way) if way is not None else n.FEATURES
         return n.Choice(among, how, informed, trained, using, spending, wrt, span=self._span(word, wrt))
 
     def choice_by_score(
-        self, word: Token, _among: Any, among: n.Expr, _by: Any, way: Token, _trained: Any, _on: Any,
-        trained: n.Expr | None, _spending: Any, spending: n.Expr | None, _wrt: Any, wrt: n.Expr,
+        self, word: Token, _among: object, among: n.Expr, _by: object, way: Token, _trained: object, _on: object,
+        trained: n.Expr | None, _spending: object, spending: n.Expr | None, _wrt: object, wrt: n.Expr,
     ) -> n.Choice:  # fmt: skip
         how = self._way(way)
         if how == n.FEATURES:
@@ -461,7 +461,7 @@ class Builder(QueryBuilder):
         return (self.string(key).value if key.type == "STRING" else str(key)), value
 
     def comprehension(
-        self, _for: Token, names: tuple[str, ...], _in: Token, source: n.Expr, _if: Any, condition: n.Expr | None
+        self, _for: Token, names: tuple[str, ...], _in: Token, source: n.Expr, _if: object, condition: n.Expr | None
     ) -> tuple[tuple[str, ...], n.Expr, n.Expr | None, Span]:
         return names, source, condition, (condition or source).span
 

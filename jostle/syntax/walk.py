@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 @cache
-def _parts(kind: Any) -> tuple[str, ...]:
+def _parts(kind: object) -> tuple[str, ...]:
     return tuple(name for name in field_names(kind) if name != "span")
 
 

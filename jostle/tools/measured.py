@@ -53,7 +53,7 @@ def _mentioned(node: n.Node) -> set[str]:
     return {part.id for part in parts if isinstance(part, n.Name)}
 
 
-def _is_answer(value: Any) -> bool:
+def _is_answer(value: object) -> bool:
     """Whether a value can be shown as a released one is."""
     from jostle.privacy.kernel.exposures import handles_in
     from jostle.run.values import Grouped, is_model, is_number, is_sequence, plain

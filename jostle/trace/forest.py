@@ -55,12 +55,12 @@ class Forest(Struct, frozen=True):
         return events
 
 
-def mapping(value: Any) -> Mapping[str, Any]:
+def mapping(value: object) -> Mapping[str, Any]:
     """A field that holds a record; an empty one where it holds anything else."""
     return value if isinstance(value, Mapping) else {}
 
 
-def records(value: Any) -> list[Mapping[str, Any]]:
+def records(value: object) -> list[Mapping[str, Any]]:
     """The records of a field that holds a list of them."""
     return [v for v in value if isinstance(v, Mapping)] if isinstance(value, list | tuple) else []
 

@@ -23,7 +23,7 @@ _OTHER_PATH = "give another path to --trace"
 _OWN = ("v", "id", "parent", "kind", "name", "span")
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """The value as standard JSON can hold it.
 
     NumPy numbers and arrays become numbers and lists, tuples and sets lists, and what JSON has no number for the
@@ -135,11 +135,11 @@ def _event(line: str, place: Span, *, cut: bool) -> Event:
     return Event(number, parent, kind, name, _span(span, place), fields)
 
 
-def _whole(value: Any) -> bool:
+def _whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _span(record: Any, place: Span) -> Span | None:
+def _span(record: object, place: Span) -> Span | None:
     """The place an event names. Its source has a name and no text: the trace does not hold the program."""
     if record is None:
         return None

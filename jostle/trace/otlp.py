@@ -53,7 +53,7 @@ def _span(event: Event, trace: str, parent: int | None, last: int) -> dict[str, 
     return span if parent is None else {**span, "parentSpanId": f"{parent:016x}"}
 
 
-def _attribute(key: str, value: Any) -> dict[str, Any]:
+def _attribute(key: str, value: object) -> dict[str, Any]:
     json_value = plain(value)
     match json_value:
         case bool():

@@ -31,7 +31,7 @@ class Figure(Struct, frozen=True):
     beside: str = ""  # the error in words
 
     @staticmethod
-    def of(value: Any, margin: Any) -> Figure:
+    def of(value: object, margin: object) -> Figure:
         """The figure of a value and its margin, as a `release` event has them."""
         told = margin if isinstance(margin, Mapping) and is_number(value) else {}
         error, low, high = (told.get(name) if is_number(told.get(name)) else None for name in ("error", "low", "high"))
@@ -52,7 +52,7 @@ class Figure(Struct, frozen=True):
 Columns = dict[str, dict[str, Figure]]
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: object) -> bool:
     """A finite number, no truth."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
@@ -70,7 +70,7 @@ def columns(event: Event) -> Columns:
     return out
 
 
-def _figures(value: Any, margins: Any, keys: Sequence[str]) -> Iterator[tuple[str, str, Figure]]:
+def _figures(value: object, margins: object, keys: Sequence[str]) -> Iterator[tuple[str, str, Figure]]:
     if isinstance(value, Mapping):
         yield from _of_record(value, margins)
     elif isinstance(value, list) and value and all(isinstance(row, Mapping) for row in value):
@@ -83,7 +83,7 @@ def _figures(value: Any, margins: Any, keys: Sequence[str]) -> Iterator[tuple[st
         yield "", "", Figure.of(value, margins)
 
 
-def _of_record(value: Mapping[str, Any], margins: Any) -> Iterator[tuple[str, str, Figure]]:
+def _of_record(value: Mapping[str, Any], margins: object) -> Iterator[tuple[str, str, Figure]]:
     for name, item in value.items():
         inner = _figures(item, margins.get(name) if isinstance(margins, Mapping) else None, ())
         for column, label, figure in inner:
@@ -93,7 +93,9 @@ def _of_record(value: Mapping[str, Any], margins: Any) -> Iterator[tuple[str, st
                 yield "", str(name), figure
 
 
-def _of_rows(rows: Sequence[Mapping[str, Any]], margins: Any, keys: Sequence[str]) -> Iterator[tuple[str, str, Figure]]:
+def _of_rows(
+    rows: Sequence[Mapping[str, Any]], margins: object, keys: Sequence[str]
+) -> Iterator[tuple[str, str, Figure]]:
     """A table: rows are known by their keys, or by their number where they have none, or two have the same."""
     if not keys and not isinstance(margins, list) and len(rows) > _BARS:
         for name in rows[0]:
@@ -111,7 +113,7 @@ def _of_rows(rows: Sequence[Mapping[str, Any]], margins: Any, keys: Sequence[str
                 yield str(name), label, Figure.of(cell, told.get(name) if isinstance(told, Mapping) else None)
 
 
-def _item(margins: Any, place: int) -> Any:
+def _item(margins: object, place: int) -> Any:
     return margins[place] if isinstance(margins, list) and place < len(margins) else None
 
 

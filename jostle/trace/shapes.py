@@ -28,21 +28,21 @@ def damage(kind: str, fields: Mapping[str, Any]) -> str | None:
     return together(fields) if together is not None else None
 
 
-def _text(value: Any) -> bool:
+def _text(value: object) -> bool:
     return isinstance(value, str)
 
 
-def _number(value: Any) -> bool:
+def _number(value: object) -> bool:
     """A finite number."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _figure(value: Any) -> bool:
+def _figure(value: object) -> bool:
     """A number, or the text that JSON has for one that is not finite."""
     return _number(value) or value in ("inf", "-inf", "nan")
 
 
-def _amount(value: Any) -> bool:
+def _amount(value: object) -> bool:
     """An amount of a budget, as a number or a text."""
     decimal = exact(value) if _text(value) or _number(value) else None
     return decimal is not None and (decimal == 0 or Decimal("1e-30") < decimal < Decimal("1e30"))
@@ -75,7 +75,7 @@ def _record(**shapes: Shape) -> Shape:
     return lambda value: isinstance(value, Mapping) and all(k in value and of(value[k]) for k, of in shapes.items())
 
 
-def _node(value: Any) -> bool:
+def _node(value: object) -> bool:
     """A node of a decision tree: a leaf `says` utilities by option, another has a branch on both sides."""
     waiting = [value]
     while waiting:
@@ -95,7 +95,7 @@ _UTILITIES = _record(utilities=_by_name(_number), epsilon=_maybe(_number), scale
 _FIGURES = _record(total=_amount, spent=_amount)
 
 
-def _unit_amounts(value: Any) -> bool:
+def _unit_amounts(value: object) -> bool:
     """What one source may lose and has lost, by unit."""
     units = set(value) if isinstance(value, Mapping) else set()
     return units <= set(UNITS) and bool(units & {"epsilon", "rho"}) and _by_name(_FIGURES)(value)

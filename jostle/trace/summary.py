@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from jostle.events import Event
 from jostle.trace.budget import spending
@@ -80,7 +79,7 @@ def _source(event: Event) -> str:
     return "  ".join(p for p in (f"source {event.name}", f"protecting {fields['unit']}", budget, place(event)) if p)
 
 
-def short(value: Any) -> str:
+def short(value: object) -> str:
     """A released value in a few words: `1234.5`, `[1, 2, 3, … 1024 values]`, `3 rows of sex, n`."""
     if isinstance(value, list | tuple):
         if value and all(isinstance(v, Mapping) for v in value):

@@ -35,7 +35,7 @@ def number(value: Any, digits: int = 4) -> str:
     return f"{value:.{digits}g}"
 
 
-def exact(value: Any) -> Decimal | None:
+def exact(value: object) -> Decimal | None:
     """An amount as a decimal: `0.1`, `"0.1"` and `1` are amounts; `None` for anything that is none."""
     if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
         return None
@@ -46,7 +46,7 @@ def exact(value: Any) -> Decimal | None:
     return amount if amount.is_finite() else None
 
 
-def amount(value: Any) -> str:
+def amount(value: object) -> str:
     """A privacy amount without trailing zeros, to 6 significant digits: `0.3`, `1`, `0.0333333`."""
     decimal = value if isinstance(value, Decimal) else exact(value)
     if decimal is None:

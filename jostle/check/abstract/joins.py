@@ -135,7 +135,7 @@ def _one_of(a: object, b: object) -> Any:
     return OneOf(tuple(alternatives)) if len(alternatives) <= MOST_ALTERNATIVES else TOP
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, (float, NumberInterval))
 
 

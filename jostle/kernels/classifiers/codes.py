@@ -45,7 +45,7 @@ class Cuts(NamedTuple):
         return f"{first} or more" if at == len(self.edges) else f"{first} up to {self.edges[at]:g}"
 
 
-def plain(value: Any) -> Value | None:
+def plain(value: object) -> Value | None:
     """A cell as a number, a text or None."""
     if type(value) is float:  # nearly always
         return value if value == value else None

@@ -66,7 +66,7 @@ def tree_start(attributes: Any) -> GrowingTree:
     return GrowingTree(tree, values, edges, np.full(1, np.nan), np.ones(1))
 
 
-def tree_end(tree: GrowingTree, goes_on: Any, sizes: Any = None) -> GrowingTree:
+def tree_end(tree: GrowingTree, goes_on: object, sizes: object = None) -> GrowingTree:
     """Ends the leaves of the level that do not go on, a truth each; notes the noisy sizes of all of them."""
     flags = np.asarray(goes_on, dtype=bool).reshape(-1)
     if len(flags) != len(tree.tree.level):
@@ -77,7 +77,7 @@ def tree_end(tree: GrowingTree, goes_on: Any, sizes: Any = None) -> GrowingTree:
     return replace(tree, tree=replace(tree.tree, level=tree.tree.level[flags]), sizes=noted)
 
 
-def tree_split(tree: GrowingTree, chosen: Any) -> GrowingTree:
+def tree_split(tree: GrowingTree, chosen: object) -> GrowingTree:
     """Splits each leaf of the level by one of its `attributes`, told by its place; the children are the next level.
 
     The place after the last is of no split: that leaf ends.
@@ -109,7 +109,7 @@ def tree_split_by(tree: GrowingTree, name: str) -> GrowingTree:
     return tree_split(tree, np.where(left[:, column], left[:, :column].sum(axis=1), left.sum(axis=1)))
 
 
-def tree_counted(tree: GrowingTree, counts: Any) -> TreeNode:
+def tree_counted(tree: GrowingTree, counts: object) -> TreeNode:
     """The tree whose leaves have these noisy counts: of each leaf the classes, one after the other."""
     old, leaves = tree.tree, tree.tree.leaves
     table = np.asarray(counts, dtype=float).reshape(-1)

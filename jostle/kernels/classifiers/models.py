@@ -84,7 +84,7 @@ class Classifier(ABC):
         return [float(p) for p in self.probabilities(_one(row))[0]]
 
 
-def _one(row: Any) -> dict[str, list[Any]]:
+def _one(row: object) -> dict[str, list[Any]]:
     if not isinstance(row, Mapping):
         raise KernelError("a row is a record of its cells, such as {age: 40}")
     return {name: [cell] for name, cell in row.items()}

@@ -71,7 +71,7 @@ class TreeNode:
         return "\n".join(_lines(self, [str(i) for i in range(len(self.counts))], SHOWN, {}))
 
 
-def tree_leaf(counts: Any, size: float | None = None) -> TreeNode:
+def tree_leaf(counts: object, size: float | None = None) -> TreeNode:
     """A leaf with noisy class counts."""
     totals = np.asarray(counts, dtype=float).reshape(-1)
     if not len(totals) or not np.isfinite(totals).all():
@@ -141,7 +141,7 @@ def _pruned(node: TreeNode) -> tuple[TreeNode, float]:
 # Growing by noisy counts (SuLQ) --------------------------------------------------------------------
 
 
-def noisy_gain(counts: Any) -> float:
+def noisy_gain(counts: object) -> float:
     """Minus the conditional entropy, in rows, of a noisy table (classes, values): what SuLQ's C4.5 splits by."""
     table = np.maximum(np.asarray(counts, dtype=float), 0.0)
     rows = table.sum(axis=0)

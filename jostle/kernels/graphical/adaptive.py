@@ -233,7 +233,7 @@ def search_begun(
     )
 
 
-def chosen_cliques(search: TableSearch, places: Any) -> dict[str, Any]:
+def chosen_cliques(search: TableSearch, places: object) -> dict[str, Any]:
     """The candidates at these places, in order, but for those that do not fit beside those before.
 
     `cliques`: their names; `share`: the part of the batch's share that measures them. Where some do not fit, theirs is

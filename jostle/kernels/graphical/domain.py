@@ -29,7 +29,7 @@ class Domain:
     values: tuple[tuple[Any, ...], ...]
 
     @classmethod
-    def of(cls, description: Any) -> Domain:
+    def of(cls, description: object) -> Domain:
         if isinstance(description, Domain):
             return description
         if not isinstance(description, Mapping) or not description:
@@ -45,7 +45,7 @@ class Domain:
         """The number of joint states, a double, since it may be beyond 2^63."""
         return math.prod(float(size) for size in self.sizes)
 
-    def place(self, name: Any) -> int:
+    def place(self, name: object) -> int:
         if not isinstance(name, str):
             raise KernelError(f'a variable is named by a text, such as "{self.names[0]}"')
         if name not in self.names:
@@ -62,7 +62,7 @@ class Domain:
             raise KernelError(f"a clique has each variable once, and this is {', '.join(members)}")
         return places
 
-    def cliques(self, lists: Any) -> tuple[Clique, ...]:
+    def cliques(self, lists: object) -> tuple[Clique, ...]:
         """Cliques as places; two over the same variables are refused, since their potentials would be one."""
         if isinstance(lists, (str, Mapping)) or not isinstance(lists, Iterable):
             raise KernelError("cliques are a list of lists of variables, such as [['age', 'sex'], ['sex', 'ward']]")
@@ -74,7 +74,7 @@ class Domain:
     def names_of(self, clique: Sequence[int]) -> list[str]:
         return [self.names[v] for v in clique]
 
-    def code(self, variable: int, value: Any) -> int:
+    def code(self, variable: int, value: object) -> int:
         """The position of a value; numbers are found as doubles."""
         values = self.values[variable]
         if value not in values:
@@ -83,7 +83,7 @@ class Domain:
         return values.index(value)
 
 
-def _values(name: str, description: Any) -> tuple[Any, ...]:
+def _values(name: str, description: object) -> tuple[Any, ...]:
     if isinstance(description, (bool, str)):
         raise KernelError(f"`{name}` needs a range, a set of values, or a number of them")
     if isinstance(description, (int, float)):

@@ -25,7 +25,7 @@ from jostle.noise_laws import Gaussian, Laplace
 
 
 def naive_fit(
-    model: GraphicalModel, tables: Sequence[Any], rows: Any = None, ridge: Any = None, project: bool = True
+    model: GraphicalModel, tables: Sequence[Any], rows: object = None, ridge: object = None, project: bool = True
 ) -> GraphicalModel:
     """Maximum likelihood on noisy tables, each projected on its simplex, with a ridge.
 
@@ -46,7 +46,7 @@ def _target(
     flat: Floats,
     rows: float,
     noises: Sequence[Laplace | Gaussian],
-    ridge: Any,
+    ridge: object,
     project: bool,
 ) -> tuple[Floats, Floats]:
     """(marginals μ̃, the ridge of every cell) of the naive estimate."""
@@ -96,7 +96,7 @@ def perturbed_model(model: GraphicalModel, perturbed: Mapping[str, Any], rows: f
     return model.with_potentials(np.asarray(perturbed["potentials"], dtype=float), notes)
 
 
-def rows_in(tables: Sequence[Any], rows: Any = None) -> float:
+def rows_in(tables: Sequence[Any], rows: object = None) -> float:
     """N: as given (at least 1), or the mean of the tables' totals, those of less noise counting for more."""
     if rows is not None:
         if not isinstance(rows, (int, float)) or not math.isfinite(rows):

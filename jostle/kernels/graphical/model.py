@@ -94,7 +94,7 @@ class GraphicalModel:
         clique = self.domain.clique(members)
         return self._over(clique)
 
-    def probability(self, event: Any, given: Any = None) -> float:
+    def probability(self, event: object, given: object = None) -> float:
         """P(event | given), records of variables with a value or a set of values: `{age: 3, sex: "Female"}`."""
         evidence = self._masks(given or {})
         both = self._masks(event)
@@ -105,7 +105,7 @@ class GraphicalModel:
             raise KernelError("what is given has probability 0")
         return math.exp(self._log_mass(both) - condition)
 
-    def conditional(self, names: Any, given: Any) -> Floats:
+    def conditional(self, names: object, given: object) -> Floats:
         """The table over some variables, given values (or sets of values) of others; it sums to 1."""
         clique = self.domain.clique(names)
         evidence = self._masks(given)
@@ -174,7 +174,7 @@ class GraphicalModel:
     def _inferred(self) -> tuple[float, Floats]:
         return self.structure.infer(self.theta)
 
-    def _masks(self, event: Any) -> dict[int, NDArray[np.bool_]]:
+    def _masks(self, event: object) -> dict[int, NDArray[np.bool_]]:
         if not isinstance(event, Mapping):
             raise KernelError("an event is a record of variables with values, such as {age: 3}")
         masks = {}
@@ -230,7 +230,7 @@ def encode_frame(domain: Domain, frame: Any) -> SyntheticRows:
     return SyntheticRows(domain, codes)
 
 
-def graphical_model(domain: Any, cliques: Any, inference: str = "exact", groups: Any = None) -> GraphicalModel:
+def graphical_model(domain: object, cliques: object, inference: str = "exact", groups: object = None) -> GraphicalModel:
     """The uniform model over a domain and its cliques; ValueError where exact inference cannot fit.
 
     `groups`: lists of places of cliques, those of one list to share one potential.
@@ -240,7 +240,7 @@ def graphical_model(domain: Any, cliques: Any, inference: str = "exact", groups:
     return GraphicalModel(structure, ties=None if groups is None else tie_cliques(structure, groups))
 
 
-def steady_chain(values: Any, length: float) -> GraphicalModel:
+def steady_chain(values: object, length: float) -> GraphicalModel:
     """The uniform chain of `length` places in time: a potential for the first, one for all steps between neighbours."""
     many = int(length)
     if not 2 <= many <= LONGEST:

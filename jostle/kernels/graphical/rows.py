@@ -72,5 +72,5 @@ def _at(values: list[Any], code: int) -> Any:
     return values[code]
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value

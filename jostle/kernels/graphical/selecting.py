@@ -26,6 +26,6 @@ def joining_places(
     return [float(place) for place, (a, b) in enumerate(pairs) if (a, b) in joining]
 
 
-def expected_counts(model: GraphicalModel, names: Any, rows: float) -> Any:
+def expected_counts(model: GraphicalModel, names: object, rows: float) -> Any:
     """The table that a model expects of `rows` rows."""
     return max(float(rows), 0.0) * model.marginal(names)

@@ -25,7 +25,7 @@ from jostle.kernels.graphical.model import GraphicalModel
 PACE = 0.5
 
 
-def psgd_fit(model: GraphicalModel, batches: Mapping[str, Any], rows: Any = None) -> GraphicalModel:
+def psgd_fit(model: GraphicalModel, batches: Mapping[str, Any], rows: object = None) -> GraphicalModel:
     """The model after a step for each of `batches.sums` (steps, cells), of `rate` q and `noise` σ, from uniform.
 
     `rows`: a public N; left out, it is read off the batches. A steady chain's batches may be of its steps alone.

@@ -85,7 +85,7 @@ def shrunken_model(
     return GraphicalModel(structure, theta, notes)
 
 
-def shrunken_fit(model: GraphicalModel, tables: Sequence[Any], rows: Any = None) -> GraphicalModel:
+def shrunken_fit(model: GraphicalModel, tables: Sequence[Any], rows: object = None) -> GraphicalModel:
     """The model of noisy tables, one a clique: of each column, in order, and of wider ones, in any number.
 
     A wider table is drawn towards the product of its columns. Post-processing: it costs nothing.

@@ -7,7 +7,6 @@ model they make, the rows' clique tables.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -38,7 +37,7 @@ def joined_tables(model: GraphicalModel, rows: SyntheticRows) -> Floats:
     return model.structure.joined([rows.table(*model.domain.names_of(c)) for c in model.structure.cliques])
 
 
-def tables_with_noise(model: GraphicalModel, flat: Any, scale: float, kind: str = "laplace") -> list[Floats]:
+def tables_with_noise(model: GraphicalModel, flat: object, scale: float, kind: str = "laplace") -> list[Floats]:
     """A flat vector as clique tables whose noise is known to have this scale; of scale 0, exact."""
     vector = np.asarray(flat, dtype=float).ravel()
     if vector.size != sum(model.structure.lengths):

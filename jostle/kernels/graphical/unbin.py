@@ -27,7 +27,7 @@ MOST_LISTED = 1024
 
 
 def unbinned_rows(
-    rows: Any, cuts: Mapping[str, Any], columns: Mapping[str, Any], seed: int = 0,
+    rows: object, cuts: Mapping[str, Any], columns: Mapping[str, Any], seed: int = 0,
     means: Mapping[str, Any] | None = None,
 ) -> SyntheticRows:  # fmt: skip
     """`rows`, synthetic, with the columns of `cuts` as numbers again.

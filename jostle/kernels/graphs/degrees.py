@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from jostle.kernels.errors import KernelError
 MOST_EDGES = 10**6
 
 
-def degrees_of(counts: Any) -> Floats:
+def degrees_of(counts: object) -> Floats:
     """The degrees of a graph, the largest first, of which about `counts`[i] nodes have more than i edges.
 
     The counts never rise: they are replaced by the nearest such numbers (least squares) and rounded. An odd sum of
@@ -34,7 +33,7 @@ def degrees_of(counts: Any) -> Floats:
     return np.asarray(degrees[degrees > 0], dtype=float)
 
 
-def realised(degrees: Any) -> list[tuple[int, int]]:
+def realised(degrees: object) -> list[tuple[int, int]]:
     """The edges of a simple graph with these degrees, or of one that lacks few of them where there is none.
 
     After Havel (1955) and Hakimi (1962): the node with the most edges to find is joined to those with the next most.
@@ -56,7 +55,7 @@ def realised(degrees: Any) -> list[tuple[int, int]]:
     return edges
 
 
-def edges_of(edges: Any) -> list[tuple[int, int]]:
+def edges_of(edges: object) -> list[tuple[int, int]]:
     """Pairs of whole numbers, each pair once, without loops; refused where they are none."""
     pairs = np.asarray(edges, dtype=float)
     if pairs.size == 0:

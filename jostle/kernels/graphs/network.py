@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +25,7 @@ class Network:
     by_degree: TriangleDegrees | None = None
 
     @classmethod
-    def of(cls, edges: Iterable[tuple[int, int]], nodes: int, by_degree: Any = None, wide: int = 1) -> Network:
+    def of(cls, edges: Iterable[tuple[int, int]], nodes: int, by_degree: object = None, wide: int = 1) -> Network:
         """`by_degree` (k, k, k): measured weights, in bins of `wide` degrees, which the triangles are compared with."""
         pairs = list(edges)
         degrees = [0] * nodes

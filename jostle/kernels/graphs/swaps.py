@@ -29,7 +29,7 @@ SHOWN = 100
 DRAWN = 2**14
 
 
-def seeded_graph(degrees: Any, seed: int = 0) -> dict[str, Any]:
+def seeded_graph(degrees: object, seed: int = 0) -> dict[str, Any]:
     """A random graph with these degrees: one that has them, after ten swaps for each edge."""
     edges = realised(degrees)
     return _walk(edges, MIXING * len(edges), seed)
@@ -62,7 +62,7 @@ def fitted_graph(
     return _walk(pairs, steps, seed, aim, table, noise.tolist(), float(power), cube, wide)
 
 
-def graph_facts(edges: Any) -> dict[str, float]:
+def graph_facts(edges: object) -> dict[str, float]:
     """Numbers of nodes, edges and triangles, their weight, the largest degree and the correlation of degrees."""
     return facts(edges_of(edges))
 

@@ -104,7 +104,7 @@ def _levels(cells: int) -> list[dict[str, Any]]:
     return levels
 
 
-def _level(labels: Ints, signs: Any, size: int) -> dict[str, Any]:
+def _level(labels: Ints, signs: object, size: int) -> dict[str, Any]:
     return {"labels": labels, "signs": signs, "size": size}
 
 

@@ -40,7 +40,7 @@ class Field(ABC):
         """(rows, p): independent rows, as the model has its values."""
 
     @abstractmethod
-    def log_likelihood(self, rows: Any) -> float:
+    def log_likelihood(self, rows: object) -> float:
         """The mean log-probability of public rows, as the model has its values."""
 
     @property
@@ -79,7 +79,7 @@ class Field(ABC):
         more = [f"    … and {len(pairs) - SHOWN} weaker pairs"] if len(pairs) > SHOWN else []
         return "\n".join([f"{what}; {of_pairs}:", *lines[:SHOWN], *more])
 
-    def error(self, other: Any) -> float:
+    def error(self, other: object) -> float:
         """The largest difference of a parameter of a pair."""
         if not isinstance(other, Field) or other.pulls.shape != self.pulls.shape:
             raise KernelError("only models of one kind over as many variables and values can be compared")

@@ -39,7 +39,7 @@ def fw_rounds(rows: float, radius: float, rho: float, most: int) -> int:
     return round(min(max(float(LEAST), float(steps)), float(most)))
 
 
-def fw_step(weights: Any, vertex: int, radius: float, step: int) -> Floats:
+def fw_step(weights: object, vertex: int, radius: float, step: int) -> Floats:
     """w ← (1 − μ)w + μs with μ = 2/(t + 2), t = 0, 1, …: the first step forgets the start.
 
     `chosen` is the largest of the gradient's coordinates, then of their negatives: the vertex lies against it.
@@ -52,7 +52,7 @@ def fw_step(weights: Any, vertex: int, radius: float, step: int) -> Floats:
     return w
 
 
-def column_place(rows: Facts, column: Any) -> int:
+def column_place(rows: Facts, column: object) -> int:
     """The position of a column, given by its name or its position; refused where rows are not bounded one by one."""
     if rows["norm"] != "sup" or rows["radius"] != 1:
         raise KernelError('rows are `vectors(…, norm = "sup")` here, each coordinate within −1 and 1')
@@ -89,7 +89,7 @@ class LogisticModel:
         x = np.array([[float(row[name]) for name in self.names]])
         return float(1 / (1 + np.exp(-self._margins(x)[0])))
 
-    def loss(self, rows: Any) -> float:
+    def loss(self, rows: object) -> float:
         """The mean logistic loss over public rows of all columns but the target, then the target as −1 or 1."""
         table = np.asarray(rows, dtype=float)
         return float(np.logaddexp(0, -table[:, -1] * self._margins(table[:, :-1])).mean())
@@ -109,7 +109,7 @@ class LogisticModel:
         return f"logistic model of {self.target}: {self.constant:.3g} {' '.join(terms)}"
 
 
-def logistic_model(rows: Facts, place: int, weights: Any) -> LogisticModel:
+def logistic_model(rows: Facts, place: int, weights: object) -> LogisticModel:
     """The logistic model of node regression `weights`, whose constant stands in the target's place."""
     w = np.asarray(weights, dtype=float)
     others = [i for i in range(w.size) if i != int(place)]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from jostle.kernels.arrays import Floats
 
 
-def log_shares(sums: Any, values: Sequence[int], noise: float) -> list[Floats]:
+def log_shares(sums: object, values: Sequence[int], noise: float) -> list[Floats]:
     """Centred log-probabilities of each variable's values, from sums of `indicators` without pairs.
 
     Counts are kept from below half a row or the noise's deviation, whichever is more: less cannot be told from none.

@@ -77,7 +77,7 @@ class IsingModel(Field):
         pairs, means = parameter_arrays(moments, p)
         return pairs + np.diag(means)
 
-    def log_likelihood(self, rows: Any) -> float:
+    def log_likelihood(self, rows: object) -> float:
         """The mean log-probability of public rows of −1 and 1; up to EXACT variables."""
         x = np.asarray(rows, dtype=float)
         energy = 0.5 * np.einsum("ni,ij,nj->n", x, self.couplings, x) + x @ self.fields
@@ -137,7 +137,7 @@ def ring_pairs(p: int) -> list[tuple[int, int]]:
 # Learned -------------------------------------------------------------------------------------------
 
 
-def ising_fit(rows: Facts, sums: Any, noise: float) -> IsingModel:
+def ising_fit(rows: Facts, sums: object, noise: float) -> IsingModel:
     """The model of noisy sums over rows: 1, then x_i, then x_i x_j for i < j, and the deviation of their noise.
 
     Exact maximum likelihood up to EXACT variables, by Gibbs chains above; see `fit` for the ridge.
@@ -153,7 +153,7 @@ def ising_fit(rows: Facts, sums: Any, noise: float) -> IsingModel:
     return IsingModel(tuple(rows["columns"]), couplings, fields, method)
 
 
-def ising_independent_fit(rows: Facts, sums: Any, noise: float) -> IsingModel:
+def ising_independent_fit(rows: Facts, sums: object, noise: float) -> IsingModel:
     """No couplings: the fields of noisy numbers of rows in all and of each variable's −1 and 1."""
     fields = [half[1] for half in log_shares(sums, [2] * len(rows["columns"]), noise)]
     p = len(fields)

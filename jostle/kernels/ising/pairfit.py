@@ -27,7 +27,7 @@ def pairwise_room(rows: Facts) -> list[int]:
     return values
 
 
-def pairwise_fit(rows: Facts, sums: Any, noise: float) -> PairwiseModel:
+def pairwise_fit(rows: Facts, sums: object, noise: float) -> PairwiseModel:
     """The model of noisy sums of `indicators` with pairs, and the deviation of their noise; exact inference."""
     from scipy.optimize import minimize
 
@@ -54,7 +54,7 @@ def pairwise_fit(rows: Facts, sums: Any, noise: float) -> PairwiseModel:
     return PairwiseModel(tuple(rows["columns"]), tuple(values), tables, fields, "moments")
 
 
-def pairwise_independent_fit(rows: Facts, sums: Any, noise: float) -> PairwiseModel:
+def pairwise_independent_fit(rows: Facts, sums: object, noise: float) -> PairwiseModel:
     """No tables: the fields of noisy counts of each variable's values."""
     values = alphabets(rows)
     p, k = len(values), max(values)

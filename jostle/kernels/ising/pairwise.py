@@ -66,7 +66,7 @@ class PairwiseModel(Field):
         states = sample_states(np.exp(self._logs).ravel(), rows, seed)
         return np.stack(np.unravel_index(states, self.values), axis=1).astype(float)
 
-    def log_likelihood(self, rows: Any) -> float:
+    def log_likelihood(self, rows: object) -> float:
         """The mean log-probability of public rows of values 0, 1, …; for at most MOST_STATES states."""
         x = np.asarray(rows, dtype=float)
         if x.ndim != 2 or x.shape[1] != len(self.values) or (x != np.rint(x)).any():
@@ -158,12 +158,12 @@ def node_shape(values: Any, target: int) -> tuple[int, int, int]:
     return sizes[int(target)], len(sizes), max(sizes)
 
 
-def node_start(values: Any, target: int) -> Floats:
+def node_start(values: object, target: int) -> Floats:
     """Zero weights of that shape."""
     return np.zeros(node_shape(values, target))
 
 
-def node_step(weights: Any, vertex: int, radius: float, step: int) -> Floats:
+def node_step(weights: object, vertex: int, radius: float, step: int) -> Floats:
     """w ← (1 − μ)w ∓ μR·s⊗r at variable j, μ = 2/(t + 2): `chosen` counts what `sign_gradient` gives."""
     w = np.array(weights, dtype=float)
     outer, inner = sign_patterns(w.shape[0])[1:], sign_patterns(w.shape[2])

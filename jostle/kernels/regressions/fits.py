@@ -31,7 +31,7 @@ def _scale(y: Target) -> tuple[float, float]:
     return (low + high) / 2, max((high - low) / 2, 1e-12)
 
 
-def of_shares(sums: Any) -> tuple[Floats, Floats, Floats]:
+def of_shares(sums: object) -> tuple[Floats, Floats, Floats]:
     """Counts, sums of y in ±1 and of its square, (cells,) each, of the three shares (u², 2u(1−u), (1−u)²)."""
     a, b, c = np.asarray(sums, dtype=float).reshape(-1, 3).T
     return a + b + c, a - c, a - b + c
@@ -51,7 +51,7 @@ def _mean(count: Floats, total: Floats, noise: float) -> Floats:
     return np.clip(_drawn(count, total, float(NOISE[1]) * noise, SPREAD), -1.0, 1.0)
 
 
-def target_seen(sums: Any, noise: float, y: Target) -> dict[str, float]:
+def target_seen(sums: object, noise: float, y: Target) -> dict[str, float]:
     """The `mean` of the target, the `deviation` of single rows with room for their noise, in its own units, `low`
     and `high`, between which a prediction makes sense, and the `loudness` of the rows, over their noise; of three
     shares of all rows."""
@@ -69,7 +69,7 @@ REACH = 3.0
 """Predictions are kept within so many deviations of the mean."""
 
 
-def mean_model(sums: Any, noise: float, y: Target) -> Additive:
+def mean_model(sums: object, noise: float, y: Target) -> Additive:
     """The mean, of three shares (u², 2u(1−u), (1−u)²) of all rows."""
     middle, half = _scale(y)
     count, total, squares = of_shares(sums)
@@ -103,7 +103,7 @@ def forked_model(column: Mapping[str, Any], above: Regression, below: Regression
     return Forked(str(column["name"]), at if isinstance(at, str) else float(at), bool(column["same"]), above, below)
 
 
-def leaf_model(sums: Any, noise: float, y: Target, expected: float, deviation: float) -> Additive:
+def leaf_model(sums: object, noise: float, y: Target, expected: float, deviation: float) -> Additive:
     """The mean of a part of the rows, of its three shares, drawn towards what is expected of it.
 
     `deviation`: that of single rows. Means of parts are taken to differ by half as much.
@@ -122,7 +122,7 @@ def leaf_model(sums: Any, noise: float, y: Target, expected: float, deviation: f
 
 @on_one_thread
 def ridge_model(
-    sums: Any, noise: float, y: Target, terms: Terms, seen: Mapping[str, float], kind: str = "a ridge regression"
+    sums: object, noise: float, y: Target, terms: Terms, seen: Mapping[str, float], kind: str = "a ridge regression"
 ) -> Additive:
     """Least squares by terms of how far the target is from its mean, of noisy sums of products.
 

@@ -144,7 +144,7 @@ class Regression(ABC):
             "predict": self._predict_one,
         }  # fmt: skip
 
-    def _predict_one(self, row: Any) -> float:
+    def _predict_one(self, row: object) -> float:
         """`model.predict({age: 40, sex: "Female"})`: the number of one row."""
         if not isinstance(row, Mapping):
             raise KernelError("a row is a record of its cells, such as {age: 40}")

@@ -46,7 +46,7 @@ def first_stage(seen: Mapping[str, float], y: Mapping[str, Any]) -> Stage:
 
 
 def next_stage(
-    stage: Mapping[str, Any], sums: Any, noise: float, y: Mapping[str, Any], column: Mapping[str, Any]
+    stage: Mapping[str, Any], sums: object, noise: float, y: Mapping[str, Any], column: Mapping[str, Any]
 ) -> Stage:
     """After a round: the part of `column` added, by three shares a cell of what was left over its reach (in ±1).
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -26,7 +24,7 @@ def coordinates(d: int) -> Contributions:
     return Contributions("coordinates", program([units], units), GRID_BITS)
 
 
-def logistic_gradient(d: int, *, target: Any, weights: Any) -> Contributions:
+def logistic_gradient(d: int, *, target: object, weights: object) -> Contributions:
     """The gradient of ln(1 + exp(−y·w·x)) in w: −y·x/(1 + exp(y·w·x)), y the sign of coordinate `target`.
 
     `weights` (d,): that of `target` belongs to a constant 1, which stands in the target's place. Shape (d, n).
@@ -42,7 +40,7 @@ def logistic_gradient(d: int, *, target: Any, weights: Any) -> Contributions:
     return Contributions("logistic_gradient", program([units], x * slope), SLOPE_BITS + GRID_BITS)
 
 
-def logistic_curvature(d: int, *, target: Any, weights: Any) -> Weights:
+def logistic_curvature(d: int, *, target: object, weights: object) -> Weights:
     """How much a row says of a logistic regression: 4p(1 − p) for the probability p that `weights` give its class.
 
     `weights` as in `logistic_gradient`. A quarter of the second moments under these is the second derivative.
@@ -85,7 +83,7 @@ def products(d: int) -> Contributions:
     return Contributions("products", program([units], concatenate(parts)), 2 * GRID_BITS)
 
 
-def told_apart(d: int, *, columns: Any, at: Any, same: Any, expected: Any = 0.0) -> Contributions:
+def told_apart(d: int, *, columns: object, at: object, same: object, expected: object = 0.0) -> Contributions:
     """How far the last coordinate is from what is `expected`, halved, where a test holds, and 0 elsewhere.
 
     Test i is that coordinate `columns[i]` is `at[i]` or more, or with `same[i]` is it, to a few units of the grid.
@@ -97,7 +95,7 @@ def told_apart(d: int, *, columns: Any, at: Any, same: Any, expected: Any = 0.0)
     return Contributions("told_apart", program([units], holding(units, d, columns, at, same) * off), GRID_BITS + 1)
 
 
-def holding(units: Columns, d: int, columns: Any, at: Any, same: Any) -> Expression:
+def holding(units: Columns, d: int, columns: object, at: object, same: object) -> Expression:
     """1 where a test of the coordinates before the last holds, else 0, (tests,): as `told_apart` has them."""
     places = columns_of(columns, d)
     edges = np.rint(numbers(at, places.shape, "at") * GRID)
@@ -109,7 +107,7 @@ def holding(units: Columns, d: int, columns: Any, at: Any, same: Any) -> Express
     return reached - beyond
 
 
-def columns_of(columns: Any, d: int) -> NDArray[np.int64]:
+def columns_of(columns: object, d: int) -> NDArray[np.int64]:
     """A parameter as numbers of coordinates before the last."""
     places = numbers(columns, (None,), "columns")
     if (places != np.trunc(places)).any() or places.min() < 0 or places.max() >= d - 1:
@@ -117,7 +115,7 @@ def columns_of(columns: Any, d: int) -> NDArray[np.int64]:
     return places.astype(int)
 
 
-def indicators(d: int, *, values: Any, pairs: Any = True) -> Contributions:
+def indicators(d: int, *, values: object, pairs: object = True) -> Contributions:
     """1, then [x_i = a] for each column and value, then, if `pairs`, [x_i = a, x_j = b] for i < j: which cell of each
     table of one and two columns the row is in. Coordinate i stands for one of `values[i]` values, evenly spread.
 
@@ -140,7 +138,7 @@ def indicators(d: int, *, values: Any, pairs: Any = True) -> Contributions:
     return Contributions("indicators", program([units], concatenate(tables)), 0)
 
 
-def place_of(target: Any, d: int) -> int:
+def place_of(target: object, d: int) -> int:
     """A column by its number."""
     place = float(numbers(target, (), "target"))
     if not place.is_integer() or not 0 <= place < d:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from jostle.kernels.arrays import Floats
@@ -19,7 +17,7 @@ from jostle.privacy.rows.program import program
 SHARE_BITS = 26
 
 
-def ising_gradient(d: int, *, target: Any, weights: Any) -> FactoredGradient:
+def ising_gradient(d: int, *, target: object, weights: object) -> FactoredGradient:
     """Of ln(1 + exp(−y·w·x)) in w, rows of −1 and 1 (codes 0 and 1): −y/(1 + exp(y·w·x)) times x.
 
     y is the sign of `target`, in whose place a constant 1 stands; `weights` (d,). Of a column that lies between its
@@ -44,7 +42,7 @@ def ising_gradient(d: int, *, target: Any, weights: Any) -> FactoredGradient:
     )  # fmt: skip
 
 
-def sign_gradient(d: int, *, target: Any, values: Any, weights: Any) -> FactoredGradient:
+def sign_gradient(d: int, *, target: object, values: object, weights: object) -> FactoredGradient:
     """Of −ln P(x_target | others) against sign patterns, for P(u | others) ∝ exp(c_u + Σ_j w[u, j, x_j]).
 
     `values` are the alphabets, `weights` (k, d, K), k the values of the target and K the largest alphabet; the

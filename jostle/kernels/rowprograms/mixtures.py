@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -25,7 +24,7 @@ def one(d: int) -> Weights:
     return Weights("one", program([row(d)], constant([GRID])))
 
 
-def responsibilities(d: int, *, means: Any, factors: Any, offsets: Any) -> Weights:
+def responsibilities(d: int, *, means: object, factors: object, offsets: object) -> Weights:
     """The E-step of a mixture of Gaussians: P(component k | row).
 
     `means` (K, d) in units of the ball; `factors` (K, d, d) with Σ_k^-1 = F_k F_kᵀ; `offsets` (K,) ln π_k + ln|F_k|.
@@ -35,7 +34,7 @@ def responsibilities(d: int, *, means: Any, factors: Any, offsets: Any) -> Weigh
     return Weights("responsibilities", program([units], weights))
 
 
-def framed(d: int, *, means: Any, factors: Any, offsets: Any, radius: Any) -> Weights:
+def framed(d: int, *, means: object, factors: object, offsets: object, radius: object) -> Weights:
     """The same, and each component's own view of the row: F_kᵀ(x − μ_k) / radius, which is whitened and centred.
 
     Rows of a component then have a length of about √d / radius, however small its covariance is.
@@ -45,7 +44,7 @@ def framed(d: int, *, means: Any, factors: Any, offsets: Any, radius: Any) -> We
     return Weights("framed", program([units], weights, frames, squared), _radius(radius, bits))
 
 
-def log_density(d: int, *, means: Any, factors: Any, offsets: Any, low: Any, high: Any) -> Contributions:
+def log_density(d: int, *, means: object, factors: object, offsets: object, low: object, high: object) -> Contributions:
     """ln(π_k N(row; k)) of a row's likeliest component, brought between `low` and `high`, less `low`, in nats.
 
     It is below the mixture's log density by at most ln K. Densities are in units of the ball.
@@ -62,13 +61,13 @@ def log_density(d: int, *, means: Any, factors: Any, offsets: Any, low: Any, hig
     return Contributions("log_density", program([units], reshape(best, (1,))), 2 * bits + 1)
 
 
-def nearest(d: int, *, centres: Any) -> Weights:
+def nearest(d: int, *, centres: object) -> Weights:
     """k-means: 1 for the nearest of `centres` (K, d), in units of the ball; the first of equals."""
     units = row(d)
     return Weights("nearest", program([units], _nearest(units, numbers(centres, (None, d), "centres"))))
 
 
-def nearest_from(d: int, *, centres: Any, radius: Any) -> Weights:
+def nearest_from(d: int, *, centres: object, radius: object) -> Weights:
     """The same, and how the row lies from each centre, in units of `radius`."""
     units, places = row(d), numbers(centres, (None, d), "centres")
     far = math.sqrt(d) * (1 + float(np.abs(places).max()))
@@ -80,7 +79,7 @@ def nearest_from(d: int, *, centres: Any, radius: Any) -> Weights:
     return Weights("nearest_from", program([units], weights, frames, squared), _radius(radius, bits, GRID))
 
 
-def within(d: int, *, radii: Any) -> Weights:
+def within(d: int, *, radii: object) -> Weights:
     """Shares a row out by its length: 1 in the first of the shells |row| ≤ radii[0], ≤ radii[1], …, else nowhere."""
     edges = numbers(radii, (None,), "radii")
     units = row(d)
@@ -105,7 +104,7 @@ def normalised(logs: Expression, bits: int, weight_bits: int, unit: int) -> Expr
 
 
 def _e_step(
-    d: int, units: Expression, means: Any, factors: Any, offsets: Any
+    d: int, units: Expression, means: object, factors: object, offsets: object
 ) -> tuple[Expression, Expression, Expression, int]:
     """Weights (K,), whitened rows (K, d), their squared lengths (K,), and the bits of the whitened rows' units."""
     logs, frames, squared, bits, _ = _component_logs(d, units, means, factors, offsets)
@@ -113,7 +112,7 @@ def _e_step(
 
 
 def _component_logs(
-    d: int, units: Expression, means: Any, factors: Any, offsets: Any
+    d: int, units: Expression, means: object, factors: object, offsets: object
 ) -> tuple[Expression, Expression, Expression, int, float]:
     """ln of each component's share, (K,) in units of 2^-(2 bits + 1), less the largest offset and −d/2 ln 2π; whitened
     rows (K, d) and their squared lengths (K,), the bits of their units, and the largest offset."""
@@ -139,7 +138,7 @@ def _nearest(units: Expression, places: Floats) -> Expression:
     return one_hot(first_largest(scores), len(places)) * GRID
 
 
-def _radius(radius: Any, bits: int, unit: int = 1) -> int:
+def _radius(radius: object, bits: int, unit: int = 1) -> int:
     """A radius in units of 2^-bits / unit."""
     number = float(numbers(radius, (), "radius"))
     if not number >= 1 / LARGEST:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -29,7 +28,7 @@ LARGEST = 2.0**40
 """Of a parameter's numbers."""
 
 
-def numbers(values: Any, shape: tuple[int | None, ...], name: str, least: float = -math.inf) -> Floats:
+def numbers(values: object, shape: tuple[int | None, ...], name: str, least: float = -math.inf) -> Floats:
     """A parameter as numbers within ±LARGEST of exactly this shape, where None is any length from 1 on.
 
     Numbers below `least` become it.

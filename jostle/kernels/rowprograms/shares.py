@@ -7,8 +7,6 @@ less moves all sums together by 1 in ℓ₁, as one count would.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from jostle.kernels.errors import KernelError
@@ -25,7 +23,7 @@ SCORE_BITS = 22
 SLOPE_BITS = 20
 
 
-def cell_shares(d: int, *, cells: Any, squares: Any = True) -> Contributions:
+def cell_shares(d: int, *, cells: object, squares: object = True) -> Contributions:
     """The shares of x (of three numbers, or with `squares = false` of two) in the row's own cell, 0 in all others.
 
     Shape (cells · 3 or 2, n), the shares of a cell side by side.
@@ -38,7 +36,7 @@ def cell_shares(d: int, *, cells: Any, squares: Any = True) -> Contributions:
     return Contributions("cell_shares", program([units], reshape(own * reshape(shares, (1, m)), (many * m,))), bits)
 
 
-def score_shares(d: int, *, shift: Any, slope: Any) -> Contributions:
+def score_shares(d: int, *, shift: object, slope: object) -> Contributions:
     """The three shares of u = shift + slope · x, with the numbers of the row's cell, kept within [0, 1].
 
     `shift` and `slope` (cells,) within ±1,000: so a row with a large weight has no larger part than another.
@@ -67,7 +65,7 @@ def _two(d: int) -> Columns:
     return row(2)
 
 
-def _cells(cells: Any) -> int:
+def _cells(cells: object) -> int:
     many = float(numbers(cells, (), "cells"))
     if not many.is_integer() or not 1 <= many <= MOST_CELLS:
         raise KernelError(f"`cells` is a whole number, 1 to {MOST_CELLS}")
@@ -80,7 +78,7 @@ def cell_of(place: Expression, many: int) -> Expression:
     return reshape(shift_places(above, GRID_BITS + 1), ())
 
 
-def shares_of(x: Expression, bits: int, squares: Any) -> tuple[Expression, int]:
+def shares_of(x: Expression, bits: int, squares: object) -> tuple[Expression, int]:
     """Of x (1,) in units of 2^-bits within [0, 1], and the bits of the shares."""
     if not isinstance(squares, bool):
         raise KernelError("`squares` is true or false")

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,7 +84,7 @@ class Cells:
 
 
 def effect_of_strata(
-    sums: Any, cells: int, noise: float, mechanism: str, low: float, high: float, what: str, matched: bool = False
+    sums: object, cells: int, noise: float, mechanism: str, low: float, high: float, what: str, matched: bool = False
 ) -> Report:
     """The effect by strata: that of each, weighed by its rows.
 
@@ -119,7 +118,7 @@ def effect_of_strata(
     return report(what, effect, error, both_wide, high - low, float(part.rows.sum()), int(kept.sum()), left)
 
 
-def shaped(sums: Any, cells: int) -> Floats:
+def shaped(sums: object, cells: int) -> Floats:
     """(strata, 2, numbers of a row)."""
     return np.asarray(sums, dtype=float).reshape(int(cells) // 2, 2, -1)
 

@@ -203,7 +203,7 @@ def _mean_slope(middle: float, spread: float) -> float:
 
 
 def logistic_step(
-    weights: Any, curvature: Mapping[str, Any], gradient: Mapping[str, Any], rows: Mapping[str, Any]
+    weights: object, curvature: Mapping[str, Any], gradient: Mapping[str, Any], rows: Mapping[str, Any]
 ) -> Floats:
     """One step of Newton's method with noisy sums; `rows` is the curvature at weights of 0, a moment of all rows.
 
@@ -237,7 +237,7 @@ def _log_odds(weights: Floats, rows: Mapping[str, Any]) -> float:
 
 
 def logistic_fit(
-    design: Sequence[Mapping[str, Any]], target: str, weights: Any, curvature: Mapping[str, Any],
+    design: Sequence[Mapping[str, Any]], target: str, weights: object, curvature: Mapping[str, Any],
     gradient: Mapping[str, Any], rows: Mapping[str, Any], radius: float, mechanism: str,
 ) -> Report:  # fmt: skip
     """The last step, and what noise and sampling leave open: (matrix)⁻¹ times the noise of the gradient, and itself.

@@ -54,7 +54,7 @@ class Report:
         return "\n".join([self.title, *lines, *self.notes])
 
 
-def text(value: Any) -> str:
+def text(value: object) -> str:
     """A cell as it prints: numbers with six figures, large ones whole, none as a dash."""
     if value is None:
         return "–"
@@ -67,7 +67,7 @@ def text(value: Any) -> str:
     return str(value)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """As JSON knows it: numbers that are not finite are none."""
     if isinstance(value, Mapping):
         return {k: _plain(v) for k, v in value.items()}

@@ -42,7 +42,7 @@ def cross_table(names: Sequence[str], rows: Sequence[Any], columns: Sequence[Any
     return Report(f"rows by {names[0]} and {names[1]}", lines, [note], facts)
 
 
-def _heading(names: Sequence[str], column: Any) -> str:
+def _heading(names: Sequence[str], column: object) -> str:
     """A column's value as a heading, apart from the two other headings."""
     said = text(column)
     return f"{names[1]} {said}" if said in (names[0], "all") else said

@@ -146,7 +146,7 @@ class Part:
 
 
 def effect_of_model(
-    sums: Any, cells: int, noise: float, mechanism: str, low: float, high: float, what: str, sizes: Sequence[float]
+    sums: object, cells: int, noise: float, mechanism: str, low: float, high: float, what: str, sizes: Sequence[float]
 ) -> Report:
     """The mean of the scores over the rows that made them, from the noisy sums of each of the `cells` alone."""
     seen = Cells(shaped(sums, cells), noise)
@@ -154,7 +154,7 @@ def effect_of_model(
     return _of_parts([_of_cells(scores, seen)], scores, mechanism, high - low, what, seen)
 
 
-def effect_scores(sums: Any, cells: int, noise: float, sizes: Sequence[float]) -> dict[str, Any]:
+def effect_scores(sums: object, cells: int, noise: float, sizes: Sequence[float]) -> dict[str, Any]:
     """What each row is to give to a weighted effect: x times `slope` plus `shift` of its cell, between 0 and 1."""
     scores = scores_of(Cells(shaped(sums, cells), noise), sizes)
     low, high = scores.bounds
@@ -163,7 +163,7 @@ def effect_scores(sums: Any, cells: int, noise: float, sizes: Sequence[float]) -
 
 
 def effect_of_scores(
-    sums: Any, noise: float, first: Any, first_noise: float, cells: int, mechanism: str, low: float, high: float,
+    sums: object, noise: float, first: object, first_noise: float, cells: int, mechanism: str, low: float, high: float,
     what: str, sizes: Sequence[float],
 ) -> Report:  # fmt: skip
     """The mean of scores u that were made of `first`, from the noisy sums of (u², 2u(1−u), (1−u)²) over all rows, and

@@ -25,7 +25,7 @@ def decision_tree(fields: Mapping[str, Any]) -> Html | None:
     return join(out)
 
 
-def _went(steps: Any) -> list[tuple[str, str]]:
+def _went(steps: object) -> list[tuple[str, str]]:
     """(which way, the value that was met) for each test on the path."""
     return [("low" if step["went"] == "<=" else "high", number(step["value"])) for step in records(steps)]
 

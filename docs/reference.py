@@ -39,7 +39,7 @@ def library_page(path: Path) -> str:
 def builtins_page() -> str:
     """Each built-in that needs no `use`, in the groups and the order of its table."""
     from jostle.tools.documentation import documentation
-    from jostle.tools.documentation.language import builtins
+    from jostle.tools.documentation.entries import builtins
 
     opening = "Known everywhere; what serves one module alone stands with [the library](../stdlib.md)."
     out = ["# Built-in functions", "", opening, "", _below(""), ""]

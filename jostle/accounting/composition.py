@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from jostle.accounting.conversions import epsilon_of, exact_gaussian, exact_pure
+from jostle.accounting.definitions import epsilon_of, exact_gaussian, exact_pure
 from jostle.diagnostics import refuse
 
 WAYS = ("linear", "advanced", "rdp", "zcdp", "exact")

@@ -3,33 +3,154 @@
 A table of the server is a list of expressions, one a column, with their kinds (`sql.cells`); rows of persons are chosen
 by the server too, and kept there for the session. Public files and tables in memory are read by the engine of this
 process and sent; a private file is not, since a program that names one means it to stay where it is.
+
+An engine that notes what it is asked, so that a rehearsal can say which questions a program asks.
+
+The form of a statement: the SQL that a dialect emits for a question, from public facts alone.
+
+What an engine sends is narrower: it knows how many rows there are, of which types the cells of a file are, and what it
+counted before. None of it is asked for here. Columns are of the types of their descriptions, rows are as many as there
+can be at most, and nothing stands ready; so equal questions have equal forms, whatever the rows.
 """
 
 from __future__ import annotations
 
 import itertools
 from abc import abstractmethod
-from collections.abc import Hashable, Iterable
-from typing import Any
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from jostle.backends.remote import RemoteData
 from jostle.backends.stored import Stored, StoredRelations
 from jostle.diagnostics import refuse
-from jostle.engine.base import Opened
-from jostle.engine.duckdb.dialect import DUCKDB
-from jostle.engine.files import OpenFile
-from jostle.engine.filesets import FileSet
+from jostle.engine.base import Capabilities, Opened
+from jostle.engine.duckdb.raw import DUCKDB
+from jostle.engine.files import FileSet, OpenFile
 from jostle.engine.sql import cells as sql_cells
-from jostle.engine.sql.dialect import subquery
+from jostle.engine.sql import dialect, relations
+from jostle.engine.sql.dialect import Dialect, subquery
 from jostle.engine.sql.hashes import hashed
-from jostle.engine.sql.narrow import narrowed
+from jostle.engine.sql.persons import narrowed
 from jostle.engine.sql.relations import Relation
-from jostle.plan.domains import Domain, Open
-from jostle.plan.plan import Plan, RowExpr
+from jostle.plan.kinds import domain_kind
+from jostle.plan.plan import Bound, Domain, Integer, Key, Open, Plan, RowExpr, Scan, Term, inputs
 from jostle.readers.duckdb import LocalDuckDb
 from jostle.readers.objects import Objects
 from jostle.readers.public_sql import PublicSql
 from jostle.records import replace
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class Question(Struct, frozen=True):
+    """What was asked of the rows of a plan: groups by `keys` with `terms`, or where neither is there the values of
+    `exprs`: row by row, or with `tallied` the different ones and how many rows have each."""
+
+    plan: Plan
+    keys: tuple[Key, ...] = ()
+    terms: tuple[Term, ...] = ()
+    exprs: tuple[RowExpr, ...] = ()
+    tallied: bool = False
+
+
+class QuestionLog(LocalDuckDb):
+    """Rows have no numbers, so that nothing is counted from columns that are kept: each count is a question here."""
+
+    capabilities = Capabilities()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.questions: list[Question] = []
+
+    def group(self, plan: Plan, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> list[NDArray[Any]]:
+        self.questions.append(Question(plan, keys, terms))
+        return super().group(plan, keys, terms)
+
+    def vectors(self, plan: Plan, exprs: tuple[RowExpr, ...], size: int) -> Iterator[NDArray[Any]]:
+        self.questions.append(Question(plan, exprs=exprs))
+        return super().vectors(plan, exprs, size)
+
+    def tally(self, plan: Plan, expr: RowExpr) -> tuple[NDArray[Any], NDArray[Any]]:
+        self.questions.append(Question(plan, exprs=(expr,), tallied=True))
+        return super().tally(plan, expr)
+
+    def tuples(self, plan: Plan, exprs: tuple[RowExpr, ...]) -> tuple[list[tuple[Any, ...]], NDArray[Any]]:
+        self.questions.append(Question(plan, exprs=exprs, tallied=True))
+        return super().tuples(plan, exprs)
+
+
+_MOST_ROWS = 2**62
+_KINDS = {"number": "DOUBLE", "boolean": "BOOLEAN", "date": "DATE", "time": "TIMESTAMP us"}
+
+
+class Form(StoredRelations):
+    """The forms of several questions. `names` has what the data sets of plans are called.
+
+    `views` are the names of queries whose rows an engine keeps, or which it puts in place of their names.
+    """
+
+    def __init__(self, questions: Iterable[Question], dialect: Dialect, names: Mapping[str, str]) -> None:
+        super().__init__()
+        self.dialect, self.views = dialect, dict[str, str]()
+        self._columns: dict[str, dict[str, str]] = {}  # of each data set the kinds
+        for question in questions:
+            self._look(question.plan)
+        self._tables = {key: _table(names.get(key, f"public_{key}"), kinds) for key, kinds in self._columns.items()}
+
+    @property
+    def tables(self) -> list[Stored]:
+        """The tables that the statements read, with what stands for their raw cells."""
+        return list(self._tables.values())
+
+    def sql(self, question: Question) -> str:
+        """The form of a statement. Refused with `DataError` where the dialect cannot do it as the others do."""
+        dialect.check(question, self.dialect, self.check_source, lambda rows: None)
+        relation = relations.relation(question.plan, self.base, self.dialect)
+        if question.terms:
+            return relations.group(relation, question.keys, question.terms).sql
+        if question.tallied and len(question.exprs) == 1:
+            return relations.tally(relation, question.exprs[0])
+        return (relations.tuples if question.tallied else relations.vectors)(relation, question.exprs)
+
+    def stored(self, key: str) -> Stored:
+        return self._tables[key]
+
+    def keep(self, query: str) -> str:
+        return self.views.setdefault(query, f"view{len(self.views)}")
+
+    def count(self, table: str) -> int:
+        return _MOST_ROWS
+
+    def _look(self, plan: Plan) -> None:
+        """Notes the columns that a plan reads; of those that only tell whose a row is no type is known: texts."""
+        for source in inputs(plan):
+            self._look(source)
+        if isinstance(plan, Scan):
+            self._columns.setdefault(plan.data, {}).update((name, _kind(domain)) for name, domain in plan.columns)
+        if isinstance(plan, Bound):
+            self._tell(plan.scan.data, *plan.by)
+        if isinstance(plan, Bound) and plan.owners is not None:
+            self._tell(plan.scan.data, plan.owners.on)
+            self._tell(plan.owners.table.scan.data, plan.owners.key)
+
+    def _tell(self, key: str, *names: str) -> None:
+        for name in names:
+            self._columns[key].setdefault(name, "VARCHAR")
+
+
+def _table(name: str, kinds: Mapping[str, str]) -> Stored:
+    cells = tuple((f"r{i}", kind) for i, kind in enumerate(kinds.values()))
+    return Stored(name, name, tuple(kinds), cells, _MOST_ROWS)
+
+
+def _kind(domain: Domain) -> str:
+    if isinstance(domain, Integer) or domain == Open("integer"):
+        return "BIGINT"
+    return _KINDS.get(domain_kind(domain), "VARCHAR")
+
 
 _NUMBERS = sql_cells.WHOLE | sql_cells.FLOATS | {"UBIGINT", "BOOLEAN"}
 _SENT = {**dict.fromkeys(sql_cells.WHOLE, "BIGINT"), **dict.fromkeys(sql_cells.FLOATS, "DOUBLE"),

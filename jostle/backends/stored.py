@@ -16,9 +16,8 @@ from jostle.engine.sql import cells as sql_cells
 from jostle.engine.sql import persons, relations
 from jostle.engine.sql.dialect import Dialect, subquery
 from jostle.engine.sql.rows import Physical, Raw
-from jostle.plan.domains import Domain
 from jostle.plan.kinds import domain_kind
-from jostle.plan.plan import Bound, Owners, Scan
+from jostle.plan.plan import Bound, Domain, Owners, Scan
 from jostle.records import replace
 
 Cell = tuple[str, str]

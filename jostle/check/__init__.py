@@ -13,10 +13,9 @@ from contextlib import contextmanager
 
 from jostle.check import former
 from jostle.check.exploration import Exploration
-from jostle.check.modules import LoadModule, Modules
+from jostle.check.modules import LoadModule, Modules, check_sources
 from jostle.check.names import Names
-from jostle.check.report import Report
-from jostle.check.sources import check_sources
+from jostle.check.scopes import Report
 from jostle.diagnostics import Diagnostic
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every_of

@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from typing import Any
 
 from jostle.check.abstract.interpreter import Interpreter
-from jostle.check.abstract.joins import join, join_all, joined_names, uniform, walked
 from jostle.check.abstract.kinds import of_select
 from jostle.check.abstract.rows import columns_of
 from jostle.check.abstract.selects import grouped_rows, joined_tables, limited
@@ -37,15 +36,12 @@ from jostle.check.abstract.values import (
     protected,
     reached_sources,
 )  # fmt: skip
-from jostle.check.abstract.walk import Bounds, World, universe
+from jostle.check.abstract.walk import Bounds, World, join, join_all, joined_names, uniform, universe, walked
 from jostle.check.labels import Labels, source_text
 from jostle.check.modules import Modules
-from jostle.check.report import Report
-from jostle.check.rowkinds import RowKinds
-from jostle.check.scopes import UseNames, returns_inside, times_bound
-from jostle.check.warnings import Warnings
-from jostle.language.forms import keys_by_alias, persons_by_column
-from jostle.language.freejoins import is_smooth, joins_freely, no_free_join
+from jostle.check.scopes import Report, UseNames, returns_inside, times_bound
+from jostle.check.warnings import RowKinds, Warnings
+from jostle.language.forms import is_smooth, joins_freely, keys_by_alias, no_free_join, persons_by_column
 from jostle.records import replace
 from jostle.source import Span
 from jostle.syntax import nodes as n

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from jostle.check import amounts, former, methods
+from jostle.check import arguments, former
 from jostle.check.abstract import kinds
 from jostle.check.abstract.values import (
     MISSING,
@@ -28,7 +28,7 @@ from jostle.check.abstract.values import (
     private_handle,
 )  # fmt: skip
 from jostle.check.arguments import arity_error, other_call, other_name
-from jostle.check.report import Report
+from jostle.check.scopes import Report
 from jostle.diagnostics import Diagnostic, Note
 from jostle.language import facts
 from jostle.language.builtins import TURNED, TURNED_IN_LIBRARY
@@ -116,13 +116,13 @@ class Labels:
     def field(self, value: object, node: n.Attribute) -> None:
         """`value.name`, which may be a method of another language."""
         if isinstance(value, Handle) and value.kind == "table":
-            self.misused(methods.of_field_of_table(value, node, self.around(node)) if self.sure else None, node)
+            self.misused(arguments.of_field_of_table(value, node, self.around(node)) if self.sure else None, node)
             return
         fault = kinds.of_field(value, node.name)
         if fault is None:
             return
         fields = list(value) if isinstance(value, dict) else value.fields if isinstance(value, Kind) else ()
-        help = methods.of_method(kinds.kind_of(value) or "", node, self.around(node), fields)
+        help = arguments.of_method(kinds.kind_of(value) or "", node, self.around(node), fields)
         self.misused(replace(fault, help=help or fault.help), node)
 
     def indexed_rows(self, value: object, index: n.Index) -> bool:
@@ -131,7 +131,7 @@ class Labels:
             return False
         fault = None
         if value.kind == "table" and value.exposures and self.sure:
-            fault = methods.of_field_of_table(value, index, self.around(index))
+            fault = arguments.of_field_of_table(value, index, self.around(index))
             self.misused(fault, index)
         by_place = len(index.args) == 1 and isinstance(index.args[0], n.Number)
         if by_place and not (index.keywords or index.trailing_comma):
@@ -143,12 +143,12 @@ class Labels:
             if expr is not None and self._refuse(part, expr, "cannot be an amount", "amounts are public numbers"):
                 return
         if self.sure:
-            amounts.check_amount(amount, self.report)
+            arguments.check_amount(amount, self.report)
 
     def jointly(self, block: n.With) -> None:
         """What selects of a `jointly` block wish for, where it takes something else."""
         if self.sure:
-            amounts.check_wishes(block, self.report)
+            arguments.check_wishes(block, self.report)
 
     def unit(self, amount: n.Amount, owner: Handle | None) -> None:
         """An amount in ρ of a source that is counted in ε, one in ε of one in ρ, and a δ where the budget has none."""
@@ -159,7 +159,7 @@ class Labels:
         if amount.unit != unit:
             message = f"`{source}` is counted in {unit}, and {amount.unit} was given"
             self.report.add("TypeError", message, amount.span, help=f"write `with {unit} 0.1`", notes=owner.trail)
-        elif amount.delta is not None and amounts.literal(amount.delta) != 0 and budget.amount.delta is None:
+        elif amount.delta is not None and arguments.literal(amount.delta) != 0 and budget.amount.delta is None:
             message = f"the budget of `{source}` has no delta"
             help = "declare `budget epsilon 1, delta 1e-6`" if unit == "epsilon" else "leave the delta out"
             self.report.add("TypeError", message, amount.delta.span, help=help, notes=owner.trail)
@@ -339,7 +339,7 @@ class Labels:
         if node.spending is not None and not self._refuse(
             share, node.spending, "cannot be an amount", "amounts are public numbers"
         ):
-            amounts.check_share(node.spending, self.report)
+            arguments.check_share(node.spending, self.report)
 
     def _members(self, value: object, expr: n.Expr, kind: str) -> None:
         members = value.items if isinstance(value, Set) else value

@@ -10,18 +10,16 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
+from jostle.check.arguments import of_call
 from jostle.check.former import NAMES, PARAMETERS
-from jostle.check.methods import of_call
 from jostle.check.modules import Modules
-from jostle.check.report import Report
-from jostle.check.scopes import Scope, blocks, bound_in
+from jostle.check.scopes import Report, Scope, blocks, bound_in
 from jostle.diagnostics import did_you_mean
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import BUILTINS, DOMAINS
 from jostle.language.forms import ambiguity, is_condition, selects_rows
-from jostle.language.methods import MODULES, OF_TABLES
+from jostle.language.methods import MODULES, OF_TABLES, way
 from jostle.language.operations import ROW_FUNCTIONS
-from jostle.language.other_languages import way
 from jostle.resources import folder
 from jostle.source import Span
 from jostle.syntax import nodes as n

@@ -15,11 +15,9 @@ from typing import Any
 
 from jostle import resources
 from jostle.choice.explain import explain
-from jostle.choice.learning import training_setting
+from jostle.choice.learning import rounded, training_setting
 from jostle.choice.maker import ChoiceMaker
-from jostle.choice.policy import Policy
-from jostle.choice.region import rounded
-from jostle.choice.store import read_policy, write_policy
+from jostle.choice.policy import Policy, read_policy, write_policy
 from jostle.choice.table import RunTable
 from jostle.choice.training import train
 from jostle.diagnostics import refuse

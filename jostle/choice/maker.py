@@ -12,15 +12,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from jostle.accounting.amounts import Amount, as_float, quanta
-from jostle.choice.calls import ChoiceParts, number_from, only_record, public_answers, workers_for
+from jostle.choice.bench import ChoiceParts, number_from, only_record, public_answers, workers_for
 from jostle.choice.explain import explain
-from jostle.choice.learning import learn, runs_of, training_setting
+from jostle.choice.learning import learn, runs_of, training_setting, within
 from jostle.choice.models import Model, UserModel, forest, regret_tree, tree
 from jostle.choice.point import ChoicePoint, Whole, make_point, whole
-from jostle.choice.policy import Decision, Policy
+from jostle.choice.policy import Decision, Policy, Store
 from jostle.choice.program import ProgramBench, public_only
-from jostle.choice.region import within
-from jostle.choice.store import Store
 from jostle.choice.table import RunTable, train_event
 from jostle.choice.tree_export import tree_records
 from jostle.diagnostics import refuse
@@ -112,15 +110,15 @@ class ChoiceMaker:
             return self._decide(interp, [data], span, lambda _, decision, *rest: self._parts.options[decision.index])
 
         def runs(epsilon: Any = None, *, at: Any) -> Any:
-            from jostle.choice import reports
+            from jostle.choice import evaluation
 
-            return reports.runs(self._table(at[0], "epsilon", self._amount(epsilon)))
+            return evaluation.runs(self._table(at[0], "epsilon", self._amount(epsilon)))
 
         def evaluate(epsilon: Any = None, only: Any = None, *, delta: Any = None, at: Any) -> Any:
-            from jostle.choice import reports
+            from jostle.choice import evaluation
 
             names = [str(name) for name in only] if only is not None else []
-            return reports.as_record(self.report(at[0], "epsilon", self._amount(epsilon), names, delta))
+            return evaluation.as_record(self.report(at[0], "epsilon", self._amount(epsilon), names, delta))
 
         return {
             "pick": Builtin("pick", pick, sees_handles=True, wants_call=True),
@@ -295,7 +293,7 @@ class ChoiceMaker:
 
         Where its Utility gives scores, by validation and, with a `delta`, by margin too.
         """
-        from jostle.choice import reports
+        from jostle.choice import evaluation
         from jostle.choice.ways import utilities_by_score
 
         shipped = self.shipped()
@@ -307,7 +305,7 @@ class ChoiceMaker:
         if shipped is None and not (isinstance(self._model, Model) and self._model.exchange):
             share = self._share if self.way != n.FEATURES else None
             ways = utilities_by_score(self._bench(interp, unit, 1), table, unit, delta, share, self.workers)
-        return reports.report(predicts, table, self._model, only, tell, workers, settled, ways)
+        return evaluation.report(predicts, table, self._model, only, tell, workers, settled, ways)
 
     def _table(self, interp: Evaluator, unit: str, epsilon: float) -> RunTable:
         """The training runs for calls with about this amount; of a policy that ships, those that it was trained on."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from msgspec import Struct, field
 
 from jostle.choice.bench import Predict
-from jostle.choice.scale import UtilityScale
+from jostle.choice.table import UtilityScale
 from jostle.choice.trees import Step, Tree
 from jostle.diagnostics import refuse
 from jostle.records import as_dict
@@ -31,7 +31,7 @@ class Model(Struct, frozen=True):
     """A model by name. `min_leaf` counts training instances (a data set at a scale), not rows.
 
     None: a tenth of the instances, and at least two (fewer follow the noise of single runs). `exchange`: trained once
-    for all epsilons (`choice.scale_epsilon_exchange`). `by`: what the splits of a forest lower (`forest`).
+    for all epsilons (`choice.table`). `by`: what the splits of a forest lower (`forest`).
     """
 
     kind: str

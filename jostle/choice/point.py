@@ -12,14 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
-from jostle.choice.calls import ChoiceParts, number_from, only_record, public_answers, run, workers_for
+from jostle.choice.bench import ChoiceParts, number_from, only_record, public_answers, run, workers_for
 from jostle.choice.learning import VERSION
 from jostle.choice.models import Model, TreeEnsembles, constant
-from jostle.choice.policy import SINGLE_BEST, Policy
+from jostle.choice.policy import SINGLE_BEST, Policy, Store, digest
 from jostle.choice.program import ProgramBench, public_only
-from jostle.choice.scale import UtilityScale
-from jostle.choice.store import Store, digest
-from jostle.choice.table import RunTable, Setting
+from jostle.choice.table import RunTable, Setting, UtilityScale
 from jostle.choice.training import epsilon_grid
 from jostle.choice.tree_export import tree_records
 from jostle.diagnostics import Refusal, refuse

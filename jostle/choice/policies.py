@@ -3,25 +3,131 @@
 "Spend nothing, take the single best option" always competes; a policy that pays for features is charged for them,
 since its option is judged with what is left of epsilon while the best possible is judged with all of it. All from
 the table of runs: nothing is run here.
+
+Fitting a named model to rows of features and scores.
+
+Rows come in groups (one instance: its epsilons and draws), of which a leaf keeps a least number, counted in rows,
+and which a bootstrap takes whole. Bootstraps are drawn by hashing, so that fitting is a function of its arguments.
+
+Prunes leaves that depart from the single best option without a significant gain.
+
+A leaf of a regret tree holds few data sets, and of several options one is always the best among them by chance. So what
+a leaf says is kept if its best option is better there than the single best one beyond one standard error, over data
+sets; else it says what holds for all data, and the single best option is taken.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
 from jostle.choice.bench import Predict
-from jostle.choice.fitting import fit
-from jostle.choice.grow import Array
-from jostle.choice.models import AnyModel, Predictor, TreeEnsembles, constant
+from jostle.choice.grow import Array, grow, leaves
+from jostle.choice.models import AnyModel, Functions, Predictor, TreeEnsembles, UserModel, constant
 from jostle.choice.policy import SINGLE_BEST, Policy, Standing
-from jostle.choice.pruning import prune_leaves
-from jostle.choice.scale import UtilityScale, finite
-from jostle.choice.table import EPSILON, RunTable
-from jostle.records import field_names
+from jostle.choice.table import EPSILON, RunTable, UtilityScale, finite
+from jostle.choice.trees import Tree
+from jostle.records import field_names, replace
+
+Groups = npt.NDArray[np.intp]
+
+
+def fit(
+    model: AnyModel,
+    columns: tuple[str, ...],
+    scale: UtilityScale,
+    x: Array,
+    y: Array,
+    groups: Groups,
+    predicts: tuple[Predict | None, ...],
+) -> Predictor:
+    """A predictor of every option's utility from `x` (n, columns), with scores `y` (n, options).
+
+    `groups`: the instance of each row. Options with a function in `predicts` are not learned.
+    """
+    if isinstance(model, UserModel):
+        return _users(model, columns, scale, x, y, predicts)
+    instances = max(len(np.unique(groups)), 1)
+    least = max(1, round(model.least(instances) * len(x) / instances))
+    if model.kind == "tree":
+        alone = (() if p else (grow(x, y[:, k : k + 1], model.depth, least),) for k, p in enumerate(predicts))
+        return TreeEnsembles(scale, columns, y.shape[1], tuple(alone), False)
+    samples = [np.arange(len(x))]
+    if model.kind == "forest":
+        samples = _bootstraps(groups, model.trees)
+    trees = tuple(grow(x[rows], y[rows], model.depth, least, model.by) for rows in samples)
+    return TreeEnsembles(scale, columns, y.shape[1], (trees,), True)
+
+
+def _users(
+    model: UserModel,
+    columns: tuple[str, ...],
+    scale: UtilityScale,
+    x: Array,
+    y: Array,
+    predicts: tuple[Predict | None, ...],
+) -> Functions:
+    records = [dict(zip(columns, row.tolist(), strict=True)) for row in x]
+    functions: list[Predict | None] = []
+    for k, predict in enumerate(predicts):
+        pairs = [(features, scale.utility(float(score))) for features, score in zip(records, y[:, k], strict=True)]
+        functions.append(None if predict else model.fit(pairs))
+    return Functions(columns, tuple(functions))
+
+
+def _bootstraps(groups: Groups, count: int) -> list[npt.NDArray[np.intp]]:
+    """The rows of as many groups as there are, drawn with replacement, so many times."""
+    names, many = np.unique(groups, return_counts=True)
+    order, begins = np.argsort(groups, kind="stable"), np.cumsum(many) - many
+    samples = []
+    for number in range(count):
+        bytes_ = hashlib.shake_256(f"bootstrap {number}".encode()).digest(8 * len(names))
+        sample = np.frombuffer(bytes_, dtype="<u8") % np.uint64(len(names))
+        drawn = many[sample]
+        places = np.arange(drawn.sum()) + np.repeat(begins[sample] - (np.cumsum(drawn) - drawn), drawn)
+        samples.append(order[places])
+    return samples
+
+
+def prune_leaves(fitted: TreeEnsembles, x: Array, y: Array, database: Groups) -> TreeEnsembles:
+    """The fitted trees, with leaves that do not convince saying what the root says.
+
+    `x` (n, columns) and `y` (n, options) are what they were fitted on, `database` (n,) the data set of each row. Trees
+    of one option each are left as they are: their leaves compare nothing.
+    """
+    if not fitted.together:
+        return fitted
+    names, database, many = np.unique(database, return_inverse=True, return_counts=True)
+    sums = [np.bincount(database, weights=scores, minlength=len(names)) for scores in y.T]
+    single = int(np.argmax((np.stack(sums, axis=1) / many[:, None]).mean(axis=0)))
+    trees = tuple(_pruned(tree, x, y, database, len(names), single) for tree in fitted.ensembles[0])
+    return replace(fitted, ensembles=(trees,))
+
+
+def _pruned(tree: Tree, x: Array, y: Array, database: Groups, many: int, single: int) -> Tree:
+    """`database` (n,): the numbers of `many` data sets."""
+    at, value = leaves(tree, x), list(tree.value)
+    place, size = at * many + database, len(value) * many
+    rows = np.bincount(place, minlength=size).reshape(-1, many)
+    sums: dict[int, npt.NDArray[Any]] = {}  # of an option, in each leaf over each data set
+    for leaf in np.flatnonzero(rows.any(axis=1)).tolist():
+        best = int(np.argmax(value[leaf]))
+        if best == single:
+            continue
+        for option in {best, single} - sums.keys():
+            sums[option] = np.bincount(place, weights=y[:, option], minlength=size).reshape(-1, many)
+        here = np.flatnonzero(rows[leaf])
+        seen = rows[leaf, here]
+        gain = sums[best][leaf, here] / seen - sums[single][leaf, here] / seen
+        if len(gain) > 1 and gain.mean() <= gain.std(ddof=1) / np.sqrt(len(gain)):
+            value[leaf] = value[0]
+    return replace(tree, value=tuple(value))
+
 
 Predicts = tuple[Predict | None, ...]
 CHEAP = 0.003

@@ -25,7 +25,7 @@ from jostle.choice.grow import grow
 from jostle.choice.models import Model, TreeEnsembles
 from jostle.choice.policies import is_significant_gain
 from jostle.choice.policy import Standing
-from jostle.choice.scale import UtilityScale, finite
+from jostle.choice.table import UtilityScale, finite
 from jostle.choice.training import seed
 from jostle.choice.workers import Progress, run_all
 

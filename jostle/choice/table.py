@@ -2,17 +2,126 @@
 
 It holds no code and no data set, is written into stored models, and is the body of `train` events. The models and
 the cross-validation read nothing else.
+
+The scale on which utilities are compared: errors relative to each other, other utilities as they are.
+
+Where every utility is at most 0 it is taken for a negative error, and what is modelled is minus its logarithm, so
+that a large data set weighs no more than a small one. Elsewhere the utility itself is modelled. Either way a larger
+score is better and the difference of two scores is a regret.
+
+Scale–epsilon exchange: one training serves calls with any epsilon.
+
+The relative error of most algorithms for counted data depends on epsilon times the number of rows (Hay et al., DPBench,
+SIGMOD 2016, "scale–ε exchangeability"). So a model that asks for it (`regret_tree(exchange = true)`) is trained at one
+epsilon on data of more sizes, and serves every call. It is right for features that see the product too, such as
+`strength`, or shares of the rows; and as long as counts stay well above 0, since resampled small data are rougher
+than large ones at a small epsilon. A model that does not ask is trained at the epsilon of its calls.
 """
 
 from __future__ import annotations
 
 import math
+import statistics
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from msgspec import Struct
 
-from jostle.choice.scale import UtilityScale, scale_of
-from jostle.records import replace
+from jostle.choice.bench import Bench, Predict
+from jostle.records import as_dict, replace
+
+LIMIT = 1e300
+
+
+class UtilityScale(Struct, frozen=True):
+    """`name` is `log error` or `utility`; an error below `floor` counts as `floor`."""
+
+    name: str
+    floor: float = 0.0
+
+    @property
+    def logarithmic(self) -> bool:
+        return self.name == "log error"
+
+    def score(self, utility: float) -> float:
+        return -math.log(max(-utility, self.floor)) if self.logarithmic else utility
+
+    def utility(self, score: float) -> float:
+        return -math.exp(min(-score, 690.0)) if self.logarithmic else score
+
+    def width(self, utility: float, spread: float) -> float:
+        """A standard deviation of scores as one of utilities near `utility` (to first order)."""
+        return abs(utility) * spread if self.logarithmic else spread
+
+    def as_json(self) -> dict[str, Any]:
+        return as_dict(self)
+
+    @staticmethod
+    def from_json(data: dict[str, Any]) -> UtilityScale:
+        return UtilityScale(data["name"], data["floor"])
+
+
+def scale_of(utilities: Iterable[float]) -> UtilityScale:
+    """The scale that fits these utilities (finite numbers).
+
+    The floor of errors is a tenth of the smallest that is not 0, and at least a billionth of the median: one run that
+    fails by far must not make all others count as the same.
+    """
+    values = list(utilities)
+    errors = [-u for u in values if u < 0]
+    if not errors or any(u > 0 for u in values):
+        return UtilityScale("utility")
+    return UtilityScale("log error", max(min(errors) / 10, statistics.median(errors) * 1e-9))
+
+
+def finite(value: float) -> float:
+    """A feature as models see it: overflow becomes ±1e300, and what is no number the lowest of all."""
+    return -LIMIT if math.isnan(value) else min(max(float(value), -LIMIT), LIMIT)
+
+
+UNIT_EPSILON = 1.0
+"""The one epsilon of such a training."""
+
+FACTORS = (0.01, 0.1, 1.0)
+"""The multiples of the sizes: calls with epsilon from 0.01 to 1 then lie within the training data."""
+
+LEAST = 10.0
+"""The least number of rows of an instance."""
+
+
+class ExchangedBench:
+    """A bench on data sets of more sizes, for one epsilon."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+        self.option_names, self.feature_names = bench.option_names, bench.feature_names
+        self.predicts: tuple[Predict | None, ...] = bench.predicts
+        self.database_names, self.database_rows = bench.database_names, bench.database_rows
+        self.feature_is_public = bench.feature_is_public
+        self.key = f"{bench.key} for any epsilon"
+
+    def scales(self, database: int) -> tuple[float, ...]:
+        rows, own = self.database_rows[database], self._bench.scales(database)
+        if not rows:
+            return own
+        more = {float(f"{scale * factor:.12g}") for scale in own for factor in FACTORS}
+        return tuple(sorted(s for s in more if s in own or s * rows >= LEAST))
+
+    def epsilons(self, database: int, grid: tuple[float, ...]) -> tuple[float, ...]:
+        return self._bench.epsilons(database, grid)
+
+    def instance(self, database: int, scale: float, seed: int) -> Any:
+        return self._bench.instance(database, scale, seed)
+
+    def features(self, instance: object, epsilon: float | None, seed: int, names: Collection[str]) -> dict[str, float]:
+        return self._bench.features(instance, epsilon, seed, names)
+
+    def answer(self, option: int, instance: object, epsilon: float | None, seed: int) -> Any:
+        return self._bench.answer(option, instance, epsilon, seed)
+
+    def utility(self, instance: object, answers: object) -> float:
+        return self._bench.utility(instance, answers)
+
 
 EPSILON = "epsilon"
 

@@ -12,8 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from jostle.choice.bench import Bench
-from jostle.choice.scale import UtilityScale, finite, scale_of
-from jostle.choice.table import Run, RunTable, Setting
+from jostle.choice.table import Run, RunTable, Setting, UtilityScale, finite, scale_of
 from jostle.choice.workers import Progress, run_all
 from jostle.diagnostics import refuse
 from jostle.records import replace

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from jostle.accounting.amounts import Amount
-from jostle.choice.calls import number_from, public_answers
+from jostle.choice.bench import number_from, public_answers
 from jostle.diagnostics import Refusal, refuse
 from jostle.formulas import error_text
 from jostle.privacy.kernel.exposures import join_exposures
-from jostle.privacy.measurements.largest import LargestScores
-from jostle.privacy.measurements.margin import MarginMax
+from jostle.privacy.measurements.choices import LargestScores, MarginMax
 from jostle.privacy.mechanisms.selection import COUNTED_IN_ZCDP
 from jostle.privacy.scores.rule import Score, Scores
 from jostle.run.evaluator import Evaluator
@@ -28,7 +27,7 @@ from jostle.source import Span
 from jostle.syntax.nodes import MARGIN
 
 if TYPE_CHECKING:
-    from jostle.choice.calls import ChoiceParts
+    from jostle.choice.bench import ChoiceParts
 
 
 class Validated(Struct, frozen=True):

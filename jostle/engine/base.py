@@ -3,17 +3,30 @@
 An engine answers with exact integers and public structure. It decides nothing about privacy: whoever calls it has been
 charged, or holds public data. No answer rests on the order in which a database returns rows, and no cell of any type
 makes a question fail. `docs/contributing/add-an-engine.md` says how to add one.
+
+A cache of what can be worked out again.
+
+Where the groups of a query stand in its dense result.
+
+Plain bookkeeping between the rows that the database returns, in any order and only for groups that occur, and the
+public keys, in theirs.
 """
 
 from __future__ import annotations
 
+import math
 import os
+from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from datetime import date
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 from msgspec import Struct
 
 from jostle.diagnostics import refuse
+from jostle.integers import fixed_width
+from jostle.language.moments import number_of
+from jostle.plan.plan import Key
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -21,8 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jostle.engine.files import OpenFile
-    from jostle.plan.domains import Domain
-    from jostle.plan.plan import Exact, Key, Plan, RowExpr, Term
+    from jostle.plan.plan import Domain, Exact, Plan, RowExpr, Term
 
 
 class Capabilities(Struct, frozen=True):
@@ -127,3 +139,74 @@ class Engine(Answers, Protocol):
     ) -> tuple[list[list[Any]], list[list[Any]]]: ...
 
     def close(self) -> None: ...
+
+
+V = TypeVar("V")
+ENTRIES = 2**12
+
+
+class LruCache(Generic[V]):
+    """What can be worked out again, the least lately used out first; the newest always stays."""
+
+    def __init__(self, limit: int, most: int = ENTRIES) -> None:
+        self._limit, self._most, self._bytes = limit, most, 0
+        self._entries: OrderedDict[Hashable, tuple[V, int]] = OrderedDict()
+
+    def get(self, key: Hashable) -> V | None:
+        entry = self._entries.get(key)
+        if entry is None:
+            return None
+        self._entries.move_to_end(key)
+        return entry[0]
+
+    def put(self, key: Hashable, value: V, size: int = 0) -> V:
+        self._bytes += size - self._entries.pop(key, (value, 0))[1]
+        self._entries[key] = (value, size)
+        while (self._bytes > self._limit or len(self._entries) > self._most) and len(self._entries) > 1:
+            self._bytes -= self._entries.popitem(last=False)[1][1]
+        return value
+
+
+CELLS = 2**26  # that a grouped result may have
+
+
+def shape(keys: tuple[Key, ...]) -> tuple[int, ...]:
+    sizes = [key.values[-1] - key.values[0] + 1 if isinstance(key.values, range) and key.values else len(key.values)
+             for key in keys]  # fmt: skip
+    if math.prod(sizes) > CELLS:
+        message = f"the group keys have {' × '.join(f'{size:,}' for size in sizes)} combinations; {CELLS:,} can be held"
+        raise refuse("DataError", message, help="group by something coarser, such as `x / 1000`")
+    return tuple(sizes)
+
+
+def positions(keys: tuple[Key, ...], columns: list[Any], shape: tuple[int, ...]) -> tuple[Any, Any]:
+    """Where each group found stands in the flattened result, and which of those found have a place there."""
+    import numpy as np
+
+    if not keys:
+        return np.zeros(1, dtype=np.int64), slice(None)
+    inside = np.ones(len(columns[0]), dtype=bool)
+    codes = []
+    for key, column in zip(keys, columns, strict=True):
+        if hasattr(column, "mask"):  # `numpy.ma` takes long to load, and few columns need it
+            inside &= ~np.ma.getmaskarray(column)
+            column = column.data
+        if isinstance(key.values, range):
+            code = fixed_width(column) - (key.values[0] if key.values else 0)
+        else:
+            place = {plain(value): i for i, value in reversed(list(enumerate(key.values)))}
+            cells = np.asarray(column).tolist()
+            code = fixed_width([place.get(value, -1) for value in cells])
+        inside &= (code >= 0) & (code < len(key.values))
+        codes.append(code)
+    return np.ravel_multi_index([code[inside] for code in codes], shape), inside
+
+
+def plain(value: Any) -> Any:
+    """A double (also for dates and times), a text, a truth value, or None for what is missing or not finite."""
+    if value is None or isinstance(value, (str, bool)):
+        return value
+    if type(value) is int:  # nearly always
+        return float(value)
+    number = float(number_of(value) if isinstance(value, date) else value)
+    return number + 0.0 if math.isfinite(number) else None

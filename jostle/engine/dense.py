@@ -14,7 +14,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import did_you_mean, refuse
-from jostle.engine.sql.narrow import names_in
+from jostle.engine.sql.persons import names_in
 from jostle.language.moments import moment_of, number_of
 from jostle.language.operations import OPERATIONS, Operation
 from jostle.plan.plan import Apply, Column, Constant, RowExpr

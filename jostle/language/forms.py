@@ -1,12 +1,17 @@
-"""What a run and a check must see alike in how a program is written: aggregates of a select, sources, real ends."""
+"""What a run and a check must see alike in how a program is written: aggregates of a select, sources, real ends.
+
+Selects `via smooth`, which are of joins of private tables without a bound: what a run and a check say of others.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from jostle.diagnostics import Diagnostic
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import SOURCES
 from jostle.language.operations import COMPARISONS, OPERATIONS
+from jostle.noise_laws import SmoothLaplace
 from jostle.records import replace
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import children, every, rebuilt
@@ -133,3 +138,28 @@ def lone_column(column: n.Name, keys: Sequence[n.GroupKey]) -> tuple[str, str]:
             return message, f"`in` asks whether it is one of them; list keys by `groupby {column.id} over {{…}}`"
     names = [*(key.value.id for key in keys if isinstance(key.value, n.Name)), column.id]
     return message, f"add it to the keys: `groupby {', '.join(names)}`"
+
+
+def is_smooth(node: n.Select) -> bool:
+    via = node.spend.via if node.spend is not None else None
+    return isinstance(via, n.Name) and via.id == SmoothLaplace.name
+
+
+def joins_freely(joins: Sequence[n.Join], private: Sequence[bool]) -> bool:
+    """Whether two private tables meet without a bound, of a table and those that it is joined with."""
+    met, *others = private
+    for joined, own in zip(joins, others, strict=True):
+        if own and met and joined.up_to is None:
+            return True
+        met = met or own
+    return False
+
+
+def no_free_join(node: n.Select) -> Diagnostic:
+    """Of a select whose joins have bounds, or that has none."""
+    if any(joined.up_to is not None for joined in node.joins):
+        help = "leave the `up to` of the join of two private tables out, or `via smooth`"
+    else:
+        help = "leave it out: here the noise is the same for all data"
+    span = node.spend.span if node.spend is not None else node.span
+    return Diagnostic("TypeError", "`via smooth` is for joins of private tables without `up to`", span, help=help)

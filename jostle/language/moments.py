@@ -2,12 +2,29 @@
 
 Dates are those of the Gregorian calendar, also before it was made, in the years 1 to 9999; times have no zone. Of times
 outside the years 1685 to 2254, whose microseconds a double does not hold, seconds are kept.
+
+How dates and times are written otherwise than by ISO: `%d/%m/%Y`, `%I:%M %p`, a small part of what strptime reads.
+
+`%Y %m %d %H %I %M %S %p %y %b %B %f %%`, blanks for any number of them, all else for itself; numbers may lack their
+first zero. `%y` is a year from 1969 to 2068, `%b` and `%B` are English names. A time without a day is one of
+1 January 1970. A text is taken to the way in which ISO writes it, so that nothing else knows of formats.
+
+Time zones as tables of their transitions, which every engine reads alike: what the clock of a zone shows at a time.
+
+The tables are worked out from the zones that Python knows (the operating system's or the package `tzdata`), for the
+years 1800 to 2099. Later clocks are not known: a zone's rules change by law.
 """
 
 from __future__ import annotations
 
 import re
-from datetime import date, datetime, timedelta
+from bisect import bisect_right
+from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
+
+from msgspec import Struct
+
+from jostle.diagnostics import did_you_mean
 
 Moment = date  # a time is a `datetime`, which Python takes for a date too
 
@@ -101,3 +118,130 @@ def starts(kind: str, low: int, high: int, unit: str) -> list[int]:
         found.append(at)
         at = truncated(kind, at + step * reach, unit)
     return found
+
+
+MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october",
+          "november", "december")  # fmt: skip
+_NUMBERS = {  # of two digits first: whether an engine takes the first that fits or the longest, it takes the same
+    "Y": "[0-9]{4}", "y": "[0-9]{2}", "m": "1[0-2]|0?[1-9]", "d": "[12][0-9]|3[01]|0?[1-9]",
+    "H": "2[0-3]|[01]?[0-9]", "I": "1[0-2]|0?[1-9]", "M": "[0-5]?[0-9]", "S": "[0-5]?[0-9]", "f": "[0-9]{1,6}",
+    "p": "[AaPp][Mm]",
+}  # fmt: skip
+PLACES = {"Y": "year", "y": "year", "m": "month", "b": "month", "B": "month", "d": "day", "H": "hour", "I": "hour",
+           "M": "minute", "S": "second", "f": "fraction", "p": "half"}  # fmt: skip
+_BLANKS = "[ \t\\x{A0}\\x{202F}]"
+INITIALS = "".join(month[:3] for month in MONTHS)
+
+
+class Format(Struct, frozen=True):
+    """`pattern`: in the syntax of RE2, with a group for each of `fields`, the letters of the format in their order."""
+
+    pattern: str
+    fields: tuple[str, ...]
+
+
+@lru_cache(256)
+def parse(text: str, kind: str) -> Format:
+    """What a format says; `ValueError` where it is none, or leaves open which date or time (`kind`) is meant."""
+    parts, fields = [], []
+    for directive, blank, plain in re.findall(r"(%.?)|([ \t]+)|(.)", text, re.DOTALL):
+        letter = directive[1:]
+        if blank:
+            parts.append(f"{_BLANKS}+")
+        elif plain or letter == "%":
+            parts.append(f"\\x{{{ord(plain or letter):X}}}")
+        elif letter in ("b", "B"):
+            names = (month[:3] if letter == "b" else month for month in MONTHS)
+            parts.append(f"({'|'.join(''.join(f'[{c.upper()}{c}]' for c in name) for name in names)})")
+            fields.append(letter)
+        elif letter in _NUMBERS:
+            parts.append(f"({_NUMBERS[letter]})")
+            fields.append(letter)
+        else:
+            raise ValueError(f"`{directive}` is not known in a format: there are {' '.join(f'%{c}' for c in PLACES)}")
+    _check({PLACES[field] for field in fields}, len(fields), fields, kind)
+    return Format(f"^{_BLANKS}*{''.join(parts)}{_BLANKS}*$", tuple(fields))
+
+
+def _check(places: set[str], many: int, fields: list[str], kind: str) -> None:
+    if len(places) < many:
+        raise ValueError("a format names each part once: the year, month, day, hour, minute, second")
+    day = {"year", "month", "day"} & places
+    if len(day) < (3 if kind == "date" or day else 0):
+        raise ValueError("a format of days has the year, the month and the day, as `%d/%m/%Y`")
+    if kind == "time" and not day and "hour" not in places:
+        raise ValueError("a format of times has an hour, as `%H:%M`")
+    if ("I" in fields) != ("half" in places):
+        raise ValueError("hours of half a day come with AM or PM, `%I:%M %p`; `%H` are those of a day")
+    for finer, coarser in (("minute", "hour"), ("second", "minute"), ("fraction", "second")):
+        if finer in places and coarser not in places:
+            raise ValueError(f"a format with the {finer} has the {coarser} too")
+
+
+def as_iso(text: str, written: str, kind: str) -> str | None:
+    """A text as ISO writes it; None where it is not written so. That there is such a day is not looked at."""
+    known = parse(written, kind)
+    pattern = re.sub(r"\\x\{([0-9A-F]+)\}", lambda code: re.escape(chr(int(code[1], 16))), known.pattern)
+    found = re.fullmatch(pattern[1:-1], text)
+    if found is None:
+        return None
+    of = {PLACES[field]: _value(field, value) for field, value in zip(known.fields, found.groups(), strict=True)}
+    hour = int(of.get("hour", "0"))
+    if "half" in of:
+        hour = hour % 12 + (12 if of["half"] == "PM" else 0)
+    day = f"{of.get('year', '1970')}-{of.get('month', '01')}-{of.get('day', '01')}"
+    clock = f"{hour:02d}:{of.get('minute', '00')}:{of.get('second', '00')}"
+    return f"{day} {clock}" + (f".{of['fraction']}" if "fraction" in of else "")
+
+
+def _value(field: str, text: str) -> str:
+    if field == "y":
+        return ("19" if text >= "69" else "20") + text
+    if field in ("b", "B"):
+        return f"{INITIALS.index(text[:3].lower()) // 3 + 1:02d}"
+    return text.upper() if field == "p" else text if field in ("Y", "f") else text.zfill(2)
+
+
+FIRST, LAST = datetime(1800, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
+_SECOND = 1_000_000
+_ZONE_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Zone(Struct, frozen=True):
+    """`offsets[i]` microseconds are added to UTC from `starts[i - 1]` on, before `starts[i]`; `end`: none is known."""
+
+    starts: tuple[int, ...]
+    offsets: tuple[int, ...]
+    end: int
+
+    def ahead(self, micros: int) -> int | None:
+        """How far the zone's clock is ahead of UTC, in microseconds."""
+        return self.offsets[bisect_right(self.starts, micros)] if micros < self.end else None
+
+
+@lru_cache(64)
+def zone_of(name: str) -> Zone:
+    """The table of a zone such as `Europe/Berlin`; `ValueError` where there is none of that name."""
+    from zoneinfo import ZoneInfo, available_timezones
+
+    if name not in available_timezones():
+        hint = did_you_mean(name, available_timezones())
+        raise ValueError(f"there is no time zone `{name}`" + (f": {hint}" if hint else ", as `Europe/Berlin` is one"))
+    zone = ZoneInfo(name)
+
+    def offset(second: int) -> int:
+        ahead = (_ZONE_EPOCH + timedelta(seconds=second)).astimezone(zone).utcoffset()
+        return round(ahead.total_seconds()) if ahead is not None else 0
+
+    first, last = (int((end - _ZONE_EPOCH).total_seconds()) for end in (FIRST, LAST))
+    starts, offsets = [], [offset(first)]
+    for day in range(first, last, 86_400):
+        before, after = day, day + 86_400
+        if offset(after) == offsets[-1]:
+            continue
+        while after - before > 1:
+            middle = (before + after) // 2
+            before, after = (middle, after) if offset(middle) == offsets[-1] else (before, middle)
+        starts.append(after)
+        offsets.append(offset(after))
+    return Zone(tuple(s * _SECOND for s in starts), tuple(o * _SECOND for o in offsets), last * _SECOND)

@@ -26,7 +26,7 @@ from msgspec import Struct
 from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import refuse
-from jostle.kernels.graphical.structure import Structure
+from jostle.kernels.graphical.domain import Structure
 from jostle.privacy.kernel.exposures import Exposures, Handle, join_exposures
 from jostle.privacy.kernel.handles import Cube
 from jostle.privacy.kernel.measurement import Measured, Measurement, Release, needed, weighted_stability_of
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jostle.privacy.mechanisms.noise import Noise
-    from jostle.privacy.reading.reader import Reader
+    from jostle.privacy.reading.vault import Reader
 
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]

@@ -3,17 +3,20 @@
 Noise tells how far a number is from the exact answer on the rows and values that are read. Where a bound leaves rows
 out, or the program clamps values, that is not the answer of the whole: each such cut is named here by a noun phrase,
 and marks the error of the number (`formulas.Noised`). What a description clamps is not named: it says what a column is.
+
+Row expressions in words, as a program may write them.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from datetime import date, datetime
+from typing import assert_never
 
 from jostle.diagnostics import Refusal
 from jostle.language.operations import COMPARISONS
 from jostle.plan.bounds import bounds_of
-from jostle.plan.keys import MOST_KEYS, key_values
 from jostle.plan.plan import (
     Apply,
     Bound,
@@ -29,9 +32,50 @@ from jostle.plan.plan import (
     Truncate,
     Union,
     inputs,
-)  # fmt: skip
-from jostle.plan.schemas import schema_of
-from jostle.plan.texts import constant
+)
+from jostle.plan.schemas import MOST_KEYS, key_values, schema_of
+
+_BETWEEN = frozenset({"+", "-", "*", "/", "%", "^", "==", "!=", "<", "<=", ">", ">=", "and", "or"})
+
+
+def expression(expr: RowExpr, inside: bool = False) -> str:
+    """A row expression as a program may write it; with `inside` in parentheses where it needs some."""
+    match expr:
+        case Column():
+            return expr.name
+        case Constant():
+            return constant(expr.value)
+        case Apply(op=op, args=(left, right)) if op in _BETWEEN:
+            text = f"{expression(left, True)} {op} {expression(right, True)}"
+        case Apply(op="in", args=(value, *others)):
+            text = f"{expression(value, True)} in [{', '.join(map(expression, others))}]"
+        case Apply(op="if", args=(test, then, other)):
+            text = f"{expression(then, True)} if {expression(test, True)} else {expression(other, True)}"
+        case Apply(op="not", args=(value,)):
+            text = f"not {expression(value, True)}"
+        case Apply(op="neg", args=(value,)):
+            return f"-{expression(value, True)}"
+        case Apply():
+            return f"{expr.op}({', '.join(map(expression, expr.args))})"
+        case _:
+            assert_never(expr)
+    return f"({text})" if inside else text
+
+
+def constant(value: float | str | bool | date | None) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, datetime | date):
+        return value.isoformat()
+    return '"' + value.replace('"', '\\"') + '"' if isinstance(value, str) else _number(value)
+
+
+def _number(value: float) -> str:
+    """A number in full, without a point where it is whole."""
+    return str(int(value)) if float(value).is_integer() and abs(value) < 2**53 else repr(float(value))
+
 
 _CLAMPS = frozenset({"clamp", "clamp date", "clamp time"})
 _TESTS = COMPARISONS | {"in", "and", "or", "not", "missing"}

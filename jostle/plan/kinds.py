@@ -14,8 +14,7 @@ from datetime import date
 from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.language.moments import kind_of_moment
 from jostle.language.operations import COMPARISONS, LOGIC, OPERATIONS, OVERLOADS, Operation
-from jostle.plan.domains import Categories, Domain, Integer, Moments, Open, Real
-from jostle.plan.plan import Apply, Column, Constant, RowExpr
+from jostle.plan.plan import Apply, Categories, Column, Constant, Domain, Integer, Moments, Open, Real, RowExpr
 
 Schema = Mapping[str, Domain]
 

@@ -3,6 +3,10 @@
 A plan is built by `privacy` and `run` from checked trees and public values; no text of a user reaches an engine
 other than as a constant, which is always quoted or bound. The row language is total: arithmetic on doubles,
 comparison, logic with nulls, `if`, `clamp`; division by zero, NaN and infinities are null (`none`).
+
+Domains: what is publicly known of the values of a column.
+
+Whose the rows of a plan are: known where each row is one person's, and lost where rows of several meet.
 """
 
 from __future__ import annotations
@@ -12,7 +16,67 @@ from typing import assert_never
 
 from msgspec import Struct
 
-from jostle.plan.domains import Domain
+
+class Integer(Struct, frozen=True, cache_hash=True):
+    """A bounded integer, both ends included; values are floored, then clamped."""
+
+    low: int
+    high: int
+
+
+class Real(Struct, frozen=True, cache_hash=True):
+    """A bounded real, both ends included; values are clamped."""
+
+    low: float
+    high: float
+
+
+class Categories(Struct, frozen=True, cache_hash=True):
+    """A finite set of public values, all text or all numbers; anything else becomes null."""
+
+    values: tuple[str, ...] | tuple[float, ...]
+
+
+class Moments(Struct, frozen=True, cache_hash=True):
+    """Dates or times between two, both included, as whole days or microseconds since 1 January 1970.
+
+    Values are clamped, then taken down to the first one of their `unit`: a day for dates and nothing for times where
+    it is empty. Both ends are such first ones.
+    """
+
+    kind: str  # `date` or `time`
+    low: int
+    high: int
+    unit: str = ""
+
+
+class Open(Struct, frozen=True, cache_hash=True):
+    """No public bound: `text`, `integer`, `real`, `date` or `time`; or `boolean`, true and false, which are public."""
+
+    kind: str
+
+
+Domain = Integer | Real | Categories | Moments | Open
+
+
+def listed(domain: Domain) -> tuple[str | float | bool, ...] | None:
+    """The public values of a column, where there are finitely many: numbers as doubles."""
+    if domain == Open("boolean"):
+        return (False, True)
+    if isinstance(domain, Categories):
+        return tuple(domain.values)
+    if isinstance(domain, Integer):
+        return tuple(float(value) for value in range(domain.low, domain.high + 1))
+    return None
+
+
+def many_listed(domain: Domain) -> int | None:
+    """How many values it lists, without listing them."""
+    if isinstance(domain, Integer):
+        return domain.high - domain.low + 1
+    finite = listed(domain)
+    return None if finite is None else len(finite)
+
 
 # Rows ----------------------------------------------------------------------------------------------
 
@@ -104,7 +168,7 @@ class Join(Struct, frozen=True, cache_hash=True):
     rows a key, by hash, and on a side whose rows are kept all that have no key.
 
     Columns of the right side that the left has too are dropped; a key of one name on both sides is one column. With
-    `person`, rows of the two sides meet only where they are one person's (`plan.persons`), and `on` may be empty.
+    `person`, rows of the two sides meet only where they are one person's (`plan.plan`), and `on` may be empty.
     """
 
     left: Plan
@@ -264,3 +328,57 @@ class Sample:
     """Rows that are drawn one by one in this process: an engine whose rows are elsewhere refuses it."""
 
     __slots__ = ()
+
+
+def has_persons(plan: Plan) -> bool:
+    """Whether each row of a plan is known to be one person's, so that an engine can tell whose.
+
+    A join of two such sides keeps this only where it is of each person's own rows, and one that keeps some rows a key
+    does not: there a row of one person takes the place of another's. Nor does one that keeps rows of the other
+    side that have no partner.
+    """
+    while isinstance(plan, Filter | Derive | Truncate):
+        plan = plan.source
+    match plan:
+        case Bound():
+            return True
+        case Join():
+            left, right = has_persons(plan.left), has_persons(plan.right)
+            one_side = left != right and plan.kind in ("inner", "left" if left else "right")
+            return plan.person or (plan.most is None and one_side)
+        case GroupRows():
+            return plan.person
+        case Union(sources=sources):
+            return all(map(has_persons, sources))
+        case Scan() | Known() | Listed():
+            return False
+    return False
+
+
+def person_columns(plan: Plan) -> frozenset[str]:
+    """The columns of a plan that hold the one protected column as it was described, under whatever name.
+
+    Those of an exploded table too: all its rows are of the rows of one table, in which a person has one value of them.
+    Where a union is of several tables, each may describe its column in its own way.
+    """
+    match plan:
+        case Filter() | Truncate():
+            return person_columns(plan.source)
+        case Derive():
+            inner = person_columns(plan.source)
+            return frozenset(name for name, expr in plan.columns if isinstance(expr, Column) and expr.name in inner)
+        case Bound():
+            return frozenset(plan.by) & {name for name, _ in plan.scan.columns} if len(plan.by) == 1 else frozenset()
+        case Join() if has_persons(plan):
+            sides = [side for side in (plan.left, plan.right) if has_persons(side)]
+            return frozenset().union(*map(person_columns, sides[:1]))
+        case Union(sources=sources) if len({_below(source) for source in sources}) == 1:
+            return frozenset.intersection(*map(person_columns, sources))
+    return frozenset()
+
+
+def _below(plan: Plan) -> Plan:
+    """What a plan calculates its columns from, row by row."""
+    while isinstance(plan, Filter | Truncate | Derive):
+        plan = plan.source
+    return plan

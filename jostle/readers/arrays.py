@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.engine.sql.cells import WHOLE
 from jostle.integers import fixed_width, same_bits
-from jostle.plan.domains import Categories, Domain, Integer
-from jostle.plan.plan import Column, Key, Plan, Scan
+from jostle.plan.plan import Categories, Column, Domain, Integer, Key, Plan, Scan
 
 if TYPE_CHECKING:
     import numpy as np

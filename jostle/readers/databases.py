@@ -5,21 +5,38 @@ a row. What SQLite keeps of other tables is not read either: their statistics, a
 compared as the database does it, and is never part of a query's text but in quotes. What a cell holds fails nothing:
 SQLite's become texts one by one, of DuckDB's columns those are read that have cells of their own. A database whose last
 changes stand in a file beside it is refused, since they would be missing.
+
+Files of counts: cubes that somebody has already counted.
+
+JSON lines: an object a line, whose columns are those that a description names.
+
+There is no header, and a first record is a row like the others; so of a private file nothing is known but what is
+described, and a name that no record has is none throughout. A line that is no object is a row of none. Texts, numbers
+and truths are cells, as they are written; objects and lists are none, as is a number's name (`NaN`). Where an object
+has a name twice, the last one counts.
 """
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import Refusal, did_you_mean, refuse
-from jostle.engine.files import OpenFile
+from jostle.engine.files import OpenFile, open_file
 from jostle.engine.sql.cells import NATIVE
+from jostle.integers import fixed_width, truncated
+from jostle.readers.csvfile import lists
 from jostle.readers.stopping import beside
+from jostle.readers.textfile import BOM, FAULTS, TextFile, blocks, content, damaged, decoded
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from duckdb import DuckDBPyConnection
+    from numpy.typing import NDArray
 
 _MOMENTS = frozenset({"TIME", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE"})
 _STORED = """SELECT name FROM sqlite_schema t WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'
@@ -128,3 +145,151 @@ def _unreadable(label: str) -> Refusal:
 
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
+
+
+_CELLS = 2**26
+_LARGEST = 2**53
+
+
+def load_counts(file: OpenFile | str | Path, *, private: bool = False) -> NDArray[Any]:
+    """The cube in a `.npy` file: int64, of one to three dimensions, every count whole and not negative.
+
+    Anything else is a `DataError` that says what the file is, and no more of what it holds.
+    """
+    import numpy as np
+
+    if not isinstance(file, OpenFile):
+        file = open_file(file)
+    label = f"`{file.path}`"
+    try:
+        with file.reader() as source:
+            header = np.lib.format.read_array_header_2_0
+            if np.lib.format.read_magic(source) == (1, 0):
+                header = np.lib.format.read_array_header_1_0
+            size = math.prod(header(source)[0])
+            if size <= _CELLS:
+                source.seek(0)
+                array = np.lib.format.read_array(source, allow_pickle=False)
+    except OSError as error:
+        raise refuse("DataError", f"{label} cannot be read: {error.strerror}") from None
+    except (ValueError, EOFError, MemoryError, SyntaxError, TypeError, OverflowError):
+        help = "rows are counted by `histogram(table(…), x = age)`"
+        raise refuse("DataError", f"{label} is not a NumPy array file (`.npy`) that can be read", help=help) from None
+    if size > _CELLS:
+        raise _wrong_size(label, size)
+    file.check()
+    return as_counts(array, label, private=private)
+
+
+def as_counts(values: object, label: str, *, private: bool = False) -> NDArray[Any]:
+    """The same for an array in memory. Of a private one only shape and kind may be refused: its cells are mended."""
+    import numpy as np
+
+    array = np.asarray(values)
+    if not 1 <= array.ndim <= 3:
+        raise refuse("DataError", f"{label} has {array.ndim} dimensions; counts have one, two or three")
+    if array.size == 0 or array.size > _CELLS:
+        raise _wrong_size(label, array.size)
+    if array.dtype.kind not in "uif":
+        raise _not_counts(label)
+    if private:
+        with np.errstate(all="ignore"):
+            cells = np.nan_to_num(array.astype(float), nan=0.0, posinf=2.0**31, neginf=0.0)
+        return truncated(np.clip(cells, 0, 2.0**31))
+    if not np.all((array >= 0) & (array < _LARGEST)) or (
+        array.dtype.kind == "f" and not np.all(array == np.floor(array))
+    ):
+        raise _not_counts(label)
+    return fixed_width(array)
+
+
+def _wrong_size(label: str, size: int) -> Refusal:
+    return refuse("DataError", f"{label} has {size:,} cells; counts have between 1 and {_CELLS:,}")
+
+
+def _not_counts(label: str) -> Refusal:
+    return refuse(
+        "DataError", f"{label} holds something else than whole numbers from 0 up", help="counts are 0, 1, 2, …"
+    )
+
+
+_DEEPEST = 100  # brackets within brackets in a line; what is deeper is no record, whatever stack this runs on
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\\?$)')  # or to the end, so that no line is gone through again and again
+_BRACKETS = re.compile(r"[\[\]{}]")
+
+
+class JsonFile(TextFile):
+    """A file of JSON lines under the table name `name`, with the columns `names`."""
+
+    __slots__ = ()
+
+    def __init__(
+        self, file: OpenFile, names: tuple[str, ...], name: str, label: str, connection: DuckDBPyConnection
+    ) -> None:
+        super().__init__(file, names, name, label, connection, "utf-8")
+
+    def fits(self, line: str) -> bool:
+        return record(line) is not None
+
+    def check(self) -> None:
+        """Reads a public file, whose lines are objects in UTF-8, or is refused."""
+        self.check_regular("is no JSON object", "a record is one line: {…}")
+
+    def cells(self, lines: bytes) -> pa.ListArray:
+        full = [line for line in decoded(lines, "utf-8").split("\n") if line.rstrip("\r")]
+        return lists([[cell(found.get(name)) or "" for name in self.columns] for found in map(_any_record, full)])
+
+
+def names_of(file: OpenFile, label: str) -> tuple[str, ...]:
+    """The names that the records of a **public** file have, in the order in which they first stand there."""
+    names: dict[str, None] = {}
+    try:
+        with content(file) as source:
+            for block in blocks(source):
+                for line in decoded(block, "utf-8").split("\n"):
+                    names.update(dict.fromkeys(record(line) or {}))
+    except FAULTS:
+        raise damaged(label) from None
+    if not names:
+        raise refuse("DataError", f"{label} has no JSON objects, one a line", help="a record is one line: {…}")
+    return tuple(names)
+
+
+def record(line: str) -> dict[str, Any] | None:
+    """The object that a line spells, numbers as texts; None where it spells none."""
+    text = line.removeprefix(BOM.decode()).strip()
+    if not text.startswith("{") or _depth(text) > _DEEPEST:
+        return None
+    try:
+        value = json.loads(text, parse_int=str, parse_float=str, parse_constant=_none)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def cell(value: object) -> str | None:
+    """A cell as a text of the database."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if not isinstance(value, str) or not value:
+        return None
+    return value.encode("utf-8", "replace").decode("utf-8")
+
+
+def _any_record(line: str) -> dict[str, Any]:
+    return record(line) or {}
+
+
+def _none(name: str) -> None:
+    return None
+
+
+def _depth(text: str) -> int:
+    """How deep a reader of the text may come: the brackets outside of quotes."""
+    if text.count("{") + text.count("[") <= _DEEPEST:
+        return 0
+    depth = deepest = 0
+    for sign in _BRACKETS.findall(_QUOTED.sub("", text)):
+        depth += 1 if sign in "{[" else -1
+        deepest = max(deepest, depth)
+    return deepest

@@ -2,18 +2,24 @@
 
 What a program says of the reading (`Reading`) must fit the format: a separator is of CSV, a part of a database, a
 sheet of a workbook. That is refused here, from public facts.
+
+Several files as one table: the rows of each, one file after another.
+
+The files have the same columns, in any order: that is asked of their headers and types, which are public. Where a
+column is of one kind in one file and of another in the next, it becomes what holds both, a whole number, a double or a
+text, cell by cell, without a failure and without two values becoming one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
-from jostle.engine.duckdb.raw import Raw
-from jostle.engine.files import OpenFile
-from jostle.engine.filesets import ENDINGS, Reading
-from jostle.readers.compression import FAULTS, content, damaged, is_compressed
+from jostle.engine.duckdb.raw import DUCKDB, Irregular, Raw
+from jostle.engine.files import ENDINGS, OpenFile, Reading
+from jostle.engine.sql.cells import WHOLE, number, text
+from jostle.readers.textfile import FAULTS, content, damaged, is_compressed
 
 if TYPE_CHECKING:
     from jostle.engine.duckdb.engine import DuckDb
@@ -102,7 +108,7 @@ def _csv(engine: DuckDb, file: OpenFile, name: str, label: str, reading: Reading
 
 
 def _json(engine: DuckDb, file: OpenFile, name: str, label: str, _: Any, names: tuple[str, ...], public: bool) -> Raw:
-    from jostle.readers.jsonfile import JsonFile, names_of
+    from jostle.readers.databases import JsonFile, names_of
 
     opened = JsonFile(file, names or (names_of(file, label) if public else ()), name, label, engine.connection)
     if public:
@@ -173,3 +179,60 @@ _READERS: dict[str, Callable[..., Raw]] = {
     "csv": _csv, "json": _json, "parquet": _parquet, "arrow": _arrow, "feather 1": _feather_1,
     "excel": _excel, "excel 97": _excel_97, "sqlite": _sqlite, "duckdb": _duckdb,
 }  # fmt: skip
+
+
+class Union(Raw):
+    """The rows of several data sets. A `DataError` where their columns differ."""
+
+    __slots__ = ("_parts",)
+
+    def __init__(self, parts: Sequence[Raw], label: str) -> None:
+        first = parts[0]
+        for part in parts[1:]:
+            if set(part.columns) != set(first.columns):
+                message = f"{part.label} does not have the columns of {first.label}"
+                raise refuse("DataError", message, help="the files of one table have the same header")
+        kinds = tuple(_common({part.cell(name)[1] for part in parts}) for name in first.columns)
+        super().__init__(first.columns, kinds, label)
+        self.unread = tuple({name: one for part in parts for name, one in part.unread}.items())
+        self._parts = tuple(parts)
+
+    @property
+    def numbered(self) -> bool:
+        return all(part.numbered for part in self._parts)
+
+    def table(self, needed: Collection[int]) -> str:
+        many = len(self._parts)
+        selects = []
+        for at, part in enumerate(self._parts):
+            cells = [(i, part.cell(self.columns[i])) for i in sorted(needed)]
+            items = [f"{_as(*cell, self.kinds[i])} AS c{i}" for i, cell in cells]
+            items += [f"n * {many} + {at} AS n"] if self.numbered else []
+            source = part.table([part.columns.index(self.columns[i]) for i in sorted(needed)])
+            selects.append(f"SELECT {', '.join(items) or '1 AS unused'} FROM {source}")
+        return f"({' UNION ALL '.join(selects)})"
+
+    def stale(self) -> bool:
+        return any(part.stale() for part in self._parts)
+
+    def look(self) -> None:
+        for part in self._parts:
+            part.look()
+        seen = [part.irregular for part in self._parts]
+        self.irregular = Irregular(sum(i.ragged for i in seen), 0, sum(i.undecodable for i in seen), 0)
+
+
+def _common(kinds: set[str]) -> str:
+    if len(kinds) == 1:
+        return kinds.pop()
+    if kinds <= WHOLE:
+        return "BIGINT"
+    return "DOUBLE" if kinds <= (WHOLE - {"BIGINT"}) | {"DOUBLE"} else "VARCHAR"  # a FLOAT's text is not its double's
+
+
+def _as(cell: str, kind: str, wanted: str) -> str:
+    if kind == wanted:
+        return cell
+    if wanted == "BIGINT":
+        return f"CAST({cell} AS BIGINT)"
+    return number(DUCKDB, cell, kind) if wanted == "DOUBLE" else text(DUCKDB, cell, kind)

@@ -17,7 +17,7 @@ from jostle.diagnostics import refuse
 from jostle.engine.duckdb.raw import Raw
 from jostle.engine.sql.cells import NONE
 from jostle.readers.arrays import MOST_ROWS, Arrays
-from jostle.readers.decimals import text_of_decimal
+from jostle.readers.arrowcells import text_of_decimal
 
 Register = Callable[[str, Any], object]
 

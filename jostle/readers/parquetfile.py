@@ -12,8 +12,7 @@ from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from jostle.diagnostics import refuse
-from jostle.engine.duckdb.dialect import DUCKDB
-from jostle.engine.duckdb.raw import Raw
+from jostle.engine.duckdb.raw import DUCKDB, Raw
 from jostle.engine.files import OpenFile
 from jostle.engine.sql.cells import NATIVE, NONE
 

@@ -1,4 +1,7 @@
-"""Exact answers about public relations, from the SQL of a dialect: rows as they are, and statistics in doubles."""
+"""Exact answers about public relations, from the SQL of a dialect: rows as they are, and statistics in doubles.
+
+Exact aggregates of public relations, as SQL.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,80 @@ from abc import ABC
 from collections.abc import Sequence
 from typing import Any
 
-from jostle.engine import groups
+from jostle.diagnostics import refuse
+from jostle.engine import base
 from jostle.engine.sql import relations
 from jostle.engine.sql.dialect import subquery
 from jostle.engine.sql.engine import SqlEngine
+from jostle.engine.sql.keys import aggregate, check_number, key_test, key_value
 from jostle.engine.sql.relations import Relation
+from jostle.engine.sql.rows import RowSql
 from jostle.language.moments import moment_of
-from jostle.plan.kinds import domain_kind, kind_of
-from jostle.plan.plan import Column, Exact, Key, Plan, RowExpr
-from jostle.readers import exact
+from jostle.plan.kinds import Schema, domain_kind, kind_of
+from jostle.plan.plan import STATISTICS, Column, Exact, Key, Plan, RowExpr
+
+_EXACT = {
+    "count": "count({v})", "count_distinct": "count(DISTINCT {v})", "sum": "coalesce(sum({v}), 0)", "avg": "avg({v})",
+    "var": "var_samp({v})", "min": "min({v})", "max": "max({v})", "mode": "min({v})",
+}  # fmt: skip
+_OF_TRUTHS = {"min": "bool_and", "max": "bool_or", "mode": "bool_and"}  # not every database orders them
+_ANY_KIND = frozenset({"min", "max", "count_distinct", "mode", "count"})
+
+
+def exact(source: Relation, keys: tuple[Key | RowExpr, ...], terms: tuple[Exact, ...]) -> str:
+    """Key columns, then a column a term; groups of listed keys that have no rows are left out."""
+    rows = source.rows()
+    inner, tests, names = _exact_keys(rows, source.schema, keys)
+    outer = []
+    for i, term in enumerate(terms):
+        if term.expr is not None:
+            inner.append(f"{rows.value(term.expr)} AS v{i}")
+        outer.append(f"{_exact_term(source, term, f'v{i}')} AS a{i}")
+    return aggregate(names, outer, inner, tests, rows.over(source.sql))
+
+
+def _exact_keys(
+    rows: RowSql, schema: Schema, keys: tuple[Key | RowExpr, ...]
+) -> tuple[list[str], list[str], list[str]]:
+    inner, tests = [], []
+    for i, key in enumerate(keys):
+        if isinstance(key, Key):
+            inner.append(f"{key_value(rows, key, schema)} AS k{i}")
+            test = key_test(rows, f"k{i}", key, schema)
+            tests += [test] if test else []
+        else:
+            value = rows.floor(key) if kind_of(key, schema) == "number" else rows.value(key)
+            inner.append(f"{value} AS k{i}")
+        tests.append(f"k{i} IS NOT NULL")
+    return inner, tests, [f"k{i}" for i in range(len(keys))]
+
+
+def _exact_term(source: Relation, term: Exact, value: str) -> str:
+    if term.function == "count" and term.expr is None:
+        return "count(*)"
+    if term.expr is None or term.function not in STATISTICS:
+        raise refuse("TypeError", f"`{term.function}` needs a value to aggregate")
+    if term.function not in _ANY_KIND:
+        check_number(term.function, term.expr, source.schema)
+    if term.function == "quantile":
+        q = term.argument
+        if q is None or not 0 <= q <= 1:
+            raise refuse("ValueError", "a quantile lies between 0 and 1", help="quantile(x, 0.9)")
+        return source.dialect.quantile.format(value, source.dialect.number(q))
+    if kind_of(term.expr, source.schema) == "boolean" and term.function in _OF_TRUTHS:
+        return f"{_OF_TRUTHS[term.function]}({value})"
+    return _EXACT[term.function].format(v=value)
+
+
+def mode(source: Relation, keys: tuple[Key | RowExpr, ...], expr: RowExpr) -> str:
+    """Key columns, then the most frequent value, the smallest of those that tie; NULL where all are missing."""
+    rows = source.rows()
+    inner, tests, names = _exact_keys(rows, source.schema, keys)
+    inner.append(f"{rows.value(expr)} AS v")
+    counted = aggregate([*names, "v"], ["count(v) AS n"], inner, tests, rows.over(source.sql))
+    part = f"PARTITION BY {', '.join(names)} " if names else ""
+    ranked = f"SELECT *, row_number() OVER ({part}ORDER BY n DESC, v) AS place FROM {subquery(counted)}"
+    return f"SELECT {', '.join([*names, 'v'])} FROM {subquery(ranked)} WHERE place = 1"
 
 
 class PublicSql(SqlEngine, ABC):
@@ -30,7 +98,7 @@ class PublicSql(SqlEngine, ABC):
             rows.sort(key=lambda row: [(cell is None, 0 if cell is None else cell) for cell in row])
         cells = zip(*rows, strict=True)
         kinds = map(domain_kind, relation.schema.values())
-        columns = [_shown(list(map(groups.plain, column)), kind) for column, kind in zip(cells, kinds, strict=False)]
+        columns = [_shown(list(map(base.plain, column)), kind) for column, kind in zip(cells, kinds, strict=False)]
         return list(zip(*columns, strict=True))
 
     def different(self, plan: Plan, names: Sequence[str]) -> tuple[list[list[Any]], list[float]]:
@@ -42,7 +110,7 @@ class PublicSql(SqlEngine, ABC):
         rows = self.fetch(relations.tuples(relation, exprs))
         *cells, counts = zip(*rows, strict=True) if rows else [()] * (len(names) + 1)
         kinds = [kind_of(expr, relation.schema) for expr in exprs]
-        columns = [_shown(list(map(groups.plain, column)), kind) for column, kind in zip(cells, kinds, strict=True)]
+        columns = [_shown(list(map(base.plain, column)), kind) for column, kind in zip(cells, kinds, strict=True)]
         return columns, [float(count) for count in counts]
 
     def exact(
@@ -54,15 +122,15 @@ class PublicSql(SqlEngine, ABC):
         occur, sorted, numbers taken down to integers. Without keys there is one row. Empty groups count and sum to 0
         and are None otherwise; `var` is the sample's; of several modes the smallest.
         """
-        groups.shape(tuple(key for key in keys if isinstance(key, Key)))
+        base.shape(tuple(key for key in keys if isinstance(key, Key)))
         relation = self.relation(plan)
         by_place: dict[tuple[Any, ...], list[Any]] = {}
-        for row in self.fetch(exact.exact(relation, keys, terms)):
-            by_place[tuple(map(groups.plain, row[: len(keys)]))] = [groups.plain(value) for value in row[len(keys) :]]
+        for row in self.fetch(exact(relation, keys, terms)):
+            by_place[tuple(map(base.plain, row[: len(keys)]))] = [base.plain(value) for value in row[len(keys) :]]
         for i, term in enumerate(terms):
             if term.function == "mode" and term.expr is not None:
-                for row in self.fetch(exact.mode(relation, keys, term.expr)):
-                    by_place[tuple(map(groups.plain, row[:-1]))][i] = groups.plain(row[-1])
+                for row in self.fetch(mode(relation, keys, term.expr)):
+                    by_place[tuple(map(base.plain, row[:-1]))][i] = base.plain(row[-1])
         empty = [0.0 if term.function in ("count", "count_distinct", "sum") else None for term in terms]
         rows = [(*place, *by_place.get(place, empty)) for place in _order(keys, by_place)]
         exprs = [*(key.expr if isinstance(key, Key) else key for key in keys), *(term.expr for term in terms)]
@@ -98,7 +166,7 @@ def _order(keys: tuple[Key | RowExpr, ...], by_place: dict[tuple[Any, ...], list
     listed = [i for i, key in enumerate(keys) if isinstance(key, Key)]
     if not listed:
         return sorted(by_place) if keys else [()]
-    values = [[groups.plain(value) for value in key.values] for key in keys if isinstance(key, Key)]
+    values = [[base.plain(value) for value in key.values] for key in keys if isinstance(key, Key)]
     bare = [i for i in range(len(keys)) if i not in listed]
     occurring = sorted({tuple(place[i] for i in bare) for place in by_place}) if bare else [()]
     ranks = {i: {value: n for n, value in enumerate(values[j])} for j, i in enumerate(listed)}

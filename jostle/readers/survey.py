@@ -12,14 +12,13 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from jostle.diagnostics import refuse
-from jostle.engine.duckdb.dialect import DUCKDB
-from jostle.engine.files import OpenFile
-from jostle.engine.filesets import FileSet
+from jostle.engine.duckdb.raw import DUCKDB
+from jostle.engine.files import FileSet, OpenFile
 from jostle.engine.sql.cells import moment, number, text, truth
 from jostle.engine.sql.functions import of_text, template, truncation
 from jostle.plan.bounds import as_double
-from jostle.plan.domains import Categories, Domain, Integer, Moments, Open, Real
 from jostle.plan.kinds import domain_kind
+from jostle.plan.plan import Categories, Domain, Integer, Moments, Open, Real
 from jostle.readers.duckdb import LocalDuckDb
 
 FORMATS = {

@@ -35,7 +35,7 @@ from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import Cube, Table
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.kernel.measurement import Measurement
-from jostle.privacy.ledger.account import Account
+from jostle.privacy.ledger.ledger import Account
 from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate, Aggregate, Estimate, Estimator
 from jostle.privacy.measurements.aggregates.centred_sum import CentredSum
 from jostle.privacy.measurements.aggregates.terms import Pair, grid_of, terms_of

@@ -13,16 +13,15 @@ from typing import Any
 from jostle.diagnostics import Refusal, refuse
 from jostle.doubles import total
 from jostle.formulas import Noised, calculated
-from jostle.language.misfits import no_categories
 from jostle.language.operations import ROW_FUNCTIONS, texts
-from jostle.plan.domains import Real, many_listed
+from jostle.language.row_mistakes import no_categories
+from jostle.plan.plan import Real, many_listed
 from jostle.privacy.kernel.exposures import Handle, handles_in
 from jostle.privacy.kernel.handles import ColumnHandle, Table
-from jostle.run.applied import apply
 from jostle.run.columns import NumberColumn, element_by_element
 from jostle.run.elements import elements, of_all
 from jostle.run.faults import private_value
-from jostle.run.operators import need_number
+from jostle.run.operators import apply, need_number
 from jostle.run.periods import Period
 from jostle.run.publictables import records
 from jostle.run.registry import builtin, implement
@@ -427,7 +426,7 @@ def _left(value: Any, *, at: Any) -> Any:
 @builtin
 def _as_epsilon(*, at: Any) -> float:
     """For numbers that tune what is public, such as how many rounds pay."""
-    from jostle.accounting.conversions import pure_epsilon
+    from jostle.accounting.definitions import pure_epsilon
 
     interp, _ = at
     inner = interp.kernel.allotment

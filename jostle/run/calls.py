@@ -8,14 +8,14 @@ from typing import Any
 from jostle.diagnostics import Refusal, refuse
 from jostle.language.builtins import BUILTINS
 from jostle.language.facts import Effect
-from jostle.language.misfits import no_call
 from jostle.language.operations import ROW_FUNCTIONS
-from jostle.plan.domains import Open
+from jostle.language.row_mistakes import no_call
+from jostle.plan.plan import Open
 from jostle.privacy.kernel.exposures import Handle, handles_in
-from jostle.run import amounts, operators
-from jostle.run.applied import apply
+from jostle.run import arguments, operators
 from jostle.run.evaluator import Evaluator
 from jostle.run.faults import LIBRARY, exposures_of, in_the_users_program, private_value
+from jostle.run.operators import apply
 from jostle.run.scope import Scope
 from jostle.run.values import Builtin, Function, Part, RowForm, kind_name
 from jostle.source import Span
@@ -126,15 +126,15 @@ def _finish_call(
 def _spending(interp: Evaluator, node: n.Spending, scope: Scope) -> Any:
     """`f(x) with epsilon e`: callee, arguments and amount are evaluated before the allotment opens."""
     if not isinstance(node.value, n.Call):
-        amount = amounts.amount_of(interp, node.spend.amount, scope, ())
+        amount = arguments.amount_of(interp, node.spend.amount, scope, ())
         with interp.allotted(amount, node.spend.span, ()):
             return interp.eval(node.value, scope)
     call = node.value
     function, args, keywords = _prepare_call(interp, call, scope)
     exposures = exposures_of([*args, *keywords.values()])
-    amount = amounts.amount_of(interp, node.spend.amount, scope, exposures)
+    amount = arguments.amount_of(interp, node.spend.amount, scope, exposures)
     if node.spend.via is not None:
-        keywords["via"] = amounts.mechanism_of(interp, node.spend)
+        keywords["via"] = arguments.mechanism_of(interp, node.spend)
     with interp.allotted(amount, node.spend.span, exposures):
         try:
             return _finish_call(interp, call, function, args, keywords, scope)

@@ -8,15 +8,14 @@ from __future__ import annotations
 import math
 from typing import Any, cast
 
-from jostle.accounting.amounts import Amount, quanta
+from jostle.accounting.amounts import Amount, Unit, quanta
 from jostle.accounting.definitions import Measure
-from jostle.accounting.units import Unit
 from jostle.diagnostics import Refusal, refuse
 from jostle.language.builtins import DOMAINS
-from jostle.language.described import DOMAINS_ARE
+from jostle.language.facts import DOMAINS_ARE
 from jostle.language.forms import source_kind
 from jostle.language.operations.texts import LONGEST
-from jostle.plan.domains import Categories, Domain, Integer, Open, Real
+from jostle.plan.plan import Categories, Domain, Integer, Open, Real
 from jostle.privacy.kernel.exposures import handles_in
 from jostle.privacy.ledger.registered import Clauses
 from jostle.run.evaluator import Evaluator

@@ -1,27 +1,39 @@
-"""Sources: `private NAME = SOURCE …`, public tables, settings of the command line."""
+"""Sources: `private NAME = SOURCE …`, public tables, settings of the command line.
+
+What `--simulate` puts in place of a private source: a public stand-in given with `--bind`, or made-up rows.
+
+Tables of the persons of another one, under its budget: `protecting people.id on customer`.
+
+Where the column named is the one that tells whose a row is there, it does so here. Where it is another column, as in
+`protecting orders.number on order`, the persons of a row are looked up: they are those of the orders of that number.
+"""
 
 from __future__ import annotations
 
+from datetime import date, datetime
 from typing import Any
 
+from jostle.accounting.amounts import Unit
 from jostle.accounting.definitions import Measure
-from jostle.accounting.units import Unit
 from jostle.diagnostics import Refusal, refuse
-from jostle.engine.filesets import FileSet, Reading
-from jostle.language.builtins import REMOTE
+from jostle.engine.files import FileSet, Reading
+from jostle.language.builtins import OPENERS, REMOTE
 from jostle.language.forms import DIMENSIONS, source_kind
+from jostle.language.moments import number_of
+from jostle.plan.plan import Bound, Categories, Domain, Filter, Integer, Moments, Open, Owners, Real
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import Cube, Table
 from jostle.privacy.reading.minting import private_cube, private_table, public_cube, public_table
+from jostle.records import replace
 from jostle.run.clauses import described_schema, measure_of, schema_of, unit_of
 from jostle.run.evaluator import Evaluator
-from jostle.run.linked import linked, owners_by
 from jostle.run.origins import (
     announce,
     array_of,
     check_columns,
     files_of,
     is_array,
+    is_paths,
     need_here,
     open_origin,
     opened,
@@ -30,10 +42,157 @@ from jostle.run.origins import (
 )
 from jostle.run.publictables import is_rows, table_of_rows
 from jostle.run.scope import Scope
-from jostle.run.simulated import simulated
 from jostle.run.values import is_number, kind_name
 from jostle.source import Span
 from jostle.syntax import nodes as n
+from jostle.syntax.walk import every
+
+_MADE_UP_DAYS: dict[str, tuple[date, date]] = {
+    "date": (date(2020, 1, 1), date(2024, 12, 31)),
+    "time": (datetime(2020, 1, 1), datetime(2024, 12, 31, 23, 59, 59)),
+}
+Schema = tuple[tuple[str, Domain], ...]
+
+
+def simulated(interp: Evaluator, node: n.Private, kind: str, measure: Measure, unit: Unit, scope: Scope) -> Handle:
+    """The handle of a source that stands in for a private one, which is not opened. Noise is seeded."""
+    from jostle.simulate import SeededNoise, counts_of
+
+    seed = (interp.simulate or 0) + len(interp.kernel.register.names)
+    source = interp.kernel.register.declare(
+        node.name, ("simulated", node.name), measure, unit, node.span, SeededNoise(seed)
+    )
+    public = interp.bound.get(node.name)
+    public = files_of(interp, public, node.source.span) if is_paths(public) else public
+    if kind == "counts" or is_array(public):
+        stand_in = public if public is not None else _program_counts(interp, node, scope)
+        array, _ = array_of(interp, stand_in, node.source.span, private=True)
+        cells = array if public is not None else counts_of(array.shape, interp.made_up_rows, seed)
+        announce(interp, source, node, list(DIMENSIONS[: array.ndim]))
+        return private_cube(interp.data, source, cells, DIMENSIONS[: cells.ndim], source)
+    if node.described is None:
+        raise refuse("DataError", f"`{node.name}` is not described", node.span, help="add `described by {…}`")
+    schema = described_schema(interp, node.described, scope)
+    told: dict[str, Domain] = dict.fromkeys(unit.columns, Open("text"))  # what is protected need not be described
+    key = simulated_rows(interp, node, schema, told, seed)
+    announce(interp, source, node, [name for name, _ in schema])
+    return interp.looks.described(private_table(source, key, schema), node.described)
+
+
+def simulated_rows(interp: Evaluator, node: n.Private, schema: Schema, told: dict[str, Domain], seed: int) -> str:
+    """The engine's key of rows that stand in for those of a private table: what is bound to its name, or made up.
+
+    `told` are the columns that tell whose a row is. Where no rows are to be made up none are opened, and none can be
+    read.
+    """
+    from jostle.simulate import rows_of
+
+    if not interp.made_up_rows:
+        return ""
+    public = interp.bound.get(node.name)
+    rows = files_of(interp, public, node.source.span) if is_paths(public) else public
+    if rows is None:
+        rows = rows_of({name: _wish(d) for name, d in (told | dict(schema)).items()}, interp.made_up_rows, seed)
+    names = (*(name for name, _ in schema), *told)
+    opened = open_origin(interp, rows, node.source.span, public=False, names=names)
+    check_columns(schema, opened, node.described.span if node.described is not None else None)
+    return str(opened.key)
+
+
+def _program_counts(interp: Evaluator, node: n.Private, scope: Scope) -> Any:
+    """The counts that the program itself makes, which only their shape is taken of; refused where it takes a file."""
+    source = node.source
+    value = None
+    if isinstance(source, n.Call) and len(source.args) == 1 and not _opens(source.args[0]):
+        value = interp.eval(source.args[0], scope)
+    if value is None or isinstance(value, str | Handle):
+        raise refuse(
+            "DataError", f"the shape of `{node.name}` is in a file that is not opened in a simulation", node.span,
+            help=f"give a public stand-in: `--bind {node.name}=FILE`",
+        )  # fmt: skip
+    return value
+
+
+def _opens(expression: n.Node) -> bool:
+    """Whether an expression calls what opens files."""
+    calls = (part.function for part in every(expression) if isinstance(part, n.Call))
+    return any(isinstance(function, n.Name) and function.id in OPENERS for function in calls)
+
+
+def _wish(domain: Domain) -> tuple[str, Any, Any]:
+    if isinstance(domain, Integer):
+        return ("integer", domain.low, domain.high)
+    if isinstance(domain, Real):
+        return ("real", domain.low, domain.high)
+    if isinstance(domain, Categories):
+        return ("listed", list(domain.values), None)
+    if isinstance(domain, Moments):
+        return (domain.kind, domain.low, domain.high)
+    if domain.kind == "boolean":
+        return ("listed", [False, True], None)
+    if domain.kind in ("date", "time"):
+        first, last = _MADE_UP_DAYS[domain.kind]
+        return (domain.kind, number_of(first), number_of(last))
+    return {"integer": ("integer", 0, 99), "real": ("real", 0.0, 1.0)}.get(
+        domain.kind, ("listed", [f"made up {i}" for i in range(20)], None)
+    )
+
+
+def linked(
+    interp: Evaluator, node: n.Private, call: n.Call, kind: str, protecting: n.Protecting, scope: Scope
+) -> Table:
+    """Declares a table of the persons of another one that was declared above."""
+    owner = scope.find(protecting.linked)
+    if not (isinstance(owner, Table) and len(owner.exposures) == 1 and owner.origin is not None):
+        raise refuse(
+            "NameError", f"`{protecting.linked}` is no private table that was declared above", protecting.span,
+            help=f"declare it first: `private {protecting.linked} = table(…) … protecting {protecting.key}`",
+        )  # fmt: skip
+    source, unit = owner.exposures[0].source, unit_of(interp, protecting, scope)
+    owners = owners_by(owner, protecting.key, unit.columns[0], protecting.span)
+    if node.budget is not None:
+        raise refuse(
+            "DataError", f"`{node.name}` has the budget of `{source.name}`, whose persons it is of", node.budget.span,
+            help="leave the `budget` clause out",
+        )  # fmt: skip
+    if node.described is None or kind == "counts":
+        raise refuse("DataError", f"`{node.name}` is not described", node.span, help="add `described by {…}`")
+    schema = described_schema(interp, node.described, scope)
+    if interp.simulate is not None:
+        told = {unit.columns[0]: owner.domains.get(protecting.key, Open("text"))}
+        key = simulated_rows(interp, node, schema, told, interp.simulate + len(interp.kernel.register.names))
+        interp.kernel.register.link(node.name, ("simulated", node.name), source, unit, node.span)
+    else:
+        origin = origin_of(interp, call, scope)
+        if is_array(origin):
+            raise refuse("DataError", "counts have no columns to protect", node.span, help="link a table")
+        names = (*(name for name, _ in schema), *unit.columns)
+        data = open_origin(interp, origin, node.source.span, public=False, names=names)
+        check_columns(schema, data, node.described.span, private=True)
+        check_columns([(unit.columns[0], None)], data, protecting.span, private=True)
+        interp.kernel.register.link(node.name, data.identity, source, unit, node.span)
+        key = data.key
+    announce(interp, source, node, [name for name, _ in schema], unit=str(unit))
+    return interp.looks.described(private_table(source, key, schema, unit, owners), node.described)
+
+
+def owners_by(owner: Any, key: str, on: str, span: Span | None) -> Owners | None:
+    """How the persons of rows are found by their column `on`, which has values of the column `key` of `owner`.
+
+    None where that column itself tells whose a row is. Refused where a table has no persons, or no such column.
+    """
+    plan = owner.plan if isinstance(owner, Table) else None
+    while isinstance(plan, Filter):
+        plan = plan.source
+    if isinstance(plan, Bound) and plan.by == (key,):
+        return None
+    if not isinstance(plan, Bound) or plan is not owner.plan or key not in owner.domains:
+        name, unit = owner.exposures[0].source.name, owner.exposures[0].unit
+        raise refuse(
+            "DataError", f"whose a row is cannot be told by `{key}`, which is no column of persons of `{name}`", span,
+            help=f"it is declared `protecting {unit}`; another column that rows refer to has to be described there",
+        )  # fmt: skip
+    return Owners(replace(plan, most=None, weighted=False), key, on)
 
 
 def private(interp: Evaluator, node: n.Private, scope: Scope) -> Handle:
@@ -131,8 +290,8 @@ def _open_dataset(interp: Evaluator, name: str, node: n.Private, span: Span) -> 
 
     Of one whose persons another dataset has, that one is opened too: its source is what is charged.
     """
-    from jostle.privacy.ledger.account import Account
-    from jostle.readers.counts import load_counts
+    from jostle.privacy.ledger.ledger import Account
+    from jostle.readers.databases import load_counts
 
     ledger = interp.ledger
     if ledger is None:

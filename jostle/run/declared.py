@@ -79,6 +79,6 @@ def _body(row: Builtin) -> Callable[..., Any]:
     return body
 
 
-for _row in BUILTINS.values():
-    if _row.function:
-        implement(_row.name, _body(_row))
+for _row_named in BUILTINS.values():
+    if _row_named.function:
+        implement(_row_named.name, _body(_row_named))

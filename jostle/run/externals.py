@@ -1,62 +1,218 @@
 """The closed list of kernels that the standard library may name: `external hb_strategy(shape)`.
 
 A kernel works on released numbers and public values. It is imported when it is first called.
+
+What kernels took long to make of public things alone, kept on disk: strategies that are fitted to a workload.
+
+A file a value, an `.npz` without pickled objects, in `strategies` of this user's cache folder, under a digest of the
+kernel's name, its arguments, and the source of all kernels. A file that is damaged is made anew; a folder that cannot
+be written costs the next run its time; the oldest files go when there are more than `LIMIT` bytes. A wrong strategy
+costs accuracy and never privacy, since the trusted core computes what a strategy can reveal itself.
 """
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import importlib
-from collections.abc import Callable
-from functools import cache
+import json
+import os
+import tempfile
+import zipfile
+from collections.abc import Callable, Mapping
+from functools import cache, lru_cache
 from inspect import signature
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
 from jostle.formulas import Noised
 from jostle.noise_laws import Gaussian, Laplace
 from jostle.privacy.kernel.handles import Cube, Vectors
+from jostle.records import field_names, is_record
+from jostle.resources import cache_folder
 from jostle.run.operators import bound, guarded
-from jostle.run.stored import stored
 from jostle.run.values import REQUIRED, Builtin, Interval, Record, is_number, is_vector
 from jostle.syntax import nodes as n
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Arrays = dict[str, NDArray[Any]]
+
+LIMIT = 256 * 2**20
+AT_HAND = 8
+_LATEST: dict[Path, Any] = {}
+"""Those that this process used; nobody writes to a strategy."""
+
+
+def stored(name: str, function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    """`function(*args, **keywords)`, from disk where it was made before with the same arguments by the same code."""
+    path = _path(name, args, keywords)
+    if path is None:
+        return function(*args, **keywords)
+    result = _LATEST.get(path)
+    if result is None:
+        result = _read(path)
+        if result is None:
+            result = function(*args, **keywords)
+            _write(path, result)
+        while len(_LATEST) >= AT_HAND:
+            _LATEST.pop(next(iter(_LATEST)))
+        _LATEST[path] = result
+    return result
+
+
+def _path(name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Path | None:
+    """Where a value is kept; None for arguments that have no digest, and for who has no home."""
+    hasher = hashlib.sha256(_version())
+    try:
+        _digest(hasher.update, [name, list(args), keywords])
+        return cache_folder() / "strategies" / f"{hasher.hexdigest()}.npz"
+    except (TypeError, RuntimeError):
+        return None
+
+
+@lru_cache(maxsize=1)
+def _version() -> bytes:
+    """A digest of the source of all kernels."""
+    from jostle import kernels
+
+    hasher = hashlib.sha256()
+    for path in sorted(Path(str(kernels.__file__)).parent.rglob("*.py")):
+        hasher.update(path.read_bytes())
+    return hasher.digest()
+
+
+def _digest(tell: Callable[[bytes], object], value: Any) -> None:
+    """Tells a hasher of a value, with lengths and kinds, so that no two values are told alike."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        text = f"{type(value).__name__} {value!r}".encode()
+        tell(f"{len(text)} ".encode() + text)
+    elif isinstance(value, (list, tuple)):
+        tell(f"list {len(value)} ".encode())
+        for item in value:
+            _digest(tell, item)
+    elif isinstance(value, Mapping):
+        _digest(tell, sorted(value))
+        _digest(tell, [value[key] for key in sorted(value)])
+    elif is_record(value):
+        _digest(tell, [type(value).__name__, {name: getattr(value, name) for name in field_names(type(value))}])
+    elif type(value).__module__ == "numpy" and hasattr(value, "dtype") and value.dtype != object:
+        _digest(tell, [str(value.dtype), [int(side) for side in value.shape]])
+        tell(value.tobytes())
+    else:
+        raise TypeError(type(value).__name__)
+
+
+def _read(path: Path) -> Any:
+    """The value in a file; None where there is none, or a damaged one."""
+    import numpy as np
+
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+            return _joined(json.loads(str(arrays["value"])), arrays)
+    except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile):
+        return None
+
+
+def _write(path: Path, value: object) -> None:
+    """Writes a file at once or not at all, and makes room for it."""
+    import numpy as np
+
+    arrays: Arrays = {}
+    try:
+        text = json.dumps(_split(value, arrays))
+    except TypeError:
+        return
+    arrays["value"] = np.array(text)
+    temporary = ""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".part")
+        with os.fdopen(handle, "wb") as file:
+            np.savez(file, **arrays)  # type: ignore[arg-type]
+        os.replace(temporary, path)
+        _make_room(path.parent)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+
+
+def _make_room(folder: Path) -> None:
+    """Removes the oldest files beyond `LIMIT` bytes, and what interrupted writers left."""
+    total = 0
+    files = [(path.stat(), path) for path in folder.iterdir() if path.suffix in (".npz", ".part")]
+    for about, path in sorted(files, key=lambda pair: -pair[0].st_mtime):
+        total += about.st_size
+        if total > LIMIT:
+            path.unlink(missing_ok=True)
+
+
+def _split(value: Any, arrays: Arrays) -> Any:
+    """A value as JSON; its arrays stand apart, by number."""
+    if type(value).__module__ == "numpy":
+        name = f"a{len(arrays)}"
+        arrays[name] = value
+        return {"array": name}
+    if isinstance(value, Mapping):
+        return {"record": {str(key): _split(item, arrays) for key, item in value.items()}}
+    if isinstance(value, list):
+        return [_split(item, arrays) for item in value]
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise TypeError(type(value).__name__)
+
+
+def _joined(value: object, arrays: Arrays) -> Any:
+    if isinstance(value, list):
+        return [_joined(item, arrays) for item in value]
+    if isinstance(value, dict):
+        if "array" in value:
+            return arrays[value["array"]]
+        return {key: _joined(item, arrays) for key, item in value["record"].items()}
+    return value
+
+
 _BY_MODULE = {
-    "checks": "whole_number",
-    "classifiers.blended": "blended_model",
+    "errors": "whole_number",
+    "classifiers.shrink": "bayes_tree_model blended_model shrunk_bayes_model shrunk_tree_model",
     "classifiers.fits": "binned_model branched_model linear_model majority_model naive_bayes_model",
     "classifiers.growing": "tree_counted tree_end tree_split tree_split_by tree_start",
-    "classifiers.shrink": "bayes_tree_model shrunk_bayes_model",
-    "classifiers.shrunktree": "shrunk_tree_model",
     "classifiers.treemodel": "c45_prune noisy_gain tree_leaf tree_model tree_node",
-    "graphical.adaptive": "chosen_cliques search_begun search_continued search_plan",
-    "graphical.bootstrap": "intervals",
-    "graphical.learn": "cgm_fit naive_fit perturbed_model rows_in",
+    "graphical.adaptive": (
+        "chosen_cliques expected_counts joining_pairs joining_places search_begun search_continued search_plan"
+    ),
+    "graphical.synthetic": (
+        "chain_cliques intervals joined_tables population random_graph random_model tables_with_noise"
+    ),
+    "graphical.learn": "cgm_fit naive_fit perturbed_model psgd_fit rows_in",
     "graphical.model": "graphical_model steady_chain steady_tables",
-    "graphical.selecting": "expected_counts joining_pairs joining_places",
-    "graphical.sgd": "psgd_fit",
     "graphical.shrunken": "shrunken_fit",
-    "graphical.synthetic": "chain_cliques joined_tables population random_graph random_model tables_with_noise",
     "graphical.unbin": "model_of_means unbinned_rows",
-    "graphs.degrees": "degrees_of",
-    "graphs.swaps": "fitted_graph graph_facts seeded_graph",
+    "graphs.swaps": "degrees_of fitted_graph graph_facts seeded_graph",
     "histograms.adaptive": "block_counts drawn_together expected_cells refined_strategy",
-    "histograms.clusters": "ahp_labels group_strategy kd_labels",
-    "histograms.cuts": "cut cut_places grain_for segment_labels two_levels",
-    "histograms.estimates": "mwem_start nonnegative pooled",
-    "histograms.fourier": "fourier_basis fourier_cells fourier_costs fourier_strategy",
+    "histograms.partitions": (
+        "ahp_labels axis_sums box_tree cut cut_places grain_for group_strategy kd_labels segment_labels "
+        "two_levels"
+    ),
+    "histograms.estimates": (
+        "fourier_basis fourier_cells fourier_costs fourier_strategy mwem_learn mwem_start mwem_update nonnegative "
+        "pooled uniform_estimate"
+    ),
     "histograms.greedy": "greedy_h_strategy",
-    "histograms.grids": "agrid_first agrid_second grid_strategy quadtree_strategy",
-    "histograms.hierarchy": "hb_strategy identity_strategy",
-    "histograms.marginboxes": "axis_sums box_tree",
-    "histograms.mwem": "mwem_learn mwem_update uniform_estimate",
+    "histograms.grids": "agrid_first agrid_second grid_strategy hb_strategy identity_strategy quadtree_strategy",
     "histograms.simulated": "simulated_cells",
     "histograms.smoothing": "smoothed",
     "histograms.strategies": "bucket_strategy estimate hdmm_strategy",
     "histograms.wavelets": "privelet_strategy wavelet_cells",
     "ising.frankwolfe": "column_place fw_rounds fw_start fw_step logistic_model",
     "ising.models": "ising_fit ising_independent_fit ising_model ising_of_nodes ring_with_chords",
-    "ising.pairfit": "pairwise_fit pairwise_independent_fit pairwise_room",
-    "ising.pairwise": "alphabets node_start node_step pairwise_of_nodes pairwise_ring",
+    "ising.pairwise": (
+        "alphabets node_start node_step pairwise_fit pairwise_independent_fit pairwise_of_nodes pairwise_ring "
+        "pairwise_room"
+    ),
     "linear_algebra": "det dot eigen inverse matmul solve svd transpose",
     "mixtures.centres": (
         "cells_like centres_moved centres_of_cells centres_of_map centres_of_sums centres_seen centres_start "
@@ -69,14 +225,14 @@ _BY_MODULE = {
     "mixtures.factors": "factor_model",
     "mixtures.shrunken": "map_start shrunk_gaussian_step shrunk_mixture_step with_shares with_tails",
     "mixtures.simulated": "simulated_points",
-    "regressions.fits": "forked_model leaf_model mean_model pooled_shares ridge_model target_seen",
-    "regressions.rounds": "first_stage next_stage",
-    "statistics.comparison": "group_difference",
+    "regressions.fits": (
+        "first_stage forked_model leaf_model mean_model next_stage pooled_shares ridge_model target_seen"
+    ),
+    "statistics.moments": "cross_table describe group_difference",
     "statistics.effects": "effect_of_strata",
     "statistics.regression": (
         "correlations linear_fit logistic_curvature_matrix logistic_fit logistic_start logistic_step"
     ),
-    "statistics.tables": "cross_table describe",
     "statistics.weighting": "effect_of_model effect_of_scores effect_scores",
     "workloads.boxes": "query_box query_strategy",
 }  # fmt: skip

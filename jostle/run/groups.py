@@ -2,10 +2,16 @@
 
 They read released values alone, so they cost nothing and need no argument: which groups are left out, and in which
 order the others come, follows from what was published about all of them.
+
+Group keys of a select: each by itself, or several together over a list of their combinations.
+
+`groupby sex over {"F", "M"}`, `groupby (sex, city) over [("F", "Cork"), ("M", "Ames")]`, and over the rows of a public
+table or of a released result, whose columns are found by the keys' names.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from datetime import date
 from typing import Any
@@ -16,12 +22,20 @@ from jostle.diagnostics import Refusal, refuse
 from jostle.language.forms import aggregates
 from jostle.language.moments import number_of
 from jostle.language.row_mistakes import not_measured, not_released
+from jostle.plan.kinds import value_kind
+from jostle.plan.plan import Apply, Column, RowExpr
 from jostle.privacy.kernel.handles import Cube, Table
+from jostle.privacy.measurements.query import GroupKey
+from jostle.privacy.transformations.transform import PLACE, with_place
 from jostle.run.evaluator import Evaluator
 from jostle.run.inlined import calculates as built_in
+from jostle.run.periods import Period
+from jostle.run.publictables import records
+from jostle.run.rows import RowCompiler
 from jostle.run.scope import MISSING, Scope
 from jostle.run.select_forms import Output
-from jostle.run.values import is_number, kind_name
+from jostle.run.values import Grouped, Interval, JSet, is_number, is_sequence, kind_name, need_room
+from jostle.source import Span
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every
 
@@ -127,3 +141,99 @@ def _need_released(
 def _outside_aggregates(node: n.Expr) -> Iterator[n.Node]:
     measured = {id(part) for call in aggregates(node) for part in every(call)}
     return (part for part in every(node) if id(part) not in measured)
+
+
+MOST_LISTED = 2**16
+"""Combinations of keys that a program lists at most."""
+
+
+def public_keys(value: Any, span: Span) -> tuple[Any, ...]:
+    """The listed keys of one column: numbers are taken down to integers, and each stands once."""
+    if isinstance(value, Interval | Period):
+        need_room(value.count, "a list of keys")
+    elif not (isinstance(value, JSet) or is_sequence(value)):
+        raise refuse("TypeError", f"`over` takes a set of keys, not {kind_name(value)}", span)
+    keys = [float(math.floor(item)) if _is_finite(item, span) else item for item in value]
+    _need_one_kind(keys, "keys are", span)
+    return tuple(dict.fromkeys(keys))
+
+
+def _is_finite(key: Any, span: Span) -> bool:
+    """Whether a key is a number; refuses what is no key."""
+    if not (is_number(key) or isinstance(key, (str, bool, date))):
+        raise refuse("TypeError", f"a key is a number, a text or a date, not {kind_name(key)}", span)
+    if is_number(key) and not math.isfinite(key):
+        raise refuse("ValueError", "a key is a finite number", span)
+    return is_number(key)
+
+
+def _need_one_kind(keys: Sequence[Any], what: str, span: Span) -> None:
+    if len({value_kind(key) for key in keys}) > 1:
+        raise refuse("TypeError", f"{what} all numbers, all texts, all dates or all times", span)
+
+
+def together(
+    interp: Evaluator, key: n.GroupKey, table: Any, compiler: RowCompiler, scope: Scope
+) -> tuple[Table, GroupKey]:
+    """The table with the place of each row's combination among those that are listed, and the key of places."""
+    if not isinstance(key.value, n.ListOf) or isinstance(table, Cube):
+        raise refuse("TypeError", "several keys together are columns of a table", key.span)
+    if key.over is None or key.name is not None:
+        raise refuse(
+            "TypeError", "keys in parentheses are listed together", key.span,
+            help='write `groupby sex, city`, or list them: `groupby (sex, city) over [("F", "Cork")]`',
+        )  # fmt: skip
+    named = [compiler.column_position(item) for item in key.value.items]
+    names = tuple(column or f"key{i + 1}" for i, (_, column) in enumerate(named))
+    rows = _rows(interp, interp.eval(key.over, scope), names, key.over.span)
+    whole = [all(not is_number(row[i]) or float(row[i]).is_integer() for row in rows) for i in range(len(names))]
+    exprs: list[RowExpr] = [
+        Apply("floor", (expr,)) if rows and is_number(rows[0][i]) and whole[i] else expr
+        for i, (expr, _) in enumerate(named)
+    ]  # fmt: skip
+    try:
+        placed = with_place(table, exprs, rows)
+    except Refusal as refusal:
+        raise refusal.at(key.span) from None
+    return placed, GroupKey(", ".join(names), Column(PLACE), range(len(rows)), names, rows)
+
+
+def column_of_keys(interp: Evaluator, value: object, name: str, span: Span) -> Any:
+    """What `over` lists for one key: the column of its name, where that is a public table or a released result."""
+    return [row[0] for row in _rows(interp, value, (name,), span)] if isinstance(value, Table | Grouped) else value
+
+
+def _combination(item: Any, many: int, span: Span) -> tuple[Any, ...]:
+    """One combination of so many keys."""
+    row = tuple(item) if is_sequence(item) else (item,)
+    if len(row) != many:
+        raise refuse("ValueError", f"each combination has {many} keys, and one has {len(row)}", span)
+    for cell in row:
+        if cell is not None:
+            _is_finite(cell, span)
+    return row
+
+
+def _of_records(items: list[Any], names: tuple[str, ...], span: Span) -> list[list[Any]]:
+    """The fields of these names of each record."""
+    for name in names:
+        if any(not isinstance(item, dict) or name not in item for item in items):
+            raise refuse("NameError", f"the keys have no column `{name}`", span, help="`derive` gives it that name")
+    return [[item[name] for name in names] for item in items]
+
+
+def _rows(interp: Evaluator, value: Any, names: tuple[str, ...], span: Span) -> tuple[tuple[Any, ...], ...]:
+    if isinstance(value, Table):
+        value = records(interp, value, span)
+    if isinstance(value, Grouped) or (is_sequence(value) and value and isinstance(value[0], dict)):
+        value = _of_records(list(value), names, span)
+    if not (is_sequence(value) or isinstance(value, JSet)):
+        raise refuse("TypeError", f"`over` takes a list of combinations, not {kind_name(value)}", span)
+    rows = [_combination(item, len(names), span) for item in value]
+    if len(rows) > MOST_LISTED:
+        message = f"a list of {len(rows):,} combinations of keys is too long"
+        raise refuse("DataError", message, span, help=f"at most {MOST_LISTED:,}: group more coarsely")
+    known = [row for row in rows if None not in row]  # a row with a missing key is in no group
+    for i, name in enumerate(names):
+        _need_one_kind([row[i] for row in known], f"the keys of `{name}` are", span)
+    return tuple(dict.fromkeys(tuple(float(c) + 0.0 if is_number(c) else c for c in row) for row in known))

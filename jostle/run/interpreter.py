@@ -2,23 +2,32 @@
 
 It decides nothing about privacy. It gives every refusal the innermost place in the program, keeps the depth of
 calls bounded, and turns a refusal inside the standard library into one at the line of the program that called it.
+
+Modules: the standard library's files, and `.jst` files beside the program.
+
+A module runs once a session, in a scope of its own on top of the builtins. One of the standard library may name
+external kernels, and has the built-ins that the language keeps for it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
 from typing import Any
 
-from jostle.diagnostics import Refusal, refuse
-from jostle.language.misfits import no_condition, no_walk
+from jostle import resources
+from jostle.diagnostics import Refusal, did_you_mean, refuse
+from jostle.language.builtins import brought
+from jostle.language.row_mistakes import no_condition, no_walk
 from jostle.privacy.kernel.exposures import Exposures, Handle, handles_in
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.ledger.ledger import Ledger
 from jostle.privacy.reading.public_data import PublicData
-from jostle.run import amounts, calls
+from jostle.run import arguments, calls
 from jostle.run.elements import elements
-from jostle.run.evaluator import JointSelects, Returned
+from jostle.run.evaluator import Evaluator, JointSelects, Returned
 from jostle.run.expressions import EXPRESSIONS
 from jostle.run.faults import private_value
 from jostle.run.looks import Looks
@@ -27,8 +36,9 @@ from jostle.run.publictables import records
 from jostle.run.scope import Scope
 from jostle.run.statements import STATEMENTS
 from jostle.run.values import REQUIRED, Function, Grouped, Interval, JSet, Module, is_sequence, kind_name, need_room
-from jostle.source import Span
+from jostle.source import Source, Span
 from jostle.syntax import nodes as n
+from jostle.syntax import parse
 
 MADE_UP_ROWS = 1000  # of each source in a simulation
 _EXPRESSIONS: Mapping[type, Callable[..., Any]] = {**EXPRESSIONS, **calls.CALLS}
@@ -165,6 +175,98 @@ class Interpreter:
 
     def allotted(self, amount: Any, span: Span, exposures: Exposures) -> Any:
         try:
-            return amounts.Allotted(self.kernel, amount, span, exposures)
+            return arguments.Allotted(self.kernel, amount, span, exposures)
         except Refusal as refusal:
             raise refusal.at(span) from None
+
+
+@cache
+def _shipped() -> tuple[str, ...]:
+    return tuple(sorted(path.stem for path in resources.folder("stdlib").glob("*.jst")))
+
+
+class Modules:
+    """The modules of one session, each parsed once and run once; `translate` is for those beside a program."""
+
+    def __init__(self, translate: Callable[[n.Program], n.Program] = lambda tree: tree) -> None:
+        self._translate = translate
+        self._trees: dict[str, n.Program | None] = {}
+        self._loaded: dict[str, Module] = {}
+        self._loading: set[str] = set()
+
+    def afresh(self) -> Modules:
+        """The same modules, parsed already and to be run anew."""
+        other = Modules(self._translate)
+        other._trees = self._trees
+        return other
+
+    def library(self) -> list[str]:
+        """The names of the modules that ship, in order."""
+        return list(_shipped())
+
+    def tree(self, path: tuple[str, ...], folders: list[Any]) -> n.Program | None:
+        """The parsed module, or None where there is none."""
+        name = ".".join(path)
+        if name not in self._trees:
+            tree = self._trees[name] = self._parse(path, folders)
+            if tree is not None and name not in self.library():
+                self._trees[name] = self._translate(tree)
+        return self._trees[name]
+
+    def _parse(self, path: tuple[str, ...], folders: list[Any]) -> n.Program | None:
+        relative = Path(*path).with_suffix(".jst")
+        shipped = resources.folder("stdlib") / relative
+        if shipped.is_file():
+            return parse(Source(f"stdlib/{relative.as_posix()}", shipped.read_text(encoding="utf-8")))
+        for folder in folders:
+            file = Path(folder) / relative
+            if file.is_file():
+                tree = parse(Source(str(file), _text_of(file)))
+                self._no_externals(tree)
+                return tree
+        return None
+
+    def _no_externals(self, tree: n.Program) -> None:
+        for statement in tree.body:
+            if isinstance(statement, n.External):
+                raise refuse("TypeError", "`external` is for the standard library", statement.span)
+
+    def load(self, interp: Evaluator, path: tuple[str, ...], span: Span) -> Module:
+        from jostle.run.scope import Scope
+        from jostle.run.values import Module
+
+        name = ".".join(path)
+        if name in self._loaded:
+            return self._loaded[name]
+        tree = self.tree(path, interp.folders)
+        if tree is None:
+            raise refuse(
+                "ImportError", f"there is no module `{name}`", span,
+                help=did_you_mean(name, self.library()) or f"the standard library has {', '.join(self.library())}",
+            )  # fmt: skip
+        if name in self._loading:
+            raise refuse("ImportError", f"`{name}` uses itself", span)
+        self._loading.add(name)
+        scope = Scope(interp.base)
+        try:
+            interp.block(tree.body, scope)
+        finally:
+            self._loading.discard(name)
+        homes = scope.modules or {}
+        public = {
+            k: v for k, v in scope.names.items()
+            if not k.startswith("_") and not isinstance(v, Module) and len(homes.get(k, ())) < 2
+        }  # fmt: skip
+        of_language = {k: interp.base.names[k] for k in brought(path)}
+        self._loaded[name] = Module(name, of_language | public, name in self.library())
+        return self._loaded[name]
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise refuse("ImportError", f"the module `{path}` is not UTF-8 text", help="save it as UTF-8") from None
+    except OSError as fault:
+        reason = (fault.strerror or "the system refused").lower()
+        raise refuse("ImportError", f"the module `{path}` cannot be read: {reason}") from None

@@ -22,7 +22,7 @@ from jostle.privacy.measurements.purchases import with_common_terms
 from jostle.privacy.measurements.query import Answer, Request
 from jostle.records import replace
 from jostle.run import answers
-from jostle.run.amounts import amount_of, mechanism_of, no_error, wish_of
+from jostle.run.arguments import amount_of, mechanism_of, no_error, wish_of
 from jostle.run.evaluator import Evaluator
 from jostle.run.jointplan import Asked, JointPlan
 from jostle.run.jointworkload import JointWorkload, check_together, joint_workload

@@ -18,13 +18,11 @@ from jostle.diagnostics import Refusal, refuse
 from jostle.error_laws import LaplaceSum, sum_quantile
 from jostle.formulas import Joint, Noised, Projected, Vector
 from jostle.kernels.errors import KernelError
-from jostle.kernels.joint.answers import Estimates
-from jostle.kernels.joint.needs import Wish, allowed_noise
-from jostle.kernels.joint.nonnegative import Nonnegative
+from jostle.kernels.joint.answers import Estimates, Nonnegative, Wish, allowed_noise
 from jostle.kernels.joint.strategy import Query, Strategy, strategy_for
 from jostle.noise_laws import Gaussian, Laplace
+from jostle.plan.cuts import expression
 from jostle.plan.plan import Count, Term
-from jostle.plan.texts import expression
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.measurement import stability_of
 from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate, Aggregate

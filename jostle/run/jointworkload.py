@@ -21,15 +21,27 @@ from jostle.engine.dense import evaluate
 from jostle.engine.sql.keys import floors
 from jostle.kernels.joint.axes import Axis, Factor
 from jostle.language.moments import number_of
-from jostle.plan.domains import Categories, Integer, listed
-from jostle.plan.keys import key_values
-from jostle.plan.plan import Apply, Column, Constant, Count, FixedSum, Join, Key, RowExpr, Term
-from jostle.plan.texts import expression
+from jostle.plan.cuts import expression
+from jostle.plan.plan import (
+    Apply,
+    Categories,
+    Column,
+    Constant,
+    Count,
+    FixedSum,
+    Integer,
+    Join,
+    Key,
+    RowExpr,
+    Term,
+    listed,
+)
+from jostle.plan.schemas import key_values
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate
 from jostle.privacy.measurements.joint import KeyAxis
 from jostle.privacy.measurements.query import Request
-from jostle.privacy.transformations.common import common_table, joined_columns, replaced, seen_through
+from jostle.privacy.transformations.union import common_table, joined_columns, replaced, seen_through
 from jostle.records import replace
 
 if TYPE_CHECKING:

@@ -12,26 +12,20 @@ from jostle.language.builtins import BUILTINS
 from jostle.language.facts import Gives
 from jostle.language.operations import ROW_FUNCTIONS, Operation
 from jostle.run import (  # noqa: F401 (they enter what they implement)
-    accuracy,
     builtins,
-    classify,
     declared,
     forms,
-    gradual,
+    margins,
     measured,
     pictures,
     publictables,
-    records,
     rowsums,
-    sampled,
     selection,
-    shapes,
     simulations,
-    splits,
     workloads,
 )
-from jostle.run.applied import apply
 from jostle.run.declared import signature_of
+from jostle.run.operators import apply
 from jostle.run.registry import implement
 
 

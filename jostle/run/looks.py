@@ -31,18 +31,23 @@ from jostle.diagnostics import Diagnostic, Refusal
 from jostle.engine.sql.cells import TRUTHS
 from jostle.formulas import MISFIT
 from jostle.language.moments import DAY, moment_of
-from jostle.plan.domains import Categories, Domain, Integer, Moments, Open, Real
 from jostle.plan.kinds import applied, domain_kind
 from jostle.plan.plan import (
     Apply,
     Bound,
+    Categories,
     Column,
     Constant,
     Derive,
+    Domain,
     Filter,
     GroupRows,
+    Integer,
     Join,
+    Moments,
+    Open,
     Plan,
+    Real,
     RowExpr,
     Scan,
     Truncate,

@@ -5,17 +5,41 @@ form, with `None` where nothing is known. Of a number that was chosen it is its 
 a mode in `rows`. Where the error is of the noise alone, `cut` lists what it does not cover; where cells did not fit, so
 that no error is known, it is None. `hidden` is true in all
 columns of a group whose count of rows is no larger than its error.
+
+How accurate released numbers are: `error(x)`, `standard_error(x)`, `band(x)`.
+
+All of it is public: mechanism and scale of the noise, and for vectors the strategy, do not depend on data. A number
+that was measured, or calculated from such numbers, carries what it comes from (`formulas`), and noisy cells, estimates
+by least squares over a strategy, and a workload's answers on them carry their noise (`kernels.noisy_array`). Estimates
+are then projected, which does not increase the squared error over the whole workload; what is said here is the error
+before that.
+
+What the answers of handles leave out beside their noise, from public facts (`plan.cuts`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from datetime import date
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
 
-from jostle.formulas import Marked, Noised, cuts_of, rests_on_misfits
-from jostle.run.propagation import Uncertainties, Uncertainty, of_numbers, vector_uncertainties
-from jostle.run.values import Grouped, JSet, is_sequence, is_vector
+from jostle.accounting.amounts import as_float
+from jostle.diagnostics import Refusal, refuse
+from jostle.formulas import Formula, Marked, Noised, cuts_of, rests_on_misfits
+from jostle.noise_laws import LEVEL, AdditiveLaw, Gaussian, Laplace
+from jostle.plan.cuts import cuts
+from jostle.privacy.kernel.handles import Cube, Restricted, Table, Tallied
+from jostle.privacy.measurements.aggregates.aggregate import Aggregate, Estimate
+from jostle.run.columns import NumberColumn
+from jostle.run.operators import need_number
+from jostle.run.propagation import Uncertainties, Uncertainty, of_numbers, uncertainties, vector_uncertainties
+from jostle.run.registry import builtin
+from jostle.run.values import Grouped, JSet, Record, is_sequence, is_vector, kind_name
+
+if TYPE_CHECKING:
+    from jostle.accounting.amounts import Amount
 
 MOST_SHOWN = 2000
 """Elements and rows whose margins go into traces and listings; files and frames have all of them."""
@@ -136,3 +160,185 @@ def _cut(value: object) -> dict[str, Any]:
 def _finite(*numbers: float) -> dict[str, Any]:
     names = ("value", "error", "low", "high")
     return {name: end if math.isfinite(end) else None for name, end in zip(names, numbers, strict=True)}
+
+
+_SAY = "`error` takes measured numbers and what is calculated from them, or the answers of a fixed strategy"
+
+
+def with_noise(
+    values: Any, amount: Amount | None, law: Laplace | Gaussian | None, strategy: Any = None, cut: tuple[str, ...] = ()
+) -> Any:
+    """Noisy answers that carry the law of their noise; cells, the strategy that measures each of them too."""
+    from jostle.kernels import noisy_array
+
+    spent, shape = 0.0 if amount is None else as_float(amount.value), () if strategy is None else tuple(values.shape)
+    return noisy_array.with_noise(values, noisy_array.NoiseModel(law or Laplace(0.0), strategy, shape, spent, cut=cut))
+
+
+@builtin
+def _error(value: object) -> Any:
+    """The 95 % half-width of a number, or of every element of a vector, a list, a record or a grouped result.
+
+    Of a number that was chosen, the ranks (of a mode the rows) that it is off at most.
+    """
+    return _told(value, LEVEL, lambda one: one.error, in_ranks=True)
+
+
+@builtin
+def _standard_error(value: object) -> Any:
+    """The standard deviation of the noise in a number, or in every element of what holds several."""
+    return _told(value, LEVEL, lambda one: one.deviation)
+
+
+@builtin
+def _band(value: object, level: object = LEVEL) -> Record:
+    """`low` and `high`, between which the true values lie with probability `level`, each by itself."""
+    probability = need_number(level, "`band`")
+    if not 0 < probability < 1:
+        raise refuse("ValueError", "the level of a band lies between 0 and 1", help="`band(answers, level = 0.9)`")
+    ends = _told(value, probability, lambda one: (one.low, one.high))
+    return Record(low=_end(ends, 0), high=_end(ends, 1))
+
+
+def _end(ends: Any, which: int) -> Any:
+    """The lower or the upper ends, of pairs of both."""
+    if isinstance(ends, tuple):
+        return ends[which]
+    if isinstance(ends, Grouped):
+        keys = list(ends.columns)[: ends.keys]
+        return Grouped({k: v if k in keys else _end(v, which) for k, v in ends.columns.items()}, ends.keys)
+    if isinstance(ends, Record):
+        return Record((name, _end(item, which)) for name, item in ends.items())
+    return NumberColumn([None if pair is None else pair[which] for pair in ends])
+
+
+def _told(
+    value: object, level: float, part: Callable[[Uncertainty | Uncertainties], Any], in_ranks: bool = False
+) -> Any:
+    """This part of what is known of a number, or of every number in a value, in its form; keys are left as they are."""
+    if in_ranks and isinstance(value, Noised) and value.ranks is not None:
+        return Marked.of(value.ranks[0], value.cut)
+    if isinstance(value, Noised):
+        return _marked(part(uncertainties([value], level)[0]), value)
+    if isinstance(value, Grouped):
+        keys = list(value.columns)[: value.keys]
+        errors = {k: _told(v, level, part, in_ranks) for k, v in value.columns.items() if k not in keys}
+        return Grouped({**value.columns, **errors}, value.keys)
+    if isinstance(value, Record):
+        return Record((name, _told(item, level, part, in_ranks)) for name, item in value.items())
+    if is_vector(value):
+        return part(_accuracy_of_vector(value, level))
+    if not isinstance(value, list) or not value or set(map(type, value)) - {Noised, type(None)}:
+        raise _not_measured(value)
+    known = [v for v in value if v is not None]
+    if in_ranks and any(v.ranks is not None for v in known):
+        parts = [_told(v, level, part, in_ranks) for v in known]
+    else:
+        parts = list(map(_marked, map(part, uncertainties(known, level)), known))
+    told = iter(parts)
+    return NumberColumn([None if v is None else next(told) for v in value])
+
+
+def _not_measured(value: object) -> Refusal:
+    """Of a value that has no error: a choice, an exact number, or another kind."""
+    if isinstance(value, str | date) or (isinstance(value, list) and value and isinstance(value[0], str | date)):
+        return refuse(
+            "TypeError", "what was chosen among texts, dates or times has no error in numbers",
+            help="with 95 %, a mode has at most ln(values / 0.05) / epsilon rows fewer than the most frequent one (of "
+            "public size twice that), as `jostle trace` says; a count of each value, `groupby`, tells how clear it is",
+        )  # fmt: skip
+    if is_sequence(value):
+        what = "a list with numbers that were not measured" if value else "an empty list"
+        return refuse("TypeError", f"{_SAY}, not {what}")
+    what = "a number that was not measured" if isinstance(value, float) else kind_name(value)
+    return refuse(
+        "TypeError", f"{_SAY}, not {what}",
+        help="of a model's or an option's answers, `bootstrap(cells, option, queries, epsilon = e)` tells; how near "
+        "the best score one is that `noisy_max`, `exp_mech` or a library function chose, `jostle trace`",
+    )  # fmt: skip
+
+
+def _marked(result: Any, value: Noised) -> Any:
+    """What is said of a number, marked where it is of the noise alone."""
+    if isinstance(result, tuple):
+        return tuple(Marked.of(end, value.cut) for end in result)
+    return Marked.of(result, value.cut)
+
+
+def _accuracy_of_vector(value: object, level: float) -> Uncertainties:
+    try:
+        vector = vector_uncertainties(value, level)
+    except OverflowError as fault:
+        raise refuse("ValueError", str(fault), help="ask it of fewer queries: `answer(few, cells)`") from None
+    if vector is None:
+        raise refuse(
+            "TypeError", f"{_SAY}, and of this vector nothing is known",
+            help="for other options, `bootstrap(cells, option, queries, epsilon = e)`",
+        )  # fmt: skip
+    return vector
+
+
+def no_error(option: str) -> Refusal:
+    """The refusal of `error` of what an option answers that looks at the data before it decides what to measure."""
+    return refuse(
+        "TypeError", f"{_SAY}, and the error of `{option}` depends on the data",
+        help=f"`cells = {option}_cells(cube, queries)`, and `bootstrap(cells, {option}, queries, epsilon = e).error`",
+    )  # fmt: skip
+
+
+def cut_of(handle: Table | Cube, aggregate: Aggregate | None = None) -> tuple[str, ...]:
+    """What is cut from the cells of a cube, or from an aggregate of a table; nothing of public data."""
+    if not handle.private:
+        return ()
+    stated = all(e.unit.at_most for e in handle.exposures)
+    if isinstance(handle, Table):  # clamped values count all the same
+        values = () if aggregate is None or aggregate.name.startswith("count") else aggregate.expressions
+        return cuts(handle.plan, values, stated)
+    cells = handle.cells
+    while isinstance(cells, Restricted):
+        cells = cells.base
+    return cuts(cells.plan, stated=stated) if isinstance(cells, Tallied) else ()
+
+
+def marked(column: list[Any], cut: tuple[str, ...], hidden: Sequence[bool]) -> list[Any]:
+    """The answers of all groups, whose errors do not cover what was cut, and those marked whose rows are hidden."""
+    if not cut and not any(hidden):
+        return column
+    doubts = hidden or [False] * len(column)
+    return [
+        value.without(cut, doubt) if type(value) is Noised else value
+        for value, doubt in zip(column, doubts, strict=True)
+    ]
+
+
+def hidden_groups(
+    table: Table | Cube, aggregates: Sequence[Aggregate], columns: Sequence[list[Any]]
+) -> list[list[bool]]:
+    """For each aggregate the groups whose count of rows, as the select measured it, is no larger than its error."""
+    if isinstance(table, Cube) or not table.private:
+        return [[]] * len(aggregates)
+    counted: dict[tuple[Any, ...], list[bool]] = {}
+    widths: dict[Any, float] = {}
+
+    def hides(count: object) -> bool:
+        law, number = getattr(count, "law", None), getattr(count, "value", count)
+        if not isinstance(law, AdditiveLaw) or not isinstance(number, float):
+            return False
+        if law not in widths:
+            widths[law] = law.half_width()
+        return widths[law] >= abs(number)
+
+    for aggregate, column in zip(aggregates, columns, strict=True):
+        counts: list[Any] = []
+        if aggregate.name == "count":
+            counts = column
+        elif isinstance(aggregate, Estimate):
+            place = aggregate.estimator(table).count
+            origins = [getattr(value, "origin", None) for value in column]
+            counts = [origin.inputs[place] if isinstance(origin, Formula) else None for origin in origins]
+        if counts:
+            doubts = counted.setdefault(aggregate.expressions, [False] * len(column))
+            counted[aggregate.expressions] = [one or hides(count) for one, count in zip(doubts, counts, strict=True)]
+    of_all = counted.get((), [])
+    each = [counted.get(aggregate.expressions, []) for aggregate in aggregates]
+    return [[one or other for one, other in zip_longest(of_all, own, fillvalue=False)] for own in each]

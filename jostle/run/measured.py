@@ -2,6 +2,13 @@
 
 Each takes its amount from `… with epsilon e` or `epsilon = e`, or spends all that is left of the allotment it
 stands in, as a bare query does. On public handles each is exact and free.
+
+Functions that graphical models are measured by: `noisy_samples` and `perturbed_optimum`.
+
+Like the others of `measured` they take their amount from `… with epsilon e delta d` or from the allotment they stand
+in.
+
+Functions of answers that are refined step by step: `refinable`, `refine`, and `sum_of`, a sum as a score.
 """
 
 from __future__ import annotations
@@ -9,25 +16,31 @@ from __future__ import annotations
 from typing import Any
 
 from jostle.accounting.amounts import Amount, as_float, quanta
-from jostle.diagnostics import refuse
-from jostle.formulas import Noised
+from jostle.diagnostics import Refusal, refuse
+from jostle.formulas import Noised, Refinements
 from jostle.noise_laws import Gaussian
+from jostle.plan.kinds import as_number
 from jostle.privacy.kernel.exposures import handles_in
 from jostle.privacy.kernel.handles import Cube, Table, Vectors
+from jostle.privacy.measurements import subsampled_batches as samples
 from jostle.privacy.measurements.answers import Answers, JointCells
-from jostle.privacy.measurements.choices import NoisyArgmax, NoisyScore, choose_publicly
+from jostle.privacy.measurements.choices import NoisyArgmax, NoisyScore, choose_publicly, sum_of
+from jostle.privacy.measurements.gradual import Refinable, Refinement
 from jostle.privacy.mechanisms.linear import every_cell
+from jostle.privacy.scores.cells import size
 from jostle.privacy.scores.rule import Score, Scores
 from jostle.privacy.transformations import transform
 from jostle.run import answers
-from jostle.run.accuracy import with_noise
 from jostle.run.arguments import amount_for, items, need_cube, need_workload, shape_text
-from jostle.run.cuts import cut_of, marked
 from jostle.run.evaluator import Evaluator
 from jostle.run.faults import private_value
-from jostle.run.registry import builtin
+from jostle.run.margins import cut_of, marked, with_noise
+from jostle.run.registry import builtin, implement
+from jostle.run.rows import RowCompiler
+from jostle.run.scope import Qualifiers, Scope
 from jostle.run.values import JSet, Record, is_number, is_sequence, kind_name
 from jostle.run.workloads import MOST_QUERIES
+from jostle.syntax import nodes as n
 
 
 @builtin
@@ -243,3 +256,109 @@ def _cells(cube: Any, *, at: Any) -> Any:
     if cube.private:
         raise private_value(cube, "cannot be read")
     return interp.data.cells(cube).astype(float)
+
+
+@builtin
+def _noisy_samples(
+    cubes: Any, rate: Any = None, steps: Any = 200.0, *, epsilon: Any = None, delta: Any = None, at: Any
+) -> Record:
+    """Noisy counts of fresh secret samples of the rows, `steps` times over, at one price in epsilon and delta.
+
+    `cubes`: a list of histograms of one table. Each step keeps every protected unit with probability `rate` (left out:
+    one that costs next to nothing of what all rows would tell). A record of `sums`, a vector of all cells for each
+    step, `rate`, and `noise`, the deviation of each number.
+    """
+    interp, span = at
+    listed = list(cubes) if isinstance(cubes, (list, JSet)) else [cubes]
+    if not listed or not all(isinstance(c, Cube) for c in listed):
+        raise refuse("TypeError", "samples are of a list of cubes", help="`noisy_samples([histogram(t, a), …])`")
+    for handle in handles_in([rate, steps, delta]):
+        raise private_value(handle, "cannot say how to sample")
+    if not (rate is None or is_number(rate)) or not is_number(steps) or not float(steps).is_integer():
+        raise refuse("TypeError", f"`rate` is a number and `steps` a whole one, not {kind_name(steps)}")
+    part = None if rate is None else float(rate)
+    with amount_for(interp, listed, span, epsilon, delta) as amount:
+        batches = samples.batches(interp.kernel, listed, part, int(steps), amount, span)
+    return Record(sums=batches.sums, rate=batches.rate, noise=batches.noise)
+
+
+@builtin
+def _perturbed_optimum(
+    cubes: Any, model: Any, rows: Any, ridge: Any = None, *, epsilon: Any = None, delta: Any = None,
+    via: str | None = None, at: Any,
+) -> Record:  # fmt: skip
+    """A model's potentials as exact tables have them, each with noise: output perturbation.
+
+    `cubes`: one histogram of a table for each clique of `model`. `rows`: a public number of rows. A record of
+    `potentials`, flat, `noise`, the deviation of each, and `ridge`.
+    """
+    from jostle.kernels.graphical.model import GraphicalModel
+    from jostle.optional.output_perturbation import PerturbedOptimum
+
+    interp, span = at
+    listed = list(cubes) if isinstance(cubes, (list, JSet)) else [cubes]
+    if not listed or not all(isinstance(c, Cube) for c in listed) or not isinstance(model, GraphicalModel):
+        raise refuse("TypeError", "this takes a list of cubes and a graphical model", help="`clique_tables(t, m)`, `m`")
+    for handle in handles_in([rows, ridge, delta]):
+        raise private_value(handle, "cannot say how to learn")
+    if not is_number(rows) or not (ridge is None or is_number(ridge)):
+        raise refuse("TypeError", f"`rows` and `ridge` are numbers, not {kind_name(rows)}")
+    if model.ties is not None:
+        raise refuse("ValueError", "output perturbation is of models whose cliques share no potential")
+    public = None if ridge is None else float(ridge)
+    with amount_for(interp, listed, span, epsilon, delta) as amount:
+        optimum = PerturbedOptimum.of(listed, model.structure, float(rows), public, amount, via)
+        noisy = interp.kernel.measure(optimum, span)
+    return Record(potentials=noisy.theta, noise=noisy.noise, ridge=noisy.ridge)
+
+
+def _sum_of(interp: Evaluator, node: n.Call, scope: Scope) -> Any:
+    """`sum_of(people, income)`: a score; of a public table, the sum."""
+    if len(node.args) != 2 or node.keywords:
+        help = "`sum_of(people, income)`"
+        raise refuse("TypeError", "`sum_of` takes a table and what is added of each row", node.span, help=help)
+    table = interp.eval(node.args[0], scope)
+    if not isinstance(table, Table):
+        raise refuse("TypeError", f"`sum_of` takes a table, not {kind_name(table)}", node.args[0].span)
+    compiler = RowCompiler(table.domains, interp, scope, Qualifiers.of(node.args[0], table.domains))
+    expr, _ = compiler.column_position(node.args[1])
+    try:
+        score = sum_of(table, as_number(expr, table.domains))
+    except Refusal as refusal:
+        raise refusal.at(node.args[1].span) from None
+    return score if score.private else interp.kernel.measure(NoisyScore.of(score, None, None), node.span)
+
+
+implement("sum_of", _sum_of)
+
+
+@builtin
+def _refinable(value: object) -> Any:
+    """A score, the number of rows, or the cells of a cube, to be asked for step by step; a public number is itself."""
+    base = size(value) if isinstance(value, Table | Vectors) else value
+    if is_number(base):
+        return base
+    if not isinstance(base, Score | Cube):
+        help = "`refinable(people)` for a count, `refinable(histogram(people, x = city))` for counts"
+        raise refuse("TypeError", f"a score, a table or a cube can be refined, not {kind_name(value)}", help=help)
+    return Refinable.of(base, Refinements().append)
+
+
+@builtin
+def _refine(value: Any, *, epsilon: Any = None, at: Any) -> Any:
+    """The answer with the noise of all that was paid for it; of public data the exact one."""
+    interp, span = at
+    if is_number(value):
+        return value
+    if not isinstance(value, Refinable):
+        help = "`n = refinable(people)` first: then `refine(n) with epsilon 0.01`, and again"
+        raise refuse("TypeError", f"`refine` takes what is refinable, not {kind_name(value)}", help=help)
+    with amount_for(interp, value, span, epsilon) as amount:
+        step = interp.kernel.measure(Refinement.of(value, amount), span)
+    misfits = interp.looks.cut_of(value, value.exposures)
+    if isinstance(value.base, Score):
+        (number,) = step.values.tolist()
+        return number if step.origin is None else Noised.of(number, step.origin.element(0), misfits)
+    cells = with_noise(step.values, step.paid, step.law, every_cell(value.base.size), (*cut_of(value.base), *misfits))
+    cells.origin = step.origin
+    return cells

@@ -14,7 +14,7 @@ from jostle.accounting.amounts import as_text
 from jostle.backends.remote import RemoteData, need_server
 from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.engine.base import Opened, check_read
-from jostle.engine.filesets import FileSet, Reading, paths
+from jostle.engine.files import FileSet, Reading, paths
 from jostle.language.builtins import REMOTE
 from jostle.privacy.kernel.exposures import Handle, handles_in
 from jostle.privacy.kernel.sources import Source
@@ -183,7 +183,7 @@ def array_of(interp: Evaluator, origin: object, span: Span | None, *, private: b
     """
     import numpy as np
 
-    from jostle.readers.counts import as_counts, load_counts
+    from jostle.readers.databases import as_counts, load_counts
 
     not_registered(interp, origin, span)
     try:

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from jostle.diagnostics import refuse
 from jostle.language.moments import DAY, DAYS, SPANS, kind_of_moment, moment_of, number_of, starts, truncated
-from jostle.plan.domains import Moments
+from jostle.plan.plan import Moments
 
 MOST = 2**20
 

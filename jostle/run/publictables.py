@@ -1,20 +1,36 @@
-"""Public tables as values: from records and released results, walked through, listed, sampled."""
+"""Public tables as values: from records and released results, walked through, listed, sampled.
+
+Weighted records: `weighted(t)` and what makes other records of them, each as stable as it was.
+
+Tables made of other tables and of values: `union(a, b)`, `explode(t, item = [a, b, c])`.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Sequence
 from datetime import date
+from functools import reduce
 from typing import Any
 
 from jostle.diagnostics import Refusal, refuse
-from jostle.privacy.kernel.handles import Table
-from jostle.privacy.transformations.literal import literal_table
+from jostle.plan.plan import Constant, RowExpr
+from jostle.privacy.kernel.handles import ColumnHandle, Cube, Table
+from jostle.privacy.transformations import records as of_records
+from jostle.privacy.transformations.persons import explode
+from jostle.privacy.transformations.records import WeightedRecords
+from jostle.privacy.transformations.union import literal_table, union
 from jostle.run.evaluator import Evaluator
 from jostle.run.faults import private_value
+from jostle.run.operators import need_number
 from jostle.run.registry import builtin
+from jostle.run.rows import RowCompiler
+from jostle.run.scope import Scope
 from jostle.run.values import Grouped, JSet, Record, is_number, is_sequence, kind_name, need_room
+from jostle.run.workloads import union_of_workloads
 from jostle.source import Span
+from jostle.syntax import nodes as n
 
 
 def is_rows(value: Any) -> bool:
@@ -75,3 +91,157 @@ def _sample(items: Any, count: Any, seed: Any = 0.0, *, at: Any) -> list[Any]:
     ranks = [hashlib.sha256(f"{float(seed)!r}:{place}".encode()).digest() for place in range(len(listed))]
     chosen = sorted(sorted(range(len(listed)), key=ranks.__getitem__)[: int(count)])
     return [listed[place] for place in chosen]
+
+
+@builtin
+def _weighted(table: object) -> WeightedRecords:
+    if not isinstance(table, Table):
+        raise refuse("TypeError", f"`weighted` takes a table, not {kind_name(table)}")
+    return of_records.weighted(table)
+
+
+@builtin
+def _shave(records: object, step: object, most: object = 100.0, *, name: object = "place") -> WeightedRecords:
+    of = _need(records, "shave")
+    return of_records.shaved(of, need_number(step, "`shave`"), _whole(most, "shave"), _text(name, "shave"))
+
+
+@builtin
+def _grouped(
+    records: object,
+    by: object,
+    name: object = "size",
+    most: object = 1000.0,
+    *,
+    reducer: object = "count",
+    of: object = None,
+) -> WeightedRecords:
+    source, keys, new = _need(records, "grouped"), _names(by, "grouped"), _text(name, "grouped")
+    if not isinstance(reducer, str):
+        raise refuse("TypeError", f"the reducer of `grouped` is a text, not {kind_name(reducer)}", help='`"max"`')
+    column = None if of is None else _names(of, "grouped")
+    if column is not None and len(column) != 1:
+        raise refuse("TypeError", "`grouped` reduces one column", help='`of = "hours"`')
+    return of_records.grouped(source, keys, new, _whole(most, "grouped"), reducer, column[0] if column else None)
+
+
+@builtin
+def _joined(left: object, right: object, on: object, most: object = 1048576.0) -> WeightedRecords:
+    sides = _need(left, "joined"), _need(right, "joined")
+    return of_records.joined(*sides, _names(on, "joined"), need_number(most, "`joined`"))
+
+
+@builtin
+def _intersect(left: object, right: object) -> WeightedRecords:
+    return of_records.combined("intersect", _need(left, "intersect"), _need(right, "intersect"))
+
+
+@builtin
+def _concat(left: object, right: object) -> WeightedRecords:
+    return of_records.combined("concat", _need(left, "concat"), _need(right, "concat"))
+
+
+@builtin
+def _without(left: object, right: object) -> WeightedRecords:
+    return of_records.combined("without", _need(left, "without"), _need(right, "without"))
+
+
+def larger_weights(parts: Sequence[Any], weights: object) -> WeightedRecords:
+    """`union` of weighted records."""
+    if weights is not None:
+        raise refuse("TypeError", "a union of records takes the larger weight of each", help="`union(a, b)`")
+    return reduce(lambda a, b: of_records.combined("union", a, b), [_need(part, "union") for part in parts])
+
+
+def _need(value: object, what: str) -> WeightedRecords:
+    if isinstance(value, WeightedRecords):
+        return value
+    help = "make them of a table: `weighted(t)`" if isinstance(value, Table) else ""
+    if isinstance(value, Cube):
+        help = "take its sums last: `histogram(records, x = a)`"
+    raise refuse("TypeError", f"`{what}` takes weighted records, not {kind_name(value)}", help=help)
+
+
+def _names(value: Any, what: str) -> list[str]:
+    """The names of columns: one, or a list of them; columns stand for their names."""
+    listed = list(value) if is_sequence(value) else [value]
+    names = [item.name if isinstance(item, ColumnHandle) else item for item in listed]
+    if not names or not all(isinstance(name, str) for name in names):
+        raise refuse(
+            "TypeError", f"`{what}` takes the names of columns, not {kind_name(value)}", help=f'`{what}(…, "a")`'
+        )
+    return names
+
+
+def _text(value: object, what: str) -> str:
+    if not isinstance(value, str) or not value.isidentifier():
+        raise refuse("TypeError", f"`{what}` names a new column by a text", help='`"degree"`')
+    return value
+
+
+def _whole(value: object, what: str) -> int:
+    number = need_number(value, f"`{what}`")
+    if not number.is_integer():
+        raise refuse("ValueError", f"the `most` of `{what}` is a whole number")
+    return int(number)
+
+
+@builtin
+def _union(*parts: Any, weights: object = None) -> Any:
+    """`union(a, b)`: all rows of the tables. `union([v, w], [2, 1])`: the answers of the workloads."""
+    listed = list(parts[0]) if parts and is_sequence(parts[0]) else list(parts)
+    if any(isinstance(part, WeightedRecords) for part in listed):
+        return larger_weights(listed, weights)
+    if not any(isinstance(part, Table) for part in listed):
+        if len(parts) > 2 or (len(parts) == 2 and weights is not None):
+            raise refuse("TypeError", "`union` takes tables, or a list of workloads and perhaps their weights",
+                         help="`union(a, b)`; `union([prefixes(c), marginals(c, 1)], [1, 2])`")  # fmt: skip
+        return union_of_workloads(parts[0] if parts else None, parts[1] if len(parts) == 2 else weights)
+    if weights is not None or (len(parts) > 1 and is_sequence(parts[0])):
+        raise refuse("TypeError", "a union of tables has no weights", help="`union(a, b)`, or `union([a, b])`")
+    for part in listed:
+        if not isinstance(part, Table):
+            raise refuse("TypeError", f"a union is of tables, and this is {kind_name(part)}")
+    return union(listed)
+
+
+@builtin
+def _explode(interp: Evaluator, node: n.Call, scope: Scope) -> Table:
+    """`explode(t, item = [a, b, c])`: a row for each item that is not none."""
+    usage = "`explode(t, item = [first, second, third])`"
+    if len(node.args) != 1 or not node.keywords:
+        raise refuse("TypeError", "`explode` takes a table and named lists", node.span, help=usage)
+    table = interp.eval(node.args[0], scope)
+    if not isinstance(table, Table):
+        raise refuse("TypeError", f"`explode` takes a table, not {kind_name(table)}", node.args[0].span)
+    columns = [(k.name, _row_items(interp, k.value, table, scope)) for k in node.keywords]
+    try:
+        return explode(table, columns)
+    except Refusal as refusal:
+        raise refusal.at(node.span) from None
+
+
+def _row_items(interp: Evaluator, node: n.Expr, table: Table, scope: Scope) -> list[RowExpr]:
+    """The items of a list, each an expression on rows; a comprehension walks through something public."""
+    if isinstance(node, n.ListOf):
+        compiler = RowCompiler(table.domains, interp, scope)
+        return [compiler.expression(item) for item in node.items]
+    if isinstance(node, n.Comprehension) and node.kind == "list" and not node.flat:
+        return [compiler.expression(node.item) for compiler in item_compilers(interp, node, table, scope)]
+    named = isinstance(node, n.Name) and node.id not in table.domains
+    listed: Any = interp.eval(node, scope) if named else None
+    if is_sequence(listed) and all(v is None or isinstance(v, (str, bool)) or is_number(v) for v in listed):
+        return [Constant(float(v) if is_number(v) else v) for v in listed]
+    raise refuse("TypeError", "`explode` takes lists that are written out, or of public values", node.span,
+                 help="`explode(t, item = [a, b, c])`, or `[part(tags, \";\", i) for i in 1..3]`")  # fmt: skip
+
+
+def item_compilers(interp: Evaluator, node: n.Comprehension, table: Table, scope: Scope) -> list[RowCompiler]:
+    """For each item of a comprehension over something public, what compiles it as an expression on rows."""
+    compilers = []
+    for value in interp.walk(interp.eval(node.source, scope), node.source.span):
+        inner = Scope(scope)
+        interp.bind(node.names, value, inner, node.source.span)
+        if node.condition is None or interp.truth(interp.eval(node.condition, inner), node.condition):
+            compilers.append(RowCompiler(table.domains, interp, inner))
+    return compilers

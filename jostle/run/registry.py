@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from jostle.language.builtins import BUILTINS
 from jostle.language.facts import Gives, Reads
-from jostle.plan.domains import Open
+from jostle.plan.plan import Open
 from jostle.run.scope import Scope
 from jostle.run.values import Builtin, RowForm
 

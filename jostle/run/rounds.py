@@ -18,7 +18,7 @@ from jostle.diagnostics import refuse
 from jostle.privacy.kernel.exposures import Allotment, Exposure, Exposures, Handle
 from jostle.privacy.kernel.kernel import check_unit
 from jostle.records import replace
-from jostle.run.amounts import amount_of
+from jostle.run.arguments import amount_of
 from jostle.run.evaluator import Evaluator, Returned
 from jostle.run.faults import exposures_of
 from jostle.run.values import kind_name

@@ -15,20 +15,18 @@ from itertools import islice
 from typing import Any
 
 from jostle.diagnostics import Refusal, did_you_mean, refuse
-from jostle.language import described, patterns, row_mistakes
+from jostle.language import facts, patterns, row_mistakes
+from jostle.language.methods import way
 from jostle.language.operations import COMPARISONS, ROW_FUNCTIONS
-from jostle.language.other_languages import way
-from jostle.plan.domains import Categories, Domain, Integer, Real
 from jostle.plan.kinds import applied, kind_of
-from jostle.plan.plan import Apply, Column, Constant, RowExpr
+from jostle.plan.plan import Apply, Categories, Column, Constant, Domain, Integer, Real, RowExpr
 from jostle.privacy.kernel.exposures import Handle, handles_in
 from jostle.privacy.kernel.handles import ColumnHandle
 from jostle.records import replace
 from jostle.run.evaluator import Evaluator
 from jostle.run.inlined import Body, inlined
 from jostle.run.periods import Period
-from jostle.run.qualifiers import Qualifiers
-from jostle.run.scope import MISSING, Scope
+from jostle.run.scope import MISSING, Qualifiers, Scope
 from jostle.run.values import (
     Builtin,
     Function,
@@ -170,7 +168,7 @@ class RowCompiler:
         return value.name if isinstance(value, ColumnHandle) else value if isinstance(value, str) else None
 
     def _two_meanings(self, node: n.Name) -> Exception:
-        help = described.ways(node.id, self._tables.owner(node.id))
+        help = facts.ways(node.id, self._tables.owner(node.id))
         message = f"`{node.id}` is a column and a variable"
         return refuse("NameError", message, node.span, label="which one is meant?", help=help)
 
@@ -431,10 +429,10 @@ class RowCompiler:
         """Refuses a constant of the text that the description of a column rules out."""
         if self._body is not None:
             return
-        for side, op, place, value in described.compared(node):
+        for side, op, place, value in facts.compared(node):
             expr = Column(side.id) if isinstance(side, n.Name) and side.id in self.schema else self._compile(side)
             known = known_of(self.schema[expr.name]) if isinstance(expr, Column) else None
-            fault = described.ruled_out(expr.name, op, value, known) if isinstance(expr, Column) and known else None
+            fault = facts.ruled_out(expr.name, op, value, known) if isinstance(expr, Column) and known else None
             if fault:
                 label = "holds for no row" if op != "!=" else "holds for every row"
                 raise refuse("ValueError", fault[0], place.span, label=label, help=fault[1])
@@ -446,7 +444,7 @@ class RowCompiler:
     def _need_no_column_meant(self, node: n.Binary) -> None:
         """Refuses `c == 1` where c is the name of a column."""
         for side, other in ((node.left, node.right), (node.right, node.left)):
-            value = described.literal(other)
+            value = facts.literal(other)
             named = isinstance(side, n.Name | n.Variable) and self._body is None
             if named and value is not None and value not in self.schema and self._holds_a_column(side):
                 raise self._reads_nothing(node, "this comparison")
@@ -455,12 +453,12 @@ class RowCompiler:
         return isinstance(node, n.Name | n.Variable) and self._named(self._scope.find(node.id)) in self.schema
 
 
-def known_of(domain: Domain) -> described.Listed | described.Bounded | None:
+def known_of(domain: Domain) -> facts.Listed | facts.Bounded | None:
     """What a domain lists or bounds."""
     if isinstance(domain, Categories):
-        return described.Listed(domain.values)
+        return facts.Listed(domain.values)
     if isinstance(domain, Integer | Real):
-        return described.Bounded(domain.low, domain.high, isinstance(domain, Integer))
+        return facts.Bounded(domain.low, domain.high, isinstance(domain, Integer))
     return None
 
 

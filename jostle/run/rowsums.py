@@ -27,11 +27,10 @@ from jostle.privacy.scores import vectorsums
 from jostle.run.arguments import amount_for
 from jostle.run.evaluator import Evaluator
 from jostle.run.faults import private_value
-from jostle.run.qualifiers import Qualifiers
+from jostle.run.publictables import item_compilers
 from jostle.run.registry import builtin
 from jostle.run.rows import RowCompiler
-from jostle.run.scope import Scope
-from jostle.run.shapes import item_compilers
+from jostle.run.scope import Qualifiers, Scope
 from jostle.run.values import Interval, Record, is_number, is_sequence, is_vector, kind_name
 from jostle.syntax import nodes as n
 from jostle.threads import on_one_thread

@@ -15,12 +15,10 @@ from msgspec import Struct
 from jostle.diagnostics import Diagnostic, Refusal, refuse
 from jostle.language import row_mistakes
 from jostle.language.aggregates import of_no_numbers
-from jostle.language.forms import PERSON, aggregates, keys_by_alias, lone_column, persons_by_column
-from jostle.language.freejoins import is_smooth
-from jostle.plan.domains import Categories
-from jostle.plan.keys import MOST_KEYS, key_of
+from jostle.language.forms import PERSON, aggregates, is_smooth, keys_by_alias, lone_column, persons_by_column
 from jostle.plan.kinds import kind_of
-from jostle.plan.plan import Column
+from jostle.plan.plan import Categories, Column
+from jostle.plan.schemas import MOST_KEYS, key_of
 from jostle.privacy.kernel.handles import Cube, Table
 from jostle.privacy.measurements.aggregates.aggregate import Aggregate
 from jostle.privacy.measurements.query import GroupKey

@@ -15,12 +15,9 @@ from jostle.accounting.amounts import Amount, as_float
 from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.language import row_mistakes
 from jostle.language.aggregates import AGGREGATES, DISTINCT, AggregateRow, of_form
-from jostle.language.forms import PERSON
-from jostle.language.freejoins import is_smooth, no_free_join
-from jostle.plan.domains import Open
+from jostle.language.forms import PERSON, is_smooth, no_free_join
 from jostle.plan.kinds import as_number, kind_of
-from jostle.plan.persons import person_columns
-from jostle.plan.plan import Column, Constant, RowExpr
+from jostle.plan.plan import Column, Constant, Open, RowExpr, person_columns
 from jostle.privacy.kernel.exposures import Exposures, Handle, handles_in
 from jostle.privacy.kernel.handles import VALUES, ColumnHandle, Cube, Table
 from jostle.privacy.measurements.aggregates import registry
@@ -28,20 +25,18 @@ from jostle.privacy.measurements.aggregates.aggregate import Aggregate
 from jostle.privacy.measurements.cubes import CubeRequest, prepare_cube
 from jostle.privacy.measurements.query import Answer, GroupKey, Request, prepare
 from jostle.privacy.transformations import transform
-from jostle.privacy.transformations.elastic import FreeJoin, free_join
-from jostle.privacy.transformations.joins import join
+from jostle.privacy.transformations.joins import FreeJoin, free_join, join
 from jostle.privacy.transformations.persons import join_own_rows
 from jostle.run import answers, groups, persons
-from jostle.run.amounts import amount_of, mechanism_of, wish_of
+from jostle.run.arguments import amount_of, mechanism_of, wish_of
 from jostle.run.clauses import whole
-from jostle.run.cuts import cut_of, hidden_groups, marked
 from jostle.run.evaluator import Evaluator
-from jostle.run.keysets import column_of_keys, public_keys, together
-from jostle.run.ofmoments import Counted, counted, periods_of
+from jostle.run.groups import column_of_keys, public_keys, together
+from jostle.run.margins import cut_of, hidden_groups, marked
 from jostle.run.periods import Period
-from jostle.run.qualifiers import Qualifiers
+from jostle.run.persons import Counted, counted, periods_of
 from jostle.run.rows import RowCompiler
-from jostle.run.scope import Scope
+from jostle.run.scope import Qualifiers, Scope
 from jostle.run.select_forms import SelectForm, at_fault, names_person, need_inner, placed, smooth_wish
 from jostle.run.values import Grouped, Record, is_number, kind_name
 from jostle.syntax import nodes as n

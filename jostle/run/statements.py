@@ -8,7 +8,7 @@ from typing import Any
 from jostle.diagnostics import refuse
 from jostle.language.builtins import EVERYWHERE
 from jostle.privacy.kernel.exposures import Handle, handles_in
-from jostle.run import amounts, declare
+from jostle.run import arguments, declare
 from jostle.run.evaluator import Evaluator, Returned
 from jostle.run.faults import private_value
 from jostle.run.margins import margins
@@ -98,7 +98,7 @@ def _with(interp: Evaluator, node: n.With, scope: Scope) -> Returned | None:
         from jostle.run.joint import jointly
 
         return jointly(interp, node, scope)  # type: ignore[no-any-return]
-    amount = amounts.amount_of(interp, node.spend.amount, scope, ())
+    amount = arguments.amount_of(interp, node.spend.amount, scope, ())
     with interp.allotted(amount, node.spend.span, ()):
         return interp.block(node.body.body, scope)
 

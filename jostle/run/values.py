@@ -17,7 +17,7 @@ from msgspec import Struct, field
 
 from jostle.diagnostics import refuse
 from jostle.formulas import BY_NOISE, DOUBT, DOUBTFUL, Marked, cut_text, cuts_of
-from jostle.plan.domains import Open
+from jostle.plan.plan import Open
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import ColumnHandle, Cube, Table, Vectors
 from jostle.privacy.scores.rule import Score

@@ -12,10 +12,9 @@ from jostle.diagnostics import did_you_mean, refuse
 from jostle.privacy.kernel.handles import Cube
 from jostle.run.arguments import shape_text
 from jostle.run.evaluator import Evaluator
-from jostle.run.qualifiers import Qualifiers
 from jostle.run.registry import builtin
 from jostle.run.rows import RowCompiler
-from jostle.run.scope import Scope
+from jostle.run.scope import Qualifiers, Scope
 from jostle.run.values import Interval, is_number, is_sequence, is_workload, kind_name, show
 from jostle.syntax import nodes as n
 
@@ -66,7 +65,7 @@ def _axis(cube: Cube, name: object) -> int:
 
 def union_of_workloads(parts: Any, weights: Any = None) -> Any:
     """`union([w1, w2], [2, 1])`: the answers of all, an error in the first counting twice one in the second."""
-    from jostle.kernels.workloads import unions
+    from jostle.kernels.workloads import predicates
 
     if not is_sequence(parts) or not all(is_workload(part) for part in parts):
         raise refuse("TypeError", "`union` takes a list of workloads", help="`union([prefixes(c), marginals(c, 1)])`")
@@ -82,7 +81,7 @@ def union_of_workloads(parts: Any, weights: Any = None) -> Any:
         raise refuse("ValueError", f"a union of {len(parts)} workloads takes {len(parts)} weights, not {len(weights)}")
     if weights is not None and not all(0 < w < float("inf") for w in weights):
         raise refuse("ValueError", "the weights of a union are above 0")
-    return unions.union(list(parts), None if weights is None else [float(w) for w in weights])
+    return predicates.union(list(parts), None if weights is None else [float(w) for w in weights])
 
 
 @builtin

@@ -20,12 +20,9 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, field
 
 from jostle.diagnostics import Refusal, refuse
-from jostle.engine.groups import CELLS
-from jostle.engine.lru import LruCache
+from jostle.engine.base import CELLS, LruCache
 from jostle.integers import fixed_width
 from jostle.plan.bounds import is_integral
-from jostle.plan.domains import Integer
-from jostle.plan.keys import key_values
 from jostle.plan.kinds import Schema, kind_of
 from jostle.plan.plan import (
     Apply,
@@ -34,14 +31,15 @@ from jostle.plan.plan import (
     Constant,
     Derive,
     Filter,
+    Integer,
     Key,
     Plan,
     RowExpr,
     Scan,
     Term,
 )  # fmt: skip
-from jostle.plan.schemas import schema_of
-from jostle.speed.disk import let_go, on_disk
+from jostle.plan.schemas import key_values, schema_of
+from jostle.speed.bounding import let_go, on_disk
 
 if TYPE_CHECKING:
     import numpy as np

@@ -18,8 +18,7 @@ from jostle.diagnostics import refuse
 from jostle.records import replace
 from jostle.source import Span
 from jostle.syntax import nodes as n
-from jostle.syntax.classes import option_of_class
-from jostle.syntax.querybuilder import QueryBuilder, inline, only
+from jostle.syntax.querybuilder import QueryBuilder, inline, only, option_of_class
 
 ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 PARTS = {

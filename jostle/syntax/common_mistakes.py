@@ -15,11 +15,11 @@ from lark import Token
 from jostle.diagnostics import Diagnostic, did_you_mean, refuse
 from jostle.source import Span
 from jostle.syntax import nodes as n
-from jostle.syntax.foreign_lines import by_line
 from jostle.syntax.layout import ENDS_AN_EXPRESSION, unclosed
 from jostle.syntax.messages import (
     ErrorPlace,
     as_line,
+    by_line,
     by_phrase,
     by_sign,
     by_word,

@@ -7,8 +7,7 @@ import re
 
 from jostle.diagnostics import Diagnostic
 from jostle.source import Source, Span
-from jostle.syntax.foreign_lines import at_line
-from jostle.syntax.messages import ErrorPlace, as_line
+from jostle.syntax.messages import ErrorPlace, as_line, at_line
 
 _CLAUSES = {"described": "described by", "protecting": "protecting", "budget": "budget"}
 _OTHERS = {

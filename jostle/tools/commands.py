@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import Diagnostic, did_you_mean, refuse, unwritable
 from jostle.source import Source
-from jostle.tools.bound import beside
-from jostle.tools.files import read_program
+from jostle.tools.arguments import read_program
 from jostle.tools.outlet import keep
 from jostle.tools.render import clean, tell, width_of
+from jostle.tools.turns import beside
 
 if TYPE_CHECKING:
     from jostle.check.cost import Cost
@@ -36,9 +36,9 @@ def run(options: Namespace) -> int:
     """
     import warnings
 
+    from jostle.tools.outlet import stops
     from jostle.tools.progress import progress_on
     from jostle.tools.session import Session
-    from jostle.tools.stops import stops
     from jostle.trace.jsonl import Writer
 
     if options.dry:
@@ -281,7 +281,7 @@ def trace(options: Namespace) -> int:
 
         return _write_text(page(events) if other is None else difference_page(events, other), Path(options.html))
     if options.otlp is not None:
-        from jostle.trace.otlp import otlp
+        from jostle.trace.jsonl import otlp
 
         return _write_text(otlp(events), Path(options.otlp))
     if other is not None:
@@ -315,7 +315,7 @@ def _write_text(text: str, path: Path) -> int:
 def explain(options: Namespace) -> int:
     """The page of a kind of error or of a warning, or the list of both."""
     from jostle.diagnostics import KINDS, WARNINGS
-    from jostle.tools.explain import index, page
+    from jostle.tools.pages import index, page
 
     if options.kind is None:
         sys.stdout.write(index())
@@ -335,12 +335,12 @@ def data(options: Namespace) -> int:
     """For owners: how a file fits a schema (exact, and so private), a draft of one, and what stands in the ledger."""
     if options.verb == "check":
         from jostle.tools.datacheck import report
-        from jostle.tools.draft.command import sheet_of
+        from jostle.tools.draft.init import sheet_of
 
         sys.stdout.write(report(options.file, options.schema, sheet_of(options)))
         return 0
     if options.verb == "draft":
-        from jostle.tools.draft.command import draft
+        from jostle.tools.draft.init import draft
 
         sys.stdout.write(draft(options))
         return 0
@@ -359,7 +359,7 @@ def lsp(_: Namespace) -> int:
 
 def textmate(_: Namespace) -> int:
     """A grammar for editors."""
-    from jostle.tools.editors.textmate import textmate
+    from jostle.tools.editors.lexer import textmate
 
     sys.stdout.write(textmate())
     return 0

@@ -9,11 +9,10 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 
-from jostle.engine.files import open_file
-from jostle.engine.filesets import FileSet, Reading, paths
+from jostle.engine.files import FileSet, Reading, open_file, paths
 from jostle.language.moments import moment_of
-from jostle.plan.domains import Categories, Domain, Integer, Moments, Open, Real
 from jostle.plan.kinds import domain_kind
+from jostle.plan.plan import Categories, Domain, Integer, Moments, Open, Real
 from jostle.readers.formats import format_of
 from jostle.readers.survey import FORMATS, ColumnSurvey, Survey, survey
 from jostle.source import Source

@@ -53,7 +53,7 @@ def is_of_library(name: str, names: Mapping[str, Any]) -> bool:
 
 def describe(name: str, value: Any) -> str:
     """The kind of a value, its label, and the public facts of a handle."""
-    from jostle.plan.domains import Categories, Integer, Real
+    from jostle.plan.plan import Categories, Integer, Real
     from jostle.privacy.kernel.exposures import Handle
     from jostle.privacy.kernel.handles import Cube, Table
     from jostle.run.values import Function, is_vector, kind_name

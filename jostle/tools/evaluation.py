@@ -18,9 +18,9 @@ from msgspec import Struct
 
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.source import Source
-from jostle.tools.bound import beside
-from jostle.tools.files import read_program
+from jostle.tools.arguments import read_program
 from jostle.tools.render import clean
+from jostle.tools.turns import beside
 
 if TYPE_CHECKING:
     from jostle.choice.evaluation import ChoiceReport

@@ -12,7 +12,7 @@ from pathlib import Path
 from jostle.diagnostics import Diagnostic, Refusal, unwritable
 from jostle.resources import replacing
 from jostle.source import Source
-from jostle.tools.files import read_program
+from jostle.tools.arguments import read_program
 from jostle.tools.render import clean
 
 _MOST = 8  # places of a file that are told

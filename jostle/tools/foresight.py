@@ -21,26 +21,26 @@ from jostle.diagnostics import Diagnostic, Refusal
 from jostle.language.builtins import BUILTINS, SLOW
 from jostle.language.facts import Effect, Gives
 from jostle.language.forms import source_kind
-from jostle.plan.domains import Open
+from jostle.plan.plan import Open
 from jostle.privacy.kernel.kernel import Kernel, check_unit
 from jostle.privacy.measurements.watch import Opening
 from jostle.privacy.reading.assembly import assembled
 from jostle.privacy.reading.minting import public_table
 from jostle.privacy.reading.public_data import PublicData
-from jostle.run.accuracy import no_error
 from jostle.run.clauses import schema_of
 from jostle.run.expressions import linked
 from jostle.run.externals import KERNELS
 from jostle.run.faults import LIBRARY
 from jostle.run.interpreter import Interpreter
 from jostle.run.looks import Looks, Planned
+from jostle.run.margins import no_error
 from jostle.run.scope import MISSING, Scope
 from jostle.run.values import Builtin, Function, Interval, Record, is_model, is_vector
 from jostle.source import Span
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every, every_of
 from jostle.tools import likes
-from jostle.tools.depth import deep
+from jostle.tools.faults import deep
 from jostle.tools.likes import Left, Names, Nothing, NotKnown, TooLong, Unknown
 
 if TYPE_CHECKING:
@@ -61,8 +61,8 @@ EVERYWHERE = frozenset({"NameError", "TypeError", "OpenKeys", "UnboundedSum", "P
 """Kinds of refusals that are told of what a run may never come by."""
 
 QUICK = frozenset({
-    "checks", "classifiers.growing", "graphical.model", "ising.frankwolfe", "ising.pairfit", "ising.pairwise",
-    "linear_algebra", "mixtures.centres", "mixtures.em", "mixtures.factors",
+    "classifiers.growing", "errors", "graphical.model", "ising.frankwolfe", "ising.pairwise", "linear_algebra",
+    "mixtures.centres", "mixtures.em", "mixtures.factors",
 })  # fmt: skip
 """Modules of kernels that take no time to speak of."""
 

@@ -14,10 +14,10 @@ from jostle.diagnostics import Diagnostic, Refusal
 from jostle.records import replace
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every_of, rebuilt
-from jostle.tools.files import misspelt
+from jostle.tools.arguments import misspelt
 
 
-def misfits(program: n.Program, folders: Sequence[Path]) -> list[Diagnostic]:
+def header_misfits(program: n.Program, folders: Sequence[Path]) -> list[Diagnostic]:
     """The described columns that a file's header lacks, and the misspelt names of files, in source order."""
     return [fault for call, described in _tables(program) for fault in _misfits(call, described, folders)]
 

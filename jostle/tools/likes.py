@@ -3,20 +3,24 @@
 A stand-in is a value of the kind, the length and the fields that the answer will have, whatever the data are. Its
 numbers are all 1 and mean nothing; what is not even known by its kind is `ANY`. What a run refuses of a stand-in, a
 place outside a list or a field that is not there, it refuses of every answer.
+
+The warnings of a session: each once, without those that are switched off by name.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NoReturn
 
+from jostle.diagnostics import Diagnostic
 from jostle.kernels.statistics.report import Report
 from jostle.language.aggregates import AGGREGATES
 from jostle.privacy.kernel.handles import Cube, Vectors
 from jostle.privacy.measurements.query import Request
 from jostle.run.columns import NumberColumn, column_of
 from jostle.run.values import Grouped, Record, is_number, is_vector
+from jostle.source import Source
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import own_name
 
@@ -183,3 +187,19 @@ class Nothing:
 
     def jostle_call(self, *args: Any) -> NoReturn:
         raise Unknown
+
+
+class Warned(list[Diagnostic]):
+    """A list of warnings; those of the names in `allowed` do not come into it."""
+
+    def __init__(self, allowed: Collection[str] = ()) -> None:
+        super().__init__()
+        self._allowed = frozenset(allowed)
+
+    def add(self, source: Source, warnings: Sequence[Diagnostic]) -> None:
+        """Takes those of a program's warnings that its comments do not switch off."""
+        from jostle.check.warnings import unallowed
+
+        for one in unallowed(source, warnings, self._allowed):
+            if one not in self:
+                self.append(one)

@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from jostle.accounting.amounts import as_text
-from jostle.check.cost.charges import looks_text
+from jostle.check.cost.ledger import looks_text
 from jostle.diagnostics import refuse
 from jostle.formulas import NOISE_ONLY, cut_text, cuts_of
 from jostle.records import as_dict
-from jostle.tools.bound import beside
+from jostle.tools.arguments import read_program
 from jostle.tools.expected_errors import Calculated, Direct, calculated_errors, direct_errors
-from jostle.tools.files import read_program
 from jostle.tools.render import clean
-from jostle.trace.joint import joint_table, joint_text
+from jostle.tools.turns import beside
+from jostle.trace.costs import joint_table, joint_text
 from jostle.trace.text import UNITS, align, number
 
 if TYPE_CHECKING:

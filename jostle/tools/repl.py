@@ -226,7 +226,7 @@ class Repl:
             self._say(reasons(rest, self._provenance.get(rest)))
 
     def _explain(self, kind: str | None) -> None:
-        from jostle.tools.explain import index, page
+        from jostle.tools.pages import index, page
 
         kinds = {name.lower(): name for name in KINDS}
         if kind is None:
@@ -237,7 +237,7 @@ class Repl:
             self._say(f"{kind} is no kind of error; :explain lists them")
 
     def _load(self, path: str) -> None:
-        from jostle.tools.files import read_program
+        from jostle.tools.arguments import read_program
 
         if not path:
             self._say(":load takes the path of a program")
@@ -336,9 +336,9 @@ def _show_release(event: Event) -> None:
 def _show_picture(event: Event) -> None:
     """A picture, where the terminal can show one."""
     if event.kind == "picture":
-        from jostle.tools.terminal_images import show
+        from jostle.tools.show import show_picture
 
-        show(event)
+        show_picture(event)
 
 
 def _confirm(question: str) -> bool:

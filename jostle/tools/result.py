@@ -1,18 +1,58 @@
-"""What a run gives back: released values, budgets, diagnostics, events and printed lines."""
+"""What a run gives back: released values, budgets, diagnostics, events and printed lines.
+
+Public values of a program as Python users expect them: numbers, arrays, lists, dicts and frames.
+
+The settings of a run, held against the parameters that a program declares.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
-from jostle.diagnostics import Diagnostic
+from jostle.diagnostics import Diagnostic, did_you_mean, refuse
 from jostle.events import Event
-from jostle.tools.pythonic import to_python
+from jostle.syntax import nodes as n
 
 if TYPE_CHECKING:
     from jostle.trace.pictures import Picture
+
+
+def to_python(value: object) -> Any:
+    """A public value of a program as Python users expect it."""
+    from jostle.run.values import Grouped, Interval, JSet, is_number, is_sequence
+
+    if isinstance(value, Grouped):
+        import pandas
+
+        from jostle.run.margins import with_ends
+
+        columns = with_ends(dict(value.columns))
+        return pandas.DataFrame({name: _column(list(values)) for name, values in columns.items()})
+    if isinstance(value, dict):
+        return {name: to_python(item) for name, item in value.items()}
+    if isinstance(value, (JSet, Interval)) or (is_sequence(value) and isinstance(value, (list, tuple))):
+        items = list(value)
+        if items and all(is_number(item) for item in items):
+            import numpy as np
+
+            return np.array(items, dtype=float)
+        return [to_python(item) for item in items]
+    return value
+
+
+def _column(values: list[Any]) -> Any:
+    """A column of a frame: ints where all of its numbers are whole, as counts are, other numbers as they are; dates and
+    times as NumPy has them, of any year."""
+    if values and all(isinstance(value, date) for value in values):
+        import numpy as np
+
+        return np.array(values, dtype=f"datetime64[{'us' if isinstance(values[0], datetime) else 's'}]")
+    whole = all(isinstance(value, float) and value.is_integer() and abs(value) < 2**53 for value in values)
+    return [int(value) for value in values] if whole else values
 
 
 @dataclass
@@ -97,3 +137,19 @@ def _json(values: dict[str, Any]) -> dict[str, Any]:
     from jostle.run.values import plain
 
     return {name: plain(value) for name, value in values.items()}
+
+
+def need_settings(tree: n.Program, settings: Mapping[str, Any]) -> None:
+    """Refuses a setting of a parameter that a program does not have, and one of another kind than its default."""
+    from jostle.run.declare import setting
+
+    declared = {s.name: s.default for s in tree.body if isinstance(s, n.ParamDecl)}
+    for name, value in settings.items():
+        default = declared.get(name)
+        if isinstance(default, n.Number | n.String | n.Constant):
+            setting(value, default.value, name)
+        if name not in declared:
+            raise refuse(
+                "NameError", f"the program has no `param {name}`",
+                help=did_you_mean(name, declared) or (f"it has {', '.join(declared)}" if declared else ""),
+            )  # fmt: skip

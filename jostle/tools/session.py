@@ -14,19 +14,15 @@ from jostle.diagnostics import Diagnostic, Refusal, refuse
 from jostle.events import Event, Stream
 from jostle.language.builtins import BUILTINS
 from jostle.readers.memory import memory_limit
-from jostle.run.modules import Modules
+from jostle.run.interpreter import Modules
 from jostle.source import Source
 from jostle.syntax import nodes as n
-from jostle.tools.bound import identity
-from jostle.tools.depth import deep, with_room
+from jostle.tools.arguments import read_program
 from jostle.tools.describe_value import shown
-from jostle.tools.faults import Others
-from jostle.tools.files import read_program
-from jostle.tools.first_budget import first_budget
-from jostle.tools.result import Result
-from jostle.tools.settings import need_settings
-from jostle.tools.turns import Turns, exclusive
-from jostle.tools.warned import Warned
+from jostle.tools.faults import Others, deep, with_room
+from jostle.tools.likes import Warned
+from jostle.tools.result import Result, need_settings
+from jostle.tools.turns import Turns, exclusive, first_budget, identity
 from jostle.version import __version__
 
 if TYPE_CHECKING:
@@ -125,7 +121,7 @@ class Session:
         """An interpreter on a kernel, with the built-ins, modules and data of this session."""
         import jostle.choice.advisors
         import jostle.choice.bootstrap
-        import jostle.choice.synthesis.improved
+        import jostle.choice.synthesis.improvement
         import jostle.run.library  # noqa: F401 (they implement built-ins)
         from jostle.run.registry import base_scope
 
@@ -150,7 +146,7 @@ class Session:
         """Hands data over: a program reads them with `bound("name")`. A path, a pattern or a list of paths, or a
         table or array in memory: of pandas, polars, Arrow, DuckDB or NumPy. What is none of them, and a path at which
         nothing lies, is refused. What is bound to a name later shares the budget of what was bound to it before."""
-        from jostle.tools.bound import need_data
+        from jostle.tools.turns import need_data
 
         if isinstance(value, list | tuple) and any(isinstance(item, Path) for item in value):
             value = [str(item) for item in value]
@@ -182,9 +178,9 @@ class Session:
 
     @with_room
     def _attempt(self, source: Source, settings: Mapping[str, Any] | None) -> Result:
-        from jostle.privacy.ledger.account import receipts_of
+        from jostle.privacy.ledger.ledger import receipts_of
         from jostle.run.scope import Scope
-        from jostle.tools.measured import measured
+        from jostle.tools.again import measured
 
         first_event, first_line, warned = len(self._events), len(self._output), len(self.warnings)
         interp = self._interp
@@ -272,7 +268,7 @@ class Session:
         """What `check` says, and the `costs` of a program that can be run, were there enough to pay for it."""
         from jostle.check.cost import overspent
         from jostle.tools.dry_run import with_looks
-        from jostle.tools.headers import misfits
+        from jostle.tools.headers import header_misfits
 
         costs = None
         self._look_beside(source)
@@ -281,7 +277,7 @@ class Session:
                 tree = self._checked(source)
                 need_settings(tree, settings or {})
                 sure, looks = self._ahead(tree, settings)
-                faults = misfits(tree, self._folders) or sure
+                faults = header_misfits(tree, self._folders) or sure
                 costs = None if faults else with_looks(self.costs(source, settings), looks)
                 faults = faults or overspent(costs or [])
         except Refusal as refusal:
@@ -297,7 +293,7 @@ class Session:
         `settings` are those of `param`; without, their defaults. Raises `Refusal` for what cannot be parsed.
         """
         from jostle.check.cost import costs
-        from jostle.tools.wanted_errors import wanted_errors
+        from jostle.tools.expected_errors import wanted_errors
 
         self._look_beside(source)
         with deep():
@@ -379,7 +375,7 @@ class Session:
     def brought(self, tree: n.Program) -> list[str]:
         """The names that a program's modules bring, as far as these can be read."""
         from jostle.check.modules import Modules
-        from jostle.check.report import Report
+        from jostle.check.scopes import Report
 
         modules = Modules(self._tree, (), Report())
         uses = [statement for statement in tree.body if isinstance(statement, n.Use)]

@@ -3,14 +3,24 @@
 Small tables, vectors as a line of blocks, numbers in few digits.
 Works on plain values (numbers, texts, lists, records: what `Result.released_json()` gives), so that it needs neither
 NumPy nor pandas and sees nothing private.
+
+Shows pictures in terminals that speak one of two image protocols; elsewhere a line names the picture.
+
+Kitty's protocol (kitty, Ghostty, WezTerm, Konsole) and iTerm2's (iTerm2, WezTerm, mintty).
 """
 
 from __future__ import annotations
 
+import base64
+import io
 import math
+import os
+import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from jostle.diagnostics import Refusal
+from jostle.events import Event
 from jostle.formulas import (
     BY_NOISE,
     DOUBT,
@@ -24,10 +34,8 @@ from jostle.formulas import (
     with_margin,
 )
 from jostle.tools.render import clean
+from jostle.trace.pictures import Picture
 from jostle.trace.text import align, number, sparkline
-
-if TYPE_CHECKING:
-    from jostle.events import Event
 
 ROWS = 20  # rows of a table that are shown
 _ROW = 10  # numbers of a vector that are shown one by one
@@ -176,9 +184,8 @@ def budget_text(budget: Mapping[str, Mapping[str, Mapping[str, str]]]) -> str:
 
 def choices_text(events: Sequence[Event]) -> str:
     """The choices of a run: one or two as whole trees, more in a few lines each; of one made often, the first calls."""
-    from jostle.trace import nested_choices
-    from jostle.trace.costs import Costs
-    from jostle.trace.forest import Forest
+    from jostle.trace import decisions
+    from jostle.trace.costs import Costs, Forest
     from jostle.trace.tree import brief, choices
 
     calls: dict[str, int] = {}
@@ -186,7 +193,7 @@ def choices_text(events: Sequence[Event]) -> str:
     forest = Forest.of(events)
     costs = Costs.of(forest)
     outermost = forest.outermost("choice")
-    inside = nested_choices.text(events)
+    inside = decisions.text(events)
     if inside:
         return inside
     if 0 < len(outermost) <= _WHOLE:
@@ -197,3 +204,45 @@ def choices_text(events: Sequence[Event]) -> str:
             lines += brief(event, costs.text(event))
     lines += [f"… {name} was called {n - _SHOWN} times more" for name, n in calls.items() if n > _SHOWN]
     return "\n".join(lines)
+
+
+_CHUNK = 4096  # characters of one escape of kitty's protocol
+
+
+def protocol(environment: dict[str, str] | None = None) -> str | None:
+    """`kitty`, `iterm`, or None where the terminal shows no pictures as far as its environment tells."""
+    variables = dict(os.environ) if environment is None else environment
+    if variables.get("TMUX") or variables.get("STY"):
+        return None
+    program = variables.get("TERM_PROGRAM", "")
+    if "kitty" in variables.get("TERM", "") or variables.get("KITTY_WINDOW_ID") or program in ("ghostty", "WezTerm"):
+        return "kitty"
+    return "iterm" if program in ("iTerm.app", "mintty") or variables.get("LC_TERMINAL") == "iTerm2" else None
+
+
+def escape_sequence(png: bytes, how: str) -> str:
+    """The bytes of a PNG as an escape sequence of the protocol."""
+    text = base64.b64encode(png).decode("ascii")
+    if how == "iterm":
+        return f"\x1b]1337;File=inline=1;size={len(png)}:{text}\x07\n"
+    parts = [text[i : i + _CHUNK] for i in range(0, len(text), _CHUNK)]
+    out = []
+    for i, part in enumerate(parts):
+        first = "a=T,f=100," if i == 0 else ""
+        out.append(f"\x1b_G{first}m={int(i < len(parts) - 1)};{part}\x1b\\")
+    return "".join(out) + "\n"
+
+
+def show_picture(event: Event) -> None:
+    """Draws a `picture` event on standard output, or says that there is one."""
+    how = protocol()
+    if how is not None:
+        try:
+            png = io.BytesIO()
+            Picture(event.name, event.fields).figure().savefig(png, format="png", dpi=110)
+            sys.stdout.write(escape_sequence(png.getvalue(), how))
+            return
+        except Refusal as refusal:
+            print(clean(f"{refusal.diagnostics[0].message}; {refusal.diagnostics[0].help}"), flush=True)
+            return
+    print(clean(f"picture: {event.name} (this terminal shows none)"), flush=True)

@@ -1,6 +1,8 @@
 """Reads entries of the REPL: from a terminal with editing, history and completion, or line by line from a pipe.
 
 Decides where an entry ends; runs nothing.
+
+The line that a person types in, coloured and completed: `prompt_toolkit`'s faces of `lexicon` and `completion`.
 """
 
 from __future__ import annotations
@@ -14,7 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
+    from prompt_toolkit.completion import Completer
     from prompt_toolkit.history import History
+    from prompt_toolkit.lexers import Lexer
+    from prompt_toolkit.styles import Style
 
     from jostle.tools.completion import Vocabulary
 
@@ -68,8 +73,6 @@ def _prompt_session(vocabulary: Callable[[], Vocabulary]) -> PromptSession[str]:
     from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
     from prompt_toolkit.key_binding import KeyBindings
     from prompt_toolkit.key_binding.key_processor import KeyPressEvent
-
-    from jostle.tools.entry_line import completer, highlighter, style
 
     keys = KeyBindings()
 
@@ -129,3 +132,54 @@ def history_path() -> Path | None:
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
         return path
     return None
+
+
+_COLOURS = {
+    "comment": "ansibrightblack italic", "string": "ansigreen", "number": "ansiyellow", "constant": "ansiyellow",
+    "declaration": "ansimagenta bold", "keyword": "ansiblue bold", "clause": "ansicyan", "function": "ansiblue",
+}  # fmt: skip
+
+
+def style() -> Style:
+    from prompt_toolkit.styles import Style
+
+    return Style.from_dict({f"jst.{colour}": look for colour, look in _COLOURS.items()})
+
+
+def highlighter() -> Lexer:
+    """Colours what is typed, by shape."""
+    from prompt_toolkit.document import Document
+    from prompt_toolkit.formatted_text import StyleAndTextTuples
+    from prompt_toolkit.lexers import Lexer
+
+    from jostle.syntax.lexicon import colour_tokens
+
+    class Highlighter(Lexer):
+        def lex_document(self, document: Document) -> Callable[[int], StyleAndTextTuples]:
+            lines = document.lines
+
+            def line(number: int) -> StyleAndTextTuples:
+                text = lines[number] if number < len(lines) else ""
+                return [(f"class:jst.{c}" if c in _COLOURS else "", piece) for c, piece in colour_tokens(text)]
+
+            return line
+
+    return Highlighter()
+
+
+def completer(vocabulary: Callable[[], Vocabulary]) -> Completer:
+    """Completes names, columns, fields and the words that may come next; commands after a colon."""
+    from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+    from prompt_toolkit.document import Document
+
+    from jostle.tools.completion import command, complete
+
+    class Words(Completer):
+        def get_completions(self, document: Document, _event: CompleteEvent) -> Iterable[Completion]:
+            text = document.text_before_cursor
+            is_command = text.lstrip().startswith(":")
+            typed, candidates = command(text.lstrip(), vocabulary()) if is_command else complete(text, vocabulary())
+            for one in candidates:
+                yield Completion(one.word, start_position=-len(typed), display_meta=one.kind)
+
+    return Words()

@@ -2,6 +2,12 @@
 
 A program has the interpreter, the kernel's open allotments and the engine's connection for itself, from before its
 first charge until its end.
+
+What may be handed over to `bound("name")`: asked when it is handed over, before any program runs.
+
+That a file is there, and of what type an object is, is public; nothing of what they hold is looked at.
+
+What a person is told who declares data again with another budget: the first one stands.
 """
 
 from __future__ import annotations
@@ -9,13 +15,20 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
-from typing import Concatenate, ParamSpec, Protocol, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from jostle.diagnostics import refuse
+from jostle.diagnostics import Diagnostic, Refusal, refuse
 from jostle.events import Event
+from jostle.syntax import nodes as n
+from jostle.tools.arguments import misspelt
+
+if TYPE_CHECKING:
+    from jostle.run.interpreter import Interpreter
+    from jostle.run.scope import Scope
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -101,3 +114,82 @@ def hearing(events: list[Event]) -> Callable[[Event], None]:
             events.append(event)
 
     return hear
+
+
+def need_data(name: str, value: Any, folders: Sequence[Path]) -> None:
+    """Refuses with `DataError` what is neither a path at which a file lies, a table, nor an array of counts."""
+    from jostle.readers.frames import need_table
+    from jostle.run.origins import is_array, is_paths
+
+    try:
+        if is_paths(value):
+            for text in [value] if isinstance(value, str) else value:
+                _need_files(text, folders)
+        elif not is_array(value):
+            need_table(value)
+    except Refusal as refusal:
+        first = refusal.first
+        raise refuse(first.kind, f"`{name}` cannot be bound: {first.message}", help=first.help) from None
+
+
+def beside(program: str, path: str) -> Path:
+    """A path as a run of the program finds it: in the program's own folder, else in the working directory."""
+    from jostle.engine.files import paths
+
+    own = Path(program).parent
+    try:
+        return own / path if paths(path, [own]) != [path] else Path(path)
+    except Refusal:  # a pattern that matches nothing there
+        return Path(path)
+
+
+def identity(bound: Mapping[str, Any], folders: Sequence[Path], kind: str, args: list[Any]) -> Hashable:
+    """Names of one file or one bound object have parts in common; None is not known. Looks up names only."""
+    from jostle.check.cost import literal_identity
+    from jostle.engine.files import identities, paths
+    from jostle.language.builtins import REMOTE
+
+    target: Any = args[0] if args else None
+    if kind in ("dataset", *REMOTE) or (kind == "bound" and target not in list(bound)):
+        return literal_identity(kind, args)
+    if kind == "bound":
+        target = bound[target]
+    texts = [target] if isinstance(target, str) else target
+    if not (isinstance(texts, list | tuple) and texts and all(isinstance(text, str) for text in texts)):
+        return literal_identity(kind, args) if kind != "bound" else ("object", id(target))
+    part = tuple(args[1:])
+    try:
+        places = [place for text in texts for place in paths(text, folders)]
+    except Refusal:
+        return literal_identity(kind, args)
+    names = [name for place in places for name in identities(place) or [("path", str(Path(place).resolve()))]]
+    return frozenset((*name, *part) for name in names)
+
+
+def _need_files(text: str, folders: Sequence[Path]) -> None:
+    from jostle.engine.files import paths
+
+    if paths(text, folders) != [text]:
+        return
+    help = misspelt(text, folders) or "give its whole path"
+    raise refuse("DataError", f"there is no file `{text}`", help=help)
+
+
+KIND = "first-budget"
+"""The kind of this hint, which stops nothing."""
+
+
+def first_budget(interp: Interpreter, statement: n.Private, scope: Scope) -> list[Diagnostic]:
+    """The hint for a declaration, just carried out, that asks for another budget than its data have."""
+    from jostle.run.clauses import measure_of
+
+    source = interp.kernel.register.names[statement.name]
+    if statement.budget is None or source.span is statement.span:
+        return []
+    limit, asked = source.measure.limit, measure_of(interp, statement.budget, scope).limit
+    if asked == limit:
+        return []
+    return [Diagnostic(
+        KIND, f"these data were declared before, with a budget of {limit}: it stands, and {asked} is not added",
+        statement.budget.span, help="a file has one budget in a session; a new session begins with a new one",
+    )]  # fmt: skip

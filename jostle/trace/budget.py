@@ -11,8 +11,7 @@ from decimal import Decimal
 from msgspec import Struct
 
 from jostle.events import Event
-from jostle.trace.costs import Costs
-from jostle.trace.forest import Forest, place
+from jostle.trace.costs import Costs, Forest, place
 from jostle.trace.text import UNITS, Twig, amount, bar, exact
 from jostle.trace.tree import fold
 

@@ -3,19 +3,82 @@
 A measurement names its price. An allotment, a choice and a run say what was really spent in them, which is less than
 the sum of what they hold where parts of a partition were measured in parallel, and nothing where an answer that was
 paid for earlier is given again. The option of a choice spent what its features left. Renders nothing but amounts.
+
+The events of a run as trees, by their parents, and what can be said of a single event in one line.
+
+Events arrive with children before the event that holds them; an id counts beginnings, so order by id is the order
+in which things began. An event whose parent never arrived (a run that was killed) stands as a root.
+
+What a trace and a plan tell of a `jointly` block: what was measured for all its selects, and what that saved.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
 from msgspec import Struct
 
 from jostle.events import Event
-from jostle.trace.forest import Forest, mapping
-from jostle.trace.text import UNITS, amount, exact
+from jostle.trace.text import UNITS, align, amount, exact, number, plural
+
+
+class Forest(Struct, frozen=True):
+    """Events by id, and the children of each in the order they began."""
+
+    roots: tuple[Event, ...]
+    _children: Mapping[int, tuple[Event, ...]]
+
+    @staticmethod
+    def of(events: Iterable[Event]) -> Forest:
+        ordered = sorted(events, key=lambda e: e.id)
+        ids = {e.id for e in ordered}
+        # A parent always began earlier: anything else is damage, and could make a circle.
+        parents = {e.id: e.parent if e.parent in ids and e.parent < e.id else None for e in ordered}
+        children: dict[int | None, list[Event]] = {}
+        for event in ordered:
+            children.setdefault(parents[event.id], []).append(event)
+        roots = tuple(children.pop(None, ()))
+        return Forest(roots, {k: tuple(v) for k, v in children.items() if k is not None})
+
+    def children(self, event: Event) -> tuple[Event, ...]:
+        return self._children.get(event.id, ())
+
+    def walk(self, event: Event | None = None) -> Iterator[Event]:
+        """The event and all below it, or all events, in the order they began."""
+        waiting = list(reversed(self.roots)) if event is None else [event]
+        while waiting:
+            here = waiting.pop()
+            yield here
+            waiting.extend(reversed(self.children(here)))
+
+    def outermost(self, kind: str) -> list[Event]:
+        """The events of a kind that stand inside no other of that kind, in the order they began."""
+        events, waiting = [], list(reversed(self.roots))
+        while waiting:
+            here = waiting.pop()
+            if here.kind == kind:
+                events.append(here)
+            else:
+                waiting.extend(reversed(self.children(here)))
+        return events
+
+
+def mapping(value: object) -> Mapping[str, Any]:
+    """A field that holds a record; an empty one where it holds anything else."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def records(value: object) -> list[Mapping[str, Any]]:
+    """The records of a field that holds a list of them."""
+    return [v for v in value if isinstance(v, Mapping)] if isinstance(value, list | tuple) else []
+
+
+def place(event: Event) -> str:
+    """`first.jst:7:7`, or nothing."""
+    return str(event.span) if event.span is not None else ""
+
 
 Amounts = Mapping[str, Decimal]
 _ZERO = Decimal(0)
@@ -104,3 +167,34 @@ def _run(forest: Forest, event: Event, signs: dict[str, str], parts: Amounts) ->
             spent, before = exact(figures[unit]["spent"]), exact(source.fields.get("before"))
             out[source.name] = (spent or _ZERO) - (before or _ZERO)
     return out
+
+
+MOST = 8  # blocks that are shown
+
+
+def joint_text(fields: Mapping[str, Any]) -> str:
+    """In one line, of the fields of a query; nothing for any other query."""
+    told = fields.get("of_alone")
+    if not isinstance(told, Mapping) or not told:
+        return ""
+    unit = "rho" if "rho" in fields else "epsilon"
+    spent, apart = (f"{UNITS[unit]} {number(fields.get(name, 0))}" for name in (unit, "apart"))
+    head = f"{plural(fields.get('selects', 0), 'select')} by one measurement"
+    wanted = fields.get("wanted")
+    if wanted and fields.get("selects") == 1:
+        return f"every answer within {number(wanted[0])}: {spent}"
+    if wanted:
+        return f"{head}, every answer within {' or '.join(map(number, wanted))}: {spent}, one by one about {apart}"
+    mean, largest = (number(told.get(name, 0)) for name in ("mean", "largest"))
+    errors = f"errors {mean} of what each would have with its part of {spent}, {largest} at most"
+    least = ", none negative" if fields.get("nonnegative") else ""
+    return f"{head}{least}, {errors}; one by one they would take about {apart}"
+
+
+def joint_table(fields: Mapping[str, Any]) -> str:
+    """The strategy: what is measured, and the share of the amount that each part has."""
+    blocks = list(fields.get("strategy") or ())
+    rows = [["share", "measured", "by"]]
+    rows += [[number(block["share"]), block.get("of", "rows"), ", ".join(block["by"])] for block in blocks[:MOST]]
+    more = int(fields.get("blocks", 0)) - len(rows) + 1
+    return "\n".join([*align(rows, [True, False, False]), *([f"and {more} more"] if more > 0 else [])])

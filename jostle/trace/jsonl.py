@@ -2,13 +2,19 @@
 
 `Writer` is a listener of the stream; `read` gives back the events it wrote. A damaged file is refused with its place.
 What the fields of an event are is known to `shapes` alone.
+
+A run as OpenTelemetry spans, in OTLP's JSON form, which collectors and viewers read from a file.
+
+A trace holds no times of private work, so that a span's times are places in the order of events: event 7 begins at
+7 µs. An attribute is a field of an event; lists and records are JSON texts.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
@@ -17,7 +23,8 @@ from jostle.diagnostics import Refusal, refuse, unwritable
 from jostle.events import VERSION, Event
 from jostle.jsontext import loads
 from jostle.source import Source, Span
-from jostle.trace.shapes import damage
+from jostle.trace.costs import Forest
+from jostle.trace.released import damage
 
 _OTHER_PATH = "give another path to --trace"
 _OWN = ("v", "id", "parent", "kind", "name", "span")
@@ -148,3 +155,57 @@ def _span(record: object, place: Span) -> Span | None:
     ):
         raise _damaged(place, "the trace is damaged: `span` is no place")
     return Span(Source(record[0], ""), *record[1:])
+
+
+_STEP = 1_000  # nanoseconds from one event to the next
+_LONGEST = 4_000  # characters of one attribute
+
+
+def otlp(events: Sequence[Event]) -> str:
+    """One JSON object with every event as a span."""
+    forest = Forest.of(events)
+    ended = _ends(forest)
+    text = json.dumps([e.as_json() for e in events], default=str, sort_keys=True)
+    trace = hashlib.sha256(text.encode()).hexdigest()[:32]
+    parents = {child.id: event.id for event in forest.walk() for child in forest.children(event)}
+    spans = [_otlp_span(e, trace, parents.get(e.id), ended[e.id]) for e in forest.walk()]
+    scope = {"scope": {"name": "jostle"}, "spans": spans}
+    resource = {"attributes": [_attribute("service.name", "jostle")]}
+    return json.dumps({"resourceSpans": [{"resource": resource, "scopeSpans": [scope]}]}, ensure_ascii=False) + "\n"
+
+
+def _ends(forest: Forest) -> dict[int, int]:
+    """Maps each event to the last one that began within it."""
+    last: dict[int, int] = {}
+    for event in reversed(list(forest.walk())):
+        last[event.id] = max([event.id, *(last[child.id] for child in forest.children(event))])
+    return last
+
+
+def _otlp_span(event: Event, trace: str, parent: int | None, last: int) -> dict[str, Any]:
+    fields = {f"jostle.{k}": v for k, v in event.fields.items() if k != "text"}
+    if event.span is not None:
+        fields |= {"code.filepath": event.span.source.name, "code.lineno": event.span.line}
+    span = {
+        "traceId": trace, "spanId": f"{event.id:016x}", "name": f"{event.kind} {event.name}".strip(), "kind": 1,
+        "startTimeUnixNano": str(event.id * _STEP), "endTimeUnixNano": str(last * _STEP + _STEP // 2),
+        "attributes": [_attribute(k, v) for k, v in fields.items() if v is not None],
+        "status": {"code": 2, "message": str(event.fields.get("message", ""))} if event.kind == "error" else {},
+    }  # fmt: skip
+    return span if parent is None else {**span, "parentSpanId": f"{parent:016x}"}
+
+
+def _attribute(key: str, value: object) -> dict[str, Any]:
+    json_value = plain(value)
+    match json_value:
+        case bool():
+            typed: dict[str, Any] = {"boolValue": json_value}
+        case int():
+            typed = {"intValue": str(json_value)}
+        case float():
+            typed = {"doubleValue": json_value}
+        case str():
+            typed = {"stringValue": json_value[:_LONGEST]}
+        case _:
+            typed = {"stringValue": json.dumps(json_value, ensure_ascii=False)[:_LONGEST]}
+    return {"key": key, "value": typed}

@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from jostle.events import Event
 from jostle.trace.budget import spending
-from jostle.trace.costs import Costs
-from jostle.trace.forest import Forest, place
+from jostle.trace.costs import Costs, Forest, place
 from jostle.trace.text import UNITS, Twig, number, plural
 from jostle.trace.tree import choices, fold, hang_children, one_line
 

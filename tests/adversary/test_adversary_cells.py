@@ -21,16 +21,19 @@ import pytest
 from cells import ARROW, NOT_IN_PARQUET, numpy_columns, pandas_columns
 from hostile import ROWS
 
-from jostle.plan.domains import Categories, Domain, Integer, Open
 from jostle.plan.plan import (
     Apply,
     Bound,
+    Categories,
     Column,
     Constant,
     Count,
+    Domain,
     Filter,
     FixedSum,
+    Integer,
     Key,
+    Open,
     Plan,
     Scan,
 )  # fmt: skip

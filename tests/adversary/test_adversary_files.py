@@ -19,10 +19,9 @@ from arena import Arena
 from bounded import ending
 
 from jostle.diagnostics import Refusal
-from jostle.engine import files, spill
+from jostle.engine import files
 from jostle.engine.files import open_file
-from jostle.plan.domains import Open
-from jostle.plan.plan import Column, Scan
+from jostle.plan.plan import Column, Open, Scan
 from jostle.readers.duckdb import LocalDuckDb
 from jostle.source import Source
 from jostle.tools.session import Session
@@ -239,20 +238,20 @@ def test_spilled_rows_are_for_nobody_and_no_table() -> None:
 
 
 def test_what_dead_processes_spilled_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spill.tempfile, "gettempdir", lambda: str(tmp_path))
-    living = spill.SpillFolder()
+    monkeypatch.setattr(files.tempfile, "gettempdir", lambda: str(tmp_path))
+    living = files.SpillFolder()
     dead = Path(living.path).parent / "dead"
     dead.mkdir()
     (dead / "lock").touch()
     (dead / "rows").write_text("secret")
-    other = spill.SpillFolder()
+    other = files.SpillFolder()
     assert not dead.exists() and Path(living.path).exists()
     living.close()
     other.close()
     assert list(dead.parent.iterdir()) == []
     dead.parent.chmod(0o755)
     with pytest.raises(Refusal):
-        spill.SpillFolder()
+        files.SpillFolder()
 
 
 _SPILLING = """
@@ -276,18 +275,18 @@ def test_what_a_killed_process_spilled_is_removed(tmp_path: Path, monkeypatch: p
         process.kill()
     left = [path for path in folder.rglob("*") if path.is_file() and path.name != "lock"]
     assert any(b"secret person" in path.read_bytes() for path in left)
-    monkeypatch.setattr(spill.tempfile, "gettempdir", lambda: str(tmp_path))
-    spill.SpillFolder().close()
+    monkeypatch.setattr(files.tempfile, "gettempdir", lambda: str(tmp_path))
+    files.SpillFolder().close()
     assert list(folder.parent.iterdir()) == []
 
 
 def test_a_spill_folder_is_not_removed_while_a_child_uses_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spill.tempfile, "gettempdir", lambda: str(tmp_path))
-    folder = spill.SpillFolder()
+    monkeypatch.setattr(files.tempfile, "gettempdir", lambda: str(tmp_path))
+    folder = files.SpillFolder()
     with (Path(folder.path) / "lock").open() as lock, pytest.raises(BlockingIOError):
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    made: list[spill.SpillFolder] = []
-    threads = [threading.Thread(target=lambda: made.append(spill.SpillFolder())) for _ in range(8)]
+    made: list[files.SpillFolder] = []
+    threads = [threading.Thread(target=lambda: made.append(files.SpillFolder())) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -141,7 +141,7 @@ def shares_of_densities(x: np.ndarray, runs: int, rng: np.random.Generator) -> n
 def specimens() -> list[Case]:
     from graphs import one_sample_for_all
 
-    from jostle.accounting.conversions import epsilon_of
+    from jostle.accounting.definitions import epsilon_of
 
     delta = 1e-3
     name = f"noisy max priced at ε²/8 ({ROUNDS} of them, ρ = 1)"

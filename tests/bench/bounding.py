@@ -15,8 +15,7 @@ from pathlib import Path
 
 import duckdb
 
-from jostle.plan.domains import Integer
-from jostle.plan.plan import Bound, Column, Count, Key, Scan
+from jostle.plan.plan import Bound, Column, Count, Integer, Key, Scan
 from jostle.readers.duckdb import LocalDuckDb
 from tests.bench.timing import Seconds, timed
 

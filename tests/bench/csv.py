@@ -20,8 +20,7 @@ from pathlib import Path
 
 import duckdb
 
-from jostle.plan.domains import Domain, Integer, Open, Real
-from jostle.plan.plan import Column, Count, Key, Scan
+from jostle.plan.plan import Column, Count, Domain, Integer, Key, Open, Real, Scan
 from jostle.readers.duckdb import LocalDuckDb
 from tests.bench.timing import timed
 

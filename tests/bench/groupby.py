@@ -16,8 +16,7 @@ from typing import Any
 
 import duckdb
 
-from jostle.plan.domains import Categories, Integer, Real
-from jostle.plan.plan import Apply, Column, Constant, Count, Filter, FixedSum, Key, Scan
+from jostle.plan.plan import Apply, Categories, Column, Constant, Count, Filter, FixedSum, Integer, Key, Real, Scan
 from jostle.readers.duckdb import LocalDuckDb
 from tests.bench.timing import timed
 

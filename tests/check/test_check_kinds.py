@@ -13,7 +13,7 @@ from jostle import resources
 from jostle.check.abstract.kinds import OF_DATA, TAKEN
 from jostle.check.exploration import Exploration
 from jostle.check.modules import Modules
-from jostle.check.report import Report
+from jostle.check.scopes import Report
 from jostle.diagnostics import Refusal
 from jostle.language.builtins import BUILTINS
 from jostle.source import Source

@@ -12,8 +12,8 @@ import pytest
 
 from jostle import train
 from jostle.choice.advisors import Advisor
-from jostle.choice.region import within
-from jostle.choice.store import read_policy
+from jostle.choice.learning import within
+from jostle.choice.policy import read_policy
 from jostle.choice.training import _runs
 from jostle.diagnostics import Refusal
 from jostle.source import Source

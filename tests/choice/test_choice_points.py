@@ -11,8 +11,8 @@ from jostle.choice.rollouts import PointCall, _thinned, best_of, fixed_ways
 from jostle.diagnostics import Refusal
 from jostle.source import Source
 from jostle.tools.session import Session
-from jostle.trace import nested_choices
-from jostle.trace.nested_choices import why
+from jostle.trace import decisions
+from jostle.trace.decisions import why
 
 # Each of five steps says up or down; right is what the sign of the hint at that step says.
 STEPS = """
@@ -68,7 +68,7 @@ def test_a_fixed_way_is_taken_where_nothing_tells(folder: Path) -> None:
     assert {e.fields["policy"] for e in made} == {"single best"} and "always Up" in made[0].fields["why"]
     predicted = made[0].fields["predictions"]
     assert 0.5 < predicted["Up"] < 1 and predicted["Down"] == pytest.approx(1 - predicted["Up"])
-    assert "Which Up (single best: " in nested_choices.text(result.events) and "more than Down" in why(made[0])
+    assert "Which Up (single best: " in decisions.text(result.events) and "more than Down" in why(made[0])
 
 
 def test_what_was_learned_is_kept(folder: Path) -> None:
@@ -124,7 +124,7 @@ def test_runs_of_many_calls_weigh_no_more() -> None:
 
 def test_the_first_of_equals_is_taken() -> None:
     from jostle.choice.models import constant
-    from jostle.choice.scale import UtilityScale
+    from jostle.choice.table import UtilityScale
 
     assert best_of(constant(UtilityScale("utility"), [1.0, 1.0, 0.5], [0, 0, 0], 1), ()) == 0
 

@@ -21,11 +21,11 @@ from jostle.choice.policies import (
     candidates,
     cross_validate,
     is_significant_gain,
+    prune_leaves,
     view_of,
 )  # fmt: skip
-from jostle.choice.pruning import prune_leaves
-from jostle.choice.scale import UtilityScale, scale_of
-from jostle.choice.store import Store
+from jostle.choice.policy import Store
+from jostle.choice.table import UtilityScale, scale_of
 from jostle.choice.training import train
 from jostle.diagnostics import Refusal
 

@@ -10,8 +10,7 @@ from choice_fakes import CROSSING, SIZES, FakeBench
 
 from jostle.choice.learning import key_of, learn
 from jostle.choice.models import Model, UserModel, forest, regret_tree, tree
-from jostle.choice.policy import Policy
-from jostle.choice.store import Store, default_folder
+from jostle.choice.policy import Policy, Store, default_folder
 from jostle.diagnostics import Refusal
 
 

@@ -13,11 +13,8 @@ from choice_fakes import CROSSING, FakeBench
 from jostle import Refusal
 from jostle.choice.models import tree
 from jostle.choice.synthesis.expressions import ABOVE, FEATURE, NUMBER, Expression, bounded
-from jostle.choice.synthesis.formulas import Formula, range_of
-from jostle.choice.synthesis.improvement import Improvement, improve
-from jostle.choice.synthesis.pool import Pool, pool_of
-from jostle.choice.synthesis.search import front
-from jostle.choice.synthesis.texts import block
+from jostle.choice.synthesis.formulas import Formula, Pool, front, pool_of, range_of
+from jostle.choice.synthesis.improvement import Improvement, block, improve
 from jostle.choice.training import train
 from jostle.source import Source
 from jostle.tools.session import Session

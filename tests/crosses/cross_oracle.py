@@ -34,7 +34,7 @@ from recorded_noise import Draw
 from jostle.accounting.amounts import as_float
 from jostle.diagnostics import KINDS as REFUSALS
 from jostle.diagnostics import Diagnostic, Refusal
-from jostle.privacy.kernel.faults import Counter
+from jostle.privacy.kernel.register import Counter
 from jostle.readers.duckdb import LocalDuckDb
 from jostle.source import Source
 from jostle.syntax import parse

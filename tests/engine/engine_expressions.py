@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from jostle.plan.domains import Categories, Integer, Open, Real
 from jostle.plan.kinds import Schema
-from jostle.plan.plan import Apply, Column, Constant, Derive, RowExpr, Scan
+from jostle.plan.plan import Apply, Categories, Column, Constant, Derive, Integer, Open, Real, RowExpr, Scan
 from jostle.readers.duckdb import LocalDuckDb
 
 NAN = float("nan")

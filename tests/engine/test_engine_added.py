@@ -10,26 +10,30 @@ import numpy as np
 import pytest
 
 from jostle.engine.base import Capabilities, Engine, Opened
-from jostle.engine.duckdb.dialect import DUCKDB
+from jostle.engine.duckdb.raw import DUCKDB
 from jostle.engine.files import OpenFile, open_file
 from jostle.engine.sql.cells import clean, whole_or_text
 from jostle.engine.sql.persons import rows_per_key
 from jostle.engine.sql.relations import Relation
-from jostle.plan.domains import Categories, Domain, Integer, Open, Real
 from jostle.plan.plan import (
     Apply,
     Bound,
+    Categories,
     Column,
     Constant,
     Count,
     Derive,
+    Domain,
     Exact,
     Filter,
     FixedSum,
+    Integer,
     Join,
     Key,
+    Open,
     Owners,
     Plan,
+    Real,
     Scan,
     Union,
 )  # fmt: skip

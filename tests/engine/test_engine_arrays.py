@@ -11,8 +11,7 @@ import pyarrow as pa
 import pytest
 
 from jostle.engine.sql.engine import SqlEngine
-from jostle.plan.domains import Categories, Domain, Integer, Real
-from jostle.plan.plan import Column, Count, Key, Scan
+from jostle.plan.plan import Categories, Column, Count, Domain, Integer, Key, Real, Scan
 from jostle.readers.arrays import Arrays
 from jostle.readers.duckdb import LocalDuckDb
 

@@ -14,14 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 from portable_hash import row_hash
 
-from jostle.engine.duckdb.dialect import DUCKDB
 from jostle.engine.duckdb.engine import DuckDb
+from jostle.engine.duckdb.raw import DUCKDB
 from jostle.engine.sql.hashes import BITS, counted_as, hashed, hashes_of
 from jostle.engine.sql.rows import Physical
-from jostle.plan.domains import Integer, Open, Real
-from jostle.plan.plan import Bound, Owners, Scan
+from jostle.plan.plan import Bound, Integer, Open, Owners, Real, Scan
 from jostle.readers.duckdb import LocalDuckDb
-from jostle.speed import bounded, bounding
+from jostle.speed import bounding
 
 NUMBERS = (("a", Integer(-4, 4)), ("b", Integer(-(2**50), 2**50)), ("who", Open("integer")))
 MIXED = (("a", Integer(-4, 4)), ("t", Open("text")), ("who", Open("text")), ("x", Real(-9.0, 9.0)))
@@ -72,7 +71,7 @@ def test_arrays_and_sql_keep_the_same_rows(seed: int, monkeypatch: pytest.Monkey
                 patch.setattr(bounding, "MOST_ROWS", 150)
                 assert contents(table, domains, by, most) == arrays
                 patch.setattr(bounding, "MOST_BYTES", -1)
-                patch.setattr(bounded, "HALVINGS", 0)
+                patch.setattr(bounding, "HALVINGS", 0)
                 assert contents(table, domains, by, most) == arrays
             with monkeypatch.context() as patch:
                 patch.setattr(LocalDuckDb, "at_most", DuckDb.at_most)  # the plain engine
@@ -153,7 +152,7 @@ def test_different_rows_with_one_hash_are_left_to_the_cells() -> None:
 
 def test_hashes_that_all_tie_change_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a hash of one value the cells decide, of each person alone, whatever order the rows stand in."""
-    monkeypatch.setattr("jostle.speed.bounded.hashes_of", lambda cells, rows: np.ones(rows, np.int64))
+    monkeypatch.setattr("jostle.speed.bounding.hashes_of", lambda cells, rows: np.ones(rows, np.int64))
     monkeypatch.setattr(
         "jostle.engine.sql.persons.hashed", lambda source, cells, dialect: f"SELECT *, 1 AS h FROM ({source})"
     )

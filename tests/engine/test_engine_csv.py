@@ -12,13 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jostle.diagnostics import Refusal
-from jostle.engine.duckdb.dialect import DUCKDB
-from jostle.engine.files import open_file
-from jostle.engine.filesets import Reading
+from jostle.engine.duckdb.raw import DUCKDB
+from jostle.engine.files import Reading, open_file
 from jostle.engine.sql import functions
-from jostle.plan.domains import Integer, Open
-from jostle.plan.plan import Scan
-from jostle.readers import csvfile, textcells, textfile
+from jostle.plan.plan import Integer, Open, Scan
+from jostle.readers import csvfile, textfile
 from jostle.readers.duckdb import LocalDuckDb
 from jostle.records import replace
 
@@ -105,7 +103,7 @@ def test_cells_are_those_of_a_plain_reading(tmp_path: Path, monkeypatch: pytest.
         pieces = [*drawn.sample(PIECES, drawn.randint(3, len(PIECES))), b"\n", separator.encode()]
         data = b"".join(drawn.choices(pieces, k=drawn.randint(0, 120)))
         monkeypatch.setattr(textfile, "_BLOCK", drawn.choice([3, 17, 50, 1 << 20]))
-        monkeypatch.setattr(textcells, "_LONG", drawn.choice([4, 20, 1 << 20]))
+        monkeypatch.setattr(csvfile, "_LONG", drawn.choice([4, 20, 1 << 20]))
         path.write_bytes(separator.join("abc").encode() + drawn.choice([b"\n", b"\r\n"]) + data)
         reading = Reading(separator=separator, encoding=encoding)
         table = csvfile.CsvFile(open_file(path), "raw", "x", CONNECTION, reading).table(range(3))

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from jostle.diagnostics import Refusal
-from jostle.plan.domains import Categories, Integer, Open, Real
-from jostle.readers.counts import load_counts
+from jostle.plan.plan import Categories, Integer, Open, Real
+from jostle.readers.databases import load_counts
 from jostle.readers.survey import ColumnSurvey, survey
 
 NAN = float("nan")

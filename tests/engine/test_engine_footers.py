@@ -11,8 +11,23 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from jostle.plan.domains import Categories, Domain, Integer, Open, Real
-from jostle.plan.plan import Apply, Column, Constant, Count, Filter, FixedSum, Join, Key, Plan, Scan
+from jostle.plan.plan import (
+    Apply,
+    Categories,
+    Column,
+    Constant,
+    Count,
+    Domain,
+    Filter,
+    FixedSum,
+    Integer,
+    Join,
+    Key,
+    Open,
+    Plan,
+    Real,
+    Scan,
+)
 from jostle.readers.duckdb import LocalDuckDb
 
 ROWS = 1000

@@ -9,11 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from jostle.choice.calls import workers_for
+from jostle.choice.bench import workers_for
 from jostle.choice.workers import run_all
 from jostle.events import Stream
-from jostle.plan.domains import Integer
-from jostle.plan.plan import Column, Count, Key, Scan
+from jostle.plan.plan import Column, Count, Integer, Key, Scan
 from jostle.privacy.reading.assembly import kernel_over
 from jostle.readers.duckdb import LocalDuckDb
 from jostle.records import replace
@@ -55,7 +54,7 @@ def test_a_choice_over_tables_learns_the_same_in_several_processes(monkeypatch: 
     learned = []
     for workers in (1, 3):
         monkeypatch.setattr("jostle.choice.maker.workers_for", lambda databases, engine, many=workers: many)
-        monkeypatch.setattr("jostle.choice.store.default_folder", lambda: None)
+        monkeypatch.setattr("jostle.choice.policy.default_folder", lambda: None)
         session = Session()
         for name, many in (("a", 4), ("b", 200), ("c", 1000)):
             session.bind(name, {"x": np.arange(many) % 2})

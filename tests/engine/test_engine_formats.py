@@ -16,12 +16,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from jostle.diagnostics import Refusal
-from jostle.engine.files import open_file
-from jostle.engine.filesets import FileSet, Reading, paths
-from jostle.plan.domains import Integer, Open, Real
-from jostle.plan.plan import Column, Count, FixedSum, Key, Scan
+from jostle.engine.files import FileSet, Reading, open_file, paths
+from jostle.plan.plan import Column, Count, FixedSum, Integer, Key, Open, Real, Scan
+from jostle.readers.databases import record
 from jostle.readers.duckdb import LocalDuckDb
-from jostle.readers.jsonfile import record
 from jostle.source import Source
 from jostle.tools.session import Session
 

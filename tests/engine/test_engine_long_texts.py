@@ -15,8 +15,7 @@ from jostle import Session
 from jostle.diagnostics import Refusal
 from jostle.language import patterns
 from jostle.language.operations.texts import LONGEST
-from jostle.plan.domains import Categories, Domain, Integer, Moments, Open, Real
-from jostle.plan.plan import Bound, Column, Count, Key, Owners, Scan
+from jostle.plan.plan import Bound, Categories, Column, Count, Domain, Integer, Key, Moments, Open, Owners, Real, Scan
 from jostle.readers.duckdb import LocalDuckDb
 from jostle.source import Source
 
@@ -139,13 +138,13 @@ release c = {{ select count(*) from t where s not like "%q%" with epsilon 9e4 }}
 
 def test_a_text_that_no_cell_can_be_is_not_sent_to_a_server() -> None:
     from jostle.backends.postgres.dialect import POSTGRES
-    from jostle.engine.sql import able
+    from jostle.engine.sql import dialect
     from jostle.plan.plan import Apply, Constant
 
     for text, question in (("a" * LONGEST, True), ("a" * (LONGEST + 1), False)):
         for part in (Apply("==", (Column("s"), Constant(text))), Key(Column("s"), (text,)), Categories((text,))):
             if question:
-                able.check(part, POSTGRES, lambda _: None, lambda _: None)
+                dialect.check(part, POSTGRES, lambda _: None, lambda _: None)
                 continue
             with pytest.raises(Refusal, match="more than 65,536 characters is not sent"):
-                able.check(part, POSTGRES, lambda _: None, lambda _: None)
+                dialect.check(part, POSTGRES, lambda _: None, lambda _: None)

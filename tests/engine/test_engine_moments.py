@@ -17,8 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from engine_expressions import on_rows
 
-from jostle.language import formats, moments
-from jostle.language.formats import as_iso
+from jostle.language import moments
 from jostle.language.moments import (
     DAY,
     DAYS,
@@ -28,18 +27,17 @@ from jostle.language.moments import (
     LAST_DAY,
     LAST_TIME,
     SPANS,
+    as_iso,
     moment_of,
     number_of,
+    zone_of,
 )
 from jostle.language.operations import OPERATIONS
 from jostle.language.operations.moments import MOMENTS
-from jostle.language.zones import zone_of
 from jostle.plan.bounds import bounds_of
-from jostle.plan.domains import Domain, Integer, Moments, Open
-from jostle.plan.keys import key_values
 from jostle.plan.kinds import applied, kind_of
-from jostle.plan.plan import Apply, Column, Constant, Count, Derive, Key, RowExpr, Scan
-from jostle.plan.schemas import derived_domain
+from jostle.plan.plan import Apply, Column, Constant, Count, Derive, Domain, Integer, Key, Moments, Open, RowExpr, Scan
+from jostle.plan.schemas import derived_domain, key_values
 from jostle.readers.duckdb import LocalDuckDb
 
 EDGES = [
@@ -249,9 +247,9 @@ def test_formats_that_say_too_little() -> None:
     days = ("%d/%m", "%Q", "%Y-%m-%d %M", "%Y %y %m %d", "%Y-%m-%d %I:%M", "%", "%d/%m/%Y %p")
     for written in ("%H:%M", "%I:%M %p", *days):
         with pytest.raises(ValueError):
-            formats.parse(written, "date")
+            moments.parse(written, "date")
     with pytest.raises(ValueError):
-        formats.parse("%M", "time")
+        moments.parse("%M", "time")
     with pytest.raises(ValueError, match="Europe/Berlin"):
         zone_of("Europe/Berlim")
 

@@ -9,24 +9,27 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jostle.engine.lru import LruCache
-from jostle.plan.domains import Categories, Domain, Integer, Open, Real
-from jostle.plan.keys import holds, key_values
+from jostle.engine.base import LruCache
 from jostle.plan.plan import (
     Apply,
     Bound,
+    Categories,
     Column,
     Constant,
     Count,
     Derive,
+    Domain,
     Filter,
     FixedSum,
+    Integer,
     Key,
+    Open,
     Plan,
+    Real,
     RowExpr,
     Scan,
 )  # fmt: skip
-from jostle.plan.schemas import schema_of
+from jostle.plan.schemas import holds, key_values, schema_of
 from jostle.readers.duckdb import LocalDuckDb
 from jostle.speed import parts
 from jostle.speed.fast import FastAnswers

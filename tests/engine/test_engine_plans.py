@@ -17,10 +17,10 @@ from portable_hash import row_hash
 from jostle.diagnostics import Refusal
 from jostle.engine.sql import relations
 from jostle.engine.sql.engine import SqlEngine
-from jostle.plan.domains import Categories, Integer, Open, Real
 from jostle.plan.plan import (
     Apply,
     Bound,
+    Categories,
     Column,
     Constant,
     Count,
@@ -28,9 +28,12 @@ from jostle.plan.plan import (
     Exact,
     Filter,
     FixedSum,
+    Integer,
     Join,
     Key,
+    Open,
     Plan,
+    Real,
     RowExpr,
     Scan,
     Truncate,

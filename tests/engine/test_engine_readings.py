@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from jostle.engine.duckdb.dialect import DUCKDB
+from jostle.engine.duckdb.raw import DUCKDB
 from jostle.engine.sql import cells, functions
 
 BITS = np.random.default_rng(7).integers(0, 2**63, 20_000, dtype=np.int64).view(np.float64)

@@ -16,8 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from jostle.diagnostics import Refusal
-from jostle.plan.domains import Categories, Domain, Integer, Open, Real
-from jostle.plan.plan import Column, Count, Key, Scan
+from jostle.plan.plan import Categories, Column, Count, Domain, Integer, Key, Open, Real, Scan
 from jostle.readers.duckdb import LocalDuckDb
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "conformance"

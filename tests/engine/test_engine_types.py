@@ -9,21 +9,25 @@ import pytest
 from jostle.diagnostics import Refusal
 from jostle.language.moments import FIRST_TIME, LAST_DAY, LAST_TIME
 from jostle.plan.bounds import bounds_of, is_integral
-from jostle.plan.domains import Categories, Domain, Integer, Moments, Open, Real
-from jostle.plan.keys import key_values
 from jostle.plan.kinds import kind_of
 from jostle.plan.plan import (
     Apply,
     Bound,
+    Categories,
     Column,
     Constant,
     Derive,
+    Domain,
     Filter,
+    Integer,
     Join,
+    Moments,
+    Open,
+    Real,
     RowExpr,
     Scan,
 )  # fmt: skip
-from jostle.plan.schemas import derived_domain, schema_of
+from jostle.plan.schemas import derived_domain, key_values, schema_of
 
 SCHEMA = {
     "age": Integer(0, 99),

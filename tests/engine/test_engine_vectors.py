@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from jostle.diagnostics import Refusal
-from jostle.plan.domains import Categories, Integer, Real
-from jostle.plan.plan import Apply, Column, Constant, Filter, Plan, Scan
+from jostle.plan.plan import Apply, Categories, Column, Constant, Filter, Integer, Plan, Real, Scan
 from jostle.readers.duckdb import LocalDuckDb
 
 SCHEMA = (("a", Real(-2.0, 2.0)), ("b", Integer(0, 9)), ("c", Categories(("x", "y"))))

@@ -8,11 +8,11 @@ from datetime import date, datetime
 from engines_table import DOMAINS
 
 from jostle.language.operations import OPERATIONS
-from jostle.plan.domains import Categories, Integer
 from jostle.plan.kinds import Schema, kind_of
 from jostle.plan.plan import (
     Apply,
     Bound,
+    Categories,
     Column,
     Constant,
     Count,
@@ -21,6 +21,7 @@ from jostle.plan.plan import (
     Filter,
     FixedSum,
     GroupRows,
+    Integer,
     Join,
     Key,
     Plan,

@@ -19,9 +19,9 @@ from engines_table import table
 
 from jostle.diagnostics import Refusal
 from jostle.engine.base import Engine
-from jostle.engine.duckdb.dialect import DUCKDB
+from jostle.engine.duckdb.raw import DUCKDB
 from jostle.engine.records.weights import blocks, columns_of, sums_of
-from jostle.engine.sql.narrow import names_in
+from jostle.engine.sql.persons import names_in
 from jostle.language.moments import number_of
 from jostle.plan.kinds import domain_kind
 from jostle.plan.plan import Column, Exact, Key, Plan, RowExpr, Scan, Term

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from jostle.plan.domains import Categories, Domain, Integer, Moments, Open, Real
+from jostle.plan.plan import Categories, Domain, Integer, Moments, Open, Real
 
 ROWS = 120
 DOUBLES = [

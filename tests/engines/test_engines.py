@@ -12,9 +12,8 @@ from engines_suite import ENGINES, run
 
 from jostle import Session
 from jostle.diagnostics import refuse
-from jostle.engine.duckdb.dialect import DUCKDB
-from jostle.plan.domains import Integer
-from jostle.plan.plan import Column, Constant, Derive, Filter, Key, Scan
+from jostle.engine.duckdb.raw import DUCKDB
+from jostle.plan.plan import Column, Constant, Derive, Filter, Integer, Key, Scan
 from jostle.readers.duckdb import LocalDuckDb
 from jostle.records import replace
 from jostle.source import Source

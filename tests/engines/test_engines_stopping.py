@@ -17,8 +17,7 @@ from engines_postgres import server
 from engines_spark import apache_url, is_there, sail_url
 
 from jostle.diagnostics import Refusal
-from jostle.plan.domains import Integer
-from jostle.plan.plan import Scan
+from jostle.plan.plan import Integer, Scan
 from jostle.readers.duckdb import LocalDuckDb
 from jostle.readers.stopping import Endless, beside
 

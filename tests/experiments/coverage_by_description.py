@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 from jostle.error_laws import sum_quantile
-from jostle.kernels.statistics import comparison, effects, regression, weighting
-from jostle.kernels.statistics.tables import _stated
+from jostle.kernels.statistics import effects, moments, regression, weighting
+from jostle.kernels.statistics.moments import _stated
 from jostle.noise_laws import Laplace
 from jostle.source import Source
 from jostle.tools.session import Session
@@ -143,7 +143,7 @@ def logistic(rows: Rows, width: float, noise: Noise) -> Any:
 
 def compared(rows: Rows, width: float, noise: Noise, of: np.ndarray, half: float, middle: float, squares: bool) -> Any:
     seen = [noise.shares((of[arm] - middle) / half, squares) for arm in (~rows.arm, rows.arm)]
-    return comparison.group_difference(["old", "new"], seen, middle, half, "")
+    return moments.group_difference(["old", "new"], seen, middle, half, "")
 
 
 def means(by: float) -> Callable[[Rows, float, Noise], Any]:
@@ -164,7 +164,7 @@ def described(rows: Rows, width: float, noise: Noise) -> Any:
     """Mean and deviation, of `describe_numeric`'s three eighths."""
     half = 2.8 * width
     told = noise.shares((rows.y - 1) / half, True, 3 / 8)
-    z, q = comparison.mean_of(told), sum_quantile(Laplace)
+    z, q = moments.mean_of(told), sum_quantile(Laplace)
     lines = [
         _stated("mean", 1 + half * z.mean, half * q * z.noise),
         _stated("deviation", half * z.deviation, half * q * z.deviation_noise),

@@ -21,9 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from jostle.choice.region import within
-from jostle.kernels.statistics.effects import Cells, effect_of_strata
-from jostle.kernels.statistics.simulated import Study, simulated_study
+from jostle.choice.learning import within
+from jostle.kernels.statistics.effects import Cells, Study, effect_of_strata, simulated_study
 from jostle.kernels.statistics.weighting import effect_of_model, effect_of_scores, effect_scores
 from jostle.source import Source
 from jostle.tools.session import Session

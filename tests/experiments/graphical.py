@@ -23,13 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jostle.accounting.amounts import Amount, quanta
-from jostle.accounting.conversions import rho_of
+from jostle.accounting.definitions import rho_of
 from jostle.accounting.subsampled_gaussian import noise_for, rate_for
 from jostle.error_laws import law_named
-from jostle.kernels.graphical.learn import cgm_fit, naive_fit
-from jostle.kernels.graphical.model import GraphicalModel, graphical_model
-from jostle.kernels.graphical.rows import SyntheticRows
-from jostle.kernels.graphical.sgd import psgd_fit
+from jostle.kernels.graphical.learn import cgm_fit, naive_fit, psgd_fit
+from jostle.kernels.graphical.model import GraphicalModel, SyntheticRows, graphical_model
 from jostle.kernels.graphical.synthetic import chain_cliques, population, random_graph, random_model
 from jostle.kernels.noisy_array import NoiseModel, with_noise
 from jostle.optional import output_perturbation as perturbed

@@ -18,7 +18,7 @@ from jostle.accounting.definitions import Measure
 from jostle.error_laws import SmoothLaplaceErrors
 from jostle.privacy.measurements.smooth import smoothed
 from jostle.privacy.mechanisms.smooth import Smooth
-from jostle.privacy.transformations.elastic import Product
+from jostle.privacy.transformations.joins import Product
 from jostle.simulate import SeededNoise
 
 DATA = Path(__file__).resolve().parents[2] / "programs" / "data"

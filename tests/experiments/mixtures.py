@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from jostle.accounting.conversions import mu_of, rho_of
+from jostle.accounting.definitions import mu_of, rho_of
 from jostle.source import Source
 from jostle.tools.session import Session
 

@@ -15,7 +15,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from jostle.choice.calls import ChoiceParts
+from jostle.choice.bench import ChoiceParts
 from jostle.choice.program import ProgramBench
 from jostle.kernels.histograms import strategies
 from jostle.source import Source

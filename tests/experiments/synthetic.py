@@ -72,7 +72,7 @@ def tables(asked: argparse.Namespace) -> Iterator[Table]:
 
 
 def ours(rows: Codes, sizes: list[int], way: str, unit: str, epsilon: float, seed: int) -> Codes:
-    from jostle.accounting.conversions import rho_of
+    from jostle.accounting.definitions import rho_of
     from jostle.source import Source
     from jostle.tools.session import Session
 
@@ -105,7 +105,7 @@ def of_aim(rows: Codes, sizes: list[int], unit: str, epsilon: float, degree: int
     import opendp.prelude as dp
     import polars as pl
 
-    from jostle.accounting.conversions import rho_of
+    from jostle.accounting.definitions import rho_of
 
     dp.enable_features("contrib", "honest-but-curious")
     names = [f"c{i}" for i in range(len(sizes))]

@@ -67,7 +67,7 @@ def test_a_program_as_it_should_be_is_right(name: str, folder: Path) -> None:
 
 
 def test_every_line_of_another_language_is_met(said: All) -> None:
-    from jostle.syntax.foreign_lines import foreign_lines
+    from jostle.syntax.messages import foreign_lines
 
     told = {s.message for name in ALL for _, s in said[name]}
     assert {line.message for line in foreign_lines()} - told == set()

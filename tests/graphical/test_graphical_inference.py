@@ -7,9 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from jostle.kernels.graphical.calibrate import calibrate
-from jostle.kernels.graphical.junction import cells_needed, plan
-from jostle.kernels.graphical.loopy import propagate
+from jostle.kernels.graphical.junction import calibrate, cells_needed, plan, propagate
 from jostle.kernels.graphical.model import GraphicalModel, graphical_model
 
 FIVE = dict.fromkeys("abcde", 3)

@@ -18,7 +18,7 @@ from graphs import graphs
 from harness import Case, audit
 from recording import Bench, worst_losses
 
-from jostle.accounting.conversions import rho_of
+from jostle.accounting.definitions import rho_of
 from jostle.kernels.graphical.model import GraphicalModel
 from jostle.source import Source
 from jostle.tools.session import Result, Session

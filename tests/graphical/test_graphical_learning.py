@@ -11,9 +11,9 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from jostle.error_laws import law_named
-from jostle.kernels.graphical import cgm, fit, learn
+from jostle.kernels.graphical import learn
+from jostle.kernels.graphical.learn import on_simplex
 from jostle.kernels.graphical.model import GraphicalModel, graphical_model
-from jostle.kernels.graphical.simplex import on_simplex
 from jostle.kernels.graphical.synthetic import population, random_model
 from jostle.kernels.noisy_array import NoiseModel as Told
 from jostle.kernels.noisy_array import with_noise
@@ -50,9 +50,9 @@ def test_the_fit_solves_its_equations(case: tuple) -> None:
     truth, tables = case
     structure = truth.structure
     target = np.concatenate([t.ravel() for t in tables]) / 20_000
-    theta = fit.maximum_likelihood(structure, target, 0.01)
+    theta = learn.maximum_likelihood(structure, target, 0.01)
     np.testing.assert_allclose(structure.infer(theta)[1] - target, -0.02 * theta, atol=2e-4)
-    theta = fit.maximum_likelihood(structure, target, 1e-9)
+    theta = learn.maximum_likelihood(structure, target, 1e-9)
     np.testing.assert_allclose(structure.infer(theta)[1], target, atol=1e-3)
 
 
@@ -80,7 +80,7 @@ def test_tables_agree_on_single_variables() -> None:
     model = graphical_model({"a": 2, "b": 3, "c": 4}, [["a", "b", "c"], ["c", "b"], ["a"]])
     rng = np.random.default_rng(6)
     tables = [rng.normal(size=shape) for shape in model.structure.shapes]
-    made = fit.consistent_tables(model.structure, tables, [1.0, 2.0, 0.001])
+    made = learn.consistent_tables(model.structure, tables, [1.0, 2.0, 0.001])
     assert [t.sum() for t in made] == pytest.approx([1, 1, 1])
     np.testing.assert_allclose(made[0].sum(axis=(1, 2)), made[2])
     np.testing.assert_allclose(made[0].sum(axis=(0, 2)), made[1].sum(axis=0))
@@ -88,7 +88,7 @@ def test_tables_agree_on_single_variables() -> None:
     np.testing.assert_allclose(made[2], tables[2] + (1 - tables[2].sum()) / 2, atol=1e-5)  # the precise one stays
     joint = rng.dirichlet(np.ones(24)).reshape(2, 3, 4)
     true = [joint, joint.sum(axis=0).T, joint.sum(axis=(1, 2))]
-    for before, after in zip(true, fit.consistent_tables(model.structure, true, [1.0, 2.0, 3.0]), strict=True):
+    for before, after in zip(true, learn.consistent_tables(model.structure, true, [1.0, 2.0, 3.0]), strict=True):
         np.testing.assert_allclose(after, before, atol=1e-12)
 
 
@@ -101,7 +101,7 @@ def test_the_e_step_has_no_duality_gap(case: tuple, kind: str, scale: float) -> 
     rng = np.random.default_rng(3)
     theta = rng.normal(0, 0.3, len(truth.theta))
     y = np.concatenate([t.ravel() for t in tables]) + rng.laplace(0, scale, len(theta))
-    step, dual = cgm.e_step(structure, theta, y, rows, cgm.CellNoise(law_named(kind, scale)))
+    step, dual = learn.e_step(structure, theta, y, rows, learn.CellNoise(law_named(kind, scale)))
     log_partition, mu = structure.infer(theta + step)
     n = rows * mu
     # θ·n + H(n) = N·A(θ + l) − l·n for n in the family
@@ -113,7 +113,7 @@ def test_the_e_step_has_no_duality_gap(case: tuple, kind: str, scale: float) -> 
 
 
 def nlbp(
-    structure: object, theta: np.ndarray, noisy: np.ndarray, rows: float, noise: cgm.CellNoise, *,
+    structure: object, theta: np.ndarray, noisy: np.ndarray, rows: float, noise: learn.CellNoise, *,
     damping: float = 0.02, rounds: int = 3000, tolerance: float = 1e-5,
 ) -> np.ndarray:  # fmt: skip
     """The E-step as in the paper (Algorithm 1, after Sun, Sheldon and Kumar 2015): flat tables n of `rows` rows.
@@ -142,11 +142,11 @@ def nlbp(
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
 def test_message_passing_agrees_with_the_dual(case: tuple, kind: str) -> None:
     truth, tables = case
-    structure, rows, noise = truth.structure, 20_000.0, cgm.CellNoise(law_named(kind, 20.0))
+    structure, rows, noise = truth.structure, 20_000.0, learn.CellNoise(law_named(kind, 20.0))
     rng = np.random.default_rng(4)
     theta = np.zeros_like(truth.theta)
     y = np.concatenate([t.ravel() for t in tables]) + rng.laplace(0, 20.0, len(theta))
-    step, _ = cgm.e_step(structure, theta, y, rows, noise)
+    step, _ = learn.e_step(structure, theta, y, rows, noise)
     exact = structure.infer(step)[1]
     found = nlbp(structure, theta, y, rows, noise) / rows
     assert np.abs(found - exact).sum() / len(PAIRS) < 0.003
@@ -159,7 +159,7 @@ def test_long_steps_end_where_short_ones_do(case: tuple) -> None:
     theta, step = np.zeros_like(truth.theta), None
     y = np.concatenate([np.asarray(t).ravel() for t in given])
     for _ in range(6):
-        step, _ = cgm.e_step(truth.structure, theta, y, 20_000, cgm.CellNoise(Laplace(5.0)), step, loose=True)
+        step, _ = learn.e_step(truth.structure, theta, y, 20_000, learn.CellNoise(Laplace(5.0)), step, loose=True)
         theta = theta + step
     short = GraphicalModel(truth.structure, theta)
     assert truth.kl(long) == pytest.approx(truth.kl(short), abs=0.05 * truth.kl(ring()))

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from jostle.error_laws import law_named
-from jostle.kernels.graphical import learn, sgd
-from jostle.kernels.graphical.bootstrap import intervals
-from jostle.kernels.graphical.model import GraphicalModel, graphical_model, steady_chain, steady_tables
-from jostle.kernels.graphical.sampling import noise_array
+from jostle.kernels.graphical import learn
+from jostle.kernels.graphical.model import GraphicalModel, graphical_model, noise_array, steady_chain, steady_tables
+from jostle.kernels.graphical.synthetic import intervals
 from jostle.kernels.noisy_array import NoiseModel as Told
 from jostle.kernels.noisy_array import noise_of, with_noise
 
@@ -106,18 +105,18 @@ def test_stochastic_gradients_come_to_the_truth(noise: float, within: float) -> 
     truth, exact = truth_and_tables(20_000)
     rng = np.random.default_rng(8)
     sums = rng.poisson(0.25 * exact, (100, 45)) + rng.normal(0, noise, (100, 45))
-    model = sgd.psgd_fit(ring(), {"sums": sums, "rate": 0.25, "noise": noise})
+    model = learn.psgd_fit(ring(), {"sums": sums, "rate": 0.25, "noise": noise})
     assert truth.kl(model) < within < truth.kl(ring()) / 10
     assert model.notes["rows"] == pytest.approx(20_000, rel=0.02)
     with pytest.raises(ValueError, match="45 cells"):
-        sgd.psgd_fit(ring(), {"sums": sums[:, :9], "rate": 0.25, "noise": noise})
+        learn.psgd_fit(ring(), {"sums": sums[:, :9], "rate": 0.25, "noise": noise})
 
 
 def test_drowned_gradients_leave_the_uniform_model() -> None:
     truth, exact = truth_and_tables(100)
     rng = np.random.default_rng(9)
     sums = 0.25 * exact + rng.normal(0, 400, (100, 45))
-    assert truth.kl(sgd.psgd_fit(ring(), {"sums": sums, "rate": 0.25, "noise": 400.0}, 100)) < 1.1 * truth.kl(ring())
+    assert truth.kl(learn.psgd_fit(ring(), {"sums": sums, "rate": 0.25, "noise": 400.0}, 100)) < 1.1 * truth.kl(ring())
 
 
 @pytest.mark.parametrize("way", ["naive", "cgm"])

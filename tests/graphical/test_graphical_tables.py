@@ -13,17 +13,16 @@ from jostle.kernels.graphical.adaptive import (
     MOST_ROUNDS,
     OF_CHOOSING,
     OF_ROWS,
+    PairTables,
     TableSearch,
     chosen_cliques,
     search_begun,
     search_continued,
     search_plan,
 )
-from jostle.kernels.graphical.empirical_bayes import posterior_means
+from jostle.kernels.graphical.learn import on_simplex
 from jostle.kernels.graphical.model import GraphicalModel, graphical_model
-from jostle.kernels.graphical.pair_tables import PairTables
-from jostle.kernels.graphical.shrunken import Table, shrunken_fit
-from jostle.kernels.graphical.simplex import on_simplex
+from jostle.kernels.graphical.shrunken import Table, posterior_means, shrunken_fit
 from jostle.kernels.graphical.synthetic import population, random_model
 from jostle.kernels.noisy_array import NoiseModel, with_noise
 from jostle.noise_laws import Gaussian, Laplace

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from jostle.kernels import accuracy, noisy_array
-from jostle.kernels.histograms import greedy, grids, hierarchy, strategies
+from jostle.kernels.histograms import greedy, grids, strategies
 from jostle.kernels.workloads import boxes as workloads
 from jostle.kernels.workloads import marginals, predicates
-from jostle.kernels.workloads.unions import union
+from jostle.kernels.workloads.predicates import union
 from jostle.noise_laws import Laplace
 
 
@@ -51,9 +51,9 @@ PLANE = [
     union([predicates.predicates((6, 5), flags((6, 5), 3)), marginals.marginals((6, 5), 2)]),
 ]
 MAKERS = {
-    "identity": lambda w: hierarchy.identity_strategy(w.shape),
-    "hb": lambda w: hierarchy.hb_strategy(w.shape),
-    "binary": lambda w: hierarchy.tree_strategy(w.shape, 2, root=True),
+    "identity": lambda w: grids.identity_strategy(w.shape),
+    "hb": lambda w: grids.hb_strategy(w.shape),
+    "binary": lambda w: grids.tree_strategy(w.shape, 2, root=True),
     "quadtree": lambda w: grids.quadtree_strategy(w.shape),
     "greedy_h": lambda w: greedy.greedy_h_strategy(w),
     "hdmm": lambda w: strategies.hdmm_strategy(w),
@@ -87,7 +87,7 @@ def test_marginals_answer_other_queries_only_where_they_are_known():
 
 
 def test_buckets_that_hide_cells_are_not_told_about():
-    strategy = hierarchy.identity_buckets(np.array([0, 0, 1, 1]))
+    strategy = grids.identity_buckets(np.array([0, 0, 1, 1]))
     assert not accuracy.lossless(strategy, workloads.prefixes(4))
     whole = predicates.predicates(4, [[True, True, False, False], [True] * 4])
     np.testing.assert_allclose(accuracy.variances(strategy, whole), [1, 2])
@@ -95,7 +95,7 @@ def test_buckets_that_hide_cells_are_not_told_about():
 
 def test_large_hierarchies_are_sampled_or_refused(monkeypatch):
     workload = workloads.rectangles((16, 16), 300, 1)
-    strategy = hierarchy.tree_strategy((16, 16), 2, root=True)
+    strategy = grids.tree_strategy((16, 16), 2, root=True)
     exact = accuracy.root_mean_square(strategy, workload)
     monkeypatch.setattr(accuracy, "MOST_PRODUCTS", 300_000)
     with pytest.raises(OverflowError):
@@ -105,9 +105,9 @@ def test_large_hierarchies_are_sampled_or_refused(monkeypatch):
 
 def test_a_million_cells_have_errors():
     for workload in (workloads.ranges(3 * 10**5), workloads.identity(3 * 10**5), workloads.prefixes(3 * 10**5)):
-        found = accuracy.variances(hierarchy.hb_strategy(3 * 10**5), workload)
+        found = accuracy.variances(grids.hb_strategy(3 * 10**5), workload)
         assert found.shape == (workload.size,) and (found > 0).all()
-    assert accuracy.variances(hierarchy.identity_strategy((1000, 1000)), workloads.prefixes((1000, 1000))).max() == 1e6
+    assert accuracy.variances(grids.identity_strategy((1000, 1000)), workloads.prefixes((1000, 1000))).max() == 1e6
 
 
 def test_arrays_forget_their_noise_when_anything_is_done_with_them():

@@ -9,8 +9,7 @@ import pytest
 from test_least_cost import path_loss, score
 
 from jostle.diagnostics import Refusal
-from jostle.privacy.mechanisms.along_axes import along, public_tree, walk_tree
-from jostle.privacy.mechanisms.least_cost import GRID, constants
+from jostle.privacy.mechanisms.least_cost import GRID, along, constants, public_tree, walk_tree
 from jostle.source import Source
 from jostle.tools.session import Session
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jostle.kernels.arrays import groups
-from jostle.kernels.histograms import adaptive, blocktree, hierarchy, marginboxes, smoothing, splitlaws, strategies
+from jostle.kernels.histograms import adaptive, blocktree, grids, partitions, smoothing, strategies
 from jostle.kernels.histograms.blocktree import Seen
 from jostle.kernels.workloads import boxes
 
@@ -57,8 +57,8 @@ def test_two_cells_have_the_mean_that_a_sum_over_shares_gives(seen, scale):
     found = blocktree.posterior(tree, [Seen(leaves(tree), np.array(seen), np.full(2, scale))], scale)
     edges = (1 - np.cos(np.pi * np.linspace(0, 1, 20001))) / 2
     share = (edges[1:] + edges[:-1]) / 2
-    chance = (splitlaws.masses(edges[None], np.zeros(1)) @ splitlaws.laws(np.zeros(1))[0])[0]
-    even, point = float(splitlaws.even(np.array([2.0]))[0]), splitlaws.POINT
+    chance = (blocktree.masses(edges[None], np.zeros(1)) @ blocktree.laws(np.zeros(1))[0])[0]
+    even, point = float(blocktree.chance_of_even(np.array([2.0]))[0]), blocktree.POINT
     share = np.concatenate([share, [0.5, 0.0, 1.0]])
     chance = np.concatenate([(1 - even - point) * chance, [even, point / 2, point / 2]])
     count = np.arange(0, 500, 0.5)[:, None]
@@ -110,7 +110,7 @@ def test_cells_are_a_mean_of_both_posteriors_which_is_more_of_the_tree_where_row
     for rows in (0, 3, 500):
         noisy = rng.poisson(rows, 64) + rng.laplace(0, 10, 64)
         both = adaptive.expected_cells([noisy], 10.0, asked)
-        alone = smoothing.smoothed(hierarchy.identity_strategy(64), [noisy], 10.0, asked)
+        alone = smoothing.smoothed(grids.identity_strategy(64), [noisy], 10.0, asked)
         with monkeypatch.context() as whole:
             whole.setattr(adaptive, "HALF", 1e9)
             halves = adaptive.expected_cells([noisy], 10.0, asked)
@@ -138,7 +138,7 @@ def test_all_counts_together_are_near_the_truth_where_noise_is_small(shape):
 def tree_of_boxes(x):
     """The tree from exact sums along the axes, and its first blocks."""
     sums = [x.sum(axis=tuple(a for a in range(x.ndim) if a != axis)) / x.ndim for axis in range(x.ndim)]
-    order, levels = marginboxes.box_tree(x.shape, sums, 0.01, 1.0)
+    order, levels = partitions.box_tree(x.shape, sums, 0.01, 1.0)
     labels = np.empty(x.size, dtype=np.int64)
     labels[order] = np.cumsum(levels < 0) - 1
     return (order, levels), labels - labels.min()

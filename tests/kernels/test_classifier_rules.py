@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jostle.kernels.classifiers.blended import blended_model
 from jostle.kernels.classifiers.codes import Coded
 from jostle.kernels.classifiers.fits import (
     binned_model,
@@ -18,7 +17,7 @@ from jostle.kernels.classifiers.fits import (
     naive_bayes_model,
 )
 from jostle.kernels.classifiers.models import AdditiveClassifier, Classifier
-from jostle.kernels.classifiers.shrink import shrunk_bayes_model
+from jostle.kernels.classifiers.shrink import blended_model, shrunk_bayes_model
 from jostle.kernels.classifiers.treemodel import tree_leaf, tree_model, tree_node
 from jostle.kernels.rowprograms.decisions import Cell, sums
 from jostle.privacy.rows.arrays import first_largest

@@ -9,9 +9,15 @@ import numpy as np
 import pytest
 
 from jostle.kernels.errors import KernelError
-from jostle.kernels.graphs.degrees import degrees_of, realised
-from jostle.kernels.graphs.network import JointDegrees, Network
-from jostle.kernels.graphs.swaps import fitted_graph, graph_facts, seeded_graph
+from jostle.kernels.graphs.swaps import (
+    JointDegrees,
+    Network,
+    degrees_of,
+    fitted_graph,
+    graph_facts,
+    realised,
+    seeded_graph,
+)
 
 DATA = Path(__file__).resolve().parents[2] / "programs" / "data"
 

@@ -8,12 +8,9 @@ import numpy as np
 import pytest
 
 from jostle.error_laws import quantiles
-from jostle.kernels.joint.answers import Estimates
+from jostle.kernels.joint.answers import Estimates, Wish, allowed_noise, grid_step, laplace_half_width, whole_width
 from jostle.kernels.joint.axes import Axis, Factor
-from jostle.kernels.joint.needs import Wish, allowed_noise
-from jostle.kernels.joint.strategy import Levels, Query, Strategy, _Workload, strategy_for
-from jostle.kernels.joint.widths import grid_step, laplace_half_width, whole_width
-from jostle.kernels.joint.worst import even_residuals
+from jostle.kernels.joint.strategy import Levels, Query, Strategy, _Workload, even_residuals, strategy_for
 from jostle.noise_laws import Gaussian, Laplace
 
 TOWNS = Axis([np.array([0, 0, 0, 1, 1, 2]), np.arange(6)])  # regions of three, two and one towns

@@ -9,9 +9,9 @@ import pytest
 from dense_core import matrix_of, sensitivity
 
 from jostle.kernels.histograms import smoothing, strategies
-from jostle.kernels.histograms.marginboxes import MOST_BOXES, axis_sums, box_tree
+from jostle.kernels.histograms.partitions import MOST_BOXES, axis_sums, box_tree
 from jostle.kernels.workloads import boxes as workloads
-from jostle.privacy.mechanisms.along_axes import public_tree
+from jostle.privacy.mechanisms.least_cost import public_tree
 
 SHAPES = [(1,), (2,), (9,), (1, 6), (8, 8), (5, 12), (3, 4, 5)]
 
@@ -153,7 +153,7 @@ def test_exact_answers_and_hierarchies_are_only_estimated() -> None:
     asked = workloads.rectangles(x.shape, 50)
     strategy, answers = seen_by(x, np.arange(256), 0.0, 1)
     np.testing.assert_allclose(smoothing.smoothed(strategy, answers, 0.0, asked), x, atol=1e-6)
-    from jostle.kernels.histograms.hierarchy import bucket_tree
+    from jostle.kernels.histograms.grids import bucket_tree
 
     tree = bucket_tree(SQUARES)
     held = [block["weight"] * np.bincount(block["labels"], x.ravel()) for block in tree]

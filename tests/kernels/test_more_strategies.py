@@ -10,7 +10,7 @@ import pytest
 
 from jostle.diagnostics import Refusal
 from jostle.kernels import accuracy
-from jostle.kernels.histograms import clusters, estimates, greedy, grids, hierarchy, strategies, wavelets
+from jostle.kernels.histograms import estimates, greedy, grids, partitions, strategies, wavelets
 from jostle.kernels.workloads import boxes as workloads
 from jostle.privacy.mechanisms import linear
 
@@ -69,7 +69,7 @@ def test_a_row_touches_one_coefficient_a_level():
 
 def test_wavelets_are_better_than_the_tree_of_the_same_halves():
     workload = workloads.ranges(256, 500)
-    tree = matrix_of(hierarchy.tree_strategy((256,), 2, root=True), 256)
+    tree = matrix_of(grids.tree_strategy((256,), 2, root=True), 256)
     assert error(wavelet_matrix(wavelets.privelet_strategy(256)), workload) < error(tree, workload)
 
 
@@ -107,7 +107,7 @@ def test_every_column_of_a_weighted_tree_has_norm_one(shape, kind):
 def test_weights_for_the_workload_are_better_than_equal_ones(shape):
     n = int(np.prod(shape))
     for workload in (workloads.ranges(shape, 500), workloads.prefixes(shape), workloads.identity(shape)):
-        equal = error(matrix_of(hierarchy.tree_strategy(shape, 2, root=True), n), workload)
+        equal = error(matrix_of(grids.tree_strategy(shape, 2, root=True), n), workload)
         found = error(matrix_of(greedy.greedy_h_strategy(workload), n), workload)
         assert found < 0.99 * equal
     # For single cells nothing but single cells should be measured.
@@ -120,7 +120,7 @@ def test_what_queries_hold_of_nodes(shape, kind, monkeypatch):
     monkeypatch.setattr(greedy, "OVERLAPS", 64)  # several pieces
     workload, n = getattr(workloads, kind)(shape), int(np.prod(shape))
     w = np.stack([workload.answers(unit) for unit in np.eye(n)], axis=1)
-    for block in hierarchy.tree_strategy(shape, 2, root=True):
+    for block in grids.tree_strategy(shape, 2, root=True):
         inside = np.zeros((n, block["size"]))
         inside[np.arange(n), block["labels"]] = 1
         squares, covered = greedy._query_overlaps(workload, block)
@@ -168,23 +168,23 @@ def test_fine_grids_stand_where_rows_are():
 
 def test_clusters_are_those_of_clear_data():
     cells = np.array([100.0, 0.3, 50.5, 99.5, -0.2, 49.5, 0.1])
-    labels = clusters.ahp_labels(cells, 0.5, 5.0)
+    labels = partitions.ahp_labels(cells, 0.5, 5.0)
     np.testing.assert_array_equal(labels, [0, 2, 1, 0, 2, 1, 2])
-    np.testing.assert_array_equal(clusters.ahp_labels(cells, 0.0, 0.0), [0, 4, 2, 1, 6, 3, 5])
+    np.testing.assert_array_equal(partitions.ahp_labels(cells, 0.0, 0.0), [0, 4, 2, 1, 6, 3, 5])
 
 
 def test_noise_alone_is_one_box_and_plain_steps_are_cut():
     rng = np.random.default_rng(0)
-    assert clusters.kd_labels((32, 32), rng.laplace(0, 1, 1024), 1.0).max() == 0
+    assert partitions.kd_labels((32, 32), rng.laplace(0, 1, 1024), 1.0).max() == 0
     x = np.zeros((16, 16))
     x[:5], x[5:, 9:] = 100, 40
-    found = clusters.kd_labels((16, 16), (x + rng.laplace(0, 1, x.shape)).ravel(), 1.0).reshape(16, 16)
+    found = partitions.kd_labels((16, 16), (x + rng.laplace(0, 1, x.shape)).ravel(), 1.0).reshape(16, 16)
     assert found.max() == 2 and all(len(np.unique(x[found == k])) == 1 for k in range(3))
-    np.testing.assert_array_equal(clusters.kd_labels(4, np.array([1.0, 2, 2, 3]), 0.0), [0, 1, 1, 2])
+    np.testing.assert_array_equal(partitions.kd_labels(4, np.array([1.0, 2, 2, 3]), 0.0), [0, 1, 1, 2])
 
 
 def test_pooling_weighs_by_precision():
-    strategy = clusters.group_strategy(np.array([0, 0, 0, 0, 1]))
+    strategy = partitions.group_strategy(np.array([0, 0, 0, 0, 1]))
     cells = np.array([1.0, 2, 3, 4, 7])
     (found,) = estimates.pooled(strategy, [np.array([20.0, 5.0])], 2.0, cells, 1.0)
     # four cells of variance 1 against one count of variance 4; then one against 4

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from jostle.kernels.errors import KernelError
-from jostle.kernels.joint import nonnegative
-from jostle.kernels.joint.answers import Estimates
+from jostle.kernels.joint import answers
+from jostle.kernels.joint.answers import Estimates, Nonnegative
 from jostle.kernels.joint.axes import Axis, Factor
-from jostle.kernels.joint.nonnegative import Nonnegative
 from jostle.kernels.joint.strategy import Levels, Query, Strategy, strategy_for
 from tests.kernels.test_joint import TOWNS, every, exact, flat, marginals, measured, workloads
 
@@ -112,8 +111,8 @@ def test_a_query_that_skips_a_level_is_held_by_its_answers() -> None:
 
 
 def test_whatever_the_steps_came_to_nothing_is_negative(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nonnegative, "STEPS", 2)
-    monkeypatch.setattr(nonnegative, "ROUNDS", 1)
+    monkeypatch.setattr(answers, "STEPS", 2)
+    monkeypatch.setattr(answers, "ROUNDS", 1)
     axes = [flat(5), flat(6), flat(7)]
     queries = marginals(axes, [(0, 1), (1, 2), (0, 2), (0,)], True)
     strategy = strategy_for(axes, queries, True)

@@ -7,9 +7,9 @@ import itertools
 import numpy as np
 import pytest
 
-from jostle.kernels.histograms import boxbuckets, grams, projection
+from jostle.kernels.histograms import grams, strategies
 from jostle.kernels.workloads import boxes as workloads
-from jostle.kernels.workloads import marginals, predicates, unions
+from jostle.kernels.workloads import marginals, predicates
 
 
 def holds(shape, count, seed):
@@ -29,9 +29,9 @@ def cases():
         predicates.predicates(12, holds((12,), 6, 0)),
         predicates.predicates((4, 5), holds((4, 5), 9, 1)),
         some,
-        unions.union([mixed, boxes, some], [1, 0.5, 3]),
-        unions.union(line, [2, 1, 1]),
-        unions.union([unions.union(line[:2], [3, 1]), workloads.identity(11)], [1, 2]),
+        predicates.union([mixed, boxes, some], [1, 0.5, 3]),
+        predicates.union(line, [2, 1, 1]),
+        predicates.union([predicates.union(line[:2], [3, 1]), workloads.identity(11)], [1, 2]),
     ]
 
 
@@ -107,7 +107,7 @@ def test_the_projection_is_the_nearest_in_the_metric(workload):
     x = rng.integers(0, 4, workload.cells).astype(float)
     z0 = x + rng.laplace(0, 3, workload.cells)
     gram = grams.on_cells(workload)
-    z = projection.project(z0, gram, iterations=3000, tolerance=1e-9)
+    z = strategies.project(z0, gram, iterations=3000, tolerance=1e-9)
     metric = gram.dense()
 
     def distance(a, b):
@@ -169,11 +169,11 @@ def test_what_does_not_fit_is_refused():
     one = workloads.identity(4)
     for weights in ([1, 2], [0], [-1], [np.inf]):
         with pytest.raises(ValueError):
-            unions.union([one], weights)
+            predicates.union([one], weights)
     with pytest.raises(ValueError):
-        unions.union([one, workloads.identity(5)])
+        predicates.union([one, workloads.identity(5)])
     with pytest.raises(ValueError):
-        unions.union([])
+        predicates.union([])
 
 
 @pytest.mark.parametrize("most", [0, 3000])
@@ -183,7 +183,7 @@ def test_what_does_not_fit_is_refused():
         workloads.rectangles((6, 8), 30, 1),
         workloads.prefixes((6, 8)),
         marginals.marginals((6, 8), [(), (1,), (0, 1)]),
-        unions.union([workloads.rectangles((6, 8), 9, 2), marginals.marginals((6, 8), 1)], [2, 1]),
+        predicates.union([workloads.rectangles((6, 8), 9, 2), marginals.marginals((6, 8), 1)], [2, 1]),
     ],
     ids=lambda w: w.kind,
 )
@@ -192,7 +192,7 @@ def test_buckets_that_are_boxes(workload, most, monkeypatch):
     monkeypatch.setattr(grams, "MANY_CELLS", 1)
     monkeypatch.setattr(grams, "MOST_BUCKETS", most)
     monkeypatch.setattr(grams, "DENSE_BUCKETS", 0)
-    monkeypatch.setattr(boxbuckets, "PIECE", 64)
+    monkeypatch.setattr(grams, "PIECE", 64)
     labels = (np.arange(6)[:, None] // 2 * 3 + np.array([0, 0, 0, 1, 2, 2, 2, 2])).ravel()
     weighted = workload.importance()[:, None] * dense(workload)
     for buckets in (labels, np.where(labels == 8, 7, labels), np.random.default_rng(0).permutation(labels)):
@@ -208,6 +208,6 @@ def test_buckets_that_are_boxes(workload, most, monkeypatch):
 def test_what_is_no_box_is_found_out():
     for labels in ([[0, 0, 1], [0, 1, 1]], [[0, 1, 0], [1, 1, 0]], [[0, 1, 1], [1, 0, 1]]):
         flat = np.array(labels).ravel()
-        assert boxbuckets.box_extents((2, 3), flat, np.bincount(flat).astype(float)) is None
-    lows, highs = boxbuckets.box_extents((2, 3), np.array([0, 1, 1, 0, 1, 1]), np.array([2.0, 4.0]))
+        assert grams.box_extents((2, 3), flat, np.bincount(flat).astype(float)) is None
+    lows, highs = grams.box_extents((2, 3), np.array([0, 1, 1, 0, 1, 1]), np.array([2.0, 4.0]))
     assert lows.tolist() == [[0, 0], [0, 1]] and highs.tolist() == [[1, 0], [1, 2]]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from jostle.kernels.histograms import posterior, smoothing, strategies
+from jostle.kernels.histograms import smoothing, strategies
 from jostle.kernels.workloads import boxes as workloads
 
 
@@ -15,7 +15,7 @@ def defined(seen: float, scale: float, mean: float, most: int) -> tuple[list[flo
     counts = np.arange(most + 1)
     noise = np.exp(-np.abs(counts - seen) / scale)
     alone, laws = [0.0, mean], []
-    for dispersion in posterior.DISPERSIONS:
+    for dispersion in smoothing.DISPERSIONS:
         if dispersion == 0:
             laws.append(stats.poisson.pmf(counts, mean))
         else:
@@ -29,7 +29,7 @@ def defined(seen: float, scale: float, mean: float, most: int) -> tuple[list[flo
 def test_few_counts_stand_for_all(scale: float, mean: float) -> None:
     """Expected counts differ from their definition by little of the noise, likelihoods by a fifth at most."""
     for seen in (mean - 4 * scale, mean, mean + 1.5 * scale, mean + 7 * scale):
-        likely, expected = posterior._by_kind(np.array([seen]), np.array([scale]), np.array([mean]))
+        likely, expected = smoothing._by_kind(np.array([seen]), np.array([scale]), np.array([mean]))
         likely_told, expected_told = defined(seen, scale, mean, 4000)
         np.testing.assert_allclose(expected[0], expected_told, atol=0.15 * scale)
         ratios = likely[0] / np.array(likely_told)
@@ -41,7 +41,7 @@ def test_kinds_are_learned_from_the_cells_of_a_box() -> None:
     draw = np.random.default_rng(2)
     counts = np.where(draw.random(10_000) < 0.9, 0, draw.poisson(50, 10_000))
     seen = counts + draw.laplace(0, 2, counts.shape)
-    found = posterior.posterior_means(seen, np.full(10_000, 2.0), np.ones(10_000), np.zeros(10_000, dtype=np.int64))
+    found = smoothing.posterior_means(seen, np.full(10_000, 2.0), np.ones(10_000), np.zeros(10_000, dtype=np.int64))
     plain, shrunk = (float(np.mean((one - counts) ** 2)) for one in (np.maximum(seen, 0), found))
     assert shrunk < 0.4 * plain
     assert found[counts == 0].mean() < 0.4 and abs(float((found - counts)[counts > 0].mean())) < 0.5
@@ -52,7 +52,7 @@ def test_a_spike_stays_where_all_else_is_empty() -> None:
     counts = np.zeros(4096)
     counts[77] = 100_000
     seen = counts + np.random.default_rng(3).laplace(0, 5, 4096)
-    found = posterior.posterior_means(seen, np.full(4096, 5.0), np.ones(4096), np.zeros(4096, dtype=np.int64))
+    found = smoothing.posterior_means(seen, np.full(4096, 5.0), np.ones(4096), np.zeros(4096, dtype=np.int64))
     assert abs(found[77] - seen[77]) < 5
     assert np.delete(found, 77).mean() < 0.2 < np.delete(np.maximum(seen, 0), 77).mean() / 10
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from jostle.kernels.classifiers.growing import GrowingTree, tree_split, tree_start
-from jostle.kernels.classifiers.shrunktree import ABOVE, shrunk_tree_model
+from jostle.kernels.classifiers.shrink import PARENT_ROWS, shrunk_tree_model
 from jostle.kernels.noisy_array import NoiseModel, with_noise
 from jostle.noise_laws import Laplace
 
@@ -33,8 +33,8 @@ def test_without_noise_leaves_are_what_was_counted() -> None:
     found = model.predict_counts(cells())
     wanted = []
     for three in (LEAVES[:3], LEAVES[3:]):  # each has eight rows of the node above it, and that has eight of the root
-        above = three.sum(axis=0) + ABOVE * LEAVES.sum(axis=0) / LEAVES.sum()
-        rows = three + ABOVE * above / above.sum()
+        above = three.sum(axis=0) + PARENT_ROWS * LEAVES.sum(axis=0) / LEAVES.sum()
+        rows = three + PARENT_ROWS * above / above.sum()
         wanted.append(rows / rows.sum(axis=1, keepdims=True))
     np.testing.assert_allclose(found, np.concatenate(wanted), atol=1e-9)
     assert model.predict(cells()).tolist()[:5] == [0, 1, 0, 1, 0]

@@ -11,7 +11,7 @@ import pytest
 
 from jostle import threads
 from jostle.kernels.accuracy import root_mean_square
-from jostle.kernels.histograms import grams, hierarchy, p_identity, projection, strategies
+from jostle.kernels.histograms import grams, grids, strategies
 from jostle.kernels.workloads import boxes as workloads
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -22,31 +22,31 @@ SQRT2 = 2**0.5  # the deviation of Laplace noise of scale 1
 
 def test_branching_minimises_the_formula():
     for n in (2, 3, 64, 256, 1000, 1024, 4096, 4097, 10**4):
-        costs = {b: (b - 1) * h**3 - 2 * (b + 1) * h**2 / 3 for b in range(2, n + 1) for h in [hierarchy.height(n, b)]}
-        assert costs[hierarchy.best_branching(n)] == min(costs.values())
-    assert [hierarchy.best_branching(n) for n in (1024, 4096, 10**6)] == [32, 16, 16]
+        costs = {b: (b - 1) * h**3 - 2 * (b + 1) * h**2 / 3 for b in range(2, n + 1) for h in [grids.height(n, b)]}
+        assert costs[grids.best_branching(n)] == min(costs.values())
+    assert [grids.best_branching(n) for n in (1024, 4096, 10**6)] == [32, 16, 16]
 
 
 @pytest.mark.parametrize("shape", [(1,), (2,), (7,), (100,), (1000,), (1, 1), (5, 9), (16, 16), (3, 50)])
 def test_tree_least_squares_is_least_squares(shape):
-    blocks, rng, n = hierarchy.hb_strategy(shape), np.random.default_rng(0), int(np.prod(shape))
+    blocks, rng, n = grids.hb_strategy(shape), np.random.default_rng(0), int(np.prod(shape))
     answers = [rng.normal(size=block["size"]) for block in blocks]
     dense = np.linalg.lstsq(matrix_of(blocks, n), np.concatenate(answers), rcond=None)[0]
-    np.testing.assert_allclose(hierarchy.tree_least_squares(blocks, answers), dense, atol=1e-9)
+    np.testing.assert_allclose(grids.tree_least_squares(blocks, answers), dense, atol=1e-9)
     assert sensitivity(blocks, n) == pytest.approx(1)
 
 
 def test_levels_nest_and_the_root_is_measured_in_one_dimension_only():
-    assert [block["size"] for block in hierarchy.hb_strategy(1024)] == [1, 32, 1024]
-    assert hierarchy.hb_strategy((64, 64))[0]["size"] > 1
-    for block, finer in zip(hierarchy.hb_strategy(1000), hierarchy.hb_strategy(1000)[1:], strict=False):
+    assert [block["size"] for block in grids.hb_strategy(1024)] == [1, 32, 1024]
+    assert grids.hb_strategy((64, 64))[0]["size"] > 1
+    for block, finer in zip(grids.hb_strategy(1000), grids.hb_strategy(1000)[1:], strict=False):
         assert len(np.unique(np.stack([block["labels"], finer["labels"]]), axis=1).T) == finer["size"]
 
 
 def test_a_million_cells():
     began = time.process_time()
-    blocks = hierarchy.hb_strategy(10**6)
-    x = hierarchy.tree_least_squares(blocks, [np.bincount(b["labels"]) * b["weight"] for b in blocks])
+    blocks = grids.hb_strategy(10**6)
+    x = grids.tree_least_squares(blocks, [np.bincount(b["labels"]) * b["weight"] for b in blocks])
     np.testing.assert_allclose(x, 1)
     assert time.process_time() - began < 5
 
@@ -55,15 +55,15 @@ def test_a_million_cells():
 def test_the_gradient_is_that_of_the_expected_error(shape):
     gram = grams.on_cells(workloads.ranges(shape, 60))
     theta, n = np.random.default_rng(0).random((3, gram.buckets)), gram.buckets
-    value, gradient = p_identity.objective(theta, gram, gram.diagonal())
-    a = matrix_of(p_identity.strategy(gram.labels, theta), n)
+    value, gradient = strategies.objective(theta, gram, gram.diagonal())
+    a = matrix_of(strategies.p_identity_strategy(gram.labels, theta), n)
     assert value == pytest.approx(np.trace(gram.dense() @ np.linalg.inv(a.T @ a)))
     for at in ((0, 0), (1, n // 2), (2, n - 1)):
         up, down = theta.copy(), theta.copy()
         up[at] += 1e-5
         down[at] -= 1e-5
         slope = (
-            p_identity.objective(up, gram, gram.diagonal())[0] - p_identity.objective(down, gram, gram.diagonal())[0]
+            strategies.objective(up, gram, gram.diagonal())[0] - strategies.objective(down, gram, gram.diagonal())[0]
         )
         assert gradient[at] == pytest.approx(slope / 2e-5, rel=1e-4)
 
@@ -78,7 +78,7 @@ def test_hdmm_reaches_the_known_error(n, known):
 
 def test_expected_error_of_cells():
     workload = workloads.ranges(256)
-    cells = root_mean_square(hierarchy.identity_strategy(256), workload, SQRT2)
+    cells = root_mean_square(grids.identity_strategy(256), workload, SQRT2)
     assert cells == pytest.approx(np.sqrt(2 * workload.mean_length))
 
 
@@ -101,7 +101,7 @@ def test_reconstruction_is_least_squares_on_buckets(shape):
     answers = [rng.normal(size=len(blocks[0]["weight"])), rng.normal(size=len(blocks[1]["matrix"]))]
     a = np.concatenate([np.diag(blocks[0]["weight"]), blocks[1]["matrix"]])
     expected = np.linalg.lstsq(a, np.concatenate(answers), rcond=None)[0]
-    np.testing.assert_allclose(p_identity.reconstruct(blocks, answers), expected, atol=1e-8)
+    np.testing.assert_allclose(strategies.reconstruct(blocks, answers), expected, atol=1e-8)
     found = strategies.estimate(blocks, answers, workload, nonnegative=False)
     np.testing.assert_allclose(found.ravel(), (expected / np.bincount(labels))[labels], atol=1e-8)
 
@@ -149,7 +149,7 @@ def test_projection_is_the_quadratic_program(workload):
     for shift in (-1.0, 0.3, 2.0):
         z0 = rng.normal(size=gram.buckets) + shift
         best = quadratic_program(z0, metric)
-        found = projection.project(z0, gram, iterations=3000, tolerance=1e-7)
+        found = strategies.project(z0, gram, iterations=3000, tolerance=1e-7)
         cost, least = ((z - z0) @ metric @ (z - z0) for z in (found, best))
         assert (found >= 0).all() and cost <= least * (1 + 1e-3) + 1e-9
 
@@ -157,16 +157,16 @@ def test_projection_is_the_quadratic_program(workload):
 def test_projection_keeps_what_is_already_there_and_helps_the_workload():
     gram, rng = grams.on_cells(workloads.ranges(1024)), np.random.default_rng(0)
     x = rng.integers(0, 5, 1024).astype(float)
-    np.testing.assert_array_equal(projection.project(x, gram), x)
+    np.testing.assert_array_equal(strategies.project(x, gram), x)
     z0 = x + rng.laplace(0, 20, 1024)
-    error = [np.linalg.norm(gram.answers(z - x)) for z in (z0, projection.project(z0, gram), np.maximum(z0, 0))]
+    error = [np.linalg.norm(gram.answers(z - x)) for z in (z0, strategies.project(z0, gram), np.maximum(z0, 0))]
     assert error[1] < error[0] < error[2]
 
 
 def test_a_hierarchy_may_be_projected_too():
     workload, rng = workloads.rectangles((16, 16), 300), np.random.default_rng(0)
     x = (rng.random((16, 16)) < 0.1) * 30
-    blocks = hierarchy.hb_strategy((16, 16))
+    blocks = grids.hb_strategy((16, 16))
     answers = measure(blocks, x, 0.2, rng)
     plain, kept = (strategies.estimate(blocks, answers, workload, nonnegative=flag) for flag in (False, True))
     assert plain.shape == kept.shape == (16, 16) and (kept >= 0).all() and (plain < 0).any()

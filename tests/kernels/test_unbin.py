@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from jostle.kernels.graphical.domain import Domain
-from jostle.kernels.graphical.model import graphical_model
-from jostle.kernels.graphical.rows import SyntheticRows
+from jostle.kernels.graphical.model import SyntheticRows, graphical_model
 from jostle.kernels.graphical.synthetic import random_model
 from jostle.kernels.graphical.unbin import model_of_means, unbinned_rows
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jostle.check.amounts import literal
+from jostle.check.arguments import literal
 from jostle.diagnostics import Refusal
 from jostle.kernels.errors import KernelError
 from jostle.run.externals import KERNELS, external, kernel

@@ -9,7 +9,7 @@ from jostle.privacy.kernel.exposures import Exposures
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.kernel.measurement import Measurement, Release
 from jostle.privacy.mechanisms.noise import Noise
-from jostle.privacy.reading.reader import Reader
+from jostle.privacy.reading.vault import Reader
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,16 +22,14 @@ from pathlib import Path
 
 from ledger_charge import Unread, charge
 
-from jostle.accounting.amounts import QUANTA, Amount, as_text
+from jostle.accounting.amounts import QUANTA, Amount, Unit, as_text
 from jostle.accounting.definitions import Measure, pure_price
-from jostle.accounting.units import Unit
 from jostle.diagnostics import Refusal
 from jostle.events import Stream
 from jostle.privacy.kernel.exposures import Exposure
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.kernel.sources import Source
-from jostle.privacy.ledger.account import Account
-from jostle.privacy.ledger.ledger import Ledger
+from jostle.privacy.ledger.ledger import Account, Ledger
 from jostle.privacy.ledger.registered import Terms
 from jostle.privacy.reading.assembly import kernel_over
 

@@ -13,7 +13,7 @@ from jostle.diagnostics import Refusal
 from jostle.events import Event
 from jostle.jsontext import digest
 from jostle.privacy.ledger.ledger import Ledger
-from jostle.tools.certificates import certificate_of, check, is_ours
+from jostle.tools.data import certificate_of, check, is_ours
 
 MINE = DATASET + (
     "n = {{ select count(*) from people where age > 40 with epsilon 0.25 }}\n"

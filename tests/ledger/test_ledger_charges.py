@@ -18,8 +18,7 @@ from jostle.engine.files import OpenFile
 from jostle.privacy.kernel.exposures import Exposure
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.kernel.sources import Source
-from jostle.privacy.ledger.account import Account
-from jostle.privacy.ledger.ledger import Growth, Ledger
+from jostle.privacy.ledger.ledger import Account, Growth, Ledger
 from jostle.privacy.ledger.registered import Terms
 
 ONE = Amount("epsilon", QUANTA)

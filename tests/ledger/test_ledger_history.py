@@ -16,9 +16,9 @@ from jostle.accounting.definitions import pure_price
 from jostle.diagnostics import Refusal
 from jostle.jsontext import canonical, digest
 from jostle.privacy.kernel.exposures import Exposure
-from jostle.privacy.ledger import history
-from jostle.privacy.ledger.history import Entry
+from jostle.privacy.ledger import store
 from jostle.privacy.ledger.ledger import Ledger
+from jostle.privacy.ledger.store import Entry
 
 GROWN = "number = 2"
 TAMPERED = {
@@ -132,12 +132,12 @@ def same(total: tuple[int, ...], places: int) -> tuple[int, ...]:
 
 
 def test_a_chain_is_followed_link_by_link() -> None:
-    first = Entry.after(1, history.FIRST, {"did": "registered"})
+    first = Entry.after(1, store.FIRST, {"did": "registered"})
     second = Entry.after(2, first.hash, {"did": "charged", "grows": [5]})
-    assert history.verify("people", [first, second], 1, same).spent == (5,)
+    assert store.verify("people", [first, second], 1, same).spent == (5,)
     for wrong in ([second], [first, first], [first, Entry.after(3, first.hash, {})]):
-        refused(lambda wrong=wrong: history.verify("people", wrong, 1, same))
-    refused(lambda: history.verify("people", [first, Entry.after(2, first.hash, {"grows": [-5]})], 1, same))
+        refused(lambda wrong=wrong: store.verify("people", wrong, 1, same))
+    refused(lambda: store.verify("people", [first, Entry.after(2, first.hash, {"grows": [-5]})], 1, same))
 
 
 def test_the_codes_tell_nothing_without_the_key(charged: Ledger) -> None:
@@ -149,5 +149,5 @@ def test_the_codes_tell_nothing_without_the_key(charged: Ledger) -> None:
     guess = file_digest(open_file(dataset.terms.path))
     shown = json.dumps([dict(e.content) for e in charged.history("people")])
     assert guess not in shown and digest(guess) not in shown and dataset.key.hex() not in shown
-    assert history.sealed(history.new_key(), "data", guess) != dataset.state.code
+    assert store.sealed(store.new_key(), "data", guess) != dataset.state.code
     assert dataset.key.hex() not in repr(dataset) and repr(dataset.key) not in repr(dataset)

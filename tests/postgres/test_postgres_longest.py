@@ -9,19 +9,24 @@ import pytest
 
 from jostle.backends.postgres.engine import Postgres
 from jostle.backends.remote import RemoteData
-from jostle.plan.domains import Categories, Domain, Integer, Moments, Open, Real
 from jostle.plan.plan import (
     Apply,
     Bound,
+    Categories,
     Column,
     Constant,
     Count,
+    Domain,
     Filter,
     GroupRows,
+    Integer,
     Join,
     Key,
+    Moments,
+    Open,
     Owners,
     Plan,
+    Real,
     RowExpr,
     Scan,
     Truncate,

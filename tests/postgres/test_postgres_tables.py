@@ -9,14 +9,30 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jostle.accounting.accounts import parts_of
+from jostle.accounting.definitions import parts_of
 from jostle.backends.postgres.dialect import POSTGRES
 from jostle.backends.postgres.engine import Postgres
 from jostle.backends.remote import RemoteData
 from jostle.diagnostics import Refusal
 from jostle.engine.sql import relations
-from jostle.plan.domains import Categories, Domain, Integer, Moments, Open, Real
-from jostle.plan.plan import Apply, Bound, Column, Constant, Count, Filter, FixedSum, Key, Owners, Scan
+from jostle.plan.plan import (
+    Apply,
+    Bound,
+    Categories,
+    Column,
+    Constant,
+    Count,
+    Domain,
+    Filter,
+    FixedSum,
+    Integer,
+    Key,
+    Moments,
+    Open,
+    Owners,
+    Real,
+    Scan,
+)
 from jostle.readers.duckdb import LocalDuckDb
 from jostle.records import replace
 from jostle.source import Source

@@ -17,8 +17,7 @@ from operator import mul
 import numpy as np
 
 from jostle.accounting.amounts import QUANTA, Amount
-from jostle.accounting.conversions import epsilon_of
-from jostle.accounting.definitions import Measure, Price, pure_price
+from jostle.accounting.definitions import Measure, Price, epsilon_of, pure_price
 
 GRID = 0.25
 """Of losses."""

@@ -13,11 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from jostle.accounting.amounts import Amount
+from jostle.accounting.amounts import Amount, Unit
 from jostle.accounting.definitions import Measure
-from jostle.accounting.units import Unit
-from jostle.plan.domains import Domain
-from jostle.plan.plan import Plan, Scan
+from jostle.plan.plan import Domain, Plan, Scan
 from jostle.privacy.kernel.exposures import Exposure
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.kernel import Kernel

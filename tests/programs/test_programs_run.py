@@ -210,7 +210,7 @@ def test_the_people_are_made_as_is_said(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", sorted(PROGRAMS.glob("*.jst")), ids=lambda p: p.name)
 def test_the_checker_is_content(path: Path) -> None:
-    from jostle.tools.files import read_program
+    from jostle.tools.arguments import read_program
 
     assert Session().check(read_program(path)) == []
 

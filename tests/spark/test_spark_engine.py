@@ -15,28 +15,30 @@ import pyarrow.parquet as pq
 import pytest
 from engines_spark import sail_process, sail_url, started_apache, started_sail
 
-from jostle.accounting.accounts import parts_of
-from jostle.accounting.amounts import QUANTA, Amount
-from jostle.accounting.definitions import Measure
-from jostle.accounting.units import Unit
+from jostle.accounting.amounts import QUANTA, Amount, Unit
+from jostle.accounting.definitions import Measure, parts_of
 from jostle.backends.remote import RemoteData
 from jostle.backends.spark.engine import Spark
 from jostle.diagnostics import Refusal
-from jostle.engine.filesets import FileSet
+from jostle.engine.files import FileSet
 from jostle.kernels.rowprograms import WEIGHTS
-from jostle.plan.domains import Categories, Integer, Moments, Open, Real
 from jostle.plan.plan import (
     Apply,
     Bound,
+    Categories,
     Column,
     Constant,
     Count,
     Derive,
     Filter,
     FixedSum,
+    Integer,
     Join,
     Key,
+    Moments,
+    Open,
     Plan,
+    Real,
     Scan,
     Union,
 )  # fmt: skip

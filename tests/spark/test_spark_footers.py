@@ -18,8 +18,24 @@ from engines_spark import sail_process
 from jostle.backends.remote import RemoteData
 from jostle.backends.spark.engine import Spark
 from jostle.diagnostics import Refusal
-from jostle.plan.domains import Categories, Domain, Integer, Moments, Open, Real
-from jostle.plan.plan import Apply, Column, Constant, Count, Filter, FixedSum, Join, Key, Plan, Scan
+from jostle.plan.plan import (
+    Apply,
+    Categories,
+    Column,
+    Constant,
+    Count,
+    Domain,
+    Filter,
+    FixedSum,
+    Integer,
+    Join,
+    Key,
+    Moments,
+    Open,
+    Plan,
+    Real,
+    Scan,
+)
 
 ROWS = 100
 X = Column("x")

@@ -13,8 +13,7 @@ from engines_spark import Filed
 from jostle.backends.spark.patterns import spelling
 from jostle.diagnostics import Refusal
 from jostle.language import patterns
-from jostle.plan.domains import Open
-from jostle.plan.plan import Apply, Column, Constant, Count, Derive, Key, Scan
+from jostle.plan.plan import Apply, Column, Constant, Count, Derive, Key, Open, Scan
 from jostle.readers.duckdb import LocalDuckDb
 
 LONGEST = 2**16

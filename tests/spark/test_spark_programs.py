@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from jostle.backends.spark import folds
+from jostle.backends.spark import dialect
 from jostle.backends.spark.engine import Spark
 from jostle.diagnostics import refuse
 from jostle.privacy.kernel import sources
@@ -122,7 +122,7 @@ def test_what_a_cluster_cannot_do_with_its_rows_is_refused_before_the_charge(fil
     def mapped(*_: Any) -> Any:
         raise refuse("DataError", "the workers have no Python")
 
-    monkeypatch.setattr(folds, "mapped", mapped)
+    monkeypatch.setattr(dialect, "mapped", mapped)
     declared = DECLARED.format(source="spark", file=file, budget=BUDGET)
     for program, word in UNABLE.items():
         session = Session(engine=engines_spark.sail_url())

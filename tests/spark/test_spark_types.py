@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from jostle import Session
-from jostle.backends.spark.tables import cell
+from jostle.backends.spark.engine import cell
 from jostle.engine.sql.cells import NONE
 from jostle.source import Source
 

@@ -17,8 +17,8 @@ from jostle.records import replace
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from jostle.kernels.rowprograms import CONTRIBUTIONS
-from jostle.kernels.statistics.simulated import simulated_study
-from jostle.kernels.statistics.smoothing import Seen, smoothed, values_of
+from jostle.kernels.statistics.effects import simulated_study
+from jostle.kernels.statistics.weighting import Seen, smoothed, values_of
 from jostle.privacy.rows.norms import GRID, clipped
 from jostle.source import Source
 from jostle.tools.session import Result, Session

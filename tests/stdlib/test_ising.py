@@ -16,9 +16,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "privacy"))
 
 from recording import Bench, worst_losses
 
-from jostle.accounting.conversions import epsilon_of, rho_of
+from jostle.accounting.definitions import epsilon_of, rho_of
 from jostle.kernels.ising import fit as isingfit
-from jostle.kernels.ising import frankwolfe, pairfit, pairwise
+from jostle.kernels.ising import frankwolfe, pairwise
 from jostle.kernels.ising.fit import newton_fit, parameter_arrays, parameter_vector, state_probabilities, stochastic_fit
 from jostle.kernels.ising.models import IsingModel, ising_fit, ising_model, ring_with_chords
 from jostle.kernels.rowprograms import CONTRIBUTIONS, GRADIENTS
@@ -190,7 +190,7 @@ def test_pairwise_models_against_enumeration(values: tuple[int, ...]) -> None:
     """Log-probabilities, tables of pairs, and the fit of exact tables."""
     rng = np.random.default_rng(len(values))
     p, k = len(values), max(values)
-    tables, fields = pairfit.identifiable(rng.normal(0, 0.4, (p, p, k, k)), rng.normal(0, 0.3, (p, k)), values)
+    tables, fields = pairwise.identifiable(rng.normal(0, 0.4, (p, p, k, k)), rng.normal(0, 0.3, (p, k)), values)
     for i, many in enumerate(values):
         fields[i, many:] = 0
     model = pairwise.PairwiseModel(tuple("abcd"[:p]), values, tables, fields)
@@ -202,12 +202,12 @@ def test_pairwise_models_against_enumeration(values: tuple[int, ...]) -> None:
     weights = np.exp(energy)
     chances = weights / weights.sum()
     assert model.log_likelihood(states) == pytest.approx(float(np.log(chances).mean()), abs=1e-12)
-    found = pairfit.marginals(chances.reshape(values))
+    found = pairwise.marginals(chances.reshape(values))
     scaled = np.trunc((2 * states / (np.array(values) - 1) - 1) * GRID).T.astype(float)
     (ones,) = CONTRIBUTIONS["indicators"](p, values=values).program(scaled)
     assert found == pytest.approx(ones[1:] @ chances, abs=1e-12) and (ones.sum(axis=0) == 1 + p * (p + 1) // 2).all()
     facts = {"columns": model.names, "norm": "sup", "radius": 1, "scales": [(v - 1) / 2 for v in values]}
-    again = pairfit.pairwise_fit(facts, 1e9 * np.concatenate([[1], found]), 0.0)
+    again = pairwise.pairwise_fit(facts, 1e9 * np.concatenate([[1], found]), 0.0)
     assert again.error(model) < 1e-4 and again.fields == pytest.approx(fields, abs=1e-4)
     with pytest.raises(ValueError, match="one kind"):
         model.error(ring_with_chords(5))
@@ -219,7 +219,7 @@ def test_pairwise_models_against_enumeration(values: tuple[int, ...]) -> None:
 def test_what_drowns_is_near_uniform() -> None:
     facts = {"columns": ["a", "b"], "norm": "sup", "radius": 1, "scales": [1, 1]}
     sums = 50 * np.random.default_rng(0).normal(0, 1, 1 + 6 + 9)
-    assert pairfit.pairwise_fit(facts, sums, 50.0).width < 1
+    assert pairwise.pairwise_fit(facts, sums, 50.0).width < 1
 
 
 # Steps ------------------------------------------------------------------------------------------------
@@ -383,7 +383,7 @@ def test_one_row_loses_no_more_than_is_charged(tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_tally_of_equal_rows_gives_the_same_sums() -> None:
-    from jostle.privacy.rows.sums import ContributionSums
+    from jostle.privacy.rows.factored import ContributionSums
 
     rng = np.random.default_rng(1)
     given = rng.normal(0, 0.4, (5, 50))

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jostle.kernels.regressions.fits import ridge_model
+from jostle.kernels.regressions.fits import PIECES, first_stage, next_stage, pieces, posterior, ridge_model, summed
 from jostle.kernels.regressions.models import Additive, Forked, Levels, Slope, Steps
-from jostle.kernels.regressions.rounds import PIECES, first_stage, next_stage, pieces, posterior, summed
 from jostle.kernels.regressions.simulated import TARGET, regression_table
 from jostle.kernels.rowprograms import CONTRIBUTIONS
 from jostle.privacy.rows.norms import GRID, clipped

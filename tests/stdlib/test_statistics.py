@@ -16,8 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from jostle.error_laws import sum_quantile
 from jostle.kernels.rowprograms import WEIGHTS
-from jostle.kernels.statistics.comparison import chance_of
-from jostle.kernels.statistics.tables import rising
+from jostle.kernels.statistics.moments import chance_of, rising
 from jostle.noise_laws import Laplace
 from jostle.source import Source
 from jostle.tools.session import Result, Session

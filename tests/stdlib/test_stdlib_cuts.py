@@ -11,7 +11,7 @@ import pytest
 
 from jostle.kernels.histograms import strategies
 from jostle.kernels.workloads import boxes as workloads
-from jostle.run import stored
+from jostle.run import externals
 from jostle.source import Source
 from jostle.tools.session import Session
 
@@ -138,7 +138,7 @@ def test_what_is_public_of_a_score_is_checked(text: str) -> None:
 
 def test_strategies_are_kept_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JOSTLE_CACHE", str(tmp_path))
-    monkeypatch.setattr(stored, "AT_HAND", 1)
+    monkeypatch.setattr(externals, "AT_HAND", 1)
     made = []
 
     def kernel(queries: Any, times: int = 3) -> Any:
@@ -146,7 +146,7 @@ def test_strategies_are_kept_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyP
         return [{"kind": "groups", "labels": np.arange(4), "size": 4, "weight": float(times)}]
 
     def call(*args: Any) -> Any:
-        return stored.stored("kernel", kernel, args, {})
+        return externals.stored("kernel", kernel, args, {})
 
     first, again = call(workloads.ranges(4, 5)), call(workloads.ranges(4, 5))
     assert len(made) == 1 and again[0]["weight"] == 3 and again[0]["labels"].tolist() == first[0]["labels"].tolist()
@@ -155,7 +155,7 @@ def test_strategies_are_kept_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyP
     for path in (tmp_path / "strategies").iterdir():  # damaged files are made anew
         path.write_bytes(path.read_bytes()[:50])
     assert call(workloads.ranges(4, 5))[0]["size"] == 4 and len(made) == 5
-    monkeypatch.setattr(stored, "LIMIT", 3000)
+    monkeypatch.setattr(externals, "LIMIT", 3000)
     call(workloads.ranges(4, 9))
     assert sum(path.stat().st_size for path in (tmp_path / "strategies").iterdir()) <= 3000
     monkeypatch.setenv("JOSTLE_CACHE", "/dev/null/no")
@@ -164,9 +164,9 @@ def test_strategies_are_kept_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_a_stored_strategy_is_the_one_that_was_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JOSTLE_CACHE", str(tmp_path))
-    one = stored.stored("hdmm_strategy", strategies.hdmm_strategy, (workloads.ranges(64),), {})
-    stored._LATEST.clear()
-    other = stored.stored("hdmm_strategy", strategies.hdmm_strategy, (workloads.ranges(64),), {})
+    one = externals.stored("hdmm_strategy", strategies.hdmm_strategy, (workloads.ranges(64),), {})
+    externals._LATEST.clear()
+    other = externals.stored("hdmm_strategy", strategies.hdmm_strategy, (workloads.ranges(64),), {})
     assert len(list((tmp_path / "strategies").iterdir())) == 1
     for a, b in zip(one, other, strict=True):
         assert a.keys() == b.keys()

@@ -12,8 +12,7 @@ from jostle.diagnostics import Refusal
 from jostle.error_laws import quantiles, sum_quantile
 from jostle.formulas import MOST_STEPS, Noised, calculated
 from jostle.noise_laws import Gaussian, Laplace, Selected
-from jostle.plan.domains import Integer
-from jostle.plan.plan import Column, Scan
+from jostle.plan.plan import Column, Integer, Scan
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.measurements.aggregates.aggregate import Estimate
 from jostle.privacy.measurements.aggregates.registry import AGGREGATES

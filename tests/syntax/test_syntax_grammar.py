@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from jostle.diagnostics import KINDS, Refusal
 from jostle.source import Source
-from jostle.syntax import incomplete, parse, tables
+from jostle.syntax import incomplete, parse, parser
 from jostle.syntax.builder import Builder
 from jostle.syntax.layout import Layout
 
@@ -22,7 +22,7 @@ from jostle.syntax.layout import Layout
 def strict() -> lark.Lark:
     pytest.importorskip("interegular", reason="strict grammars are checked with the package interegular")
     return lark.Lark(
-        tables.grammar_text(), parser="lalr", lexer="contextual", postlex=Layout(), transformer=Builder(),
+        parser.grammar_text(), parser="lalr", lexer="contextual", postlex=Layout(), transformer=Builder(),
         keep_all_tokens=True, strict=True,
     )  # fmt: skip
 
@@ -47,13 +47,13 @@ def test_the_table_is_kept_and_read(strict: lark.Lark, tmp_path: Path, monkeypat
         made.append(text)
         return strict
 
-    monkeypatch.setattr(tables, "_from_text", from_text)
-    tables.load(Builder(), Layout())
+    monkeypatch.setattr(parser, "_from_text", from_text)
+    parser.load(Builder(), Layout())
     kept = list((tmp_path / "deep" / "cache").iterdir())
     assert len(made) == 1 and len(kept) == 1
     builder = Builder()
     builder.source = Source("again", "x = 1\n")
-    assert len(tables.load(builder, Layout()).parse("x = 1\n").body) == 1  # type: ignore[attr-defined]
+    assert len(parser.load(builder, Layout()).parse("x = 1\n").body) == 1  # type: ignore[attr-defined]
     assert len(made) == 1
     for damage in (
         b"",
@@ -63,14 +63,14 @@ def test_the_table_is_kept_and_read(strict: lark.Lark, tmp_path: Path, monkeypat
         pickle.dumps(3),
     ):
         kept[0].write_bytes(damage)
-        assert tables.load(Builder(), Layout()) is strict
+        assert parser.load(Builder(), Layout()) is strict
 
 
 def test_without_a_place_to_keep_it(strict: lark.Lark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("JOSTLE_CACHE", str(tmp_path / "file" / "cache"))
-    monkeypatch.setattr(tables, "_from_text", lambda *_: strict)
-    assert tables.load(Builder(), Layout()) is strict
+    monkeypatch.setattr(parser, "_from_text", lambda *_: strict)
+    assert parser.load(Builder(), Layout()) is strict
 
 
 WORDS = [

@@ -10,15 +10,13 @@ from jostle.diagnostics import Refusal
 from jostle.events import Event
 from jostle.language.builtins import EVERYWHERE
 from jostle.source import Source
-from jostle.syntax.expected import expected, last_statement
-from jostle.syntax.lexicon import colour_tokens, lexicon
-from jostle.tools.completion import Vocabulary, command, complete, vocabulary_of
+from jostle.syntax.lexicon import colour_tokens, expected, last_statement, lexicon
+from jostle.tools.completion import Vocabulary, argument, command, complete, vocabulary_of
 from jostle.tools.cost_preview import CostPreview
 from jostle.tools.describe_value import Provenance, describe, documented, is_of_library, reasons
 from jostle.tools.dry_run import prices
-from jostle.tools.places import argument
 from jostle.tools.session import Session
-from jostle.tools.terminal_images import escape_sequence, protocol
+from jostle.tools.show import escape_sequence, protocol
 
 ROOT = Path(__file__).resolve().parents[2]
 PEOPLE = """private people = table("people.csv") described by {age: 0..99, sex: {"F", "M"}}

@@ -9,7 +9,7 @@ import pytest
 
 from jostle.diagnostics import Refusal
 from jostle.language.moments import number_of
-from jostle.plan.domains import Categories, Integer, Moments, Open, Real
+from jostle.plan.plan import Categories, Integer, Moments, Open, Real
 from jostle.readers.survey import survey
 from jostle.source import Source
 from jostle.tools import datacheck

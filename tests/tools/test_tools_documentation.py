@@ -12,7 +12,7 @@ from jostle.language.builtins import BUILTINS
 from jostle.source import Source
 from jostle.syntax.lexicon import lexicon
 from jostle.tools.documentation import documentation, documented
-from jostle.tools.documentation.examples import examples, programs
+from jostle.tools.documentation.entries import examples, programs
 from jostle.tools.session import Session
 
 DATA = Path(__file__).resolve().parents[2] / "programs" / "data"

@@ -16,11 +16,11 @@ import pytest
 
 import jostle
 from jostle.diagnostics import Refusal
-from jostle.plan.domains import Open
+from jostle.plan.plan import Open
 from jostle.tools.datacheck import schema
 from jostle.tools.draft import Column, clause, columns_of, describe
-from jostle.tools.draft.command import asked, draft
-from jostle.tools.draft.frames import columns_of_arrow
+from jostle.tools.draft.columns import columns_of_arrow
+from jostle.tools.draft.init import asked, draft
 from jostle.tools.draft.init import drafted as program_for
 from jostle.tools.entry import main
 

@@ -14,12 +14,9 @@ from bounded import ending
 
 from jostle.events import Event
 from jostle.syntax.lexicon import colour_tokens
-from jostle.tools.editors.document import Document
-from jostle.tools.editors.fixes import changed
-from jostle.tools.editors.lexer import JostleLexer
+from jostle.tools.editors.document import Document, Units, changed
+from jostle.tools.editors.lexer import JostleLexer, textmate
 from jostle.tools.editors.notebook import Notebook, from_python
-from jostle.tools.editors.textmate import textmate
-from jostle.tools.editors.units import Units
 from jostle.tools.session import Session
 
 PEOPLE = """private people = table("people.csv")

@@ -9,10 +9,8 @@ import pytest
 
 from jostle.diagnostics import KINDS, WARNINGS
 from jostle.source import Source
-from jostle.tools.explain import ALL, index, page
-from jostle.tools.pages import PAGES
+from jostle.tools.pages import ALL, PAGES, WARNING_PAGES, index, page
 from jostle.tools.session import Session
-from jostle.tools.warning_pages import WARNING_PAGES
 
 PEOPLE = ["person,age,sex,city,hours,gain", *(f"p{k // 2},{k % 90},F,Ames,40,{k % 10}" for k in range(200))]
 

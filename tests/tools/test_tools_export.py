@@ -18,7 +18,7 @@ import pytest
 
 from jostle.diagnostics import Refusal
 from jostle.kernels.graphical.domain import Domain
-from jostle.kernels.graphical.rows import SyntheticRows
+from jostle.kernels.graphical.model import SyntheticRows
 from jostle.run.values import Grouped, JSet, Record
 from jostle.tools.export import Export, sheet
 

@@ -18,7 +18,7 @@ from jostle.source import Source
 from jostle.syntax import nodes as n
 from jostle.syntax.parser import parse
 from jostle.tools.entry import main
-from jostle.tools.improvement.rewriting import edit, edited, shown
+from jostle.tools.improvement.command import edit, edited, shown
 from jostle.tools.session import Session
 
 PROGRAM = """\

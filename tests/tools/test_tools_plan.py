@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 
 from jostle.choice.plan import ChoicePlan, Curve, amounts_around
 from jostle.kernels import accuracy
-from jostle.kernels.histograms import hierarchy
+from jostle.kernels.histograms import grids
 from jostle.kernels.workloads import boxes as workloads
 from jostle.noise_laws import Laplace
 from jostle.tools.entry import main
@@ -72,7 +72,7 @@ def test_what_is_measured_directly(tmp_path: Path, capsys: pytest.CaptureFixture
     least = made["count"]["needs"]
     assert [Laplace(1 / (least * f), step=1.0).half_width() for f in (1, 0.99999)] == [10, 11]
     assert made["count"]["error_at"] == Laplace(0.5, step=1.0).half_width() == 1
-    unit = accuracy.root_mean_square(hierarchy.hb_strategy((32,)), workloads.prefixes(32), math.sqrt(2))
+    unit = accuracy.root_mean_square(grids.hb_strategy((32,)), workloads.prefixes(32), math.sqrt(2))
     assert made["answers"]["error"] == pytest.approx(unit / 0.25, rel=1e-6)
     assert made["answers"]["needs"] == pytest.approx(unit / 10, rel=1e-6)
     assert made["cells"]["error"] == pytest.approx(math.sqrt(2) / 0.5)

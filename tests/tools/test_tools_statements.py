@@ -10,8 +10,8 @@ import duckdb
 import pytest
 
 from jostle.diagnostics import Refusal
+from jostle.plan.cuts import expression
 from jostle.plan.plan import Apply, Column, Constant
-from jostle.plan.texts import expression
 from jostle.source import Source
 from jostle.tools.statements import Explanation, explained
 

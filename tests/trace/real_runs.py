@@ -33,10 +33,9 @@ from jostle.simulate import SeededNoise
 from jostle.source import Source
 from jostle.tools.entry import main
 from jostle.tools.session import Session
-from jostle.trace import nested_choices, summary
+from jostle.trace import decisions, summary
 from jostle.trace.html import page
-from jostle.trace.jsonl import plain
-from jostle.trace.otlp import otlp
+from jostle.trace.jsonl import otlp, plain
 
 PROGRAMS = Path(__file__).parent / "programs"
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "trace"
@@ -134,7 +133,7 @@ def _otlp(name: str) -> str:
 
 
 def _text(name: str) -> str:
-    return _placed(summary.page(events(name)) + "\n" + nested_choices.text(events(name)) + "\n")
+    return _placed(summary.page(events(name)) + "\n" + decisions.text(events(name)) + "\n")
 
 
 RENDERINGS: dict[str, Callable[[str], str]] = {"txt": _text, "jsonl": _jsonl, "html": _html, "otlp.jsonl": _otlp}

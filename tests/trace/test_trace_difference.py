@@ -11,8 +11,7 @@ import pytest
 
 from jostle.events import Event
 from jostle.tools.entry import main
-from jostle.trace.comparison import Pair, compared, verdict
-from jostle.trace.difference import difference
+from jostle.trace.difference import Pair, compared, difference, verdict
 from jostle.trace.html import difference_page
 from jostle.trace.released import Figure, columns, drawn, pictures_of
 

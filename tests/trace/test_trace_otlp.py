@@ -6,8 +6,8 @@ import json
 import sys
 from pathlib import Path
 
-from jostle.trace.forest import Forest
-from jostle.trace.otlp import otlp
+from jostle.trace.costs import Forest
+from jostle.trace.jsonl import otlp
 
 sys.path.insert(0, str(Path(__file__).parent))
 import real_runs

@@ -10,8 +10,7 @@ from jostle.events import Event
 from jostle.source import Source
 from jostle.tools.session import Session
 from jostle.trace import budget, summary, tree
-from jostle.trace.costs import Costs
-from jostle.trace.forest import Forest
+from jostle.trace.costs import Costs, Forest
 from jostle.trace.text import align, amount, bar, folded, number, sparkline
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -15,12 +15,11 @@ import pytest
 from jostle.diagnostics import Refusal
 from jostle.trace import pictures
 from jostle.trace.budget import spending
+from jostle.trace.decisions import text
 from jostle.trace.difference import difference
 from jostle.trace.html import difference_page, page
-from jostle.trace.jsonl import plain, read
-from jostle.trace.nested_choices import text
-from jostle.trace.otlp import otlp
-from jostle.trace.shapes import damage
+from jostle.trace.jsonl import otlp, plain, read
+from jostle.trace.released import damage
 from jostle.trace.summary import page as summary
 
 sys.path.insert(0, str(Path(__file__).parent))

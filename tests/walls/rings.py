@@ -14,7 +14,7 @@ from package_code import HERE, files, imports, shown, tree
 CORE = ("jostle.privacy.kernel.kernel",)
 TRUSTED = ("jostle.privacy", "jostle.engine")
 EVERYDAY = (
-    "kernel.kernel", "reading.assembly", "reading.minting", "transformations.transform", "measurements.selects",
+    "kernel.kernel", "reading.vault", "reading.minting", "transformations.transform", "measurements.selects",
     "measurements.cubes", *(f"measurements.aggregates.{name}" for name in ("count", "sum", "avg", "median")),
 )  # fmt: skip
 """Of `privacy`, with the plain engine: what counts, sums, means, quantiles and histograms begin with."""

@@ -13,24 +13,22 @@ from package_code import PACKAGE, ROOT, files, imports, nodes, shown, tree
 from jostle.events import Stream
 from jostle.privacy.reading.assembly import kernel_over
 from jostle.privacy.reading.public_data import PublicData
-from jostle.privacy.reading.reader import Reader
-from jostle.privacy.reading.vault import Vault
+from jostle.privacy.reading.vault import Reader, Vault
 from jostle.readers.duckdb import LocalDuckDb
 
 RANDOM = ("random", "secrets", "uuid", "opendp", "numpy.random", "scipy.stats", "hashlib.shake_256")
 MAY_DRAW = {
-    "jostle/privacy/mechanisms/noise.py",  # the noise of every private release
-    "jostle/privacy/mechanisms/sampler.py",  # the exact sampler for vectors of it
-    "jostle/privacy/ledger/history.py",  # the key of a registered dataset; no noise is made of it
+    "jostle/privacy/mechanisms/noise.py",  # the noise of every private release, and the exact sampler for vectors of it
+    "jostle/privacy/ledger/store.py",  # the key of a registered dataset; no noise is made of it
     "jostle/simulate.py",  # seeded, on public arrays
     "jostle/kernels/classifiers/synthetic_tables.py",  # seeded: public made-up tables to train on
     "jostle/kernels/histograms/simulated.py",  # seeded: public made-up histograms to train on
     "jostle/kernels/mixtures/simulated.py",  # seeded: public made-up points to train on
     "jostle/kernels/regressions/simulated.py",  # seeded: public made-up tables to train on
-    "jostle/kernels/statistics/simulated.py",  # seeded: public made-up studies to train on
-    "jostle/kernels/mixtures/starts.py",  # seeded: where fits of mixtures start, and samples of released ones
-    "jostle/kernels/ising/draws.py",  # seeded: rows of public Ising models, and the chains that fit large ones
-    "jostle/kernels/graphical/sampling.py",  # seeded: rows and made-up potentials of public models
+    "jostle/kernels/statistics/effects.py",  # seeded: public made-up studies to train on
+    "jostle/kernels/mixtures/gaussians.py",  # seeded: where fits of mixtures start, and samples of released ones
+    "jostle/kernels/ising/fit.py",  # seeded: rows of public Ising models, and the chains that fit large ones
+    "jostle/kernels/graphical/model.py",  # seeded: rows and made-up potentials of public models
     "jostle/kernels/graphical/unbin.py",  # seeded: synthetic numbers within their bins
     "jostle/kernels/graphs/swaps.py",  # seeded: walks over graphs that fit released numbers
     "jostle/kernels/workloads/boxes.py",  # seeded: which ranges a random workload asks
@@ -103,7 +101,7 @@ def test_a_kernel_gives_no_engine_and_no_vault() -> None:
 def test_nothing_else_imports_the_inside() -> None:
     """The vault, the noise, and the engine itself are made in one place: the session."""
     inside = (
-        "jostle.privacy.reading.vault", "jostle.privacy.reading.reader", "jostle.privacy.mechanisms.noise",
+        "jostle.privacy.reading.vault", "jostle.privacy.reading.vault", "jostle.privacy.mechanisms.noise",
         "jostle.privacy.reading.assembly", "jostle.readers.duckdb", "jostle.engine.duckdb.engine", "jostle.speed.",
     )  # fmt: skip
     found = [i for path in outside() for i in imports(path) if i.name.startswith(inside) and not i.typing_only]
@@ -140,7 +138,7 @@ def test_privacy_rests_on_no_kernel() -> None:
 
 
 # Measurements that rest on more than `privacy` and `engine`, and on what. `docs/privacy/guarantee.md` names them.
-OPTIONAL = {"jostle/optional/output_perturbation.py": {"jostle.kernels.graphical.structure"}}
+OPTIONAL = {"jostle/optional/output_perturbation.py": {"jostle.kernels.graphical.domain"}}
 
 
 def test_measurements_stand_in_privacy() -> None:
@@ -166,7 +164,7 @@ def test_what_is_optional_is_loaded_by_those_who_ask() -> None:
 PLAIN_MEANING = {
     "jostle/engine/dense.py",  # of the values that a description lists, and of positions in a cube
     "jostle/plan/kinds.py",  # a date constant as a time
-    "jostle/plan/listing.py",  # of the values that a description lists
+    "jostle/plan/bounds.py",  # of the values that a description lists
     "jostle/run/library.py",  # of values of a program
 }
 ON_POSITIONS = {"jostle/privacy/reading/vault.py", "jostle/run/jointworkload.py", "jostle/run/workloads.py"}

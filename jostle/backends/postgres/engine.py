@@ -3,6 +3,12 @@
 Nothing is written there, not even a temporary table, so that a user who may only read can use it. Whatever a plan asks
 is one statement, in one state of the tables (`connection`): rows of persons are bounded in the statement that asks for
 them, and a public table of this process stands in it as constants.
+
+Tables of a PostgreSQL database as a program names them: which one is meant, what it is known by, what it holds.
+
+Only tables that the server stores are read. A view or a foreign table may run anything on a row, a policy of row level
+security too, and a materialized view is a copy of rows whose budget is another one's. A partitioned table and its
+parts, a table and those that inherit from it, are known by one another. All that is asked here is in the catalog.
 """
 
 from __future__ import annotations
@@ -12,13 +18,127 @@ from typing import Any
 
 from jostle.backends.postgres.connection import Connection
 from jostle.backends.postgres.dialect import POSTGRES, bare
-from jostle.backends.postgres.tables import MOST_ROWS, stored_table
 from jostle.backends.remote import RemoteData
 from jostle.backends.server import ServerEngine
 from jostle.backends.stored import Stored
-from jostle.diagnostics import refuse
+from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.engine.base import Capabilities
+from jostle.engine.sql.cells import NONE
 from jostle.engine.sql.dialect import subquery
+from jostle.language.operations.texts import LONGEST
+
+MOST_ROWS = 2**47  # of a table: a server's tables are smaller
+
+_MEANT = """SELECT c.oid::bigint, n.nspname, c.relname, c.relkind::text, row_security_active(c.oid), c.relhassubclass
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname || '.' || c.relname = %s AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
+AND n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\\_%%'"""
+_NAMES = """SELECT n.nspname || '.' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND n.nspname <> 'information_schema'
+AND n.nspname NOT LIKE 'pg\\_%' AND has_any_column_privilege(c.oid, 'SELECT') ORDER BY 1 LIMIT 1000"""
+_KIN = """WITH RECURSIVE
+up AS (SELECT %s::oid AS id UNION SELECT i.inhparent FROM pg_inherits i JOIN up ON inhrelid = id),
+down AS (SELECT id FROM up UNION SELECT i.inhrelid FROM pg_inherits i JOIN down ON inhparent = id)
+SELECT c.oid::bigint, c.relkind::text, n.nspname, c.relname
+FROM pg_class c JOIN down ON id = c.oid JOIN pg_namespace n ON n.oid = c.relnamespace"""
+_COLUMNS = """WITH RECURSIVE of AS (
+SELECT attnum, attname, atttypid AS type, attgenerated = 'v' AS made FROM pg_attribute
+WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped AND has_column_privilege(attrelid, attnum, 'SELECT')
+UNION ALL SELECT attnum, attname, typbasetype, made FROM of JOIN pg_type ON oid = type WHERE typtype = 'd')
+SELECT attname, typname, typtype::text, made, format_type(t.oid, NULL)
+FROM of JOIN pg_type t ON t.oid = type WHERE typtype <> 'd'
+ORDER BY attnum"""
+_KINDS = {"v": "a view", "m": "a materialized view", "f": "a foreign table"}
+_MICROS = "CAST(extract(epoch FROM {0}) * 1000000 AS BIGINT)"
+_STAMP = "CASE WHEN {0} BETWEEN '0001-01-01' AND '9999-12-31 23:59:59.999999' THEN " + _MICROS + " END"
+_SHORT = (  # whether a text is no longer than texts are; of what is stored apart the size is known without reading it
+    f"CASE WHEN octet_length({{0}}) <= {LONGEST} THEN TRUE "
+    f"WHEN octet_length({{0}}) <= {4 * LONGEST} THEN length({{0}}) <= {LONGEST} END"
+)
+_TEXT = f"CASE WHEN {_SHORT.format('CAST({0} AS TEXT)')} THEN CAST({{0}} AS TEXT) END"
+_NUMERIC = f"CASE WHEN abs({{0}}) < 1e1000 OR {_SHORT.format('CAST({0} AS TEXT)')} THEN CAST({{0}} AS TEXT) END"
+_READ = {
+    "bool": ("BOOLEAN", "{0}"), "int2": ("SMALLINT", "{0}"), "int4": ("INTEGER", "{0}"), "int8": ("BIGINT", "{0}"),
+    "float4": ("FLOAT", "{0}"), "float8": ("DOUBLE", "{0}"),
+    "numeric": ("VARCHAR", _NUMERIC.replace("{0}", "trim_scale({0})")),
+    **dict.fromkeys(("text", "varchar", "bpchar", "name", "citext", "uuid"), ("VARCHAR", _TEXT)),
+    "date": ("DATE", "{0}"), "time": ("TIME us", _MICROS),
+    "timestamp": ("TIMESTAMP us", _STAMP), "timestamptz": ("TIMESTAMP us UTC", _STAMP),
+}  # fmt: skip
+_DECIMAL = (  # a cast raises beyond the doubles, and of what is nearer to 0 than to the smallest
+    "CASE WHEN abs({0}) <= 2.4703282292062328e-324 THEN 0 WHEN abs({0}) < 1.7976931348623158e308 "
+    "THEN CAST({0} AS float8) END"
+)
+
+
+def _cells(
+    columns: list[tuple[str, str, str]],
+) -> tuple[list[str], list[tuple[str, str]], dict[str, tuple[str, str]], list[tuple[str, str]]]:
+    """Of columns by name and type: what is asked for, the cells' names and kinds, decimals, and what is not read."""
+    items: list[str] = []
+    cells: list[tuple[str, str]] = []
+    numbers: dict[str, tuple[str, str]] = {}
+    unread: list[tuple[str, str]] = []
+    for i, (column, type_name, full_type) in enumerate(columns):
+        if type_name not in _READ:
+            unread.append((column, full_type))
+        kind, value = _READ.get(type_name, (NONE, "NULL::text"))
+        collated = ' COLLATE "C"' if kind == "VARCHAR" else ""
+        items.append(f"{value.format(_quoted(column))}{collated} AS r{i}")
+        cells.append((f"r{i}", kind))
+        if type_name == "numeric":
+            items.append(f"{_DECIMAL.format(_quoted(column))} AS n{i}")
+            numbers[column] = f"n{i}", "DOUBLE"
+    return items, cells, numbers, unread
+
+
+def stored_table(connection: Connection, name: str) -> tuple[Stored, Hashable]:
+    """The table that a program calls `name`, `schema.table`, or of the schema `public`, and what it is known by.
+
+    Its cells have names of ours, `r0`, …, and where they are decimals also `n0`, …: a user may be let read some columns
+    only, so they are all that is asked for. Refuses with `DataError`.
+    """
+    label = f"`{name}`"
+    full = name if "." in name else f"public.{name}"
+    meant = connection.catalog(_MEANT, label, (full,))
+    if len(meant) != 1:
+        raise _unknown(connection, full) if not meant else refuse("DataError", f"{label} may be two tables")
+    ((number, schema, table, kind, policies, inherited),) = meant
+    if kind in _KINDS:
+        help = 'name the table that its rows are stored in, `postgres("schema.table")`'
+        raise refuse("DataError", f"{label} is {_KINDS[kind]}, and only tables are read", help=help)
+    if policies:
+        message = f"{label} has policies that hide rows from this user"
+        raise refuse("DataError", message, help="connect as a user whom they do not concern")
+    kin = connection.catalog(_KIN, label, (number,))
+    if any(row[1] == "f" for row in kin):
+        raise refuse("DataError", f"{label} has parts on another server")
+    described = connection.catalog(_COLUMNS, label, (number,))
+    columns = [
+        (column, "text" if sort == "e" else name, full) for column, name, sort, made, full in described if not made
+    ]
+    if not columns:
+        raise refuse("DataError", f"this user may read no column of {label}")
+    only = "ONLY " if kind == "r" and not inherited else ""  # no lock keeps others from inheriting from it
+    parts = None if only else frozenset(row[2:] for row in kin)
+    items, cells, numbers, unread = _cells(columns)
+    place = f"{_quoted(schema)}.{_quoted(table)}"
+    connection.uses(place, number, parts)
+    rows = subquery(f"SELECT {', '.join(items)} FROM {only}{place}")
+    names, made = tuple(column for column, *_ in columns), frozenset(row[0] for row in described if row[3])
+    stored = Stored(rows, label, names, tuple(cells), MOST_ROWS, numbers, made, tuple(unread))
+    return stored, frozenset(("postgres", *connection.server, row[0]) for row in kin)
+
+
+def _unknown(connection: Connection, name: str) -> Refusal:
+    names = [row[0] for row in connection.catalog(_NAMES, "the catalog")]
+    listed = f"it has {', '.join(names[:12])}" if names else "there is none that this user may read"
+    return refuse("DataError", f"the database has no table `{name}`", help=did_you_mean(name, names) or listed)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
 
 _LARGEST = 2**20  # bytes of a public table that stands in a statement
 _TYPES = {"int64": "BIGINT", "double": "FLOAT8", "bool": "BOOLEAN", "date32[day]": "DATE"}

@@ -3,25 +3,181 @@
 A data set is a view of the session's, with columns named by us; rows of persons are kept by the cluster. Spark promises
 no order of rows, so nothing here rests on one. A table that is written to while a program runs is refused when its
 files are others than before: parts of a partition share a charge because no row is in two of them.
+
+What a program names of a Spark cluster: a table of its catalog, or Parquet files at paths that it reads.
+
+The same data have one budget under all names: they are known by their name in the catalog, by where it says that they
+lie, and by the files that Spark reads. A view is refused, since what it reads may change, and so is a table that is not
+made of files which Spark lists: nothing would tell that two names mean the same rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+import re
+from collections.abc import Callable, Hashable, Iterator
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from jostle.backends.remote import RemoteData
 from jostle.backends.server import ServerEngine
 from jostle.backends.spark.connection import Connection, client
-from jostle.backends.spark.dialect import SPARK
-from jostle.backends.spark.folds import folded, prepare
-from jostle.backends.spark.tables import Frame, cell, check_statistics, exact, hidden, listed, located
+from jostle.backends.spark.dialect import SPARK, folded, prepare
 from jostle.backends.stored import Stored
-from jostle.diagnostics import refuse
+from jostle.diagnostics import Refusal, refuse
 from jostle.engine.base import Capabilities, Work
+from jostle.engine.files import identities
 from jostle.engine.sql import relations
 from jostle.engine.sql.cells import NONE
+from jostle.language.operations.texts import LONGEST
 from jostle.plan.plan import Key, Plan, RowExpr, Sample, Summands
+
+_NAME = re.compile(r"[A-Za-z0-9_$-]+")
+_LISTED = ("parquet", "delta", "orc")
+_TABLES = ("managed", "external")
+_PLAIN_PLACES = 6
+
+
+def is_path(name: str) -> bool:
+    return "/" in name
+
+
+Frame = Callable[[Any], Any]
+"""A new data frame of a session: one that is held is answered from what the server found out before."""
+
+
+def located(connection: Connection, names: tuple[str, ...]) -> tuple[Frame, frozenset[Hashable]]:
+    """What is named, and what it is known by."""
+    if all(map(is_path, names)):
+        place = ""
+        marks: set[Hashable] = set()
+    elif len(names) == 1:
+        place, marks = _catalogued(connection, names[0])
+    else:
+        raise refuse("DataError", "`spark` takes one table of the catalog, or paths of Parquet files",
+                     help='`spark("sales.orders")`, `spark("s3://bucket/orders/*.parquet")`')  # fmt: skip
+
+    def frame(session: Any) -> Any:
+        return session.table(place) if place else session.read.parquet(*names)
+
+    files = listed(connection, frame)
+    if not files and not marks:
+        raise refuse("DataError", f"the cluster reads no Parquet file at `{names[0]}`")
+    marks |= {("spark file", file) for file in files}
+    for file in files:
+        marks |= set(_here(file))
+    return frame, frozenset(marks)
+
+
+def listed(connection: Connection, frame: Frame) -> frozenset[str]:
+    """The files that a data frame is read from, as they are now."""
+    help = "are they Parquet files, and can the cluster read them?"
+    return frozenset(connection.ask(lambda session: frame(session).inputFiles(), help=help))
+
+
+def _here(file: str) -> list[tuple[object, ...]]:
+    """What a file is known by in this process, where the cluster is this machine."""
+    parts = urlsplit(file)
+    return identities(unquote(parts.path)) if parts.scheme == "file" else []
+
+
+def _catalogued(connection: Connection, name: str) -> tuple[str, set[Hashable]]:
+    """A table's name in quotes, and what the catalog knows it by."""
+    words = name.split(".")
+    if len(words) > 3 or not all(map(_NAME.fullmatch, words)):
+        raise refuse("DataError", f"`{name}` is no name of a table: letters, digits and `_`, with points between",
+                     help='`spark("catalog.schema.table")`; paths have a `/`')  # fmt: skip
+    place = ".".join(f"`{word}`" for word in words)
+    try:
+        rows = connection.ask(lambda session: session.sql(f"DESCRIBE TABLE EXTENDED {place}").toArrow().to_pylist())
+    except Refusal:
+        raise refuse("DataError", f"the cluster has no table `{name}`, or does not show it") from None
+    facts = {str(row["col_name"]).lower(): str(row["data_type"]) for row in rows[_details(rows) :]}
+    if facts.get("type", "").lower() not in _TABLES:
+        raise refuse("DataError", f"`{name}` is a view, and what it reads is not known",
+                     help="name the table that it is made of")  # fmt: skip
+    if facts.get("provider", "").lower() not in _LISTED:
+        help = f"tables are read that are kept as {', '.join(_LISTED)}, and paths of Parquet files"
+        raise refuse("DataError", f"the files of the table `{name}` are not known", help=help)
+    default = connection.ask(lambda session: (session.catalog.currentCatalog(), session.catalog.currentDatabase()))
+    full = [*default[: 3 - len(words)], *words] if len(words) < 3 else words
+    marks: set[Hashable] = {("spark table", ".".join(full).lower())}
+    if facts.get("location"):
+        marks.add(("spark place", facts["location"]))
+    return place, marks
+
+
+def _details(rows: list[dict[str, Any]]) -> int:
+    """Where the facts of a table begin, below its columns."""
+    return next((i for i, row in enumerate(rows) if str(row["col_name"]).startswith("# Detailed")), len(rows))
+
+
+def hidden(column: str, kind: str) -> str:
+    """The same cells of a column of a type of Spark's, as an expression that no server compares with what a file's
+    footer says, or a table's log.
+
+    These statistics pass over NaN and may be wrong, and a server that goes by them leaves out whole parts of a file: a
+    row would be there or not, as the others are. No cell is what stands behind ELSE, which is NULL where it is asked;
+    but a server that does not know that cannot take the comparison into the branches. It costs nothing that could be
+    measured: an ELSE of no row is not worked out. A CASE of truths is taken apart, so these go through numbers, and
+    doubles have `+ 0e0D` (`cell`).
+    """
+    if kind == "boolean":
+        return f"((CAST({column} AS INT) ^ 0) = 1)"
+    other = next((made for begins, made in _OTHERS.items() if kind.startswith(begins)), None)
+    return f"CASE WHEN {column} IS NOT NULL THEN {column} ELSE {other.format(column)} END" if other else column
+
+
+_OTHERS = {
+    **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), "~{0}"), "decimal": "-{0}",
+    **dict.fromkeys(("string", "char", "varchar"), "reverse({0})"), "date": "date_add({0}, 1)",
+    **dict.fromkeys(("timestamp", "timestamp_ntz"), "NULL"),
+}  # fmt: skip
+"""Something else of the type of a column, by how its type's name begins."""
+
+
+def check_statistics(connection: Connection, view: str) -> None:
+    """Refuses a Sail that goes by the statistics of files when it plans: it reads a column as a constant whose least
+    number is the largest, also where NaN stands among its cells. Such a one counts rows without reading a file."""
+    plan = connection.table(f"EXPLAIN SELECT count(*) AS a0 FROM {view}")
+    if any("PlaceholderRowExec" in str(text) for text in plan.columns[0].to_pylist()):
+        message = "this Sail takes numbers from what the footers of files say, which pass over NaN and may be wrong"
+        raise refuse("DataError", message, help="start it with SAIL_EXECUTION__COLLECT_STATISTICS=false")
+
+
+def cell(column: str, kind: str) -> tuple[str, str]:
+    """The raw cell of a column of a type of Spark's, and its kind (`sql.cells`)."""
+    if kind in ("tinyint", "smallint", "int", "bigint"):
+        return f"try_cast({column} AS BIGINT)", "BIGINT"
+    if kind in ("float", "double"):
+        return f"(CAST({column} AS DOUBLE) + 0e0D)", "DOUBLE"  # no −0, which Sail tells from 0 in windows
+    if kind == "boolean":
+        return column, "BOOLEAN"
+    if kind.startswith(("string", "char", "varchar")):
+        text = f"collate({column}, 'UTF8_BINARY')" if kind.startswith("string collate") else column
+        return f"CASE WHEN length({column}) <= {LONGEST} THEN try_validate_utf8({text}) END", "VARCHAR"
+    if kind.startswith("decimal"):
+        return _decimal(column, int(kind.rstrip(")").rpartition(",")[2]))
+    if kind == "date":
+        return column, "DATE"
+    if kind == "timestamp":
+        return f"unix_micros({column})", "TIMESTAMP us UTC"
+    if kind == "timestamp_ntz":
+        return f"unix_micros(CAST({column} AS TIMESTAMP))", "TIMESTAMP us"
+    return "CAST(NULL AS STRING)", NONE
+
+
+def _decimal(column: str, places: int) -> tuple[str, str]:
+    """A decimal as a text without zeros at its end; Apache Spark may write one of more than six places as `1E-7`."""
+    text = f"CAST({column} AS STRING)"
+    if places > _PLAIN_PLACES:
+        return f"CAST({column} AS DOUBLE)", "DOUBLE"
+    return f"trim(TRAILING '.' FROM trim(TRAILING '0' FROM {text}))" if places else text, "VARCHAR"
+
+
+def exact(column: str, kind: str) -> tuple[str, str] | None:
+    """The cell of a column that is read in another way as a number: a cast of a decimal may be rounded twice."""
+    return (f"CAST({column} AS STRING)", "VARCHAR") if kind.startswith("decimal") else None
+
 
 _LARGEST = 64 * 2**20  # bytes of a public table that is sent
 

@@ -10,7 +10,6 @@ from typing import Any
 from jostle.accounting.amounts import QUANTA
 from jostle.check.abstract import kinds, numbers, rows, selects
 from jostle.check.abstract.declarations import keys_of
-from jostle.check.abstract.joins import join, join_all, uniform, walked
 from jostle.check.abstract.values import (
     ANY_NUMBER,
     EACH,
@@ -38,7 +37,7 @@ from jostle.check.abstract.values import (
     reached_sources,
     widened,
 )  # fmt: skip
-from jostle.check.abstract.walk import Bounds, Walk
+from jostle.check.abstract.walk import Bounds, Walk, join, join_all, uniform, walked
 from jostle.language import facts
 from jostle.language.builtins import BUILTINS, DOMAINS, TURNED
 from jostle.language.facts import Effect, Gives

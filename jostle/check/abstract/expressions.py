@@ -8,9 +8,8 @@ from typing import Any
 
 from jostle.check.abstract import calls, kinds, numbers, rows
 from jostle.check.abstract import declarations as declared
-from jostle.check.abstract.joins import join_all, walked
 from jostle.check.abstract.values import MISSING, PUBLIC, Items, Maker, Part, Range, Scope, widened
-from jostle.check.abstract.walk import NO_SOURCES, Walk
+from jostle.check.abstract.walk import NO_SOURCES, Walk, join_all, walked
 from jostle.language.forms import bare_selects, is_real
 from jostle.syntax import nodes as n
 

@@ -1,6 +1,6 @@
 """What kind of thing a public value certainly is, in the words of a message, and what a run refuses of each kind.
 
-Follows `run.operators`, `run.attributes` and `run.builtins`. Where a kind is not known nothing is said: a value that
+Follows `run.operators`, `run.expressions` and `run.builtins`. Where a kind is not known nothing is said: a value that
 may be one of two kinds is of none here, `none` is of none, since a program tests for it, and a list may stand for
 the vector that it is calculated with.
 """
@@ -27,7 +27,7 @@ from jostle.check.abstract.values import (
 )  # fmt: skip
 from jostle.diagnostics import Diagnostic, did_you_mean
 from jostle.language.aggregates import AGGREGATES
-from jostle.language.misfits import (
+from jostle.language.row_mistakes import (  # fmt: skip
     READ,
     misfit,
     no_call,
@@ -38,7 +38,7 @@ from jostle.language.misfits import (
     no_place,
     no_walk,
     outside,
-)  # fmt: skip
+)
 from jostle.records import replace
 from jostle.source import Span
 from jostle.syntax import nodes as n

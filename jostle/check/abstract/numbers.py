@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from jostle.check.abstract.joins import join_all
 from jostle.check.abstract.kinds import BOOLEAN, TEXT, kind_of
 from jostle.check.abstract.values import (
     ANY_NUMBER,
@@ -27,6 +26,7 @@ from jostle.check.abstract.values import (
     is_constant,
     widened,
 )  # fmt: skip
+from jostle.check.abstract.walk import join_all
 from jostle.diagnostics import Refusal
 from jostle.doubles import arithmetic, folded, ordered, total
 from jostle.language.operations import ROW_FUNCTIONS

@@ -12,7 +12,6 @@ from typing import Any
 
 from jostle.check.abstract import kinds
 from jostle.check.abstract.declarations import identifiable, keys_of
-from jostle.check.abstract.joins import join_all, walked
 from jostle.check.abstract.values import (
     EACH,
     MISSING,
@@ -30,9 +29,9 @@ from jostle.check.abstract.values import (
     reached_sources,
     widened,
 )  # fmt: skip
-from jostle.check.abstract.walk import Walk
+from jostle.check.abstract.walk import Walk, join_all, walked
 from jostle.doubles import place
-from jostle.language import described, facts
+from jostle.language import facts
 from jostle.language.facts import Effect, Gives
 from jostle.language.forms import DIMENSIONS
 from jostle.language.operations import ROW_FUNCTIONS
@@ -342,7 +341,7 @@ def _rows_where(w: Walk, value: Any, node: n.Index, scope: Scope) -> Any:
         w.rows(condition, schema, scope)
     conditions = [(keyword.name, w.eval(keyword.value, scope)) for keyword in node.keywords]
     for keyword in node.keywords:
-        if schema is not None and keyword.name in schema and described.literal(keyword.value) is not None:
+        if schema is not None and keyword.name in schema and facts.literal(keyword.value) is not None:
             column = n.Name(keyword.name, span=keyword.span)
             w.rows(n.Binary("==", column, keyword.value, span=keyword.span), schema, scope, "described")
     if isinstance(value, OneOf):

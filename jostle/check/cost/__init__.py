@@ -18,9 +18,8 @@ from msgspec import Struct
 from jostle.accounting.amounts import as_text
 from jostle.check.abstract.values import TOP, Most, Scope, SourceFact
 from jostle.check.abstract.walk import NO_SOURCES, Identity, World, literal_identity, universe
-from jostle.check.cost.charges import Charge, Step, looks_text
 from jostle.check.cost.explorer import Explorer, TooLong
-from jostle.check.cost.ledger import DELTA, NEVER, SOURCE, Opened, Overdrawn
+from jostle.check.cost.ledger import DELTA, NEVER, SOURCE, Charge, Opened, Overdrawn, Step, looks_text
 from jostle.check.cost.tally import Why
 from jostle.diagnostics import Diagnostic, Note
 from jostle.source import Span

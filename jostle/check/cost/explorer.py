@@ -14,7 +14,6 @@ from typing import Any
 from jostle.accounting.amounts import QUANTA, part_of
 from jostle.check.abstract.calls import transfer_apply
 from jostle.check.abstract.interpreter import Interpreter
-from jostle.check.abstract.joins import alike, bare, join, join_all, joined_names, uniform, walked
 from jostle.check.abstract.rows import row_parts
 from jostle.check.abstract.values import (
     MISSING,
@@ -39,10 +38,20 @@ from jostle.check.abstract.values import (
     reached_sources,
     widened,
 )  # fmt: skip
-from jostle.check.abstract.walk import NO_SOURCES, Bounds, World
+from jostle.check.abstract.walk import (
+    NO_SOURCES,
+    Bounds,
+    World,
+    alike,
+    bare,
+    join,
+    join_all,
+    joined_names,
+    uniform,
+    walked,
+)
 from jostle.check.cost.ledger import NEVER, Ledger, Opened, Spending, current
-from jostle.check.cost.purity import Purity
-from jostle.check.cost.tally import Why
+from jostle.check.cost.tally import Purity, Why
 from jostle.check.labels import Labels
 from jostle.language.builtins import brought
 from jostle.records import replace

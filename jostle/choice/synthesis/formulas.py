@@ -3,19 +3,168 @@
 A formula reads features within the ranges that it was learned in, as a tree does: it extrapolates nothing, and has a
 value for every measured feature, however noisy. It says the logarithm of an error, where utilities are errors, or the
 utility itself.
+
+All expressions of a few features up to a size, without those that have the values of a simpler one.
+
+Sizes grow one by one; each operator is applied to all pairs of smaller expressions at once. Of expressions whose
+values on the training rows agree the first, which is the simplest, stays. Nothing here depends on utilities.
+
+The best formula of each complexity: symbolic regression by enumeration, on vectors.
+
+The first term is the expression of the pool that explains most, of each size; the next ones are those that explain
+most of what is left, exactly, since all of the pool is made orthogonal to the terms before. Nothing is drawn: the same
+rows give the same formulas.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
-from msgspec import Struct
+import numpy.typing as npt
+from msgspec import Struct, field
 
 from jostle.choice.grow import Array
-from jostle.choice.synthesis.expressions import NUMBER, Bounds, Expression
-from jostle.choice.synthesis.pool import DIGITS
+from jostle.choice.synthesis import USUAL
+from jostle.choice.synthesis.expressions import (
+    ABOVE,
+    BINARY,
+    FEATURE,
+    NUMBER,
+    UNARY,
+    Bounds,
+    Expression,
+    applied,
+    bounded,
+)
 from jostle.records import replace
+
+CUTS = 7
+"""Thresholds that are tried for each feature: between equal parts of its values."""
+
+NUMBERS = 1e7
+"""The most numbers that the values of all expressions may be together (80 MB); what would come after is left out."""
+
+DIGITS = 6
+"""The significant digits of a number in a formula, which is what its text shows."""
+
+_COMMUTE = frozenset("+*") | {"min", "max"}
+
+
+class Pool(Struct, frozen=True):
+    """`values` (m, n) of `expressions` (m) on the training rows, simplest first."""
+
+    expressions: tuple[Expression, ...]
+    values: Array
+
+    @property
+    def complexities(self) -> npt.NDArray[np.intp]:
+        return np.array([expression.complexity for expression in self.expressions], dtype=np.intp)
+
+
+def pool_of(columns: Mapping[str, Array], ranges: Mapping[str, Bounds], most: int) -> Pool:
+    """The expressions of at most the size `most` over these columns, all of the shape (n,) and within their ranges.
+
+    Leaves are the features, 1, and the size that each feature usually has. Constant expressions are left out, and of
+    those that are the same up to a factor and a summand, which a formula fits, all but the simplest.
+    """
+    growth = _Growth(columns, ranges, int(NUMBERS // max(len(next(iter(columns.values()))), 1)))
+    for size in range(1, most + 1):
+        growth.grow(size)
+    expressions, values = growth.expressions, np.array(growth.values)
+    centred = values - values.mean(axis=1, keepdims=True)
+    spread = np.sqrt((centred**2).mean(axis=1))
+    kept = np.flatnonzero(spread > 1e-9 * np.abs(values).max(axis=1))
+    standard = centred[kept] / spread[kept, None]
+    lead = np.argmax(np.abs(standard) > 0.5, axis=1)  # a value of unit variance is somewhere that large
+    standard *= np.sign(standard[np.arange(len(kept)), lead])[:, None]
+    first = kept[_distinct(standard)]
+    return Pool(tuple(expressions[k] for k in first), values[first])
+
+
+class _Growth(Struct):
+    """The expressions so far, each with its values, its bounds and the size it was made at."""
+
+    columns: Mapping[str, Array]
+    ranges: Mapping[str, Bounds]
+    room: int
+    expressions: list[Expression] = field(default_factory=list)
+    values: list[Array] = field(default_factory=list)
+    bounds: list[Bounds] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
+    seen: set[bytes] = field(default_factory=set)
+
+    def grow(self, size: int) -> None:
+        """Adds the expressions of this size that are new by their values, as far as there is room."""
+        for expression, bounds, values in self._candidates(size):
+            key = _key(values)
+            if key not in self.seen and len(self.values) < self.room:
+                self.seen.add(key)
+                self.expressions.append(expression)
+                self.values.append(values)
+                self.bounds.append(bounds)
+                self.sizes.append(size)
+
+    def _candidates(self, size: int) -> Iterator[tuple[Expression, Bounds, Array]]:
+        if size == 1:
+            yield from self._leaves()
+            return
+        by_size = {s: [k for k, own in enumerate(self.sizes) if own == s] for s in range(1, size)}
+        if size == 3:
+            yield from self._thresholds()
+        for op in UNARY:
+            yield from self._made(op, [(k,) for k in by_size[size - 1]])
+        for left in range(1, size - 1):
+            right = size - 1 - left
+            pairs: list[tuple[int, ...]] = [(a, b) for a in by_size[left] for b in by_size[right]]
+            rising = [pair for pair in pairs if pair[0] <= pair[1]]
+            for op in BINARY:
+                yield from self._made(op, rising if op in _COMMUTE else pairs)
+
+    def _leaves(self) -> Iterator[tuple[Expression, Bounds, Array]]:
+        many = len(next(iter(self.columns.values())))
+        for name, values in self.columns.items():
+            yield Expression(FEATURE, name=name), self.ranges[name], values
+        usual = [float(f"{np.median(np.abs(values)):.3g}") for values in self.columns.values()]
+        for number in dict.fromkeys([1.0, *usual]):
+            if number > 0:
+                yield Expression(NUMBER, number=number), (number, number), np.full(many, number)
+
+    def _thresholds(self) -> Iterator[tuple[Expression, Bounds, Array]]:
+        for name, values in self.columns.items():
+            places = np.unique(values)
+            for part in range(1, CUTS + 1):
+                at = part * (len(places) - 1) // (CUTS + 1)
+                if at + 1 < len(places):
+                    cut = float(f"{(places[at] + places[at + 1]) / 2:.{DIGITS}g}")
+                    step = Expression(ABOVE, (Expression(FEATURE, name=name),), cut)
+                    yield step, (0.0, 1.0), step.values(self.columns)
+
+    def _made(self, op: str, places: list[tuple[int, ...]]) -> Iterator[tuple[Expression, Bounds, Array]]:
+        """An operator applied to earlier expressions wherever that has a bounded value."""
+        places = [place for place in places if any(self.expressions[k].features for k in place)]
+        bounds = [bounded(op, *(self.bounds[k] for k in place)) for place in places]
+        good = [(place, limits) for place, limits in zip(places, bounds, strict=True) if limits is not None]
+        for start in range(0, len(good), 1000):
+            block = good[start : start + 1000]
+            args = [np.array([self.values[place[i]] for place, _ in block]) for i in range(len(block[0][0]))]
+            for (place, limits), values in zip(block, applied(op, *args), strict=True):
+                yield Expression(op, tuple(self.expressions[k] for k in place)), limits, values
+
+
+def _key(values: Array) -> bytes:
+    """Equal for equal values, to nine digits; what rounding alone makes different is kept twice, which does no harm."""
+    scale = float(np.abs(values).max())
+    return np.rint(values * (1e9 / scale)).tobytes() + f"{scale:.9g}".encode() if scale else b"0"
+
+
+def _distinct(values: Array) -> npt.NDArray[np.intp]:
+    """The first of each group of equal rows, in order."""
+    firsts: dict[bytes, int] = {}
+    for place, row in enumerate(values):
+        firsts.setdefault(np.rint(row * 1e7).tobytes(), place)
+    return np.array(list(firsts.values()), dtype=np.intp)
+
 
 STEPS = 25
 """The most steps by which the numbers inside terms come nearer to the least squared error."""
@@ -155,3 +304,100 @@ def _plain(term: Expression) -> Expression:
 
 def _rounded(number: float) -> float:
     return float(f"{number:.{DIGITS}g}")
+
+
+TERMS = 3
+"""The most terms of a formula."""
+
+DEPENDENT = 1e-8
+"""A term of which less than this part of the variance is left beside the terms before adds nothing but rounding."""
+
+SEVERAL = 4
+"""So many first terms of each size with numbers are fitted, since they were enumerated with others."""
+
+EXACT = 1e-10
+"""A formula that leaves less than this part of the variance is exact, to the digits of its numbers."""
+
+Rows = npt.NDArray[np.bool_]
+Kind = tuple[int, int]
+"""A complexity, and a rank: 0 for the best sum, from 1 for the best ones with a number in the last term."""
+Ranges = Mapping[str, Bounds]
+
+
+def front(
+    pool: Pool, columns: Mapping[str, Array], target: Array, rows: Rows, ranges: Ranges, most: int = USUAL
+) -> dict[int, Formula]:
+    """For each complexity up to `most` the formula that fits the target best on these rows and beats all simpler ones.
+
+    Complexity 0 is the mean. `columns` and `target` are of all rows, as those of the pool are.
+    """
+    here = {name: values[rows] for name, values in columns.items()}
+    wanted, found, least = target[rows], {0: fitted((), here, target[rows], ranges)}, np.inf
+    best = _terms(pool, pool.values[:, rows], wanted, most)
+    for complexity, terms in sorted(dict.fromkeys((kind[0], terms) for kind, terms in best.items())):
+        formula = fitted(tuple(pool.expressions[k] for k in terms), here, wanted, ranges)
+        error = float(((wanted - formula.values(here)) ** 2).mean())
+        if error < least * (1 - 1e-9) and least > EXACT * wanted.var():
+            found[complexity], least = formula, error
+    return found
+
+
+def _terms(pool: Pool, values: Array, target: Array, most: int) -> dict[Kind, tuple[int, ...]]:
+    """The terms that explain most for each complexity, as places in the pool.
+
+    Beside them some that explain most among sums with a number in the last term, and may be better once that is fitted.
+    """
+    sizes = pool.complexities
+    numbered = np.array([any(True for _ in expression.numbers()) for expression in pool.expressions])
+    best: dict[Kind, tuple[float, tuple[int, ...]]] = {}
+    centred, whole = values - values.mean(axis=1, keepdims=True), target - target.mean()
+    starts: list[tuple[tuple[int, ...], Array, Array]] = [((), centred, whole)]
+    again = True
+    while starts:
+        grown: dict[Kind, tuple[float, tuple[int, ...]]] = {}
+        for terms, left, wanted in starts:
+            explained = _explained(left, centred, wanted)
+            already = float((whole**2).sum() - (wanted**2).sum())
+            for size in np.unique(sizes):
+                complexity = complexity_of([*(int(sizes[k]) for k in terms), int(size)])
+                gains = np.where(sizes == size, explained, -1.0)
+                places = [int(np.argmax(gains)), *_largest(np.where(numbered, gains, -1.0), 1 if terms else SEVERAL)]
+                for rank, place in enumerate(places):
+                    gain, kind = already + float(gains[place]), (complexity, rank)
+                    if gains[place] > 0 and complexity <= most:
+                        _improve(grown, kind, gain, (*terms, place))
+        for kind, (gain, terms) in grown.items():
+            _improve(best, kind, gain, terms)
+        new = list(dict.fromkeys(t for (_, rank), (_, t) in grown.items() if rank < 2 and len(t) < TERMS))
+        if again and new and len(new[0]) == 2:  # the first was found alone: another may be better beside the second
+            new, again = [*new, *dict.fromkeys((second,) for _, second in new)], False
+        starts = [_beside(terms, centred, target) for terms in new]
+    return {kind: terms for kind, (_, terms) in best.items()}
+
+
+def _improve(best: dict[Kind, tuple[float, tuple[int, ...]]], kind: Kind, gain: float, terms: tuple[int, ...]) -> None:
+    """Puts terms in the place of the best of their kind, where they explain more."""
+    if gain > best.get(kind, (0.0,))[0]:
+        best[kind] = gain, terms
+
+
+def _largest(gains: Array, many: int) -> list[int]:
+    """The places of the largest gains, the largest first, and of equal ones the first."""
+    places: list[int] = np.argsort(-gains, kind="stable")[:many].tolist()
+    return places
+
+
+def _explained(left: Array, whole: Array, wanted: Array) -> Array:
+    """The squared error that each expression takes away beside the terms before, of which it is what is `left`."""
+    norms = (left**2).sum(axis=1)
+    usable = norms > DEPENDENT * np.maximum((whole**2).sum(axis=1), 1e-300)
+    with np.errstate(all="ignore"):
+        gains: Array = np.where(usable, (left @ wanted) ** 2 / norms, 0.0)
+    return gains
+
+
+def _beside(terms: tuple[int, ...], centred: Array, target: Array) -> tuple[tuple[int, ...], Array, Array]:
+    """What is left of all expressions and of the target once these terms are fitted to them."""
+    basis = np.linalg.qr(centred[list(terms)].T)[0]
+    wanted = target - target.mean()
+    return terms, centred - (centred @ basis) @ basis.T, wanted - basis @ (basis.T @ wanted)

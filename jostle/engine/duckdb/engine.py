@@ -18,22 +18,19 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from jostle.diagnostics import refuse
 from jostle.engine.base import Capabilities, Opened
-from jostle.engine.duckdb.dialect import DUCKDB
-from jostle.engine.duckdb.raw import Raw
+from jostle.engine.duckdb.raw import DUCKDB, Raw
 from jostle.engine.sql import persons, relations
 from jostle.engine.sql.cells import NATIVE, clean, read, readings, text, whole_or_text
 from jostle.engine.sql.engine import SqlEngine
 from jostle.engine.sql.rows import Raw as RawCell
-from jostle.plan.domains import Domain, Open
 from jostle.plan.kinds import domain_kind
-from jostle.plan.plan import Bound, Owners, Scan
+from jostle.plan.plan import Bound, Domain, Open, Owners, Scan
 from jostle.records import replace
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-    from jostle.engine.files import OpenFile
-    from jostle.engine.spill import SpillFolder
+    from jostle.engine.files import OpenFile, SpillFolder
 
 T = TypeVar("T")
 # A file's statistics pass over NaN, and whoever wrote them may err: no row, and no test of one, may be left out because

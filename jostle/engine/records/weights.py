@@ -4,19 +4,51 @@ Records pass through in blocks. What calculates or filters records, adds two col
 it is given them; so pairs that are counted at once are never all held, and a join needs memory for its two sides and
 for a block of pairs. What must see the whole weight of a record (shaving, sizes of prefixes, the sides of a join,
 maxima and minima) holds the different records of what it is made from.
+
+The shares of a join: what a pair of records has of the product of their weights, in whole numbers.
+
+A key whose records weigh s units in all, on both sides together, has the share G(s) ≈ 2^c / s, and a pair of weights a
+and b weighs a·b·G(s) units of 2^-c of the former. With H = 2^h, the height, and c = ⌈5h/2⌉:
+
+* G(s) = ⌊2^c / s⌋ for 1 ≤ s ≤ H,
+* G(s) = 2^(c − 2h)·(2H − s) for H ≤ s ≤ 2H, a line that falls from 2^c / H to 0,
+* G(s) = 0 for larger s.
+
+*Argument.* Let one side of a key weigh S units, the other T, and s = S + T; one record of the first gets a unit more.
+Its pairs weigh (a + 1)·b·G(s + 1) in place of a·b·G(s), the other pairs a'·b·G(s + 1) in place of a'·b·G(s). With D =
+G(s) − G(s + 1) ≥ 0 all pairs together move by at most T·(G(s + 1) + a·D) + T·(S − a)·D = T·(G(s + 1) + S·D). The join
+is stable if this is at most 2^c, for then a unit of input moves no more than a unit's worth of output.
+
+* S = 0: T·G(s + 1) ≤ s·2^c/(s + 1) < 2^c; and T = 0 moves nothing. So let S, T ≥ 1.
+* s < H: G(s + 1) ≤ 2^c/(s + 1) and D < 2^c/(s(s + 1)) + 1, so that the sum is below 2^c·T(s + S)/(s(s + 1)) + S·T. With
+  T(s + S) = s² − S² it is at most 2^c if S·T·s(s + 1) ≤ 2^c·(s + S²). As T(s + 1) ≤ (s − 1)(s + 1) < s², the left is
+  below S·s³, and S/(s + S²) ≤ 1/(2√s): 2^c ≥ s^(5/2)/2 is enough.
+* H ≤ s < 2H: T·(2H − s − 1 + S)·2^(c − 2h) = T·(2H − 1 − T)·2^(c − 2h) < H²·2^(c − 2h) = 2^c.
+* s ≥ 2H: nothing weighs anything, before and after.
+
+Any two data sets are joined by such steps, of one unit on one side each, as many as their weights differ by.
+
+Conditions, calculated columns and keys of records that are held here: by the SQL that rows of tables are read by.
+
+Expressions over private rows have one evaluator, `sql.rows`, which is total. Records that were joined or grouped lie in
+memory; while they are asked about, DuckDB knows them as a table, whatever engine their rows came from. What columns
+there are, and of what types, follows from the plan: no value decides it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, assert_never
 
-from jostle.engine.records.columns import Block, codes_of, merged, of_tuples, sums
-from jostle.engine.records.prefixes import reduced, sized
-from jostle.engine.records.shares import share
-from jostle.engine.records.steps import coded, stepped
+from jostle.engine.duckdb.raw import DUCKDB
+from jostle.engine.records.columns import Block, codes_of, merged, of_tuples, reduced, sized, sums, typed
+from jostle.engine.sql import relations
+from jostle.engine.sql.dialect import subquery
+from jostle.engine.sql.persons import narrowed
+from jostle.engine.sql.rows import Physical
 from jostle.integers import fixed_width
-from jostle.plan.plan import Column, Count, Plan
+from jostle.plan.plan import Column, Count, Key, Plan, RowExpr, Scan, inputs
 from jostle.plan.records import (
     CELL_BITS,
     Combined,
@@ -26,6 +58,7 @@ from jostle.plan.records import (
     Records,
     Reduced,
     Rows,
+    Schema,
     Shaved,
     Sized,
     Weights,
@@ -34,15 +67,111 @@ from jostle.plan.records import (
     last_steps,
     on_rows,
     record_schema,
-)  # fmt: skip
+    share_bits,
+)
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from jostle.engine.base import Answers
+    from jostle.engine.base import Answers, Here
 
     Ints = NDArray[np.int64]
+    Steps = tuple[Kept | Mapped, ...]
+
+
+def share(total: int, height: int) -> int:
+    """G(`total`) for keys up to 2^`height` units, in units of 2^-`share_bits(height)`."""
+    bits = share_bits(height)
+    if total <= 0 or total >> height >= 2:
+        return 0
+    if total <= 1 << height:
+        return (1 << bits) // total
+    return ((2 << height) - total) << (bits - 2 * height)
+
+
+CHARACTERS = 2**24
+"""Of the texts of records that are handed over at once: equal ones are one object here, and several there."""
+_NAME = "records"
+
+
+def stepped(here: Here, schema: Schema, block: Block, steps: Steps, to: Schema) -> Iterator[Block]:
+    """The records, of the columns `to`, that conditions and calculated columns make of those of a block."""
+    origins: dict[str, str | None] = {name: name for name, _ in schema}  # of each column the one that it is, if it is
+    calculated = False
+    for step in steps:
+        if isinstance(step, Mapped):
+            origins = {name: origins[e.name] if isinstance(e, Column) else None for name, e in step.columns}
+        calculated |= isinstance(step, Kept) or None in origins.values()
+    bare = {name: block.columns[origin] for name, origin in origins.items() if origin is not None}
+    if not calculated:
+        yield Block(bare, block.weights)
+        return
+    others = [name for name in origins if name not in bare]
+    needed, relation = _relation(schema, block.size, steps, map(Column, others))
+    shown = ", ".join(["n", *(relation.columns[name].alias for name in others)])
+    for rows, *values in _asked(here, f"SELECT {shown} FROM {subquery(relation.sql)}", block, needed):
+        found = {name: column[rows] for name, column in bare.items()} | dict(zip(others, values, strict=True))
+        yield typed(to, [found[name] for name, _ in to], block.weights[rows])
+
+
+def coded(
+    here: Here, schema: Schema, block: Block, steps: Steps, keys: tuple[Key, ...]
+) -> Iterator[tuple[list[Ints], NDArray[Any]]]:
+    """For each key where the records that the steps make stand among its values, −1 where it is none of them; and what
+    they weigh."""
+    needed, relation = _relation(schema, block.size, steps, (key.expr for key in keys))
+    for rows, *places in _asked(here, relations.codes(relation, keys), block, needed):
+        yield places, block.weights[rows]
+
+
+def _relation(
+    schema: Schema, size: int, steps: Steps, asked: Iterable[RowExpr]
+) -> tuple[tuple[str, ...], relations.Relation]:
+    """What the steps make of records, as a SELECT from a table of these columns of theirs and of a number `n` each."""
+    plan = narrowed(on_rows(Scan(_NAME, schema), steps), asked)
+    source: Plan = plan
+    while not isinstance(source, Scan):
+        (source,) = inputs(source)
+    columns = {name: Physical(f"c{place}") for place, (name, _) in enumerate(source.columns)}
+    query = f"SELECT {', '.join([*(column.alias for column in columns.values()), 'n'])} FROM {_NAME}"
+    records = relations.Relation(query, columns, dict(source.columns), size, DUCKDB, numbered=True)
+    return tuple(columns), relations.relation(plan, lambda scan: records, DUCKDB)
+
+
+def _asked(here: Here, query: str, block: Block, names: tuple[str, ...]) -> Iterator[list[Any]]:
+    """The columns of a query about a block: of a part of it at a time, where its texts are long."""
+    import numpy as np
+    import pyarrow as pa
+
+    columns = [block.columns[name] for name in names]
+    sizes = np.zeros(block.size, dtype=np.int64)
+    for column in columns:
+        if column.dtype == object:
+            sizes += fixed_width([len(text) for text in column])
+    parts = np.cumsum(sizes) // CHARACTERS
+    starts = [*np.flatnonzero(np.diff(parts, prepend=-1)).tolist(), block.size]
+    for start, end in itertools.pairwise(starts):
+        cells = [_arrow(column) for column in (*(c[start:end] for c in columns), np.arange(start, end))]
+        rows = pa.Table.from_arrays(cells, names=[*(f"c{place}" for place in range(len(columns))), "n"])
+        with here.registered(rows, _NAME):
+            yield [np.ma.getdata(column) for column in here.columns(query)]
+
+
+def _arrow(column: NDArray[Any]) -> Any:
+    """A column as Arrow has it, of buffers: where values are handed over, Arrow loads pandas to look at them."""
+    import numpy as np
+    import pyarrow as pa
+
+    if column.dtype == object:
+        texts = [text.encode("utf-8", "replace") for text in column.tolist()]
+        ends = np.cumsum([0, *map(len, texts)], dtype=np.int64)
+        buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(texts))]
+        return pa.Array.from_buffers(pa.large_string(), len(texts), buffers)
+    bits = np.packbits(column, bitorder="little") if column.dtype == bool else np.ascontiguousarray(column)
+    kind = pa.from_numpy_dtype(column.dtype)
+    return pa.Array.from_buffers(kind, len(column), [None, pa.py_buffer(bits)])
+
 
 PAIRS = 2**18
 """Of a block of a join; one record of its left side has as many as it has partners."""

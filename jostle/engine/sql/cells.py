@@ -21,8 +21,8 @@ from jostle.engine.sql.rows import Physical
 from jostle.language.moments import DAY, FIRST_DAY, LAST_DAY
 from jostle.language.operations.texts import LONGEST
 from jostle.plan.bounds import as_double
-from jostle.plan.domains import Categories, Domain, Integer, Moments, Open
 from jostle.plan.kinds import domain_kind
+from jostle.plan.plan import Categories, Domain, Integer, Moments, Open
 
 WHOLE = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"})
 NONE = "NONE"  # the kind of cells that have no value whatever stands in the file

@@ -9,9 +9,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from jostle.engine import groups
+from jostle.engine import base
 from jostle.engine.base import Capabilities, Work
-from jostle.engine.sql import able, relations
+from jostle.engine.sql import dialect, relations
 from jostle.engine.sql.dialect import Dialect
 from jostle.integers import fixed_width
 from jostle.language.moments import moment_of
@@ -49,7 +49,7 @@ class SqlEngine(ABC):
 
     def check(self, question: object) -> None:
         """Refuses with `DataError`, before anything is charged, what the database cannot do as the others do."""
-        able.check(question, self.dialect, self.check_source, self.check_rows)
+        dialect.check(question, self.dialect, self.check_source, self.check_rows)
 
     def check_source(self, plan: Scan | Bound) -> None:
         """The same of how a data set is described, and of what tells whose a row is."""
@@ -71,13 +71,13 @@ class SqlEngine(ABC):
         """
         import numpy as np
 
-        shape = groups.shape(keys)
+        shape = base.shape(keys)
         if not terms:
             return []
         asked = (part.expr for part in (*keys, *terms) if part.expr is not None)
         query = relations.group(self.relation(plan, asked), keys, terms)
         columns = self.columns(query.sql)
-        at, inside = groups.positions(keys, columns[: len(keys)], shape)
+        at, inside = base.positions(keys, columns[: len(keys)], shape)
         results = []
         for column, wide in zip(columns[len(keys) :], query.as_text, strict=True):
             cells = np.zeros(shape, dtype=object if wide else np.int64)

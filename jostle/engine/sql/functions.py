@@ -12,12 +12,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from jostle.engine.sql.able import need
-from jostle.engine.sql.dialect import Dialect
-from jostle.language import formats, moments
-from jostle.language.moments import DAY, FIRST_DAY, FIRST_TIME, LAST_DAY, LAST_TIME, SPANS
+from jostle.engine.sql.dialect import Dialect, need
+from jostle.language import moments
+from jostle.language.moments import DAY, FIRST_DAY, FIRST_TIME, LAST_DAY, LAST_TIME, SPANS, zone_of
 from jostle.language.operations.texts import BLANKS, DECIMAL, EXACT, LONGEST, MOST_PART
-from jostle.language.zones import zone_of
 
 FINITE = frozenset({"%", "^", "exp", "clamp", "min", "max", "text", "shift", "shift time"})
 _MICROS = len("2024-03-01 12:30:00.000000")
@@ -174,10 +172,10 @@ def _bare(d: Dialect, kind: str, other: str) -> str:
 
 def _by_format(kind: str, d: Dialect, written: str) -> str:
     """A text that is written in a format as ISO writes it."""
-    known = formats.parse(written, kind)
+    known = moments.parse(written, kind)
     pattern = _pattern(d, _all(known.pattern))
     parts = [d.part.format("{0}", pattern, i + 1) for i in range(len(known.fields))]
-    of = {formats.PLACES[field]: _field(d, field, part) for field, part in zip(known.fields, parts, strict=True)}
+    of = {moments.PLACES[field]: _field(d, field, part) for field, part in zip(known.fields, parts, strict=True)}
     if "half" in of:
         half = f"CASE WHEN {of['half']} = 'PM' THEN 12 ELSE 0 END"
         hour = f"({d.whole_of.format(of['hour'])} % 12 + {half})"
@@ -192,7 +190,7 @@ def _field(d: Dialect, field: str, text: str) -> str:
     if field == "y":
         return f"CASE WHEN {text} >= '69' THEN '19' ELSE '20' END || {text}"
     if field in ("b", "B"):
-        at = d.quotient.format(f"(position(lower(left({text}, 3)) IN '{formats.INITIALS}') + 2)", 3)
+        at = d.quotient.format(f"(position(lower(left({text}, 3)) IN '{moments.INITIALS}') + 2)", 3)
         return f"lpad({d.as_text(at)}, 2, '0')"
     return f"upper({text})" if field == "p" else text if field in ("Y", "f") else f"lpad({text}, 2, '0')"
 

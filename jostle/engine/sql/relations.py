@@ -15,10 +15,9 @@ from jostle.diagnostics import refuse
 from jostle.engine.sql import persons
 from jostle.engine.sql.cells import PLACES
 from jostle.engine.sql.dialect import Dialect, subquery
-from jostle.engine.sql.keys import aggregate, key_test, key_value
-from jostle.engine.sql.raw import condition, group_raw, raw_keys, word_places
+from jostle.engine.sql.keys import aggregate, check_number, counted, fixed_term, key_test, key_value
+from jostle.engine.sql.persons import condition, group_raw, raw_keys, word_places
 from jostle.engine.sql.rows import Physical, RowSql
-from jostle.engine.sql.terms import check_number, counted, fixed_term
 from jostle.plan.kinds import Schema, domain_kind, kind_of
 from jostle.plan.plan import (
     WEIGHT_BITS,

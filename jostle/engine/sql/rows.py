@@ -22,9 +22,8 @@ from jostle.engine.sql.dialect import Dialect, clamped, subquery
 from jostle.language.moments import number_of
 from jostle.language.operations import COMPARISONS, OPERATIONS
 from jostle.plan.bounds import bounds_of, is_integral
-from jostle.plan.domains import Domain
 from jostle.plan.kinds import Schema, domain_of, kind_of
-from jostle.plan.plan import Apply, Column, Constant, RowExpr
+from jostle.plan.plan import Apply, Column, Constant, Domain, RowExpr
 from jostle.records import replace
 
 _SHORT = 60  # characters that may be said twice

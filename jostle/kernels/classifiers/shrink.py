@@ -13,22 +13,41 @@ a walk along the values: the variance of its cosine of frequency f falls with 1/
 counts as normal.
 
 All of it is post-processing of released tables. Shapes: C classes, V values of an attribute, G = `len(SPREADS)`.
+
+A tree whose leaves have some rows of the nodes above them, since few rows err.
+
+Leaves have noisy counts of the classes, and there is a measurement of all rows' classes beside them. From the root
+down each node is given `ABOVE` rows with the shares of the node above it. Drawing a split's table towards what its
+node's own shares would give, as far as noise explains the rest, lost a point and a half more: a split is there because
+it speaks (docs/experiments/classifiers.md).
+
+All of it is post-processing of released counts.
+
+Several classifiers as one: the product of their probabilities, each to the power of a weight.
+
+A tree says what a few attributes show together, and sums of one number an attribute what each shows by itself. Their
+product ranks rows within a leaf, and trusts each as far as its weight goes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from jostle.kernels.arrays import Floats
-from jostle.kernels.classifiers.codes import Value, value_tuple
+from jostle.kernels.arrays import Floats, Ints
+from jostle.kernels.classifiers.codes import Cuts, Value, value_tuple
 from jostle.kernels.classifiers.fits import Attribute, bins_of, branched_model, class_counts, values_of
-from jostle.kernels.classifiers.growing import GrowingTree
-from jostle.kernels.classifiers.models import AdditiveClassifier, Classifier
+from jostle.kernels.classifiers.growing import GrowingTree, tree_counted
+from jostle.kernels.classifiers.models import AdditiveClassifier, Classifier, Columns, Words, rows_of
+from jostle.kernels.classifiers.treemodel import Trees, tree_model
+from jostle.kernels.errors import KernelError
 from jostle.kernels.noisy_array import law_of
+from jostle.kernels.rowprograms.decisions import Cell, Cells, sums
 from jostle.noise_laws import Gaussian, Laplace
+from jostle.privacy.rows.expressions import Expression
 from jostle.privacy.rows.leaves import PublicTree
 
 SPREADS = np.array([0.0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6])
@@ -280,3 +299,118 @@ def _hazard(z: Floats, log: Floats) -> Floats:
     exact = np.exp(-near * near / 2 - 0.5 * np.log(2 * np.pi) - np.where(beyond, 0.0, log))
     ratio: Floats = np.where(beyond, -far - 1 / far, exact)
     return ratio
+
+
+PARENT_ROWS = 8.0
+"""Rows with the shares of the node above that each node is given, since few rows err without noise too."""
+
+
+def shrunk_tree_model(
+    classes: Sequence[Value], tree: GrowingTree, counts: Sequence[float], class_counts: Sequence[float]
+) -> Trees:
+    """The model from `counts` of the leaves, of each its classes one after the other, and `class_counts` (C,).
+
+    Both carry the law of their noise (none: exact), by which the counts of all rows are weighed.
+    """
+    noise, apart = law_of(counts), law_of(class_counts)
+    public, leaves = tree.tree, tree.tree.leaves
+    found = np.zeros((len(public.asks), len(classes)))
+    found[leaves] = np.asarray(counts, dtype=float).reshape(len(leaves), -1)
+    levels = list(_levels(tree))
+    for node, children in (pair for level in levels[::-1] for pair in level):
+        found[node] = found[children].sum(axis=0)
+    shares = np.zeros_like(found)
+    variances = max(noise.deviation, NONE) ** 2 * len(leaves), max(apart.deviation, NONE) ** 2
+    both = found[0] / variances[0] + np.asarray(class_counts, dtype=float) / variances[1]
+    shares[0] = np.maximum(both / (1 / variances[0] + 1 / variances[1]), 1.0)
+    for node, children in (pair for level in levels for pair in level):
+        shares[children] = np.maximum(found[children], 0) + PARENT_ROWS * shares[node] / shares[node].sum()
+    return tree_model(classes, tree_counted(tree, shares[leaves]))
+
+
+def _levels(tree: GrowingTree) -> Iterator[list[tuple[int, Ints]]]:
+    """The inner nodes of each level from the root down, with the places of their children."""
+    public, nodes = tree.tree, [0]
+    while inner := [i for i in nodes if public.asks[i] >= 0]:
+        level = [
+            (i, np.arange(public.first[i], public.first[i] + public.branches[public.asks[i]], dtype=np.int64))
+            for i in inner
+        ]
+        yield level
+        nodes = [int(child) for _, children in level for child in children]
+
+
+LEAST = 1e-6
+"""The least share of a class in a leaf that counts, of which there is a logarithm."""
+
+
+@dataclass(frozen=True, eq=False)
+class Blended(Classifier):
+    """`parts`: sums of logarithms, or single trees, of the same classes; `weights`: a number from 0 for each."""
+
+    parts: tuple[Classifier, ...]
+    weights: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if not self.parts or len(self.parts) != len(self.weights) or not all(0 <= w <= 100 for w in self.weights):
+            raise KernelError("a blend has a weight of 0 to 100 for each of its classifiers")
+        if len({tuple(part.classes) for part in self.parts}) != 1:
+            raise KernelError("the classifiers of a blend have the same classes")
+        for part in self.parts:
+            additive = isinstance(part, AdditiveClassifier) and part.link == "softmax"
+            if not additive and not (isinstance(part, Trees) and len(part.roots) == 1 and part.votes == "shares"):
+                raise KernelError("a blend is of naive Bayes, or the like, and of single trees")
+
+    @property
+    def classes(self) -> tuple[Value, ...]:  # type: ignore[override]
+        return self.parts[0].classes
+
+    @property
+    def attributes(self) -> dict[str, tuple[Value, ...] | Cuts]:  # type: ignore[override]
+        union: dict[str, tuple[Value, ...] | Cuts] = {}
+        for part in self.parts:
+            union |= part.attributes
+        return union
+
+    def probabilities(self, columns: Columns) -> Floats:
+        total = np.zeros((rows_of(columns), len(self.classes)))
+        for part, weight in zip(self.parts, self.weights, strict=True):
+            least = LEAST if isinstance(part, Trees) else np.finfo(float).tiny
+            total += weight * np.log(np.maximum(part.probabilities(columns), least))
+        shares = np.exp(total - total.max(axis=1, keepdims=True))
+        result: Floats = shares / shares.sum(axis=1, keepdims=True)
+        return result
+
+    def scores(self, cells: Cells) -> Expression:
+        base, tables = np.zeros(len(self.classes)), list[tuple[Cell, Floats]]()
+        for part, weight in zip(self.parts, self.weights, strict=True):
+            if isinstance(part, AdditiveClassifier):
+                base = base + weight * part.base
+                tables += [
+                    (cells[name], weight * cells[name].table_of(values, table))
+                    for name, (values, table) in part.weights.items() if name in cells
+                ]  # fmt: skip
+            elif isinstance(part, Trees):
+                tables += [(end, weight * np.log(np.maximum(said, LEAST)).T) for end, said in part.ends(cells)]
+        return sums(base, tables)
+
+    def as_json(self) -> dict[str, Any]:
+        parts = [part.as_json() for part in self.parts]
+        return {"model": "blended", "classes": list(self.classes), "weights": list(self.weights), "parts": parts}
+
+    def told(self, words: Words) -> str:
+        lines = [f"a blend of {len(self.parts)} classifiers"]
+        for part, weight in zip(self.parts, self.weights, strict=True):
+            first, *rest = part.told(words).splitlines()
+            lines += [f"    weight {weight:g}: {first}", *(f"    {line}" for line in rest)]
+        return "\n".join(lines)
+
+
+def blended_model(models: Sequence[Classifier], weights: Sequence[float]) -> Blended:
+    """The classifier whose class probabilities are the product of those of `models`, each to the power of a weight."""
+    return Blended(tuple(models), tuple(map(float, weights)))
+
+
+def blended_from_json(data: Mapping[str, Any], read: Any) -> Blended:
+    """What `as_json` wrote; `read` makes a classifier of the JSON of one."""
+    return blended_model([read(part) for part in data["parts"]], data["weights"])

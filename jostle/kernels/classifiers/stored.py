@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from jostle.kernels.classifiers.blended import blended_from_json
 from jostle.kernels.classifiers.codes import Cuts
 from jostle.kernels.classifiers.models import AdditiveClassifier, Binned, Branched
+from jostle.kernels.classifiers.shrink import blended_from_json
 from jostle.kernels.classifiers.treemodel import Trees
 from jostle.kernels.errors import KernelError
 

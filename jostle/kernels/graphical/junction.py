@@ -3,6 +3,18 @@
 Variables are eliminated greedily (by least fill-in and by least table; the cheaper order wins); the maximal tables
 met on the way are the bags of a tree. A plan is public, made before anything is measured, and kept: learning asks
 for the same one hundreds of times. Koller and Friedman, *Probabilistic Graphical Models*, 2009, chapters 9 and 10.
+
+Exact inference on a junction tree: the log-partition function and the marginals of every clique.
+
+Upwards each bag becomes a conditional table (its own variables given those it shares with its parent), with one
+`exp` a cell and messages kept as logarithms; downwards conditionals times marginals give the joint tables. Nothing
+underflows but probabilities that are 0 in doubles. Potentials may be −∞ (evidence).
+
+Loopy belief propagation: marginals and a Bethe log-partition function where exact tables cannot be held.
+
+Messages between cliques and variables, as logarithms, damped by half; exact on a tree of cliques that share single
+variables, an approximation elsewhere (on a third-order chain with strong potentials edges are off by 0.4 in ℓ₁).
+Yedidia, Freeman and Weiss, *Constructing free-energy approximations and generalized belief propagation*, 2005.
 """
 
 from __future__ import annotations
@@ -12,6 +24,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+import numpy as np
+
+from jostle.kernels.arrays import Floats, along
 from jostle.kernels.errors import KernelError
 
 MOST_CELLS = 2**25
@@ -210,3 +225,126 @@ def _tree(bags: tuple[Clique, ...]) -> list[tuple[Clique, int | None]]:
             waiting[i] = max(link, (len(sets[i] & sets[at]), at))
     place = {at: len(tree) - 1 - i for i, (at, _) in enumerate(tree)}
     return [(bags[at], place[parent] if parent >= 0 else None) for at, parent in reversed(tree)]
+
+
+@dataclass(frozen=True, eq=False)
+class Calibrated:
+    """`log_partition` A(θ); a conditional table for each bag, (own states, shared states)."""
+
+    plan: JunctionTree
+    log_partition: float
+    conditionals: tuple[Floats, ...]
+
+    def joints(self) -> list[Floats]:
+        """The probability table of every bag, in its shape; each sums to 1."""
+        tables: list[Floats] = [np.empty(0)] * len(self.plan.bags)
+        for i in reversed(range(len(tables))):
+            bag, conditional = self.plan.bags[i], self.conditionals[i]
+            if bag.above is not None:
+                conditional = conditional * bag_sum(tables[bag.above.bag], bag.above).reshape(1, -1)
+            tables[i] = conditional.reshape(bag.shape)
+        return tables
+
+    def marginals(self) -> list[Floats]:
+        """The probability table of every clique, in the clique's order."""
+        tables = self.joints()
+        return [bag_sum(tables[home.bag], home) for home in self.plan.homes]
+
+
+def calibrate(plan: JunctionTree, potentials: Sequence[Floats]) -> Calibrated:
+    """`potentials`: log-potentials, one array a clique, in the clique's order."""
+    log_partition = 0.0
+    conditionals: list[Floats] = []
+    messages: list[Floats] = []
+    for bag in plan.bags:
+        table: Floats | float = 0.0
+        for part in bag.adding:
+            table = table + (_spread(potentials[part], plan.homes[part]) if part >= 0 else messages[-1 - part])
+        logs = np.broadcast_to(np.asarray(table, dtype=np.float64), bag.shape).reshape(bag.rows, -1)
+        top = logs.max(axis=0)
+        top = np.where(np.isfinite(top), top, 0.0)
+        conditional = np.exp(logs - top)
+        mass = conditional.sum(axis=0)
+        conditional /= np.where(mass > 0, mass, 1.0)
+        conditionals.append(conditional)
+        with np.errstate(divide="ignore"):
+            message = top + np.log(mass)
+        if bag.above is None:
+            log_partition += float(message[0])
+            messages.append(message)
+        else:
+            messages.append(_spread(message.reshape(bag.shape[bag.own :]), bag.above))
+    return Calibrated(plan, log_partition, tuple(conditionals))
+
+
+def bag_sum(table: Floats, home: Home) -> Floats:
+    """A clique's table out of its bag's."""
+    out: Floats = np.einsum(table, home.axes, home.remaining)  # type: ignore[arg-type]
+    return out
+
+
+def _spread(table: Floats, home: Home) -> Floats:
+    return table.transpose(home.order).reshape(home.spread)
+
+
+def propagate(
+    sizes: Sequence[int], cliques: Sequence[Clique], potentials: Sequence[Floats], rounds: int = 200,
+    tolerance: float = 1e-8,
+) -> tuple[float, list[Floats]]:  # fmt: skip
+    """(log-partition, a table a clique), after at most `rounds` rounds or when no message moves by `tolerance`."""
+    to_variable = [[np.zeros(sizes[v]) for v in clique] for clique in cliques]
+    into: list[Floats] = [np.zeros(size) for size in sizes]
+    for _ in range(rounds):
+        change = 0.0
+        for clique, potential, messages in zip(cliques, potentials, to_variable, strict=True):
+            whole = potential
+            for axis, v in enumerate(clique):
+                whole = whole + along(into[v] - messages[axis], axis, len(clique))
+            for axis, v in enumerate(clique):
+                new = _normal(_sum_but(whole, axis) - (into[v] - messages[axis]))
+                step = 0.5 * (new - messages[axis])
+                change = max(change, float(np.abs(step).max()))
+                messages[axis] = messages[axis] + step
+                into[v] = into[v] + step
+        if change < tolerance:
+            break
+    return _bethe(sizes, cliques, potentials, to_variable, into)
+
+
+def _bethe(
+    sizes: Sequence[int], cliques: Sequence[Clique], potentials: Sequence[Floats], to_variable: list[list[Floats]],
+    into: list[Floats],
+) -> tuple[float, list[Floats]]:  # fmt: skip
+    beliefs = []
+    log_partition = 0.0
+    degree = [0] * len(sizes)
+    for clique, potential, messages in zip(cliques, potentials, to_variable, strict=True):
+        whole = potential
+        for axis, v in enumerate(clique):
+            whole = whole + along(into[v] - messages[axis], axis, len(clique))
+            degree[v] += 1
+        belief = np.exp(whole - whole.max())
+        belief /= belief.sum()
+        beliefs.append(belief)
+        log_partition += float((belief * potential).sum()) + _entropy(belief)
+    for v, times in enumerate(degree):
+        single = np.exp(into[v] - into[v].max())
+        log_partition -= (times - 1) * _entropy(single / single.sum())
+    return log_partition, beliefs
+
+
+def _entropy(p: Floats) -> float:
+    positive = p[p > 0]
+    return -float((positive * np.log(positive)).sum())
+
+
+def _sum_but(logs: Floats, axis: int) -> Floats:
+    rows = np.moveaxis(logs, axis, 0).reshape(logs.shape[axis], -1)
+    top = rows.max(axis=1)
+    out: Floats = top + np.log(np.exp(rows - top[:, None]).sum(axis=1))
+    return out
+
+
+def _normal(message: Floats) -> Floats:
+    out: Floats = message - message.max()
+    return out

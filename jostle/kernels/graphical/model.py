@@ -3,12 +3,21 @@
 >>> m = graphical_model({"a": 2, "b": 3}, [["a", "b"]])
 >>> float(m.probability({"a": 0.0})), round(m.log_partition, 4)
 (0.5, 1.7918)
+
+Synthetic rows as a value of the language: columns of a model's own values.
+
+Synthetic rows of a model, by randomised rounding.
+
+Bag by bag from the root of the junction tree: rows that agree on what is known are spread over the values to come in
+the proportions of the conditional table, in turn along its cumulative sum from a random start. So every table of a
+bag given its parent has each of its counts within 1 of what is expected, where independent draws would add noise of
+the size of the square root.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, reduce
 from itertools import pairwise
 from typing import Any
@@ -16,16 +25,142 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jostle.kernels.arrays import Floats
+from jostle.kernels.arrays import Floats, Ints
 from jostle.kernels.errors import KernelError
-from jostle.kernels.graphical.calibrate import Calibrated, calibrate
-from jostle.kernels.graphical.domain import Domain
-from jostle.kernels.graphical.junction import plan
-from jostle.kernels.graphical.parameter_tying import TiedStructure, tie_cliques
-from jostle.kernels.graphical.rows import SyntheticRows
-from jostle.kernels.graphical.sampling import stratified_sample
-from jostle.kernels.graphical.structure import Structure
+from jostle.kernels.graphical.domain import Domain, Structure, TiedStructure, tie_cliques
+from jostle.kernels.graphical.junction import Calibrated, calibrate, plan
 from jostle.kernels.noisy_array import NoiseModel, noise_of, with_noise
+from jostle.noise_laws import Gaussian, Laplace
+
+
+class SyntheticRows:
+    """Rows drawn from a model. `rows.column("age")`, `rows.size`; in Python `frame()` and `codes`."""
+
+    jostle_kind = "synthetic rows"
+
+    def __init__(self, domain: Domain, codes: Ints) -> None:
+        self.domain, self.codes = domain, codes
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    @property
+    def size(self) -> int:
+        return len(self.codes)
+
+    @property
+    def jostle_fields(self) -> dict[str, Any]:
+        return {
+            "size": float(len(self)), "columns": list(self.domain.names), "column": self.column, "table": self.table,
+        }  # fmt: skip
+
+    def column(self, name: str) -> list[Any]:
+        """The values of one variable."""
+        place = self.domain.place(name)
+        values = self.domain.values[place]
+        return [values[code] for code in self.codes[:, place]]
+
+    def table(self, *names: Any) -> NDArray[np.float64]:
+        """Counts over some variables, or a list of them, in their order."""
+        members = names[0] if len(names) == 1 and not isinstance(names[0], str) else names
+        clique = self.domain.clique(members)
+        shape = tuple(self.domain.sizes[v] for v in clique)
+        place = np.ravel_multi_index(tuple(self.codes[:, v] for v in clique), shape)
+        return np.bincount(place, minlength=int(np.prod(shape))).reshape(shape).astype(float)
+
+    def frame(self) -> Any:
+        """A pandas frame: whole numbers as integers, texts as categories in the order of their domain."""
+        import pandas
+
+        columns: dict[str, Any] = {}
+        for place, (name, values) in enumerate(zip(self.domain.names, self.domain.values, strict=True)):
+            codes = self.codes[:, place]
+            if all(isinstance(v, float) for v in values):
+                whole = all(v.is_integer() for v in values)
+                columns[name] = np.array(values)[codes].astype(np.int64 if whole else np.float64)
+            else:
+                columns[name] = pandas.Categorical.from_codes(codes, categories=list(values))
+        return pandas.DataFrame(columns)
+
+    def as_json(self) -> list[dict[str, Any]]:
+        columns = [[_plain(v) for v in values] for values in self.domain.values]
+        return [dict(zip(self.domain.names, map(_at, columns, row), strict=True)) for row in self.codes.tolist()]
+
+    def __str__(self) -> str:
+        return f"{len(self):,} synthetic rows of {', '.join(self.domain.names)}"
+
+
+def _at(values: list[Any], code: int) -> Any:
+    return values[code]
+
+
+def _plain(value: object) -> Any:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def stratified_sample(calibrated: Calibrated, rows: int, seed: int) -> Ints:
+    """(rows, variables) positions of values; seeded, since nothing private is left to hide."""
+    rng = np.random.default_rng(seed)
+    positions = _down(calibrated, rows, rng, stratified=True)
+    out: Ints = positions[rng.permutation(rows)]
+    return out
+
+
+def independent_sample(calibrated: Calibrated, rows: int, seed: int) -> Ints:
+    """Draws (rows, variables) positions of values, each row independently."""
+    return _down(calibrated, rows, np.random.default_rng(seed), stratified=False)
+
+
+def dirichlet(lengths: Sequence[int], concentration: float, seed: int) -> list[NDArray[np.float64]]:
+    """Points of simplices, for made-up potentials."""
+    rng = np.random.default_rng(seed)
+    return [rng.dirichlet(np.full(n, float(concentration))) for n in lengths]
+
+
+def noise_array(shape: Sequence[int], law: Laplace | Gaussian, seed: int, stream: int) -> NDArray[np.float64]:
+    """Laplace noise of scale b or Gaussian noise of deviation σ, seeded: for what has been released already."""
+    rng = np.random.default_rng([seed, stream])
+    return (rng.laplace if isinstance(law, Laplace) else rng.normal)(0.0, law.scale, shape)
+
+
+def subsets(of: int, size: int, seed: int, tries: int = 10_000) -> Iterator[list[int]]:
+    """Random subsets of 0 … of − 1, in order, one after the other."""
+    rng = np.random.default_rng(seed)
+    for _ in range(tries):
+        yield sorted(int(i) for i in rng.choice(of, size, replace=False))
+
+
+def _down(calibrated: Calibrated, rows: int, rng: np.random.Generator, *, stratified: bool) -> Ints:
+    plan = calibrated.plan
+    positions = np.zeros((rows, len(plan.sizes)), dtype=np.int64)
+    for bag, conditional in zip(reversed(plan.bags), reversed(calibrated.conditionals), strict=True):
+        own, shared = bag.variables[: bag.own], bag.variables[bag.own :]
+        state = np.zeros(rows, dtype=np.int64)
+        if shared:
+            state = np.ravel_multi_index(tuple(positions[:, v] for v in shared), bag.shape[bag.own :])
+        states = _spread(conditional.T, state, rng, stratified)
+        for v, values in zip(own, np.unravel_index(states, bag.shape[: bag.own]), strict=True):
+            positions[:, v] = values
+    return positions
+
+
+def _spread(conditional: NDArray[np.float64], state: Ints, rng: np.random.Generator, stratified: bool) -> Ints:
+    """A column for every row, in the proportions of the row's line of `conditional`, stratified within each line."""
+    order = rng.permutation(len(state))
+    order = order[np.argsort(state[order], kind="stable")]
+    lines, first, many = np.unique(state[order], return_index=True, return_counts=True)
+    within = np.arange(len(state)) - np.repeat(first, many)
+    starts = np.repeat(rng.random(len(lines)), many)
+    point = (within + starts) / np.repeat(many, many) if stratified else rng.random(len(state))
+    sums = np.cumsum(conditional[lines], axis=1)
+    sums /= sums[:, -1:]
+    flat = (sums + np.arange(len(lines))[:, None]).ravel()
+    at = np.repeat(np.arange(len(lines)), many)
+    column = np.searchsorted(flat, at + point, side="right") - at * conditional.shape[1]
+    columns = np.empty(len(state), dtype=np.int64)
+    columns[order] = np.clip(column, 0, conditional.shape[1] - 1)
+    return columns
+
 
 MOST_ROWS = 10**7
 LONGEST = 1000

@@ -14,8 +14,7 @@ import numpy as np
 from jostle.kernels.arrays import Floats, Ints
 from jostle.kernels.errors import KernelError
 from jostle.kernels.graphical.domain import MOST_VALUES, Domain
-from jostle.kernels.graphical.model import GraphicalModel
-from jostle.kernels.graphical.rows import SyntheticRows
+from jostle.kernels.graphical.model import GraphicalModel, SyntheticRows
 
 STEEPEST = 500.0
 """Of λ times the width of a bin: a mean nearer to an end of the bin than a 500th of it is taken for that end."""

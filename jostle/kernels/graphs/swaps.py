@@ -5,21 +5,219 @@ e^(−power·ΔE)), E the sum of |Q(G) − m| over what was measured, each in un
 = 1 the walk is at home in the posterior of a graph given these numbers and all graphs alike before, and with a large
 one, as in the paper (10,000), it looks for a graph that fits (Proserpio, Goldberg and McSherry 2014, section 4). All
 is post-processing.
+
+A graph that is changed an edge at a time, and knows its triangles and what they weigh while it is.
+
+The weight of a triangle is what the wPINQ query of triangles by intersection gives it: with paths a–b–c of weight
+1/(2d_b) in either direction, the three rotations of both have 1/max(d, d′) for each two of its nodes (Proserpio,
+Goldberg and McSherry 2014, section 3.5). Degrees are those that the graph began with: swaps of edges keep them.
+
+Degrees from noisy counts, and a graph that has them: all of released numbers.
 """
 
 from __future__ import annotations
 
+import heapq
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from jostle.kernels.checks import whole_number
-from jostle.kernels.errors import KernelError
-from jostle.kernels.graphs.degrees import edges_of, realised
-from jostle.kernels.graphs.network import JointDegrees, Network, facts
+from jostle.kernels.arrays import Floats
+from jostle.kernels.errors import KernelError, whole_number
+
+
+@dataclass(slots=True)
+class Network:
+    """Nodes 0 … n − 1 with their neighbours."""
+
+    near: list[set[int]]
+    degrees: list[int]
+    triangles: int = 0
+    weight: float = 0.0
+    by_degree: TriangleDegrees | None = None
+
+    @classmethod
+    def of(cls, edges: Iterable[tuple[int, int]], nodes: int, by_degree: object = None, wide: int = 1) -> Network:
+        """`by_degree` (k, k, k): measured weights, in bins of `wide` degrees, which the triangles are compared with."""
+        pairs = list(edges)
+        degrees = [0] * nodes
+        for a, b in pairs:
+            degrees[a] += 1
+            degrees[b] += 1
+        cells = None if by_degree is None else TriangleDegrees(np.asarray(by_degree, dtype=float), degrees, wide)
+        network = cls([set() for _ in range(nodes)], degrees, by_degree=cells)
+        for a, b in pairs:
+            network.add(a, b)
+        return network
+
+    def add(self, a: int, b: int) -> None:
+        """An edge that is not there."""
+        self._count(a, b, 1)
+        self.near[a].add(b)
+        self.near[b].add(a)
+
+    def remove(self, a: int, b: int) -> None:
+        """An edge that is there."""
+        self.near[a].remove(b)
+        self.near[b].remove(a)
+        self._count(a, b, -1)
+
+    def _count(self, a: int, b: int, sign: int) -> None:
+        common = self.near[a] & self.near[b]
+        if not common:
+            return
+        degrees = self.degrees
+        mine, theirs = degrees[a], degrees[b]
+        weight = len(common) / max(mine, theirs)
+        for node in common:
+            degree = degrees[node]
+            weight += 1 / (mine if mine > degree else degree) + 1 / (theirs if theirs > degree else degree)
+        self.triangles += sign * len(common)
+        self.weight += sign * weight
+        if self.by_degree is not None:
+            for node in common:
+                self.by_degree.change(a, b, node, sign)
+
+
+@dataclass(slots=True)
+class TriangleDegrees:
+    """How far triangles by the degrees of their nodes are from measured weights: Σ|Q(x, y, z) − m(x, y, z)|.
+
+    A triangle of the degrees d ≤ e ≤ f gives 3/(d² + e² + f²) to the cell of their bins, of `wide` degrees each: three
+    paths around it, each in two directions, weigh 1/(2d²), 1/(2e²) and 1/(2f²), and joined 1/(2(d² + e² + f²)) each.
+    Triangles with a degree beyond the bins count nowhere.
+    """
+
+    aim: NDArray[np.float64]
+    degrees: list[int]
+    wide: int
+    made: dict[tuple[int, ...], float] = field(default_factory=dict)
+    distance: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.distance = float(np.abs(self.aim).sum())
+
+    def change(self, a: int, b: int, c: int, sign: int) -> None:
+        around = sorted((self.degrees[a], self.degrees[b], self.degrees[c]))
+        cell = tuple((degree - 1) // self.wide for degree in around)
+        if cell[2] >= len(self.aim):
+            return
+        before = self.made.get(cell, 0.0)
+        after = before + sign * 3 / (around[0] ** 2 + around[1] ** 2 + around[2] ** 2)
+        aim = float(self.aim[cell])
+        self.made[cell] = after
+        self.distance += abs(after - aim) - abs(before - aim)
+
+
+@dataclass(slots=True)
+class JointDegrees:
+    """How far the joint degrees of a graph are from measured weights: Σ|Q(d, d′) − m(d, d′)|, kept while edges change.
+
+    An edge between nodes of degrees d and d′ gives the cells (d, d′) and (d′, d) the weight 1/(2 + 2d + 2d′) each;
+    `aim` (k, k) has those of degrees 1 to k.
+    """
+
+    aim: list[list[float]]
+    degrees: list[int]
+    made: list[list[float]] = field(default_factory=list)
+    distance: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.made = [[0.0] * len(self.aim) for _ in self.aim]
+        self.distance = float(np.abs(np.asarray(self.aim)).sum())
+
+    def change(self, a: int, b: int, sign: int) -> None:
+        one, other = self.degrees[a] - 1, self.degrees[b] - 1
+        if max(one, other) >= len(self.aim):
+            return
+        step = sign / (6 + 2 * one + 2 * other)
+        for x, y in ((one, other), (other, one)):
+            before = self.made[x][y]
+            self.made[x][y] = before + step
+            self.distance += abs(before + step - self.aim[x][y]) - abs(before - self.aim[x][y])
+
+
+def facts(edges: list[tuple[int, int]]) -> dict[str, float]:
+    """What a graph is like: its numbers of nodes, edges and triangles, what these weigh, its largest degree, and the
+    correlation of degrees along edges (0 where all are equal)."""
+    names = {node: i for i, node in enumerate(sorted({node for edge in edges for node in edge}))}
+    network = Network.of([(names[a], names[b]) for a, b in edges], len(names))
+    ends = np.array([(network.degrees[names[a]], network.degrees[names[b]]) for a, b in edges], dtype=float)
+    both = np.concatenate([ends, ends[:, ::-1]]) if edges else np.zeros((1, 2))
+    spread = both[:, 0].std()
+    centred = both - both.mean(axis=0)
+    along = float((centred[:, 0] * centred[:, 1]).mean() / spread**2) if spread > 0 else 0.0
+    return {
+        "nodes": float(len(names)), "edges": float(len(edges)), "triangles": float(network.triangles),
+        "weight": network.weight, "largest_degree": float(max(network.degrees, default=0)), "assortativity": along,
+    }  # fmt: skip
+
+
+MOST_EDGES = 10**6
+
+
+def degrees_of(counts: object) -> Floats:
+    """The degrees of a graph, the largest first, of which about `counts`[i] nodes have more than i edges.
+
+    The counts never rise: they are replaced by the nearest such numbers (least squares) and rounded. An odd sum of
+    degrees, which no graph has, loses one.
+    """
+    from scipy.optimize import isotonic_regression
+
+    noisy = np.asarray(counts, dtype=float).ravel()
+    if not noisy.size or not np.isfinite(noisy).all():
+        raise KernelError("degrees are made of counts, of nodes that have more than 0, 1, 2, … edges")
+    falling = np.rint(np.clip(isotonic_regression(noisy, increasing=False).x, 0, MOST_EDGES)).astype(np.int64)
+    _room(falling.sum())
+    ends = np.bincount(falling, minlength=int(falling[0]) + 1)  # how many levels have so many nodes
+    degrees = np.cumsum(ends[::-1])[::-1][1:]
+    if degrees.sum() % 2:
+        degrees[-1] -= 1
+    return np.asarray(degrees[degrees > 0], dtype=float)
+
+
+def realised(degrees: object) -> list[tuple[int, int]]:
+    """The edges of a simple graph with these degrees, or of one that lacks few of them where there is none.
+
+    After Havel (1955) and Hakimi (1962): the node with the most edges to find is joined to those with the next most.
+    """
+    values = np.asarray(degrees, dtype=float).ravel()
+    if not np.isfinite(values).all() or (values != np.floor(values)).any() or (values < 0).any():
+        raise KernelError("degrees are whole numbers of at least 0")
+    _room(values.sum())
+    waiting = [(-int(degree), node) for node, degree in enumerate(values) if degree]
+    heapq.heapify(waiting)
+    edges: list[tuple[int, int]] = []
+    while waiting:
+        lacking, node = heapq.heappop(waiting)
+        partners = [heapq.heappop(waiting) for _ in range(min(-lacking, len(waiting)))]
+        edges += [(node, partner) for _, partner in partners]
+        for left, partner in partners:
+            if left + 1:
+                heapq.heappush(waiting, (left + 1, partner))
+    return edges
+
+
+def edges_of(edges: object) -> list[tuple[int, int]]:
+    """Pairs of whole numbers, each pair once, without loops; refused where they are none."""
+    pairs = np.asarray(edges, dtype=float)
+    if pairs.size == 0:
+        return []
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or not np.isfinite(pairs).all() or (pairs != np.floor(pairs)).any():
+        raise KernelError("the edges of a graph are pairs of whole numbers")
+    whole_number(len(pairs), 0, 2 * MOST_EDGES, "edges")
+    return sorted({(int(min(a, b)), int(max(a, b))) for a, b in pairs if a != b})
+
+
+def _room(ends: float) -> None:
+    if ends > 2 * MOST_EDGES:
+        raise KernelError(f"a graph has at most {MOST_EDGES:,} edges here, and these degrees need more")
+
 
 MOST_STEPS = 10**8
 MIXING = 10

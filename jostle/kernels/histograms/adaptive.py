@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from jostle.kernels.arrays import Floats, Ints, Strategy, groups
-from jostle.kernels.histograms import blocktree, hierarchy, projection, smoothing, splitlaws, strategies
+from jostle.kernels.histograms import blocktree, grids, smoothing, strategies
 from jostle.kernels.histograms.blocktree import Posterior, Seen, Tree
 from jostle.kernels.histograms.grams import on_buckets
 from jostle.kernels.workloads.boxes import Workload
@@ -115,7 +115,7 @@ def drawn_together(
         matrix = np.asarray(strategy[1]["matrix"])[:, fine[line.order[starts]]]
         counts = _with_sums(halves, found, counts, matrix, answers[1], scale)
     gram = on_buckets(workload, line.labels(starts))
-    return gram.spread(projection.project(counts, gram))
+    return gram.spread(strategies.project(counts, gram))
 
 
 @on_one_thread
@@ -127,7 +127,7 @@ def expected_cells(answers: list[Floats], scale: float, workload: Workload) -> F
     """
     line = _line(workload.shape)
     cells = np.asarray(answers[0], dtype=np.float64).ravel()
-    boxes = smoothing.smoothed(hierarchy.identity_strategy(workload.shape), [cells], scale, workload)
+    boxes = smoothing.smoothed(grids.identity_strategy(workload.shape), [cells], scale, workload)
     if scale <= 0 or len(cells) > MOST:
         return boxes
     tree = line.tree(np.arange(len(cells)))
@@ -196,7 +196,7 @@ def _refined(line: _Line, tree: Tree, starts: Ints, found: Posterior, scale: flo
     going = sizes > 1
     for deeper in range(line.bits):
         cells = np.maximum(sizes / 2**deeper, 1.0)
-        rate = splitlaws.unevenness((shared + deeper).astype(np.float64), cells)
+        rate = blocktree.unevenness((shared + deeper).astype(np.float64), cells)
         gap = squares * rate + np.sqrt(squares) / 4
         going &= (shared + deeper < line.bits) & (gap > _worth(cells / whole, line.axes) * scale**2)
         if not going.any():

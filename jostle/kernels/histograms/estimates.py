@@ -1,14 +1,38 @@
 """Post-processes released cells and counts: projects them onto z ≥ 0, averages them, starts multiplicative weights.
 
 Post-processing of public numbers, shared by the options of the standard library; nothing here sees counts.
+
+Multiplicative weights: the estimate of greatest entropy that agrees with noisy answers.
+
+Hardt, Ligett and McSherry, *A simple and practical algorithm for differentially private data release*, NIPS 2012.
+The private steps (choosing a query, measuring it, measuring the total) are the caller's; here is the update, with
+many passes over the history a round, which is what makes few rounds suffice. Cells that lie in the same boxes are
+multiplied alike, so the passes run over the few regions that the boxes cut out, however many cells there are.
+
+The lowest frequencies of a cube, as a strategy: EFPA's lossy compression.
+
+Ács, Castelluccia and Chen, *Differentially private histogram publishing through lossy compression*, ICDM 2012. The
+published algorithm adds noise to the size of complex coefficients and leaves their phases exact, which is not private.
+Here the transform is the orthonormal cosine transform, the Fourier transform of the data mirrored at their ends: it
+is real, some of its coefficients are some rows of a matrix, and what the trusted core measures is this matrix.
+Mirroring has no jump between the last cell and the first, so that fewer frequencies suffice.
+
+Frequencies come in squares: the first k along every axis. How much an error in one costs the workload is its
+`importance`, the length of the workload's answers to that cosine; rows of importance c get weights
+∝ c^⅔, which minimises Σ c²/w² for a given Σ w. (For single cells all are equal, as in the paper; for ranges low
+frequencies matter more.) Where there are many cells, `grain` of them along every axis are joined first.
 """
 
 from __future__ import annotations
 
-import numpy as np
+import math
+from typing import Any
 
-from jostle.kernels.arrays import Floats, Strategy
-from jostle.kernels.histograms import projection
+import numpy as np
+from numpy.typing import NDArray
+
+from jostle.kernels.arrays import Floats, Ints, Strategy, along, axes_of, labels_of
+from jostle.kernels.histograms import strategies
 from jostle.kernels.histograms.grams import on_cells
 from jostle.kernels.noisy_array import noise_of, with_noise
 from jostle.kernels.workloads.boxes import Workload
@@ -22,7 +46,7 @@ def nonnegative(cells: Floats, workload: Workload) -> Floats:
     Where the cells remember what noise they have, so does the result: its error is told as it was before.
     """
     noise = noise_of(cells)
-    z = projection.project(np.asarray(cells, dtype=np.float64).ravel(), on_cells(workload))
+    z = strategies.project(np.asarray(cells, dtype=np.float64).ravel(), on_cells(workload))
     return z.reshape(workload.shape) if noise is None else with_noise(z.reshape(workload.shape), noise)
 
 
@@ -50,3 +74,168 @@ def mwem_start(shape: int | tuple[int, ...], cells: Floats, total: float, evenly
     even = np.full(cells.shape, 1 / cells.size)
     shape_of = cells / cells.sum() if cells.sum() > 0 else even
     return np.asarray(total * ((1 - evenly) * shape_of + evenly * even))
+
+
+def uniform_estimate(shape: int | tuple[int, ...], total: float) -> Floats:
+    """`total` spread evenly; the start of the rounds. A total below 1 counts as 1."""
+    return np.full(shape, max(float(total), 1.0) / float(np.prod(shape)))
+
+
+def mwem_update(estimate: Floats, lows: Ints, highs: Ints, answers: Floats, total: float, passes: int = 100) -> Floats:
+    """`estimate` after `passes` passes over a history of measured boxes, of the same shape and the same total.
+
+    `lows`, `highs`: (t, d) integers, both ends included ((t,) in one dimension); `answers`: (t,), noisy. A pass takes
+    the boxes in turn and multiplies the cells inside by exp((answer − current answer)/(2·total)). `total` is a
+    noisy or a public number of rows; below 1 it counts as 1.
+    """
+    estimate = np.asarray(estimate, dtype=np.float64)
+    lows, highs = (np.asarray(bound, dtype=np.int64).reshape(-1, estimate.ndim) for bound in (lows, highs))
+    return _updated(estimate, *_regions(estimate.shape, lows, highs), answers, total, passes)
+
+
+def mwem_learn(
+    estimate: Floats, queries: Workload, query_numbers: Floats, answers: Floats, total: float, passes: int = 100
+) -> Floats:
+    """`mwem_update` by the numbers `asked`, (t,), of the queries of a workload, which may be any sets of cells."""
+    places = [int(at) for at in np.atleast_1d(query_numbers)]
+    if queries.boxes:
+        lows, highs = (np.stack(bound) for bound in zip(*(queries.box(at) for at in places), strict=True))
+        return mwem_update(estimate, lows, highs, answers, total, passes)
+    region = np.zeros(queries.cells, dtype=np.int64)
+    inside = np.zeros((0, 1), dtype=bool)
+    for at in places:
+        used, region = np.unique(2 * region + queries.member(at), return_inverse=True)
+        inside = np.concatenate([inside[:, used // 2], (used % 2 == 1)[None]])
+    return _updated(np.asarray(estimate, dtype=np.float64), region, inside, answers, total, passes)
+
+
+def _updated(
+    estimate: Floats, region: Ints, inside: NDArray[np.bool_], answers: Floats, total: float, passes: int
+) -> Floats:
+    """`region` gives every flat cell its region, `inside`, (t, regions), what each query holds."""
+    total = max(float(total), 1.0)
+    start: Floats = np.bincount(region, weights=estimate.ravel(), minlength=inside.shape[1]).astype(np.float64)
+    start = start * (total / start.sum())
+    mass = start.copy()
+    held = inside.astype(np.float64)
+    targets = [float(answer) for answer in answers]
+    whole = total  # what `mass` adds up to; it is scaled back to `total` where it strays, and once a pass
+    for _ in range(passes):
+        for row, where, target in zip(held, inside, targets, strict=True):
+            part = float(row.dot(mass))
+            gap = target - part * (total / whole)
+            factor = math.exp(min(max(gap / (2 * total), -50.0), 50.0))
+            np.multiply(mass, factor, out=mass, where=where)
+            whole += (factor - 1) * part
+            if not total / 2 < whole < total * 2:
+                mass, whole = mass * (total / float(mass.sum())), total
+        mass, whole = mass * (total / float(mass.sum())), total
+    factors = np.divide(mass, start, out=np.zeros_like(mass), where=start > 0)
+    updated = estimate.ravel() * factors[region]
+    return np.asarray((updated * (total / updated.sum())).reshape(estimate.shape))
+
+
+def _regions(shape: tuple[int, ...], lows: Ints, highs: Ints) -> tuple[Ints, NDArray[np.bool_]]:
+    """The region of each flat cell, and for every box (a row) whether it holds each region, (t, regions)."""
+    places: list[Ints] = []
+    middles: list[Ints] = []
+    for axis, cells in enumerate(shape):
+        cuts = np.unique(np.concatenate([[0], lows[:, axis], highs[:, axis] + 1]))
+        cuts = cuts[cuts < cells]
+        places.append(np.searchsorted(cuts, np.arange(cells), side="right") - 1)
+        middles.append(cuts)
+    inside = np.ones((len(lows), 1), dtype=bool)
+    for axis, cuts in enumerate(middles):
+        within = (lows[:, axis, None] <= cuts) & (cuts <= highs[:, axis, None])
+        inside = (inside[:, :, None] & within[:, None, :]).reshape(len(lows), -1)
+    return labels_of(places), inside
+
+
+Basis = list[Any]
+
+MOST_ENTRIES = 2**21
+"""The most entries of a matrix that is measured, frequencies times buckets."""
+
+LEAST = 1e-3
+"""The least importance: frequencies that no query needs are still measured a little."""
+
+
+def fourier_basis(queries: Workload, grain: int) -> Basis:
+    """Numbers of frequencies an axis that may be kept, and the importance of each frequency up to the largest.
+
+    That is a cube with as many axes as the workload has, the largest entry 1. One answer of the workload a frequency.
+    """
+    blocks = _blocks(queries.shape, grain)
+    most = min(max(blocks), max(1, int((MOST_ENTRIES / np.prod(blocks)) ** (1 / len(blocks)))))
+    cosines = [_cosines(side)[:most] for side in blocks]
+    buckets = [np.arange(cells) // grain for cells in queries.shape]
+    sizes = [np.bincount(bucket) for bucket in buckets]
+    importance = np.empty([len(rows) for rows in cosines])
+    for at in np.ndindex(*importance.shape):
+        cosine: Any = np.ones((1,) * len(cosines))
+        for axis, i in enumerate(at):
+            cosine = cosine * along((cosines[axis][i] / sizes[axis])[buckets[axis]], axis, len(cosines))
+        importance[at] = np.linalg.norm(queries.answers(cosine))
+    numbers = np.unique(np.rint(np.geomspace(1, most, 40)).astype(np.int64))
+    return [numbers, np.maximum(importance / importance.max(), LEAST)]
+
+
+def fourier_costs(basis: Basis, grain: int, shape: int | tuple[int, ...], epsilon: float) -> Floats:
+    """For each of the basis' sizes, the expected length of the noise in the answers if measured with `epsilon`.
+
+    In units of `importance`, as what is left out is.
+    """
+    rows, weights, importance = _rows(basis, grain, shape)
+    norms = np.cumsum(np.abs(rows) * weights[:, None], axis=0).max(axis=1)
+    noise = np.sqrt(2 * np.cumsum((importance / weights) ** 2)) * norms / epsilon
+    return np.array([noise[count - 1] for count in _counts(basis)])
+
+
+def fourier_strategy(basis: Basis, grain: int, shape: int | tuple[int, ...], size: int) -> Strategy:
+    """The frequencies of the basis' `size`-th size, as one matrix over the buckets of `grain` cells an axis."""
+    rows, weights, _ = _rows(basis, grain, shape)
+    count = _counts(basis)[int(size)]
+    labels = labels_of([np.arange(cells, dtype=np.int64) // int(grain) for cells in axes_of(shape)])
+    matrix = rows[:count] * weights[:count, None]
+    return [{"kind": "matrix", "labels": labels, "matrix": matrix}]
+
+
+def fourier_cells(strategy: Strategy, answers: list[Floats]) -> Floats:
+    """The cells, flat, whose buckets have the measured frequencies and no others."""
+    labels, matrix = strategy[0]["labels"], strategy[0]["matrix"]
+    # the rows are orthogonal: the transpose over their squared lengths is the inverse
+    buckets = matrix.T @ (np.asarray(answers[0]) / (matrix**2).sum(axis=1))
+    return np.asarray((buckets / np.bincount(labels))[labels])
+
+
+def _rows(basis: Basis, grain: int, shape: int | tuple[int, ...]) -> tuple[Floats, Floats, Floats]:
+    """Cosines (K, buckets), their weights and importance (K,), in the order in which squares of frequencies grow."""
+    importance = np.asarray(basis[1])
+    rows: Floats = np.ones((1, 1))
+    for side, frequencies in zip(_blocks(shape, grain), importance.shape, strict=True):
+        rows = np.asarray(np.kron(rows, _cosines(side)[:frequencies]), dtype=np.float64)
+    order = np.argsort(_level(importance.shape), kind="stable")
+    flat = importance.ravel()[order]
+    return rows[order], flat ** (2 / 3), flat
+
+
+def _counts(basis: Basis) -> Ints:
+    """The number of rows of each size."""
+    level = np.sort(_level(np.asarray(basis[1]).shape))
+    return np.asarray(np.searchsorted(level, basis[0], side="left"), dtype=np.int64)
+
+
+def _level(shape: tuple[int, ...]) -> Ints:
+    """The largest of each frequency's numbers along the axes, flat."""
+    return np.asarray(np.max(np.indices(shape), axis=0).ravel(), dtype=np.int64)
+
+
+def _blocks(shape: int | tuple[int, ...], grain: int) -> list[int]:
+    return [-(-side // int(grain)) for side in axes_of(shape)]
+
+
+def _cosines(n: int) -> Floats:
+    """The orthonormal cosine transform (DCT-II) of n buckets, lowest frequency first; (n, n)."""
+    rows = np.cos(np.pi / n * np.outer(np.arange(n), np.arange(n) + 0.5)) * np.sqrt(2 / n)
+    rows[0] = 1 / np.sqrt(n)
+    return np.asarray(rows)

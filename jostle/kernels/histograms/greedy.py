@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from jostle.kernels.arrays import Floats, Ints, Strategy
-from jostle.kernels.histograms import hierarchy
+from jostle.kernels.histograms import grids
 from jostle.kernels.histograms.grams import on_buckets
 from jostle.kernels.histograms.grids import extents
 from jostle.kernels.workloads.boxes import Workload
@@ -39,8 +39,8 @@ def greedy_h_strategy(queries: Workload) -> Strategy:
     """All levels of the binary tree over the workload's cells (split along every axis), each node with its weight."""
     if queries.kind not in ("identity", "prefixes"):
         queries = Workload("boxes", queries.shape, *queries.bounds())
-    blocks = hierarchy.tree_strategy(queries.shape, 2, root=True)
-    parents = [hierarchy.parents_of(upper, lower) for upper, lower in pairwise(blocks)]
+    blocks = grids.tree_strategy(queries.shape, 2, root=True)
+    parents = [grids.parents_of(upper, lower) for upper, lower in pairwise(blocks)]
     cells: Floats = np.bincount(blocks[-1]["labels"]).astype(np.float64)
     inverse: Floats = np.ones(len(cells))
     shares: list[Floats] = []

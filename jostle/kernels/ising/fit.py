@@ -9,14 +9,59 @@ chains that go on from step to step (persistent contrastive divergence: Tieleman
 Noisy moments may be those of no distribution, and then the likelihood has no maximum. A ridge (s²/2)·‖(A, θ)‖²/PRIOR²
 with s² the variance of a moment's error, 1/n for sampling and the noise's, is what a normal prior of deviation PRIOR
 on each parameter asks for: next to nothing where rows are many, and it goes to independence where noise is all.
+
+Seeded sampling for Ising and pairwise models: rows of public models, and the Gibbs chains that fit large ones.
+
+All on public values: a truth that was made up, or a model that was paid for.
+
+Independent variables: log-probabilities of single values from noisy counts.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from jostle.kernels.arrays import Floats, Ints
-from jostle.kernels.ising.draws import Chains
+from jostle.kernels.errors import KernelError
+
+MOST_ROWS = 10**7
+"""The most rows of one sample."""
+
+
+def sample_states(probabilities: Floats, rows: int, seed: int) -> Ints:
+    """`rows` independent numbers of states, drawn by their probabilities."""
+    if not 1 <= rows <= MOST_ROWS:
+        raise KernelError(f"a sample has 1 to {MOST_ROWS:,} rows")
+    rng = np.random.default_rng(int(seed))
+    edges = np.cumsum(probabilities)
+    states = np.searchsorted(edges, rng.random(int(rows)) * edges[-1], side="right")
+    return np.asarray(np.minimum(states, len(edges) - 1), dtype=np.int64)
+
+
+def random_signs(count: int, seed: int) -> Floats:
+    """`count` numbers of −1 and 1."""
+    return np.asarray(np.random.default_rng(int(seed)).integers(0, 2, int(count)) * 2.0 - 1.0, dtype=np.float64)
+
+
+class Chains:
+    """Gibbs sampling of an Ising model in many chains at once, from independent fair signs."""
+
+    def __init__(self, chains: int, variables: int, seed: int) -> None:
+        self._rng = np.random.default_rng(int(seed))
+        self.states: Floats = np.asarray(self._rng.integers(0, 2, (chains, variables)) * 2.0 - 1.0, dtype=np.float64)
+
+    def sweep(self, couplings: Floats, fields: Floats, times: int = 1) -> Floats:
+        """Each variable of each chain drawn anew given the others, `times` over; (chains, variables) of −1 and 1."""
+        x = self.states
+        for _ in range(times):
+            uniform = self._rng.random(x.shape)
+            for i in range(x.shape[1]):
+                pull = x @ couplings[i] + fields[i]
+                x[:, i] = np.where(uniform[:, i] < 0.5 * (1.0 + np.tanh(pull)), 1.0, -1.0)
+        return x
+
 
 EXACT = 20
 """Variables up to which all states are listed: 2^20 of them take some tenths of a second a step."""
@@ -123,3 +168,17 @@ def stochastic_fit(moments: Floats, variables: int, ridge: float, seed: int = 0)
             total += theta
             many += 1
     return total / many
+
+
+def log_shares(sums: object, values: Sequence[int], noise: float) -> list[Floats]:
+    """Centred log-probabilities of each variable's values, from sums of `indicators` without pairs.
+
+    Counts are kept from below half a row or the noise's deviation, whichever is more: less cannot be told from none.
+    """
+    counts = np.asarray(sums, dtype=float)
+    shares, at = [], 1
+    for many in values:
+        logs = np.log(np.maximum(counts[at : at + many], max(0.5, float(noise))))
+        shares.append(logs - logs.mean())
+        at += many
+    return shares

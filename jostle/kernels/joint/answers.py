@@ -1,15 +1,188 @@
-"""Answers that agree with each other, from what a strategy measured."""
+"""Answers that agree with each other, from what a strategy measured.
+
+The nearest answers of which none is negative, and which agree with each other as before.
+
+What was measured says of every residual its estimate and how much noise that has. Of all residuals of which no group is
+negative those are taken that lie nearest, each in units of its noise: the projection onto a convex cone that the exact
+ones are in. The groups are those at the finest levels that a query needs, with the cells of rows that no value fits;
+all that is coarser, and every answer, is a sum of them.
+
+The projection is found by its dual, which has a price λ ≥ 0 for every group (L-BFGS-B); groups are scaled to noise of
+1, and those with a price are set to 0 by conjugate gradients. What is below 0 after that is taken away by a mixture
+with the even table of the same total, which has no group at 0: the result is in the cone however far the steps came.
+
+How wide the noise of an answer is: the half-width that holds 95 % of a weighted sum of noises.
+
+Of Gaussian noises the sum is Gaussian. Of Laplace noises it lies between one of them and a Gaussian; its distribution
+follows from its characteristic function Π 1/(1 + bᵢ²t²), whose Fourier series on a period of 24 deviations gives
+P(|sum| ≤ h) to 1e-6: what wraps around has a probability below e⁻¹⁶, and of the series the first 400 terms are taken.
+
+How much noise a strategy may have for the answers to be as close as wanted: half-widths that hold 95 %.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
+from dataclasses import dataclass
+from functools import lru_cache, reduce
+from itertools import product
+from math import prod
+from typing import Any
 
 import numpy as np
 
+from jostle.error_laws import sum_quantile, widest
 from jostle.kernels.arrays import Floats
-from jostle.kernels.joint.nonnegative import Nonnegative
+from jostle.kernels.errors import KernelError
+from jostle.kernels.joint.axes import Factor
 from jostle.kernels.joint.strategy import Block, Levels, Query, Strategy
+from jostle.noise_laws import LEVEL, Gaussian, Laplace
+
+MOST_GROUPS, MOST_ENTRIES = 2**19, 2**23
+STEPS, ROUNDS = 500, 100
+CLOSE = 1e-7  # of the noise of a group, how far the last steps may move it
+
+
+class Nonnegative:
+    """The cone of one family of a strategy. Raises `KernelError` where its groups are too many."""
+
+    def __init__(self, strategy: Strategy, queries: Sequence[Query], family: int) -> None:
+        self.axes = strategy.axes
+        self.residuals: list[Levels] = [levels for of, levels in strategy.sources if of == family]
+        self.family = family
+        shapes = [tuple(self.axes[axis].sizes[level] for axis, level in levels) for levels in self.residuals]
+        self.shapes = shapes
+        self.ends = np.cumsum([0, *(prod(shape) for shape in shapes)])
+        self.variances = np.array([_variance(strategy, family, levels) for levels in self.residuals])
+        self.groups = self._groups([query for query in queries if query.family == family])
+
+    def _groups(self, queries: Sequence[Query]) -> Any:
+        """What the groups that must not be negative are of the residuals: sparse, of shape (groups, residuals)."""
+        from scipy.sparse import vstack
+
+        known = set(self.residuals)
+        whole = [query.top for query in queries if all(one in known for one in _below(query.top))]
+        tops = [top for top in dict.fromkeys(whole) if not any(_coarser(top, other) for other in whole)]
+        asked: list[Mapping[int, Factor]] = [
+            {axis: Factor(self.axes[axis], self.axes[axis].labels[level], self.axes[axis].sizes[level])
+             for axis, level in top} for top in tops
+        ]  # fmt: skip
+        asked += [
+            query.factors for query in queries if not any(query.top == top or _coarser(query.top, top) for top in tops)
+        ]
+        sizes = [prod(factor.size for factor in factors.values()) for factors in asked]
+        entries = sum(
+            size * prod(len(factor.weights) for factor in factors.values())
+            for size, factors in zip(sizes, asked, strict=True)
+        )
+        if sum(sizes) > MOST_GROUPS or entries > MOST_ENTRIES:
+            raise KernelError("these groups are too many for none of them to be negative")
+        rows = vstack([self._rows(factors) for factors in asked]).tocsr()
+        return rows[rows.getnnz(axis=1) > 0]  # groups that no cell is in are 0
+
+    def _rows(self, factors: Mapping[int, Factor]) -> Any:
+        from scipy.sparse import csr_matrix, hstack, kron
+
+        size, blocks = prod(factor.size for factor in factors.values()), []
+        for levels, shape in zip(self.residuals, self.shapes, strict=True):
+            at = dict(levels)
+            if set(at) <= set(factors):
+                parts = [factors[axis].weights[at.get(axis, 0)] for axis in sorted(factors)]
+                blocks.append(reduce(lambda a, b: kron(a, b, "csr"), parts, csr_matrix(np.ones((1, 1)))))
+            else:
+                blocks.append(csr_matrix((size, prod(shape))))
+        return hstack(blocks, "csr")
+
+    def centred(self, values: Floats) -> Floats:
+        """The nearest residuals to these numbers."""
+        parts = []
+        for levels, shape, start, end in zip(self.residuals, self.shapes, self.ends, self.ends[1:], strict=False):
+            part = values[start:end].reshape(shape)
+            for dimension, (axis, level) in enumerate(levels):
+                part = self.axes[axis].residual(part, level, dimension)
+            parts.append(part.ravel())
+        return np.concatenate(parts)
+
+    def nearest(self, estimates: Floats) -> Floats:
+        """The projection of these residuals, all of them one after the other."""
+        from scipy.optimize import minimize
+
+        scales = np.repeat(self.variances, np.diff(self.ends))
+        groups = self.groups
+        deviations = np.sqrt(np.maximum(groups.multiply(groups) @ scales, 1e-300))
+        measured = (groups @ estimates) / deviations
+        if measured.min() >= 0:
+            return estimates
+        moved = groups.T.tocsr()
+
+        def step(prices: Floats) -> Floats:
+            return scales * self.centred(moved @ (prices / deviations))
+
+        def objective(prices: Floats) -> tuple[float, Floats]:
+            at = (groups @ step(prices)) / deviations
+            return float(prices @ (at / 2 + measured)), at + measured
+
+        none = np.zeros(groups.shape[0])
+        found = minimize(
+            objective, none, jac=True, method="L-BFGS-B", bounds=[(0, None)] * len(none),
+            options={"maxiter": STEPS, "maxfun": 2 * STEPS, "maxcor": 30, "ftol": 0.0, "gtol": CLOSE},
+        )  # fmt: skip
+        prices = self._at_zero(found.x, lambda x: (groups @ step(x)) / deviations, measured)
+        return self._inside(estimates + step(prices))
+
+    def _at_zero(self, prices: Floats, moved: Callable[[Floats], Floats], measured: Floats) -> Floats:
+        """The prices at which the groups that have one are 0, if these leave the others from 0 on as well."""
+        from scipy.sparse.linalg import LinearOperator, cg
+
+        priced = np.flatnonzero(prices > 0)
+
+        def on_priced(values: Floats) -> Floats:
+            whole = np.zeros(len(prices))
+            whole[priced] = values
+            return moved(whole)[priced]
+
+        system = LinearOperator((len(priced), len(priced)), matvec=on_priced, dtype=float)
+        solved, _ = cg(system, -measured[priced], x0=prices[priced], rtol=1e-15, maxiter=ROUNDS)
+        exact = np.zeros(len(prices))
+        exact[priced] = np.maximum(0.0, solved)
+        low, before = ((moved(x) + measured).min() for x in (exact, prices))
+        return exact if low >= before else prices
+
+    def _inside(self, residuals: Floats) -> Floats:
+        """These residuals mixed with as little of the even table as leaves no group negative."""
+        values = self.groups @ residuals
+        if values.min() >= 0:
+            return residuals
+        even, total = np.zeros(len(residuals)), self.ends[self.residuals.index(())]
+        even[total] = max(residuals[total], float(np.sqrt(self.variances[self.residuals.index(())])))
+        room, lacking = self.groups @ even, np.maximum(0.0, -values)
+        part = float((lacking / (lacking + room)).max())
+        return (1 - part) * residuals + part * even
+
+
+def _below(top: Levels) -> Iterator[Levels]:
+    """The residuals that a query at these levels is a sum of."""
+    for way in product(*(range(level + 1) for _, level in top)):
+        yield tuple(sorted({(axis, at) for (axis, _), at in zip(top, way, strict=True) if at}))
+
+
+def _coarser(one: Levels, other: Levels) -> bool:
+    levels = dict(other)
+    return one != other and all(levels.get(axis, 0) >= level for axis, level in one)
+
+
+def _variance(strategy: Strategy, family: int, levels: Levels) -> float:
+    """Of the noise of the estimate of a residual, in the units of the strategy: before it is centred."""
+    own = prod(strategy.axes[axis].sizes[level] for axis, level in levels)
+    told = 0.0
+    for at, weight in strategy.sources[family, levels]:
+        block = strategy.blocks[at]
+        many = prod(strategy.axes[axis].sizes[level] for axis, level in block.levels) / own
+        told += weight**2 * block.variance * many
+    return told
+
 
 LAST_BITS = 1e-12
 
@@ -74,3 +247,111 @@ class Estimates:
                 values = np.moveaxis(answered.reshape(-1, *lines.shape[1:]), 0, dimension)
             total += values
         return total if query.family not in self.cones else np.where(total > LAST_BITS * total.max(), total, 0.0)
+
+
+PERIOD, TERMS = 24.0, 400
+SAFE = 1 + 1e-5
+"""What half-widths are calculated to."""
+
+
+def laplace_half_width(deviations: Floats) -> float:
+    """h with P(|Σ noise| ≤ h) = 95 %, of independent Laplace noises with these deviations, of shape (noises,)."""
+    whole = math.sqrt(float(deviations @ deviations))
+    if not whole:
+        return 0.0
+    parts, many = np.unique((deviations / whole).round(9), return_counts=True)
+    frequencies, sums, places = _series()
+    logs = np.log1p(np.multiply.outer(frequencies**2, parts**2 / 2)) @ many
+    inside = 2 * places / PERIOD + sums @ np.exp(-logs)
+    return whole * float(np.interp(LEVEL, inside, places))
+
+
+@lru_cache(maxsize=1)
+def _series() -> tuple[Floats, Floats, Floats]:
+    """The frequencies, what each adds to P(|sum| ≤ h) at some places h, and these places, all in deviations."""
+    k = np.arange(1, TERMS + 1)
+    frequencies = 2 * np.pi * k / PERIOD
+    places = np.linspace(sum_quantile(Gaussian) - 0.01, sum_quantile(Laplace) + 0.01, 60)
+    sums: Floats = np.asarray(2 / (np.pi * k) * np.sin(np.multiply.outer(places, frequencies)), dtype=float)
+    return np.asarray(frequencies, dtype=float), sums, places
+
+
+def grid_step(weights: Floats) -> float:
+    """The largest number of which all weights are whole multiples, 0 where it is below a thousandth of the largest."""
+    values = np.unique(np.abs(weights[weights != 0]).round(12))
+    if not values.size or len(values) > 100:
+        return 0.0
+    least, step = float(values[-1]) / 1000, float(values[0])
+    for value in values[1:].tolist():
+        while value > least * 1e-3:
+            step, value = value, step % value
+            if value > step * (1 - 1e-6):
+                value = 0.0
+        if step < least:
+            return 0.0
+    return step
+
+
+def whole_width(wanted: float, step: float) -> float:
+    """A half-width of continuous noise that suffices for `wanted` of noise on a grid.
+
+    With h the last place of the grid up to `wanted`, discrete noise is in −h … h with a probability no smaller than
+    that with which its continuous sister lies within h and half a step.
+    """
+    return (math.floor(wanted / step * (1 + 1e-12)) + 0.5) * step if step else wanted
+
+
+MOST = 200  # answers whose law is calculated; of others its half-width from above
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """The half-width that is wanted of every answer of a query, and the grid of what is measured.
+
+    Both are in deviations of the noise of a count that has the whole amount.
+    """
+
+    query: Query
+    wanted: float
+    step: float
+
+
+def allowed_noise(strategy: Strategy, wishes: Sequence[Wish], kind: type[Laplace | Gaussian]) -> float:
+    """By what all noise may be multiplied, at most, so that every answer is within its wish with 95 %.
+
+    Answers are looked at from the worst on, one for all that are alike; those that are far from the worst are as far
+    from it under any law.
+    """
+    waiting: list[tuple[float, int, int]] = []
+    for at, wish in enumerate(wishes):
+        axes = sorted(wish.query.factors)
+        shape = [wish.query.factors[axis].size for axis in axes]
+        deviations = np.sqrt(strategy.variances(wish.query))
+        least = max(wish.wanted - wish.step / 2, wish.step / 2) / sum_quantile(kind)
+        for where in product(*(wish.query.factors[axis].alike[0].tolist() for axis in axes)):
+            if deviations[where]:
+                waiting.append((least / float(deviations[where]), at, int(np.ravel_multi_index(where, shape))))
+    waiting.sort()
+    most = np.inf
+    for n, (bound, at, place) in enumerate(waiting):
+        if bound >= most:
+            break
+        most = min(most, _allowed(strategy, wishes[at], place, kind) if n < MOST else bound)
+    return float(most)
+
+
+def _allowed(strategy: Strategy, wish: Wish, place: int, kind: type[Laplace | Gaussian]) -> float:
+    """The same for one answer."""
+    deviations, grid = [], []
+    for at, weights in strategy.coefficients(wish.query, place):
+        block = strategy.blocks[at]
+        deviations.append(np.abs(weights[weights != 0]) * block.variance**0.5)
+        whole = not (block.residual and block.levels)
+        grid.append(np.abs(weights[weights != 0]) * (wish.step if whole else 0.0))
+    each: Floats = np.concatenate(deviations)
+    steps: Floats = np.concatenate(grid)
+    if len(each) == 1 and steps[0]:
+        law = kind(float(each[0]) / kind(1.0).deviation, float(steps[0]))
+        return widest(law, wish.wanted).scale / law.scale
+    width = laplace_half_width(each) if kind is Laplace else kind(float(np.sqrt(each @ each))).half_width()
+    return whole_width(wish.wanted, grid_step(steps) if steps.all() else 0.0) / (width * SAFE)

@@ -10,6 +10,15 @@ error, as in OPT_M of McKenna, Miklau, Hay and Machanavajjhala (VLDB 2018).
 The total counts each query in units of the variance that it has *alone*, with its part of the amount. A query that
 is worse off together than alone weighs more until it is not, unless the total is all that counts. Where errors are
 wanted, there is no total: the largest variance in units of what is wanted is made least (`worst`).
+
+Shares of an amount by which the worst answer is as good as can be: for a wanted error of every answer.
+
+An answer's variance is a sum over residuals, its row of `rows`, in units of what is wanted; the largest of them is made
+least. With Gaussian noise that is convex. Weights λ ≥ 0 of the answers, Σλ = 1, give shares in closed form, those of
+the least weighted sum, and with them a bound: no shares have a worst answer below (Σ √(v·c))², v what the weighted
+answers take of each residual and c its cost. The weights are multiplied by how bad their answers are until both meet
+(the multiplicative algorithm for optimal designs: Silvey, Titterington and Torsney 1978). With Laplace noise the
+largest is replaced by norms of higher and higher powers, and a local optimum is found.
 """
 
 from __future__ import annotations
@@ -25,7 +34,57 @@ import numpy as np
 from jostle.kernels.arrays import Floats
 from jostle.kernels.errors import KernelError
 from jostle.kernels.joint.axes import Axis, Factor
-from jostle.kernels.joint.worst import even_groups, even_residuals
+
+SHARE_ROUNDS, CLOSE = 3000, 1.002
+POWERS, SHARE_STEPS = (4, 16, 64, 256), 150
+
+
+def even_residuals(rows: Any, costs: Floats) -> tuple[Floats, float]:
+    """Shares for Gaussian noise, and the bound on the worst answer; `rows` is sparse, of shape (answers, residuals)."""
+    weights = np.full(rows.shape[0], 1 / rows.shape[0])
+    best, least, bound = np.full(len(costs), 1 / len(costs)), np.inf, 0.0
+    for _ in range(SHARE_ROUNDS):
+        roots = np.sqrt((rows.T @ weights) * costs)
+        shares = roots / roots.sum()
+        answers = rows @ (costs / shares)
+        worst, bound = float(answers.max()), max(bound, float(roots.sum()) ** 2)
+        if worst < least:
+            best, least = shares, worst
+        if least <= CLOSE * bound:
+            break
+        weights = np.maximum(weights * answers, 1e-12 * float(answers @ weights))
+        weights /= weights.sum()
+    return best, bound
+
+
+def even_groups(rows: Any, tells: Floats, starts: list[Floats]) -> Floats:
+    """Shares for Laplace noise: `tells` is what a block, with share 1, tells of each residual, as a precision."""
+    from scipy.optimize import minimize
+
+    def objective(logs: Floats, power: float) -> tuple[float, Floats]:
+        shares = np.exp(logs - logs.max())
+        shares /= shares.sum()
+        known = np.maximum(shares**2 @ tells, 1e-300)
+        answers = np.log(rows @ (1 / known))
+        top = answers.max()
+        parts = np.exp(power * (answers - top))
+        slopes = -(rows.T @ (parts / parts.sum() / np.exp(answers))) / known**2
+        own = 2 * shares * (tells @ slopes)
+        return float(top + np.log(parts.sum()) / power), shares * (own - shares @ own)
+
+    found = []
+    for start in starts:
+        logs = np.log(start)
+        for power in POWERS:
+            logs = minimize(
+                objective, logs, args=(power,), jac=True, method="L-BFGS-B", options={"maxiter": SHARE_STEPS}
+            ).x
+        shares = np.exp(logs - logs.max())
+        shares /= shares.sum()
+        sparse = np.where(shares > 1e-4, shares, 0.0)
+        found += [shares, sparse / sparse.sum()]
+    return min(found, key=lambda one: float((rows @ (1 / np.maximum(one**2 @ tells, 1e-300))).max()))
+
 
 Levels = tuple[tuple[int, int], ...]
 """Axes and their levels, the axes in order; an axis that is not named is at level 0."""

@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from jostle.kernels.arrays import Floats
 from jostle.kernels.errors import KernelError
-from jostle.kernels.mixtures.gaussians import GaussianMixture, Space
-from jostle.kernels.mixtures.starts import dispersed_points, generator
+from jostle.kernels.mixtures.gaussians import GaussianMixture, Space, dispersed_points, generator
 
 
 class Centres:

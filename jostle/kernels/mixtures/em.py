@@ -15,8 +15,7 @@ import numpy as np
 
 from jostle.kernels.arrays import Floats
 from jostle.kernels.errors import KernelError
-from jostle.kernels.mixtures.gaussians import GaussianMixture, Space
-from jostle.kernels.mixtures.starts import dispersed_points, generator
+from jostle.kernels.mixtures.gaussians import GaussianMixture, Space, dispersed_points, generator
 
 MOST_COLUMNS, MOST_COMPONENTS = 256, 64
 """Of a mixture that is made up."""

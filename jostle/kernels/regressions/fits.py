@@ -3,6 +3,14 @@
 Numbers stand as (x − centre)/scale, within ±1; so does the target, whose term is `y`: {name, low, high}. Sums come with
 `noise`, the deviation of each. A mean of few rows and much noise is drawn towards what is expected without it: the
 middle of the target's range for a mean of all, the mean of all for that of a cell.
+
+Additive regressions by rounds: each fits the mean of what is left of the target to the bins or values of one column.
+
+Componentwise boosting (Bühlmann and Yu 2003), of noisy sums: what a round adds is the posterior mean of a line and a
+Gaussian process over the column's cells, averaged over strengths and lengths of correlation by how likely they make the
+noisy sums (empirical Bayes). So where all is noise a round adds next to nothing, cells next to each other help each
+other, and what goes straight is a line, with no bins. A stage is a record of plain numbers, by which a program
+computes what is left of a row.
 """
 
 from __future__ import annotations
@@ -184,3 +192,186 @@ def _by_column(terms: Terms, rates: Floats, centre: Floats) -> dict[str, Part]:
             at, scale = float(term["centre"]), float(term["scale"])
             adds[name] = Slope(rate / scale, at + scale * middle, at - scale, at + scale)
     return adds
+
+
+LEAST_REACH = 2.0**-9
+"""What is left is measured within so many of its deviations."""
+LENGTHS = (0.15, 1.0)
+"""How far along a column its cells go together, in shares of their number."""
+LEVEL = 0.05
+"""The variance of what all cells of a column have in common, over that of what differs."""
+STRENGTHS = 4.0 ** np.arange(-5, 2)
+"""Variances of a column's part that are tried, over that of single rows."""
+PIECES = 16
+"""Steps of a column that a round may add: a program of rows is as long as there are steps."""
+SLOPES = (0.05, 0.5, 4.0)
+"""What a line explains of the variance, over that of single rows; 0 is tried beside them."""
+
+Stage = dict[str, Any]
+
+
+def first_stage(seen: Mapping[str, float], y: Mapping[str, Any]) -> Stage:
+    """Before all rounds: the mean for all, of `target_seen`."""
+    mean, low, high, deviation = (float(seen[k]) for k in ("mean", "low", "high", "deviation"))
+    reach = min(max(mean - low, high - mean), REACH * deviation)
+    model = Additive("the mean", str(y["name"]), low, high, mean, {})
+    return _stage(model, y, reach, deviation, float(seen["loudness"]), {})
+
+
+def next_stage(
+    stage: Mapping[str, Any], sums: object, noise: float, y: Mapping[str, Any], column: Mapping[str, Any]
+) -> Stage:
+    """After a round: the part of `column` added, by three shares a cell of what was left over its reach (in ±1).
+
+    `noise`: the deviation of a share. `column`: {name, place, edges, centre, scale, step} of a number or {name, place,
+    values} of a text, `place` its number among the coordinates.
+    """
+    count, total, squares = of_shares(sums)
+    reach, deviation = float(stage["width"]), float(stage["deviation"])
+    places = _middles(column) if "edges" in column else None
+    numbers, slope = posterior(count, total, noise, (deviation / reach) ** 2, places)
+    old, name = stage["model"], str(column["name"])
+    part = part_of(column, reach * numbers)
+    if isinstance(part, Steps) and places is not None:
+        part, edges = pieces(part, count), part.edges
+        numbers = np.array(part.numbers)[np.searchsorted(part.edges, [-math.inf, *edges], side="right")] / reach
+        numbers = numbers + slope * places
+        part = Steps(part.edges, part.numbers, _line(column, reach * slope)) if slope else part
+    off = float((squares - 2 * numbers * total + numbers**2 * count).sum())
+    error = error_of(float(count.sum()), off, 2 * noise * math.sqrt(len(count)), reach)
+    parts = dict(old.adds)
+    parts[name] = summed(parts.get(name), part)
+    model = Additive(f"the means of {', then '.join(parts)}", old.target, old.low, old.high, old.base, parts, error)
+    deviation = min(deviation, error) if error is not None else deviation
+    columns = {**stage["columns"], name: dict(column)}
+    return _stage(model, y, REACH * deviation, deviation, float(stage["loudness"]), columns)
+
+
+def _stage(
+    model: Additive, y: Mapping[str, Any], reach: float, deviation: float, loudness: float, columns: Mapping[str, Any]
+) -> Stage:
+    """The model, and what a row program needs for what it leaves: in halves of the target's range, about its middle."""
+    middle, half = (float(y["low"]) + float(y["high"])) / 2, (float(y["high"]) - float(y["low"])) / 2
+    reach = max(reach, LEAST_REACH * half)
+    base = model.base
+    steps = [(0.0, 0.0, 0.0, 0.0)]  # there is one at least
+    lines = [(0.0, 0.0)]
+    for name, part in model.adds.items():
+        column = columns[name]
+        place = float(column["place"])
+        if isinstance(part, Steps):
+            base += part.numbers[0]
+            at = (np.array(part.edges) - column["step"] / 2 - column["centre"]) / column["scale"]
+            steps += [(place, a, 0.0, by / half) for a, by in zip(at.tolist(), np.diff(part.numbers), strict=True)]
+            if part.slope is not None:
+                lines.append((place, part.slope.rate * column["scale"] / half))
+        elif isinstance(part, Levels):
+            at = 2 * np.arange(len(part.values)) / max(1, len(part.values) - 1) - 1
+            steps += [(place, a, 1.0, by / half) for a, by in zip(at.tolist(), part.numbers, strict=True)]
+    scale = [(base - middle) / half, (model.low - middle) / half, (model.high - middle) / half, reach / half]
+    return {
+        "model": model, "width": reach, "deviation": deviation, "loudness": loudness, "columns": dict(columns),
+        "steps": np.array(steps), "scale": np.array(scale),
+        "lines": np.array(lines),
+    }  # fmt: skip
+
+
+def _middles(column: Mapping[str, Any]) -> Floats:
+    """Where the cells of a number lie, by their middles, within ±1; of whole numbers those that a cell holds."""
+    edges, centre, scale = np.asarray(column["edges"], dtype=float), float(column["centre"]), float(column["scale"])
+    first, last = np.append(centre - scale, edges), np.append(edges - float(column["step"]), centre + scale)
+    return np.asarray(((first + last) / 2 - centre) / scale)
+
+
+def _line(column: Mapping[str, Any], rate: float) -> Slope:
+    """So much a coordinate of ±1, as a slope over the column's own numbers."""
+    centre, scale = float(column["centre"]), float(column["scale"])
+    return Slope(rate / scale, centre, centre - scale, centre + scale)
+
+
+def pieces(part: Steps, count: Floats) -> Steps:
+    """The same steps, at most `PIECES` of them: next to each other, those that change least are drawn together."""
+    edges, numbers = list(part.edges), list(part.numbers)
+    weights = (np.maximum(count, 0.0) + 1e-3 * max(float(count.sum()), 1.0)).tolist()
+    while len(numbers) > PIECES:
+        change = [
+            weights[i] * weights[i + 1] / (weights[i] + weights[i + 1]) * (numbers[i] - numbers[i + 1]) ** 2
+            for i in range(len(edges))
+        ]
+        i = int(np.argmin(change))
+        both = weights[i] + weights[i + 1]
+        numbers[i : i + 2] = [(weights[i] * numbers[i] + weights[i + 1] * numbers[i + 1]) / both]
+        weights[i : i + 2] = [both]
+        del edges[i]
+    return Steps(tuple(edges), tuple(numbers))
+
+
+def summed(one: Part | None, other: Part) -> Part:
+    """Two parts of one column, of the same cells."""
+    if isinstance(one, Steps) and isinstance(other, Steps):
+        edges = tuple(sorted({*one.edges, *other.edges}))
+        at = [[step.numbers[k] for k in np.searchsorted(step.edges, [-math.inf, *edges], side="right")]
+              for step in (one, other)]  # fmt: skip
+        lines = [step.slope for step in (one, other) if step.slope is not None]
+        line = lines[0] if lines else None
+        if len(lines) == 2:
+            line = Slope(lines[0].rate + lines[1].rate, lines[0].centre, lines[0].low, lines[0].high)
+        return Steps(edges, tuple(a + b for a, b in zip(*at, strict=True)), line)
+    if isinstance(one, Levels) and isinstance(other, Levels):
+        return Levels(one.values, tuple(a + b for a, b in zip(one.numbers, other.numbers, strict=True)))
+    return other
+
+
+@on_one_thread
+def posterior(
+    count: Floats, total: Floats, noise: float, variance: float, places: Floats | None
+) -> tuple[Floats, float]:
+    """The posterior means (k,) of cells and of a slope, where total = count · (mean + slope · place) + noise.
+
+    `count`, `total` (k,): noisy numbers of rows and sums; `noise` the deviation of a share; `variance` that of single
+    rows; `places` (k,): where cells lie that go together with those next to them; none where they do not. The mean over
+    laws, that all is noise among them, which has half of the prior.
+    """
+    n = np.maximum(count, 0.0)
+    unsure = 2 * noise**2 + n * variance + 1e-12
+    found = [(-0.5 * float((total**2 / unsure + np.log(unsure)).sum()), np.zeros(len(n)), 0.0)]
+    if places is None:
+        for strength in variance * STRENGTHS:
+            spread = strength * n**2 + unsure
+            likelihood = -0.5 * float((total**2 / spread + np.log(spread)).sum())
+            found.append((likelihood, strength * n * total / spread, 0.0))
+    else:
+        found += _straight_and_smooth(n, total, unsure, variance, places)
+    logs = np.array([law[0] for law in found])
+    logs[1:] -= math.log(len(found) - 1)
+    weights = np.exp(logs - logs.max())
+    weights /= weights.sum()
+    slope = float(weights @ np.array([law[2] for law in found]))
+    return np.asarray(weights @ np.stack([law[1] for law in found])), slope
+
+
+def _straight_and_smooth(
+    n: Floats, total: Floats, unsure: Floats, variance: float, places: Floats
+) -> list[tuple[float, Floats, float]]:
+    """The log-likelihood, up to a constant, the means and the slope of each law of cells next to each other."""
+    share = n / max(float(n.sum()), 1e-9)
+    middle = float(share @ places)
+    along = places - middle
+    wide = float(share @ along**2) + 1e-6
+    apart = np.abs(np.arange(len(n))[:, None] - np.arange(len(n))) / len(n)
+    laws = []
+    for length in LENGTHS:
+        together = np.exp(-apart / length) + LEVEL
+        for strength in variance * np.append(0.0, STRENGTHS):
+            for slopes in variance / wide * np.append(0.0, SLOPES):
+                if strength == 0 and (slopes == 0 or length != LENGTHS[-1]):
+                    continue  # no law, or the same as with another length
+                level = LEVEL * slopes * wide
+                covariance = strength * together + slopes * np.outer(along, along) + level
+                factor = np.linalg.cholesky(n[:, None] * covariance * n + np.diag(unsure))
+                white = np.linalg.solve(factor, total)
+                likelihood = -0.5 * float(white @ white) - float(np.log(np.diag(factor)).sum())
+                pull = n * np.linalg.solve(factor.T, white)
+                slope = float(slopes * (along @ pull))
+                laws.append((likelihood, strength * together @ pull + level * pull.sum() - slope * middle, slope))
+    return laws

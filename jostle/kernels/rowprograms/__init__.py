@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from jostle.kernels.rowprograms import contributions, gradients, mixtures, shares, stages
+from jostle.kernels.rowprograms import contributions, decisions, gradients, mixtures
 from jostle.privacy.rows.factored import FactoredGradient
-from jostle.privacy.rows.functions import Contributions, Weights
+from jostle.privacy.rows.norms import Contributions, Weights
 
 WEIGHTS: Mapping[str, Callable[..., Weights]] = {
     "one": mixtures.one, "responsibilities": mixtures.responsibilities, "framed": mixtures.framed,
@@ -22,8 +22,8 @@ CONTRIBUTIONS: Mapping[str, Callable[..., Contributions]] = {
     "coordinates": contributions.coordinates, "indicators": contributions.indicators,
     "logistic_gradient": contributions.logistic_gradient, "pair_products": contributions.pair_products,
     "products": contributions.products, "told_apart": contributions.told_apart,
-    "log_density": mixtures.log_density, "cell_shares": shares.cell_shares, "score_shares": shares.score_shares,
-    "rest_apart": stages.rest_apart, "rest_shares": stages.rest_shares,
+    "log_density": mixtures.log_density, "cell_shares": mixtures.cell_shares, "score_shares": mixtures.score_shares,
+    "rest_apart": decisions.rest_apart, "rest_shares": decisions.rest_shares,
 }  # fmt: skip
 GRADIENTS: Mapping[str, Callable[..., FactoredGradient]] = {
     "ising_gradient": gradients.ising_gradient, "sign_gradient": gradients.sign_gradient,

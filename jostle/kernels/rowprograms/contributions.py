@@ -9,8 +9,7 @@ from jostle.kernels.errors import KernelError
 from jostle.kernels.rowprograms.scales import FAR, STEPS, affine, logistic, numbers, row
 from jostle.privacy.rows.arrays import concatenate, lookup, one_hot, part, reshape
 from jostle.privacy.rows.expressions import Columns, Expression, comparison, constant, rounded, shift
-from jostle.privacy.rows.functions import Contributions, Weights
-from jostle.privacy.rows.norms import GRID, GRID_BITS
+from jostle.privacy.rows.norms import GRID, GRID_BITS, Contributions, Weights
 from jostle.privacy.rows.program import program
 
 SLOPE_BITS = 30

@@ -11,12 +11,23 @@ from datetime import date, datetime
 from functools import partial
 from typing import Any
 
-from jostle.language import formats, moments
+from jostle.language import moments
 from jostle.language.intervals import Interval
-from jostle.language.moments import DAY, DAYS, FIRST_DAY, FIRST_TIME, LAST_DAY, LAST_TIME, SPANS, moment_of, number_of
+from jostle.language.moments import (
+    DAY,
+    DAYS,
+    FIRST_DAY,
+    FIRST_TIME,
+    LAST_DAY,
+    LAST_TIME,
+    SPANS,
+    Zone,
+    moment_of,
+    number_of,
+    zone_of,
+)
 from jostle.language.operations.numbers import NUMBERS
 from jostle.language.operations.operation import DATE, NUMBER, TEXT, TIME, Operation, Whole, unbounded
-from jostle.language.zones import Zone, zone_of
 
 _FARTHEST = 10**8  # days that lead from every date beyond the years 1 to 9999
 
@@ -94,7 +105,7 @@ def _apart(unit: float) -> Callable[[Interval, Interval], Interval]:
 
 
 def _check_format(kind: str, written: str) -> None:
-    formats.parse(written, kind)
+    moments.parse(written, kind)
 
 
 def _check_zone(name: str) -> None:
@@ -166,7 +177,7 @@ MOMENTS = (
               whole=Whole.ALWAYS, value=lambda text: moments.read(text, TIME)),
     *(Operation(f"{kind} by format", 2, unbounded, takes=(TEXT, TEXT), gives=TEXT, constants=1,
                 check=partial(_check_format, kind),
-                value=lambda text, written, kind=kind: formats.as_iso(text, written, kind)) for kind in (DATE, TIME)),
+                value=lambda text, written, kind=kind: moments.as_iso(text, written, kind)) for kind in (DATE, TIME)),
     Operation("in_zone", 2, _zone_bounds, takes=(TIME, TEXT), gives=TIME,
               constants=1, check=_check_zone, whole=Whole.ALWAYS, value=_in_zone,
               signature="value, zone",

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 
 from msgspec import Struct, field
 
-from jostle.accounting.amounts import Amount
+from jostle.accounting.amounts import ANY_ROWS, BOUNDS, Amount, Unit
 from jostle.accounting.budget_tree import Meter, Path
 from jostle.accounting.definitions import Measure
-from jostle.accounting.units import ANY_ROWS, BOUNDS, Unit
 from jostle.diagnostics import refuse
 from jostle.privacy.kernel.sources import Source
 from jostle.records import replace

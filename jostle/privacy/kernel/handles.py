@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 from msgspec import Struct
 
 from jostle.diagnostics import refuse
-from jostle.plan.domains import Domain, Integer
-from jostle.plan.plan import WEIGHT_BITS, Key, Plan, RowExpr, Summands
+from jostle.plan.plan import WEIGHT_BITS, Domain, Integer, Key, Plan, RowExpr, Summands
 from jostle.plan.schemas import check_steps
 from jostle.privacy.kernel.exposures import Handle
 

@@ -17,16 +17,14 @@ from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 
-from jostle.accounting.accounts import Charge
 from jostle.accounting.amounts import Amount, as_float, as_text
 from jostle.accounting.budget_tree import Cost, Path
-from jostle.accounting.definitions import ChargePurpose, Price
+from jostle.accounting.definitions import Charge, ChargePurpose, Price
 from jostle.diagnostics import Note, Refusal, refuse
 from jostle.events import Stream
 from jostle.privacy.kernel.exposures import Allotment, Exposure, Exposures
-from jostle.privacy.kernel.faults import Guarded
 from jostle.privacy.kernel.measurement import Measurement, Payment, common_noise
-from jostle.privacy.kernel.register import Register
+from jostle.privacy.kernel.register import Guarded, Register
 from jostle.privacy.kernel.sources import Source
 from jostle.source import Source as Text
 from jostle.source import Span

@@ -133,7 +133,7 @@ class Measurement(ABC, Generic[E, R]):
 
     @abstractmethod
     def read(self, reader: Any) -> E:
-        """The exact whole numbers, from a `privacy.reading.reader.Reader`."""
+        """The exact whole numbers, from a `privacy.reading.vault.Reader`."""
 
     @abstractmethod
     def release(self, exact: E, noise: Noise | None) -> Release[R]:

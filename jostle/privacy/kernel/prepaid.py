@@ -26,8 +26,7 @@ from functools import cached_property
 from typing import Any
 
 from jostle.accounting.amounts import Amount, as_float
-from jostle.accounting.conversions import mu_of, pure_epsilon, rho_of, root_two_rho
-from jostle.accounting.definitions import ChargePurpose
+from jostle.accounting.definitions import ChargePurpose, mu_of, pure_epsilon, rho_of, root_two_rho
 from jostle.diagnostics import refuse
 from jostle.noise_laws import Gaussian, Laplace
 from jostle.privacy.kernel.exposures import Exposures, Handle

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from jostle.accounting.accounts import Account
+from jostle.accounting.amounts import Unit
 from jostle.accounting.budget_tree import Meter
-from jostle.accounting.definitions import Measure
-from jostle.accounting.units import Unit
+from jostle.accounting.definitions import Account, Measure
 from jostle.diagnostics import refuse
 from jostle.privacy.mechanisms.noise import Noise, SecureNoise
 from jostle.source import Span

@@ -5,6 +5,8 @@ Write-ahead log, `synchronous=FULL`, every change in one `BEGIN IMMEDIATE` trans
 made with mode 0600 and refused where everybody may read or write it. SQLite's locks belong to the process and are
 lost when any handle on the file is closed, so nothing else may open it: use `stat` only. A commit over a connection
 that lived through a fork could go into a log that the parent deletes.
+
+Where a ledger is: a path of a file, or the URL of a PostgreSQL database.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jostle.privacy.ledger.postgres import SCHEMES, LedgerDatabase
 from jostle.privacy.ledger.store import TABLES, Connection, Store
 
 if TYPE_CHECKING:
@@ -132,3 +135,22 @@ class LedgerFile(Store):
         )  # fmt: skip
         connection.execute("PRAGMA synchronous = FULL")
         return connection
+
+
+def default_place() -> str | Path:
+    """`$JOSTLE_LEDGER`, else `jostle/ledger.db` in `$XDG_DATA_HOME` or `~/.local/share`; who has no home has none."""
+    own = os.environ.get("JOSTLE_LEDGER")
+    if own:
+        return own
+    base = os.environ.get("XDG_DATA_HOME")
+    try:
+        return (Path(base) if base else Path.home() / ".local" / "share") / "jostle" / "ledger.db"
+    except RuntimeError:
+        return Path(os.devnull) / "ledger.db"
+
+
+def store_at(place: str | Path, timeout: float) -> Store:
+    """The ledger there; nothing is opened."""
+    if isinstance(place, str) and place.startswith(SCHEMES):
+        return LedgerDatabase(place, timeout)
+    return LedgerFile(place, timeout)

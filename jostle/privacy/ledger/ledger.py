@@ -6,29 +6,36 @@ of budgets grew at the root, so parallel parts count as their maximum within one
 
 What stands in the ledger is tested whenever it is used: a state whose seal does not hold is damage, and damage is
 refused. Only an owner's commands register and update; a program can charge and look.
+
+A session's side of the ledger: for each registered source, what it is in the ledger and which charges were its own.
+
+`Account.settle` is the one call that a charge makes. It hands in by how much each registered source's tree grows at the
+root, and returns when that is on disk. Whatever other programs spent meanwhile is brought into the session's own
+meters, so that `left` and `spent` speak of all of it. It reads no data.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from pathlib import Path, PurePath
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
-from jostle.accounting.accounts import parts_of
-from jostle.accounting.budget_tree import Cost
+from jostle.accounting.budget_tree import Cost, Meter
+from jostle.accounting.definitions import Charge, ChargePurpose, Price, parts_of
 from jostle.diagnostics import refuse
-from jostle.engine.files import OpenFile, open_file
-from jostle.engine.filesets import identities, stem
+from jostle.engine.files import OpenFile, identities, open_file, stem
 from jostle.jsontext import digest
-from jostle.privacy.ledger import history
-from jostle.privacy.ledger.history import Entry, Verified
-from jostle.privacy.ledger.places import default_place, store_at
+from jostle.plan.digest import plan_digest
+from jostle.privacy.ledger import store
+from jostle.privacy.ledger.file import default_place, store_at
 from jostle.privacy.ledger.registered import FileMark, State, Terms, file_digest
-from jostle.privacy.ledger.rows import Dataset, Rows, now, plus
+from jostle.privacy.ledger.store import Dataset, Entry, Rows, Verified, now, plus
 from jostle.records import replace
+from jostle.source import Source as Text
+from jostle.source import Span
 
 Check = Callable[[Terms, OpenFile], None]
 """Refuses a file that is not as its terms say."""
@@ -80,7 +87,7 @@ class Ledger:
         here = FileMark.from_status(file.status)
         if here == dataset.state.mark:
             return dataset, file
-        if history.sealed(dataset.key, "data", file_digest(file)) != dataset.state.code:
+        if store.sealed(dataset.key, "data", file_digest(file)) != dataset.state.code:
             raise refuse(
                 "LedgerError", f"the file of `{name}` has changed since it was registered",
                 help=f"its owner looks at it and runs: jostle data update {name}",
@@ -136,8 +143,8 @@ class Ledger:
             if row is None:
                 return None
             key = Rows(self.store, connection).find(name).key
-        if not history.holds(key, "answer", [name, request, row[0], row[1]], row[2]):
-            raise history.broken(name, "a stored answer was changed")
+        if not store.holds(key, "answer", [name, request, row[0], row[1]], row[2]):
+            raise store.broken(name, "a stored answer was changed")
         return json.loads(row[1]), Receipt(name, row[0], row[3])
 
     def remember(self, receipt: Receipt, request: str, answer: Any) -> None:
@@ -148,7 +155,7 @@ class Ledger:
         name, number = receipt.dataset, receipt.number
         with self.store.writing() as connection:
             key = Rows(self.store, connection).find(name).key
-            code = history.sealed(key, "answer", [name, request, number, text])
+            code = store.sealed(key, "answer", [name, request, number, text])
             connection.execute(
                 "INSERT INTO answers VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", (name, request, number, text, code)
             )
@@ -162,8 +169,8 @@ class Ledger:
         mark, bytes_digest = _contents(terms, check)
         here = {_identity(mark), *identities(terms.path)}
         self.store.create()
-        key = history.new_key()
-        code = history.sealed(key, "data", bytes_digest)
+        key = store.new_key()
+        code = store.sealed(key, "data", bytes_digest)
         with self.store.writing() as connection:
             rows = Rows(self.store, connection)
             for other in rows.all():
@@ -178,7 +185,7 @@ class Ledger:
                     _need_other_bytes(rows, other, bytes_digest)
             terms_digest = digest(terms.as_json())
             content = {"did": "registered", "time": now(), "version": 1, "data": code, "terms": terms_digest}
-            entry = Entry.after(1, history.FIRST, content)
+            entry = Entry.after(1, store.FIRST, content)
             state = State(mark, 1, code, (0,) * terms.measure.width, 1, entry.hash)
             return rows.add(terms, state, key, entry)
 
@@ -192,7 +199,7 @@ class Ledger:
             for other in rows.all():
                 if other.terms.name != name and not copy:
                     _need_other_bytes(rows, other, bytes_digest)
-            code = history.sealed(dataset.key, "data", bytes_digest)
+            code = store.sealed(dataset.key, "data", bytes_digest)
             version = dataset.state.version + (code != dataset.state.code)
             content = {"did": "updated", "time": now(), "version": version, "data": code}
             updated = replace(dataset, state=replace(dataset.state, mark=mark, version=version, code=code))
@@ -219,13 +226,13 @@ class Ledger:
             rows = Rows(self.store, connection)
             dataset, entries = rows.find(name), rows.entries(name)
         measure = dataset.terms.measure
-        verified = history.verify(name, entries, measure.width, measure.completed)
+        verified = store.verify(name, entries, measure.width, measure.completed)
         if (verified.entries, verified.head) != (dataset.state.entries, dataset.state.head):
-            raise history.broken(name, f"it ends after entry {verified.entries} of {dataset.state.entries}")
+            raise store.broken(name, f"it ends after entry {verified.entries} of {dataset.state.entries}")
         if verified.spent != dataset.state.spent or not (verified.older or measure.admits(verified.spent)):
-            raise history.broken(name, "its charges do not add up to the total")
+            raise store.broken(name, "its charges do not add up to the total")
         if entries[0].content.get("terms") != digest(dataset.terms.as_json()):
-            raise history.broken(name, "what was registered is not what stands there now")
+            raise store.broken(name, "what was registered is not what stands there now")
         return verified
 
 
@@ -239,7 +246,7 @@ def _contents(terms: Terms, check: Check | None) -> tuple[FileMark, str]:
 
 def _need_other_bytes(rows: Rows, other: Dataset, bytes_digest: str) -> None:
     """Refuses bytes that the file of another dataset has, or had before an update."""
-    code = history.sealed(other.key, "data", bytes_digest)
+    code = store.sealed(other.key, "data", bytes_digest)
     if code == other.state.code or any(entry.content.get("data") == code for entry in rows.entries(other.terms.name)):
         raise refuse(
             "DataError", f"this file has the bytes of the file of `{other.terms.name}`, which has a budget already",
@@ -276,3 +283,79 @@ def _mark(path: str | Path) -> FileMark | None:
         return FileMark.of(path)
     except (OSError, ValueError):
         return None
+
+
+class Account(Struct, eq=False):
+    """A registered dataset as one session has opened it. `data` is the engine's key of its file.
+
+    `linked` are the datasets of its persons that were opened too: no charge is made where the file of one has changed.
+    """
+
+    ledger: Ledger
+    dataset: Dataset
+    data: str = ""
+    receipts: list[Receipt] = field(default_factory=list)
+    asked: dict[str, int] = field(default_factory=dict)  # how often a request was made in this run
+    linked: dict[str, Dataset] = field(default_factory=dict)
+
+    def begin(self) -> None:
+        """Another program of the session begins."""
+        self.receipts.clear()
+        self.asked.clear()
+
+    @property
+    def name(self) -> str:
+        return self.dataset.terms.name
+
+    @property
+    def version(self) -> int:
+        return self.dataset.state.version
+
+    @property
+    def spent(self) -> Cost:
+        return self.dataset.state.spent
+
+    def catch_up(self, meter: Meter, total: Cost) -> None:
+        """Adds at the root what others have spent since; a total that went back is that of an older ledger."""
+        behind = tuple(there - here for there, here in zip(total, meter.spent, strict=True))
+        if min(behind) < 0:
+            raise refuse(
+                "LedgerError", f"the ledger knows less of `{self.name}` than this program has spent",
+                help="was an older copy put in its place? Its owner looks at it: jostle data history --verify",
+            )  # fmt: skip
+        if any(behind):
+            meter.add((), behind)
+
+    def settle(
+        self, charges: Sequence[Charge], price: Price, what: str, span: Span | None, program: Text | None,
+        purpose: ChargePurpose,
+    ) -> int | None:  # fmt: skip
+        """Writes every charge into the ledger, or none (`accounting.definitions`). All accounts are of one ledger."""
+        mine = [(charge, account) for charge in charges if isinstance(account := charge.account, Account)]
+        plan = plan_digest(purpose.plan, {account.data: account.name for _, account in mine})
+        content = {
+            "program": PurePath(program.name).name if program is not None else "",
+            "digest": digest(program.text) if program is not None else "",
+            "line": span.line if span is not None and program is not None and span.source == program else 0,
+            "plan": plan.digest, "mechanism": purpose.mechanism, "asked": what, "amount": str(price.amount),
+        }  # fmt: skip
+        growths = []
+        for charge, account in mine:
+            meter = charge.meter
+            growth = tuple(a - b for a, b in zip(meter.after(charge.path, charge.cost), meter.spent, strict=True))
+            growths.append(Growth(account.name, account.version, growth, {**content, "protects": charge.protects}))
+            for dataset in (account.dataset, *account.linked.values()):
+                self.ledger.same_file(dataset)
+        outcome = self.ledger.charge(growths)
+        for (charge, account), before in zip(mine, outcome.before, strict=True):
+            account.catch_up(charge.meter, before)
+        if outcome.refused is None:
+            for (_, account), receipt in zip(mine, outcome.receipts, strict=True):
+                account.receipts.append(receipt)
+        return outcome.refused
+
+
+def receipts_of(accounts: Iterable[object]) -> Mapping[str, Any]:
+    """For the event of a run: where its charges stand in the history of each registered dataset."""
+    mine = [account for account in accounts if isinstance(account, Account)]
+    return {account.name: [[r.number, r.hash] for r in account.receipts] for account in mine}

@@ -14,12 +14,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from jostle.accounting.amounts import Amount
+from jostle.accounting.amounts import Amount, Unit
 from jostle.accounting.definitions import Measure
-from jostle.accounting.units import Unit
 from jostle.diagnostics import refuse
 from jostle.engine.files import OpenFile
-from jostle.plan.domains import Categories, Domain, Integer, Moments, Open, Real
+from jostle.plan.plan import Categories, Domain, Integer, Moments, Open, Real
 from jostle.records import as_dict
 
 Schema = tuple[tuple[str, Domain], ...]

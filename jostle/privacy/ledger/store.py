@@ -3,20 +3,139 @@
 A backend opens it and says what is wrong in words of ours; here are transactions, threads and forks. No connection
 lives through a fork: two processes would speak over one, and what SQLite holds for the parent the child only thinks
 it holds.
+
+The history of a registered dataset: a chain of entries in which nothing can be changed unnoticed.
+
+Every charge is an entry. An entry's `digest` is SHA-256 over the canonical JSON of what it says, and its `hash` is
+SHA-256 over the previous entry's hash and that digest: whoever holds one hash holds all that came before it. A stretch
+can be shown to others with foreign entries as digests alone, and still be checked.
+
+The *seal* binds the end of the chain to the dataset: HMAC-SHA256, under a random key of the dataset, over what was
+registered, the total, the data's code and the last hash. The data's *code* is an HMAC of the file's digest under the
+same key, since a bare digest would let anybody test a guess of the data. The key stands in the ledger and is never
+shown; who can copy the ledger file has it.
+
+Nothing here reads or writes a file or a database.
+
+The rows of a ledger: reading a dataset and testing its seal, and adding an entry to its history.
+
+A dataset and the entry that moved it are always written together, within a transaction that the caller has opened;
+nothing is decided here.
 """
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import json
 import os
 import threading
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from jostle.diagnostics import Refusal, refuse
+from msgspec import Struct
+
+from jostle.accounting.budget_tree import Cost
+from jostle.diagnostics import Refusal, did_you_mean, refuse
+from jostle.jsontext import canonical, digest
+from jostle.privacy.ledger.registered import State, Terms
+from jostle.records import replace
+
+FIRST = hashlib.sha256(b"jostle history 1").hexdigest()  # stands before the first entry
+
+
+def chained(previous: str, entry_digest: str) -> str:
+    """The hash of an entry whose digest is `entry_digest`."""
+    return digest({"previous": previous, "digest": entry_digest})
+
+
+class Entry(Struct, frozen=True):
+    """One row of a history. `content` says what happened; numbers count from 1, which is the registration."""
+
+    number: int
+    content: Mapping[str, Any]
+    previous: str
+    hash: str
+
+    @classmethod
+    def after(cls, number: int, previous: str, content: Mapping[str, Any]) -> Entry:
+        return cls(number, content, previous, chained(previous, digest(content)))
+
+    @property
+    def growth(self) -> tuple[int, ...]:
+        """By how much it moved the total, place by place."""
+        return tuple(self.content.get("grows", ()))
+
+
+class Verified(Struct, frozen=True):
+    """What a chain that holds says: how many entries, the last hash, and the total of all charges.
+
+    `older`: some were counted by an earlier rule, in fewer places.
+    """
+
+    entries: int
+    head: str
+    spent: tuple[int, ...]
+    older: bool
+
+
+def verify(
+    name: str, entries: Iterable[Entry], width: int, completed: Callable[[tuple[int, ...], int], tuple[int, ...]]
+) -> Verified:
+    """Follows a chain from its first entry. `LedgerError` names the first entry that does not hold.
+
+    `completed` takes a total of an earlier rule into so many places.
+    """
+    number, head, older = 0, FIRST, False
+    total: tuple[int, ...] = ()
+    for entry in entries:
+        number += 1
+        good = entry.number == number and entry.previous == head
+        if not good or entry.hash != chained(head, digest(entry.content)):
+            raise broken(name, f"entry {number} does not follow from what stands before it")
+        grown = entry.growth
+        if grown:
+            before = completed(total, len(grown)) if total else (0,) * len(grown)
+            if not len(before) == len(grown) <= width or min(grown) < 0:
+                raise broken(name, f"entry {number} counts something else than this budget")
+            total = tuple(a + b for a, b in zip(before, grown, strict=True))
+            older = older or len(grown) < width
+        head = entry.hash
+    total = completed(total, width) if total else (0,) * width
+    if len(total) != width:
+        raise broken(name, "its charges count something else than this budget")
+    return Verified(number, head, total, older)
+
+
+def broken(name: str, why: str) -> Exception:
+    return refuse(
+        "LedgerError",
+        f"the history of `{name}` is damaged: {why}",
+        help="the owner restores the ledger; nothing is read",
+    )
+
+
+# Under the key -----------------------------------------------------------------------------------
+
+
+def new_key() -> bytes:
+    """32 bytes of the operating system's generator. They key a code; no noise is made of them."""
+    return os.urandom(32)
+
+
+def sealed(key: bytes, what: str, value: Any) -> str:
+    """HMAC-SHA256 over a value; `what` keeps codes of different purposes apart."""
+    return hmac.new(key, canonical({"what": what, "value": value}), hashlib.sha256).hexdigest()
+
+
+def holds(key: bytes, what: str, value: Any, seal: object) -> bool:
+    return isinstance(seal, str) and hmac.compare_digest(sealed(key, what, value).encode(), seal.encode())
+
 
 TABLES = {
     "datasets": "name TEXT PRIMARY KEY, terms TEXT NOT NULL, state TEXT NOT NULL, seal TEXT NOT NULL, "
@@ -171,3 +290,103 @@ if hasattr(os, "register_at_fork"):
         after_in_parent=lambda: _after_fork(False),
         after_in_child=lambda: _after_fork(True),
     )
+
+
+class Dataset(Struct, frozen=True):
+    """A registered dataset as it stands. `key` codes and seals; it is not to be shown."""
+
+    terms: Terms
+    state: State
+    key: bytes
+
+    def __repr__(self) -> str:
+        return f"Dataset({self.terms.name!r})"
+
+
+class Rows(Struct, frozen=True):
+    """The rows that one open transaction sees."""
+
+    store: Store
+    connection: Connection
+
+    def all(self) -> list[Dataset]:
+        rows = self.connection.execute("SELECT name, terms, state, seal, key FROM datasets").fetchall()
+        return [self._read(*row) for row in sorted(rows, key=lambda row: str(row[0]))]
+
+    def find(self, name: str) -> Dataset:
+        row = self.connection.execute(
+            "SELECT name, terms, state, seal, key FROM datasets WHERE name = ?", (name,)
+        ).fetchone()
+        if row is None:
+            names = [str(other) for (other,) in self.connection.execute("SELECT name FROM datasets").fetchall()]
+            raise refuse(
+                "LedgerError", f"no dataset `{name}` is registered",
+                help=did_you_mean(name, names) or f"its owner registers it: jostle data register {name} FILE …",
+            )  # fmt: skip
+        return self._read(*row)
+
+    def entries(self, name: str) -> list[Entry]:
+        stored = self.connection.execute(
+            "SELECT number, content, previous, hash FROM history WHERE dataset = ? ORDER BY number", (name,)
+        ).fetchall()
+        try:
+            return [Entry(number, dict(json.loads(text)), previous, hash) for number, text, previous, hash in stored]
+        except (TypeError, ValueError):
+            raise broken(name, "an entry cannot be read") from None
+
+    def add(self, terms: Terms, state: State, key: bytes, entry: Entry) -> Dataset:
+        """A dataset that was not there, with its first entry."""
+        dataset = Dataset(terms, state, key)
+        self.connection.execute(
+            "INSERT INTO datasets VALUES (?, ?, ?, ?, ?)",
+            (terms.name, json.dumps(terms.as_json()), json.dumps(state.as_json()), _seal(dataset), key),
+        )
+        self._insert(terms.name, entry)
+        return dataset
+
+    def move(self, dataset: Dataset, content: Mapping[str, Any], amount: Cost = ()) -> Entry:
+        """Writes `dataset` with one entry more, which grew its total by `amount`."""
+        name, state = dataset.terms.name, dataset.state
+        grown_content = {**content, "grows": list(amount)} if amount else dict(content)
+        entry = Entry.after(state.entries + 1, state.head, grown_content)
+        spent = plus(state.spent, amount) if amount else state.spent
+        moved = replace(dataset, state=replace(state, spent=spent, entries=entry.number, head=entry.hash))
+        changed = self.connection.execute(
+            "UPDATE datasets SET state = ?, seal = ? WHERE name = ?",
+            (json.dumps(moved.state.as_json()), _seal(moved), name),
+        )
+        if changed.rowcount != 1:
+            raise self.store.refusal("cannot be written")
+        self._insert(name, entry)
+        return entry
+
+    def _read(self, name: str, terms: str, state: str, seal: str, key: bytes) -> Dataset:
+        try:
+            dataset = Dataset(Terms.from_json(json.loads(terms)), State.from_json(json.loads(state)), key)
+            measure = dataset.terms.measure
+            spent = measure.completed(dataset.state.spent, measure.width)
+            good = dataset.terms.name == name and len(spent) == measure.width
+            if good and holds(key, "state", [dataset.terms.as_json(), dataset.state.as_json()], seal):
+                return replace(dataset, state=replace(dataset.state, spent=spent))
+        except (KeyError, TypeError, ValueError, AttributeError):
+            pass
+        raise self.store.refusal(f"is damaged: what it says of `{name}` does not hold", "its owner restores it")
+
+    def _insert(self, name: str, entry: Entry) -> None:
+        self.connection.execute(
+            "INSERT INTO history VALUES (?, ?, ?, ?, ?)",
+            (name, entry.number, canonical(entry.content).decode(), entry.previous, entry.hash),
+        )
+
+
+def now() -> str:
+    """The time to the minute: a history is no clock for private work."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%MZ")
+
+
+def plus(a: Cost, b: Cost) -> Cost:
+    return tuple(x + y for x, y in zip(a, b, strict=True))
+
+
+def _seal(dataset: Dataset) -> str:
+    return sealed(dataset.key, "state", [dataset.terms.as_json(), dataset.state.as_json()])

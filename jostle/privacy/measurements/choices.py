@@ -1,4 +1,20 @@
-"""Scores, and selections by them: one noisy score, and the index of the largest of several."""
+"""Scores, and selections by them: one noisy score, and the index of the largest of several.
+
+The largest of several scores in one measurement, and how far each leads the next: docs/privacy/selection.md.
+
+With exponential noise all scores get it once, at k times the scale of a single selection, and the leads cost nothing
+more. Where sources are counted in zCDP and no leads are asked, Gumbel noise costs less: then one after the other is
+chosen by the exponential mechanism, which is the same law as one draw of Gumbel noise for all (Durfee & Rogers 2019).
+
+A selection by margin: the index of the (nearly) largest score, among as few as stand clear of the others.
+
+The sum of an expression on rows, as a score: `sum_of`.
+
+*Argument.* That of the aggregate `sum` (`measurements.aggregates.terms`): a row adds one term, which is clamped to the
+public bounds of the expression and rounded to a grid, and so moves the sum by `sensitivity_of` at most. Where no term
+is below 0, or none above, all rows move it one way. The grid is coarser than that of the aggregate: a score is measured
+again and again, with wide noise at first, and has 2^20 steps within its bounds.
+"""
 
 from __future__ import annotations
 
@@ -6,25 +22,31 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import refuse
 from jostle.integers import fixed_width
 from jostle.noise_laws import DrawnLaw, Selected
-from jostle.plan.plan import Derive, Filter, GroupRows, Join, Plan, inputs
+from jostle.plan.bounds import grid_bits, is_integral
+from jostle.plan.plan import Derive, Filter, FixedSum, GroupRows, Join, Plan, RowExpr, inputs
 from jostle.privacy.kernel.exposures import Exposures, Handle, join_exposures
-from jostle.privacy.kernel.handles import Cube, Restricted, Tallied
+from jostle.privacy.kernel.handles import Cube, Restricted, Table, Tallied
 from jostle.privacy.kernel.measurement import LinearMeasurement, Measured, Measurement, Release, common_noise, needed
+from jostle.privacy.measurements.aggregates.terms import grid_of, public_bounds, sensitivity_of
 from jostle.privacy.mechanisms.additive import Additive, Linear
+from jostle.privacy.mechanisms.margin import CLAMP, LargeMargin, check_scale, clear, geometric, ranked
 from jostle.privacy.mechanisms.noise import Noise, SecureNoise
 from jostle.privacy.mechanisms.selection import Selection
-from jostle.privacy.scores.rule import Score, Scores, check_weights, stability_of_score, values_of
+from jostle.privacy.scores.rule import Rule, Score, Scores, check_weights, stability_of_score, values_of
+from jostle.privacy.scores.splits import table_of
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from jostle.privacy.reading.reader import Reader
+    from jostle.privacy.reading.vault import Reader
 
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]
@@ -216,3 +238,126 @@ def choose_publicly(utilities: Sequence[float], epsilon: float | None) -> int:
     scaled = np.array([max(-4e15, min(4e15, u)) for u in utilities]) * 2**10
     scale = 2 * 2**10 / epsilon if epsilon else 1e-3
     return SecureNoise().noisy_max(fixed_width(np.rint(scaled)), scale)
+
+
+class Ranking(Struct, frozen=True):
+    """The places of the largest scores, the largest first; `leads`: by how much each exceeds the next, where asked.
+
+    The last one's lead is over the best of all that are left out. With 95 % every lead is within `within` of that of
+    the scores themselves: no lead is off by more than the largest noise and one step of the grid.
+    """
+
+    places: list[int]
+    leads: list[float]
+    within: float
+
+
+@dataclass(frozen=True, eq=False)
+class LargestScores(OfJoinedScores, Measurement["Ints", Ranking]):
+    """The `count` largest of the scores, in order, with their `leads` or without."""
+
+    count: int
+    leads: bool
+    how: Selection | None
+    title = "selection"
+
+    @classmethod
+    def of(cls, scores: Sequence[Score], count: int, leads: bool, amount: Amount | None) -> LargestScores:
+        many = sum(s.length if isinstance(s, Scores) else 1 for s in scores)
+        if not 1 <= count <= many:
+            raise refuse("ValueError", f"of {many} scores the largest {count} were asked", help=f"1 to {many}")
+        exposures = joined(scores, grouped=False)
+        if not exposures:
+            return cls(tuple(scores), (), count, leads, None)
+        how = Selection.of(needed(amount), [e.source.measure for e in exposures], count, leads)
+        if not how.gumbel:
+            check_scale(how.scale(separation(scores, exposures), True))
+        return cls(tuple(scores), exposures, count, leads, how)
+
+    def release(self, exact: Ints, noise: Noise | None) -> Release[Ranking]:
+        import numpy as np
+
+        bits = max(s.bits for s in self.scores)
+        values = np.clip(exact, -CLAMP, CLAMP)
+        if noise is None or self.how is None:
+            places, leads = ranked(values, self.count)
+            return Release(Ranking(places, [lead / 2.0**bits for lead in leads], 0.0))
+        scale = self.how.scale(separation(self.scores, self.joined), True)
+        law = Selected(scale / 2.0**bits, values.size, "score")
+        told = (measured_by(self.scores, law.name, law, self.how),)
+        if self.how.gumbel:
+            return Release(Ranking(self._one_by_one(self.how, values, noise, scale), [], 0.0), told)
+        places, leads = ranked(values + geometric(noise, values.size, scale), self.count)
+        asked = [lead / 2.0**bits for lead in leads] if self.leads else []
+        return Release(Ranking(places, asked, law.half_width() + 2.0**-bits if self.leads else 0.0), told)
+
+    def _one_by_one(self, how: Selection, values: Ints, noise: Noise, scale: float) -> list[int]:
+        import numpy as np
+
+        left, places = np.arange(values.size), []
+        for _ in range(self.count):
+            at = how.choose(noise, values[left], scale) if left.size > 1 else 0
+            places.append(int(left[at]))
+            left = np.delete(left, at)
+        return places
+
+
+class Picked(Struct, frozen=True):
+    """The place of the score, and `among` how many it was selected: those that stand clear of all others, or all."""
+
+    place: int
+    among: int
+
+
+@dataclass(frozen=True, eq=False)
+class MarginMax(OfJoinedScores, Measurement["Ints", Picked]):
+    """One of the scores, by `mechanisms.margin`."""
+
+    how: LargeMargin | None
+    title = "selection by margin"
+
+    @classmethod
+    def of(cls, scores: Sequence[Score], amount: Amount | None) -> MarginMax:
+        exposures = joined(scores, grouped=False)
+        if not exposures:
+            return cls(tuple(scores), (), None)
+        how = LargeMargin.within(needed(amount), [e.source.measure for e in exposures])
+        check_scale(how.scales(separation(scores, exposures)).widest)
+        return cls(tuple(scores), exposures, how)
+
+    def release(self, exact: Ints, noise: Noise | None) -> Release[Picked]:
+        import numpy as np
+
+        values = np.clip(exact, -CLAMP, CLAMP)
+        if noise is None or self.how is None:
+            return Release(Picked(int(values.argmax()), 1))
+        scales = self.how.scales(separation(self.scores, self.joined))
+        among = clear(values, scales, noise) if values.size > 1 else np.zeros(1, dtype=np.int64)
+        at = noise.gumbel_max(values[among], scales.selection) if among.size > 1 else 0
+        law = Selected(scales.selection / 2.0 ** max(s.bits for s in self.scores), int(among.size), "score")
+        told = measured_by(self.scores, "margin", law, self.how)
+        return Release(Picked(int(among[at]), int(among.size)), (told,))
+
+
+BITS = 20
+"""Of the grid of a sum that is not whole, for terms of up to 1."""
+
+
+@dataclass(frozen=True, eq=False)
+class RowSum(Rule):
+    """Σ E over the rows of a table."""
+
+    def __call__(self, table: Table, expr: RowExpr) -> Score:
+        low, high = public_bounds(expr, table, "sum")
+        whole = is_integral(expr, table.domains) and not table.weighted
+        bits = 0 if whole else grid_bits(max(abs(low), abs(high)), BITS)
+        term = FixedSum(expr, low, high, bits, weighted=table.weighted)
+        moved, falls = max(1, sensitivity_of(term, table)), low < 0 and high <= 0
+        return Score(table.exposures, self, table, moved, low >= 0 or falls, grid_of(term), (term,), falls)
+
+    def exact(self, reader: Reader, score: Score) -> list[int]:
+        (total,) = reader.group(table_of(score).plan, (), score.arguments)
+        return [int(total)]
+
+
+sum_of = RowSum("sum_of", True)

@@ -20,11 +20,11 @@ from msgspec import Struct
 from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import ChargePurpose, Price
 from jostle.diagnostics import refuse
-from jostle.engine.sql.narrow import names_in
+from jostle.engine.sql.persons import names_in
 from jostle.integers import fixed_width
 from jostle.language.moments import number_of
-from jostle.plan.keys import MOST_KEYS, key_of, open_keys
 from jostle.plan.plan import Apply, Column, Key, RowExpr
+from jostle.plan.schemas import MOST_KEYS, key_of, open_keys
 from jostle.privacy.kernel.exposures import Exposures
 from jostle.privacy.kernel.handles import UNWEIGHTED, VALUES, Cube
 from jostle.privacy.kernel.kernel import Kernel
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from jostle.privacy.reading.reader import Reader
+    from jostle.privacy.reading.vault import Reader
 
 
 class CubeRequest(Struct, frozen=True):

@@ -35,15 +35,15 @@ from jostle.privacy.kernel.measurement import (
 )
 from jostle.privacy.mechanisms.additive import Additive
 from jostle.privacy.mechanisms.gradual import Sealed, refined
+from jostle.privacy.mechanisms.margin import check_scale
 from jostle.privacy.mechanisms.noise import Noise, needed_noise
-from jostle.privacy.mechanisms.one_sided import check_scale
 from jostle.privacy.scores.rule import Score, Scores, check_weights, stability_of_score, values_of
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from jostle.privacy.reading.reader import Reader
+    from jostle.privacy.reading.vault import Reader
 
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jostle.accounting.amounts import Amount, as_float
-from jostle.accounting.conversions import pure_epsilon
-from jostle.accounting.definitions import ChargePurpose, Price, pure_price
+from jostle.accounting.definitions import ChargePurpose, Price, pure_epsilon, pure_price
 from jostle.diagnostics import refuse
 from jostle.noise_laws import Laplace
 from jostle.privacy.kernel.exposures import Exposures
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from jostle.privacy.reading.reader import Reader
+    from jostle.privacy.reading.vault import Reader
 
     Ints = NDArray[np.int64]
 
@@ -47,7 +46,7 @@ class CellPartition(Measurement["Ints", "Ints"]):
 
     @classmethod
     def of(cls, cube: Cube, amount: Amount | None, by: str = "deviation", **tuning: Any) -> CellPartition:
-        from jostle.privacy.mechanisms import along_axes
+        from jostle.privacy.mechanisms import least_cost
         from jostle.privacy.mechanisms.least_cost import constants
 
         axis, given = tuning.pop("along", None), tuning.pop("tree", None)
@@ -55,7 +54,7 @@ class CellPartition(Measurement["Ints", "Ints"]):
             raise refuse("ValueError", f"`along` is an axis of the cube, from 0 to {len(cube.shape) - 1}")
         if given is not None and (tuning or axis is not None or by != "deviation" or len(given) != 2):
             raise refuse("TypeError", "`tree` is an order and levels, for a partition that is not tuned otherwise")
-        tree = None if given is None else along_axes.public_tree(given[0], given[1], cube.size)
+        tree = None if given is None else least_cost.public_tree(given[0], given[1], cube.size)
         if not cube.private:
             return cls(cube, by, tuning, axis, tree, None)
         asked = needed(amount)
@@ -100,7 +99,7 @@ class CellPartition(Measurement["Ints", "Ints"]):
     def release(self, exact: Ints, noise: Noise | None) -> Release[Ints]:
         import numpy as np
 
-        from jostle.privacy.mechanisms import along_axes
+        from jostle.privacy.mechanisms import least_cost
         from jostle.privacy.mechanisms.least_cost import GRID, constants, walk
 
         if noise is None or self.how is None:
@@ -110,9 +109,9 @@ class CellPartition(Measurement["Ints", "Ints"]):
             return np.asarray(noise.laplace(np.zeros(size, dtype=np.int64), scale))
 
         if self.tree is not None:
-            labels = along_axes.walk_tree(exact, self.epsilon, draw, *self.tree)
+            labels = least_cost.walk_tree(exact, self.epsilon, draw, *self.tree)
         else:
-            counts = exact if self.axis is None else along_axes.along(exact, self.axis)
+            counts = exact if self.axis is None else least_cost.along(exact, self.axis)
             labels = walk(counts, self.epsilon, draw, by=self.by, **self.tuning)
         law = Laplace(constants(self.epsilon, self.decay).scale * GRID)
         return Release(labels, (Measured("partition", law, self.how, 1, stability_of(self.cube)),))

@@ -26,8 +26,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from jostle.accounting.amounts import QUANTA, Amount, as_float
-from jostle.accounting.conversions import epsilon_of
-from jostle.accounting.definitions import Price, pure_price
+from jostle.accounting.definitions import Price, epsilon_of, pure_price
 from jostle.noise_laws import Gaussian, Laplace
 from jostle.plan.plan import Term
 from jostle.privacy.kernel.handles import Table

@@ -17,11 +17,11 @@ from msgspec import Struct
 
 from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import refuse
-from jostle.engine.groups import CELLS
+from jostle.engine.base import CELLS
 from jostle.noise_laws import Gaussian, Laplace
-from jostle.plan.keys import MOST_KEYS, key_of, need_unicode
-from jostle.plan.keys import open_keys as refuse_open_keys
 from jostle.plan.plan import Key, RowExpr, Scan
+from jostle.plan.schemas import MOST_KEYS, key_of, need_unicode
+from jostle.plan.schemas import open_keys as refuse_open_keys
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.measurements.aggregates.aggregate import Aggregate, GroupAggregate, Mechanism

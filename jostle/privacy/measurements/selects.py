@@ -11,11 +11,11 @@ from msgspec import Struct
 from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import ChargePurpose, Price, stability_price
 from jostle.diagnostics import refuse
-from jostle.engine.groups import CELLS
+from jostle.engine.base import CELLS
 from jostle.noise_laws import Bracketed, Gaussian, Laplace, Selected
-from jostle.plan.keys import open_keys
 from jostle.plan.plan import Column, Key
 from jostle.plan.plan import Count as Counted
+from jostle.plan.schemas import open_keys
 from jostle.privacy.kernel.exposures import Exposures
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.measurement import E, Measured, Measurement, Release, stability_of
@@ -28,11 +28,11 @@ from jostle.privacy.measurements.query import Answer, GroupKey, Request, key_col
 from jostle.privacy.mechanisms.additive import Additive, share, sum_prices
 from jostle.privacy.mechanisms.noise import Noise, needed_noise
 from jostle.privacy.mechanisms.stability import select_keys
-from jostle.privacy.transformations.keysets import PLACE, with_place
+from jostle.privacy.transformations.transform import PLACE, with_place
 from jostle.records import replace
 
 if TYPE_CHECKING:
-    from jostle.privacy.reading.reader import Reader
+    from jostle.privacy.reading.vault import Reader
 
 
 OF_QUANTILES = (Bracketed.name, Selected.name)

@@ -23,13 +23,13 @@ from jostle.privacy.measurements.aggregates.count import Count
 from jostle.privacy.measurements.query import Answer, Request, key_columns
 from jostle.privacy.mechanisms.noise import Noise, needed_noise
 from jostle.privacy.mechanisms.smooth import Smooth, peak
-from jostle.privacy.transformations.elastic import FreeJoin, Frequency, Product
+from jostle.privacy.transformations.joins import FreeJoin, Frequency, Product
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from jostle.privacy.reading.reader import Reader
+    from jostle.privacy.reading.vault import Reader
 
     Ints = NDArray[np.int64]
 

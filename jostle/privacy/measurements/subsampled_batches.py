@@ -32,23 +32,21 @@ from jostle.accounting.subsampled_gaussian import noise_for, rate_for
 from jostle.diagnostics import refuse
 from jostle.integers import fixed_width
 from jostle.noise_laws import Gaussian
-from jostle.plan.domains import Open
-from jostle.plan.plan import WEIGHT_BITS, Apply, Bound, Column, Constant, Derive, Filter, Key, Plan, Sample, Scan
+from jostle.plan.plan import WEIGHT_BITS, Apply, Bound, Column, Constant, Derive, Filter, Key, Open, Plan, Sample, Scan
 from jostle.privacy.kernel.exposures import Exposures, Handle, join_exposures
 from jostle.privacy.kernel.handles import Cube, Tallied
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.kernel.measurement import Measured, Measurement, Release, weighted_stability_of
 from jostle.privacy.measurements.answers import JointCells
 from jostle.privacy.mechanisms.additive import Additive
-from jostle.privacy.mechanisms.noise import Noise, needed_noise
-from jostle.privacy.mechanisms.sampler import SHARES
+from jostle.privacy.mechanisms.noise import SHARES, Noise, needed_noise
 from jostle.source import Span
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from jostle.privacy.reading.reader import Reader
+    from jostle.privacy.reading.vault import Reader
 
     Ints = NDArray[np.int64]
 

@@ -32,15 +32,14 @@ from jostle.privacy.kernel.handles import Vectors
 from jostle.privacy.kernel.measurement import LinearMeasurement, Measured, Payment, needed, stability_of
 from jostle.privacy.kernel.prepaid import WHOLE, Prepaid
 from jostle.privacy.mechanisms.additive import Linear
-from jostle.privacy.rows.functions import Contributions, Weights
-from jostle.privacy.rows.norms import BITS
+from jostle.privacy.rows.norms import BITS, Contributions, Weights
 from jostle.privacy.scores import vectorsums
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from jostle.privacy.reading.reader import Reader
+    from jostle.privacy.reading.vault import Reader
 
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 
 from jostle.accounting.amounts import Amount, as_float
-from jostle.accounting.conversions import pure_epsilon
-from jostle.accounting.definitions import ChargePurpose
+from jostle.accounting.definitions import ChargePurpose, pure_epsilon
 from jostle.diagnostics import Refusal, refuse
 from jostle.integers import fixed_width
 from jostle.noise_laws import Laplace
@@ -35,8 +34,8 @@ from jostle.privacy.kernel.measurement import (
     needed,
 )
 from jostle.privacy.measurements.choices import OfScores, measured_by, separation
+from jostle.privacy.mechanisms.margin import CLAMP, Compared, WatchScales, check_scale, geometric
 from jostle.privacy.mechanisms.noise import Noise, needed_noise
-from jostle.privacy.mechanisms.one_sided import CLAMP, Compared, WatchScales, check_scale, geometric
 from jostle.privacy.mechanisms.selection import Selection
 from jostle.privacy.scores.rule import Score, Scores, check_weights, stability_of_score
 

@@ -20,8 +20,16 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from jostle.accounting.amounts import Amount, as_float
-from jostle.accounting.conversions import pure_epsilon, rho_of, root_two_rho
-from jostle.accounting.definitions import Measure, Price, gaussian_price, pure_price, used_delta
+from jostle.accounting.definitions import (
+    Measure,
+    Price,
+    gaussian_price,
+    pure_epsilon,
+    pure_price,
+    rho_of,
+    root_two_rho,
+    used_delta,
+)
 from jostle.diagnostics import refuse
 from jostle.integers import fixed_width
 from jostle.noise_laws import ADDITIVE, Gaussian, Laplace

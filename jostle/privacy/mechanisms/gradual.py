@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from jostle.privacy.mechanisms.margin import CLAMP, geometric
 from jostle.privacy.mechanisms.noise import Noise
-from jostle.privacy.mechanisms.one_sided import CLAMP, geometric
 
 if TYPE_CHECKING:
     import numpy as np

@@ -13,6 +13,48 @@ for the discrete noise that is drawn, is in `docs/privacy/least_cost_partition.m
 are neither released nor used again.
 
 This file decides from exact integers and draws through the function it is given; it charges nothing and opens nothing.
+
+The partition walk of `least_cost` along one axis of a cube, and down any tree that is already public.
+
+A tree of squares cuts a line along an axis into many pieces. So the walk can be taken on the sums over all other axes,
+and what it finds there, being public by then, may make the tree for a walk over the cells.
+
+A tree is given as an order of the cells and a level for every place between two of them: a block of depth d is a run of
+cells with no level below d inside. Whatever numbers these are, that is a tree, and each part lies in its whole, which
+is all that the proof in `docs/privacy/least_cost_partition.md` asks of it. Levels below 0 are split without looking. A
+block without a place of its level stays as it is when it is split.
+
+Costs of cutting a line of counts: what PHP and StructureFirst select their partitions by.
+
+The line y is the cube's cells, or sums of public blocks of them. The cost of an interval v is its deviation from the
+median, s(v) = min_c Σ_{i∈v} |y_i − c|, a whole number.
+
+*Argument.* One row moves one y by 1, hence s(v) by at most 1 for the intervals that hold it and not at all for others
+(for each c the sum moves by at most 1, hence so does the minimum over c). Therefore:
+
+* *Bisections.* The cost s(left) + s(right) of cutting a segment moves by at most 1, and only in the one segment that
+  holds the changed cell. Selecting in every segment at once with noise for ε is therefore ε-DP altogether: k rows that
+  fall into segments g move the scores of g by at most k_g, Σ k_g ≤ k, and the losses k_g·ε/k add up to ε at most
+  (in zCDP Σ (k_g·ε/k)²/8 ≤ ε²/8).
+* *Boundaries.* The least cost of cutting a stretch into so many bins is a minimum, over public partitions, of sums
+  of s over disjoint intervals: each sum moves by at most 1, hence so does the minimum.
+
+Neither is monotone: a row may make an interval more or less even. The published costs are squares about the mean, whose
+sensitivity is twice the largest count and one, which had to be clipped, at a number taken from the data.
+
+How much of a cube its lowest frequencies leave out: what EFPA chooses their number by.
+
+*Argument.* Let F be the orthonormal cosine transform, P_k keep the frequencies below k along every axis and drop the
+others, and C be a diagonal of public weights in [0, 1]. r_k(y) = ‖C(I − P_k)Fy‖₂ is a norm of a linear map of y, so
+one row, which moves y by a unit vector e_b, moves r_k by at most ‖C(I − P_k)Fe_b‖₂, either way. An entry of F has
+F_fb² ≤ m_f, the product over axes of 1/side for frequency 0 and 2/side for others, so this is at most
+(Σ c_f² m_f)^½ over the f that even the smallest k leaves out, and at most 1. EFPA's own score is of this kind (all
+c_f = 1, all bounds 1); its noise is what was not private (docs/stdlib.md).
+
+*Doubles.* The transform is computed in floating point. Counts are clamped so that ‖y‖₂ ≤ 2^31. The relative errors of a
+fast transform of up to 2^24 cells, of pairwise sums of the squares, of adding up to 64 such sums and of the root are
+together less than 2^8 · 2^-53, so that r_k is off by less than 2^-14, which is 2^(BITS − 14) steps of the grid, at each
+of two neighbours, and rounding adds one step: `reach` adds `SLACK`, more than that, to the bound.
 """
 
 from __future__ import annotations
@@ -20,6 +62,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -173,3 +216,178 @@ def _tree_order(shape: tuple[int, ...]) -> Ints:
     order = np.full(1 << sum(bits), -1, dtype=np.int64)
     order[key.ravel()] = np.arange(key.size)
     return order
+
+
+MOST_LEVELS = 64
+
+
+def along(counts: Ints, axis: int) -> Ints:
+    """The sums of `counts` over all axes but one: one row moves one of them, by 1."""
+    others = tuple(a for a in range(counts.ndim) if a != axis)
+    return np.asarray(np.clip(counts, 0, 2**40).sum(axis=others, dtype=np.int64))
+
+
+def public_tree(order: Any, levels: Any, cells: int) -> tuple[Ints, Ints]:
+    """A tree over `cells` cells, its levels renumbered 0, 1, 2, … (−1 for all below 0); refused where it is none."""
+    for numbers in (order, levels):
+        if not (isinstance(numbers, np.ndarray) or all(isinstance(number, (int, float)) for number in numbers)):
+            raise refuse("TypeError", "a tree is two lists of numbers")
+    places, heights = np.asarray(order), np.asarray(levels)
+    for numbers in (places, heights):
+        if numbers.shape != (cells,) or numbers.dtype.kind not in "iuf" or (numbers != np.rint(numbers)).any():
+            raise refuse("ValueError", f"a tree is an order of the {cells} cells and as many levels, in whole numbers")
+    if not np.array_equal(np.sort(places), np.arange(cells)):
+        raise refuse("ValueError", f"the order of a tree names every cell from 0 to {cells - 1} once")
+    used, rank = np.unique(np.maximum(heights, -1), return_inverse=True)
+    if len(used) > MOST_LEVELS:
+        raise refuse("ValueError", f"a tree has at most {MOST_LEVELS} levels")
+    return fixed_width(places), fixed_width(rank - int(used[0] < 0))
+
+
+def walk_tree(counts: Ints, epsilon: float, draw: Draw, order: Ints, levels: Ints) -> Ints:
+    """A partition of the cells into blocks of a `public_tree`: labels from 0, flat.
+
+    As `least_cost.walk`, by the deviation from the median. `draw` is called at most once a level.
+
+    Privacy: `epsilon`-differentially private for one row more or less; the tree must be public.
+    """
+    tuned = constants(epsilon)
+    values = np.clip(fixed_width(counts).ravel(), 0, 2**40)[order]
+    starts = levels < 0
+    starts[0] = True
+    live = np.ones(len(values), dtype=bool)
+    for depth in range(int(levels.max()) + 1):
+        blocks = np.cumsum(starts) - 1
+        firsts = np.flatnonzero(starts)
+        sizes = np.diff(np.append(firsts, len(values)))
+        candidates = np.flatnonzero(live[firsts] & (sizes > 1))
+        if not len(candidates):
+            break
+        scores = np.minimum(_deviations(values, blocks, firsts, sizes)[candidates], 2**42) << 20
+        scores = np.maximum(-tuned.decay, scores - depth * tuned.decay)
+        split = np.zeros(len(firsts), dtype=bool)
+        split[candidates] = scores + draw(tuned.scale, len(candidates)) > 0
+        live &= split[blocks]
+        starts |= live & (levels == depth)
+    labels = np.empty(len(values), dtype=np.int64)
+    labels[order] = np.cumsum(starts) - 1
+    return labels
+
+
+def _deviations(values: Ints, blocks: Ints, firsts: Ints, sizes: Ints) -> Ints:
+    """min_c Σ|x − c| over each block."""
+    ordered = values[np.lexsort((values, blocks))]
+    sums = np.concatenate([[0], np.cumsum(ordered)])
+    above = sums[firsts + sizes] - sums[firsts + (sizes + 1) // 2]
+    return np.asarray(above - sums[firsts + sizes // 2] + sums[firsts])
+
+
+MOST_COUNT = 2**31 - 1
+MOST_BLOCKS = 512
+"""Boundaries look at every interval of blocks."""
+FAR = np.int64(2**50)
+"""More than any cost."""
+
+
+def block_sums(cells: Ints, grain: int) -> Ints:
+    """Sums over public blocks of `grain` cells along every axis; counts are clamped, which moves no two apart."""
+    sums = np.minimum(cells, MOST_COUNT)
+    for axis, side in enumerate(cells.shape):
+        sums = np.add.reduceat(sums, np.arange(0, side, grain), axis=axis)
+    return np.minimum(sums, MOST_COUNT)
+
+
+def bisection_costs(y: Ints, starts: list[int], places: list[Ints]) -> list[Ints]:
+    """For each segment, from its start to the next, the cost of a cut before each of its `places`.
+
+    A cut at a segment's own start leaves it whole.
+    """
+    of_segments: list[Ints] = [np.zeros(0, dtype=np.int64)] * len(starts)
+    alike: dict[tuple[int, int], list[int]] = {}
+    for g, (low, high) in enumerate(pairwise([*starts, len(y)])):
+        alike.setdefault((high - low, len(places[g])), []).append(g)
+    for (length, many), some in alike.items():
+        size = max(1, 2**20 // (length * many))
+        for group in (some[i : i + size] for i in range(0, len(some), size)):
+            values = np.stack([y[starts[g] : starts[g] + length] for g in group])[:, None, :]
+            cuts = np.stack([places[g] - starts[g] for g in group])
+            left = np.arange(length) < cuts[:, :, None]
+            costs = np.zeros(cuts.size, dtype=np.int64)
+            for inside, sizes in ((left, cuts), (~left, length - cuts)):
+                costs += deviations(np.where(inside, values, BEYOND).reshape(-1, length), sizes.ravel())
+            for g, row in zip(group, costs.reshape(cuts.shape), strict=True):
+                of_segments[g] = row
+    return of_segments
+
+
+class Line:
+    """The deviations of all intervals of one line, and the least costs of its beginnings: kept in the vault."""
+
+    def __init__(self, y: Ints) -> None:
+        """s of the blocks i … j − 1 at (i, j), of shape (m, m + 1); 0 where there are none."""
+        costs = np.zeros((len(y), len(y) + 1), dtype=np.int64)
+        for length in range(2, len(y) + 1):
+            rows = np.lib.stride_tricks.sliding_window_view(y, length)
+            at = np.arange(len(rows))
+            costs[at, at + length] = deviations(rows, np.full(len(rows), length))
+        self._costs = costs
+        self._best = [np.where(np.arange(len(y) + 1) == 0, np.int64(0), FAR)]
+
+    def boundary_costs(self, bins: int, end: int) -> Ints:
+        """For q = bins − 1 … end − 1, the least cost of y[:end] in `bins` intervals of which the last starts at q."""
+        return np.asarray(self._least(bins - 1)[bins - 1 : end] + self._costs[bins - 1 : end, end])
+
+    def _least(self, bins: int) -> Ints:
+        """The least cost of the first q blocks in `bins` intervals, for q = 0 … m; `FAR` where there is none."""
+        m = len(self._costs)
+        while len(self._best) <= bins:
+            before = self._best[-1][:-1]
+            inside = np.arange(m + 1) > np.arange(m)[:, None]
+            self._best.append(np.asarray(np.where(inside, before[:, None] + self._costs, FAR).min(axis=0)))
+        return self._best[bins]
+
+
+Floats = NDArray[np.float64]
+
+BITS = 20
+SLACK = 256
+MOST_KEPT = 64
+
+
+def reach(shape: tuple[int, ...], least: int, weights: Floats) -> int:
+    """By how many steps of 2^-BITS one row can move a residual, where `least` is the smallest number kept."""
+    c = _diagonal(shape, weights)
+    c[(slice(0, least),) * len(shape)] = 0.0
+    m = np.ones((1,) * len(shape))
+    for axis, side in enumerate(shape):
+        along = np.where(np.arange(side) > 0, 2.0, 1.0) / side
+        m = m * along.reshape([-1 if a == axis else 1 for a in range(len(shape))])
+    bound = min(1.0, math.sqrt(float(np.sum(c**2 * m))) * (1 + 2**-30))
+    return math.ceil(math.ldexp(bound, BITS)) + SLACK
+
+
+def residuals(y: Ints, sizes: Ints, weights: Floats) -> Ints:
+    """r_k in units of 2^-BITS for each k of `sizes`, which rises; `y` may have any number of axes.
+
+    `weights` are those of the lowest frequencies, a cube with the axes of `y` and no larger, clipped to [0, 1];
+    the least of them stands for all others.
+    """
+    from scipy.fft import dctn
+
+    clamped = np.minimum(y, int(2.0**31 / math.sqrt(y.size)))
+    energy = (np.asarray(dctn(clamped.astype(np.float64), norm="ortho")) * _diagonal(y.shape, weights)) ** 2
+    level = np.zeros(y.shape, dtype=np.int64)
+    for axis, side in enumerate(y.shape):
+        at = np.searchsorted(sizes, np.arange(side), side="right")
+        level = np.maximum(level, at.reshape([-1 if a == axis else 1 for a in range(y.ndim)]))
+    # sums of a contiguous array are pairwise; `bincount` would add one after another
+    by_level = [float(np.sum(energy[level == i])) for i in range(1, len(sizes) + 1)]
+    left_out = np.cumsum(by_level[::-1])[::-1]
+    return fixed_width(np.rint(np.sqrt(left_out) * 2.0**BITS))
+
+
+def _diagonal(shape: tuple[int, ...], weights: Floats) -> Floats:
+    clipped = np.nan_to_num(np.clip(weights, 0.0, 1.0))
+    diagonal = np.full(shape, float(clipped.min()))
+    diagonal[tuple(slice(0, side) for side in clipped.shape)] = clipped
+    return diagonal

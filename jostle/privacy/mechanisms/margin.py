@@ -6,12 +6,21 @@ selects. Where no margin is, it selects among all. Error then goes with log ℓ,
 
 *Argument* (docs/privacy/selection.md): let two scores part by at most R between neighbours, so that each d_ℓ moves by
 at most R either way. The first half of ε finds ℓ, and the second selects, b = R/(ε/2); both have half of δ.
+
+One-sided noise on whole numbers, and what two mechanisms do with it: a ranking, and a watch for a threshold.
+
+The noise is geometric, P(k) = (1 − p)·p^k for k = 0, 1, … with p = e^(−1/b): that of discrete Laplace noise z, folded
+to z or −z − 1, since p^k + p^(k+1) is proportional to p^k. So it is drawn by the sampler of every other release,
+exactly, and comparisons are of whole numbers. Moving a draw up by s makes it less likely by e^(−s/b) and by no more;
+moving it down may be impossible. The proofs in docs/privacy/selection.md move draws up only, and so this noise does,
+which has half the variance of Laplace noise at the same price.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec import Struct
 
@@ -19,8 +28,8 @@ from jostle.accounting.amounts import Amount, as_float
 from jostle.accounting.definitions import Measure, Price, stability_price, used_delta
 from jostle.diagnostics import refuse
 from jostle.integers import fixed_width
+from jostle.noise_laws import LEVEL
 from jostle.privacy.mechanisms.noise import Noise
-from jostle.privacy.mechanisms.one_sided import geometric
 from jostle.privacy.mechanisms.selection import Selection
 
 if TYPE_CHECKING:
@@ -30,6 +39,119 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Ints = NDArray[np.int64]
+
+WIDEST = 2.0**40
+"""Of a scale: a draw that 64 bits cannot hold then has a probability below exp(−2^22), which is none."""
+
+CLAMP = 2**61
+"""Scores and thresholds are clamped to ± this (which moves no two numbers apart), so that no sum wraps."""
+
+
+class Compared(Struct, frozen=True):
+    """A number was compared with a threshold; each had one-sided exponential noise less its mean.
+
+    `scale` is that of the number's noise, `threshold` that of the threshold's. Only the answer is told.
+    """
+
+    scale: float
+    threshold: float
+    name: ClassVar[str] = "threshold"
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What a trace tells beside the scale: how far from the threshold an answer is right, with 95 %."""
+        return {"within": self.half_width(), "of": "of the threshold"}
+
+    def half_width(self, level: float = LEVEL) -> float:
+        """With probability `level` the noise of one comparison is at most this, to either side."""
+        low, high = 0.0, -(self.scale + self.threshold) * math.log1p(-level) + abs(self.scale - self.threshold)
+        while high - low > 1e-12 * high:
+            middle = (low + high) / 2
+            low, high = (low, middle) if self._beyond(middle) <= 1 - level else (middle, high)
+        return high
+
+    def _beyond(self, wide: float) -> float:
+        """That the noise is further out: both ends of the difference of two exponentials, less its mean."""
+        both, mean = self.scale + self.threshold, self.scale - self.threshold
+
+        def above(x: float) -> float:
+            if x >= 0:
+                return self.scale / both * math.exp(-x / self.scale)
+            return 1 - self.threshold / both * math.exp(x / self.threshold)
+
+        return above(mean + wide) + 1 - above(mean - wide)
+
+
+def check_scale(scale: float) -> None:
+    """Refuses noise that is too wide: before anything is charged."""
+    if scale > WIDEST:
+        raise refuse("BadAmount", "too little epsilon for noise on whole numbers", help="ask for more epsilon")
+
+
+def geometric(noise: Noise, size: int, scale: float) -> Ints:
+    """`size` draws of one-sided noise of this scale, which is at most WIDEST."""
+    import numpy as np
+
+    drawn = noise.laplace(np.zeros(size, dtype=np.int64), scale)
+    return np.where(drawn >= 0, drawn, -1 - drawn)
+
+
+def ranked(noisy: Ints, count: int) -> tuple[list[int], list[int]]:
+    """The places of the `count` largest numbers, in order, and by how much each leads the next.
+
+    Of equal ones the first comes first, and one that stands behind must be larger by 1 to come before: a lead is what
+    is left of that, at least 0. The last one leads the best of all that are left out, if there are any.
+    """
+    order = [int(place) for place in (-noisy).argsort(kind="stable")]
+    places, left_out = order[:count], order[count:]
+    leads = [_lead(noisy, a, b) for a, b in pairwise(places)]
+    if left_out:
+        leads.append(min(_lead(noisy, places[-1], other) for other in left_out))
+    return places, leads
+
+
+def _lead(noisy: Ints, ahead: int, behind: int) -> int:
+    return int(noisy[ahead]) - int(noisy[behind]) - (behind < ahead)
+
+
+class WatchScales(Struct, frozen=True):
+    """The noise of a watch in steps of its grid: of its `threshold`, of each `question`, and of each `number` told.
+
+    A threshold lasts for `each` answers above; then a new one is drawn.
+    """
+
+    threshold: float
+    question: float
+    number: float
+    each: int
+
+    @classmethod
+    def of(cls, epsilon: float, reach: float, apart: float, each: int, numbers: bool) -> WatchScales:
+        """Those of `each` answers above at ε in all, where a question moves by `reach` and two by `apart` from another.
+
+        Half of ε is for numbers, where they are told. The rest is shared so that the noise of one comparison has the
+        least variance b² + c², given reach/b + each·apart/c.
+        """
+        rest = epsilon / 2 if numbers else epsilon
+        threshold = rest / (1 + (each * apart / reach) ** (2 / 3))
+        number = each * reach / (epsilon / 2) if numbers else 0.0
+        return cls(reach / threshold, each * apart / (rest - threshold), number, each)
+
+    @property
+    def widest(self) -> float:
+        """The largest of the scales."""
+        return max(self.threshold, self.question, self.number)
+
+    @property
+    def excess(self) -> int:
+        """The mean of a question's noise less that of the threshold's, rounded: public, and taken off."""
+        return round(_mean(self.question) - _mean(self.threshold))
+
+
+def _mean(scale: float) -> float:
+    """Of one-sided noise."""
+    return math.exp(-1 / scale) / -math.expm1(-1 / scale)
+
 
 HALF = 0.5
 HALF_OF_DELTA = HALF - 1e-9  # which is more than logarithms of doubles and scales that are rounded up take

@@ -4,23 +4,174 @@ The mechanisms add exact discrete noise drawn from the operating system's genera
 is post-processing. OpenDP takes about 6 µs a value; `mechanisms.sampler` draws the same laws for a whole vector in a
 ninth of that (docs/decisions/vector_noise.md). Scales are rounded up here, so that noise never under-covers a charge.
 `SeededNoise` in `jostle.simulate` has the same verbs for public data.
+
+Exact samplers for whole vectors: discrete Laplace noise, and selections among many candidates.
+
+The algorithm is Canonne, Kamath & Steinke 2020 (Algorithms 1 and 2), carried out on all elements at once in 64-bit
+integers: no floating point enters after the scale has been rounded up to a fraction, and every word comes from the
+operating system. So the law is exactly P(k) ∝ exp(−|k|·s/t), as for OpenDP's sampler that it stands in for; a test
+holds the two, and the closed form, against each other.
+
+*Exactness.* Uniform integers below m come from 64-bit words by rejection, hence without bias. Bernoulli(exp(−n/d)),
+n ≤ d, asks for Bernoulli(n/(d·K)) with K = 1, 2, … until one fails, and answers whether K is odd. With t < 2^33 all
+products stay below 2^63 unless K exceeds 2^30, which has probability below 1/(2^30)!.
+
+*Selections.* A candidate that lacks g to the best score is let through with probability exp(−g/scale), each by itself:
+⌊g/scale⌋ times Bernoulli(1/e), and Bernoulli of what is left. An even choice among those let through is
+permute-and-flip, since in a random order the first of them is any of them as likely; its law is that of noisy max with
+exponential noise (McKenna & Sheldon 2020; Ding et al. 2021). Where candidates are drawn evenly until one is let through
+it is the exponential mechanism's, P(i) ∝ exp(−g/scale). A gap beyond 2^20 scales counts as so many: e^(−2^20) is none.
+
+Words are drawn for each call and none are kept, so that a process that forks never shares noise with its child.
 """
 
 from __future__ import annotations
 
 import math
+import os
 import sys
 from functools import lru_cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from jostle.diagnostics import refuse
-from jostle.integers import fixed_width
-from jostle.privacy.mechanisms import sampler
+from jostle.integers import fixed_width, same_bits
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
+
+SMALLEST, LARGEST = 2.0**-16, 2.0**32  # of the scales that fit; others are OpenDP's
+SHARES = 2**16  # a Poisson sample keeps each unit with a probability that is a whole number of these
+
+
+def fits(scale: float) -> bool:
+    return SMALLEST <= scale <= LARGEST
+
+
+def fraction(scale: float) -> tuple[int, int]:
+    """(t, s) with t/s ≥ scale, t < 2^33, and t/s within a relative 2^-30 where the scale is at least 1."""
+    s = 1 << max(0, 31 - max(0, math.frexp(scale)[1]))
+    return math.ceil(math.ldexp(scale, s.bit_length() - 1)), s
+
+
+def discrete_laplace(size: int, scale: float) -> Ints:
+    """`size` independent draws of P(k) ∝ exp(−|k|/scale), the scale rounded up to a fraction."""
+    import numpy as np
+
+    t, s = fraction(scale)
+    out = np.empty(size, dtype=np.int64)
+    todo = np.arange(size)
+    while todo.size:
+        n = todo.size
+        rest = _below(np.full(n, t, dtype=np.uint64))
+        accepted = _bernoulli_exp(rest, t)
+        todo_kept, below = todo[accepted], same_bits(rest[accepted])
+        magnitude = (below + t * _geometric(len(below))) // s
+        negative = (_words(len(below)) & np.uint64(1)).astype(bool)
+        good = ~(negative & (magnitude == 0))
+        out[todo_kept[good]] = np.where(negative, -magnitude, magnitude)[good]
+        todo = np.concatenate([todo[~accepted], todo_kept[~good]])
+    return out
+
+
+def permute_and_flip(scores: Ints, scale: float) -> int:
+    """The place of a score that is nearly the largest, by noisy max with exponential noise; ±2^62 at most."""
+    import numpy as np
+
+    through = np.flatnonzero(_let_through(_gaps(scores), scale))
+    return int(through[_below(np.full(1, len(through), dtype=np.uint64))[0]])
+
+
+def exponential_mechanism(scores: Ints, scale: float) -> int:
+    """The place of a score that is nearly the largest, P(i) ∝ exp(score/scale); ±2^62 at most."""
+    import numpy as np
+
+    gaps = _gaps(scores)
+    while True:
+        at = _below(np.full(gaps.size, gaps.size, dtype=np.uint64))
+        through = np.flatnonzero(_let_through(gaps[at], scale))
+        if through.size:
+            return int(at[through[0]])
+
+
+def _gaps(scores: Ints) -> NDArray[np.uint64]:
+    """What each score lacks to the largest: below 2^63, also where their difference is no int64."""
+    import numpy as np
+
+    flat = fixed_width(scores.ravel())
+    gaps: NDArray[np.uint64] = (flat.max() - flat).view(np.uint64)
+    return gaps
+
+
+def _let_through(gaps: NDArray[np.uint64], scale: float) -> NDArray[np.bool_]:
+    """True with probability exp(−g/scale) for each gap g, the scale rounded up to a fraction."""
+    import numpy as np
+
+    t, s = fraction(scale)
+    scaled = np.minimum(gaps, np.uint64((t << 20) // s + 1)) * np.uint64(s)
+    times, rest = np.divmod(scaled, np.uint64(t))
+    through = _geometric(len(gaps)) >= same_bits(times)
+    through[through] = _bernoulli_exp(rest[through], t)
+    return through
+
+
+def poisson_sample(size: int, share: int) -> NDArray[np.bool_]:
+    """True with probability kept/SHARES exactly, for each of `size` by itself."""
+    import numpy as np
+
+    return np.frombuffer(os.urandom(2 * size), dtype=np.uint16) < share
+
+
+def _words(size: int) -> NDArray[np.uint64]:
+    import numpy as np
+
+    return np.frombuffer(os.urandom(8 * size), dtype=np.uint64)
+
+
+def _below(bounds: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """For each bound m a uniform integer in 0 … m − 1: words at or above the last multiple of m are drawn again."""
+    import numpy as np
+
+    words = _words(len(bounds))
+    # 2^64 mod m = (2^64 − m) mod m, and negation wraps; what is under it is the incomplete stretch, moved to the front
+    short = (np.uint64(0) - bounds) % bounds
+    bad = np.flatnonzero(words < short)
+    if bad.size:
+        words = words.copy()
+        while bad.size:
+            words[bad] = _words(bad.size)
+            bad = bad[words[bad] < short[bad]]
+    return words % bounds
+
+
+def _bernoulli_exp(numerators: NDArray[np.uint64], denominator: int) -> NDArray[np.bool_]:
+    """True with probability exp(−n/d) for each n ≤ d."""
+    import numpy as np
+
+    odd = np.ones(len(numerators), dtype=bool)
+    alive = np.arange(len(numerators))
+    k = 1
+    while alive.size:
+        hit = _below(np.full(alive.size, denominator * k, dtype=np.uint64)) < numerators[alive]
+        alive = alive[hit]
+        odd[alive] = ~odd[alive]
+        k += 1
+    return odd
+
+
+def _geometric(size: int) -> Ints:
+    """How often Bernoulli(1/e) succeeds before it fails."""
+    import numpy as np
+
+    counts = np.zeros(size, dtype=np.int64)
+    alive = np.arange(size)
+    while alive.size:
+        alive = alive[_bernoulli_exp(np.ones(alive.size, dtype=np.uint64), 1)]
+        counts[alive] += 1
+    return counts
 
 
 class Noise(Protocol):
@@ -45,12 +196,12 @@ VECTOR, MANY = 64, 256  # from this many values on, and candidates, the samplers
 
 class SecureNoise:
     """Draws single values through OpenDP; vectors of Laplace noise, and selections among many, through
-    `privacy.mechanisms.sampler`."""
+    `privacy.mechanisms.noise`."""
 
     def laplace(self, values: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
         """Adds discrete Laplace noise; ε = sensitivity / scale in ℓ₁. Values lie within ±2^62."""
-        if values.size >= VECTOR and sampler.fits(scale):
-            return values + sampler.discrete_laplace(values.size, _up(scale)).reshape(values.shape)
+        if values.size >= VECTOR and fits(scale):
+            return values + discrete_laplace(values.size, _up(scale)).reshape(values.shape)
         if values.size == 1:
             return _like(values, [_laplace_of_one(_up(scale))(int(values.item()))])
         return _apply(_laplace(_up(scale)), values)
@@ -61,19 +212,19 @@ class SecureNoise:
 
     def noisy_max(self, scores: NDArray[np.int64], scale: float) -> int:
         """Selects by report noisy max with exponential noise; ε = 2·sensitivity / scale, or half when monotone."""
-        if scores.size >= MANY and sampler.fits(scale):
-            return sampler.permute_and_flip(scores, _up(scale))
+        if scores.size >= MANY and fits(scale):
+            return permute_and_flip(scores, _up(scale))
         return int(_selection(_up(scale), "exponential")(scores.ravel().tolist()))
 
     def gumbel_max(self, scores: NDArray[np.int64], scale: float) -> int:
         """The exponential mechanism, P(i) ∝ exp(score/scale): ε as above, and a range of it (ε²/8-zCDP)."""
-        if scores.size >= MANY and sampler.fits(scale):
-            return sampler.exponential_mechanism(scores, _up(scale))
+        if scores.size >= MANY and fits(scale):
+            return exponential_mechanism(scores, _up(scale))
         return int(_selection(_up(scale), "gumbel")(scores.ravel().tolist()))
 
     def sample(self, size: int, share: int) -> NDArray[np.bool_]:
         """A secret Poisson sample: each of `size` with probability kept/2^16 (`sampler.SHARES`)."""
-        return sampler.poisson_sample(size, share)
+        return poisson_sample(size, share)
 
 
 def _up(scale: float) -> float:

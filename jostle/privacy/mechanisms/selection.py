@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from jostle.accounting.amounts import QUANTA, Amount, as_float
-from jostle.accounting.conversions import pure_epsilon, root_two_rho
-from jostle.accounting.definitions import Measure, Price, pure_price
+from jostle.accounting.definitions import Measure, Price, pure_epsilon, pure_price, root_two_rho
 from jostle.diagnostics import refuse
 from jostle.noise_laws import Selected
 from jostle.privacy.mechanisms.noise import Noise

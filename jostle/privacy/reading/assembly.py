@@ -8,8 +8,7 @@ from jostle.events import Stream
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.kernel.register import Register
 from jostle.privacy.reading.public_data import PublicData
-from jostle.privacy.reading.reader import Reader
-from jostle.privacy.reading.vault import Vault
+from jostle.privacy.reading.vault import Reader, Vault
 
 if TYPE_CHECKING:
     from jostle.engine.base import Answers, Engine

@@ -10,12 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from jostle.accounting.amounts import Amount
+from jostle.accounting.amounts import Amount, Unit
 from jostle.accounting.definitions import Measure
-from jostle.accounting.units import Unit
 from jostle.diagnostics import refuse
-from jostle.plan.domains import Domain
-from jostle.plan.plan import Bound, Owners, Plan, RowExpr, Scan
+from jostle.plan.plan import Bound, Domain, Owners, Plan, RowExpr, Scan
 from jostle.privacy.kernel.exposures import Exposure, Exposures, Handle
 from jostle.privacy.kernel.handles import Cube, Origin, Table, Vectors
 from jostle.privacy.kernel.sources import Source

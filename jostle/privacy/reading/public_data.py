@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jostle.diagnostics import refuse
-from jostle.engine.lru import LruCache
+from jostle.engine.base import LruCache
 from jostle.plan.plan import Column, Count, Exact, Key, Plan, RowExpr, Scan, inputs
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import Counted, Cube, Table, Vectors
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from jostle.engine.base import Engine, Opened
     from jostle.engine.files import OpenFile
-    from jostle.plan.domains import Domain
+    from jostle.plan.plan import Domain
     from jostle.privacy.kernel.register import Register
     from jostle.privacy.reading.vault import Vault
 

@@ -13,10 +13,24 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from jostle.integers import fixed_width
-from jostle.privacy.rows.factored import CodedRows, FactoredGradient, coded, gradient_scores
-from jostle.privacy.rows.functions import Contributions, RowCount, Weights
-from jostle.privacy.rows.norms import exact_sizes, whole_frames, whole_weights, within_ball
-from jostle.privacy.rows.sums import BATCH, ContributionSums, MomentSums
+from jostle.privacy.rows.factored import (
+    BATCH,
+    CodedRows,
+    ContributionSums,
+    FactoredGradient,
+    MomentSums,
+    coded,
+    gradient_scores,
+)
+from jostle.privacy.rows.norms import (
+    Contributions,
+    RowCount,
+    Weights,
+    exact_sizes,
+    whole_frames,
+    whole_weights,
+    within_ball,
+)
 
 if TYPE_CHECKING:
     import numpy as np

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.int64]
 
-BLOCK = 2**16
+LEAF_BLOCK = 2**16
 """Rows that are counted at a time."""
 
 
@@ -121,8 +121,8 @@ class LeafFold:
         classes, wide = max(1, self.classes), [self.tree.branches[column] for column in self.crossed] or [0]
         totals = [np.zeros(len(self.nodes) * (w + 1) * classes, dtype=np.int64) for w in wide]
         for rows in read:
-            for start in range(0, len(rows), BLOCK):
-                block = rows[start : start + BLOCK].T
+            for start in range(0, len(rows), LEAF_BLOCK):
+                block = rows[start : start + LEAF_BLOCK].T
                 codes = np.ascontiguousarray(block, dtype=np.int32 if block.dtype.kind == "f" else None)
                 at = place.take(walked(self.tree.asks, self.tree.first, codes))
                 inside = np.flatnonzero((at >= 0) & (codes[-1] >= 0) if self.classes else at >= 0)

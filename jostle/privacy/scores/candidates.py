@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from jostle.privacy.reading.reader import Reader
+    from jostle.privacy.reading.vault import Reader
 
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]
@@ -47,7 +47,7 @@ class LineScores(Rule):
         )  # fmt: skip
 
     def blocks(self, reader: Reader, score: Score) -> Ints:
-        from jostle.privacy.mechanisms.cuts import block_sums
+        from jostle.privacy.mechanisms.least_cost import block_sums
 
         return block_sums(reader.cells(cube_of(score)), score.arguments[-1])
 
@@ -55,11 +55,11 @@ class LineScores(Rule):
 class Bisections(LineScores):
     def exact(self, reader: Reader, score: Score) -> list[int]:
 
-        from jostle.privacy.mechanisms import cuts
+        from jostle.privacy.mechanisms import least_cost
 
         starts, listed, penalty, _ = score.arguments
         places = [fixed_width(p) for p in listed]
-        costs = cuts.bisection_costs(self.blocks(reader, score), list(starts), places)
+        costs = least_cost.bisection_costs(self.blocks(reader, score), list(starts), places)
         return [
             -(int(v) << BITS) - (penalty if place > start else 0)
             for start, some, at in zip(starts, costs, listed, strict=True)
@@ -69,7 +69,7 @@ class Bisections(LineScores):
 
 class Boundaries(LineScores):
     def exact(self, reader: Reader, score: Score) -> list[int]:
-        from jostle.privacy.mechanisms.cuts import Line
+        from jostle.privacy.mechanisms.least_cost import Line
 
         bins, end, grain = score.arguments
         lines, key = reader.lines, (cube_of(score).cells, grain)
@@ -83,7 +83,7 @@ class Boundaries(LineScores):
 class Leftover(LineScores):
     def exact(self, reader: Reader, score: Score) -> list[int]:
 
-        from jostle.privacy.mechanisms.residuals import residuals
+        from jostle.privacy.mechanisms.least_cost import residuals
 
         frequencies, costs, weights, _ = score.arguments
         energies = residuals(self.blocks(reader, score), fixed_width(frequencies), weights)
@@ -117,7 +117,7 @@ def bisection_costs(
 
 def boundaries(cube: Cube, bins: int, end: int, grain: int = 1) -> Scores:
     """For q = bins − 1 … end − 1, the least cost of the blocks before `end` in `bins` bins, the last from q on."""
-    from jostle.privacy.mechanisms.cuts import MOST_BLOCKS
+    from jostle.privacy.mechanisms.least_cost import MOST_BLOCKS
 
     blocks = _line(cube, grain)
     if blocks > MOST_BLOCKS:
@@ -132,7 +132,7 @@ def tail_energy(cube: Cube, kept: Sequence[float], costs: Sequence[float], weigh
 
     `weights`, in [0, 1] and no larger than the cube of blocks, say how much a frequency counts.
     """
-    from jostle.privacy.mechanisms.residuals import BITS, MOST_KEPT, reach
+    from jostle.privacy.mechanisms.least_cost import BITS, MOST_KEPT, reach
 
     numbers = _whole(kept)
     blocks = tuple(_blocks(cube, grain))

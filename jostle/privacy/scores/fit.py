@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from jostle.privacy.reading.reader import Reader
+    from jostle.privacy.reading.vault import Reader
 
     Floats = NDArray[np.float64]
 

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 from jostle.plan.plan import Column, Key, Summands
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.rows.folds import CountFold
-from jostle.privacy.rows.functions import RowCount
+from jostle.privacy.rows.norms import RowCount
 from jostle.privacy.scores.rule import Rule, Score
 from jostle.privacy.scores.splits import key_of_column, table_of
 
 if TYPE_CHECKING:
-    from jostle.privacy.reading.reader import Reader
+    from jostle.privacy.reading.vault import Reader
 
 
 @dataclass(frozen=True, eq=False)

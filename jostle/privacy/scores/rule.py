@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from jostle.privacy.reading.reader import Reader
+    from jostle.privacy.reading.vault import Reader
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,18 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
 from jostle.privacy.kernel.handles import Vectors
-from jostle.privacy.rows.factored import FactoredGradient
+from jostle.privacy.rows.factored import FactoredGradient, clamped, moments_of
 from jostle.privacy.rows.folds import AtRows, ContributionFold, GradientFold, MomentFold
-from jostle.privacy.rows.functions import Contributions, Weights
-from jostle.privacy.rows.norms import BITS
-from jostle.privacy.rows.sums import clamped, moments_of
+from jostle.privacy.rows.norms import BITS, Contributions, Weights
 from jostle.privacy.scores.rule import Rule, Score, Scores
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from jostle.privacy.reading.reader import Reader
+    from jostle.privacy.reading.vault import Reader
 
     Ints = NDArray[np.int64]
 

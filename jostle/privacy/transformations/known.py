@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from jostle.language.moments import number_of
-from jostle.plan.domains import Categories, Domain, Integer, Moments, Open, Real
-from jostle.plan.plan import Apply, Column, Constant, Exact, Known
+from jostle.plan.plan import Apply, Categories, Column, Constant, Domain, Exact, Integer, Known, Moments, Open, Real
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.reading.public_data import PublicData
 from jostle.records import replace

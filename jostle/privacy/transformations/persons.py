@@ -16,21 +16,39 @@ no other. The stability is then how many rows such a result has of one person.
 *Parts.* What is spent on the parts of a partition counts as the largest, because all rows that a person has in the
 parts are at most the k that the noise is made for. That is not so for a k that each part got for itself. So where a
 transformation bounds a person's rows, the result lies on the path of the whole table, and charges on parts add up.
+
+What the rows of one person, or of one group, are summed up in: exact, and a function of these rows in any order.
+
+Sums are of whole numbers on a public grid, each summand clamped to its bounds; doubles would differ with the order.
+
+A row for each item of a list: what others call flat map, explode or unnest.
+
+*Argument.* The table is the union of as many tables as the lists have items: the i-th is each row with the i-th item
+of every list as a column, where none of these is missing. Adding a column and leaving out rows by themselves give at
+most a row for a row, and stabilities of a union add up (`union`): a list of m items gives m·k rows for k. m stands in
+the program, so that no row decides how many rows it may give. What a row gives depends on that row alone, and it is of
+the same person.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
 
 from jostle.diagnostics import refuse
+from jostle.language.aggregates import of_no_numbers
+from jostle.plan.bounds import bounds_of, grid_bits, is_integral
 from jostle.plan.kinds import kind_of
-from jostle.plan.persons import has_persons, person_columns
 from jostle.plan.plan import (
     Apply,
     Column,
     Constant,
+    Count,
+    Extreme,
     Filter,
+    FixedSum,
     GroupRows,
     GroupTerm,
     Join,
@@ -38,11 +56,15 @@ from jostle.plan.plan import (
     Plan,
     RowExpr,
     Truncate,
-)  # fmt: skip
-from jostle.plan.schemas import group_key_value, schema_of
+    has_persons,
+    person_columns,
+)
+from jostle.plan.schemas import group_key_value, schema_of, text_values
 from jostle.privacy.kernel.exposures import Exposure, join_exposures
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.transformations.joins import check_keys
+from jostle.privacy.transformations.transform import derive, where
+from jostle.privacy.transformations.union import union
 from jostle.records import replace
 
 
@@ -192,3 +214,87 @@ def _listed(key: Key, table: Table) -> RowExpr:
     whole = all(isinstance(v, float | int) and float(v).is_integer() for v in key.values)
     values = [Constant(float(v) if isinstance(v, int) and not isinstance(v, bool) else v) for v in key.values]
     return Apply("in", (value if whole else key.expr, *values))
+
+
+GRID = 40  # steps of a sum are 2^-40 of its largest summand, or finer
+
+
+class Summary(Struct, frozen=True):
+    """The terms of an aggregate over a group of rows, and its value from theirs."""
+
+    terms: tuple[GroupTerm, ...]
+    value: Callable[[tuple[RowExpr, ...]], RowExpr]
+
+
+def summary(name: str, expr: RowExpr | None, distinct: bool, table: Table) -> Summary:
+    """An aggregate of the language over the rows of a group: `count sum avg min max`."""
+    if name == "count":
+        return Summary((Count(expr, distinct),), lambda terms: terms[0])
+    if expr is None or name not in ("sum", "avg", "min", "max"):
+        raise refuse(
+            "TypeError", f"`{name}` is not taken of each person or group",
+            help="there are `count(*)`, `count(E)`, `count(distinct E)`, `sum`, `avg`, `min` and `max`",
+        )  # fmt: skip
+    if kind_of(expr, table.domains) != "number":
+        raise of_no_numbers(name, kind_of(expr, table.domains))
+    if name in ("min", "max"):
+        return Summary((Extreme(expr, name == "max"),), lambda terms: terms[0])
+    total = _sum(name, expr, table)
+    if name == "sum":
+        return Summary((total,), lambda terms: terms[0])
+    ends = Constant(total.low), Constant(total.high)  # which a mean keeps but for its rounding
+    return Summary((total, Count(expr)), lambda terms: Apply("clamp", (Apply("/", terms), *ends)))
+
+
+def _sum(name: str, expr: RowExpr, table: Table) -> FixedSum:
+    bounds = bounds_of(expr, table.domains)
+    if bounds is None or max(map(abs, bounds)) >= 2.0**60:
+        raise refuse(
+            "UnboundedSum", f"the terms of this {name} have no known bound",
+            help="describe the column with a range, or bound them: `clamp(E, low, high)`",
+        )  # fmt: skip
+    low, high = bounds
+    most = max(abs(low), abs(high))
+    bits = 0 if is_integral(expr, table.domains) else grid_bits(most, GRID)
+    return FixedSum(expr, low, high, bits)
+
+
+MOST_ITEMS = 1000
+
+
+def explode(table: Table, columns: Sequence[tuple[str, Sequence[RowExpr]]]) -> Table:
+    """A row for each place of lists of one length, with the items there as columns, where none of them is missing.
+
+    A text without a character other than blanks is missing too, as the parts of `a;;b; ` are: what is left out is
+    decided row by row, and a row of the table still gives at most one for each place.
+    """
+    lengths = {len(items) for _, items in columns}
+    if len(lengths) != 1 or not 1 <= max(lengths) <= MOST_ITEMS:
+        raise refuse(
+            "ValueError", f"`explode` takes lists of one length, 1 to {MOST_ITEMS:,} items",
+            help="`explode(t, item = [first, second, third])`",
+        )  # fmt: skip
+    for name, items in columns:
+        kinds = {kind_of(item, table.domains) for item in items if item != Constant(None)}
+        if "text" in kinds and len(kinds) > 1:
+            raise refuse("TypeError", f"the items of `{name}` are numbers and texts", help="give all of one kind")
+    parts = []
+    for i in range(max(lengths)):
+        part: Table = derive(table, [(name, items[i]) for name, items in columns])
+        for name, _ in columns:
+            for condition in _there(name, part):
+                left = where(part, condition)
+                part = left if isinstance(left, Table) else part
+        parts.append(part)
+    return union(parts)
+
+
+def _there(name: str, table: Table) -> list[RowExpr]:
+    """Whether there is an item: no missing one, and no text that is empty or blank, where one can be."""
+    item = Column(name)
+    conditions: list[RowExpr] = [Apply("not", (Apply("missing", (item,)),))]
+    if kind_of(item, table.domains) == "text":
+        listed = text_values(item, table.domains)
+        if listed is None or not all(map(str.strip, listed)):
+            conditions.append(Apply("!=", (Apply("trim", (item,)), Constant(""))))
+    return conditions

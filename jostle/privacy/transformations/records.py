@@ -16,10 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.engine.records.weights import sums_of
-from jostle.plan.domains import Domain, Integer, Real
-from jostle.plan.keys import dimensions
 from jostle.plan.kinds import domain_kind, kind_of
-from jostle.plan.plan import Column, RowExpr
+from jostle.plan.plan import Column, Domain, Integer, Real, RowExpr
 from jostle.plan.records import (
     CELL_BITS,
     Combined,
@@ -36,7 +34,7 @@ from jostle.plan.records import (
     record_schema,
     steps_of,
 )  # fmt: skip
-from jostle.plan.schemas import check_steps, united_schema
+from jostle.plan.schemas import check_steps, dimensions, united_schema
 from jostle.privacy.kernel.exposures import Exposures, Handle, join_exposures
 from jostle.privacy.kernel.handles import Cube, Summed, Table
 from jostle.records import replace

@@ -16,8 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 
-from jostle.tools.documentation.entry import Documentation
-from jostle.tools.documentation.examples import given
+from jostle.tools.documentation.entries import Documentation, given
 
 __all__ = ["Documentation", "documentation", "documented", "given"]
 
@@ -42,9 +41,7 @@ def _by_name() -> dict[str, tuple[Documentation, ...]]:
 
 
 def _entries() -> Iterator[Documentation]:
-    from jostle.tools.documentation.language import aggregates, builtins
-    from jostle.tools.documentation.library import modules
-    from jostle.tools.documentation.words import words
+    from jostle.tools.documentation.entries import aggregates, builtins, modules, words
 
     yield from builtins()
     yield from aggregates()

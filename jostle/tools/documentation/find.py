@@ -14,9 +14,9 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 
-from jostle.language.other_languages import way
+from jostle.language.methods import way
 from jostle.tools.documentation import documented
-from jostle.tools.documentation.entry import Documentation
+from jostle.tools.documentation.entries import Documentation
 
 NAMES, HELPERS = 4.0, 0.6
 """How much more a word counts as a name than in a sentence, and less in what the library shows no example of."""

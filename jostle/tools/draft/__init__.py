@@ -6,8 +6,7 @@ written `?`, which no program runs with.
 
 from __future__ import annotations
 
-from jostle.tools.draft.columns import Column, clause, program
-from jostle.tools.draft.frames import describe
+from jostle.tools.draft.columns import Column, clause, describe, program
 from jostle.tools.draft.sources import columns_of
 
 __all__ = ["Column", "clause", "columns_of", "describe", "program"]

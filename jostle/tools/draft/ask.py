@@ -12,7 +12,7 @@ from argparse import Namespace
 from jostle.diagnostics import refuse
 from jostle.source import Source
 from jostle.tools.draft.columns import name_of, table_of
-from jostle.tools.draft.command import sheet_of
+from jostle.tools.draft.init import sheet_of
 from jostle.tools.draft.sources import columns_of
 
 WITH = re.compile(r"\bwith\s+(epsilon|rho|error)\b", re.IGNORECASE)

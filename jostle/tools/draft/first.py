@@ -14,8 +14,8 @@ from msgspec import Struct
 from jostle.check.warnings import NARROW
 from jostle.diagnostics import refuse
 from jostle.language.moments import moment_of
-from jostle.plan.domains import Categories, Domain, Integer, Moments, Open, Real
 from jostle.plan.kinds import domain_kind
+from jostle.plan.plan import Categories, Domain, Integer, Moments, Open, Real
 from jostle.tools.datacheck import domain_text
 from jostle.tools.draft.columns import categories, column_word, name_of, number, quoted
 

@@ -3,15 +3,26 @@ occurrences, completions. Nothing is run or opened.
 
 Lines and columns count from 0, as editors count them. While a text does not parse, what was known of its last good
 version still serves hovers and completions.
+
+Quick fixes: what the help of a fault says to write, offered where it mends the program.
+
+A help has its replacements in backquotes: "did you mean `age`?", "write `people.city` for the column", "`use trees`".
+Each is tried, in place of what is underlined, of its line, after it, or as a first line, and is offered where a check
+then finds fewer faults. So what is offered is known to help, and words that only name something are offered nowhere.
+
+Places as editors count them: lines from 0, columns in UTF-16 code units unless editor and server agreed on others.
+
+Documents and spans count characters, of which some are two units long in UTF-16 and up to four in UTF-8.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
@@ -23,12 +34,52 @@ from jostle.syntax import nodes as n
 from jostle.syntax import parse
 from jostle.syntax.lexicon import lexicon
 from jostle.syntax.walk import every
-from jostle.tools.completion import Completion, Vocabulary, complete
+from jostle.tools.completion import Completion, Vocabulary, argument, complete
 from jostle.tools.documentation import Documentation, documentation
-from jostle.tools.editors.fixes import Fix, fixes
 from jostle.tools.editors.occurrences import Occurrence, described, occurrences
-from jostle.tools.places import argument
 from jostle.tools.session import Session
+
+_QUOTED = re.compile(r"`([^`]+)`")
+_MOST = 4  # replacements of one help that are tried
+
+
+class Fix(Struct, frozen=True):
+    """A change: what stands between two places (line and column, from 0) becomes `new`; `title` is for people."""
+
+    title: str
+    start: tuple[int, int]
+    end: tuple[int, int]
+    new: str
+
+
+def fixes(text: str, fault: Diagnostic, faults: Sequence[Diagnostic], check: Callable[[str], int]) -> Iterator[Fix]:
+    """The changes that a fault's help proposes and that leave fewer than `faults`; `check` counts those of a text."""
+    if fault.span is None:
+        return
+    start = (fault.span.line - 1, fault.span.column - 1)
+    end = (fault.span.end_line - 1, fault.span.end_column - 1)
+    line = fault.span.source.line(fault.span.line)
+    indented, ends = len(line) - len(line.lstrip()), len(line)
+    for new in dict.fromkeys(_QUOTED.findall(fault.help)[:_MOST]):
+        whole = Fix(f"change to `{new}`", (start[0], indented), (start[0], ends), new)
+        tries = [Fix(f"change to `{new}`", start, end, new), whole, Fix(f"add `{new}`", end, end, f" {new}")]
+        if new.startswith("use "):
+            tries = [Fix(f"add `{new}`", (0, 0), (0, 0), f"{new}\n")]
+        for fix in tries:
+            if check(changed(text, fix)) < len(faults):
+                yield fix
+                break
+
+
+def changed(text: str, fix: Fix) -> str:
+    """A text with a change made."""
+    lines = text.split("\n")
+    offsets = [0]
+    for line in lines:
+        offsets.append(offsets[-1] + len(line) + 1)
+    start, end = (offsets[line] + column for line, column in (fix.start, fix.end))
+    return text[:start] + fix.new + text[end:]
+
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _PRIVATE = ("a private source",)
@@ -312,3 +363,42 @@ def _described(tree: n.Program) -> Iterator[tuple[str, Column]]:
                 values = tuple(item.value for item in domain.items if isinstance(item, n.String | n.Number))
             written = at.source.line(at.line)[at.column - 1 : at.end_column - 1 if at.line == at.end_line else None]
             yield column, Column(span, name, written, values)
+
+
+_SIZES = {"utf-8": 1, "utf-16": 2, "utf-32": 4}  # bytes of a unit
+
+
+class Units(Struct, frozen=True):
+    """The units that one editor counts in; `lsp` is the module of the protocol's types."""
+
+    lsp: Any
+    encoding: str = "utf-16"
+
+    def wide(self, text: str) -> int:
+        """How many units a text has."""
+        encoding = "utf-8" if self.encoding == "utf-8" else f"{self.encoding}-le"
+        return len(text.encode(encoding, "surrogatepass")) // _SIZES[self.encoding]
+
+    def characters(self, line: str, units: int) -> int:
+        """How many characters of a line begin before its first `units`."""
+        seen = 0
+        for at, character in enumerate(line):
+            if seen >= units:
+                return at
+            seen += self.wide(character)
+        return len(line)
+
+    def position(self, lines: list[str], line: int, column: int) -> Any:
+        """A place in a text, from its line and character."""
+        before = lines[line][:column] if line < len(lines) else ""
+        return self.lsp.Position(line, self.wide(before))
+
+    def range(self, span: Span | None) -> Any:
+        """What a span covers; without one, the first character of the text."""
+        if span is None:
+            return self.lsp.Range(self.lsp.Position(0, 0), self.lsp.Position(0, 1))
+        lines = span.source.text.split("\n")
+        return self.lsp.Range(
+            self.position(lines, span.line - 1, span.column - 1),
+            self.position(lines, span.end_line - 1, span.end_column - 1),
+        )

@@ -1,7 +1,11 @@
-"""A Pygments lexer, from the words of the grammar: `pip install jostle` is enough for tools that use Pygments."""
+"""A Pygments lexer, from the words of the grammar: `pip install jostle` is enough for tools that use Pygments.
+
+A TextMate grammar, for VS Code and other editors, made from the words of ours: `jostle textmate`.
+"""
 
 from __future__ import annotations
 
+import json
 from typing import ClassVar
 
 from pygments.lexer import RegexLexer
@@ -30,3 +34,24 @@ class JostleLexer(RegexLexer):
             (r".", Text),
         ]
     }
+
+
+_SCOPES = {
+    "comment": "comment.line", "string": "string.quoted", "number": "constant.numeric",
+    "constant": "constant.language", "declaration": "storage.type", "keyword": "keyword.control",
+    "clause": "keyword.other", "function": "entity.name.function", "name": "variable.other",
+    "operator": "keyword.operator",
+}  # fmt: skip
+
+
+def textmate() -> str:
+    """The grammar as JSON."""
+    patterns = [
+        {"name": f"{_SCOPES[colour]}.jostle", "match": pattern.replace("(?m:^[ ]*", "(?:^[ ]*")}
+        for colour, pattern in shapes()
+    ]
+    grammar = {
+        "$schema": "https://raw.githubusercontent.com/martinring/tmlanguage/master/tmlanguage.json",
+        "name": "Jostle", "scopeName": "source.jostle", "fileTypes": ["jst"], "patterns": patterns,
+    }  # fmt: skip
+    return json.dumps(grammar, indent=2, ensure_ascii=False) + "\n"

@@ -17,8 +17,8 @@ from jostle.diagnostics import Diagnostic, Refusal
 from jostle.events import Event
 from jostle.records import replace
 from jostle.source import Source
-from jostle.tools.pythonic import to_python
 from jostle.tools.repl import Repl
+from jostle.tools.result import to_python
 from jostle.tools.session import Session
 from jostle.tools.turns import hearing
 
@@ -178,12 +178,11 @@ class CellReport:
 
     def _repr_html_(self) -> str:
         from jostle.tools.show import budget_text
-        from jostle.trace.costs import Costs
-        from jostle.trace.forest import Forest
+        from jostle.trace.costs import Costs, Forest
         from jostle.trace.html.choices import choices
+        from jostle.trace.html.event_tree import pictures_section, releases_section
         from jostle.trace.html.markup import tag
         from jostle.trace.html.page import style
-        from jostle.trace.html.values import pictures_section, releases_section
 
         forest = Forest.of(self.events)
         section = choices(self.events, forest, Costs.of(forest))

@@ -13,9 +13,7 @@ from jostle.diagnostics import Diagnostic, refuse
 from jostle.source import Span
 from jostle.tools.completion import Completion
 from jostle.tools.documentation import documentation
-from jostle.tools.editors.document import Document
-from jostle.tools.editors.fixes import Fix
-from jostle.tools.editors.units import Units
+from jostle.tools.editors.document import Document, Fix, Units
 
 if TYPE_CHECKING:
     from pygls.lsp.server import LanguageServer

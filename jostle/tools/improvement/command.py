@@ -3,31 +3,175 @@
 The program runs on made-up rows, as for `jostle evaluate`; nothing private is opened and nothing is spent. From the
 runs that each choice was trained on, `choice.synthesis` finds formulas; those that cross-validation prefers to what
 values the Options now are shown as text of the language, and put into the program where that is asked for.
+
+What `jostle improve` found, as a table for people and as plain data.
+
+Puts a new `predict` into the text of an Option, and leaves everything else as it is written.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 
 from jostle.choice.synthesis import LARGEST, USUAL
+from jostle.choice.synthesis.formulas import Formula
+from jostle.choice.synthesis.improvement import Improvement, OptionImprovement, Regrets, block
 from jostle.diagnostics import refuse
-from jostle.source import Source
+from jostle.run.values import Function, Part
+from jostle.source import Source, Span
+from jostle.syntax import nodes as n
 from jostle.syntax.nodes import FEATURES
-from jostle.tools.bound import beside
+from jostle.syntax.walk import every
+from jostle.tools.arguments import read_program
 from jostle.tools.evaluation import choices_of
-from jostle.tools.files import read_program
 from jostle.tools.render import clean
+from jostle.tools.turns import beside
 
-if TYPE_CHECKING:
-    from jostle.choice.synthesis.improvement import Improvement
-    from jostle.tools.improvement.rewriting import Edit
+_ELSEWHERE = -1.0
+"""Less explained variance than this says that values are on another scale than utilities, and nothing else."""
+
+_REGRETS = {"before": "before", "after": "after", "model": "the model for all", "single": "the single best option"}
+
+
+def text(found: Improvement) -> str:
+    """A block of lines for each option, then the regrets."""
+    said = "log error" if found.logarithmic else "utility"
+    lines = [f"{found.databases} data sets left out in turn, {found.policy}"]
+    for one in found.options:
+        lines += ["", _head(one), *_table(one, said), f"  {_verdict(one, not found.stays)}"]
+    lines += ["", *_regrets(found.regrets)]
+    if found.stays:
+        lines.append(f"nothing changes: {found.stays}")
+    return "\n".join(lines) + "\n"
+
+
+def as_json(found: Improvement) -> dict[str, Any]:
+    """The same as plain data; regrets of errors as error ÷ least error."""
+    return {
+        "policy": found.policy, "databases": found.databases, "log_error": found.logarithmic, "stays": found.stays,
+        "options": [
+            {
+                "option": one.option, "before": one.before, "explained": one.explained, "shape": one.shape,
+                "model": one.model,
+                "formulas": [
+                    {"complexity": j.formula.complexity, "formula": j.formula.text(), "explained": j.explained,
+                     "error": j.error}
+                    for j in one.formulas
+                ],
+                "proposed": one.proposed.formula.text(), "gain": one.gain, "gain_error": one.error, "kept": one.kept,
+            }
+            for one in found.options
+        ],
+        "regret": {name: _readable(getattr(found.regrets, name), found.regrets) for name in _REGRETS}
+        | {"gain": found.regrets.gain, "gain_error": found.regrets.error},
+    }  # fmt: skip
+
+
+def _head(one: OptionImprovement) -> str:
+    if one.before != "predict":
+        return f"{one.option}: `{one.before}` explains {one.model:.2f} of the variance"
+    own = f"explains {one.explained:.2f} of the variance" if one.explained > _ELSEWHERE else "is on another scale"
+    return f"{one.option}: `predict` {own}, {one.shape:.2f} on its best line; the model explains {one.model:.2f}"
+
+
+def _table(one: OptionImprovement, said: str) -> list[str]:
+    rows = [("complexity", "explained", "±", said)]
+    for judged in one.formulas:
+        mark = "* " if judged is one.proposed else ""
+        rows.append((f"{mark}{judged.formula.complexity}", f"{judged.explained:.2f}", f"{judged.error:.2f}",
+                     judged.formula.text()))  # fmt: skip
+    widths = [max(len(row[k]) for row in rows) for k in range(3)]
+    return ["  " + "  ".join([*(c.rjust(w) for c, w in zip(row, widths, strict=False)), row[3]]) for row in rows]
+
+
+def _verdict(one: OptionImprovement, chosen: bool) -> str:
+    """What becomes of the option; `chosen`: whether each option goes by its own explained variance."""
+    gain = f"* explains {one.gain:.2f} ± {one.error:.2f} more than `{one.before}`"
+    if one.kept:
+        return f"{gain}, and takes its place" if one.explained > _ELSEWHERE else "* takes the place of `predict`"
+    if one.gain < 0:
+        return f"`{one.before}` stays: * explains less"
+    return f"`{one.before}` stays: {gain}" + (", which is within chance" if chosen else "")
+
+
+def _regrets(regrets: Regrets) -> list[str]:
+    what = "error ÷ least error" if regrets.relative else "best − utility"
+    values = ", ".join(f"{_readable(getattr(regrets, key), regrets):.3f} {name}" for key, name in _REGRETS.items())
+    sure = f"± {regrets.error:.3f}" + (" of its logarithm" if regrets.relative else "")
+    return [f"regret ({what}): {values}", f"  before − after: {regrets.gain:.3f} {sure}, paired over data sets"]
+
+
+def _readable(regret: float, regrets: Regrets) -> float:
+    return math.exp(regret) if regrets.relative else regret
+
+
+class Edit(Struct, frozen=True):
+    """`text` for what stands from `start` to `end`, as places in the source's text."""
+
+    start: int
+    end: int
+    text: str
+
+
+def written(program: n.Program, source: Source, option: object) -> n.Part | None:
+    """The expression of the program that made this Option; None where it was made elsewhere, as in a module."""
+    run = option.run if isinstance(option, Part) else option
+    if not isinstance(run, Function) or run.body.span is None or run.body.span.source != source:
+        return None
+    parts = (node for node in every(program) if isinstance(node, n.Part) and node.kind == "Option")
+    return next((part for part in parts if part.body.span == run.body.span), None)
+
+
+def edit(part: n.Part, formula: Formula, logarithmic: bool) -> Edit:
+    """The edit that gives an Option this formula for its `predict`, in the place of one that it has."""
+    old, body = part.predict, part.body
+    if old is not None:
+        parameter = part.predict_params[0].name if part.predict_params else "F"
+        start, end = _place(old.span, False), _place(old.span, True)
+        space = "" if part.span.source.text[start - 1] == " " else " "
+        return Edit(start, end, space + block(formula, logarithmic, parameter, _indent(old.span)))
+    parameter = next(name for name in ("F", "features") if name not in formula.features)
+    indent, place = _indent(body.span), _place(body.span, True)
+    word = "def predict" if _is_class(part) else "predict"
+    return Edit(place, place, f"\n{indent}{word} ({parameter}) {block(formula, logarithmic, parameter, indent)}")
+
+
+def edited(text: str, edits: Mapping[int, Edit]) -> str:
+    """The text after all edits, none of which overlap."""
+    for one in sorted(edits.values(), key=lambda e: e.start, reverse=True):
+        text = text[: one.start] + one.text + text[one.end :]
+    return text
+
+
+def shown(part: n.Part, change: Edit) -> str:
+    """The Option's new text, from the beginning of its line."""
+    text, start, end = part.span.source.text, _place(part.span, False), _place(part.span, True)
+    return text[text.rfind("\n", 0, start) + 1 : change.start] + change.text + text[change.end : end]
+
+
+def _is_class(part: n.Part) -> bool:
+    return part.span.text.startswith("class ")
+
+
+def _indent(span: Span) -> str:
+    """The indentation of the line on which something begins."""
+    line = span.source.line(span.line)
+    return line[: len(line) - len(line.lstrip())]
+
+
+def _place(span: Span, end: bool) -> int:
+    """The place in the source's text at which a span begins or ends."""
+    line, column = (span.end_line, span.end_column) if end else (span.line, span.column)
+    lines = span.source.text.split("\n")
+    return sum(len(one) + 1 for one in lines[: line - 1]) + column - 1
 
 
 class ChoiceImprovement(Struct, frozen=True):
@@ -45,13 +189,10 @@ class ChoiceImprovement(Struct, frozen=True):
     absent: tuple[str, ...]
 
     def as_json(self) -> dict[str, Any]:
-        from jostle.tools.improvement.report import as_json
-
         return {"choice": self.name, "unit": self.unit, "amount": self.amount, **as_json(self.found),
                 "texts": dict(self.texts)}  # fmt: skip
 
     def text(self) -> str:
-        from jostle.tools.improvement.report import text
 
         lines = [f"{self.name}, {self.unit} {self.amount:g}: {text(self.found)}"]
         lines += [f"{text}\n" for text in self.texts.values()]
@@ -104,7 +245,6 @@ def improve(
     if not found:
         help = "one is made by `MkChoiceMaker among …`"
         raise refuse("ValueError", "the program makes no choice of its own", help=help)
-    from jostle.tools.improvement.rewriting import edited
 
     return ProgramImprovement(tuple(found), edited(source.text, edits))
 
@@ -114,10 +254,9 @@ def _improved(
     progress: Callable[[str, int, int], None] | None,
 ) -> tuple[ChoiceImprovement, dict[int, Edit]]:  # fmt: skip
     """What was found for one choice, and the edits that write it, by their place."""
+    from jostle.choice.synthesis.improvement import block
     from jostle.choice.synthesis.improvement import improve as improved
-    from jostle.choice.synthesis.texts import block
     from jostle.syntax.parser import parse
-    from jostle.tools.improvement.rewriting import edit, shown, written
 
     table, predicts = maker.training(interp, unit, amount)
     tell = None if progress is None else lambda done, total: progress(f"improving {name}", done, total)
@@ -140,7 +279,7 @@ def _improved(
 
 def _refuse_own_functions(option: Any, interp: Any) -> None:
     """Refuses where the text of a formula would mean something else than the formula."""
-    from jostle.choice.synthesis.texts import FUNCTIONS
+    from jostle.choice.synthesis.improvement import FUNCTIONS
 
     scope = getattr(getattr(option, "run", option), "scope", interp.base)
     own = [name for name in FUNCTIONS if scope.find(name) is not interp.base.find(name)]

@@ -5,18 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jostle.events import Event
-from jostle.trace.comparison import Compared, Pair, compared, verdict
+from jostle.trace.costs import records
 from jostle.trace.decisions import Decisions, chosen, decisions
-from jostle.trace.difference import Row, ends, params, program_lines, released_in, spending
-from jostle.trace.forest import records
+from jostle.trace.difference import (
+    Compared,
+    Pair,
+    Row,
+    compared,
+    ends,
+    params,
+    program_lines,
+    released_in,
+    spending,
+    verdict,
+)
+from jostle.trace.html.event_tree import draw, table
 from jostle.trace.html.markup import Html, join, tag
-from jostle.trace.html.page import document
-from jostle.trace.html.story import ran_on
-from jostle.trace.html.values import draw, table
-from jostle.trace.predictions import figures, heading
+from jostle.trace.html.page import document, ran_on
 from jostle.trace.released import drawn
 from jostle.trace.text import plural
-from jostle.trace.tree import looked_at
+from jostle.trace.tree import figures, heading, looked_at
 
 _ROWS = 40
 _DRAWN = 12  # pictures of one page

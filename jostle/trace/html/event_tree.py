@@ -1,17 +1,28 @@
-"""The tree of events, whose nodes open and close; runs of like events are folded."""
+"""The tree of events, whose nodes open and close; runs of like events are folded.
+
+The budget as an icicle: each block as wide as what it cost its source, parallel parts drawn as their maximum.
+
+Released values as HTML: numbers in large type, rows as tables, vectors as pictures.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from itertools import groupby
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from itertools import groupby, zip_longest
 from typing import Any
 
+from jostle.diagnostics import Refusal
 from jostle.events import Event
-from jostle.trace.costs import Costs
-from jostle.trace.forest import Forest
+from jostle.formulas import cut_text, cuts_in, margin_text, with_margin
+from jostle.trace.budget import Account
+from jostle.trace.costs import Costs, Forest
 from jostle.trace.html.markup import Html, join, tag
-from jostle.trace.html.program import place_of
-from jostle.trace.text import number
+from jostle.trace.html.program import place_of, text_of
+from jostle.trace.pictures import Picture, pictures
+from jostle.trace.released import pictures_of
+from jostle.trace.text import amount, number, sparkline
 from jostle.trace.tree import WORDS
 
 # What has a place of its own on the page.
@@ -91,3 +102,167 @@ def _details(event: Event) -> Html | None:
         ):
             words.append(f"{key} " + ", ".join(f"{k}: {number(v)}" for k, v in value.items()))
     return tag("span", " · ".join(words), class_="said") if words else None
+
+
+_DEEPEST = 7
+_MOST = 40  # blocks side by side
+
+
+def budget(forest: Forest, costs: Costs) -> Html | None:
+    """An icicle for each private source."""
+    accounts = Account.all_of(forest, costs)
+    return join(_icicle(forest, costs, account) for account in accounts) if accounts else None
+
+
+def _icicle(forest: Forest, costs: Costs, account: Account) -> Html:
+    head = f"{account.name}: {account.head}"
+    if not account.total:
+        return tag("p", head)
+    before = _bar("before", account.before / account.total, f"{account.sign} {amount(account.before)}", "rest")
+    blocks = [before] if account.before else []
+    blocks += _blocks(forest, costs, account, account.roots, account.run, account.total, 0)
+    left = account.total - account.spent
+    if left > 0:
+        blocks.append(_bar("left", left / account.total, f"{account.sign} {amount(left)}", "left"))
+    note = tag("p", account.note, class_="note") if account.note else None
+    return tag(
+        "section", tag("h3", head), tag("div", blocks, class_="icicle", role="group", aria_label=head), note
+    )  # fmt: skip
+
+
+def _blocks(
+    forest: Forest, costs: Costs, account: Account, events: Sequence[Event], whole: Decimal, width: Decimal, depth: int
+) -> list[Html]:
+    """Blocks of steps that cost `whole` together, within `width`; each is narrower where their costs add up to more."""
+    prices = [(e, costs.spent[e.id].get(account.name, Decimal(0))) for e in events]
+    paid = [(e, price) for e, price in prices if price]
+    summed = sum((price for _, price in paid), Decimal(0))
+    scale = whole / summed / width if summed else Decimal(0)
+    blocks = []
+    for event, price in paid[:_MOST]:
+        below = forest.children(event)
+        inner = _blocks(forest, costs, account, below, price, price, depth + 1) if depth < _DEEPEST else []
+        parallel = sum((costs.spent[e.id].get(account.name, Decimal(0)) for e in below), Decimal(0)) > price
+        row = tag("div", inner, class_="row", title="in parallel" if parallel else None) if inner else None
+        label, name = f"{account.sign} {amount(price)}", event.name or event.kind
+        blocks.append(_bar(name, price * scale, label, f"k-{event.kind}", row, f"#e{event.id}"))
+    if rest := sum((price for _, price in paid[_MOST:]), Decimal(0)):
+        blocks.append(_bar(f"{len(paid) - _MOST} more", rest * scale, f"{account.sign} {amount(rest)}", "rest"))
+    return blocks
+
+
+def _bar(
+    name: str, share: Decimal, price: str, class_: str, inner: Html | None = None, href: str | None = None
+) -> Html:
+    label = tag("a" if href else "span", name, tag("small", price), href=href, title=f"{name}: {price}", class_="label")
+    return tag("div", label, inner, class_=f"block {class_}", style=f"width:{float(share) * 100:.4g}%")
+
+
+_ROWS = 50
+_DRAWN = 16  # pictures of one page
+_COLUMNS = 3  # pictures of one table
+_NUMBER = re.compile(r"[+-]?\d[\d.]*(e[+-]?\d+)?\*?( \?| ± .*)?|none|–|[+-]?inf|nan")
+
+
+def releases_section(events: Sequence[Event]) -> Html | None:
+    """The released values of the run, by name: pictures of vectors and of the columns of tables, then the values."""
+    releases = [e for e in events if e.kind == "release"]
+    if not releases:
+        return None
+    room = _DRAWN
+    out = []
+    for event in releases:
+        pictures = pictures_of(event)[: min(room, _COLUMNS)]
+        room -= len(pictures)
+        place = place_of(event.span, text_of(events))
+        shown = _value_html(event.fields.get("value"), event.fields.get("margins"))
+        pictured = tag("div", [draw(p) for p in pictures], class_="pictures") if pictures else None
+        out.append(tag("section", tag("h3", event.name, " ", place), shown, pictured, class_="released"))
+    return join(out)
+
+
+def pictures_section(events: Sequence[Event]) -> Html | None:
+    """The pictures that the program drew."""
+    images = pictures(events)
+    if not images:
+        return None
+    more = tag("p", f"… {len(images) - _DRAWN} more") if len(images) > _DRAWN else None
+    return tag("div", [draw(p) for p in images[:_DRAWN]], more, class_="pictures")
+
+
+def draw(picture: Picture) -> Html:
+    """A picture as SVG, or a line that says what is missing to draw it."""
+    try:
+        return tag("figure", Html(picture.svg()), role="img", aria_label=picture.title)
+    except Refusal as refusal:
+        diagnostic = refusal.diagnostics[0]
+        return tag("p", f"{picture.title}: {diagnostic.message}; {diagnostic.help}", class_="missing")
+
+
+def table(
+    head: Sequence[str], rows: Sequence[Sequence[str | Html]], lit: Sequence[bool] = (), **attributes: object
+) -> Html:
+    """A table with a head: columns of numbers end flush, and a press on a head sorts by its column; `lit` rows stand
+    out."""
+    flush = [_numeric([row[place] for row in rows if place < len(row)]) for place in range(len(head))]
+    body = [
+        tag("tr", [tag("td", cell, class_="num" if number else None) for cell, number in zip(row, flush, strict=True)],
+            class_="lit" if place < len(lit) and lit[place] else None)
+        for place, row in enumerate(rows)
+    ]  # fmt: skip
+    heads = [tag("th", h, scope="col", class_="num" if number else None) for h, number in zip(head, flush, strict=True)]
+    return tag("table", tag("thead", tag("tr", heads)), tag("tbody", body), **attributes)
+
+
+def _numeric(cells: Sequence[str | Html]) -> bool:
+    return any(cells) and all(not cell or _NUMBER.fullmatch(cell) for cell in cells)
+
+
+def _vector(value: Any) -> bool:
+    return isinstance(value, list) and len(value) > 4 and all(
+        isinstance(v, int | float) and not isinstance(v, bool) for v in value
+    )  # fmt: skip
+
+
+def _field(margin: Any, name: str) -> Any:
+    return margin.get(name) if isinstance(margin, Mapping) else None
+
+
+def _value_html(value: Any, margins: Any = None) -> Html:
+    notes = [tag("p", line, class_="few") for line in cut_text(cuts_in(margins))]
+    if isinstance(value, list) and value and all(isinstance(v, Mapping) for v in value):
+        told = margins if isinstance(margins, list) else []
+        noisy = {name for margin in told if isinstance(margin, Mapping) for name in margin}
+        pairs = [pair for pair in zip_longest(value[:_ROWS], told[:_ROWS]) if pair[0] is not None]
+        head: list[str] = []
+        cells: list[list[str]] = []
+        for name in map(str, value[0]):
+            head += [name, "±"] if name in noisy else [name]
+            cells.append([number(row.get(name), 6) for row, _ in pairs])
+            if name in noisy:
+                cells.append([margin_text(row.get(name), _field(margin, name)) for row, margin in pairs])
+        rows = list(zip(*cells, strict=True))
+        more = tag("p", f"… {len(value) - _ROWS} more rows") if len(value) > _ROWS else None
+        return join(tag("div", table(head, rows, class_="data"), class_="wide"), more, *notes)
+    if _vector(value):
+        first = ", ".join(number(v, 6) for v in value[:12])
+        values = tag("p", tag("code", f"[{first}{', …' if len(value) > 12 else ''}]"), f" {len(value)} values",
+                     class_="few", title=sparkline(value, 40))  # fmt: skip
+        return join(values, *notes)
+    if isinstance(value, int | float):
+        beside = margin_text(value, margins)
+        return join(tag("p", with_margin(number(value, 8), beside), class_="big"), *notes)
+    return join(tag("pre", _text(value)), *notes)
+
+
+def _text(value: Any, depth: int = 0) -> str:
+    lead = "  " * depth
+    if isinstance(value, Mapping):
+        return "\n".join(
+            f"{lead}{k}: {_text(v, depth + 1).lstrip()}" if not isinstance(v, Mapping) or not v
+            else f"{lead}{k}:\n{_text(v, depth + 1)}"
+            for k, v in list(value.items())[:_ROWS]
+        ) or "{}"  # fmt: skip
+    if isinstance(value, list):
+        return f"{lead}[{', '.join(_text(v).strip() for v in value[:12])}{', …' if len(value) > 12 else ''}]"
+    return lead + number(value, 6)

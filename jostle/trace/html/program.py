@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from jostle.events import Event
 from jostle.source import Span
 from jostle.syntax.lexicon import colour_tokens
-from jostle.trace.costs import Costs
-from jostle.trace.forest import Forest
+from jostle.trace.costs import Costs, Forest
 from jostle.trace.html.markup import Html, join, tag
 
 _LIT = ("param", "source", "allotment", "query", "measure", "choice", "train", "option", "picture", "release", "error")

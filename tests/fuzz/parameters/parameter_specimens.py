@@ -15,11 +15,10 @@ import pytest
 
 from jostle.kernels import rowprograms
 from jostle.kernels.rowprograms import scales
-from jostle.privacy.rows import arrays, folds, functions, sums
+from jostle.privacy.rows import arrays, factored, folds, norms
 from jostle.privacy.rows.arrays import reshape, total
 from jostle.privacy.rows.expressions import Columns, Constant, Unary, comparison, constant
-from jostle.privacy.rows.functions import Weights
-from jostle.privacy.rows.norms import GRID
+from jostle.privacy.rows.norms import GRID, Weights
 from jostle.privacy.rows.program import program
 from jostle.privacy.scores import cells
 
@@ -96,7 +95,7 @@ def weights_above_one(patch: Patch) -> None:
 
 def sums_that_are_not_clipped(patch: Patch) -> None:
     """Contributions are rounded and not clipped to their norm."""
-    patch.setattr(sums, "clipped", lambda given, norm: np.trunc(np.nan_to_num(given) * 2.0**30).astype(np.int64))
+    patch.setattr(factored, "clipped", lambda given, norm: np.trunc(np.nan_to_num(given) * 2.0**30).astype(np.int64))
 
 
 def the_mean_of_a_batch(patch: Patch) -> None:
@@ -124,7 +123,7 @@ def a_number_written_over(patch: Patch) -> None:
 
 def a_count_of_two(patch: Patch) -> None:
     """A row counts twice, and a sensitivity of 1 is claimed."""
-    patch.setattr(functions.RowCount, "sensitivity", property(lambda self: 0.5))
+    patch.setattr(norms.RowCount, "sensitivity", property(lambda self: 0.5))
     from jostle.privacy.scores import rowcounts
 
     patch.setattr(rowcounts, "max", lambda *values: values[-1], raising=False)

@@ -20,7 +20,7 @@ from recorded_noise import Draw
 from jostle.diagnostics import Refusal
 from jostle.privacy.kernel import sources
 from jostle.privacy.mechanisms.noise import SecureNoise
-from jostle.run.modules import Modules
+from jostle.run.interpreter import Modules
 from jostle.run.scope import Scope
 from jostle.source import Source
 from jostle.syntax import parse
@@ -214,7 +214,7 @@ def evaluate(session: Session, text: str, values: dict[str, Any]) -> Any:
 
 
 BATCHES = (("jostle.privacy.rows.folds", "BATCH"), ("jostle.privacy.rows.folds", "BLOCK"),
-           ("jostle.privacy.rows.factored", "CHUNK"), ("jostle.privacy.rows.sums", "FOLD"))  # fmt: skip
+           ("jostle.privacy.rows.factored", "CHUNK"), ("jostle.privacy.rows.factored", "FOLD"))  # fmt: skip
 
 
 @contextmanager
@@ -237,7 +237,7 @@ def batches_of(rows: int) -> Iterator[None]:
 @contextmanager
 def recorded() -> Iterator[Recorder]:
     """Everything drawn is recorded, and what fails after a charge is raised as it is."""
-    from jostle.privacy.kernel.faults import Guarded
+    from jostle.privacy.kernel.register import Guarded
 
     noise = Recorder()
     before, hidden = sources.SecureNoise, Guarded.__exit__

@@ -10,8 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jostle.accounting.amounts import QUANTA, Amount, as_float
-from jostle.accounting.conversions import epsilon_of, rho_of
-from jostle.accounting.definitions import Measure, Price, gaussian_price, pure_price, stability_price, used_delta
+from jostle.accounting.definitions import (
+    Measure,
+    Price,
+    epsilon_of,
+    gaussian_price,
+    pure_price,
+    rho_of,
+    stability_price,
+    used_delta,
+)
 
 BUDGETS = [(1, 0.1), (4, 0.01), (8, 0.01), (16, 1e-4), (32, 1e-4)]
 

@@ -10,10 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jostle.accounting.amounts import QUANTA, Amount
-from jostle.accounting.conversions import epsilon_of, pure_epsilon, rho_of
-from jostle.accounting.definitions import Measure, Price, gaussian_price, pure_price, used_delta
-from jostle.accounting.units import Unit
+from jostle.accounting.amounts import QUANTA, Amount, Unit
+from jostle.accounting.definitions import (
+    Measure,
+    Price,
+    epsilon_of,
+    gaussian_price,
+    pure_epsilon,
+    pure_price,
+    rho_of,
+    used_delta,
+)
 from jostle.privacy.kernel.sources import Source
 from jostle.privacy.mechanisms.additive import Additive
 from jostle.privacy.mechanisms.noise import SecureNoise

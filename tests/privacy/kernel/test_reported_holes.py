@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jostle.choice.store import FORMAT, Store, digest
+from jostle.choice.policy import FORMAT, Store, digest
 from jostle.diagnostics import Refusal
 from jostle.source import Source
 from jostle.tools.session import Session

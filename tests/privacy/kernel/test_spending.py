@@ -18,8 +18,7 @@ from jostle.privacy.scores import cells
 from jostle.privacy.transformations import joins, transform
 from jostle.source import Source
 from jostle.tools.session import Result, Session
-from jostle.trace.costs import Costs
-from jostle.trace.forest import Forest
+from jostle.trace.costs import Costs, Forest
 
 
 def run(program: str, **tables: Any) -> Result:

@@ -18,8 +18,7 @@ from recording import Bench, Record, worst_losses
 from docs.reference import aggregates_table
 from jostle.language import aggregates as language
 from jostle.language.aggregates import AggregateRow, Kinds
-from jostle.plan.domains import Integer
-from jostle.plan.plan import Column, Scan
+from jostle.plan.plan import Column, Integer, Scan
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.measurements.aggregates import registry, terms
 from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate

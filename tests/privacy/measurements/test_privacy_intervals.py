@@ -12,8 +12,7 @@ import pandas as pd
 import pytest
 
 from jostle.accounting.amounts import QUANTA, Amount
-from jostle.plan.domains import Integer, Open, Real
-from jostle.plan.plan import WEIGHT_BITS, Bound, Column, Count, Key, Scan
+from jostle.plan.plan import WEIGHT_BITS, Bound, Column, Count, Integer, Key, Open, Real, Scan
 from jostle.privacy.kernel import sources
 from jostle.privacy.measurements.aggregates.intervals import EVEN, intervals, shortest
 from jostle.privacy.measurements.aggregates.quantile import Quantile

@@ -13,8 +13,7 @@ from recording import Bench, worst_losses
 
 from jostle.accounting.amounts import QUANTA, Amount
 from jostle.diagnostics import Refusal
-from jostle.plan.domains import Integer
-from jostle.plan.plan import Column, Count, FixedSum, Key
+from jostle.plan.plan import Column, Count, FixedSum, Integer, Key
 from jostle.privacy.measurements.joint import Block, JointBlocks, KeyAxis
 
 ROWS = [(5, "A", "F"), (7, "B", "M"), (12, "C", "F"), (12, "A", "M"), (19, "B", "F")]

@@ -13,8 +13,8 @@ import pytest
 
 from jostle.diagnostics import Refusal
 from jostle.privacy.measurements.watch import Watch, _State
+from jostle.privacy.mechanisms.margin import WIDEST, Compared, WatchScales, check_scale, geometric, ranked
 from jostle.privacy.mechanisms.noise import SecureNoise
-from jostle.privacy.mechanisms.one_sided import WIDEST, Compared, WatchScales, check_scale, geometric, ranked
 
 Law = dict[Any, float]
 TAIL = 1e-5

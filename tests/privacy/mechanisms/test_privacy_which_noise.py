@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jostle.accounting.conversions import pure_epsilon, rho_of
+from jostle.accounting.definitions import pure_epsilon, rho_of
 from jostle.tools.session import Result
 
 EPSILON, DELTA = 1.0, 1e-6

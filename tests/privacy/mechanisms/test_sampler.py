@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from jostle.privacy.mechanisms import noise, sampler
+from jostle.privacy.mechanisms import noise
 
 DRAWS = 300_000
 ALARM = 1e-9
@@ -35,8 +35,8 @@ def _law(scale: float, reach: int) -> np.ndarray:
 
 @pytest.mark.parametrize("scale", [0.3, 0.5, 1.0, 3.7, 26.7, 1000.25])
 def test_draws_follow_the_closed_form(scale: float) -> None:
-    t, s = sampler.fraction(scale)
-    draws = sampler.discrete_laplace(DRAWS, scale)
+    t, s = noise.fraction(scale)
+    draws = noise.discrete_laplace(DRAWS, scale)
     width = max(1, round(scale / 8))
     binned = np.floor_divide(draws + width // 2, width)
     reach = max(1, int(5 * scale / width))
@@ -50,7 +50,7 @@ def test_draws_follow_the_closed_form(scale: float) -> None:
 @pytest.mark.slow(but=["5.0"])
 @pytest.mark.parametrize("scale", [0.7, 5.0])
 def test_draws_are_distributed_as_opendps(scale: float) -> None:
-    ours = sampler.discrete_laplace(100_000, scale)
+    ours = noise.discrete_laplace(100_000, scale)
     theirs = noise._apply(noise._laplace(scale), np.zeros(100_000, dtype=np.int64))
     reach = max(2, int(4 * scale))
     table = np.stack([_cells(ours, reach), _cells(theirs, reach)])
@@ -58,13 +58,13 @@ def test_draws_are_distributed_as_opendps(scale: float) -> None:
 
 
 def test_the_chi_square_would_notice_a_scale_that_is_five_per_cent_off() -> None:
-    draws = sampler.discrete_laplace(DRAWS, 3.7)
+    draws = noise.discrete_laplace(DRAWS, 3.7)
     assert _chi_square(_cells(draws, 18), _law(3.7 * 1.05, 18) * DRAWS) < ALARM
 
 
 @pytest.mark.parametrize("bound", [1, 2, 3, 5, 2**33 - 1, 3 * 2**61])
 def test_integers_below_a_bound_are_even(bound: int) -> None:
-    draws = sampler._below(np.full(60_000, bound, dtype=np.uint64))
+    draws = noise._below(np.full(60_000, bound, dtype=np.uint64))
     assert int(draws.max()) < bound
     cells = min(bound, 16)
     seen = np.bincount((draws.astype(float) / bound * cells).astype(int), minlength=cells)
@@ -75,7 +75,7 @@ def test_integers_below_a_bound_are_even(bound: int) -> None:
 
 @pytest.mark.parametrize(("n", "d"), [(0, 7), (1, 7), (6, 7), (7, 7)])
 def test_bernoulli_of_an_exponential(n: int, d: int) -> None:
-    hits = int(sampler._bernoulli_exp(np.full(200_000, n, dtype=np.uint64), d).sum())
+    hits = int(noise._bernoulli_exp(np.full(200_000, n, dtype=np.uint64), d).sum())
     assert stats.binomtest(hits, 200_000, math.exp(-n / d)).pvalue > ALARM
 
 
@@ -83,12 +83,12 @@ def test_bernoulli_of_an_exponential(n: int, d: int) -> None:
     ("gap", "scale"), [(0, 3.7), (1, 0.4), (2, 3.7), (11, 3.7), (5, 1.0), (10**12, 2.0**31), (2**62, 1.0)]
 )
 def test_a_candidate_is_let_through_by_what_it_lacks(gap: int, scale: float) -> None:
-    through = int(sampler._let_through(np.full(200_000, gap, dtype=np.uint64), scale).sum())
+    through = int(noise._let_through(np.full(200_000, gap, dtype=np.uint64), scale).sum())
     assert stats.binomtest(through, 200_000, math.exp(-gap / scale)).pvalue > ALARM
 
 
 @pytest.mark.slow(but=["exponential_mechanism"])
-@pytest.mark.parametrize("choose", [sampler.permute_and_flip, sampler.exponential_mechanism])
+@pytest.mark.parametrize("choose", [noise.permute_and_flip, noise.exponential_mechanism])
 def test_selections_follow_the_closed_form(choose: Callable[[np.ndarray, float], int]) -> None:
     """Three scores of many candidates each, the best at the end of what a score can be."""
     gaps, many, scale = np.array([0, 3, 8]), np.array([2, 60, 240]), 2.5
@@ -97,7 +97,7 @@ def test_selections_follow_the_closed_form(choose: Callable[[np.ndarray, float],
     seen = np.bincount(np.searchsorted(np.cumsum(many), chosen, side="right"), minlength=3)
     through = np.exp(-gaps / scale)
     law = through * many / (through * many).sum()
-    if choose is sampler.permute_and_flip:
+    if choose is noise.permute_and_flip:
         law = many * through * [_one_of(through, many - np.eye(3, dtype=int)[i]) for i in range(3)]
     assert law.sum() == pytest.approx(1) and seen.sum() == 2000
     assert _chi_square(seen, law * 2000) > ALARM
@@ -115,7 +115,7 @@ def test_many_candidates_go_through_it_and_few_do_not(monkeypatch: pytest.Monkey
     asked: list[tuple[str, int, float]] = []
     for name in ("permute_and_flip", "exponential_mechanism"):
         chosen = lambda scores, scale, name=name: asked.append((name, scores.size, scale)) or 0  # noqa: E731
-        monkeypatch.setattr(sampler, name, chosen)
+        monkeypatch.setattr(noise, name, chosen)
     for law in (noise.SecureNoise().noisy_max, noise.SecureNoise().gumbel_max):
         for size, scale in ((256, 2.0), (255, 2.0), (256, 2.0**33)):
             law(np.zeros(size, dtype=np.int64), scale)
@@ -125,14 +125,14 @@ def test_many_candidates_go_through_it_and_few_do_not(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("scale", [2.0**-16, 0.1, 1 / 3, 1.0, 7.0, 1e5 / 3, 2.0**32])
 def test_a_scale_is_rounded_up_and_never_down(scale: float) -> None:
-    t, s = sampler.fraction(scale)
+    t, s = noise.fraction(scale)
     assert t >= scale * s and t < 2**33
     assert scale < 1 or t / s <= scale * (1 + 2**-30)
 
 
 def test_vectors_go_through_it_and_single_values_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    monkeypatch.setattr(sampler, "discrete_laplace", lambda size, scale: asked.append(size) or np.zeros(size, np.int64))
+    monkeypatch.setattr(noise, "discrete_laplace", lambda size, scale: asked.append(size) or np.zeros(size, np.int64))
     noise.SecureNoise().laplace(np.zeros((8, 8), dtype=np.int64), 2.0)
     noise.SecureNoise().laplace(np.zeros(1, dtype=np.int64), 2.0)
     assert asked == [64]

@@ -24,7 +24,7 @@ from jostle.privacy.mechanisms.smooth import (
     peak,
     told_epsilon,
 )
-from jostle.privacy.transformations.elastic import Product
+from jostle.privacy.transformations.joins import Product
 from jostle.simulate import SeededNoise
 
 

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from jostle.accounting.subsampled_gaussian import ORDERS, divergences, epsilon_of_steps, noise_for, rate_for
-from jostle.privacy.mechanisms.noise import SecureNoise
-from jostle.privacy.mechanisms.sampler import SHARES
+from jostle.privacy.mechanisms.noise import SHARES, SecureNoise
 from jostle.simulate import SeededNoise
 
 # dp-accounting 0.6.0, `RdpAccountant` with these very orders, and `PLDAccountant`, which knows the continuous law

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from jostle.privacy.rows import arrays, expressions
-from jostle.privacy.rows.functions import Contributions, RowCount, Weights
-from jostle.privacy.rows.norms import GRID
+from jostle.privacy.rows.norms import GRID, Contributions, RowCount, Weights
 from jostle.privacy.rows.program import RowProgram, program
 
 WIDTH, REACH = 3, 40

@@ -7,7 +7,7 @@ import pytest
 
 from jostle.events import Stream
 from jostle.kernels.workloads import boxes as workloads
-from jostle.kernels.workloads import marginals, predicates, unions
+from jostle.kernels.workloads import marginals, predicates
 from jostle.kernels.workloads.boxes import Workload
 from jostle.privacy.kernel.handles import Cube
 from jostle.privacy.reading.assembly import kernel_over
@@ -23,7 +23,7 @@ QUERIES: list[Workload] = [
     marginals.marginals(SHAPE, 1),
     marginals.marginals(SHAPE, [(0, 2), ()]),
     predicates.predicates(SHAPE, FLAGS),
-    unions.union([predicates.predicates(SHAPE, FLAGS), marginals.marginals(SHAPE, 2)], [5, 0.1]),
+    predicates.union([predicates.predicates(SHAPE, FLAGS), marginals.marginals(SHAPE, 2)], [5, 0.1]),
 ]
 
 

@@ -14,7 +14,7 @@ from jostle.diagnostics import Refusal
 from jostle.privacy.kernel import sources
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.rows.leaves import LeafFold, PublicTree
-from jostle.privacy.scores import leaves
+from jostle.privacy.scores import splits
 from jostle.privacy.scores.cells import BITS
 from jostle.records import replace
 from jostle.source import Source
@@ -107,7 +107,7 @@ def test_prices_are_taken_off_and_no_split_is_one_score_more(unit: str, monkeypa
 
 def test_many_leaves_are_read_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = drawn(LEVEL + PRICED, "rows", monkeypatch)[0]
-    monkeypatch.setattr(leaves, "TOGETHER", 1)
+    monkeypatch.setattr(splits, "TOGETHER", 1)
     again = drawn(LEVEL + PRICED, "rows", monkeypatch)[0]
     assert [d.values.tolist() for d in again] == [d.values.tolist() for d in whole]
 

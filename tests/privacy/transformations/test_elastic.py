@@ -10,12 +10,10 @@ import pytest
 from changed_rows import Row, Schema, Tables, neighbours, sizes
 
 from jostle.diagnostics import Refusal
-from jostle.plan.domains import Categories, Integer, Open
-from jostle.plan.plan import Apply, Column, Constant, Derive, Filter
+from jostle.plan.plan import Apply, Categories, Column, Constant, Derive, Filter, Integer, Open
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.measurements.smooth import _most, smoothed
-from jostle.privacy.transformations.elastic import FreeJoin, Frequency, Product, free_join
-from jostle.privacy.transformations.joins import join
+from jostle.privacy.transformations.joins import FreeJoin, Frequency, Product, free_join, join
 from jostle.records import replace
 
 KEYS = Categories(("a", "b"))

@@ -11,9 +11,8 @@ from changed_rows import Tables, sizes, worst
 from recording import Bench, worst_losses
 
 from jostle.diagnostics import Refusal
-from jostle.plan.domains import Categories, Integer, Open
-from jostle.plan.plan import Apply, Column, Constant
-from jostle.privacy.transformations.flatmap import explode
+from jostle.plan.plan import Apply, Categories, Column, Constant, Integer, Open
+from jostle.privacy.transformations.persons import explode
 from jostle.tools.session import Result
 
 SCHEMA = (("a", Integer(0, 3)), ("b", Integer(2, 9)), ("c", Categories(("x", "y"))))

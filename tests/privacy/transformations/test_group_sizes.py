@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 from recording import Bench, worst_losses
 
-from jostle.accounting.units import Unit
+from jostle.accounting.amounts import Unit
 from jostle.tools.session import Result
 
 HEADER = ("state", "sex", "v")

@@ -20,8 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 from one_value import ROWS, check_one_value_each
 
-from jostle.plan.domains import Open
-from jostle.plan.plan import Column, Scan
+from jostle.plan.plan import Column, Open, Scan
 from jostle.readers.duckdb import LocalDuckDb
 from jostle.source import Source
 from jostle.tools.session import Session

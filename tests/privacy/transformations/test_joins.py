@@ -8,8 +8,7 @@ import pytest
 from changed_rows import Tables, sizes, worst
 
 from jostle.diagnostics import Refusal
-from jostle.plan.domains import Categories, Integer, Open, Real
-from jostle.plan.plan import Apply, Column, Constant, Derive, Filter, Join, Known
+from jostle.plan.plan import Apply, Categories, Column, Constant, Derive, Filter, Integer, Join, Known, Open, Real
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.transformations.joins import join
 from jostle.records import replace

@@ -10,10 +10,8 @@ import pytest
 from changed_rows import Tables, sizes, worst
 from recording import Bench
 
-from jostle.plan.domains import Categories, Integer, Open
-from jostle.plan.plan import Apply, Column, Constant, Filter
-from jostle.privacy.transformations.keysets import PLACE, with_place
-from jostle.privacy.transformations.transform import where
+from jostle.plan.plan import Apply, Categories, Column, Constant, Filter, Integer, Open
+from jostle.privacy.transformations.transform import PLACE, where, with_place
 from jostle.tools.session import Result
 
 SCHEMA = (("a", Integer(0, 3)), ("c", Categories(("x", "y"))))

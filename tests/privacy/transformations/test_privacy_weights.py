@@ -14,15 +14,16 @@ import pytest
 from recorded_noise import Draw
 from recording import Bench, worst_losses
 
-from jostle.plan.domains import Categories, Integer
 from jostle.plan.plan import (
     WEIGHT_BITS,
     Bound,
+    Categories,
     Column,
     Constant,
     Count,
     Derive,
     Filter,
+    Integer,
     Join,
     Key,
     Scan,

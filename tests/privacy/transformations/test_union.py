@@ -9,8 +9,7 @@ import pytest
 from changed_rows import Tables, sizes, worst
 
 from jostle.diagnostics import Refusal
-from jostle.plan.domains import Categories, Domain, Integer, Moments, Open, Real
-from jostle.plan.plan import Apply, Column, Constant, Union
+from jostle.plan.plan import Apply, Categories, Column, Constant, Domain, Integer, Moments, Open, Real, Union
 from jostle.plan.schemas import schema_of, united_domain
 from jostle.privacy.transformations.transform import derive, where
 from jostle.privacy.transformations.union import union

@@ -15,10 +15,8 @@ import numpy as np
 import pytest
 
 from jostle.engine.dense import evaluate
-from jostle.engine.records.shares import share
-from jostle.engine.records.weights import blocks, columns_of, sums_of
-from jostle.plan.domains import Categories, Integer
-from jostle.plan.plan import Apply, Column, Constant, Derive, Filter, Key, Plan, Scan
+from jostle.engine.records.weights import blocks, columns_of, share, sums_of
+from jostle.plan.plan import Apply, Categories, Column, Constant, Derive, Filter, Integer, Key, Plan, Scan
 from jostle.plan.records import (
     CELL_BITS,
     Combined,

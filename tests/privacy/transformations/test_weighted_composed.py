@@ -22,9 +22,8 @@ from jostle.diagnostics import Refusal
 from jostle.engine.records.weights import blocks, columns_of
 from jostle.language.operations import COMPARISONS, OPERATIONS
 from jostle.language.operations.operation import BOOLEAN, DATE, NUMBER, TEXT, TIME
-from jostle.plan.domains import Categories, Domain, Integer, Open, Real
 from jostle.plan.kinds import domain_kind, kind_of
-from jostle.plan.plan import Apply, Column, Constant, RowExpr, Scan
+from jostle.plan.plan import Apply, Categories, Column, Constant, Domain, Integer, Open, Real, RowExpr, Scan
 from jostle.plan.records import CELL_BITS, Records, Rows, bits_of, record_schema, steps_of
 from jostle.privacy.kernel.exposures import Exposure
 from jostle.privacy.kernel.handles import Table

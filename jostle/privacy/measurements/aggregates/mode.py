@@ -17,8 +17,8 @@ from jostle.diagnostics import refuse
 from jostle.integers import fixed_width
 from jostle.language.aggregates import AGGREGATES
 from jostle.noise_laws import Selected
-from jostle.plan.keys import KeyValue, key_values
 from jostle.plan.plan import WEIGHT_BITS, Key
+from jostle.plan.schemas import KeyValue, key_values
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.measurement import weighted_stability_of
 from jostle.privacy.measurements.aggregates.aggregate import Ints, SelectionAggregate

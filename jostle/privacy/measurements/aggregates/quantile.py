@@ -117,7 +117,7 @@ class Quantile(SelectionAggregate):
 
 
 def _is_moment(expr: RowExpr) -> bool:
-    """Whether an expression is the number of days or seconds that stands for a date or a time (`run.ofmoments`)."""
+    """Whether an expression is the number of days or seconds that stands for a date or a time (`run.persons`)."""
     while isinstance(expr, Apply) and expr.op in ("floor", "/"):
         expr = expr.args[0]
     beginning = isinstance(expr, Apply) and isinstance(expr.args[0], Constant) and expr.args[0].value

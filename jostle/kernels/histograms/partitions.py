@@ -1,0 +1,260 @@
+"""Groups cells whose first noisy counts are alike: AHP's clusters and DPCube's boxes.
+
+Zhang, Chen, Xu, Meng and Xie, *Towards accurate histogram publication under differential privacy*, SDM 2014, sort the
+noisy counts and cut them into clusters; Xiao, Xiong, Fan and Goryczka, *DPCube: differentially private histogram
+release through multidimensional partitioning*, TDP 2014, split the cube by a kd-tree over them. Both then measure the
+groups anew. Everything here sees released numbers and the scale of their noise, and no true total.
+
+Lines cut into segments: the public side of PHP and StructureFirst, which measure the segments that they find.
+
+Ács, Castelluccia and Chen, *Differentially private histogram publishing through lossy compression*, ICDM 2012; Xu,
+Zhang, Xiao, Yang, Yu and Winslett, *Differentially private histogram publication*, ICDE 2012. The cuts are selected by
+the trusted core; here are the candidates, and labels for what was chosen. Places count blocks of `grain` cells.
+
+Boxes from the noisy sums along the axes of a cube, and a tree over its cells that begins with them.
+
+The noisy sums along each axis are made piecewise even, and their product is what the cube would be if its axes were
+independent. A kd-tree over that product, which is never made, gives few boxes where rows lie on lines or in one place,
+and one box where the sums show nothing. Within each box the tree goes on by halves. Everything here sees released
+numbers only.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from jostle.kernels.arrays import Floats, Ints, Strategy, along, axes_of, groups
+from jostle.kernels.histograms import grids
+
+
+def ahp_labels(cells: Floats, scale: float, next_scale: float) -> Ints:
+    """A cluster, 0 … c − 1, for each of `cells` (any shape; the labels are flat), whose noise has `scale`.
+
+    Cells below scale·√ln n count as 0. Down the sorted counts, a cell joins the open cluster where that costs less
+    than a cluster of its own: squares about the mean, and the noise of `next_scale` of a cluster's total.
+    """
+    flat = np.asarray(cells, dtype=np.float64).ravel()
+    flat = np.where(flat < scale * math.sqrt(math.log(max(flat.size, 2))), 0.0, flat)
+    order = np.argsort(-flat, kind="stable")
+    noise = 2 * float(next_scale) ** 2
+    values = flat[order].tolist()
+    cluster, clusters = 0, [0] * len(values)
+    count, mean, squares = 0, 0.0, 0.0
+    for i, value in enumerate(values):
+        gap = value - mean
+        merged = squares + gap * gap * count / (count + 1)
+        if count and merged + noise / (count + 1) > squares + noise / count + noise:
+            cluster, count, mean, squares = cluster + 1, 0, 0.0, 0.0
+            gap, merged = value, 0.0
+        count += 1
+        mean += gap / count
+        squares = merged
+        clusters[i] = cluster
+    labels = np.empty(flat.size, dtype=np.int64)
+    labels[order] = clusters
+    return labels
+
+
+def kd_labels(shape: int | tuple[int, ...], cells: Floats, scale: float) -> Ints:
+    """A box, 0 … b − 1, for each of the noisy `cells` of a cube (the labels are flat), whose noise has `scale`.
+
+    A box is cut across the axis and at the place where the squares about the means of the halves are least, as
+    long as that saves more than the best of its cuts would save on noise alone.
+    """
+    cube = np.asarray(cells, dtype=np.float64).reshape(shape)
+
+    def cut(box: grids.Box) -> tuple[int, int]:
+        gain, axis, before = _best_cut(cube[box])
+        cuts = max(1, sum(side - 1 for side in cube[box].shape))
+        return (0, 0) if gain <= max(2 * scale**2 * (1 + 2 * math.log(cuts)), 1e-9) else (axis, before)
+
+    return grids.leaves(cube.shape, cut)
+
+
+def group_strategy(labels: Ints) -> Strategy:
+    """Each group of `labels`, 0 … c − 1, once."""
+    return [groups(labels, 1.0)]
+
+
+def _best_cut(cube: Floats) -> tuple[float, int, int]:
+    """The best cut of a box: the squares about the mean that it saves, its axis, and the number of cells before it."""
+    best = (0.0, 0, 0)
+    total = float(cube.sum())
+    for axis, side in enumerate(cube.shape):
+        if side < 2:
+            continue
+        others = tuple(a for a in range(cube.ndim) if a != axis)
+        first = np.cumsum(cube.sum(axis=others))[:-1]
+        before = np.arange(1, side) * (cube.size / side)
+        gains = (first - total * before / cube.size) ** 2 * cube.size / (before * (cube.size - before))
+        at = int(np.argmax(gains))
+        best = max(best, (float(gains[at]), axis, at + 1))
+    return best
+
+
+def grain_for(shape: int | tuple[int, ...], most: int) -> int:
+    """The least number of cells a block along every axis has, so that there are at most `most` blocks."""
+    axes = axes_of(shape)
+    grain = 1
+    while np.prod([-(-side // grain) for side in axes], dtype=float) > most:
+        grain *= 2
+    return grain
+
+
+def cut_places(shape: int | tuple[int, ...], starts: Floats, grain: int, most: int = 64) -> list[Ints]:
+    """The places where each segment may be cut: its own start (no cut), and at most `most` − 1 evenly spaced ones."""
+    edges = [*np.asarray(starts, dtype=np.int64), _blocks(shape, grain)]
+    return [
+        low + np.unique(np.arange(min(high - low, most)) * (high - low) // min(high - low, most))
+        for low, high in pairwise(edges)
+    ]
+
+
+def cut(starts: Floats, places: list[Ints], selection: Floats) -> Ints:
+    """The starts of the segments after each was cut at the chosen one of its places."""
+    cuts = [some[int(at)] for some, at in zip(places, np.atleast_1d(selection), strict=True)]
+    return np.union1d(np.asarray(starts, dtype=np.int64), np.array(cuts, dtype=np.int64))
+
+
+def segment_labels(shape: int | tuple[int, ...], starts: Floats, grain: int) -> Ints:
+    """The segment, 0 … s − 1, of every cell."""
+    cells = shape if isinstance(shape, int) else int(np.prod(shape))
+    firsts = np.asarray(starts, dtype=np.int64) * grain
+    return np.asarray(np.searchsorted(firsts, np.arange(cells), side="right") - 1, dtype=np.int64)
+
+
+def two_levels(labels: Ints) -> list[dict[str, Any]]:
+    """Each group of `labels`, 0 … s − 1, and each cell, by halves of what there is."""
+    labels = np.asarray(labels, dtype=np.int64).ravel()
+    cells = np.arange(len(labels), dtype=np.int64)
+    return [groups(at, 0.5) for at in (labels, cells)]
+
+
+def _blocks(shape: int | tuple[int, ...], grain: int) -> Any:
+    cells = shape if isinstance(shape, int) else int(np.prod(shape))
+    return -(-cells // grain)
+
+
+Ranges = tuple[tuple[int, int], ...]
+"""The first place along every axis, and the one after the last."""
+
+Halving = tuple[int, Ints, int]
+"""A halving of an axis: the axis, for each of its places 0 or 1 (the half), and the level."""
+
+BOLD = 0.3
+"""A cut of an axis must save this share of the squares that chance alone could save; a wrong cut costs little."""
+
+WORTH = 5.0
+"""The squares that a cut of the product saves, in units of 1/ε², must be more than a count costs to measure."""
+
+MOST_BOXES = 128
+
+FULL = 20.0
+"""Boxes of more than this many rows, times ε, are always halved once."""
+
+
+def axis_sums(shape: int | tuple[int, ...]) -> Strategy:
+    """The sums along every axis, each with an equal share: every column has L1 norm 1."""
+    axes = axes_of(shape)
+    return [groups(place, 1 / len(axes)) for place in np.indices(axes)]
+
+
+def box_tree(
+    shape: int | tuple[int, ...], answers: Sequence[Floats], scale: float, epsilon: float
+) -> tuple[Ints, Ints]:
+    """A tree for `least_cost_partition` from the answers to `axis_sums`, whose noise has `scale`.
+
+    The cells in order, and the level of the place before each: −1 between boxes, and within a box the halvings of its
+    longest axes from 0 (from −1 where the sums say that it holds many rows). `epsilon`: of the whole answer.
+    """
+    axes = axes_of(shape)
+    many = len(axes)
+    even = [_evened(np.asarray(a, dtype=np.float64) * many, scale * many) for a in answers]
+    total = max(1.0, float(np.mean([line.sum() for line in even])))
+    boxes = _boxes([line / max(float(line.sum()), 1e-9) for line in even], total, WORTH / epsilon**2)
+    orders, levels = zip(*(_halved(axes, box, rows * epsilon > FULL) for box, rows in boxes), strict=True)
+    return np.concatenate(orders), np.concatenate(levels)
+
+
+def _halving_order(shape: tuple[int, ...], halvings: Sequence[Halving]) -> tuple[Ints, Ints]:
+    """The flat cells of a cube in the order of its halvings, and the level of the place before each, −1 for the first.
+
+    The level before a cell is that of the first halving that separates it from the cell before it.
+    """
+    key = np.zeros(shape, dtype=np.int64)
+    for axis, bit, _ in halvings:
+        key = 2 * key + along(bit, axis, len(shape))
+    order = np.argsort(key.ravel(), kind="stable")
+    path = key.ravel()[order]
+    differing = path[1:] ^ path[:-1]
+    high = differing >> 31
+    highest = np.where(high > 0, np.frexp(high)[1] + 31, np.frexp(differing & (2**31 - 1))[1]) - 1
+    depths = np.array([depth for _, _, depth in halvings], dtype=np.int64)
+    levels = np.full(key.size, -1, dtype=np.int64)
+    levels[1:] = depths[len(depths) - 1 - highest]
+    return order, levels
+
+
+def _evened(sums: Floats, scale: float) -> Floats:
+    """The sums with the mean of its segment, at least 0, in place of each."""
+    labels = kd_labels(len(sums), sums, scale * BOLD**0.5)
+    means = np.bincount(labels, weights=sums) / np.bincount(labels)
+    return np.asarray(np.maximum(means, 0.0)[labels])
+
+
+def _boxes(shares: list[Floats], total: float, worth: float) -> list[tuple[Ranges, float]]:
+    """The leaves of a kd-tree over the product of `shares` times `total`, and the rows in each; the best cuts first."""
+    whole: Ranges = tuple((0, len(share)) for share in shares)
+    waiting = [(*_cut(shares, whole), 0, whole)]
+    done: list[Ranges] = []
+    while waiting:
+        gain, axis, at, number, box = heapq.heappop(waiting)
+        if -gain * total**2 <= worth or len(waiting) + len(done) + 1 >= MOST_BOXES:
+            done.append(box)
+            continue
+        for turn, half in enumerate(((box[axis][0], at), (at, box[axis][1])), start=1):
+            part = (*box[:axis], half, *box[axis + 1 :])
+            heapq.heappush(waiting, (*_cut(shares, part), 2 * number + turn, part))
+    masses = [float(np.prod([share[low:high].sum() for share, (low, high) in zip(shares, box, strict=True)]))
+            for box in done]  # fmt: skip
+    return [(box, total * rows) for box, rows in zip(done, masses, strict=True)]
+
+
+def _cut(shares: list[Floats], box: Ranges) -> tuple[float, int, int]:
+    """Minus what the best cut of a box saves of the squares about the mean, its axis, and the place after it."""
+    best = (0.0, 0, 0)
+    inside = [share[low:high] for share, (low, high) in zip(shares, box, strict=True)]
+    masses = [float(part.sum()) for part in inside]
+    cells = float(np.prod([len(part) for part in inside]))
+    for axis, part in enumerate(inside):
+        if len(part) < 2:
+            continue
+        others = float(np.prod([mass for a, mass in enumerate(masses) if a != axis]))
+        first = np.cumsum(part)[:-1] * others
+        before = np.arange(1, len(part)) * (cells / len(part))
+        gap = first - masses[axis] * others * before / cells
+        gains = gap**2 * cells / (before * (cells - before))
+        at = int(np.argmax(gains))
+        best = min(best, (-float(gains[at]), axis, box[axis][0] + at + 1))
+    return best
+
+
+def _halved(shape: tuple[int, ...], box: Ranges, at_once: bool) -> tuple[Ints, Ints]:
+    """The cells of a box in the order of its halvings, and the level of the place before each."""
+    sides = [high - low for low, high in box]
+    bits = [(side - 1).bit_length() for side in sides]
+    order, levels = _halving_order(tuple(sides), [
+        (axis, np.arange(sides[axis]) * (1 << bits[axis]) // sides[axis] >> (left - 1) & 1, depth)
+        for depth, left in enumerate(range(max(bits), 0, -1))
+        for axis in (a for a, most in enumerate(bits) if most >= left)
+    ])  # fmt: skip
+    levels[1:] -= at_once
+    places = np.ix_(*(np.arange(low, high) for low, high in box))
+    cells = np.broadcast_arrays(*places) if len(places) > 1 else places
+    return np.ravel_multi_index(tuple(c.ravel()[order] for c in cells), shape).astype(np.int64), levels

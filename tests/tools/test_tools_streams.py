@@ -34,6 +34,8 @@ COMMANDS: dict[str, list[str]] = {
     "init": ["init", "people.csv", "--describe", SCHEMA, "--out", "new.jst"],
     "init asks": ["init", "people.csv", "--out", "new.jst"],
     "again": ["again"],
+    "ask": ["ask", "select count(*) from t", "people.csv"],
+    "find": ["find", "count"],
     "check": ["check", "p.jst"],
     "check json": ["check", "p.jst", "--format", "json"],
     "check refused": ["check", "wrong.jst"],

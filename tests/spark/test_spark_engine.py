@@ -18,6 +18,7 @@ from engines_spark import sail_process, sail_url, started_apache, started_sail
 from jostle.accounting.amounts import QUANTA, Amount, Unit
 from jostle.accounting.definitions import Measure, parts_of
 from jostle.backends.remote import RemoteData
+from jostle.backends.spark.connection import client
 from jostle.backends.spark.engine import Spark
 from jostle.diagnostics import Refusal
 from jostle.engine.files import FileSet
@@ -161,6 +162,7 @@ def test_rows_that_the_cluster_keeps_are_freed_at_the_end(
     url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ending a session does not free them on Apache Spark, which answers any equal plan from them."""
+    client()  # imports the package as it has to be imported in a process without a file
     from pyspark.sql.connect.dataframe import DataFrame
 
     kept: list[DataFrame] = []

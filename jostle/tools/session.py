@@ -121,7 +121,7 @@ class Session:
         """An interpreter on a kernel, with the built-ins, modules and data of this session."""
         import jostle.choice.advisors
         import jostle.choice.bootstrap
-        import jostle.choice.synthesis.improvement
+        import jostle.choice.synthesis.improved
         import jostle.run.library  # noqa: F401 (they implement built-ins)
         from jostle.run.registry import base_scope
 

@@ -10,7 +10,7 @@ from package_code import HERE
 import jostle.choice.advisors
 import jostle.choice.bootstrap
 import jostle.choice.maker
-import jostle.choice.synthesis.improvement
+import jostle.choice.synthesis.improved
 import jostle.run.library  # noqa: F401 (they implement built-ins)
 from jostle.language.builtins import BUILTINS
 from jostle.language.facts import Builtin, Effect, Reads

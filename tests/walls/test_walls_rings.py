@@ -9,8 +9,8 @@ import pytest
 from rings import CORE, circles, closure, figures, loads
 
 BARS = {
-    "lines": 84_022,
-    "files": 439,
+    "lines": 84_028,
+    "files": 440,
     "lines that the kernel imports": 2_696,
     "lines that privacy and engine import": 21_045,
     "lines that everyday queries import": 10_897,

@@ -9,11 +9,12 @@ looks after it, so that what is refused has looked at nothing. What a look finds
 marks the answers that read the column.
 
 *What is spent.* A measurement of amount A that looks has A − A/50, and the looks at the columns of a source have A/50
-together. They count all rows of the source and are charged to it as a whole, also where a part of it is measured. So
-that the parts of a partition cost no more than what is written, a charge on one gives up a fiftieth until those on its
-path have given up what the parts' looks have cost, and looks only for what of the fiftieth is left. Let these looks
-cost L, when the last was taken by a charge on a path that then had given up all of L, of the E written there: 50 L ≤ E.
-A path on which S is written costs L + S − min(L, S/50): S where S ≥ 50 L, and else no more than E.
+together; what does not divide among them stays with the measurement. They count all rows of the source and are charged
+to it as a whole, also where a part of it is measured. So that the parts of a partition cost no more than what is
+written, a charge on one gives up a fiftieth until those on its path have given up what the parts' looks have cost, and
+looks only for what of the fiftieth is left. Let these looks cost L, when the last was taken by a charge on a path that
+then had given up all of L, of the E written there: 50 L ≤ E. A path on which S is written costs L + S − min(L, S/50):
+S where S ≥ 50 L, and else no more than E.
 """
 
 from __future__ import annotations
@@ -189,7 +190,7 @@ class Looks(Struct):
         many = Counter(id(exposure.source) for exposure, _, states in due for _ in states)
         cost = part - owed  # of looks; what is owed for earlier ones comes first
         due = due if cost >= max(many.values(), default=0) else []
-        paid = part if due else owed
+        paid = owed + max((cost // some * some for some in many.values()), default=0) if due else owed
         if due:
             with kernel.allot(Amount(amount.unit, amount.value - owed, amount.delta), span, exposures):
                 pass  # or refused, as the whole of it would be

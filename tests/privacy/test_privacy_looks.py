@@ -372,3 +372,15 @@ def test_the_command_looks_and_no_look_switches_it_off(capsys: pytest.CaptureFix
     assert main(["run", "p.jst", "--no-look"]) == 0
     out, err = capsys.readouterr()
     assert err == "" and "*" not in out
+
+
+@pytest.mark.parametrize("amount", ["1", "0.3", "0.1", "0.000001"])
+def test_looks_at_three_columns_leave_nothing_of_an_amount(amount: str) -> None:
+    """A fiftieth of it does not divide by three; what is over stays with the measurement."""
+    session = Session()
+    session.bind("t", {"a": [1, 2], "b": [0.5, 1.5], "c": ["x", "y"]})
+    described = '{a: 0..9, b: 0.0..10.0, c: {"x", "y"}}'
+    declared = f'private t = bound("t") described by {described} protecting rows budget epsilon {amount}\n'
+    query = f"n = {{{{ select sum(b) as s from t where a > 3 groupby c with epsilon {amount} }}}}\n"
+    session.run(Source("p.jst", declared + query))
+    assert session.budget()["t"]["epsilon"] == {"total": amount, "spent": amount}

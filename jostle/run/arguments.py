@@ -19,7 +19,7 @@ from jostle.privacy.kernel.exposures import Allotment, Exposures, Handle, handle
 from jostle.privacy.kernel.handles import Cube, Table
 from jostle.privacy.kernel.kernel import Kernel, check_unit
 from jostle.run.evaluator import Evaluator
-from jostle.run.faults import exposures_of, private_value
+from jostle.run.faults import LIBRARY, exposures_of, private_value
 from jostle.run.scope import MISSING, Scope
 from jostle.run.values import Grouped, JSet, is_number, is_sequence, is_vector, kind_name
 from jostle.source import Span
@@ -207,7 +207,12 @@ def amount_of(interp: Evaluator, node: n.Amount, scope: Scope, exposures: Exposu
 
 
 def _share_of(interp: Evaluator, node: n.Amount, scope: Scope, exposures: Exposures) -> Amount | None:
-    """A share of the innermost allotment; outside any, of the budget of what is measured."""
+    """A share of the innermost allotment; outside any, of the budget of what is measured.
+
+    A function of the library has a budget from whoever calls it alone: outside any allotment its shares are refused.
+    """
+    if interp.kernel.allotment is None and node.span.source.name.startswith(LIBRARY):
+        interp.kernel.bare_amount(exposures)
     share = interp.eval(node.value, scope)
     for handle in handles_in(share):
         raise _private_amount(handle, node)

@@ -9,11 +9,11 @@ import pytest
 from rings import CORE, circles, closure, figures, loads
 
 BARS = {
-    "lines": 84_028,
+    "lines": 84_033,
     "files": 440,
-    "lines that the kernel imports": 2_696,
-    "lines that privacy and engine import": 21_045,
-    "lines that everyday queries import": 10_897,
+    "lines that the kernel imports": 2_698,
+    "lines that privacy and engine import": 21_047,
+    "lines that everyday queries import": 10_899,
     "circles of files, imports for types counted": 0,
     "lines with Any": 1_789,
     "complexity of a function": 20,

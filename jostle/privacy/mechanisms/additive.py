@@ -160,6 +160,8 @@ class Linear(Struct, frozen=True):
         import numpy as np
 
         values = fixed_width(exact)
+        if self.l1 and noise is not None and not self.scale:
+            raise TypeError("what rows move is not released without noise")
         if self.scale:
             source = needed_noise(noise)
             draw = source.laplace if self.kind is Laplace else source.gaussian

@@ -14,6 +14,7 @@ from jostle.diagnostics import Refusal
 from jostle.integers import LIMIT, fixed_width
 from jostle.noise_laws import Gaussian, Laplace
 from jostle.privacy.mechanisms.additive import Additive, Linear
+from jostle.simulate import SeededNoise
 
 ROWS = [(5, "A", "F"), (7, "B", "M"), (12, "C", "F"), (12, "A", "M"), (19, "B", "F")]
 MORE = [(5, "A", "F"), (19, "B", "M"), (0, "C", "")]
@@ -81,6 +82,12 @@ def test_only_public_data_and_what_no_row_moves_are_exact() -> None:
     assert Linear(Laplace, 1.0, 0, 0.0).release([6], None).tolist() == [6.0]
     with pytest.raises(Refusal):
         Linear(Laplace, 1.0, 1, 1.0).release([6], None)
+
+
+def test_what_rows_move_is_never_released_without_noise() -> None:
+    """A private vector that no amount was found for: `Linear.of(None, …)` is for public data, which have no noise."""
+    with pytest.raises(TypeError, match="not released without noise"):
+        Linear.of(None, 1, 1).release(np.arange(3), SeededNoise(1))
 
 
 @pytest.mark.parametrize(("unit", "via"), [("epsilon", "laplace"), ("rho", "laplace"), ("rho", "gaussian")])

@@ -123,6 +123,14 @@ class Side:
         }  # fmt: skip
         return Seen(visible, faults, noise.draws, charged.meter.spent, dict(self._scope.names))
 
+    def forget_looks(self) -> None:
+        """As if no column had been looked at: where one was by a program before, less noise is drawn."""
+        looks = self._interp.looks
+        for table in looks.tables.values():
+            table.misfits.clear()
+        looks.cost.clear()
+        looks.given.clear()
+
     def close(self) -> None:
         self.session.close()
 
@@ -185,7 +193,10 @@ class Batch:
         self._open()
         faults = Counter.faults
         breaks: list[tuple[str, str]] = []
+        compares = self.unit == "rows" and self.world.same_in_every_file and rng.random() < ELSEWHERE
         elsewhere, how = False, "ran"
+        if compares:
+            self._forget_looks()
         try:
             tables, seen = self._chain(program.file, program.chain)
             if not tables:
@@ -196,7 +207,7 @@ class Batch:
             breaks += _compared(program, *seen)
             if seen[0].faults:
                 how = "refused after it paid" if any(seen[0].spent) else "refused"
-            elif self.unit == "rows" and not breaks and self.world.same_in_every_file and rng.random() < ELSEWHERE:
+            elif compares and not breaks:
                 elsewhere = True
                 breaks += self._in_another_file(program, seen[0], rng)
         except Exception as fault:
@@ -213,6 +224,10 @@ class Batch:
         if breaks:
             self.close()
         return Run(program, how, tuple(Break(*each, program, seed) for each in breaks), elsewhere)
+
+    def _forget_looks(self) -> None:
+        for side in self._sides:
+            side.forget_looks()
 
     def _chain(self, file: str, chain: Chain) -> tuple[tuple[Any, ...], list[Seen]]:
         """What a chain gives on both sides, once; nothing where it is refused."""
@@ -232,6 +247,7 @@ class Batch:
         file = rng.choice([name for name in WRITERS if name != program.file])
         tables, _ = self._chain(file, program.chain)
         other = self._sides[0].see(self._tree(program.measuring), file, tables[0])
+        self._forget_looks()  # the neighbour has not looked at this file
         mine, theirs = ([draw.values.tolist() for draw in seen.draws] for seen in (one, other))
         if mine != theirs:
             yield f"other integers in {file} than in {program.file}", f"{mine} {theirs}"[:600]

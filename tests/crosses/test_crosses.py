@@ -25,6 +25,14 @@ def test_a_program_of_a_seed_is_the_same_by_itself() -> None:
     assert (alone.program.text, alone.how) == (after.program.text, after.how)
 
 
+def test_a_file_that_was_looked_at_before_is_compared_as_one_that_was_not() -> None:
+    """Looks of programs before, at one file or one side alone, were taken for differences (seeds 100009602, 9615)."""
+    with opened() as crosses:
+        runs = [crosses.run(seed) for seed in range(100009600, 100009616)]
+    assert [(one.what, one.detail, one.seed) for run in runs for one in run.breaks] == []
+    assert sum(run.elsewhere for run in runs) >= 2
+
+
 @pytest.mark.slow
 @pytest.mark.plants_faults
 @pytest.mark.parametrize(("specimen", "what", "seed"), SPECIMENS, ids=lambda value: getattr(value, "__name__", ""))

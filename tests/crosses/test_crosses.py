@@ -9,6 +9,7 @@ from cross_oracle import SIZE, opened
 from cross_specimens import SPECIMENS
 
 
+@pytest.mark.looks
 @pytest.mark.parametrize("batch", [4, 14])
 def test_crossed_programs_hold(batch: int) -> None:
     with opened() as crosses:
@@ -25,6 +26,7 @@ def test_a_program_of_a_seed_is_the_same_by_itself() -> None:
     assert (alone.program.text, alone.how) == (after.program.text, after.how)
 
 
+@pytest.mark.looks
 def test_a_file_that_was_looked_at_before_is_compared_as_one_that_was_not() -> None:
     """Looks of programs before, at one file or one side alone, were taken for differences (seeds 100009602, 9615)."""
     with opened() as crosses:

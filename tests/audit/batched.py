@@ -84,15 +84,16 @@ def batched(program: str, counts: list[int], noise: BatchedNoise, measure: str =
 
 
 def batched_table(
-    program: str, rows: list[str], noise: BatchedNoise, folder: str, clause: str = "rows", budget: str = "epsilon 1000"
-) -> list[Drawn]:
-    """The draws of a program over `t`, a private table of `v` in 0..7 and `who`."""
+    program: str, rows: list[str], noise: BatchedNoise, folder: str, clause: str = "rows", budget: str = "epsilon 1000",
+    *, look: bool = False,
+) -> list[Drawn]:  # fmt: skip
+    """The draws of a program over `t`, a private table of `v` in 0..7 and `who`; with the looks at cells, if `look`."""
     from pathlib import Path
 
     (Path(folder) / "t.csv").write_text("\n".join(["who,v", *rows]) + "\n")
     declared = f'private t = table("t.csv") described by {{who: text, v: 0..7}} protecting {clause} budget {budget}\n'
     with mock.patch.object(sources, "SecureNoise", lambda: noise):
-        result = Session(cwd=Path(folder)).attempt(Source("audit.jst", declared + program))
+        result = Session(cwd=Path(folder), look=look).attempt(Source("audit.jst", declared + program))
     if not result.ok:
         raise RuntimeError(result.diagnostics)
     return noise.drawn

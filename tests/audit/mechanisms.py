@@ -57,18 +57,18 @@ def on_counts(
 
 def on_rows(
     name: str, epsilon: float, program: str, x: list[str], y: list[str], clause: str = "rows",
-    budget: str = "epsilon 1000", delta: float = 0.0,
+    budget: str = "epsilon 1000", delta: float = 0.0, look: bool = False,
 ) -> Case:  # fmt: skip
     def draw(runs: int, rng: np.random.Generator) -> Pair:
         with tempfile.TemporaryDirectory() as folder:
             found = [
-                batched_table(program, rows, BatchedNoise(runs, seed, False), folder, clause, budget)
+                batched_table(program, rows, BatchedNoise(runs, seed, False), folder, clause, budget, look=look)
                 for rows, seed in zip((x, y), _seeds(rng), strict=True)
             ]
         return _both(*found)
 
     def at(other: float) -> Case:
-        return on_rows(name, other, priced(program, other), x, y, clause, budget, delta)
+        return on_rows(name, other, priced(program, other), x, y, clause, budget, delta, look)
 
     return Case(name, epsilon, draw, 400_000, delta, at=at if epsilon == 1 else None)
 
@@ -155,6 +155,8 @@ n = laplace(c, [{kind: "boxes", lows: [[0], [1]], highs: [[2], [3]], weight: 0.3
 
 WEIGHTS = "who up to 2 rows weighted"
 
+
+BY_WHO = 'n = {{ select count(v) from t groupby who over ["A", "B"] with epsilon 1 }}'
 
 JOINT = """jointly with epsilon 1 {
     a = {{ select count(*) from t groupby v }}
@@ -304,6 +306,8 @@ def cases() -> list[Case]:
         on_counts("score, largest_marginal", 1, "n = laplace(largest_marginal(c)) with epsilon 1", ZEROS, ONE),
         on_counts("score, l2", 1, "n = laplace(l2(c)) with epsilon 1", ZEROS, ONE),
         on_rows("laplace, sum(v)", 1, select("sum(v)"), ["A,3"], ["A,3", "B,7"]),
+        on_rows("laplace, sum(v), after a look at its cells", 1, select("sum(v)"), ["A,3"], ["A,3", "B,99"], look=True),
+        on_rows("count by who, after looks at two columns", 1, BY_WHO, ["A,3"], ["A,3", "A,99"], look=True),
         on_rows("avg(v)", 1, select("avg(v)"), ["A,3"], ["A,3", "B,7"]),
         on_rows("stddev(v)", 1, select("stddev(v)"), ["A,3"], ["A,3", "B,7"]),
         on_rows(

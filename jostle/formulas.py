@@ -147,16 +147,19 @@ class Vector(Formula):
 
 
 class Joint(Formula):
-    """A weighted sum of measured numbers that other numbers are made of too; of its own noise the `law` is known.
+    """A weighted sum of measured numbers that other numbers are made of too, and a constant; of its own noise the `law`
+    is known.
 
     `noises` gives for its `place` pairs of vectors and weights, one weight an element; it is asked only where this is
     calculated with.
     """
 
-    __slots__ = ("_noises", "_pairs", "_place", "law")
+    __slots__ = ("_noises", "_pairs", "_place", "constant", "law")
 
-    def __init__(self, law: NoiseLaw, place: int, noises: Callable[[int], list[tuple[Vector, Any]]]) -> None:
-        self.function, self.steps, self.law = self._sum, 0, law
+    def __init__(
+        self, law: NoiseLaw, place: int, noises: Callable[[int], list[tuple[Vector, Any]]], constant: float = 0.0
+    ) -> None:  # fmt: skip
+        self.function, self.steps, self.law, self.constant = self._sum, 0, law, constant
         self._place, self._noises = place, noises
         self._pairs: list[tuple[Source, float]] | None = None
 
@@ -181,7 +184,7 @@ class Joint(Formula):
         return [weight for _, weight in self.pairs]
 
     def _sum(self, *values: Any) -> Any:
-        return sum(weight * value for weight, value in zip(self.weights, values, strict=True))
+        return self.constant + sum(weight * value for weight, value in zip(self.weights, values, strict=True))
 
 
 class OfTwo(Joint):
@@ -193,21 +196,21 @@ class OfTwo(Joint):
     __slots__ = ("rounding", "value")
 
     def __init__(self, value: float, law: NoiseLaw, pairs: Sequence[tuple[Any, float]]) -> None:
-        self.function, self.steps, self.law, self._pairs = self._sum, 0, law, list(pairs)
+        self.function, self.steps, self.law, self._pairs, self.constant = self._sum, 0, law, list(pairs), 0.0
         self.value, self.rounding = value, value - self._sum(*(source.value for source, _ in pairs))
 
 
 class Projected(Formula):
-    """An answer from 0 on in place of a measured one, its `inputs`: so that several agree, it may lie elsewhere.
+    """An answer from `low` on in place of a measured one, its `inputs`: so that several agree, it may lie elsewhere.
 
     What is calculated from it is as far off as what is calculated from the measured one.
     """
 
-    __slots__ = ("law", "measured")
+    __slots__ = ("law", "low", "measured")
 
-    def __init__(self, measured: Noised) -> None:
+    def __init__(self, measured: Noised, low: float = 0.0) -> None:
         super().__init__(_itself, (measured.origin,), 1)
-        self.measured, self.law = float(measured), measured.law
+        self.measured, self.law, self.low = float(measured), measured.law, low
 
 
 def _itself(value: Any) -> Any:

@@ -210,6 +210,8 @@ def _is_listed(domain: object) -> bool:
 
 def check_amount(amount: n.Amount, report: Report) -> bool:
     """Reports a bad amount; whether it was one."""
+    if amount.unit == "given":
+        return False
     if amount.unit == "share":
         value = literal(amount.value)
         words = isinstance(amount.value, n.String | n.Constant | n.ListOf | n.SetOf | n.RecordOf | n.Range)
@@ -241,7 +243,7 @@ def check_wishes(block: n.With, report: Report) -> None:
     if any(isinstance(node, n.Def | n.Lambda) for node in nodes):  # it may be called after the block
         return
     for node in nodes:
-        if isinstance(node, n.Select) and node.spend is not None and node.spend.amount.unit != takes:
+        if isinstance(node, n.Select) and node.spend is not None and node.spend.amount.unit not in (takes, "given"):
             unit = node.spend.amount.unit
             what = unit if node.spend.amount.is_wish else "amount"
             message = f"a select in this `jointly` block has no {what} of its own"

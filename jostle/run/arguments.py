@@ -276,8 +276,11 @@ def wish_of(interp: Evaluator, node: n.Amount, scope: Scope) -> float:
 
 
 def no_error(node: n.Select) -> Refusal:
-    """Of a select outside of such a block that has a weight."""
+    """Of a select outside of such a block that has a weight, or whose answers are given."""
     span = node.spend.span if node.spend is not None else node.span
+    if node.spend is not None and node.spend.amount.unit == "given":
+        help = "put it into a `jointly` block beside the selects that are to agree with it"
+        return refuse("TypeError", "answers are given to a select in a `jointly` block", span, help=help)
     return refuse(
         "TypeError", "a weight is no amount that is spent", span,
         help="write `with epsilon 0.1` or `with error 30`, or put the select into a `jointly` block",

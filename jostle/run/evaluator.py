@@ -36,7 +36,9 @@ class Returned:
 class JointSelects(Protocol):
     """A `jointly` block that is being walked."""
 
-    def answer(self, request: object, node: n.Select, wish: float | None) -> Value:
+    def answer(
+        self, request: object, node: n.Select, wish: float | None, given: tuple[float, ...] | None = None
+    ) -> Value:  # fmt: skip
         """The answers of a select, or a pending value the first time that the block is walked."""
 
 

@@ -8,47 +8,56 @@ public facts, and measured once through the kernel's door. The second time each 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
 from jostle.accounting.amounts import QUANTA, Amount, as_float, quanta
 from jostle.diagnostics import Refusal, refuse
+from jostle.formulas import Noised
 from jostle.language.forms import aggregates
+from jostle.privacy.kernel.exposures import handles_in
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate, Estimate
 from jostle.privacy.measurements.purchases import with_common_terms
-from jostle.privacy.measurements.query import Answer, Request
+from jostle.privacy.measurements.query import Answer, Request, key_columns
 from jostle.records import replace
 from jostle.run import answers
 from jostle.run.arguments import amount_of, mechanism_of, no_error, wish_of
 from jostle.run.evaluator import Evaluator
-from jostle.run.jointplan import Asked, JointPlan
+from jostle.run.faults import private_value
+from jostle.run.jointplan import PLAIN, Asked, JointPlan, Shape
 from jostle.run.jointworkload import JointWorkload, check_together, joint_workload
-from jostle.run.values import Pending
+from jostle.run.values import Grouped, Pending, is_number, is_sequence, kind_name
 from jostle.syntax import nodes as n
 
 if TYPE_CHECKING:
     from jostle.run.scope import Scope
+    from jostle.run.selects import BoundSelect
+    from jostle.source import Span
 
 
 class JointBlock(Struct):
     """The selects of a block as they come, and then their answers; `wanted` is its error where it has no amount."""
 
     wanted: float | None = None
-    nonnegative: bool = False
+    shape: Shape = PLAIN
     asked: list[Asked] = field(default_factory=list)
     answers: Iterator[tuple[Asked, Answer]] | None = None
 
-    def answer(self, request: object, node: n.Select, wish: float | None) -> Answer | Pending:
+    def answer(
+        self, request: object, node: n.Select, wish: float | None, given: tuple[float, ...] | None = None
+    ) -> Answer | Pending:  # fmt: skip
         """What a select is answered with."""
         if not isinstance(request, Request):
             raise refuse(
                 "TypeError", "a `jointly` block answers selects of tables, and this reads a cube", node.span,
                 help="measure cubes together by `laplace([cube, …])`, outside the block",
             )  # fmt: skip
-        asked = self._asked(request, node, wish)
+        asked = self._asked(request, node, wish) if given is None else self._given(request, node, given)
         if self.answers is not None:
             same, answer = next(self.answers, (None, Answer([], [])))
             if same is None or _facts(same) != _facts(asked):
@@ -63,6 +72,22 @@ class JointBlock(Struct):
             raise refusal.at(node.span) from None
         self.asked.append(asked)
         return Pending(request.table.exposures)
+
+    def _given(self, request: Request, node: n.Select, given: tuple[float, ...]) -> Asked:
+        """A select whose answers are public; refused where they are not what it can be answered with."""
+        span = node.spend.span if node.spend is not None else node.span
+        (aggregate, *others) = request.aggregates
+        if others or isinstance(aggregate, Estimate) or not isinstance(aggregate, AdditiveAggregate):
+            raise refuse("TypeError", "what is given is the count or the sum of a select of one aggregate", span,
+                         help="give `select count(*) from …` by itself")  # fmt: skip
+        of_counts = aggregate.row.name == "count"
+        if self.shape.nonnegative and min(given, default=0.0) < 0 and of_counts:
+            raise refuse("DataError", "a count that is given is below 0", span)
+        if self.shape.whole and of_counts and not all(value.is_integer() for value in given):
+            raise refuse(
+                "DataError", "a count that is given is no integer", span, help="leave `whole` out, or round it"
+            )
+        return Asked(request, span=span, given=given)
 
     def _asked(self, request: Request, node: n.Select, wish: float | None) -> Asked:
         """A select and what it wishes for; refused where that is not what the block is about."""
@@ -80,7 +105,7 @@ class JointBlock(Struct):
             message = f"a select in this `jointly` block has no {what} of its own"
             raise refuse("TypeError", message, node.spend.span, help=helps[takes])
         if self.wanted is None:
-            if not self.nonnegative:  # where a sum has to stand for itself
+            if not self.shape.nonnegative:  # where a sum has to stand for itself
                 request = replace(request, aggregates=with_common_terms(request.aggregates))
             return Asked(request, 1.0 if wish is None else wish, span=node.span)
         for aggregate in request.aggregates:
@@ -99,7 +124,62 @@ class JointBlock(Struct):
         return Asked(request, wanted=wish, span=node.span)
 
 
-def alone(interp: Evaluator, request: object, node: n.Select, wish: float, scope: Scope) -> Answer:
+def given_answers(interp: Evaluator, node: n.Amount, scope: Scope, bound: BoundSelect) -> tuple[float, ...]:
+    """The answers of a select that a program gives: a number for each of its groups, in their order.
+
+    `node.value` is a number, a list of them, or a table of results with the keys of the select.
+    """
+    value, span = interp.eval(node.value, scope), node.value.span
+    for handle in handles_in(value):
+        raise private_value(handle, "cannot be what is given").at(span)
+    if not isinstance(bound.request, Request) or bound.request.open_keys:
+        raise refuse("TypeError", "answers are given of a table whose keys are public", span)
+    groups = list(product(*(key.values for key in bound.request.keys)))
+    if isinstance(value, Grouped):
+        value = _by_keys(value, bound, span)
+    numbers = [value] if is_number(value) else list(value) if is_sequence(value) else None
+    if numbers is None or not all(is_number(one) and math.isfinite(one) for one in numbers):
+        help = "give a number, a list with a number for each group, or a table with the select's keys"
+        raise refuse("TypeError", f"what is given is numbers, and this is {kind_name(value)}", span, help=help)
+    if any(isinstance(one, Noised) for one in numbers):
+        raise refuse("TypeError", "what is given is exact, and this was measured with noise", span,
+                     help="put both selects into one `jointly` block: their answers agree")  # fmt: skip
+    if len(numbers) != len(groups):
+        raise refuse("DataError", f"{len(numbers)} numbers are given, and the select has {len(groups)} groups", span,
+                     help="give one number for each group, in the order of the keys")  # fmt: skip
+    return tuple(float(one) for one in numbers)
+
+
+def _by_keys(table: Grouped, bound: BoundSelect, span: Span) -> list[Any]:
+    """The numbers of a table of results in the order of a select's groups."""
+    names, output = bound.keys, bound.form.outputs[0].name
+    lacking = [name for name in names if name not in table.columns]
+    if lacking:
+        raise refuse("DataError", f"what is given has no column `{lacking[0]}`, a key of the select", span)
+    column = table.columns[output] if output in table.columns else table.only()
+    rows = zip(*(table.columns[name] for name in names), strict=True)
+    of = dict(zip(rows, column, strict=True))
+    request = bound.request
+    assert isinstance(request, Request)
+    shown = request.shown(key_columns([list(key.values) for key in request.keys]))
+    groups = list(zip(*shown, strict=True))
+    for group in groups:
+        if group not in of:
+            raise refuse("DataError", f"what is given has no number for {_named(names, group)}", span)
+    for group in of:
+        if group not in set(groups):
+            raise refuse(
+                "DataError", f"what is given has {_named(names, group)}, which is no group of the select", span
+            )
+    return [of[group] for group in groups]
+
+
+def _named(names: Sequence[str], group: tuple[Any, ...]) -> str:
+    return ", ".join(f"{name} = {value:g}" if is_number(value) else f"{name} = {value}"
+                     for name, value in zip(names, group, strict=True))  # fmt: skip
+
+
+def alone(interp: Evaluator, request: object, node: n.Select, wish: float | None, scope: Scope) -> Answer:
     """The answer of a select `with error e` that stands in no block: as if it stood alone in one."""
     if node.spend is None or node.spend.amount.unit != "error":
         raise no_error(node)
@@ -112,7 +192,7 @@ def alone(interp: Evaluator, request: object, node: n.Select, wish: float, scope
 def _facts(asked: Asked) -> tuple[Any, ...]:
     """What a select asks, to tell it from another."""
     request = asked.request
-    return request.table.plan, request.keys, request.aggregates, asked.weight, asked.wanted
+    return request.table.plan, request.keys, request.aggregates, asked.weight, asked.wanted, asked.given
 
 
 def jointly(interp: Evaluator, node: n.With, scope: Scope) -> Any:
@@ -132,7 +212,7 @@ def jointly(interp: Evaluator, node: n.With, scope: Scope) -> Any:
 
 def _walked(interp: Evaluator, node: n.With, scope: Scope, amount: Amount | None, wanted: float | None) -> Any:
     names = dict(scope.names)
-    interp.joint = block = JointBlock(wanted, node.nonnegative)
+    interp.joint = block = JointBlock(wanted, Shape(node.nonnegative, node.whole))
     interp.quiet += 1
     try:
         with interp.kernel.events.silent():
@@ -143,7 +223,7 @@ def _walked(interp: Evaluator, node: n.With, scope: Scope, amount: Amount | None
         scope.names.clear()
         scope.names.update(names)
     if block.asked:
-        answers = _answers(interp, block.asked, amount, node.spend, scope, node.total, node.nonnegative)
+        answers = _answers(interp, block.asked, amount, node.spend, scope, node.total, block.shape)
         block.answers = iter(list(zip(block.asked, answers, strict=True)))
     interp.joint = block
     try:
@@ -154,7 +234,7 @@ def _walked(interp: Evaluator, node: n.With, scope: Scope, amount: Amount | None
 
 def _answers(
     interp: Evaluator, asked: Sequence[Asked], amount: Amount | None, spend: n.Spend, scope: Scope,
-    total: bool = False, nonnegative: bool = False,
+    total: bool = False, shape: Shape = PLAIN,
 ) -> list[Answer]:  # fmt: skip
     workload = joint_workload([one.request for one in asked])
     for one, sums_of in zip(asked, workload.selects, strict=True):
@@ -168,7 +248,7 @@ def _answers(
     if amount is None:
         raise refuse("NoEpsilon", "a private source was met in a call on public data", spend.span)
     with interp.looks.looking(interp.kernel, requests, workload.table.exposures, amount, spend.span) as left:
-        plan = JointPlan.of(workload, asked, left, via, total, nonnegative)
+        plan = JointPlan.of(workload, asked, left, via, total, shape)
         return _planned(interp, plan, workload, spend, via)
 
 

@@ -19,7 +19,8 @@ from jostle.error_laws import LaplaceSum, sum_quantile
 from jostle.formulas import Joint, Noised, Projected, Vector
 from jostle.kernels.errors import KernelError
 from jostle.kernels.joint.answers import Estimates, Nonnegative, Wish, allowed_noise
-from jostle.kernels.joint.strategy import Query, Strategy, strategy_for
+from jostle.kernels.joint.known import MOST_CELLS, KnownGroups, common, known_residuals, path
+from jostle.kernels.joint.strategy import Levels, Query, Strategy, below, strategy_for
 from jostle.noise_laws import Gaussian, Laplace
 from jostle.plan.cuts import expression
 from jostle.plan.plan import Count, Term
@@ -40,12 +41,26 @@ SAFE = 1 - 1e-9  # of the noise that is allowed, for what its scale is rounded u
 
 
 class Asked(Struct, frozen=True):
-    """A select of a block: how many parts of the amount it counts for, or the half-width that its answers may have."""
+    """A select of a block: how many parts of the amount it counts for, or the half-width that its answers may have.
+
+    `given` are its answers where they are public, a number for each group.
+    """
 
     request: Request
     weight: float = 1.0
     wanted: float | None = None
     span: Span | None = None
+    given: tuple[float, ...] | None = None
+
+
+class Shape(Struct, frozen=True):
+    """What the answers of a block are besides near to what was measured: from 0 on, integers."""
+
+    nonnegative: bool = False
+    whole: bool = False
+
+
+PLAIN = Shape()
 
 
 class JointPlan(Struct, frozen=True, eq=False):
@@ -61,27 +76,30 @@ class JointPlan(Struct, frozen=True, eq=False):
     queries: tuple[tuple[Query, ...], ...]
     deviations: tuple[tuple[Any, ...], ...]
     alone: tuple[tuple[float, ...], ...]
+    known: tuple[KnownGroups, ...] = ()
     cones: tuple[Nonnegative, ...] = ()
+    whole: tuple[tuple[int, Levels], ...] = ()
 
     @classmethod
     def of(
         cls, workload: JointWorkload, asked: Sequence[Asked], amount: Amount, via: str | None, total: bool = False,
-        nonnegative: bool = False,
+        shape: Shape = PLAIN,
     ) -> JointPlan:  # fmt: skip
         """What an amount buys; with `total` the least total squared error, whatever single answers have alone.
 
-        With `nonnegative` no count is below 0, nor a sum of what is not. Refuses what is too large; from public facts
-        alone, as `wanted`.
+        `nonnegative`: no count is below 0, nor a sum of what is not; `whole`: counts are integers. Refuses what is too
+        large; from public facts alone, as `wanted`.
         """
         how = Additive.of(amount, via, workload.table.measures)
-        units = _Units.of(workload, how)
+        units = _Units.of(workload, how, asked)
         plan = cls._with(units, workload, asked, via, total=total)
-        return replace(plan, cones=units.cones(plan)) if nonnegative else plan
+        cones = units.cones(plan) if shape.nonnegative else ()
+        return replace(plan, cones=cones, whole=units.whole(plan) if shape.whole else ())
 
     @classmethod
     def wanted(cls, workload: JointWorkload, asked: Sequence[Asked], amount: Amount, via: str | None) -> JointPlan:
         """What buys the wanted errors: of all amounts of the unit, and the delta, of `amount` the least."""
-        units = _Units.of(workload, Additive.of(amount, via, workload.table.measures))
+        units = _Units.of(workload, Additive.of(amount, via, workload.table.measures), asked)
         kind = units.how.kind
         wishes = []
         for one, sums_of in zip(asked, workload.selects, strict=True):
@@ -89,12 +107,12 @@ class JointPlan(Struct, frozen=True, eq=False):
                 unit, step = units.deviations[sums.term], units.step(sums.term)
                 if unit:
                     wide = (one.wanted or math.inf) / unit
-                    query = Query(units.terms.index(sums.term), sums.factors, (wide / sum_quantile(kind)) ** 2)
-                    wishes.append(Wish(query, wide, step / unit))
+                    query = units.query(sums, (wide / sum_quantile(kind)) ** 2)
+                    wishes += [Wish(query, wide, step / unit)] if query.residuals else []
         strategy = units.strategy(workload, [wish.query for wish in wishes], True)
         allowed = allowed_noise(strategy, wishes, kind)
         least = _least_amount(units.how, via, workload.table, allowed * SAFE)
-        units = _Units.of(workload, Additive.of(least, via, workload.table.measures))
+        units = _Units.of(workload, Additive.of(least, via, workload.table.measures), asked)
         return cls._with(units, workload, asked, via, strategy)
 
     @classmethod
@@ -105,15 +123,14 @@ class JointPlan(Struct, frozen=True, eq=False):
         import numpy as np
 
         table, amount, terms = workload.table, units.how.amount, units.terms
-        parts = math.fsum(one.weight for one in asked)
+        parts = _parts(asked)
         alone = tuple(
             _alone(one.request, [sums.term for sums in sums_of], _part(amount, one.weight / parts), via, table)
             for one, sums_of in zip(asked, workload.selects, strict=True)
         )
         queries = tuple(
             tuple(
-                Query(terms.index(sums.term), sums.factors, (other / (units.deviations[sums.term] or other or 1.0)) ** 2
-                      or 1.0)
+                units.query(sums, (other / (units.deviations[sums.term] or other or 1.0)) ** 2 or 1.0)
                 for sums, other in zip(sums_of, others, strict=True)
             )
             for sums_of, others in zip(workload.selects, alone, strict=True)
@@ -131,7 +148,7 @@ class JointPlan(Struct, frozen=True, eq=False):
             for some, sums_of in zip(queries, workload.selects, strict=True)
         )
         measurement = JointBlocks.of(table, workload.axes, blocks, amount, via)
-        return cls(tuple(asked), strategy, measurement, queries, deviations, alone)
+        return cls(tuple(asked), strategy, measurement, queries, deviations, alone, units.known)
 
     def told(self, workload: JointWorkload) -> dict[str, Any]:
         """What a trace tells: what is measured, and the largest error of each select over what it has alone."""
@@ -153,13 +170,18 @@ class JointPlan(Struct, frozen=True, eq=False):
         told = {"largest": max(ratios), "mean": math.fsum(ratios) / len(ratios)} if ratios else {}
         wishes = sorted({one.wanted for one in self.asked if one.wanted is not None})
         return {"selects": len(self.queries), "blocks": len(self.strategy.blocks), "strategy": shares, "of_alone": told,
-                "apart": self._apart(), "wanted": wishes} | ({"nonnegative": True} if self.cones else {})  # fmt: skip
+                "apart": self._apart(), "wanted": wishes} | self._told_of_shape()  # fmt: skip
+
+    def _told_of_shape(self) -> dict[str, Any]:
+        given = sum(one.given is not None for one in self.asked)
+        told = {"nonnegative": bool(self.cones), "whole": bool(self.whole), "given": given}
+        return {name: value for name, value in told.items() if value}
 
     def _apart(self) -> float:
         """About how much all selects would take with amounts of their own, for the largest errors that they have."""
         amount = self.measurement.how.amount
         power = 2 if amount.unit == "rho" else 1
-        parts, total = math.fsum(one.weight for one in self.asked), 0.0
+        parts, total = _parts(self.asked), 0.0
         for one, some, others in zip(self.asked, self.deviations, self.alone, strict=True):
             pairs = zip(some, others, strict=True)
             more = [other / float(error.max()) for error, other in pairs if error.size and error.max() > 0]
@@ -168,8 +190,11 @@ class JointPlan(Struct, frozen=True, eq=False):
 
     def answers(self, workload: JointWorkload, measured: list[Any]) -> list[Answer]:
         """The answers of all selects, numbers that know their noise."""
-        estimates, kind = Estimates(self.strategy, measured), self.measurement.how.kind
+        known = known_residuals(self.strategy.axes, self.known)
+        estimates, kind = Estimates(self.strategy, measured, known), self.measurement.how.kind
         projected = estimates.projected(self.cones)
+        for family, top in self.whole:
+            projected = projected.rounded(family, top, self.known)
         vectors = [Vector(values.ravel(), kind(scale)) for values, scale in zip(measured, self._scales(), strict=True)]
         result = []
         for one, queries, sums_of, deviations in zip(
@@ -177,14 +202,15 @@ class JointPlan(Struct, frozen=True, eq=False):
         ):
             request = one.request
             columns = [
-                self._noised(vectors, query, sums, sums.in_order(estimates.answers(query)), errors, one.wanted)
+                self._noised(vectors, query, sums, estimates, errors, one.wanted)
                 for query, sums, errors in zip(queries, sums_of, deviations, strict=True)
             ]
             for column, query, sums in zip(columns, queries, sums_of, strict=True):
-                if query.family in projected.cones:
+                low = 0.0 if query.family in projected.cones else -math.inf
+                if query.residuals and query.family in projected.cones | projected.whole:
                     values = sums.in_order(projected.answers(query)).tolist()
                     pairs = zip(values, column, strict=True)
-                    column[:] = [Noised.of(value, Projected(measured)) for value, measured in pairs]
+                    column[:] = [Noised.of(value, Projected(measured, low)) for value, measured in pairs]
             keys = request.shown(key_columns([list(key.values) for key in request.keys]))
             result.append(Answer(keys, _aggregated(request, columns)))
         return result
@@ -193,12 +219,17 @@ class JointPlan(Struct, frozen=True, eq=False):
         return [linear.law.scale for linear in self.measurement.linear]
 
     def _noised(
-        self, vectors: Sequence[Vector], query: Query, sums: Sums, values: Any, errors: Any, wanted: float | None
-    ) -> list[Noised]:
-        """The answers of a query, each with the law of its own noise and the noises that it is made of."""
+        self, vectors: Sequence[Vector], query: Query, sums: Sums, estimates: Estimates, errors: Any,
+        wanted: float | None,
+    ) -> list[Any]:  # fmt: skip
+        """The answers of a query, each with the law of its own noise and the noises that it is made of, if any."""
         import numpy as np
 
+        values = sums.in_order(estimates.answers(query))
+        if not query.residuals:
+            return [round(value, 9) for value in values.tolist()]
         kind, places = self.measurement.how.kind, sums.in_order(np.arange(values.size))
+        public = sums.in_order(estimates.public(query)).tolist()
 
         def noises(place: int) -> list[tuple[Vector, Any]]:
             return [(vectors[at], weights) for at, weights in self.strategy.coefficients(query, place)]
@@ -208,27 +239,38 @@ class JointPlan(Struct, frozen=True, eq=False):
             return LaplaceSum(error / math.sqrt(2), wide=wide) if kind is Laplace else kind(wide / sum_quantile(kind))
 
         return [
-            Noised.of(value, Joint(law(error), int(place), noises))
-            for value, error, place in zip(values.tolist(), errors.tolist(), places, strict=True)
+            Noised.of(value, Joint(law(error), int(place), noises, constant))
+            for value, error, place, constant in zip(values.tolist(), errors.tolist(), places, public, strict=True)
         ]
 
 
 class _Units(Struct, frozen=True, eq=False):
-    """The terms of a workload, their grids, and the standard deviation of each if it has the whole amount."""
+    """The terms of a workload, their grids, and the standard deviation of each if it has the whole amount; what of
+    them is `known`."""
 
     how: Additive
     terms: list[Term]
     grids: dict[Term, Term]
     deviations: dict[Term, float]
     most: list[float]
+    known: tuple[KnownGroups, ...]
+    residuals: dict[int, frozenset[Levels]]
 
     @classmethod
-    def of(cls, workload: JointWorkload, how: Additive) -> _Units:
+    def of(cls, workload: JointWorkload, how: Additive, asked: Sequence[Asked]) -> _Units:
         terms = list(dict.fromkeys(sums.term for sums_of in workload.selects for sums in sums_of))
         grids = {term: coarser(term) if how.kind is Gaussian else term for term in terms}
         deviations = {term: _deviation(how, grids[term], workload.table) for term in terms}
         most = [MOST_SPREAD / max(1, sensitivity_of(grids[term], workload.table)) for term in terms]
-        return cls(how, terms, grids, deviations, most)
+        known = _known(workload, asked, terms)
+        of = {family: frozenset(level for one in known if one.family == family for level in below(one.top))
+              for family in range(len(terms))}  # fmt: skip
+        return cls(how, terms, grids, deviations, most, known, of)
+
+    def query(self, sums: Sums, alone: float) -> Query:
+        """What the sums of a select ask."""
+        family = self.terms.index(sums.term)
+        return Query(family, sums.factors, alone, self.residuals[family])
 
     def step(self, term: Term) -> float:
         """Of the grid of a term, in the units of what is asked."""
@@ -239,17 +281,75 @@ class _Units(Struct, frozen=True, eq=False):
         queries = [query for some in plan.queries for query in some]
         kept = (at for at, term in enumerate(self.terms) if isinstance(term, Count) or term.square or term.low >= 0)
         try:
-            return tuple([Nonnegative(plan.strategy, queries, family) for family in kept])
+            return tuple([Nonnegative(plan.strategy, queries, family, plan.known) for family in kept])
         except KernelError as fault:
             raise refuse(
                 "DataError", str(fault), help="group more coarsely, divide the block in two, or leave `nonnegative` out"
             ) from None
 
+    def whole(self, plan: JointPlan) -> tuple[tuple[int, Levels], ...]:
+        """The families of counts, and the groups that all their answers are sums of; refused where there are none."""
+        result: list[tuple[int, Levels]] = []
+        for family in (at for at, term in enumerate(self.terms) if isinstance(term, Count)):
+            queries = [query for some in plan.queries for query in some if query.family == family]
+            top = common([query.top for query in queries])
+            if not {*below(top)} <= {levels for query in queries for levels in query.every}:
+                raise refuse(
+                    "TypeError", "no select of this block has the groups that all its counts are sums of",
+                    help="add one that groups by all of its keys, or leave `whole` out",
+                )  # fmt: skip
+            if math.prod(plan.strategy.axes[axis].sizes[level] for axis, level in top) > MOST_CELLS:
+                raise refuse("DataError", "these groups are too many to be integers that add up",
+                             help="group more coarsely, or leave `whole` out")  # fmt: skip
+            try:
+                path(top, [one.top for one in plan.known if one.family == family])
+            except KernelError as fault:
+                raise refuse("TypeError", str(fault), help="give nested totals, or leave `whole` out") from None
+            result.append((family, top))
+        return tuple(result)
+
     def strategy(self, workload: JointWorkload, queries: Sequence[Query], wanted: bool, kept: bool = True) -> Strategy:
+        queries = [query for query in queries if query.residuals]
+        if not queries:
+            raise refuse("TypeError", "every answer of this block follows from what is given",
+                         help="add a select that is to be measured, or leave the block out")  # fmt: skip
         try:
             return strategy_for(workload.trees, queries, self.how.kind is Gaussian, self.most, wanted, kept)
         except KernelError as fault:
             raise refuse("DataError", str(fault), help="group more coarsely, or divide the block in two") from None
+
+
+def _known(workload: JointWorkload, asked: Sequence[Asked], terms: Sequence[Term]) -> tuple[KnownGroups, ...]:
+    """The groups whose answers are given; refused where they are not of all rows, or disagree."""
+    import numpy as np
+
+    result: list[KnownGroups] = []
+    for one, sums_of in zip(asked, workload.selects, strict=True):
+        if one.given is None:
+            continue
+        (sums,) = sums_of
+        values = np.zeros(len(one.given))
+        values[sums.in_order(np.arange(len(values)))] = one.given
+        query = Query(terms.index(sums.term), sums.factors, 1.0)
+        try:
+            values = values.reshape([sums.factors[axis].size for axis in sorted(sums.factors)])
+            result.append(KnownGroups(workload.trees, query, values))
+        except KernelError as fault:
+            help = (
+                "give the answers of groups that every row is in one of: `coalesce(key, …)` puts missing ones into one"
+            )
+            raise refuse("DataError", f"what is given cannot be used: {fault}", one.span, help=help) from None
+        try:
+            known_residuals(workload.trees, result)
+        except KernelError as fault:
+            help = "give totals that add up to each other"
+            raise refuse("DataError", str(fault), one.span, help=help) from None
+    return tuple(result)
+
+
+def _parts(asked: Sequence[Asked]) -> float:
+    """How many parts the amount has: those of what is measured."""
+    return math.fsum(one.weight for one in asked if one.given is None) or 1.0
 
 
 def _least_amount(how: Additive, via: str | None, table: Table, allowed: float) -> Amount:
@@ -324,7 +424,7 @@ def _term_amounts(aggregates: Sequence[Aggregate], table: Table, amount: Amount)
     return amounts
 
 
-def _aggregated(request: Request, columns: list[list[Noised]]) -> list[list[Any]]:
+def _aggregated(request: Request, columns: list[list[Any]]) -> list[list[Any]]:
     """The aggregates of a select from the sums that each is made of."""
     terms = iter(columns)
     values: list[list[Any]] = []

@@ -88,15 +88,15 @@ def uncertainties(values: Sequence[Noised], level: float = LEVEL) -> list[Uncert
 
 
 def _projected(value: Noised, level: float) -> Uncertainty | None:
-    """Of an answer from 0 on: the interval of the measured one, moved to 0 where that is below, from 0 on.
+    """Of an answer from `low` on: the interval of the measured one, moved there where that is below, from there on.
 
-    The exact answer is not below 0, so it is no further from the moved one than from the measured one.
+    The exact answer is not below `low`, so it is no further from the moved one than from the measured one.
     """
     origin = value.origin
     if not isinstance(origin, Projected) or not isinstance(origin.law, AdditiveLaw):
         return None
-    measured, wide = max(0.0, origin.measured), origin.law.half_width(level)
-    low, high = max(0.0, measured - wide), measured + wide
+    measured, wide = max(origin.low, origin.measured), origin.law.half_width(level)
+    low, high = max(origin.low, measured - wide), measured + wide
     error = max(high - float(value), float(value) - low)
     return Uncertainty(low, high, error, math.hypot(origin.law.deviation, float(value) - origin.measured), level)
 

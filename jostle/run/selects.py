@@ -46,7 +46,8 @@ from jostle.syntax.walk import key_names
 class BoundSelect(Struct):
     """A select of which all is known but its answer: what is asked of which table, and what is done with the answer.
 
-    `moments` say how an answer is a date again, `amount`, `wish` and `via` what the select itself says of its price.
+    `moments` say how an answer is a date again, `amount`, `wish` and `via` what the select itself says of its price,
+    `given` its answers where they are public.
     """
 
     form: SelectForm
@@ -59,6 +60,7 @@ class BoundSelect(Struct):
     amount: Amount | None
     wish: float | None
     via: str | None
+    given: tuple[float, ...] | None = None
 
     @property
     def exposures(self) -> Exposures:
@@ -144,7 +146,12 @@ def _bound(
         if node.spend.amount.is_wish:
             if form.is_smooth:
                 raise smooth_wish(node.spend)
-            bound.wish = wish_of(interp, node.spend.amount, scope)
+            if node.spend.amount.unit == "given":
+                from jostle.run.joint import given_answers
+
+                bound.given = given_answers(interp, node.spend.amount, scope, bound)
+            else:
+                bound.wish = wish_of(interp, node.spend.amount, scope)
         elif form.is_smooth and interp.joint is not None:
             raise smooth_wish(node.spend)
         else:
@@ -199,8 +206,8 @@ def _answer(interp: Evaluator, bound: BoundSelect, scope: Scope, event: dict[str
         event["public"] = True
         return request.exact(interp.kernel, interp.data)
     if interp.joint is not None:
-        return interp.joint.answer(request, node, bound.wish)
-    if bound.wish is not None:
+        return interp.joint.answer(request, node, bound.wish, bound.given)
+    if bound.wish is not None or bound.given is not None:
         from jostle.run.joint import alone
 
         return alone(interp, request, node, bound.wish, scope)

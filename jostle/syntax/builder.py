@@ -110,7 +110,14 @@ class Builder(QueryBuilder):
                 spend.amount.span,
                 help="write an amount, `jointly nonnegative with epsilon 1`, and read `error` of the answers",
             )  # fmt: skip
-        return n.With(spend, body, True, total, nonnegative, span=self._span(word, body))
+        whole = "whole" in word
+        if whole and spend.amount.is_wish:
+            raise refuse(
+                "SyntaxError", "the error of rounded answers depends on them, and cannot be asked for",
+                spend.amount.span,
+                help="write an amount, `jointly whole with epsilon 1`, and read `error` of the answers",
+            )  # fmt: skip
+        return n.With(spend, body, True, total, nonnegative, whole, span=self._span(word, body))
 
     def run(
         self, word: Token, spend: n.Spend, _until: Token, _budget: Token, _of: Token, data: n.Expr, *rest: Any
@@ -212,6 +219,9 @@ class Builder(QueryBuilder):
 
     def spend(self, word: Token, amount: n.Amount, _via: Token | None, via: n.Expr | None) -> n.Spend:
         return n.Spend(amount, via, span=self._span(word, amount, via))
+
+    def given(self, word: Token, value: n.Expr) -> n.Spend:
+        return n.Spend(n.Amount("given", value, span=value.span), span=self._span(word, value))
 
     # The four things a choice is made of ---------------------------------------------------------
 

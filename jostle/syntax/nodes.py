@@ -221,17 +221,17 @@ class Amount(Node, frozen=True):
     """`epsilon e [delta d]`, `rho r`, or a share of what is around it, which has no unit.
 
     Of a `jointly` block also `error e [delta d]`: the least amount with no larger error; of the selects in it `error e`
-    and `weight w`.
+    and `weight w`, and of one whose answers are public `given v`.
     """
 
-    unit: str  # "epsilon" | "rho" | "share" | "error" | "weight"
+    unit: str  # "epsilon" | "rho" | "share" | "error" | "weight" | "given"
     value: Expr
     delta: Expr | None = None
 
     @property
     def is_wish(self) -> bool:
         """Whether it says what an answer is to be, and not what is spent."""
-        return self.unit in ("error", "weight")
+        return self.unit in ("error", "weight", "given")
 
 
 class Spend(Node, frozen=True):
@@ -398,13 +398,15 @@ class For(Statement, frozen=True):
 
 
 class With(Statement, frozen=True):
-    """`jointly`: all selects of the block together; `total`: with the least error of all; `nonnegative`: from 0 on."""
+    """`jointly`: all selects of the block together; `total`: with the least error of all; `nonnegative`: from 0 on;
+    `whole`: counts are integers."""
 
     spend: Spend
     body: Block
     jointly: bool = False
     total: bool = False
     nonnegative: bool = False
+    whole: bool = False
 
 
 class Run(Statement, frozen=True):

@@ -23,7 +23,7 @@ How much noise a strategy may have for the answers to be as close as wanted: hal
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache, reduce
@@ -37,7 +37,8 @@ from jostle.error_laws import sum_quantile, widest
 from jostle.kernels.arrays import Floats
 from jostle.kernels.errors import KernelError
 from jostle.kernels.joint.axes import Factor
-from jostle.kernels.joint.strategy import Block, Levels, Query, Strategy
+from jostle.kernels.joint.known import KnownGroups, even_table, integers, path, residual_of
+from jostle.kernels.joint.strategy import Levels, Query, Strategy, below
 from jostle.noise_laws import LEVEL, Gaussian, Laplace
 
 MOST_GROUPS, MOST_ENTRIES = 2**19, 2**23
@@ -46,12 +47,21 @@ CLOSE = 1e-7  # of the noise of a group, how far the last steps may move it
 
 
 class Nonnegative:
-    """The cone of one family of a strategy. Raises `KernelError` where its groups are too many."""
+    """The cone of one family of a strategy, of which some groups may be `known`.
 
-    def __init__(self, strategy: Strategy, queries: Sequence[Query], family: int) -> None:
+    Raises `KernelError` where its groups are too many, or where known ones leave a group nothing but to be negative.
+    """
+
+    def __init__(
+        self, strategy: Strategy, queries: Sequence[Query], family: int, known: Sequence[KnownGroups] = ()
+    ) -> None:  # fmt: skip
         self.axes = strategy.axes
-        self.residuals: list[Levels] = [levels for of, levels in strategy.sources if of == family]
+        self.residuals: list[Levels] = list(
+            dict.fromkeys(levels for query in queries if query.family == family for levels in query.every)
+        )
         self.family = family
+        known = [one for one in known if one.family == family]
+        self.even = even_table(strategy.axes, known) if known else None
         shapes = [tuple(self.axes[axis].sizes[level] for axis, level in levels) for levels in self.residuals]
         self.shapes = shapes
         self.ends = np.cumsum([0, *(prod(shape) for shape in shapes)])
@@ -62,8 +72,8 @@ class Nonnegative:
         """What the groups that must not be negative are of the residuals: sparse, of shape (groups, residuals)."""
         from scipy.sparse import vstack
 
-        known = set(self.residuals)
-        whole = [query.top for query in queries if all(one in known for one in _below(query.top))]
+        there = set(self.residuals)
+        whole = [query.top for query in queries if all(one in there for one in below(query.top))]
         tops = [top for top in dict.fromkeys(whole) if not any(_coarser(top, other) for other in whole)]
         asked: list[Mapping[int, Factor]] = [
             {axis: Factor(self.axes[axis], self.axes[axis].labels[level], self.axes[axis].sizes[level])
@@ -111,9 +121,11 @@ class Nonnegative:
 
         scales = np.repeat(self.variances, np.diff(self.ends))
         groups = self.groups
-        deviations = np.sqrt(np.maximum(groups.multiply(groups) @ scales, 1e-300))
+        variances = groups.multiply(groups) @ scales
+        groups = groups[variances > 0]  # the others are known
+        deviations = np.sqrt(variances[variances > 0])
         measured = (groups @ estimates) / deviations
-        if measured.min() >= 0:
+        if measured.min(initial=0.0) >= 0:
             return estimates
         moved = groups.T.tocsr()
 
@@ -151,21 +163,30 @@ class Nonnegative:
         return exact if low >= before else prices
 
     def _inside(self, residuals: Floats) -> Floats:
-        """These residuals mixed with as little of the even table as leaves no group negative."""
-        values = self.groups @ residuals
-        if values.min() >= 0:
+        """These residuals mixed with as little of the even table as leaves no group negative.
+
+        A group that is 0 in the even table, since one that it is part of is known to be, is 0 anyway (`Estimates`).
+        """
+        even = self.centre(residuals)
+        values, room = self.groups @ residuals, self.groups @ even
+        lacking = np.where(room > 0, np.maximum(0.0, -values), 0.0)
+        if not lacking.any():
             return residuals
-        even, total = np.zeros(len(residuals)), self.ends[self.residuals.index(())]
-        even[total] = max(residuals[total], float(np.sqrt(self.variances[self.residuals.index(())])))
-        room, lacking = self.groups @ even, np.maximum(0.0, -values)
-        part = float((lacking / (lacking + room)).max())
+        part = float((lacking / (lacking + np.where(room > 0, room, 1.0))).max())
         return (1 - part) * residuals + part * even
 
-
-def _below(top: Levels) -> Iterator[Levels]:
-    """The residuals that a query at these levels is a sum of."""
-    for way in product(*(range(level + 1) for _, level in top)):
-        yield tuple(sorted({(axis, at) for (axis, _), at in zip(top, way, strict=True) if at}))
+    def centre(self, residuals: Floats) -> Floats:
+        """The residuals of the most even table that has what is known, or else the total."""
+        even, total = np.zeros(len(residuals)), self.ends[self.residuals.index(())]
+        if self.even is None:
+            even[total] = max(residuals[total], float(np.sqrt(self.variances[self.residuals.index(())])))
+            return even
+        levels, cells = self.even
+        there = set(below(levels))
+        for one, start, end in zip(self.residuals, self.ends, self.ends[1:], strict=False):
+            if one in there:
+                even[start:end] = residual_of(self.axes, levels, cells, one).ravel()
+        return even
 
 
 def _coarser(one: Levels, other: Levels) -> bool:
@@ -177,7 +198,7 @@ def _variance(strategy: Strategy, family: int, levels: Levels) -> float:
     """Of the noise of the estimate of a residual, in the units of the strategy: before it is centred."""
     own = prod(strategy.axes[axis].sizes[level] for axis, level in levels)
     told = 0.0
-    for at, weight in strategy.sources[family, levels]:
+    for at, weight in strategy.sources.get((family, levels), ()):  # none, if it is known
         block = strategy.blocks[at]
         many = prod(strategy.axes[axis].sizes[level] for axis, level in block.levels) / own
         told += weight**2 * block.variance * many
@@ -190,15 +211,24 @@ LAST_BITS = 1e-12
 class Estimates:
     """Estimates of all residuals: every answer is made of these same numbers.
 
-    `measured` has an array for each block of the strategy, in the shape of its groups, in the units of what is asked.
+    `measured` has an array for each block of the strategy, in the shape of its groups, in the units of what is asked;
+    `known` are residuals that are public.
     """
 
-    def __init__(self, strategy: Strategy, measured: Sequence[Floats]) -> None:
+    def __init__(
+        self, strategy: Strategy, measured: Sequence[Floats], known: Mapping[tuple[int, Levels], Floats] | None = None
+    ) -> None:  # fmt: skip
         self.strategy = strategy
         self.cones: set[int] = set()  # families of which no group is negative, but for the last bits of a sum
-        self._of = {
+        self.whole: set[int] = set()  # families of integers
+        self._centres: dict[tuple[int, Levels], Floats] = {}
+        self._of = dict(known or {}) | {
             (family, levels): np.sum(
-                [weight * self._seen(strategy.blocks[at], measured[at], levels) for at, weight in sources], axis=0
+                [
+                    weight * residual_of(strategy.axes, strategy.blocks[at].levels, measured[at], levels)
+                    for at, weight in sources
+                ],
+                axis=0,
             )
             for (family, levels), sources in strategy.sources.items()
         }
@@ -209,34 +239,52 @@ class Estimates:
         result._of, result.cones = dict(self._of), {cone.family for cone in cones}
         for cone in cones:
             parts = cone.nearest(np.concatenate([self._of[cone.family, levels].ravel() for levels in cone.residuals]))
+            even = cone.centre(parts) if cone.even is not None else None
             for levels, shape, start, end in zip(cone.residuals, cone.shapes, cone.ends, cone.ends[1:], strict=False):
                 result._of[cone.family, levels] = parts[start:end].reshape(shape)
+                if even is not None:
+                    result._centres[cone.family, levels] = even[start:end].reshape(shape)
         return result
 
-    def _seen(self, block: Block, values: Floats, residual: Levels) -> Floats:
-        """What a block says about a residual, in the shape of the residual's own groups."""
-        to, dimension = dict(residual), 0
-        for axis, level in block.levels:
-            tree, target = self.strategy.axes[axis], to.get(axis, 0)
-            if target < level:
-                lines = np.moveaxis(values, dimension, 0)
-                sums = np.zeros((tree.sizes[target], *lines.shape[1:]))
-                np.add.at(sums, tree.ancestors(level, target), lines)
-                values = np.moveaxis(sums, 0, dimension)
-            if target:
-                values = tree.residual(values, target, dimension)
-                dimension += 1
-            else:
-                values = values.reshape(values.shape[:dimension] + values.shape[dimension + 1 :])
-        return values
+    def rounded(self, family: int, top: Levels, known: Sequence[KnownGroups]) -> Estimates:
+        """Those nearby of which all groups at these levels, that all answers of a family are sums of, are integers."""
+        axes = self.strategy.axes
+        whole = {axis: Factor(axes[axis], axes[axis].labels[level], axes[axis].sizes[level]) for axis, level in top}
+        given = {one.top: one.values for one in known if one.family == family}
+        cells = self.answers(Query(family, whole, 1.0))
+        cells = integers(axes, cells, top, path(top, list(given)), given, family in self.cones)
+        result = copy(self)
+        result.whole, result._of = {*self.whole, family}, dict(self._of)
+        for of, levels in self._of:
+            if of == family:
+                result._of[of, levels] = residual_of(axes, top, cells, levels)
+        return result
 
     def answers(self, query: Query) -> Floats:
         """Of a query, in the shape of its factors, the axes in order."""
+        total = self._sums(query, self._of)
+        if query.family in self.whole:
+            return np.rint(total) + 0.0
+        if query.family not in self.cones:
+            return total
+        nearby = LAST_BITS * total.max()
+        if self._centres:  # what a group that is known to be 0 has in it
+            even = self._sums(query, self._centres)
+            total = np.where(even > LAST_BITS * even.max(), total, 0.0)
+        return np.where(total > nearby, total, 0.0)
+
+    def public(self, query: Query) -> Floats:
+        """What is known of the answers of a query, the rest being 0."""
+        return self._sums(query, {one: values for one, values in self._of.items() if one not in self.strategy.sources})
+
+    def _sums(self, query: Query, of: Mapping[tuple[int, Levels], Floats]) -> Floats:
         axes = sorted(query.factors)
         total = np.zeros([query.factors[axis].size for axis in axes])
-        for residual in query.residuals:
+        for residual in query.every:
+            if (query.family, residual) not in of:
+                continue
             levels = dict(residual)
-            values = self._of[query.family, residual]
+            values = of[query.family, residual]
             values = values.reshape(
                 [self.strategy.axes[axis].sizes[levels.get(axis, 0)] if axis in levels else 1 for axis in axes]
             )
@@ -246,7 +294,7 @@ class Estimates:
                 answered = weights @ lines.reshape(len(lines), -1)
                 values = np.moveaxis(answered.reshape(-1, *lines.shape[1:]), 0, dimension)
             total += values
-        return total if query.family not in self.cones else np.where(total > LAST_BITS * total.max(), total, 0.0)
+        return total
 
 
 PERIOD, TERMS = 24.0, 400

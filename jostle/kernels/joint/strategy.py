@@ -23,7 +23,7 @@ largest is replaced by norms of higher and higher powers, and a local optimum is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -98,19 +98,25 @@ ROUNDS, STEPS, ENOUGH = 20, 100, 1 - 1e-3
 class Query:
     """Sums of one family: an answer for each combination of the answers of its factors, by axis.
 
-    `alone` is the variance that each has without the others, or the wanted one.
+    `alone` is the variance that each has without the others, or the wanted one. `known` are residuals that are public.
     """
 
     family: int
     factors: Mapping[int, Factor]
     alone: float
+    known: frozenset[Levels] = frozenset()
 
     @property
-    def residuals(self) -> list[Levels]:
-        """What it is the sum of."""
+    def every(self) -> list[Levels]:
+        """The residuals that it is the sum of."""
         axes = sorted(self.factors)
         ways = product(*(self.factors[axis].levels for axis in axes))
         return [tuple((axis, level) for axis, level in zip(axes, way, strict=True) if level) for way in ways]
+
+    @property
+    def residuals(self) -> list[Levels]:
+        """Those of them that are measured."""
+        return [one for one in self.every if one not in self.known]
 
     @property
     def top(self) -> Levels:
@@ -235,8 +241,9 @@ class _Workload:
                 sums = np.multiply.outer(sums, factor.squares[factor.levels].sum(axis=1)).ravel()
                 kind = kind if cells.shape[1] * kind.shape[1] <= 4096 else kind.max(axis=1, keepdims=True)
                 cells = np.einsum("ac,bd->abcd", cells, kind).reshape(len(sums), -1)
-            self._sums.append(sums)
-            self._cells.append(cells)
+            measured = [at for at, one in enumerate(query.every) if one not in query.known]
+            self._sums.append(sums[measured])
+            self._cells.append(cells[measured])
 
     def errors(self, weights: Floats) -> Floats:
         """How much a unit of variance of each residual adds to the total."""
@@ -398,6 +405,12 @@ def _finer(block: tuple[int, Levels], residual: tuple[int, Levels]) -> bool:
     """Whether groups at the levels of a block tell a residual, and are not its own."""
     levels = dict(block[1])
     return block != residual and block[0] == residual[0] and all(levels.get(a, 0) >= at for a, at in residual[1])
+
+
+def below(top: Levels) -> Iterator[Levels]:
+    """The residuals that groups at these levels are sums of."""
+    for way in product(*(range(level + 1) for _, level in top)):
+        yield tuple(sorted({(axis, at) for (axis, _), at in zip(top, way, strict=True) if at}))
 
 
 def _groups(axes: Sequence[Axis], levels: Levels) -> int:

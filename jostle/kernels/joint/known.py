@@ -1,0 +1,208 @@
+"""Answers that are public, which a joint block does not measure, and answers that are integers.
+
+Groups at some levels whose answers are *known* say all residuals from these levels up (`axes`). Residuals are
+orthogonal, and their noises uncorrelated where all groups have as many children, so that the best linear estimate given
+the known ones leaves every other residual as it was measured: a known residual is the public number, has no noise, and
+costs nothing. This is post-processing of what was measured, by public numbers; whether they are true decides how good
+the answers are, and nothing about privacy.
+
+*Integers* are made from coarse to fine along a *path* of levels: the cells of a group add up to its integer, each is
+one of the two integers next to its share, and those with the largest fractions are rounded up (Hamilton's method). So
+an answer of groups on the path is less than one from its share of the integer above; all others are sums of cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from math import prod
+
+import numpy as np
+
+from jostle.kernels.arrays import Floats, Ints
+from jostle.kernels.errors import KernelError
+from jostle.kernels.joint.axes import Axis
+from jostle.kernels.joint.strategy import Levels, Query, below
+
+MOST_CELLS, ROUNDS, CLOSE = 2**22, 1000, 1e-9
+
+
+def residual_of(axes: Sequence[Axis], groups: Levels, values: Floats, residual: Levels) -> Floats:
+    """What numbers of groups at some levels say about a residual, in the shape of the residual's own groups."""
+    to, dimension = dict(residual), 0
+    for axis, level in groups:
+        tree, target = axes[axis], to.get(axis, 0)
+        if target < level:
+            values = _summed(values, tree.ancestors(level, target), tree.sizes[target], dimension)
+        if target:
+            values = tree.residual(values, target, dimension)
+            dimension += 1
+        else:
+            values = values.reshape(values.shape[:dimension] + values.shape[dimension + 1 :])
+    return values
+
+
+def _summed(values: Floats, labels: Ints, size: int, dimension: int) -> Floats:
+    lines = np.moveaxis(values, dimension, 0)
+    sums = np.zeros((size, *lines.shape[1:]), dtype=values.dtype)
+    np.add.at(sums, labels, lines)
+    return np.moveaxis(sums, 0, dimension)
+
+
+class KnownGroups:
+    """The answers of one query that are public: of all groups at the levels `top` of its family.
+
+    `answers` has the shape of the query's factors. Raises `KernelError` where the query's groups do not hold all rows,
+    or are not those of levels.
+    """
+
+    def __init__(self, axes: Sequence[Axis], query: Query, answers: Floats) -> None:
+        self.family, self.top, values = query.family, query.top, answers
+        for dimension, axis in enumerate(sorted(query.factors)):
+            factor, level = query.factors[axis], max(query.factors[axis].levels, default=0)
+            groups, labels = factor.groups, axes[axis].labels[level]
+            place = np.full(axes[axis].sizes[level], -1)
+            place[labels] = groups
+            if (groups < 0).any():
+                raise KernelError("some rows are in none of its groups")
+            if (place[labels] != groups).any() or len(np.unique(groups)) != len(place):
+                raise KernelError("its groups divide those of another select")
+            lines = np.moveaxis(values, dimension, 0)
+            if len(groups_without := np.setdiff1d(np.arange(factor.size), groups)) and lines[groups_without].any():
+                raise KernelError("it says that there are rows where there can be none")
+            values = np.moveaxis(lines[place], 0, dimension)
+        self.values = values.reshape([axes[axis].sizes[level] for axis, level in self.top])
+
+    def residuals(self, axes: Sequence[Axis]) -> Mapping[Levels, Floats]:
+        """All that it says."""
+        return {one: residual_of(axes, self.top, self.values, one) for one in below(self.top)}
+
+
+def known_residuals(axes: Sequence[Axis], known: Sequence[KnownGroups]) -> dict[tuple[int, Levels], Floats]:
+    """The residuals that known answers say, by family and levels.
+
+    Raises `KernelError` where two of them disagree by more than a billionth.
+    """
+    result: dict[tuple[int, Levels], Floats] = {}
+    for one in known:
+        for levels, values in one.residuals(axes).items():
+            other = result.setdefault((one.family, levels), values)
+            if not np.allclose(other, values, rtol=CLOSE, atol=CLOSE * max(1.0, float(np.abs(one.values).sum()))):
+                raise KernelError("public answers of this block disagree")
+    return result
+
+
+def even_table(axes: Sequence[Axis], known: Sequence[KnownGroups]) -> tuple[Levels, Floats]:
+    """Cells from 0 on of which the known groups of one family are sums, as even as can be; and their levels.
+
+    Of nested groups they are the finest ones; of others iterative proportional fitting.
+    """
+    depth: dict[int, int] = {}
+    for one in known:
+        for axis, level in one.top:
+            depth[axis] = max(level, depth.get(axis, 0))
+    levels = tuple(sorted(depth.items()))
+    shape = [axes[axis].sizes[level] for axis, level in levels]
+    if prod(shape) > MOST_CELLS:
+        raise KernelError("the groups that are given together are too many for none of them to be negative")
+    cells = np.ones(shape)
+    for _ in range(ROUNDS):
+        before = cells
+        for one in known:
+            to = dict(one.top)
+            sums, spread = cells, []
+            for dimension, (axis, level) in enumerate(levels):
+                ancestors = axes[axis].ancestors(level, to.get(axis, 0))
+                sums = _summed(sums, ancestors, axes[axis].sizes[to.get(axis, 0)], dimension)
+                spread.append(ancestors)
+            wanted = one.values.reshape(sums.shape)
+            ratio = np.divide(wanted, sums, out=np.zeros(sums.shape), where=sums > 0)
+            cells = cells * ratio[np.ix_(*spread)] if levels else cells * ratio
+        if np.abs(cells - before).max() <= 1e-13 * max(1.0, float(cells.max())):
+            break
+    return levels, cells
+
+
+def path(top: Levels, known: Sequence[Levels]) -> list[Levels]:
+    """Levels from all rows to `top`, each one step finer than the one before, through all that is known.
+
+    Raises `KernelError` where no path leads through all of them.
+    """
+    at: dict[int, int] = {}
+    steps: list[Levels] = [()]
+    for end in (*sorted(known, key=lambda one: sum(level for _, level in one)), top):
+        levels = dict(end)
+        if any(levels.get(axis, 0) < level for axis, level in at.items()):
+            raise KernelError("groups that are given divide one another crosswise")
+        for axis, level in end:
+            for step in range(at.get(axis, 0) + 1, level + 1):
+                at[axis] = step
+                steps.append(tuple(sorted(at.items())))
+    return steps
+
+
+def integers(
+    axes: Sequence[Axis], cells: Floats, top: Levels, steps: Sequence[Levels], known: Mapping[Levels, Floats],
+    nonnegative: bool,
+) -> Floats:  # fmt: skip
+    """Integer cells near to `cells`, of shape (groups at `top`), that add up along a path to what is `known`."""
+    above = np.rint(_coarse(axes, top, cells, ())) if () not in known else known[()]
+    if nonnegative:
+        above = np.maximum(above, 0.0)
+    for before, levels in pairwise(steps):
+        shares = _coarse(axes, top, cells, levels)
+        old, new = dict(before), dict(levels)
+        (axis,) = (axis for axis in new if old.get(axis, 0) != new[axis])
+        dimension = sorted(new).index(axis)
+        totals = above if axis in old else np.expand_dims(above, dimension)
+        if levels in known:
+            above = known[levels]
+        else:
+            lines = np.moveaxis(shares, dimension, 0)
+            parents = axes[axis].parents[new[axis]]
+            above = np.moveaxis(_divided(lines, np.moveaxis(totals, dimension, 0), parents, nonnegative), 0, dimension)
+    return above
+
+
+def _coarse(axes: Sequence[Axis], top: Levels, cells: Floats, levels: Levels) -> Floats:
+    """Sums of cells at coarser levels."""
+    to, dimension = dict(levels), 0
+    for axis, level in top:
+        target = to.get(axis, 0)
+        cells = _summed(cells, axes[axis].ancestors(level, target), axes[axis].sizes[target], dimension)
+        if axis in to:
+            dimension += 1
+        else:
+            cells = cells.reshape(cells.shape[:dimension] + cells.shape[dimension + 1 :])
+    return cells
+
+
+def _divided(lines: Floats, totals: Floats, parents: Ints, nonnegative: bool) -> Floats:
+    """Integers near to `lines`, (groups, others), that add up to integer `totals`, of shape (parents, others)."""
+    shape, lines = lines.shape, lines.reshape(len(parents), -1)
+    totals = totals.reshape(len(totals), -1)
+    many = np.bincount(parents, minlength=len(totals))[:, None]
+    lines = np.maximum(lines, 0.0) if nonnegative else lines
+    sums = _summed(lines, parents, len(totals), 0)
+    if nonnegative:
+        ratio = np.divide(totals, sums, out=np.zeros(sums.shape), where=sums > 0)
+        lines = np.where(sums[parents] > 0, lines * ratio[parents], (totals / many)[parents])
+    else:
+        lines = lines + ((totals - sums) / many)[parents]
+    low = np.floor(lines + 1e-9)
+    lacking = totals - _summed(low, parents, len(totals), 0)
+    order = np.lexsort((low - lines, np.broadcast_to(parents[:, None], lines.shape)), axis=0)
+    starts = np.concatenate([[0], np.cumsum(many[:-1, 0])]).astype(int)
+    rank = np.empty(lines.shape, dtype=np.int64)
+    sorted_parents = np.sort(parents, kind="stable")
+    np.put_along_axis(rank, order, np.arange(len(parents))[:, None] - starts[sorted_parents][:, None], axis=0)
+    result: Floats = low + (rank < lacking[parents])
+    return result.reshape(shape)
+
+
+def common(tops: Sequence[Levels]) -> Levels:
+    """The coarsest levels that all of these are coarser than."""
+    depth: dict[int, int] = {}
+    for axis, level in (pair for top in tops for pair in top):
+        depth[axis] = max(level, depth.get(axis, 0))
+    return tuple(sorted(depth.items()))

@@ -200,15 +200,13 @@ def _axis(home: Any, keys: list[Key], domains: Mapping[str, Any], never_missing:
 
     if len(keys) == 1:
         (key,) = keys
-        size, complete = len(key.values), _never_missing(key, domains)
+        size, complete = len(key.values), _never_missing(key, domains) or _has_every_row(key, home, domains)
         cells = size + (not complete)
         groups = np.where(np.arange(cells) < size, np.arange(cells), -1)
         levels = [np.arange(cells)] if cells > 1 else []
         whole = [np.zeros(1, dtype=np.int64)]
         return KeyAxis(key, complete, _tuples(levels)), Axis(levels or whole), {key: groups}
-    values = listed(domains[home]) or ()
-    kind = object if isinstance(values[0], str) else float
-    column = np.array([*values, values[0] if never_missing else None], dtype=kind)
+    values, column = _cells(home, domains, never_missing)
     by_key = {key: _places(key, {home: column}) for key in keys}
     _, first, cell_of = np.unique(np.stack(list(by_key.values())), axis=1, return_index=True, return_inverse=True)
     cell_of = cell_of.ravel()
@@ -228,6 +226,20 @@ def _axis(home: Any, keys: list[Key], domains: Mapping[str, Any], never_missing:
     axis = KeyAxis(whole_key, False, _tuples([labels[cell_of] for labels in chain]))
     tree = Axis(chain or [np.zeros(1, dtype=np.int64)])
     return axis, tree, {key: places[first] for key, places in by_key.items()}
+
+
+def _cells(home: str, domains: Mapping[str, Any], never_missing: bool = False) -> tuple[Sequence[Any], Any]:
+    """The values of a listed column, and with a last one for all rows that have none of them."""
+    import numpy as np
+
+    values = listed(domains[home]) or ()
+    kind = object if isinstance(values[0], str) else float
+    return values, np.array([*values, values[0] if never_missing else None], dtype=kind)
+
+
+def _has_every_row(key: Key, home: object, domains: Mapping[str, Any]) -> bool:
+    """Whether each value of a listed column, and a missing one, is in a group of a key that follows from it."""
+    return isinstance(home, str) and bool((_places(key, {home: _cells(home, domains)[1]}) >= 0).all())
 
 
 RUN = 4

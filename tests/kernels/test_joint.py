@@ -6,11 +6,22 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from scipy.optimize import nnls
 
 from jostle.error_laws import quantiles
-from jostle.kernels.joint.answers import Estimates, Wish, allowed_noise, grid_step, laplace_half_width, whole_width
+from jostle.kernels.errors import KernelError
+from jostle.kernels.joint.answers import (
+    Estimates,
+    Nonnegative,
+    Wish,
+    allowed_noise,
+    grid_step,
+    laplace_half_width,
+    whole_width,
+)
 from jostle.kernels.joint.axes import Axis, Factor
-from jostle.kernels.joint.strategy import Levels, Query, Strategy, _Workload, even_residuals, strategy_for
+from jostle.kernels.joint.known import KnownGroups, integers, known_residuals, path
+from jostle.kernels.joint.strategy import Levels, Query, Strategy, _Workload, below, even_residuals, strategy_for
 from jostle.noise_laws import Gaussian, Laplace
 
 TOWNS = Axis([np.array([0, 0, 0, 1, 1, 2]), np.arange(6)])  # regions of three, two and one towns
@@ -211,3 +222,98 @@ def test_with_the_noise_that_is_allowed_the_worst_answer_just_keeps_its_wish(
             inside.append((np.abs(noise) <= wish.wanted).mean())
         slack = 7 * (0.95 * 0.05 / draws) ** 0.5
         assert 0.95 - slack <= min(inside) <= 0.95 + slack
+
+
+def known_and_measured(gaussian: bool, seed: int) -> tuple[Strategy, list[Query], list[KnownGroups], list[np.ndarray]]:
+    """A block over three keys, of which the counts by the first two are public; and noisy numbers of its strategy."""
+    axes, rng = [flat(2), flat(3), flat(4)], np.random.default_rng(seed)
+    factors = [every(axis) for axis in axes]
+    public = frozenset(below(((0, 1), (1, 1))))
+    queries = [Query(0, {i: factors[i] for i in one}, 9.0, public) for one in [(0, 1), (), (2,), (1, 2), (0, 1, 2)]]
+    strategy = strategy_for(axes, [query for query in queries if query.residuals], gaussian)
+    x = rng.integers(0, 9, (2, 3, 4)).astype(float)
+    known = [KnownGroups(axes, queries[0], x.sum(axis=2))]
+    numbers = [
+        one + rng.normal(0, block.variance**0.5, one.shape)
+        for one, block in zip(measured(strategy, x), strategy.blocks, strict=True)
+    ]
+    return strategy, queries, known, numbers
+
+
+def squares(strategy: Strategy, numbers: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """The least-squares problem over cells that the numbers of a strategy pose: a matrix and a vector."""
+    cells = np.eye(24).reshape(24, 2, 3, 4)
+    columns = [measured(strategy, cell) for cell in cells]
+    weights = [block.variance**-0.5 for block in strategy.blocks]
+    rows = [
+        np.array([column[at].ravel() * weight for column in columns]).T for at, weight in enumerate(weights)
+    ]  # fmt: skip
+    return np.concatenate(rows), np.concatenate([w * y.ravel() for w, y in zip(weights, numbers, strict=True)])
+
+
+@pytest.mark.parametrize("gaussian", [True, False])
+def test_given_what_is_public_all_answers_are_the_best_that_agree_with_it(gaussian: bool) -> None:
+    strategy, queries, known, numbers = known_and_measured(gaussian, 5)
+    axes = strategy.axes
+    assert not {(0, one) for one in below(((0, 1), (1, 1)))} & {*strategy.sources}  # nothing is spent on it
+    estimates = Estimates(strategy, numbers, known_residuals(axes, known))
+    matrix, vector = squares(strategy, numbers)
+    equal, public = np.kron(np.eye(6), np.ones((1, 4))), known[0].values.ravel()
+    system = np.block([[matrix.T @ matrix, equal.T], [equal, np.zeros((6, 6))]])
+    best = np.linalg.lstsq(system, np.concatenate([matrix.T @ vector, public]), rcond=None)[0][:24].reshape(2, 3, 4)
+    for query in queries:
+        assert np.allclose(estimates.answers(query), exact(query, best), atol=1e-6)
+    assert np.allclose(strategy.variances(queries[0]), 0) and strategy.variances(queries[-1]).min() > 0
+    assert np.allclose(estimates.public(queries[0]), known[0].values)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_from_zero_on_and_in_integers_the_public_answers_hold(seed: int) -> None:
+    strategy, queries, known, numbers = known_and_measured(True, seed)
+    known[0].values[0, 0] = 0.0  # so that cells have nothing but to be 0
+    estimates = Estimates(strategy, numbers, known_residuals(strategy.axes, known))
+    cone = Nonnegative(strategy, queries, 0, known)
+    projected = estimates.projected([cone])
+    finest = projected.answers(queries[-1])
+    assert finest.min() == 0 and not finest[0, 0].any()
+    assert np.allclose(finest.sum(axis=2), known[0].values, atol=1e-6)
+    matrix, vector = squares(strategy, numbers)
+    heavy = np.concatenate([matrix, 1e5 * np.kron(np.eye(6), np.ones((1, 4)))])
+    best, _ = nnls(heavy, np.concatenate([vector, 1e5 * known[0].values.ravel()]))
+    assert np.allclose(finest.ravel(), best, atol=1e-3)
+    integers = projected.rounded(0, queries[-1].top, known)
+    answers = [integers.answers(query) for query in queries]
+    assert all((one == np.rint(one)).all() and one.min() >= 0 for one in answers)
+    assert (answers[0] == known[0].values).all() and np.abs(answers[-1] - finest).max() < 1
+    assert all((one == exact(query, answers[-1])).all() for one, query in zip(answers, queries, strict=True))
+
+
+def test_public_answers_that_disagree_or_leave_rows_out_are_refused() -> None:
+    axes = [TOWNS, flat(3)]
+    regions = Query(0, {0: Factor(TOWNS, TOWNS.labels[1], 3)}, 1.0)
+    total = Query(0, {}, 1.0)
+    known = [KnownGroups(axes, regions, np.array([3.0, 2.0, 1.0])), KnownGroups(axes, total, np.array(6.0))]
+    assert np.allclose(known_residuals(axes, known)[0, ()], 6.0)
+    with pytest.raises(KernelError, match="disagree"):
+        known_residuals(axes, [known[0], KnownGroups(axes, total, np.array(7.0))])
+    with pytest.raises(KernelError, match="in none"):
+        KnownGroups(axes, Query(0, {0: Factor(TOWNS, np.array([0, 0, 0, 1, 1, -1]), 2)}, 1.0), np.ones(2))
+    with pytest.raises(KernelError, match="divide those"):
+        KnownGroups(axes, Query(0, {0: Factor(TOWNS, np.array([0, 1, 1, 1, 2, 2]), 3)}, 1.0), np.ones(3))
+    with pytest.raises(KernelError, match="crosswise"):
+        path(((0, 2), (1, 1)), [((0, 1),), ((1, 1),)])
+
+
+def test_integers_add_up_from_coarse_to_fine_and_are_next_to_their_shares() -> None:
+    rng, axes, top = np.random.default_rng(3), [TOWNS, flat(3)], ((0, 2), (1, 1))
+    for _ in range(50):
+        cells = rng.exponential(2.0, (6, 3)) * (rng.random((6, 3)) < 0.6)
+        steps = path(top, [()])
+        total = float(np.rint(cells.sum()))
+        for nonnegative in (True, False):
+            at = cells if nonnegative else cells - 1.0
+            known = {(): np.asarray(total)} if nonnegative else {}
+            result = integers(axes, at, top, steps, known, nonnegative)
+            assert (result == np.rint(result)).all() and (result.min() >= 0 or not nonnegative)
+            assert result.sum() == np.rint(at.sum())
+            assert np.abs(result.sum(axis=1) - at.sum(axis=1)).max() < 3 and np.abs(result - at).max() < 4

@@ -56,7 +56,7 @@ def expression(expr: RowExpr, inside: bool = False) -> str:
         case Apply(op="neg", args=(value,)):
             return f"-{expression(value, True)}"
         case Apply():
-            return f"{expr.op}({', '.join(map(expression, expr.args))})"
+            return f"{expr.op.removesuffix(' of count')}({', '.join(map(expression, expr.args))})"
         case _:
             assert_never(expr)
     return f"({text})" if inside else text

@@ -94,7 +94,7 @@ class JointPlan(Struct, frozen=True, eq=False):
         units = _Units.of(workload, how, asked)
         plan = cls._with(units, workload, asked, via, total=total)
         cones = units.cones(plan) if shape.nonnegative else ()
-        return replace(plan, cones=cones, whole=units.whole(plan) if shape.whole else ())
+        return replace(plan, cones=cones, whole=units.whole(plan, workload) if shape.whole else ())
 
     @classmethod
     def wanted(cls, workload: JointWorkload, asked: Sequence[Asked], amount: Amount, via: str | None) -> JointPlan:
@@ -287,7 +287,7 @@ class _Units(Struct, frozen=True, eq=False):
                 "DataError", str(fault), help="group more coarsely, divide the block in two, or leave `nonnegative` out"
             ) from None
 
-    def whole(self, plan: JointPlan) -> tuple[tuple[int, Levels], ...]:
+    def whole(self, plan: JointPlan, workload: JointWorkload) -> tuple[tuple[int, Levels], ...]:
         """The families of counts, and the groups that all their answers are sums of; refused where there are none."""
         result: list[tuple[int, Levels]] = []
         for family in (at for at, term in enumerate(self.terms) if isinstance(term, Count)):
@@ -296,7 +296,7 @@ class _Units(Struct, frozen=True, eq=False):
             if not {*below(top)} <= {levels for query in queries for levels in query.every}:
                 raise refuse(
                     "TypeError", "no select of this block has the groups that all its counts are sums of",
-                    help="add one that groups by all of its keys, or leave `whole` out",
+                    help=f"add one that groups by {_level_names(workload, top)}, or leave `whole` out",
                 )  # fmt: skip
             if math.prod(plan.strategy.axes[axis].sizes[level] for axis, level in top) > MOST_CELLS:
                 raise refuse("DataError", "these groups are too many to be integers that add up",
@@ -335,9 +335,7 @@ def _known(workload: JointWorkload, asked: Sequence[Asked], terms: Sequence[Term
             values = values.reshape([sums.factors[axis].size for axis in sorted(sums.factors)])
             result.append(KnownGroups(workload.trees, query, values))
         except KernelError as fault:
-            help = (
-                "give the answers of groups that every row is in one of: `coalesce(key, …)` puts missing ones into one"
-            )
+            help = "give answers of groups that every row is in one of: `coalesce(key, …)` puts missing ones into one"
             raise refuse("DataError", f"what is given cannot be used: {fault}", one.span, help=help) from None
         try:
             known_residuals(workload.trees, result)
@@ -345,6 +343,10 @@ def _known(workload: JointWorkload, asked: Sequence[Asked], terms: Sequence[Term
             help = "give totals that add up to each other"
             raise refuse("DataError", str(fault), one.span, help=help) from None
     return tuple(result)
+
+
+def _level_names(workload: JointWorkload, levels: Levels) -> str:
+    return " and ".join([f"`{workload.names[axis][level - 1]}`" for axis, level in levels])
 
 
 def _parts(asked: Sequence[Asked]) -> float:

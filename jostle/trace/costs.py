@@ -187,8 +187,11 @@ def joint_text(fields: Mapping[str, Any]) -> str:
         return f"{head}, every answer within {' or '.join(map(number, wanted))}: {spent}, one by one about {apart}"
     mean, largest = (number(told.get(name, 0)) for name in ("mean", "largest"))
     errors = f"errors {mean} of what each would have with its part of {spent}, {largest} at most"
-    least = ", none negative" if fields.get("nonnegative") else ""
-    return f"{head}{least}, {errors}; one by one they would take about {apart}"
+    given = fields.get("given")
+    head += f", {number(given)} of them given" if given else ""
+    head += ", none negative" if fields.get("nonnegative") else ""
+    head += ", integers" if fields.get("whole") else ""
+    return f"{head}, {errors}; one by one they would take about {apart}"
 
 
 def joint_table(fields: Mapping[str, Any]) -> str:

@@ -291,7 +291,7 @@ class Maker:
         self.lines.append(f"print(x{len(self.lines) - 1})")
 
     def joint_block(self) -> None:
-        saying = self.rng.choice(("", "", "nonnegative ", "for the least total "))
+        saying = self.rng.choice(("", "", "nonnegative ", "whole ", "for the least total "))
         self.lines.append(f"jointly {saying}{self.amount}:")
         for i in range(self.rng.randrange(1, 4)):
             what = self.rng.choice(("count(*)", f"sum({self._bounded()})", f"avg({self._bounded()})"))

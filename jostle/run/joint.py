@@ -36,7 +36,6 @@ from jostle.syntax import nodes as n
 
 if TYPE_CHECKING:
     from jostle.run.scope import Scope
-    from jostle.run.selects import BoundSelect
     from jostle.source import Span
 
 
@@ -124,19 +123,22 @@ class JointBlock(Struct):
         return Asked(request, wanted=wish, span=node.span)
 
 
-def given_answers(interp: Evaluator, node: n.Amount, scope: Scope, bound: BoundSelect) -> tuple[float, ...]:
+def given_answers(
+    interp: Evaluator, node: n.Amount, scope: Scope, request: object, names: Sequence[str], output: str
+) -> tuple[float, ...]:  # fmt: skip
     """The answers of a select that a program gives: a number for each of its groups, in their order.
 
-    `node.value` is a number, a list of them, or a table of results with the keys of the select.
+    `node.value` is a number, a list of them, or a table of results with the keys of the select, called `names`, and
+    its `output`.
     """
     value, span = interp.eval(node.value, scope), node.value.span
     for handle in handles_in(value):
         raise private_value(handle, "cannot be what is given").at(span)
-    if not isinstance(bound.request, Request) or bound.request.open_keys:
+    if not isinstance(request, Request) or request.open_keys:
         raise refuse("TypeError", "answers are given of a table whose keys are public", span)
-    groups = list(product(*(key.values for key in bound.request.keys)))
+    groups = list(product(*(key.values for key in request.keys)))
     if isinstance(value, Grouped):
-        value = _by_keys(value, bound, span)
+        value = _by_keys(value, request, names, output, span)
     numbers = [value] if is_number(value) else list(value) if is_sequence(value) else None
     if numbers is None or not all(is_number(one) and math.isfinite(one) for one in numbers):
         help = "give a number, a list with a number for each group, or a table with the select's keys"
@@ -150,17 +152,14 @@ def given_answers(interp: Evaluator, node: n.Amount, scope: Scope, bound: BoundS
     return tuple(float(one) for one in numbers)
 
 
-def _by_keys(table: Grouped, bound: BoundSelect, span: Span) -> list[Any]:
+def _by_keys(table: Grouped, request: Request, names: Sequence[str], output: str, span: Span) -> list[object]:
     """The numbers of a table of results in the order of a select's groups."""
-    names, output = bound.keys, bound.form.outputs[0].name
     lacking = [name for name in names if name not in table.columns]
     if lacking:
         raise refuse("DataError", f"what is given has no column `{lacking[0]}`, a key of the select", span)
     column = table.columns[output] if output in table.columns else table.only()
     rows = zip(*(table.columns[name] for name in names), strict=True)
     of = dict(zip(rows, column, strict=True))
-    request = bound.request
-    assert isinstance(request, Request)
     shown = request.shown(key_columns([list(key.values) for key in request.keys]))
     groups = list(zip(*shown, strict=True))
     for group in groups:
@@ -174,7 +173,7 @@ def _by_keys(table: Grouped, bound: BoundSelect, span: Span) -> list[Any]:
     return [of[group] for group in groups]
 
 
-def _named(names: Sequence[str], group: tuple[Any, ...]) -> str:
+def _named(names: Sequence[str], group: Sequence[object]) -> str:
     return ", ".join(f"{name} = {value:g}" if is_number(value) else f"{name} = {value}"
                      for name, value in zip(names, group, strict=True))  # fmt: skip
 
@@ -189,7 +188,7 @@ def alone(interp: Evaluator, request: object, node: n.Select, wish: float | None
     return answer
 
 
-def _facts(asked: Asked) -> tuple[Any, ...]:
+def _facts(asked: Asked) -> tuple[object, ...]:
     """What a select asks, to tell it from another."""
     request = asked.request
     return request.table.plan, request.keys, request.aggregates, asked.weight, asked.wanted, asked.given

@@ -17,6 +17,7 @@ from jostle.accounting.amounts import QUANTA, Amount, as_float
 from jostle.diagnostics import Refusal, refuse
 from jostle.error_laws import LaplaceSum, sum_quantile
 from jostle.formulas import Joint, Noised, Projected, Vector
+from jostle.kernels.arrays import Floats
 from jostle.kernels.errors import KernelError
 from jostle.kernels.joint.answers import Estimates, Nonnegative, Wish, allowed_noise
 from jostle.kernels.joint.known import MOST_CELLS, KnownGroups, common, known_residuals, path
@@ -172,7 +173,7 @@ class JointPlan(Struct, frozen=True, eq=False):
         return {"selects": len(self.queries), "blocks": len(self.strategy.blocks), "strategy": shares, "of_alone": told,
                 "apart": self._apart(), "wanted": wishes} | self._told_of_shape()  # fmt: skip
 
-    def _told_of_shape(self) -> dict[str, Any]:
+    def _told_of_shape(self) -> dict[str, object]:
         given = sum(one.given is not None for one in self.asked)
         told = {"nonnegative": bool(self.cones), "whole": bool(self.whole), "given": given}
         return {name: value for name, value in told.items() if value}
@@ -188,7 +189,7 @@ class JointPlan(Struct, frozen=True, eq=False):
             total += one.weight / parts * max(more, default=0.0) ** power
         return total * as_float(amount.value)
 
-    def answers(self, workload: JointWorkload, measured: list[Any]) -> list[Answer]:
+    def answers(self, workload: JointWorkload, measured: list[Floats]) -> list[Answer]:
         """The answers of all selects, numbers that know their noise."""
         known = known_residuals(self.strategy.axes, self.known)
         estimates, kind = Estimates(self.strategy, measured, known), self.measurement.how.kind
@@ -210,7 +211,9 @@ class JointPlan(Struct, frozen=True, eq=False):
                 if query.residuals and query.family in projected.cones | projected.whole:
                     values = sums.in_order(projected.answers(query)).tolist()
                     pairs = zip(values, column, strict=True)
-                    column[:] = [Noised.of(value, Projected(measured, low)) for value, measured in pairs]
+                    column[:] = [
+                        Noised.of(value, Projected(one, low)) for value, one in pairs if isinstance(one, Noised)
+                    ]
             keys = request.shown(key_columns([list(key.values) for key in request.keys]))
             result.append(Answer(keys, _aggregated(request, columns)))
         return result
@@ -221,7 +224,7 @@ class JointPlan(Struct, frozen=True, eq=False):
     def _noised(
         self, vectors: Sequence[Vector], query: Query, sums: Sums, estimates: Estimates, errors: Any,
         wanted: float | None,
-    ) -> list[Any]:  # fmt: skip
+    ) -> list[float]:  # fmt: skip
         """The answers of a query, each with the law of its own noise and the noises that it is made of, if any."""
         import numpy as np
 
@@ -426,7 +429,7 @@ def _term_amounts(aggregates: Sequence[Aggregate], table: Table, amount: Amount)
     return amounts
 
 
-def _aggregated(request: Request, columns: list[list[Any]]) -> list[list[Any]]:
+def _aggregated(request: Request, columns: list[list[float]]) -> list[list[Any]]:
     """The aggregates of a select from the sums that each is made of."""
     terms = iter(columns)
     values: list[list[Any]] = []

@@ -149,7 +149,7 @@ def _bound(
             if node.spend.amount.unit == "given":
                 from jostle.run.joint import given_answers
 
-                bound.given = given_answers(interp, node.spend.amount, scope, bound)
+                bound.given = given_answers(interp, node.spend.amount, scope, request, named, form.outputs[0].name)
             else:
                 bound.wish = wish_of(interp, node.spend.amount, scope)
         elif form.is_smooth and interp.joint is not None:

@@ -9,8 +9,8 @@ import pytest
 from rings import CORE, circles, closure, figures, loads
 
 BARS = {
-    "lines": 84_033,
-    "files": 440,
+    "lines": 84_540,
+    "files": 441,
     "lines that the kernel imports": 2_698,
     "lines that privacy and engine import": 21_047,
     "lines that everyday queries import": 10_899,

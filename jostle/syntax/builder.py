@@ -103,19 +103,12 @@ class Builder(QueryBuilder):
                 "SyntaxError", "errors are wanted of each answer here, and a least total of all", spend.amount.span,
                 help="write an amount, `jointly for the least total with epsilon 1`, or `jointly with error 25`",
             )  # fmt: skip
-        nonnegative = "nonnegative" in word
-        if nonnegative and spend.amount.is_wish:
+        nonnegative, whole = "nonnegative" in word, "whole" in word
+        if (nonnegative or whole) and spend.amount.is_wish:
+            kind, form = ("not negative", "nonnegative") if nonnegative else ("integers", "whole")
             raise refuse(
-                "SyntaxError", "the error of answers that are not negative depends on them, and cannot be asked for",
-                spend.amount.span,
-                help="write an amount, `jointly nonnegative with epsilon 1`, and read `error` of the answers",
-            )  # fmt: skip
-        whole = "whole" in word
-        if whole and spend.amount.is_wish:
-            raise refuse(
-                "SyntaxError", "the error of rounded answers depends on them, and cannot be asked for",
-                spend.amount.span,
-                help="write an amount, `jointly whole with epsilon 1`, and read `error` of the answers",
+                "SyntaxError", f"the error of answers that are {kind} depends on them, and cannot be asked for",
+                spend.amount.span, help=f"write an amount, `jointly {form} with epsilon 1`, and read `error` of the answers",
             )  # fmt: skip
         return n.With(spend, body, True, total, nonnegative, whole, span=self._span(word, body))
 

@@ -108,7 +108,8 @@ class Builder(QueryBuilder):
             kind, form = ("not negative", "nonnegative") if nonnegative else ("integers", "whole")
             raise refuse(
                 "SyntaxError", f"the error of answers that are {kind} depends on them, and cannot be asked for",
-                spend.amount.span, help=f"write an amount, `jointly {form} with epsilon 1`, and read `error` of the answers",
+                spend.amount.span,
+                help=f"write an amount, `jointly {form} with epsilon 1`, and read `error` of the answers",
             )  # fmt: skip
         return n.With(spend, body, True, total, nonnegative, whole, span=self._span(word, body))
 

@@ -264,17 +264,25 @@ ENDINGS = (".gz", ".zst")
 _MOST = 1000  # files of a table; each is an open descriptor
 
 
+LAST_HEADER = 10_000
+"""The last line that may name the columns."""
+
+
 class Reading(Struct, frozen=True):
     """What a program says of how files are read; what it leaves out, a file's header and type say.
 
-    `part` is a table of a database, `sheet` the name of a sheet of a workbook or its number from 1; `separator` one
-    character between the cells of a CSV file, `encoding` of its texts, `decimal` the sign before the fraction of its
-    numbers. The tables of a database have a budget each, the sheets of a workbook one together: a sheet has a name
-    and a number, and is no other for that.
+    `part` is a table of a database, `sheet` the name of a sheet of a workbook or its number from 1; `header` the line
+    of a CSV file, or the row of a sheet, that names the columns, from 1: what stands above it is dropped, and public
+    as it is. `separator` is one character between the cells of a CSV file, `encoding` that of its texts, `decimal` the
+    sign before the fraction of its numbers.
+
+    The tables of a database have a budget each, the sheets of a workbook one together: a sheet has a name and a number,
+    and is no other for that.
     """
 
     part: str | None = None
     sheet: str | int | None = None
+    header: int | None = None
     separator: str | None = None
     encoding: str | None = None
     decimal: str | None = None

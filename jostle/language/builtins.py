@@ -72,10 +72,10 @@ row("pi", None, "The ratio of a circle's circumference to its diameter.", Gives.
 
 # Sources ---------------------------------------------------------------------------------------------
 
-row("table", "path, part = none, *, sheet, separator, encoding, decimal",
+row("table", "path, part = none, *, sheet, header, separator, encoding, decimal",
     "Opens files as a table, or makes one of records or of a release.", reads=SOURCE, effect=DECLARES)  # fmt: skip
 row("counts", "cells", "Takes counts, or a file of them, as a cube.", reads=SOURCE, effect=DECLARES)
-row("bound", "name, part = none, *, sheet, separator, encoding, decimal",
+row("bound", "name, part = none, *, sheet, header, separator, encoding, decimal",
     "Takes what Python or the command line bound to a name.", reads=SOURCE, effect=DECLARES)  # fmt: skip
 row("dataset", "name", "Opens a dataset that its owner has registered.", reads=SOURCE, effect=DECLARES)
 row("postgres", "name", "Opens a table of a PostgreSQL database.", reads=SOURCE, effect=DECLARES)

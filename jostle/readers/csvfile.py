@@ -3,8 +3,9 @@
 Neighbouring data sets differ in a row. A reader that lets a quote span lines, guesses types or a dialect from a
 sample, or stops at a bad row lets one row decide about others; this one does not. A record is a line; a quote ends
 with its line at the latest; cells that are missing are NULL, as are empty ones, and extra cells are dropped. The first
-line is the header, and public: it alone says what separates cells and which encoding the file has, where the program
-does not.
+line is the header, or the one that the program says, and public as what stands above it: it says what separates cells
+and which encoding the file has, where the program does not. Columns without a name, and those that share one, are not
+read.
 
 The cells of lines as lists of Arrow, and those of CSV found by arithmetic on bytes: all lines of a block at once.
 
@@ -17,12 +18,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from msgspec import Struct
 
 from jostle.diagnostics import refuse
+from jostle.engine.base import TWICE
 from jostle.engine.files import OpenFile, Reading
 from jostle.integers import narrowed
 from jostle.readers.textfile import BOM, FAULTS, LONGEST, TextFile, content, damaged, decoded, decodes
@@ -160,17 +163,28 @@ _NO_TEXT = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16", b"PK": "zip", b"BZh9":
 
 
 class Header(Struct, frozen=True):
-    """The names of a file's columns, what separates its cells, and the encoding of its texts."""
+    """The names of a file's columns, what separates its cells, and the encoding of its texts. `names` has a place for
+    each column, also of one that has no name, or another's."""
 
     names: tuple[str, ...]
     separator: str
     encoding: str
 
+    @property
+    def readable(self) -> tuple[str, ...]:
+        """The names that one column has."""
+        return tuple(name for name in self.names if name and self.names.count(name) == 1)
+
+    @property
+    def unread(self) -> tuple[tuple[str, str], ...]:
+        """The others, in the form of `Opened.unread`."""
+        return tuple((name, TWICE) for name in dict.fromkeys(self.names) if name not in self.readable)
+
 
 class CsvFile(TextFile):
     """A CSV file under the table name `name`."""
 
-    __slots__ = ("_decimal", "_separator")
+    __slots__ = ("_above", "_decimal", "_separator")
 
     def __init__(
         self, file: OpenFile, name: str, label: str, connection: DuckDBPyConnection, reading: Reading | None = None
@@ -178,10 +192,12 @@ class CsvFile(TextFile):
         reading = reading or Reading()
         head = header(file, label, reading)
         self._separator, self._decimal = head.separator, reading.decimal
+        self._above = reading.header or 1
         super().__init__(file, head.names, name, label, connection, head.encoding)
+        self.unread = head.unread
 
-    def first_line(self, source: BinaryIO) -> str:
-        return decoded(source.readline(LONGEST), self._encoding)
+    def lines_above(self, source: BinaryIO) -> int:
+        return sum(1 for _ in _lines(source, self._above))
 
     def fits(self, line: str) -> bool:
         return len(self._split(line)) == len(self.columns)
@@ -216,29 +232,32 @@ def header(file: OpenFile, label: str, reading: Reading | None = None) -> Header
     outside of quotes, and the encoding cp1252 where the header is no UTF-8.
     """
     reading = reading or Reading()
+    at = reading.header or 1
     try:
         with content(file) as source:
-            raw = source.readline(LONGEST)
+            *lines, raw = [*_lines(source, at), *[b""] * at][:at]
+            above = b"".join(lines)
     except FAULTS:
         raise damaged(label) from None
     for magic, what in _NO_TEXT.items():
-        if raw.startswith(magic):
+        if (above or raw).startswith(magic):
             raise refuse("DataError", f"{label} is {what}, not a CSV file in UTF-8", help="convert it first")
-    encoding = reading.encoding or ("utf-8" if decodes(raw, "utf-8") else "cp1252")
+    encoding = reading.encoding or ("utf-8" if decodes(above + raw, "utf-8") else "cp1252")
     line = decoded(raw.removeprefix(BOM), encoding).rstrip("\r\n")
     separator = reading.separator or _separator(line)
     names = tuple(cell.strip() for cell in split(line, separator))
+    which = "first line" if at == 1 else f"line {at}"
+    other = f'; if another line does, say which: `table("{label[1:-1]}", header = {at + 1})`'
     if not any(names):
-        raise refuse("DataError", f"{label} has no header", help="its first line must name the columns")
+        raise refuse("DataError", f"{label} has no header", help=f"its {which} must name the columns{other}")
     if all(_is_number(name) for name in names):
-        raise refuse("DataError", f"{label} has no header: its first line holds numbers", help="name the columns there")
-    if "" in names:
-        raise refuse("DataError", f"{label} has a column without a name", help="name every column in its first line")
-    if len(set(names)) < len(names):
-        raise refuse(
-            "DataError", f"{label} has two columns of one name", help="make the names in its first line differ"
-        )
+        message = f"{label} has no header: its {which} holds numbers"
+        raise refuse("DataError", message, help=f"name the columns there{other}")
     return Header(names, separator, encoding)
+
+
+def _lines(source: BinaryIO, most: int) -> Iterator[bytes]:
+    return islice(iter(lambda: source.readline(LONGEST), b""), most)
 
 
 def split(line: str, separator: str = ",", most: float = math.inf) -> list[str]:

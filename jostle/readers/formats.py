@@ -82,6 +82,9 @@ def _check_reading(kind: str, label: str, reading: Reading) -> None:
         raise refuse("DataError", f"{label} has no part `{reading.part}`: it is no database", help=help)
     if kind != "excel" and reading.sheet is not None:
         raise refuse("DataError", f"{label} is no workbook, and has no sheets", help="leave `sheet` out")
+    if kind not in ("csv", "excel") and reading.header is not None:
+        message = f"{label} has no line of names: it says itself what its columns are called"
+        raise refuse("DataError", message, help="leave `header` out")
     for what, value, values in (
         ("separator", reading.separator, (*SEPARATORS, *OTHER_SEPARATORS)), ("encoding", reading.encoding, ENCODINGS),
         ("decimal", reading.decimal, (".", ",")),
@@ -148,8 +151,10 @@ def _excel(engine: DuckDb, file: OpenFile, name: str, label: str, reading: Readi
     from jostle.readers.frames import Frame
     from jostle.readers.workbook import sheet_table
 
-    table = sheet_table(file, label, reading.sheet)
-    return Frame(table, name, label).named_by(engine.name_rows)
+    table, unread = sheet_table(file, label, reading)
+    frame = Frame(table, name, label).named_by(engine.name_rows)
+    frame.unread = unread
+    return frame
 
 
 def _excel_97(engine: DuckDb, file: OpenFile, name: str, label: str, *_: Any) -> Raw:

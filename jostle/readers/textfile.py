@@ -114,9 +114,9 @@ class TextFile(Raw):
         """Whether the lines of a block, of these cells, are known to fit."""
         return False
 
-    def first_line(self, source: BinaryIO) -> str:
-        """Reads what stands before the records."""
-        return ""
+    def lines_above(self, source: BinaryIO) -> int:
+        """Reads what stands before the records; gives the number of its lines."""
+        return 0
 
     @property
     def numbered(self) -> bool:
@@ -174,8 +174,7 @@ class TextFile(Raw):
 
             def batches() -> Iterator[pa.RecordBatch]:
                 try:
-                    head = self.first_line(source)
-                    number = 1 + bool(head)
+                    number = 1 + self.lines_above(source)
                     for block in blocks(source):
                         found = self.cells(block)
                         if look:

@@ -1,4 +1,5 @@
-"""A sheet of an Excel workbook (`.xlsx`) as a table of texts: its first row is the header, each other row a record.
+"""A sheet of an Excel workbook (`.xlsx`) as a table of texts: its first row is the header, or the one that the program
+says, and each row below it a record. Columns without a name, and those that share one, are not read.
 
 A formula is what it was when the file was saved, a date a date; an empty cell, an error and what is no cell are none; a
 row without any cell is no record, as an empty line of CSV is none. What a cell holds fails nothing: the sheet is taken
@@ -23,7 +24,8 @@ from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING
 
 from jostle.diagnostics import did_you_mean, refuse
-from jostle.engine.files import OpenFile
+from jostle.engine.base import TWICE
+from jostle.engine.files import OpenFile, Reading
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,41 +51,44 @@ _DAY = 86_400_000  # milliseconds
 _ERRORS = frozenset({"#DIV/0!", "#N/A", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!", "#GETTING_DATA"})
 
 
-def header(file: OpenFile, label: str, sheet: str | int | None) -> tuple[str, ...]:
-    """The names in the first row of a sheet, which are public. Raises `Refusal(DataError)` where it is no header."""
-    with _sheet(file, label, sheet) as rows:
-        return _names(next(rows, {}), label)
+def header(file: OpenFile, label: str, reading: Reading) -> tuple[str, ...]:
+    """The names in the header of a sheet, which are public, each of one column. Raises `Refusal(DataError)` where it
+    has none."""
+    with _sheet(file, label, reading) as rows:
+        return tuple(_names(next(rows, {}), label, reading)[0])
 
 
-def sheet_table(file: OpenFile, label: str, sheet: str | int | None) -> pa.Table:
-    """The rows below the header, each cell a text or none; cells beyond the header's are dropped."""
+def sheet_table(file: OpenFile, label: str, reading: Reading) -> tuple[pa.Table, tuple[tuple[str, str], ...]]:
+    """The rows below the header, each cell a text or none, and the names that are not read; cells beyond the header's
+    are dropped."""
     import pyarrow as pa
 
-    with _sheet(file, label, sheet) as rows:
-        names = _names(next(rows, {}), label)
-        columns: list[list[str | None]] = [[] for _ in names]
+    with _sheet(file, label, reading) as rows:
+        names, unread = _names(next(rows, {}), label, reading)
+        columns: dict[str, list[str | None]] = {name: [] for name in names}
         for row in filter(None, rows):
-            for place, column in enumerate(columns):
-                column.append(row.get(place))
+            for name, place in names.items():
+                columns[name].append(row.get(place))
     file.check()
-    return pa.table({name: pa.array(column, pa.string()) for name, column in zip(names, columns, strict=True)})
+    return pa.table({name: pa.array(column, pa.string()) for name, column in columns.items()}), unread
 
 
 # The parts of the file ------------------------------------------------------------------------------
 
 
 @contextmanager
-def _sheet(file: OpenFile, label: str, sheet: str | int | None) -> Iterator[Iterator[dict[int, str]]]:
+def _sheet(file: OpenFile, label: str, reading: Reading) -> Iterator[Iterator[dict[int, str]]]:
     try:
         with file.reader() as source, zipfile.ZipFile(source) as book:
-            yield _rows(book, label, sheet)
+            yield _rows(book, label, reading)
     except _FAULTS:
         help = "open it and save it again as an Excel workbook (.xlsx) without a password"
         raise refuse("DataError", f"{label} cannot be read as a workbook", help=help) from None
 
 
-def _rows(book: zipfile.ZipFile, label: str, sheet: str | int | None) -> Iterator[dict[int, str]]:
-    """The cells of each row of a sheet that are not none, by their places from 0; the first row is Excel's first."""
+def _rows(book: zipfile.ZipFile, label: str, reading: Reading) -> Iterator[dict[int, str]]:
+    """The cells of each row of a sheet that are not none, by their places from 0, from the header on: that is Excel's
+    first row, or the one of the number that was said."""
     places = (target for kind, target in _relations(book, "").values() if kind == "officeDocument")
     main = next(places, "xl/workbook.xml")
     related, described = _relations(book, main), _text_of(book, main)
@@ -97,10 +102,16 @@ def _rows(book: zipfile.ZipFile, label: str, sheet: str | int | None) -> Iterato
     shared = _shared(book, parts["sharedStrings"]) if "sharedStrings" in parts else []
     kinds = _kinds(_text_of(book, parts["styles"])) if "styles" in parts else []
     read = _Cells(shared, kinds, 1462 if first_date else 0)
-    with book.open(sheets[_chosen(label, sheet, [*sheets])]) as source:
-        for place, row in enumerate(_pieces(source, _ROW)):
-            if place == 0 and _attributes(row[: row.find(">")]).get("r", "1") != "1":
-                yield {}
+    first, at = reading.header or 1, 0
+    with book.open(sheets[_chosen(label, reading.sheet, [*sheets])]) as source:
+        for row in _pieces(source, _ROW):
+            if at < first:
+                number = _attributes(row[: row.find(">")]).get("r", "")
+                at = int(number) if number.isdecimal() and len(number) < 9 else at + 1
+                if at < first:
+                    continue
+                if at > first:  # rows without a cell are not in the file
+                    yield {}
             yield read.row(row)
 
 
@@ -323,17 +334,16 @@ def _chosen(label: str, sheet: str | int | None, names: list[str]) -> str:
     return named
 
 
-def _names(row: dict[int, str], label: str) -> tuple[str, ...]:
-    """The header: texts that differ, without a gap; what stands beyond the last one has no name."""
-    cells = [row.get(place, "").strip() for place in range(max(row, default=-1) + 1)]
-    while cells and not cells[-1]:
-        cells.pop()
-    help = "the first row of the sheet holds the names, one in each cell: split merged cells, remove titles above"
+def _names(row: dict[int, str], label: str, reading: Reading) -> tuple[dict[str, int], tuple[tuple[str, str], ...]]:
+    """The places of the columns by their names in the header, and the names that stand above several, which are not
+    read; nor is a column without one."""
+    cells = {place: row[place].strip() for place in sorted(row) if row[place].strip()}
     if not cells:
-        raise refuse("DataError", f"{label} has no names in the first row of its sheet", help=help)
-    gap = next((place for place, cell in enumerate(cells, 1) if not cell), None)
-    if gap is not None:
-        raise refuse("DataError", f"{label} has no name above column {gap} of its sheet", help=help)
-    if len(set(cells)) < len(cells):
-        raise refuse("DataError", f"{label} has two columns of one name", help="rename one of them")
-    return tuple(cells)
+        at = reading.header or 1
+        which = "the first row" if at == 1 else f"row {at}"
+        message = f"{label} has no names in {which} of its sheet"
+        help = f'if another row has them, say which: `table("{label[1:-1]}", header = {at + 1})`'
+        raise refuse("DataError", message, help=help)
+    names = [*cells.values()]
+    twice = tuple((name, TWICE) for name in dict.fromkeys(names) if names.count(name) > 1)
+    return {name: place for place, name in cells.items() if names.count(name) == 1}, twice

@@ -16,7 +16,7 @@ from typing import Any
 from jostle.accounting.amounts import Unit
 from jostle.accounting.definitions import Measure
 from jostle.diagnostics import Refusal, refuse
-from jostle.engine.files import FileSet, Reading
+from jostle.engine.files import FileSet
 from jostle.language.builtins import OPENERS, REMOTE
 from jostle.language.forms import DIMENSIONS, source_kind
 from jostle.language.moments import number_of
@@ -308,7 +308,7 @@ def _open_dataset(interp: Evaluator, name: str, node: n.Private, span: Span) -> 
         return private_cube(interp.data, source, array, DIMENSIONS[: array.ndim], file.identity)
     need_here(interp, name, span)
     names = (*(name for name, _ in terms.schema), *terms.unit.columns)
-    data = opened(interp, FileSet.of([file], Reading(sheet=terms.sheet)), span, public=False, names=names)
+    data = opened(interp, FileSet.of([file], terms.reading), span, public=False, names=names)
     check_columns(terms.schema, data, span, private=True)
     if not terms.unit.linked:
         source = register.declare(node.name, data.identity, terms.measure, terms.unit, node.span)

@@ -7,18 +7,18 @@ publishes about it: that it exists and its header. What a private source is made
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 from jostle.accounting.amounts import as_text
 from jostle.backends.remote import RemoteData, need_server
 from jostle.diagnostics import Refusal, did_you_mean, refuse
-from jostle.engine.base import Opened, check_read
-from jostle.engine.files import FileSet, Reading, paths
+from jostle.engine.base import Opened, check_column
+from jostle.engine.files import LAST_HEADER, FileSet, Reading, paths
 from jostle.language.builtins import REMOTE
 from jostle.privacy.kernel.exposures import Handle, handles_in
 from jostle.privacy.kernel.sources import Source
-from jostle.records import field_names
+from jostle.records import field_names, replace
 from jostle.run.evaluator import Evaluator
 from jostle.run.publictables import is_rows
 from jostle.run.scope import Scope
@@ -63,7 +63,7 @@ def origin_of(interp: Evaluator, call: n.Call, scope: Scope) -> Any:
     if name != "dataset" and is_paths(value):
         return files_of(interp, value, call.span, reading)
     if reading is not None:
-        help = "a separator, an encoding, a part or a sheet is of a file"
+        help = "a separator, an encoding, a header, a part or a sheet is of a file"
         raise refuse("TypeError", "these data are no file, which could be read in several ways", call.span, help=help)
     return value
 
@@ -91,7 +91,12 @@ def _arguments(interp: Evaluator, call: n.Call, name: str, scope: Scope) -> tupl
         what = f"`{name}` has no argument `{unknown}`" if unknown is not None else "a source takes one argument"
         raise refuse("TypeError", what, call.span, help=help)
     for word, value in said.items():
-        if word == "sheet" and is_number(value) and float(value).is_integer():
+        if word == "header":
+            if not is_number(value) or not float(value).is_integer() or not 0 < value <= LAST_HEADER:
+                help = "the line that names the columns, as an editor counts lines: `header = 3`"
+                raise refuse("TypeError", "`header` is the number of a line, from 1", call.span, help=help)
+            said[word] = int(value)
+        elif word == "sheet" and is_number(value) and float(value).is_integer():
             said[word] = int(value)
         elif not isinstance(value, str):
             raise refuse("TypeError", f"`{word}` is a text, not {kind_name(value)}", call.span)
@@ -129,6 +134,8 @@ def opened(interp: Evaluator, origin: object, span: Span | None, *, public: bool
         if isinstance(origin, RemoteData):
             need_server(origin, interp.data.remote)
         data = interp.data.open(origin, public=public, names=tuple(dict.fromkeys(names)))
+        if isinstance(origin, FileSet):
+            data = replace(data, header=origin.reading.header)
         ledger = interp.ledger
         registered = ledger.known_as(data.identity) if isinstance(origin, RemoteData) and ledger is not None else None
     except Refusal as refusal:
@@ -209,23 +216,9 @@ def _identity(interp: Evaluator, array: object) -> Hashable:
 
 
 def check_columns(schema: Any, data: Opened, span: Span | None, *, private: bool = False) -> None:
-    """Of a private file nothing is listed: without a header, its first line would be a row."""
-    columns = data.columns
+    """Refuses columns that the data do not have, or that are not read."""
     for name, _ in schema:
         try:
-            check_read(name, data.unread)
+            check_column(name, data, private=private)
         except Refusal as refusal:
             raise refusal.at(span) from None
-        if name not in columns:
-            names = f"the columns are {', '.join(list(columns)[:12])}"
-            listed = "" if private else did_you_mean(name, columns) or names
-            hint = _apart(columns) or "names are as in the file's header: its first line, and in its case"
-            raise refuse("DataError", f"there is no column `{name}`", span, help=listed or hint)
-
-
-def _apart(columns: Sequence[str]) -> str:
-    """The way out where a header is one name with signs in it that stand between names; it tells no name."""
-    from jostle.readers.csvfile import SEPARATORS
-
-    marks = [mark for mark in SEPARATORS if len(columns) == 1 and mark in columns[0]]
-    return f'its first line is one name in all: write `separator = "{marks[0]}"`' if marks else ""

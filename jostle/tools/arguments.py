@@ -14,12 +14,14 @@ from typing import NoReturn
 
 from jostle.choice.synthesis import USUAL
 from jostle.diagnostics import WARNINGS, Refusal, did_you_mean, refuse
+from jostle.engine.files import LAST_HEADER
 from jostle.readers.memory import memory_limit
 from jostle.source import Source
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _SCHEMA = """such as '{age: 17..90, sex: {"F", "M"}}'"""
 _SHEET = "the sheet of a workbook, or its number"
+_HEADER = "the line that names the columns, where titles or notes stand above it"
 
 
 class _Parser(argparse.ArgumentParser):
@@ -99,6 +101,12 @@ def _seed(text: str) -> int:
     return int(text)
 
 
+def _line(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 0 < int(text[:9]) <= LAST_HEADER:
+        raise argparse.ArgumentTypeError(f"{text!r} is no line: a whole number from 1 is needed")
+    return int(text)
+
+
 def _memory(text: str) -> str:
     try:
         return memory_limit(text)
@@ -149,6 +157,7 @@ def command_parser() -> _Parser:
     init.add_argument("--example", action="store_true", help="write two programs and their data, to begin with")
     init.add_argument("--no-check", action="store_true", help="read no row: how dates and numbers are written")
     init.add_argument("--sheet", metavar="NAME", help=_SHEET)
+    init.add_argument("--header", metavar="LINE", type=_line, help=_HEADER)
     init.add_argument("--describe", metavar="SCHEMA", help=_SCHEMA)
     init.add_argument("--codebook", metavar="FILE", help="a codebook, SQL or Table Schema that describes the columns")
     init.add_argument("--protecting", metavar="UNIT", help="such as 'rows' (the default), 'person up to 5 rows'")
@@ -163,6 +172,7 @@ def command_parser() -> _Parser:
     ask.add_argument("--epsilon", metavar="E", default="1", help="what it may spend (1)")
     ask.add_argument("--protecting", metavar="UNIT", default="rows", help="such as 'person up to 5 rows'")
     ask.add_argument("--sheet", metavar="NAME", help=_SHEET)
+    ask.add_argument("--header", metavar="LINE", type=_line, help=_HEADER)
     ask.add_argument("--simulate", action="store_true", help="open nothing: rows are made up")
     ask.add_argument("--format", choices=["text", "json"], default="text")
 
@@ -233,10 +243,12 @@ def command_parser() -> _Parser:
     fits = verbs.add_parser("check", help="how many rows and cells do not fit a schema (private: for the owner's eyes)")
     fits.add_argument("file", metavar="FILE")
     fits.add_argument("--sheet", metavar="NAME", help=_SHEET)
+    fits.add_argument("--header", metavar="LINE", type=_line, help=_HEADER)
     fits.add_argument("--schema", metavar="SCHEMA", required=True, help=_SCHEMA)
     draft = verbs.add_parser("draft", help="a first description, from a schema, a codebook or a header: reads no rows")
     draft.add_argument("source", metavar="FILE", help="codebook or data in CSV, Parquet, SQL, Table Schema in JSON")
     draft.add_argument("--sheet", metavar="NAME", help=_SHEET)
+    draft.add_argument("--header", metavar="LINE", type=_line, help=_HEADER)
     draft.add_argument("--table", metavar="NAME", help="which table of a data package")
     draft.add_argument("--program", action="store_true", help="a whole program")
     draft.add_argument("--protecting", metavar="UNIT", help="of the program, such as 'rows', 'person up to 5 rows'")
@@ -263,6 +275,7 @@ def _ledger_verbs(verbs: argparse._SubParsersAction[_Parser]) -> None:
     register = verb("register", "put a file under a budget that lasts for ever")
     register.add_argument("file", metavar="FILE", help="CSV, Parquet, or counts in a .npy file (which need no schema)")
     register.add_argument("--sheet", metavar="NAME", help=_SHEET)
+    register.add_argument("--header", metavar="LINE", type=_line, help=_HEADER)
     register.add_argument("--schema", metavar="SCHEMA", help=_SCHEMA)
     unit = "such as 'rows', 'person up to 5 rows'; of persons that a dataset has already, 'people.id on customer'"
     register.add_argument("--protecting", metavar="UNIT", required=True, help=unit)

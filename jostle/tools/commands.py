@@ -335,9 +335,9 @@ def data(options: Namespace) -> int:
     """For owners: how a file fits a schema (exact, and so private), a draft of one, and what stands in the ledger."""
     if options.verb == "check":
         from jostle.tools.datacheck import report
-        from jostle.tools.draft.init import sheet_of
+        from jostle.tools.draft.init import reading_of
 
-        sys.stdout.write(report(options.file, options.schema, sheet_of(options)))
+        sys.stdout.write(report(options.file, options.schema, reading_of(options)))
         return 0
     if options.verb == "draft":
         from jostle.tools.draft.init import draft

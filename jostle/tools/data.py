@@ -24,7 +24,7 @@ from typing import Any
 from jostle.accounting.amounts import as_text
 from jostle.accounting.definitions import Measure
 from jostle.diagnostics import Refusal, refuse, unwritable
-from jostle.engine.files import OpenFile
+from jostle.engine.files import OpenFile, Reading
 from jostle.events import Event
 from jostle.jsontext import digest
 from jostle.plan.plan import Open
@@ -34,7 +34,7 @@ from jostle.privacy.ledger.registered import Clauses, Terms
 from jostle.privacy.ledger.store import Dataset, Entry
 from jostle.source import Source
 from jostle.tools.datacheck import domain_text, misfits
-from jostle.tools.draft.init import sheet_of
+from jostle.tools.draft.init import reading_of
 from jostle.tools.render import clean
 from jostle.trace.text import align, plural
 
@@ -131,16 +131,19 @@ def register(options: Namespace) -> str:
     """Puts a dataset into the ledger, which is made where there is none."""
     path = Path(options.file)
     kind = "counts" if path.suffix == ".npy" else "table"
-    if kind == "counts" and options.sheet is not None:
-        raise refuse("DataError", f"`{options.file}` is no workbook, and has no sheets", help="leave --sheet out")
+    reading = reading_of(options)
+    if kind == "counts" and reading != Reading():
+        message = f"`{options.file}` has counts, and neither sheets nor a header"
+        raise refuse("DataError", message, help="leave --sheet and --header out")
     clauses = parse_clauses(options.name, kind, options.schema, options.protecting, options.budget)
     ledger = Ledger(options.ledger)
     measure = _measure(ledger, clauses)
     terms = Terms(
-        options.name, kind, os.path.realpath(path), clauses.schema, clauses.unit, measure, sheet_of(options)
+        options.name, kind, os.path.realpath(path), clauses.schema, clauses.unit, measure, reading.sheet,
+        reading.header,
     )  # fmt: skip
     ledger.register(terms, check_promises, copy=options.copy)
-    told = misfits(terms.path, terms.schema, terms.sheet) if terms.kind == "table" else ""
+    told = misfits(terms.path, terms.schema, terms.reading) if terms.kind == "table" else ""
     whose = f", that of `{_owner(terms)}`" if terms.unit.linked else ""
     return (
         f"registered `{options.name}` with budget {measure.limit}{whose}, in {clean(ledger.store.place)}\n"
@@ -189,6 +192,7 @@ def show(options: Namespace) -> str:
     rows = [
         ["file", clean(terms.path)],
         *([["sheet", clean(str(terms.sheet))]] if terms.sheet is not None else []),
+        *([["header", f"line {terms.header}"]] if terms.header is not None else []),
         ["protecting", str(terms.unit)],
         ["budget", f"{_budget(dataset)[0]}, counted {terms.measure.kind}"],
         ["spent", _budget(dataset)[1]],
@@ -260,7 +264,7 @@ def parse_clauses(name: str, kind: str, schema: str | None, protecting: str, bud
 
 def check_promises(terms: Terms, file: OpenFile) -> None:
     """Whether the file is as was said: readable, with these columns, and with no more rows than promised."""
-    from jostle.engine.files import FileSet, Reading
+    from jostle.engine.files import FileSet
     from jostle.readers.databases import load_counts
     from jostle.readers.survey import most_rows, survey
 
@@ -269,10 +273,10 @@ def check_promises(terms: Terms, file: OpenFile) -> None:
     else:
         described = {name for name, _ in terms.schema}
         extra = tuple((column, Open("text")) for column in terms.unit.columns if column not in described)
-        rows = survey(FileSet.of([file], Reading(sheet=terms.sheet)), (*terms.schema, *extra)).rows
+        rows = survey(FileSet.of([file], terms.reading), (*terms.schema, *extra)).rows
     most = terms.unit.at_most
     if most is not None and terms.unit.columns:
-        of_one = most_rows(FileSet.of([file], Reading(sheet=terms.sheet)), terms.unit.columns[0])
+        of_one = most_rows(FileSet.of([file], terms.reading), terms.unit.columns[0])
         if of_one > most:
             message = f"a person has {of_one:,} rows, and at most {most:,} were promised"
             raise refuse("DataError", message, help=f"write `{terms.unit.columns[0]} up to {most} rows`: more are cut")

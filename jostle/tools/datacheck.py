@@ -15,6 +15,7 @@ from jostle.plan.kinds import domain_kind
 from jostle.plan.plan import Categories, Domain, Integer, Moments, Open, Real
 from jostle.readers.formats import format_of
 from jostle.readers.survey import FORMATS, ColumnSurvey, Survey, survey
+from jostle.records import replace
 from jostle.source import Source
 from jostle.tools.draft.columns import categories, column_word, name_of
 from jostle.tools.render import clean
@@ -31,11 +32,11 @@ def schema(text: str) -> tuple[tuple[str, Domain], ...]:
     return Session().clauses(Source("--schema", program)).schema
 
 
-def report(path: str | Path, described: str, sheet: str | int | None = None) -> str:
-    """What does not fit, column by column, of a file or of those that a pattern matches; `sheet` is that of a workbook.
-    Raises `Refusal` for a bad schema or unreadable files."""
+def report(path: str | Path, described: str, reading: Reading | None = None) -> str:
+    """What does not fit, column by column, of a file or of those that a pattern matches. Raises `Refusal` for a bad
+    schema or unreadable files."""
     domains = schema(described)
-    whole, decimal = fit(path, domains, sheet)
+    whole, decimal = fit(path, domains, reading)
     lines = [f"{clean(str(path))}: {plural(whole.rows, 'record')}"]
     if whole.ragged:
         lines.append(f"  {whole.ragged} with missing or extra cells (missing ones are `none`, extra ones are dropped)")
@@ -57,15 +58,16 @@ EXACT = "these counts are exact, so they are as private as the file: for its own
 
 
 def fit(
-    path: str | Path, domains: Sequence[tuple[str, Domain]], sheet: str | int | None = None
+    path: str | Path, domains: Sequence[tuple[str, Domain]], reading: Reading | None = None
 ) -> tuple[Survey, str | None]:
     """How files fit a description, and the decimal point that more of their numbers have, where that is a comma.
     Raises `Refusal` for unreadable files."""
     places = [open_file(place) for place in paths(str(path), [Path.cwd()])]
-    whole = survey(FileSet.of(places, Reading(sheet=sheet)), domains)
+    reading = reading or Reading()
+    whole = survey(FileSet.of(places, reading), domains)
     if not any(_unreadable_numbers(whole, domains)) or any(format_of(place) != "csv" for place in places):
         return whole, None
-    other = survey(FileSet.of(places, Reading(sheet=sheet, decimal=",")), domains)
+    other = survey(FileSet.of(places, replace(reading, decimal=",")), domains)
     better = sum(_unreadable_numbers(other, domains)) < sum(_unreadable_numbers(whole, domains))
     return (other, ",") if better else (whole, None)
 
@@ -75,11 +77,11 @@ def _unreadable_numbers(whole: Survey, domains: Sequence[tuple[str, Domain]]) ->
     return [column.unreadable for column, (_, domain) in pairs if domain_kind(domain) == "number"]
 
 
-def misfits(path: str | Path, domains: Sequence[tuple[str, Domain]], sheet: str | int | None = None,
+def misfits(path: str | Path, domains: Sequence[tuple[str, Domain]], reading: Reading | None = None,
             said: str | None = None) -> str:  # fmt: skip
     """What does not fit of described files, a line or two a column, for their owner; empty where all of it does. `said`
     is the decimal point that their description says."""
-    whole, decimal = fit(path, domains, sheet)
+    whole, decimal = fit(path, domains, reading)
     lines = []
     for column, (_, domain) in zip(whole.columns, domains, strict=True):
         counts = {what: n for what, n in _counts(column).items() if what != "empty"}

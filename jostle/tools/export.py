@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from jostle.syntax import nodes as n
 
 _MOST_ROWS, _LONGEST = 1_048_576, 32_767  # of a sheet of Excel, and the characters of a cell
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _UNWRITABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 
 
@@ -50,8 +51,8 @@ class Sheet(Struct, frozen=True):
         return f"{rows:,} row{'s' * (rows != 1)}, {columns} column{'s' * (columns != 1)}"
 
     def lines(self) -> Iterator[list[str]]:
-        """The header, then the rows as texts."""
-        yield list(self.columns)
+        """The header, then the rows as texts that no spreadsheet runs."""
+        yield [_text(name) for name in self.columns]
         for row in self.records():
             yield [_text(cell) for cell in row.values()]
 
@@ -73,8 +74,12 @@ def _cell(value: Any) -> Any:
 
 
 def _text(cell: object) -> str:
+    """A cell of CSV. A text that begins as a formula does is given a `'` before it, as spreadsheets write such texts:
+    a category may be any text, and some of them would open a file or an address where somebody looks at the numbers."""
     if cell is None:
         return ""
+    if isinstance(cell, str) and cell.startswith(_FORMULA):
+        return f"'{cell}"
     return str(cell).lower() if isinstance(cell, bool) else str(cell)
 
 

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from jostle.diagnostics import Diagnostic, Refusal
+from jostle.engine.base import Opened, check_column
+from jostle.engine.files import LAST_HEADER, Reading
 from jostle.records import replace
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every_of, rebuilt
@@ -19,15 +22,15 @@ from jostle.tools.arguments import misspelt
 
 def header_misfits(program: n.Program, folders: Sequence[Path]) -> list[Diagnostic]:
     """The described columns that a file's header lacks, and the misspelt names of files, in source order."""
-    return [fault for call, described in _tables(program) for fault in _misfits(call, described, folders)]
+    return [fault for table in _tables(program) for fault in _misfits(*table, folders)]
 
 
 def doubts(program: n.Program, folders: Sequence[Path]) -> list[Diagnostic]:
     """Warnings of described files whose header separates cells as files with decimal commas do, where the program says
     of neither how it is."""
     result = []
-    for path, described in _tables(program):
-        there = _there(path.value, folders) if isinstance(described, n.RecordOf) else None
+    for path, reading, described in _tables(program):
+        there = _there(path.value, folders) if isinstance(described, n.RecordOf) and reading == Reading() else None
         separator = _separator(there) if there is not None else ""
         numbers = isinstance(described, n.RecordOf) and any(_is_number(domain) for _, domain in described.items)
         if separator in _GERMAN and numbers:
@@ -61,13 +64,28 @@ def _separator(path: Path) -> str:
         return ""
 
 
-def _tables(program: n.Program) -> Iterator[tuple[n.String, n.Expr | None]]:
-    """The paths of tables, with the descriptions of the columns of private ones."""
+def _tables(program: n.Program) -> Iterator[tuple[n.String, Reading, n.Expr | None]]:
+    """The paths of tables and how they are read, with the descriptions of the columns of private ones."""
     described = {id(node.source): node.described for node in every_of(program, n.Private)}
     for node in every_of(program, n.Call):
         match node:
-            case n.Call(function=n.Name(id="table"), args=(n.String() as path,), keywords=()):
-                yield path, described.get(id(node))
+            case n.Call(function=n.Name(id="table"), args=(n.String() as path,)):
+                reading = _reading(node)
+                if reading is not None:
+                    yield path, reading, described.get(id(node))
+
+
+def _reading(call: n.Call) -> Reading | None:
+    """How a file is read, where all that is said of it is written out, and right."""
+    said = {keyword.name: keyword.value for keyword in call.keywords}
+    header = said.pop("header", None)
+    texts: dict[str, Any] = {name: value.value for name, value in said.items() if isinstance(value, n.String)}
+    known = texts.keys() == said.keys() and texts.keys() <= {"separator", "encoding", "decimal"}
+    if header is not None and not isinstance(header, n.Number):
+        return None
+    if isinstance(header, n.Number) and 1 <= header.value <= LAST_HEADER and float(header.value).is_integer():
+        texts["header"] = int(header.value)
+    return Reading(**texts) if known else None
 
 
 def on_other_lines(faults: Sequence[Diagnostic], others: Sequence[Diagnostic]) -> list[Diagnostic]:
@@ -95,10 +113,11 @@ def with_headers(program: n.Program, folders: Sequence[Path]) -> n.Program:
     columns: dict[int, tuple[str, ...]] = {}
     for node in every_of(program, n.Call):
         match node:
-            case n.Call(function=n.Name(id="table"), args=(n.String(value=name),), keywords=()):
+            case n.Call(function=n.Name(id="table"), args=(n.String(value=name),)):
                 there = None if id(node) in described else _there(name, folders)
-                if there is not None:
-                    columns[id(node)] = _header(there)
+                reading = _reading(node)
+                if there is not None and reading is not None:
+                    columns[id(node)] = _header(there, reading)
 
     def with_header(node: n.Node) -> n.Node:
         if not isinstance(node, n.Call) or not columns.get(id(node)):
@@ -109,13 +128,13 @@ def with_headers(program: n.Program, folders: Sequence[Path]) -> n.Program:
     return rebuilt(program, with_header) if any(columns.values()) else program
 
 
-def _header(path: Path) -> tuple[str, ...]:
+def _header(path: Path, reading: Reading) -> tuple[str, ...]:
     """The names of a file's columns; none where it has no header that can be read, which its run tells."""
     from jostle.engine.files import open_file
     from jostle.readers.csvfile import header
 
     try:
-        return tuple(header(open_file(path), "").names)
+        return header(open_file(path), "", reading).readable
     except Refusal:
         return ()
 
@@ -127,7 +146,9 @@ def _there(name: str, folders: Sequence[Path]) -> Path | None:
     return next((folder / name for folder in folders if (folder / name).exists()), None)
 
 
-def _misfits(path: n.String, described: n.Expr | None, folders: Sequence[Path]) -> Iterator[Diagnostic]:
+def _misfits(
+    path: n.String, reading: Reading, described: n.Expr | None, folders: Sequence[Path]
+) -> Iterator[Diagnostic]:
     from jostle.engine.files import open_file
     from jostle.readers.csvfile import header
 
@@ -143,11 +164,13 @@ def _misfits(path: n.String, described: n.Expr | None, folders: Sequence[Path]) 
     if not isinstance(described, n.RecordOf):
         return
     try:
-        names = header(open_file(there), f"`{name}`").names
+        head = header(open_file(there), f"`{name}`", reading)
     except Refusal as refusal:
         yield from refusal.at(path.span).diagnostics
         return
+    data = Opened("", head.names, None, head.unread, reading.header)
     for column, domain in described.items:
-        if column not in names:
-            help = "names are as in the file's header: its first line, and in its case"
-            yield Diagnostic("DataError", f"there is no column `{column}`", domain.span, "not in the file", help)
+        try:
+            check_column(column, data, private=True)
+        except Refusal as refusal:
+            yield replace(refusal.at(domain.span).first, label="not in the file")

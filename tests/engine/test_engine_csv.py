@@ -7,18 +7,21 @@ import random
 from pathlib import Path
 
 import duckdb
+import openpyxl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jostle.diagnostics import Refusal
 from jostle.engine.duckdb.raw import DUCKDB
-from jostle.engine.files import Reading, open_file
+from jostle.engine.files import FileSet, Reading, open_file
 from jostle.engine.sql import functions
 from jostle.plan.plan import Integer, Open, Scan
 from jostle.readers import csvfile, textfile
 from jostle.readers.duckdb import LocalDuckDb
 from jostle.records import replace
+from jostle.source import Source
+from jostle.tools.session import Session
 
 SETTINGS = settings(
     max_examples=150, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
@@ -163,9 +166,7 @@ def test_header(tmp_path: Path) -> None:
     assert csvfile.header(open_file(path), "`x.csv`").names == ("a, b", "c", "d")
 
 
-@pytest.mark.parametrize(
-    "data", [b"", b"\n1,2\n", b",,\n", b"a,a\n", b"a,,b\n", b"1,2.5\n3,4\n", b"\xff\xfea\0,\0b\0\n", b"PK\x03\x04\n"]
-)
+@pytest.mark.parametrize("data", [b"", b"\n1,2\n", b",,\n", b"1,2.5\n3,4\n", b"\xff\xfea\0,\0b\0\n", b"PK\x03\x04\n"])
 @pytest.mark.parametrize("public", [True, False])
 def test_a_file_without_a_header_is_refused(tmp_path: Path, data: bytes, public: bool) -> None:
     path = tmp_path / "x.csv"
@@ -174,6 +175,79 @@ def test_a_file_without_a_header_is_refused(tmp_path: Path, data: bytes, public:
         LocalDuckDb().open(path, public=public)
     assert refusal.value.first.kind == "DataError"
     assert refusal.value.first.span is None
+
+
+TITLED = [["Survey of 2024", None, None, None], [None], ["age", "sex", "sex", None, "city"],
+          ["3", "F", "M", None, "Ames"], ["4", "M", "F", "x", "Cork"], [None, "age"]]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["csv", "xlsx"])
+@pytest.mark.parametrize("private", [True, False])
+def test_names_may_stand_below_a_title(tmp_path: Path, kind: str, private: bool) -> None:
+    """The line of the names is said; columns without one, and those that share one, are as if they were not there."""
+    path = tmp_path / f"x.{kind}"
+    if kind == "csv":
+        lines = ["Survey of 2024,,,,", ",,,,", "age,sex,sex,,city", "3,F,M,,Ames", "4,M,F,x,Cork", ",age,,,"]
+        path.write_text("\n".join(lines), encoding="utf-8")
+    else:
+        book = openpyxl.Workbook()
+        for row in TITLED:
+            book.active.append(row)
+        book.save(path)
+    program = f'{"private " * private}t = table("x.{kind}", header = 3)'
+    program += ' described by {age: 0..9, city: {"Ames", "Cork"}}'
+    program += " protecting rows budget epsilon 2e9\n" if private else "\n"
+    price = " with epsilon 1e9" * private
+    program += "print({{ select count(*) from t where age < 5 groupby city" + price + " }})"
+    source = Source(str(tmp_path / "p.jst"), program)
+    session = Session(cwd=tmp_path, look=False)
+    assert session.check(source) == []
+    result = session.attempt(source)
+    assert result.ok, result.diagnostics
+    assert all(line.split()[1] == "1" for line in result.output[0].splitlines()[1:])
+    for column, said in (("sex", "the name `sex` more than once"), ("Age", "there is no column `Age`")):
+        wrong = Source(str(tmp_path / "p.jst"), program.replace("age", column))
+        told = [Session(cwd=tmp_path).attempt(wrong).diagnostics[0]]
+        told += Session(cwd=tmp_path).check(wrong)[:1] if kind == "csv" and private else []
+        assert all(said in one.message for one in told)
+        assert column == "sex" or all("`age`" in one.help for one in told)
+
+
+def test_without_a_word_on_the_header_its_names_are_not_shown(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("Survey of 2024,,\nage,city,secret\n3,Ames,1\n", encoding="utf-8")
+    program = 'private t = table("x.csv") described by {age: 0..9} protecting rows budget epsilon 1'
+    (told,) = Session(cwd=tmp_path).attempt(Source(str(tmp_path / "p.jst"), program)).diagnostics
+    assert told.message == "there is no column `age`" and "`header = 3`" in told.help
+    assert "as a title has" in told.help and "secret" not in told.help and "Survey" not in told.help
+
+
+@pytest.mark.parametrize("header", ["0", "2.5", '"3"', "-1", "1e9"])
+def test_the_header_is_the_number_of_a_line(tmp_path: Path, header: str) -> None:
+    (tmp_path / "x.csv").write_text("age\n3\n", encoding="utf-8")
+    source = Source(str(tmp_path / "p.jst"), f't = table("x.csv", header = {header})')
+    (told,) = Session(cwd=tmp_path).attempt(source).diagnostics
+    assert told.message == "`header` is the number of a line, from 1"
+    Session(cwd=tmp_path).check(source)
+
+
+def test_rows_without_a_cell_are_counted_in_a_workbook(tmp_path: Path) -> None:
+    """Excel leaves them out of the file, and numbers the others."""
+    book = openpyxl.Workbook()
+    book.active.cell(1, 1, "title")
+    book.active.cell(4, 2, "age")
+    book.active.cell(6, 2, 7)
+    book.save(tmp_path / "x.xlsx")
+    for header, said in ((4, ""), (2, "no names in row 2"), (1, "")):
+        files = FileSet.of([open_file(tmp_path / "x.xlsx")], Reading(header=header))
+        engine = LocalDuckDb()
+        if said:
+            with pytest.raises(Refusal, match=said):
+                engine.open(files, public=True)
+        else:
+            opened = engine.open(files, public=True)
+            assert opened.columns == (("age",) if header == 4 else ("title",))
+            assert engine.fetch(f"SELECT count(*) FROM {engine.raw(opened.key)[1]}", "") == [(header == 4 or 2,)]
+        engine.close()
 
 
 @pytest.mark.parametrize(

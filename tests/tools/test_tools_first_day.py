@@ -11,6 +11,7 @@ from jostle import Refusal, Session
 from jostle.source import Source
 from jostle.tools.documentation.find import entries_for
 from jostle.tools.entry import main
+from jostle.tools.export import Sheet
 
 PEOPLE = "name,age,sex\n" + "".join(f"p{k},{20 + k % 50},{'FM'[k % 2]}\n" for k in range(400))
 
@@ -91,3 +92,40 @@ def test_a_refusal_as_text_has_its_place_and_its_help() -> None:
     with pytest.raises(Refusal) as caught:
         Session().run(Source("count.jst", "x = 1\ny = lenght([1])\n"))
     assert str(caught.value) == "count.jst:2:5: NameError: `lenght` is not defined\n  help: did you mean `length`?"
+
+
+def test_init_finds_the_names_below_a_title(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "t.csv").write_text("Survey,,\nprinted,by us,\nage,sex,sex,town\n3,F,M,Ames\n", encoding="utf-8")
+    assert said(capsys, "init", "t.csv", "--describe", "age: 0..99")[0] == 0
+    text = (here / "t.jst").read_text(encoding="utf-8")
+    assert 'table("t.csv", header = 3)' in text and "#   town\n" in text
+    assert said(capsys, "init", "t.csv", "--out", "u.jst")[2].endswith("the columns are age, town\n")
+    assert said(capsys, "-c", "select count(*) from t", "t.csv", "--header", "3")[0] == 0
+    with pytest.raises(SystemExit):
+        said(capsys, "-c", "select count(*) from t", "t.csv", "--header", "0")
+
+
+def test_init_reads_the_names_of_json_lines(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = "".join(json.dumps({"age": k % 90, "at": f"{k % 28 + 1:02}.12.2024"}) + "\n" for k in range(300))
+    (here / "x.jsonl").write_text(lines, encoding="utf-8")
+    assert said(capsys, "init", "x.jsonl", "--describe", "at: date")[0] == 0
+    text = (here / "x.jst").read_text(encoding="utf-8")
+    assert "#   age\n" in text and 'at = date(at, "%d.%m.%Y")' in text
+
+
+def test_a_registered_dataset_keeps_the_line_of_its_names(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "t.csv").write_text("Survey,\nage,sex\n3,F\n4,M\n", encoding="utf-8")
+    terms = ["--schema", "{age: 0..99}", "--protecting", "rows", "--budget", "epsilon 9", "--ledger", "l.db"]
+    assert said(capsys, "data", "register", "t", "t.csv", "--header", "2", *terms)[0] == 0
+    assert "line 2" in said(capsys, "data", "show", "t", "--ledger", "l.db")[1]
+    program = 'private t = dataset("t")\nprint({{ select sum(age) from t with epsilon 8 }})'
+    result = Session(cwd=here, ledger="l.db").attempt(Source("p.jst", program))
+    assert result.ok, result.diagnostics
+
+
+def test_a_text_that_a_spreadsheet_would_run_is_marked(tmp_path: Path) -> None:
+    values = {"=1+1": ["=cmd|' /C calc'!A0", "+1", "@SUM(A1)", "-x", "\tx", "plain", "a=b"], "n": [-1.5] * 7}
+    sheet = Sheet(values)
+    assert next(iter(sheet.lines())) == ["'=1+1", "n"]
+    assert [row[0] for row in sheet.lines()][1:-2] == [f"'{text}" for text in values["=1+1"][:5]]
+    assert [row[0] for row in sheet.lines()][-2:] == ["plain", "a=b"] and [*sheet.lines()][1][1] == "-1.5"

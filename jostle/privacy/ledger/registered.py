@@ -17,7 +17,7 @@ from msgspec import Struct
 from jostle.accounting.amounts import Amount, Unit
 from jostle.accounting.definitions import Measure
 from jostle.diagnostics import refuse
-from jostle.engine.files import OpenFile
+from jostle.engine.files import OpenFile, Reading
 from jostle.plan.plan import Categories, Domain, Integer, Moments, Open, Real
 from jostle.records import as_dict
 
@@ -33,7 +33,8 @@ class Clauses(Struct, frozen=True):
 
 
 class Terms(Struct, frozen=True):
-    """A registered dataset: `kind` is `table` or `counts`, `path` the file's real path, `sheet` that of a workbook.
+    """A registered dataset: `kind` is `table` or `counts`, `path` the file's real path, `sheet` that of a workbook,
+    `header` the line of its names where that is not the first.
 
     One whose unit is `linked` has the measure of the dataset of its persons, which is charged in its place.
     """
@@ -45,16 +46,22 @@ class Terms(Struct, frozen=True):
     unit: Unit
     measure: Measure
     sheet: str | int | None = None
+    header: int | None = None
+
+    @property
+    def reading(self) -> Reading:
+        """How the file is read."""
+        return Reading(sheet=self.sheet, header=self.header)
 
     def as_json(self) -> dict[str, Any]:
-        """As it stands in the ledger, whose digest of it may be older than sheets are."""
-        sheet = {} if self.sheet is None else {"sheet": self.sheet}
+        """As it stands in the ledger, whose digest of it may be older than these words are."""
+        said = {"sheet": self.sheet, "header": self.header}
         return {
             "name": self.name, "kind": self.kind, "path": self.path,
             "schema": [[name, _domain_json(domain)] for name, domain in self.schema],
             "unit": _unit_json(self.unit),
             "measure": {"kind": self.measure.kind, "limit": as_dict(self.measure.limit)},
-            **sheet,
+            **{word: value for word, value in said.items() if value is not None},
         }  # fmt: skip
 
     @classmethod
@@ -66,7 +73,8 @@ class Terms(Struct, frozen=True):
         schema = tuple((str(name), _domain(domain)) for name, domain in data["schema"])
         limit = Amount(**measure["limit"])
         counted = Measure(measure["kind"], limit)
-        return cls(data["name"], data["kind"], data["path"], schema, Unit(**unit), counted, data.get("sheet"))
+        said = data.get("sheet"), data.get("header")
+        return cls(data["name"], data["kind"], data["path"], schema, Unit(**unit), counted, *said)
 
 
 class FileMark(Struct, frozen=True):

@@ -12,7 +12,7 @@ from argparse import Namespace
 from jostle.diagnostics import refuse
 from jostle.source import Source
 from jostle.tools.draft.columns import name_of, table_of
-from jostle.tools.draft.init import sheet_of
+from jostle.tools.draft.init import reading_of
 from jostle.tools.draft.sources import columns_of
 
 WITH = re.compile(r"\bwith\s+(epsilon|rho|error)\b", re.IGNORECASE)
@@ -23,7 +23,7 @@ def program(options: Namespace) -> str:
     query = options.query.strip().removeprefix("{{").removesuffix("}}").strip().rstrip(";")
     price = "" if WITH.search(query) else f" with epsilon {options.epsilon}"
     return (
-        f"private t = {table_of(options.file, sheet_of(options))}\n"
+        f"private t = {table_of(options.file, reading_of(options))}\n"
         f"    described by {options.describe or _described(options, query)}\n"
         f"    protecting {options.protecting}\n"
         f"    budget epsilon {options.epsilon}\n"
@@ -33,7 +33,7 @@ def program(options: Namespace) -> str:
 
 def _described(options: Namespace, query: str) -> str:
     """The description of a query that names no column of the file; of its header one is enough."""
-    names = [column.name for column in columns_of(options.file, sheet=sheet_of(options))]
+    names = [column.name for column in columns_of(options.file, reading=reading_of(options))]
     asked = [name for name in names if re.search(rf"(?<![\\w.]){re.escape(name)}(?!\\w)", query)]
     if asked:
         shape = ", ".join(f"{name_of(name)}: …" for name in asked)

@@ -13,6 +13,8 @@ from typing import Any
 from msgspec import Struct
 
 from jostle.diagnostics import refuse
+from jostle.engine.files import Reading
+from jostle.records import as_dict
 
 UNKNOWN = "?"
 _PLAIN = re.compile(r"[A-Za-z_]\w*", re.ASCII)
@@ -123,22 +125,22 @@ def clause(columns: Iterable[Column]) -> str:
     return "described by {\n" + "\n".join(lines) + "\n}\n"
 
 
-def table_of(path: str, sheet: str | int | None = None, decimal: str | None = None) -> str:
+def table_of(path: str, reading: Reading | None = None) -> str:
     """A file, or a sheet of a workbook, as a program names it."""
-    chosen = "" if sheet is None else f", sheet = {quoted(sheet) if isinstance(sheet, str) else sheet}"
-    chosen += "" if decimal is None else f", decimal = {quoted(decimal)}"
-    return f"table({quoted(path)}{chosen})"
+    said = as_dict(reading or Reading()).items()
+    chosen = (f", {word} = {quoted(one) if isinstance(one, str) else one}" for word, one in said if one is not None)
+    return f"table({quoted(path)}{''.join(chosen)})"
 
 
 def program(
     columns: Iterable[Column], path: str, protecting: str = UNKNOWN, budget: str = UNKNOWN,
-    sheet: str | int | None = None,
+    reading: Reading | None = None,
 ) -> str:  # fmt: skip
     """A whole program: the declaration of `data`, and a first count."""
     described = "".join(f"    {line}\n" for line in clause(columns).splitlines()).rstrip()
     count = "{{ select count(*) from data with epsilon 0.1 }}"
     return (
-        f"private data = {table_of(path, sheet)}\n{described} protecting {protecting} budget {budget}\n\n"
+        f"private data = {table_of(path, reading)}\n{described} protecting {protecting} budget {budget}\n\n"
         f"release rows = {count}\n"
     )
 

@@ -18,6 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from jostle.diagnostics import Refusal, refuse, unwritable
+from jostle.engine.files import Reading, open_file
 from jostle.plan.plan import Domain, Integer, Open, Real
 from jostle.records import replace
 from jostle.resources import folder
@@ -31,12 +32,13 @@ from jostle.tools.render import clean
 QUESTION = """What may anybody know of each column? A range (0..99, 0.0..9.5), categories
 ("a", "b"), date, time, text, integer, real; an empty line leaves it out.
 """
+_TITLES = 20  # lines that may stand above the names
 _DATA = (".csv", ".parquet", ".pq", ".xlsx", ".xlsm")
 
 
 def draft(options: Namespace) -> str:
     """The text that the command prints. Nothing is asked where it is not read and written by a person."""
-    columns = columns_of(options.source, options.table, sheet_of(options))
+    columns = columns_of(options.source, options.table, reading_of(options))
     protecting, budget = options.protecting or UNKNOWN, options.budget or UNKNOWN
     if sys.stdin.isatty() and sys.stdout.isatty():
         columns = asked(columns, line_of)
@@ -46,13 +48,14 @@ def draft(options: Namespace) -> str:
     if not options.program:
         return clause(columns)
     path = options.source if Path(options.source).suffix.lower() in _DATA else "data.csv"
-    return program(columns, path, protecting, budget, sheet_of(options))
+    return program(columns, path, protecting, budget, reading_of(options))
 
 
-def sheet_of(options: Namespace) -> str | int | None:
-    """The sheet that the command line names, or its number."""
+def reading_of(options: Namespace) -> Reading:
+    """How the command line says that a file is read: the line of its header, the sheet of a workbook or its number."""
     sheet: str | None = getattr(options, "sheet", None)
-    return int(sheet) if sheet is not None and sheet.isdecimal() else sheet
+    number = int(sheet) if sheet is not None and sheet.isdecimal() else sheet
+    return Reading(sheet=number, header=getattr(options, "header", None))
 
 
 def asked(columns: list[Column], ask: Ask) -> list[Column]:
@@ -151,24 +154,38 @@ def drafted(options: Namespace, ask: Ask | None, home: Path) -> tuple[str, str |
 
     With `ask` a person is asked for what nobody said: for each column where none is described on the command line, and
     for unit and budget."""
-    columns = _columns(options)
+    reading = reading_of(options)
+    if reading.header is None and not getattr(options, "no_check", False):
+        reading = replace(reading, header=_header_line(options))
+    columns = _columns(options, reading)
     ordered = _described(options, columns, ask)
     protecting = options.protecting or _protecting(columns, ask)
     budget = options.budget or (ask("budget (epsilon 1): ").strip() if ask is not None else "") or "epsilon 1"
     path = os.path.relpath(options.file, home) if str(home) != "." else options.file
     found, decimal = None, None
-    if columns and not getattr(options, "no_check", False):
+    if not getattr(options, "no_check", False):
         with suppress(Refusal):  # its types are enough for a draft
-            found, decimal = fit(options.file, ordered, sheet_of(options))
+            found, decimal = fit(options.file, ordered, reading)
+    left = [column for column in columns if column.name not in dict(ordered)]
     if found is None:
-        return first_program(table_of(path, sheet_of(options)), ordered, protecting, *budget_of(budget)), None
+        text = first_program(table_of(path, reading), ordered, protecting, *budget_of(budget))
+        return _with_left(text, left), None
     by_name = {column.name: column for column in found.columns}
     forms = {c.name: c.form for c in found.columns if c.form and name_of(c.name) == c.name}
     ordered = [(name, _with_fractions(domain) if by_name[name].not_whole else domain) for name, domain in ordered]
-    table = table_of(path, sheet_of(options), decimal)
+    table = table_of(path, replace(reading, decimal=decimal))
     text = first_program(table, ordered, protecting, *budget_of(budget), forms=forms)
     as_texts = [(name, Open("text") if name in forms else domain) for name, domain in ordered]
-    return text, misfits(options.file, as_texts, sheet_of(options), decimal)
+    return _with_left(text, left), misfits(options.file, as_texts, reading, decimal)
+
+
+def _with_left(text: str, columns: list[Column]) -> str:
+    """The program's text with a line for each column that nobody described, or for the first of many."""
+    first, _, rest = text.partition("\n")
+    notes = [f"#   {name_of(clean(one.name))}{one.note and f': {clean(one.note)}'}" for one in columns]
+    lines = ["# Left out, since nothing says what anybody may know of them:", *notes[:20]] if notes else []
+    more = [f"#   … and {len(notes) - 20} others"] if len(notes) > 20 else []
+    return "\n".join([first, *lines, *more, rest])
 
 
 def _described(options: Namespace, columns: list[Column], ask: Ask | None) -> list[tuple[str, Domain]]:
@@ -189,17 +206,49 @@ def _described(options: Namespace, columns: list[Column], ask: Ask | None) -> li
     return ordered
 
 
+def _header_line(options: Namespace) -> int | None:
+    """The line that has the names, where the first one is a title: it names less than two of several columns, or none
+    of those that are described. It is the first one below that has them, or most texts and no number."""
+    from jostle.readers.csvfile import header
+    from jostle.readers.formats import format_of
+    from jostle.readers.workbook import header as names_of_sheet
+
+    file, label, sheet = open_file(options.file), f"`{options.file}`", reading_of(options)
+    kind = format_of(file)
+    told = {name for name, _ in schema(options.describe)} if options.describe is not None else set()
+
+    def names(line: int) -> tuple[str, ...]:
+        with suppress(Refusal):
+            reading = replace(sheet, header=line)
+            all_names = header(file, label, reading).names if kind == "csv" else names_of_sheet(file, label, reading)
+            return tuple(filter(None, all_names))
+        return ()
+
+    first = names(1) if kind in ("csv", "excel") else tuple(told)
+    if told & set(first) or (len(first) > 1 and not told):
+        return None
+    below = {line: names(line) for line in range(2, _TITLES)}
+    texts = {line: len(some) for line, some in below.items() if told <= {*some} and not any(map(as_number, some))}
+    most = max(texts, key=texts.__getitem__, default=0)
+    return most if told or texts.get(most, 0) > 1 else None
+
+
 def _with_fractions(domain: Domain) -> Domain:
     """The domain of the same numbers, with fractions."""
     return Real(float(domain.low), float(domain.high)) if isinstance(domain, Integer) else Open("real")
 
 
-def _columns(options: Namespace) -> list[Column]:
+def _columns(options: Namespace, reading: Reading) -> list[Column]:
     """The columns of the file, with what a codebook says of them."""
-    from jostle.engine.files import open_file
+    from jostle.readers.databases import names_of
     from jostle.readers.formats import has_names
 
-    columns = columns_of(options.file, sheet=sheet_of(options)) if has_names(open_file(options.file)) else []
+    file = open_file(options.file)
+    if has_names(file):
+        columns = columns_of(options.file, reading=reading)
+    else:  # the names of JSON lines stand in its rows
+        listed = () if getattr(options, "no_check", False) else names_of(file, f"`{options.file}`")
+        columns = [Column.of(name) for name in listed]
     if options.codebook is None:
         return columns
     told = {column.name: column for column in columns_of(options.codebook)}

@@ -15,6 +15,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from jostle.diagnostics import refuse
+from jostle.engine.files import Reading
 from jostle.tools.draft.columns import Column, as_number, columns_of_arrow, typed
 
 _TOKEN = re.compile(
@@ -188,7 +189,7 @@ _KINDS = {
 _MOST = 1 << 24  # bytes of a codebook or schema
 
 
-def columns_of(source: str, table: str | None = None, sheet: str | int | None = None) -> list[Column]:
+def columns_of(source: str, table: str | None = None, reading: Reading | None = None) -> list[Column]:
     """The columns that a file or a `CREATE TABLE` statement tells of.
 
     A codebook (a CSV file whose columns are `name`, `type`, `min`, `max`, `values` and notes), a Parquet or Arrow file,
@@ -197,10 +198,10 @@ def columns_of(source: str, table: str | None = None, sheet: str | int | None = 
     """
     if "create" in source.lower() and "(" in source and not Path(source[:255]).exists():
         return columns_of_sql(source)
-    suffix = Path(source).suffix.lower()
+    suffix, reading = Path(source).suffix.lower(), reading or Reading()
     if suffix in (".xlsx", ".xlsm"):
-        return _workbook(source, sheet)
-    if sheet is not None:
+        return _workbook(source, reading)
+    if reading.sheet is not None:
         raise refuse("DataError", f"`{source}` is no workbook, and has no sheets", help="leave --sheet out")
     if suffix in (".parquet", ".pq"):
         return _parquet(source)
@@ -210,7 +211,7 @@ def columns_of(source: str, table: str | None = None, sheet: str | int | None = 
         return _json(_text(source), table)
     if suffix in (".sql", ".ddl"):
         return columns_of_sql(_text(source))
-    return _csv(source)
+    return _csv(source, reading)
 
 
 def _text(path: str) -> str:
@@ -251,14 +252,14 @@ def _arrow(path: str) -> list[Column]:
         raise refuse("DataError", f"`{path}` is no Arrow file that can be read") from None
 
 
-def _workbook(path: str, sheet: str | int | None) -> list[Column]:
+def _workbook(path: str, reading: Reading) -> list[Column]:
     from jostle.engine.files import open_file
     from jostle.readers.workbook import header
 
-    return [Column.of(name) for name in header(open_file(path), f"`{path}`", sheet)]
+    return [Column.of(name) for name in header(open_file(path), f"`{path}`", reading)]
 
 
-def _csv(path: str) -> list[Column]:
+def _csv(path: str, reading: Reading) -> list[Column]:
     """The header alone, unless every column of the file is one of a codebook."""
     from jostle.engine.files import open_file
     from jostle.readers.csvfile import header
@@ -268,8 +269,8 @@ def _csv(path: str) -> list[Column]:
     if format_of(file) != "csv":
         message = f"what columns `{path}` has stands in no header of its own"
         raise refuse("DataError", message, help="write a codebook, or their description: `{age: 0..99}`")
-    names = header(file, f"`{path}`").names
-    places = _codebook(names)
+    names = header(file, f"`{path}`", reading).readable
+    places = _codebook(names) if reading.header is None else None
     if places is None:
         return [Column.of(name) for name in names]
     rows = list(csv.reader(StringIO(_text(path), newline="")))[1:]

@@ -144,7 +144,8 @@ def foreign_letter(place: ErrorPlace) -> Diagnostic | None:
     at = Span(place.source, place.span.line, word.start() + 1, place.span.line, word.end() + 1)
     plain = unicodedata.normalize("NFKD", word[0].replace("ß", "ss")).encode("ascii", "ignore").decode()
     help = "names are written with a–z, A–Z, 0–9 and _" + (f": `{plain}`" if plain.isidentifier() else "")
-    help += f"; a column that a file calls so stands in backquotes: `{word[0]}`"
+    if not re.match(r"\s*=(?!=)", line[word.end() :]):
+        help += f"; a column that a file calls so stands in backquotes: `{word[0]}`"
     return place.error(f"`{place.text}` cannot be part of a name", span=at, help=help)
 
 

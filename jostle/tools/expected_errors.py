@@ -59,10 +59,24 @@ class Direct(Struct, frozen=True):
     law: AdditiveLaw | None = None  # of a number itself, whose noise may be whole
     cut: tuple[str, ...] = ()
     """What the error does not cover."""
+    width: float = 0.0
+    """Of a sum or a mean the width of the range of what is added up, with which its error goes; else 0."""
+    groups: int = 1
 
     def said(self, error: float) -> str:
         """An error of it, in words."""
         return number(error) + (NOISE_ONLY if self.cut else "") + _OVER[self.of]
+
+    def on(self, rows: int) -> float:
+        """The error where there are so many rows, which are divided evenly among its groups."""
+        return self.error / (rows / self.groups) if self.of in ("rows", "stddev") else self.error
+
+    def plain(self, rows: int) -> str:
+        """The error on so many rows, in words."""
+        if self.of == "ranks":
+            return f"{number(100 * min(1.0, self.error * self.groups / rows), 2)} % of the rows"
+        over = " / stddev" if self.of == "stddev" else _OVER[self.of] if self.of != "rows" else ""
+        return number(self.on(rows)) + (NOISE_ONLY if self.cut else "") + over
 
     def at(self, amount: float) -> float:
         """The error at another amount."""
@@ -109,6 +123,7 @@ def lines_of(source: Source) -> dict[str, int]:
 def _measured(events: Sequence[Event], source: Source, names: Mapping[str, Any]) -> Iterator[Direct]:
     """Measured numbers: as they are, estimates over the rows, and what was selected."""
     terms, cuts = _terms_and_cuts(events, source)
+    groups = _groups(source, names)
     for (line, name), found in terms.items():
         which, parts, of = _term_of(name)
         if of is None and found[0].fields.get("direct"):
@@ -126,7 +141,21 @@ def _measured(events: Sequence[Event], source: Source, names: Mapping[str, Any])
         power = 0.5 if unit == "rho" else 1.0
         cut = cuts.get((line, name), ())
         amount = fields.get("uses", {}).get(name, fields[unit] * parts)
-        yield Direct(name, line, unit, amount, error, power, of, law=None if of else law, cut=cut)
+        width = fields["sensitivity"] / fields["stability"] if name in ("sum", "avg") and "stability" in fields else 0.0
+        many = max(1, groups.get(line, 1))
+        yield Direct(name, line, unit, amount, error, power, of, law=None if of else law, cut=cut, width=width,
+                     groups=many)  # fmt: skip
+
+
+def _groups(source: Source, names: Mapping[str, Any]) -> dict[int, int]:
+    """How many groups the selects have that variables are assigned, by their lines."""
+    from jostle.syntax import parse
+
+    return {
+        line: len(next(iter(names[node.name].columns.values()), ()))
+        for node in every(parse(source)) if isinstance(node, n.Assign) and type(names.get(node.name)) is Grouped
+        for line in range(node.span.line, node.span.end_line + 1)
+    }  # fmt: skip
 
 
 def _terms_and_cuts(

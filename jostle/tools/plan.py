@@ -10,7 +10,7 @@ import json
 import math
 import sys
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ from jostle.accounting.amounts import as_text
 from jostle.check.cost.ledger import looks_text
 from jostle.diagnostics import refuse
 from jostle.formulas import NOISE_ONLY, cut_text, cuts_of
-from jostle.records import as_dict
+from jostle.records import as_dict, replace
 from jostle.tools.arguments import read_program
 from jostle.tools.expected_errors import Calculated, Direct, calculated_errors, direct_errors
 from jostle.tools.render import clean
@@ -68,6 +68,7 @@ class ErrorPlan(Struct, frozen=True):
     advised: tuple[Advice, ...] = ()
     joint: tuple[dict[str, Any], ...] = ()  # of each `jointly` block its line and the fields of its event
     data: str = ""  # what stood for private rows, where errors depend on them
+    rows: int = 0  # how many there are, where that was said
     looks: tuple[Charge, ...] = ()  # the charges of statements that look at cells
 
 
@@ -127,7 +128,7 @@ def plan(
     )  # fmt: skip
     ships = {maker.name for maker, *_ in planned if maker.shipped() is not None}
     advised = [_advice(event) for event in session.events if event.kind == "choice" and event.name in ships]
-    known = (tuple(direct), tuple(calculated), tuple(choices), tuple(left_out), tuple(advised), joint, data)
+    known = (tuple(direct), tuple(calculated), tuple(choices), tuple(left_out), tuple(advised), joint, data, rows or 0)
     return ErrorPlan(*known, _looks(Session().checked(source, settings)[1]))
 
 
@@ -149,16 +150,21 @@ def text(errors: ErrorPlan, error: float | None, epsilon: float | None) -> str:
     """The plan as tables."""
     parts = []
     if errors.direct:
-        heads = ["measured", "line", "amount", "error"]
+        heads = ["measured", "line", "amount", f"± on {errors.rows:,} rows" if errors.rows else "error"]
         heads += ([f"at {number(epsilon)}"] if epsilon else []) + ([f"for error {number(error)}"] if error else [])
         rows = [heads]
         for d in errors.direct:
-            extra = ([d.said(d.at(epsilon))] if epsilon else []) + ([_needs(d, error)] if error else [])
-            rows.append([d.name, str(d.line), _amount(d.unit, d.amount), d.said(d.error), *extra])
+            there = replace(d, error=d.at(epsilon)) if epsilon else d
+            extra = [there.plain(errors.rows) if errors.rows else d.said(there.error)] if epsilon else []
+            extra += [_needs(d, error, errors.rows)] if error else []
+            here = d.plain(errors.rows) if errors.rows else d.said(d.error)
+            rows.append([d.name, str(d.line), _amount(d.unit, d.amount), here, *extra])
         right = [False] + [True] * (len(heads) - 1)
-        notes = [note for of, note in _NOTES.items() if any(d.of == of for d in errors.direct)]
+        notes = [note for of, note in _NOTES.items() if any(d.of == of for d in errors.direct) and not errors.rows]
+        if errors.rows and any(d.groups > 1 for d in errors.direct):
+            notes.append("of a select with groups: each has as many of the rows as any other")
         notes += cut_text(cuts_of(*errors.direct))
-        parts.append("\n".join([*align(rows, right), *_NOTE, *notes]))
+        parts.append("\n".join([*align(rows, right), *_NOTE, *notes, *_narrower(errors, error)]))
     if errors.calculated:
         parts.append(_calculated_text(errors))
     parts += [f"line {one['line']}: {joint_text(one)}\n{joint_table(one)}" for one in errors.joint]
@@ -189,13 +195,31 @@ def _calculated_text(errors: ErrorPlan) -> str:
     if errors.data:
         notes = [f"of: the value on {errors.data}, whose error it is; `any`: the error is the same on all data"]
     elif any(one.error is None for one in errors.calculated):
-        notes = ["by the data: it depends on the rows and their values; `--rows N` tells it of N made-up rows"]
+        notes = ["by the data: it depends on the rows and their values; `--rows N` says it of N made-up rows"]
     notes += cut_text(cuts_of(*errors.calculated))
     return "\n".join([*align(rows, [False] + [True] * (len(heads) - 1)), *notes])
 
 
-def _needs(direct: Direct, error: float) -> str:
+def _narrower(errors: ErrorPlan, wanted: float | None) -> Iterator[str]:
+    """What narrower ranges would gain, of sums and means whose error is larger than it is wanted, or than a twentieth
+    of the range: that costs nothing, so it is said before anything that does."""
+    for d in errors.direct:
+        if not d.width or (d.of and not errors.rows):
+            continue
+        there = d.on(errors.rows)
+        where = f"{d.name} on line {d.line}: its range is {number(d.width)} wide"
+        if wanted and there > wanted:
+            gain = there / wanted
+            yield f"{where}; one {number(d.width / gain)} wide has this error at the same price: a factor of {gain:.2g}"
+        elif not wanted and there > d.width / 20 and d.of:
+            yield f"{where}, its ± {number(100 * there / d.width, 2)} % of that; half the range has half the error"
+
+
+def _needs(direct: Direct, error: float, rows: int) -> str:
     """What an error takes: an amount, or of a mean so many rows at its amount."""
+    if direct.of == "rows" and rows:
+        finer = direct.on(rows) / error
+        return _amount(direct.unit, direct.amount * finer ** (1 / direct.power))
     if direct.of == "rows":
         return f"{number(math.ceil(direct.error / error))} rows"
     return _amount(direct.unit, direct.needed(error)) if not direct.of else "–"
@@ -254,6 +278,7 @@ def as_json(errors: ErrorPlan, error: float | None, epsilon: float | None) -> di
     direct = [
         {"name": d.name, "line": d.line, "unit": d.unit, "amount": d.amount, "error": d.error}
         | ({"of": d.of} if d.of else {}) | ({"cut": list(d.cut)} if d.cut else {})
+        | ({"on_rows": d.on(errors.rows)} if errors.rows and d.of == "rows" else {})
         | ({"error_at": d.at(epsilon)} if epsilon else {})
         | ({"needs": d.needed(error)} if error and not d.of else {})
         | ({"needs_rows": math.ceil(d.error / error)} if error and d.of == "rows" else {})

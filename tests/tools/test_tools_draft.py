@@ -96,16 +96,22 @@ x,number,3,,,
 
 @pytest.mark.parametrize(
     "header",
-    ["name,type,min,max,salary", "name,from,to", "name,type", "name,min,max", "name,type,type,values", "age,sex"],
+    [
+        "name,type,min,max,salary",
+        "name,from,to",
+        "name,type",
+        "name,min,max",
+        "name,type,type,values",
+        "name,type,min,max,note,note",
+        "age,sex",
+    ],
 )
 def test_of_data_only_the_header_is_read(tmp_path: Path, header: str) -> None:
     """What might be data is not taken for a codebook; bytes that are no text stand in a row, and harm nothing."""
     (tmp_path / "d.csv").write_bytes(header.encode() + b"\nSecret,integer,1,2,\xff\n")
-    if len(set(header.split(","))) < len(header.split(",")):
-        with pytest.raises(Refusal, match="two columns"):
-            columns_of(str(tmp_path / "d.csv"))
-        return
-    assert drafted(columns_of(str(tmp_path / "d.csv"))) == dict.fromkeys(header.split(","), "?")
+    names = header.split(",")
+    once = [name for name in names if names.count(name) == 1]
+    assert drafted(columns_of(str(tmp_path / "d.csv"))) == dict.fromkeys(once, "?")
 
 
 @pytest.mark.parametrize("name", ["people.jsonl", "people.ndjson.gz", "people.duckdb"])

@@ -197,3 +197,25 @@ def test_wrong_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "positive" in capsys.readouterr().err
     assert main(["plan", str(tmp_path / "p.jst")]) == 1  # its shape is in what is bound, which is not opened
     assert main(["plan"]) == 2
+
+
+def test_with_rows_every_error_is_a_number_and_narrower_ranges_come_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = """private p = table("p.csv") described by {age: 0..99, city: {"a", "b", "c", "d"}, pay: 0..200000}
+    protecting rows budget epsilon 9
+by = {{ select avg(pay) from p groupby city with epsilon 0.1 }}
+print({{ select median(age), avg(age) from p with epsilon 0.2 }})
+"""
+    one, other = (
+        json.loads(planned(program, tmp_path, capsys, "--rows", rows, "--error", "300", "--format", "json"))["measured"]
+        for rows in ("10000", "40000")
+    )
+    mean, wider = (next(d for d in some if d["name"] == "avg" and d["line"] == 3) for some in (one, other))
+    assert mean["on_rows"] == pytest.approx(mean["error"] / 2500) and wider["on_rows"] == mean["on_rows"] / 4
+    text = planned(program, tmp_path, capsys, "--rows", "10000", "--error", "300")
+    gain = mean["on_rows"] / 300
+    assert f"this error at the same price: a factor of {gain:.2g}" in text and "/ rows" not in text
+    assert f"ε {0.1 * gain:.3g}"[:6] in text and " % of the rows" in text
+    assert "the same price" not in planned(program, tmp_path, capsys, "--rows", "10000000", "--error", "300")
+    assert "half the range has half the error" in planned(program, tmp_path, capsys, "--rows", "100")

@@ -166,7 +166,7 @@ def drafted(options: Namespace, ask: Ask | None, home: Path) -> tuple[str, str |
     if not getattr(options, "no_check", False):
         with suppress(Refusal):  # its types are enough for a draft
             found, decimal = fit(options.file, ordered, reading)
-    left = [column for column in columns if column.name not in dict(ordered)]
+    left = [column for column in columns if column.name not in dict(ordered) and ask is None]
     if found is None:
         text = first_program(table_of(path, reading), ordered, protecting, *budget_of(budget))
         return _with_left(text, left), None

@@ -269,10 +269,10 @@ def _csv(path: str, reading: Reading) -> list[Column]:
     if format_of(file) != "csv":
         message = f"what columns `{path}` has stands in no header of its own"
         raise refuse("DataError", message, help="write a codebook, or their description: `{age: 0..99}`")
-    names = header(file, f"`{path}`", reading).readable
-    places = _codebook(names) if reading.header is None else None
+    head = header(file, f"`{path}`", reading)
+    places = _codebook(head.names) if reading.header is None else None
     if places is None:
-        return [Column.of(name) for name in names]
+        return [Column.of(name) for name in head.readable]
     rows = list(csv.reader(StringIO(_text(path), newline="")))[1:]
     return [
         _of_row({what: row[at].strip() for what, at in places.items() if at < len(row)}) for row in rows if any(row)

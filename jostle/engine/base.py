@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 from msgspec import Struct
 
-from jostle.diagnostics import did_you_mean, refuse
+from jostle.diagnostics import refuse
 from jostle.integers import fixed_width
 from jostle.language.moments import number_of
 from jostle.plan.plan import Key
@@ -79,28 +79,6 @@ def check_read(name: str, unread: Iterable[tuple[str, str]]) -> None:
             message = f"the column `{name}` is of the type `{kind}`, which is not read"
             help = "store it as numbers, texts, dates or times in a column of its own, and describe that one"
             raise refuse("DataError", message, help=help)
-
-
-def check_column(name: str, data: Opened, *, private: bool = False) -> None:
-    """Refuses with `DataError` a column that a file does not have. Of a private one the names are listed where the
-    program says which line has them: without a header, its first line would be a row."""
-    check_read(name, data.unread)
-    if name in data.columns:
-        return
-    names = [column for column in data.columns if column]
-    listed = did_you_mean(name, names) or f"the columns are {', '.join(names[:12])}{', …' * (len(names) > 12)}"
-    if private and data.header is not None:
-        listed = f"line {data.header} has the names: {', '.join(f'`{one}`' for one in names)}"
-    elif private:
-        listed = "names are as in the file's header: its first line, and in its case"
-        marks = [mark for mark in ",\t;|" if len(names) == 1 and mark in names[0]]
-        if marks:
-            listed = f'its first line is one name in all: write `separator = "{marks[0]}"`'
-        elif len(names) == 1:
-            listed = "its first line has one name, as a title has; say which line has the names: `header = 3`"
-        else:
-            listed += "; where another line has the names, say which: `header = 3`"
-    raise refuse("DataError", f"there is no column `{name}`", help=listed)
 
 
 class Here(Protocol):

@@ -13,7 +13,7 @@ from typing import Any
 from jostle.accounting.amounts import as_text
 from jostle.backends.remote import RemoteData, need_server
 from jostle.diagnostics import Refusal, did_you_mean, refuse
-from jostle.engine.base import Opened, check_column
+from jostle.engine.base import Opened, check_read
 from jostle.engine.files import LAST_HEADER, FileSet, Reading, paths
 from jostle.language.builtins import REMOTE
 from jostle.privacy.kernel.exposures import Handle, handles_in
@@ -92,15 +92,24 @@ def _arguments(interp: Evaluator, call: n.Call, name: str, scope: Scope) -> tupl
         raise refuse("TypeError", what, call.span, help=help)
     for word, value in said.items():
         if word == "header":
-            if not is_number(value) or not float(value).is_integer() or not 0 < value <= LAST_HEADER:
-                help = "the line that names the columns, as an editor counts lines: `header = 3`"
-                raise refuse("TypeError", "`header` is the number of a line, from 1", call.span, help=help)
-            said[word] = int(value)
+            said[word] = _line(value, call.span)
         elif word == "sheet" and is_number(value) and float(value).is_integer():
             said[word] = int(value)
         elif not isinstance(value, str):
             raise refuse("TypeError", f"`{word}` is a text, not {kind_name(value)}", call.span)
     return args[0], Reading(**said) if said else None
+
+
+def _line(value: object, span: Span) -> int:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not float(value).is_integer()
+        or not 0 < value <= LAST_HEADER
+    ):
+        help = "the line that names the columns, as an editor counts lines: `header = 3`"
+        raise refuse("TypeError", "`header` is the number of a line, from 1", span, help=help)
+    return int(value)
 
 
 def is_paths(value: object) -> bool:
@@ -213,6 +222,28 @@ def _identity(interp: Evaluator, array: object) -> Hashable:
     objects.lies_in(array, [array])
     identity: Hashable = objects.identity(array)
     return identity
+
+
+def check_column(name: str, data: Opened, *, private: bool = False) -> None:
+    """Refuses with `DataError` a column that a file does not have. Of a private one the names are listed where the
+    program says which line has them: without a header, its first line would be a row."""
+    check_read(name, data.unread)
+    if name in data.columns:
+        return
+    names = [column for column in data.columns if column]
+    listed = did_you_mean(name, names) or f"the columns are {', '.join(names[:12])}{', …' * (len(names) > 12)}"
+    if private and data.header is not None:
+        listed = f"line {data.header} has the names: {', '.join(f'`{one}`' for one in names)}"
+    elif private:
+        listed = "names are as in the file's header: its first line, and in its case"
+        marks = [mark for mark in ",\t;|" if len(names) == 1 and mark in names[0]]
+        if marks:
+            listed = f'its first line is one name in all: write `separator = "{marks[0]}"`'
+        elif len(names) == 1:
+            listed = "its first line has one name, as a title has; say which line has the names: `header = 3`"
+        else:
+            listed += "; where another line has the names, say which: `header = 3`"
+    raise refuse("DataError", f"there is no column `{name}`", help=listed)
 
 
 def check_columns(schema: Any, data: Opened, span: Span | None, *, private: bool = False) -> None:

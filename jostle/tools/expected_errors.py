@@ -147,15 +147,17 @@ def _measured(events: Sequence[Event], source: Source, names: Mapping[str, Any])
                      groups=many)  # fmt: skip
 
 
-def _groups(source: Source, names: Mapping[str, Any]) -> dict[int, int]:
+def _groups(source: Source, names: Mapping[str, object]) -> dict[int, int]:
     """How many groups the selects have that variables are assigned, by their lines."""
     from jostle.syntax import parse
 
-    return {
-        line: len(next(iter(names[node.name].columns.values()), ()))
-        for node in every(parse(source)) if isinstance(node, n.Assign) and type(names.get(node.name)) is Grouped
-        for line in range(node.span.line, node.span.end_line + 1)
-    }  # fmt: skip
+    groups: dict[int, int] = {}
+    for node in every(parse(source)):
+        value = names.get(node.name) if isinstance(node, n.Assign) else None
+        if isinstance(value, Grouped):
+            lines = range(node.span.line, node.span.end_line + 1)
+            groups |= dict.fromkeys(lines, len(next(iter(value.columns.values()), ())))
+    return groups
 
 
 def _terms_and_cuts(

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from jostle.diagnostics import Diagnostic, Refusal
-from jostle.engine.base import Opened, check_column
 from jostle.engine.files import LAST_HEADER, Reading
 from jostle.records import replace
 from jostle.syntax import nodes as n
@@ -78,14 +76,16 @@ def _tables(program: n.Program) -> Iterator[tuple[n.String, Reading, n.Expr | No
 def _reading(call: n.Call) -> Reading | None:
     """How a file is read, where all that is said of it is written out, and right."""
     said = {keyword.name: keyword.value for keyword in call.keywords}
-    header = said.pop("header", None)
-    texts: dict[str, Any] = {name: value.value for name, value in said.items() if isinstance(value, n.String)}
-    known = texts.keys() == said.keys() and texts.keys() <= {"separator", "encoding", "decimal"}
-    if header is not None and not isinstance(header, n.Number):
+    line = said.pop("header", None)
+    texts = {name: value.value for name, value in said.items() if isinstance(value, n.String)}
+    if texts.keys() != said.keys() or not texts.keys() <= {"separator", "encoding", "decimal"}:
         return None
-    if isinstance(header, n.Number) and 1 <= header.value <= LAST_HEADER and float(header.value).is_integer():
-        texts["header"] = int(header.value)
-    return Reading(**texts) if known else None
+    header = int(line.value) if isinstance(line, n.Number) and 1 <= line.value <= LAST_HEADER else None
+    if line is not None and (header is None or not isinstance(line, n.Number) or header != line.value):
+        return None
+    return Reading(
+        header=header, separator=texts.get("separator"), encoding=texts.get("encoding"), decimal=texts.get("decimal")
+    )
 
 
 def on_other_lines(faults: Sequence[Diagnostic], others: Sequence[Diagnostic]) -> list[Diagnostic]:
@@ -149,8 +149,10 @@ def _there(name: str, folders: Sequence[Path]) -> Path | None:
 def _misfits(
     path: n.String, reading: Reading, described: n.Expr | None, folders: Sequence[Path]
 ) -> Iterator[Diagnostic]:
+    from jostle.engine.base import Opened
     from jostle.engine.files import open_file
     from jostle.readers.csvfile import header
+    from jostle.run.origins import check_column
 
     name = path.value
     if set("*?[") & set(name) or not name.endswith(".csv"):

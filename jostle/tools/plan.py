@@ -150,21 +150,7 @@ def text(errors: ErrorPlan, error: float | None, epsilon: float | None) -> str:
     """The plan as tables."""
     parts = []
     if errors.direct:
-        heads = ["measured", "line", "amount", f"± on {errors.rows:,} rows" if errors.rows else "error"]
-        heads += ([f"at {number(epsilon)}"] if epsilon else []) + ([f"for error {number(error)}"] if error else [])
-        rows = [heads]
-        for d in errors.direct:
-            there = replace(d, error=d.at(epsilon)) if epsilon else d
-            extra = [there.plain(errors.rows) if errors.rows else d.said(there.error)] if epsilon else []
-            extra += [_needs(d, error, errors.rows)] if error else []
-            here = d.plain(errors.rows) if errors.rows else d.said(d.error)
-            rows.append([d.name, str(d.line), _amount(d.unit, d.amount), here, *extra])
-        right = [False] + [True] * (len(heads) - 1)
-        notes = [note for of, note in _NOTES.items() if any(d.of == of for d in errors.direct) and not errors.rows]
-        if errors.rows and any(d.groups > 1 for d in errors.direct):
-            notes.append("of a select with groups: each has as many of the rows as any other")
-        notes += cut_text(cuts_of(*errors.direct))
-        parts.append("\n".join([*align(rows, right), *_NOTE, *notes, *_narrower(errors, error)]))
+        parts.append(_direct_text(errors, error, epsilon))
     if errors.calculated:
         parts.append(_calculated_text(errors))
     parts += [f"line {one['line']}: {joint_text(one)}\n{joint_table(one)}" for one in errors.joint]
@@ -177,6 +163,24 @@ def text(errors: ErrorPlan, error: float | None, epsilon: float | None) -> str:
     if not parts:
         return "this program measures nothing whose error is known before it runs"
     return "\n\n".join([*parts, *(["\n".join([*map(_look_text, errors.looks), _WIDER])] if errors.looks else [])])
+
+
+def _direct_text(errors: ErrorPlan, error: float | None, epsilon: float | None) -> str:
+    heads = ["measured", "line", "amount", f"± on {errors.rows:,} rows" if errors.rows else "error"]
+    heads += ([f"at {number(epsilon)}"] if epsilon else []) + ([f"for error {number(error)}"] if error else [])
+    rows = [heads]
+    for d in errors.direct:
+        there = replace(d, error=d.at(epsilon)) if epsilon else d
+        extra = [there.plain(errors.rows) if errors.rows else d.said(there.error)] if epsilon else []
+        extra += [_needs(d, error, errors.rows)] if error else []
+        here = d.plain(errors.rows) if errors.rows else d.said(d.error)
+        rows.append([d.name, str(d.line), _amount(d.unit, d.amount), here, *extra])
+    right = [False] + [True] * (len(heads) - 1)
+    notes = [note for of, note in _NOTES.items() if any(d.of == of for d in errors.direct) and not errors.rows]
+    if errors.rows and any(d.groups > 1 for d in errors.direct):
+        notes.append("of a select with groups: each has as many of the rows as any other")
+    notes += cut_text(cuts_of(*errors.direct))
+    return "\n".join([*align(rows, right), *_NOTE, *notes, *_narrower(errors, error)])
 
 
 def _look_text(charge: Charge) -> str:

@@ -6,10 +6,11 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from jostle.backends.remote import POSTGRES, SERVERS, SPARK, VARIABLE, not_installed
+from jostle.backends.remote import POSTGRES, SERVERS, SPARK, VARIABLE, RemoteData, need_server, not_installed
 from jostle.diagnostics import refuse
 
 if TYPE_CHECKING:
+    from jostle.backends.server import ServerEngine
     from jostle.engine.base import Engine
 
 
@@ -32,6 +33,18 @@ def engine_at(url: str | Engine | None, memory: str | None = None, *, environmen
         return _OF[server.source](url)
     except ImportError:
         raise not_installed(server) from None
+
+
+def server_at(data: RemoteData, url: str | None) -> ServerEngine:
+    """The engine on the server that has these data, at a URL, or where none is given at that of `$JOSTLE_ENGINE`."""
+    from jostle.backends.server import ServerEngine
+
+    url = url or os.environ.get(VARIABLE, "")
+    need_server(data, next((server.source for server in SERVERS if url.partition("://")[0] in server.schemes), ""))
+    engine = engine_at(url)
+    if not isinstance(engine, ServerEngine):
+        raise refuse("DataError", "the URL of the engine is that of no server")
+    return engine
 
 
 def _postgres(url: str) -> Engine:

@@ -5,6 +5,10 @@ The scheme of a URL says which kind it is. A URL may hold a token or a password,
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Hashable
+
 from msgspec import Struct
 
 from jostle.diagnostics import Refusal, refuse
@@ -28,20 +32,38 @@ POSTGRES = Server(
 )
 SPARK = Server("spark", "a Spark cluster", ("sc",), "sc://host:15002", "spark")
 SERVERS = (POSTGRES, SPARK)
+_WRITTEN = re.compile(rf"\s*({'|'.join(server.source for server in SERVERS)})\((.*)\)\s*", re.DOTALL)
 
 
 class RemoteData(Struct, frozen=True):
-    """What a program names of a server: tables, or paths there; `source` is the function that names them."""
+    """What a program names of a server: tables, or paths there; `source` is the function that names them. Where the
+    marks by which the server knew them are their `own`, they are those same data by whatever name they have now."""
 
     source: str
     names: tuple[str, ...]
+    own: frozenset[Hashable] = frozenset()
 
 
-def need_server(data: RemoteData, remote: str) -> None:
+def written(text: str) -> RemoteData | None:
+    """The data that `postgres("ny.flights")` names, as a program writes it; None where a text is something else."""
+    match = _WRITTEN.fullmatch(text)
+    if match is None:
+        return None
+    try:
+        names = json.loads(f"[{match[2]}]")
+    except ValueError:
+        names = []
+    if not names or not all(isinstance(name, str) and name for name in names):
+        raise refuse("DataError", f"`{match[1]}` takes names, as texts", help=f'`{match[1]}("schema.table")`')
+    return RemoteData(match[1], tuple(names))
+
+
+def need_server(data: RemoteData, remote: str, label: str = "") -> None:
     """Refuses data of a server where a session works on another one, which `remote` names."""
     if remote != data.source:
         server = next(s for s in SERVERS if s.source == data.source)
-        message = f"`{data.source}(…)` names data of {server.name}, and this session has none"
+        named = label or f"`{data.source}(…)` names data"
+        message = f"{named} of {server.name}, and this session has none"
         raise refuse("DataError", message, help=f"`jostle run --engine {server.example}`, or ${VARIABLE}")
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import itertools
 from abc import abstractmethod
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -39,6 +39,7 @@ from jostle.plan.plan import Bound, Domain, Integer, Key, Open, Plan, RowExpr, S
 from jostle.readers.duckdb import LocalDuckDb
 from jostle.readers.objects import Objects
 from jostle.readers.public_sql import PublicSql
+from jostle.readers.survey import Survey, most_alike, surveyed
 from jostle.records import replace
 
 if TYPE_CHECKING:
@@ -190,6 +191,11 @@ class ServerEngine(StoredRelations, PublicSql):
     def objects(self, objects: Objects) -> None:
         self.here.objects = objects
 
+    def own(self, key: str) -> frozenset[Hashable]:
+        """The marks by which data that this server has are to be found again."""
+        stored = self._stored[key]
+        return stored.own if isinstance(stored, Stored) else frozenset()
+
     # Opening -----------------------------------------------------------------------------------------
 
     def file(self, path: Any) -> OpenFile:
@@ -269,6 +275,17 @@ class ServerEngine(StoredRelations, PublicSql):
     def relation(self, plan: Plan, asked: Iterable[RowExpr] | None = None) -> Relation:
         """A plan as a SELECT, without columns that nothing asked is made of."""
         return super().relation(plan if asked is None else narrowed(plan, asked))
+
+    def survey(self, key: str, schema: Sequence[tuple[str, Domain]]) -> Survey:
+        """How the cells of a table fit a description: exact, and for its owner alone."""
+        stored = self.stored(key)
+        cells = [stored.cell(name, domain) for name, domain in schema]
+        return surveyed(self.dialect, self.fetch, stored.table, cells, schema)
+
+    def most_alike(self, key: str, column: str) -> int:
+        """The most rows that one value of a column has: exact, and for the table's owner alone."""
+        stored = self.stored(key)
+        return most_alike(self.dialect, self.fetch, stored.table, stored.cell(column))
 
     def count(self, table: str) -> int:
         """How many rows a table of the server's has."""

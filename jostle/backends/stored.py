@@ -6,6 +6,7 @@ Nothing is read here. Whoever has the tables says which they are, how a query is
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Hashable
 from typing import Any
 
 from msgspec import Struct, field
@@ -29,7 +30,7 @@ class Stored(Struct):
 
     `numbers` are the cells of columns that are read in another way where they are described as numbers: decimals, which
     are texts elsewhere. `calculated` names columns that are not stored; `unread` has the types of those that no query
-    reads.
+    reads. `own` are the marks of these data alone, of those that the server knows them by.
     """
 
     table: str
@@ -40,6 +41,7 @@ class Stored(Struct):
     numbers: dict[str, Cell] = field(default_factory=dict)
     calculated: frozenset[str] = frozenset()
     unread: tuple[tuple[str, str], ...] = ()
+    own: frozenset[Hashable] = frozenset()
 
     def cell(self, name: str, domain: Domain | None = None) -> Cell:
         """The cell of a column, as it is read where a domain describes it."""

@@ -7,14 +7,16 @@ program can reach this.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from msgspec import Struct
 
 from jostle.diagnostics import refuse
-from jostle.engine.duckdb.raw import DUCKDB
+from jostle.engine.duckdb.raw import DUCKDB, Irregular
 from jostle.engine.files import FileSet, OpenFile
 from jostle.engine.sql.cells import moment, number, text, truth
+from jostle.engine.sql.dialect import Dialect, subquery
 from jostle.engine.sql.functions import of_text, template, truncation
 from jostle.plan.bounds import as_double
 from jostle.plan.kinds import domain_kind
@@ -26,6 +28,9 @@ FORMATS = {
     "time": ("%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S", "%d/%m/%Y %H:%M", "%m/%d/%Y %H:%M", "%m/%d/%Y %I:%M %p"),
 }
 """How dates and times are often written, other than as 2024-12-31."""
+
+
+Fetch = Callable[[str], list[tuple[int, ...]]]
 
 
 class ColumnSurvey(Struct, frozen=True):
@@ -63,11 +68,21 @@ def survey(file: FileSet | OpenFile | str | os.PathLike[str], schema: Sequence[t
             if name not in opened.columns:
                 raise refuse("DataError", f"{engine.raw(opened.key)[0].label} has no column `{name}`")
         raw, table = engine.raw(opened.key, look=True)
-        tests = [[*_tests(*raw.cell(name), domain), *_forms(*raw.cell(name), domain)] for name, domain in schema]
-        counts = ", ".join(["count(*)", *(f"count(*) FILTER (WHERE {test})" for of in tests for test in of)])
-        (row,) = engine.fetch(f"SELECT {counts} FROM {table}", raw.label)
+        cells = [raw.cell(name) for name, _ in schema]
+        return surveyed(DUCKDB, partial(engine.fetch, label=raw.label), table, cells, schema, raw.irregular)
     finally:
         engine.close()
+
+
+def surveyed(
+    dialect: Dialect, fetch: Fetch, table: str, cells: Sequence[tuple[str, str]],
+    schema: Sequence[tuple[str, Domain]], lines: Irregular | None = None,
+) -> Survey:  # fmt: skip
+    """Counts over the rows of a table that an engine names so, whose raw cells and their kinds are `cells`."""
+    pairs = [(*cell, domain) for cell, (_, domain) in zip(cells, schema, strict=True)]
+    tests = [[*_tests(dialect, *pair), *_forms(dialect, *pair)] for pair in pairs]
+    counts = ", ".join(["count(*)", *(f"count(*) FILTER (WHERE {test})" for of in tests for test in of)])
+    (row,) = fetch(f"SELECT {counts} FROM {table}")
     rows, *numbers = map(int, row)
     columns = []
     for (name, domain), of in zip(schema, tests, strict=True):
@@ -76,16 +91,17 @@ def survey(file: FileSet | OpenFile | str | os.PathLike[str], schema: Sequence[t
         form = FORMATS[domain_kind(domain)][forms.index(most)] if most > readable else ""
         empty, unreadable, outside, not_whole, unlisted, respelt = counted
         columns.append(ColumnSurvey(name, empty, unreadable, outside, not_whole, unlisted, respelt, form))
-    return Survey(rows, raw.irregular.ragged, raw.irregular.undecodable, tuple(columns))
+    lines = lines or Irregular()
+    return Survey(rows, lines.ragged, lines.undecodable, tuple(columns))
 
 
-def _forms(cell: str, kind: str, domain: Domain) -> list[str]:
+def _forms(d: Dialect, cell: str, kind: str, domain: Domain) -> list[str]:
     """Conditions on a raw cell that it is written in each of the formats of its kind; none of what is no text."""
     wanted = domain_kind(domain)
     if kind != "VARCHAR":
         return []
-    read = [template(DUCKDB, f"{wanted} by format", (form,)).format(cell) for form in FORMATS.get(wanted, ())]
-    return [f"({of_text(wanted)(DUCKDB).format(iso)}) IS NOT NULL" for iso in read]
+    read = [template(d, f"{wanted} by format", (form,)).format(cell) for form in FORMATS.get(wanted, ())]
+    return [f"({of_text(wanted)(d).format(iso)}) IS NOT NULL" for iso in read]
 
 
 def most_rows(file: FileSet, column: str) -> int:
@@ -93,34 +109,39 @@ def most_rows(file: FileSet, column: str) -> int:
     engine = LocalDuckDb()
     try:
         raw, table = engine.raw(engine.open(file, public=False, names=(column,)).key, look=True)
-        value = text(DUCKDB, *raw.cell(column))
-        counts = f"SELECT count(*) AS many FROM {table} WHERE {value} IS NOT NULL GROUP BY {value}"
-        ((most,),) = engine.fetch(f"SELECT coalesce(max(many), 0) FROM ({counts})", raw.label)
+        return most_alike(DUCKDB, partial(engine.fetch, label=raw.label), table, raw.cell(column))
     finally:
         engine.close()
+
+
+def most_alike(dialect: Dialect, fetch: Fetch, table: str, cell: tuple[str, str]) -> int:
+    """In how many rows of a table the most frequent value of a raw cell stands; 0 where it has none."""
+    value = text(dialect, *cell)
+    counts = f"SELECT count(*) AS many FROM {table} WHERE {value} IS NOT NULL GROUP BY {value}"
+    ((most,),) = fetch(f"SELECT coalesce(max(many), 0) AS most FROM {subquery(counts)}")
     return int(most)
 
 
-def _tests(cell: str, kind: str, domain: Domain) -> tuple[str, str, str, str, str, str]:
+def _tests(d: Dialect, cell: str, kind: str, domain: Domain) -> tuple[str, str, str, str, str, str]:
     """Conditions on a raw cell for the six counts of a column."""
     wanted = domain_kind(domain)
     numeric, temporal = wanted == "number", wanted in ("date", "time")
-    empty = f"{text(DUCKDB, cell, kind)} IS NULL"
-    value = moment(DUCKDB, cell, kind, wanted) if temporal else number(DUCKDB, cell, kind)
-    read = truth(DUCKDB, cell, kind) if wanted == "boolean" else value
-    unreadable = f"{text(DUCKDB, cell, kind)} IS NOT NULL AND {read} IS NULL" if wanted != "text" else "FALSE"
+    empty = f"{text(d, cell, kind)} IS NULL"
+    value = moment(d, cell, kind, wanted) if temporal else number(d, cell, kind)
+    read = truth(d, cell, kind) if wanted == "boolean" else value
+    unreadable = f"{text(d, cell, kind)} IS NOT NULL AND {read} IS NULL" if wanted != "text" else "FALSE"
     outside = fraction = unlisted = respelt = "FALSE"
     if isinstance(domain, Integer) or domain == Open("integer"):
         fraction = f"floor({value}) <> {value}"
     if isinstance(domain, Integer | Real | Moments):
-        low, high = DUCKDB.number(as_double(domain.low)), DUCKDB.number(as_double(domain.high))
+        low, high = d.number(as_double(domain.low)), d.number(as_double(domain.high))
         compared = f"floor({value})" if isinstance(domain, Integer) else value
         if isinstance(domain, Moments) and domain.unit:
-            compared = truncation(DUCKDB, domain.kind, domain.unit, value)
+            compared = truncation(d, domain.kind, domain.unit, value)
         outside = f"{compared} < {low} OR {compared} > {high}"
     if isinstance(domain, Categories):
-        literals = [DUCKDB.literal(v) if isinstance(v, str) else DUCKDB.number(v) for v in domain.values]
-        reading = value if numeric else text(DUCKDB, cell, kind)
+        literals = [d.literal(v) if isinstance(v, str) else d.number(v) for v in domain.values]
+        reading = value if numeric else text(d, cell, kind)
         unlisted = f"{reading} NOT IN ({', '.join(literals)})" if literals else "TRUE"
         if literals and not numeric:
             plain = ", ".join(f"lower(trim({literal}))" for literal in literals)

@@ -39,6 +39,7 @@ from jostle.run.origins import (
     opened,
     origin_of,
     refuse_private,
+    registered_table,
 )
 from jostle.run.publictables import is_rows, table_of_rows
 from jostle.run.scope import Scope
@@ -290,7 +291,7 @@ def _open_dataset(interp: Evaluator, name: str, node: n.Private, span: Span) -> 
 
     Of one whose persons another dataset has, that one is opened too: its source is what is charged.
     """
-    from jostle.privacy.ledger.ledger import Account
+    from jostle.privacy.ledger.ledger import Account, seen
     from jostle.readers.databases import load_counts
 
     ledger = interp.ledger
@@ -301,14 +302,18 @@ def _open_dataset(interp: Evaluator, name: str, node: n.Private, span: Span) -> 
     except Refusal as refusal:
         raise refusal.at(span) from None
     terms, register = dataset.terms, interp.kernel.register
-    if terms.kind == "counts":
+    if terms.kind == "counts" and file is not None:
         array = load_counts(file, private=True)
         source = register.declare(node.name, file.identity, terms.measure, terms.unit, node.span)
         source.join(Account(ledger, dataset), span)
         return private_cube(interp.data, source, array, DIMENSIONS[: array.ndim], file.identity)
-    need_here(interp, name, span)
     names = (*(name for name, _ in terms.schema), *terms.unit.columns)
-    data = opened(interp, FileSet.of([file], terms.reading), span, public=False, names=names)
+    if file is None:
+        data = registered_table(interp, dataset, names, span)
+        dataset = seen(dataset, data.identity)
+    else:
+        need_here(interp, name, span)
+        data = opened(interp, FileSet.of([file], terms.reading), span, public=False, names=names)
     check_columns(terms.schema, data, span, private=True)
     if not terms.unit.linked:
         source = register.declare(node.name, data.identity, terms.measure, terms.unit, node.span)

@@ -18,6 +18,8 @@ from jostle.engine.files import LAST_HEADER, FileSet, Reading, paths
 from jostle.language.builtins import REMOTE
 from jostle.privacy.kernel.exposures import Handle, handles_in
 from jostle.privacy.kernel.sources import Source
+from jostle.privacy.ledger.registered import TableMark
+from jostle.privacy.ledger.store import Dataset
 from jostle.records import field_names, replace
 from jostle.run.evaluator import Evaluator
 from jostle.run.publictables import is_rows
@@ -150,8 +152,25 @@ def opened(interp: Evaluator, origin: object, span: Span | None, *, public: bool
     except Refusal as refusal:
         raise refusal.at(span) from None
     if registered is not None:  # a cluster on this machine reads files of this machine
-        raise _registered(registered, span)
+        raise _registered(registered, span, "these data are")
     return data
+
+
+def registered_table(interp: Evaluator, dataset: Dataset, names: tuple[str, ...], span: Span | None) -> Opened:
+    """The data of a registered table, which the session's server knows as those that were registered."""
+    name, server, mark = dataset.terms.name, dataset.terms.server, dataset.state.mark
+    try:
+        if server is None or not isinstance(mark, TableMark):
+            raise refuse("LedgerError", f"`{name}` is no table of a server")
+        origin = RemoteData(server.source, server.names, mark.own)
+        need_server(origin, interp.data.remote, f"`{name}` is registered as a table")
+        return interp.data.open(origin, public=False, names=names)
+    except Refusal as refusal:
+        first = refusal.first
+        if first.kind == "LedgerError":
+            help = f"its owner looks at it, and takes what is there now: `jostle data update {name}`"
+            refusal = refuse("LedgerError", first.message, help=first.help or help)
+        raise refusal.at(span) from None
 
 
 def need_here(interp: Evaluator, name: str, span: Span | None) -> None:
@@ -174,9 +193,9 @@ def not_registered(interp: Evaluator, origin: object, span: Span | None) -> None
         raise _registered(name, span)
 
 
-def _registered(name: str, span: Span | None) -> Refusal:
+def _registered(name: str, span: Span | None, what: str = "this file is") -> Refusal:
     help = f'read it as that: `private {name} = dataset("{name}")`'
-    return refuse("PrivateValue", f"this file is registered as the dataset `{name}`", span, help=help)
+    return refuse("PrivateValue", f"{what} registered as the dataset `{name}`", span, help=help)
 
 
 def refuse_private(interp: Evaluator, origin: object, span: Span | None) -> None:

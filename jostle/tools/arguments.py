@@ -20,6 +20,8 @@ from jostle.source import Source
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _SCHEMA = """such as '{age: 17..90, sex: {"F", "M"}}'"""
+_DATA_OF = "CSV, Parquet, counts in a .npy file (which need no schema), or a server's 'postgres(\"ny.flights\")'"
+_ENGINE = "the server on which the data are ($JOSTLE_ENGINE)"
 _SHEET = "the sheet of a workbook, or its number"
 _HEADER = "the line that names the columns, where titles or notes stand above it"
 
@@ -150,7 +152,7 @@ def command_parser() -> _Parser:
     run.add_argument("--seed", metavar="N", type=_seed, help="the seed of a simulation (1 where it is left out)")
     run.add_argument("--ledger", metavar="PLACE", help="where registered datasets are counted ($JOSTLE_LEDGER)")
     run.add_argument("--memory", metavar="SIZE", type=_memory, help=_MEMORY)
-    run.add_argument("--engine", metavar="URL", help="the server on which the data are ($JOSTLE_ENGINE)")
+    run.add_argument("--engine", metavar="URL", help=_ENGINE)
 
     init = commands.add_parser("init", help="write a first program for a file of yours; asks for what it does not know")
     init.add_argument("file", metavar="FILE", nargs="?", help="the data")
@@ -220,7 +222,7 @@ def command_parser() -> _Parser:
     repl.add_argument("--allow", metavar="WARNING", choices=WARNINGS, action="append", default=[], help=_ALLOW)
     repl.add_argument("--ledger", metavar="PLACE", help="where registered datasets are counted ($JOSTLE_LEDGER)")
     repl.add_argument("--memory", metavar="SIZE", type=_memory, help=_MEMORY)
-    repl.add_argument("--engine", metavar="URL", help="the server on which the data are ($JOSTLE_ENGINE)")
+    repl.add_argument("--engine", metavar="URL", help=_ENGINE)
 
     trace = commands.add_parser("trace", help="show what a run did, from the file that `run --trace` wrote")
     trace.add_argument("file", metavar="RUN.jsonl")
@@ -241,7 +243,8 @@ def command_parser() -> _Parser:
     data = commands.add_parser("data", help="for the owner of a file: how it fits a description, and the ledger")
     verbs = data.add_subparsers(dest="verb", metavar="VERB", required=True)
     fits = verbs.add_parser("check", help="how many rows and cells do not fit a schema (private: for the owner's eyes)")
-    fits.add_argument("file", metavar="FILE")
+    fits.add_argument("file", metavar="FILE", help=_DATA_OF)
+    fits.add_argument("--engine", metavar="URL", help=_ENGINE)
     fits.add_argument("--sheet", metavar="NAME", help=_SHEET)
     fits.add_argument("--header", metavar="LINE", type=_line, help=_HEADER)
     fits.add_argument("--schema", metavar="SCHEMA", required=True, help=_SCHEMA)
@@ -273,7 +276,7 @@ def _ledger_verbs(verbs: argparse._SubParsersAction[_Parser]) -> None:
         return parser
 
     register = verb("register", "put a file under a budget that lasts for ever")
-    register.add_argument("file", metavar="FILE", help="CSV, Parquet, or counts in a .npy file (which need no schema)")
+    register.add_argument("file", metavar="FILE", help=_DATA_OF)
     register.add_argument("--sheet", metavar="NAME", help=_SHEET)
     register.add_argument("--header", metavar="LINE", type=_line, help=_HEADER)
     register.add_argument("--schema", metavar="SCHEMA", help=_SCHEMA)
@@ -284,7 +287,8 @@ def _ledger_verbs(verbs: argparse._SubParsersAction[_Parser]) -> None:
     verb("show", "what was registered of a dataset")
     update = verb("update", "take the file as it is now; what was spent stays spent")
     for one in (register, update):
-        one.add_argument("--copy", action="store_true", help="also a file with the bytes of another dataset's file")
+        one.add_argument("--copy", action="store_true", help="also data with the bytes or rows of another dataset's")
+        one.add_argument("--engine", metavar="URL", help=_ENGINE)
     history = verb("history", "every charge on a dataset")
     history.add_argument("--verify", action="store_true", help="follow the chain to its sealed end")
     certificate = verb("certificate", "write what a run was charged, to go out with its numbers")

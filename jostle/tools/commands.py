@@ -337,7 +337,7 @@ def data(options: Namespace) -> int:
         from jostle.tools.datacheck import report
         from jostle.tools.draft.init import reading_of
 
-        sys.stdout.write(report(options.file, options.schema, reading_of(options)))
+        sys.stdout.write(report(options.file, options.schema, reading_of(options), options.engine))
         return 0
     if options.verb == "draft":
         from jostle.tools.draft.init import draft

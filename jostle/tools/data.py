@@ -17,21 +17,25 @@ from __future__ import annotations
 import json
 import os
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from jostle.accounting.amounts import as_text
-from jostle.accounting.definitions import Measure
+from jostle.accounting.amounts import Unit, as_text
+from jostle.accounting.definitions import Measure, parts_of
+from jostle.backends.remote import VARIABLE, RemoteData, written
 from jostle.diagnostics import Refusal, refuse, unwritable
 from jostle.engine.files import OpenFile, Reading
 from jostle.events import Event
 from jostle.jsontext import digest
-from jostle.plan.plan import Open
+from jostle.plan.plan import Open, Scan
 from jostle.privacy.ledger import store
-from jostle.privacy.ledger.ledger import Ledger
-from jostle.privacy.ledger.registered import Clauses, Terms
+from jostle.privacy.ledger.ledger import Contents, Ledger
+from jostle.privacy.ledger.postgres import address
+from jostle.privacy.ledger.registered import Clauses, ServerTable, TableMark, Terms
 from jostle.privacy.ledger.store import Dataset, Entry
+from jostle.records import replace
 from jostle.source import Source
 from jostle.tools.datacheck import domain_text, misfits
 from jostle.tools.draft.init import reading_of
@@ -129,21 +133,27 @@ def _bad(why: str) -> Refusal:
 
 def register(options: Namespace) -> str:
     """Puts a dataset into the ledger, which is made where there is none."""
-    path = Path(options.file)
-    kind = "counts" if path.suffix == ".npy" else "table"
+    path, data = Path(options.file), written(options.file)
+    kind = "counts" if path.suffix == ".npy" and data is None else "table"
     reading = reading_of(options)
-    if kind == "counts" and reading != Reading():
-        message = f"`{options.file}` has counts, and neither sheets nor a header"
+    if (kind == "counts" or data is not None) and reading != Reading():
+        message = f"`{options.file}` has neither sheets nor a header"
         raise refuse("DataError", message, help="leave --sheet and --header out")
     clauses = parse_clauses(options.name, kind, options.schema, options.protecting, options.budget)
     ledger = Ledger(options.ledger)
     measure = _measure(ledger, clauses)
+    place = os.path.realpath(path) if data is None else ""
     terms = Terms(
-        options.name, kind, os.path.realpath(path), clauses.schema, clauses.unit, measure, reading.sheet,
-        reading.header,
+        options.name, kind, place, clauses.schema, clauses.unit, measure, reading.sheet, reading.header
     )  # fmt: skip
-    ledger.register(terms, check_promises, copy=options.copy)
-    told = misfits(terms.path, terms.schema, terms.reading) if terms.kind == "table" else ""
+    if data is None:
+        ledger.register(terms, check_promises, copy=options.copy)
+        told = misfits(terms.path, terms.schema, terms.reading) if terms.kind == "table" else ""
+    else:
+        place = address(options.engine or os.environ.get(VARIABLE, ""))
+        terms = replace(terms, server=ServerTable(data.source, data.names, place))
+        ledger.register(terms, copy=options.copy, contents=contents_of(terms, data, options.engine))
+        told = misfits(options.file, terms.schema, engine=options.engine)
     whose = f", that of `{_owner(terms)}`" if terms.unit.linked else ""
     return (
         f"registered `{options.name}` with budget {measure.limit}{whose}, in {clean(ledger.store.place)}\n"
@@ -171,8 +181,20 @@ def _measure(ledger: Ledger, clauses: Clauses) -> Measure:
 
 
 def update(options: Namespace) -> str:
-    """The file as it is now becomes the dataset's data; what was spent stays spent."""
-    dataset = Ledger(options.ledger).update(options.name, check_promises, copy=options.copy)
+    """The data as they are now become the dataset's; what was spent stays spent."""
+    ledger = Ledger(options.ledger)
+    dataset = ledger.dataset(options.name)
+    terms, contents = dataset.terms, None
+    if terms.server is not None:
+        data = RemoteData(terms.server.source, terms.server.names)
+        own: frozenset[Hashable] = getattr(dataset.state.mark, "own", frozenset())
+        try:
+            contents = contents_of(terms, replace(data, own=own), options.engine)
+        except Refusal as refusal:
+            if refusal.first.kind != "LedgerError":
+                raise
+            contents = contents_of(terms, data, options.engine)  # another table has the name, perhaps on another server
+    dataset = ledger.update(options.name, check_promises, copy=options.copy, contents=contents)
     return f"`{options.name}` is at version {dataset.state.version}\n"
 
 
@@ -190,7 +212,8 @@ def show(options: Namespace) -> str:
     dataset = Ledger(options.ledger).dataset(options.name)
     terms = dataset.terms
     rows = [
-        ["file", clean(terms.path)],
+        ["file", clean(terms.path)] if terms.server is None else ["table", clean(str(terms.server))],
+        *([["server", clean(terms.server.place)]] if terms.server is not None else []),
         *([["sheet", clean(str(terms.sheet))]] if terms.sheet is not None else []),
         *([["header", f"line {terms.header}"]] if terms.header is not None else []),
         ["protecting", str(terms.unit)],
@@ -262,26 +285,48 @@ def parse_clauses(name: str, kind: str, schema: str | None, protecting: str, bud
     return Session().clauses(Source("jostle data register", text))
 
 
+def contents_of(terms: Terms, data: RemoteData, url: str | None) -> Contents:
+    """What data of a server are known by, and a digest of their rows; refused where they are not as was said."""
+    from jostle.backends.choice import server_at
+
+    with closing(server_at(data, url)) as engine:
+        opened = engine.open(data, public=False)
+        described = {name for name, _ in terms.schema}
+        extra = tuple((column, Open("text")) for column in terms.unit.columns if column not in described)
+        engine.check_source(Scan(opened.key, (*terms.schema, *extra)))
+        if terms.unit.at_most is not None:
+            rows = engine.survey(opened.key, ()).rows
+            _need_at_most(terms.unit, rows, lambda column: engine.most_alike(opened.key, column))
+        mark = TableMark(engine.own(opened.key), parts_of(opened.identity))
+        return Contents(mark, digest(engine.stamp(opened.key)))
+
+
 def check_promises(terms: Terms, file: OpenFile) -> None:
     """Whether the file is as was said: readable, with these columns, and with no more rows than promised."""
     from jostle.engine.files import FileSet
     from jostle.readers.databases import load_counts
     from jostle.readers.survey import most_rows, survey
 
+    files = FileSet.of([file], terms.reading)
     if terms.kind == "counts":
         rows = int(load_counts(file, private=True).sum())
     else:
         described = {name for name, _ in terms.schema}
         extra = tuple((column, Open("text")) for column in terms.unit.columns if column not in described)
-        rows = survey(FileSet.of([file], terms.reading), (*terms.schema, *extra)).rows
-    most = terms.unit.at_most
-    if most is not None and terms.unit.columns:
-        of_one = most_rows(FileSet.of([file], terms.reading), terms.unit.columns[0])
-        if of_one > most:
-            message = f"a person has {of_one:,} rows, and at most {most:,} were promised"
-            raise refuse("DataError", message, help=f"write `{terms.unit.columns[0]} up to {most} rows`: more are cut")
+        rows = survey(files, (*terms.schema, *extra)).rows
+    _need_at_most(terms.unit, rows, lambda column: most_rows(files, column))
+
+
+def _need_at_most(unit: Unit, rows: int, of_one: Callable[[str], int]) -> None:
+    """Refuses more rows than were promised, in all or of one person."""
+    most = unit.at_most
+    if most is not None and unit.columns:
+        many = of_one(unit.columns[0])
+        if many > most:
+            message = f"a person has {many:,} rows, and at most {most:,} were promised"
+            raise refuse("DataError", message, help=f"write `{unit.columns[0]} up to {most} rows`: more are cut")
     elif most is not None and rows > most:
-        raise refuse("DataError", f"the file has {rows:,} rows, and at most {most:,} were promised")
+        raise refuse("DataError", f"there are {rows:,} rows, and at most {most:,} were promised")
 
 
 def _budget(dataset: Dataset) -> tuple[str, str]:

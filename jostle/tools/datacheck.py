@@ -6,9 +6,12 @@ What it prints is exact and private: it is for the owner's eyes, and says so. No
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 
+from jostle.backends.choice import server_at
+from jostle.backends.remote import written
 from jostle.engine.files import FileSet, Reading, open_file, paths
 from jostle.language.moments import moment_of
 from jostle.plan.kinds import domain_kind
@@ -32,11 +35,11 @@ def schema(text: str) -> tuple[tuple[str, Domain], ...]:
     return Session().clauses(Source("--schema", program)).schema
 
 
-def report(path: str | Path, described: str, reading: Reading | None = None) -> str:
-    """What does not fit, column by column, of a file or of those that a pattern matches. Raises `Refusal` for a bad
-    schema or unreadable files."""
+def report(path: str | Path, described: str, reading: Reading | None = None, engine: str | None = None) -> str:
+    """What does not fit, column by column, of a file, of those that a pattern matches or of data of the server at the
+    URL `engine`. Raises `Refusal` for a bad schema or what cannot be read."""
     domains = schema(described)
-    whole, decimal = fit(path, domains, reading)
+    whole, decimal = fit(path, domains, reading, engine)
     lines = [f"{clean(str(path))}: {plural(whole.rows, 'record')}"]
     if whole.ragged:
         lines.append(f"  {whole.ragged} with missing or extra cells (missing ones are `none`, extra ones are dropped)")
@@ -58,10 +61,14 @@ EXACT = "these counts are exact, so they are as private as the file: for its own
 
 
 def fit(
-    path: str | Path, domains: Sequence[tuple[str, Domain]], reading: Reading | None = None
+    path: str | Path, domains: Sequence[tuple[str, Domain]], reading: Reading | None = None, engine: str | None = None
 ) -> tuple[Survey, str | None]:
-    """How files fit a description, and the decimal point that more of their numbers have, where that is a comma.
-    Raises `Refusal` for unreadable files."""
+    """How files, or data of a server, fit a description, and the decimal point that more of their numbers have, where
+    that is a comma. Raises `Refusal` for what cannot be read."""
+    data = written(str(path))
+    if data is not None:
+        with closing(server_at(data, engine)) as server:
+            return server.survey(server.open(data, public=False).key, domains), None
     places = [open_file(place) for place in paths(str(path), [Path.cwd()])]
     reading = reading or Reading()
     whole = survey(FileSet.of(places, reading), domains)
@@ -78,10 +85,10 @@ def _unreadable_numbers(whole: Survey, domains: Sequence[tuple[str, Domain]]) ->
 
 
 def misfits(path: str | Path, domains: Sequence[tuple[str, Domain]], reading: Reading | None = None,
-            said: str | None = None) -> str:  # fmt: skip
-    """What does not fit of described files, a line or two a column, for their owner; empty where all of it does. `said`
+            said: str | None = None, engine: str | None = None) -> str:  # fmt: skip
+    """What does not fit of described data, a line or two a column, for their owner; empty where all of it does. `said`
     is the decimal point that their description says."""
-    whole, decimal = fit(path, domains, reading)
+    whole, decimal = fit(path, domains, reading, engine)
     lines = []
     for column, (_, domain) in zip(whole.columns, domains, strict=True):
         counts = {what: n for what, n in _counts(column).items() if what != "empty"}

@@ -31,7 +31,8 @@ class Place:
     def data(self, *words: str) -> tuple[int, str, str]:
         from jostle.tools.entry import main
 
-        status = main(["data", *words, "--ledger", str(self.ledger)])
+        at = [] if words[0] == "check" else ["--ledger", str(self.ledger)]
+        status = main(["data", *words, *at])
         told = self._capsys.readouterr()
         return status, told.out, told.err
 

@@ -1,9 +1,228 @@
-"""A registered dataset in a session on a server: refused, and never with the advice to leave the ledger."""
+"""Lasting budgets of a server's tables: known by what PostgreSQL says of them, whatever they are called.
+
+A registered file is refused in a session on a server, and never with the advice to leave the ledger.
+"""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
 import pytest
-from ledger_place import DATASET, Place
+from ledger_place import DATASET, Place, kind
+
+from jostle.privacy.ledger.ledger import Ledger
+from jostle.tools.data import spent
+
+psycopg = pytest.importorskip("psycopg", reason="no driver: pip install 'psycopg[binary]'")
+
+AT_SERVER = ("register", "update", "check")
+Sql = Callable[..., list[Any]]
+CLAUSES = ("--schema", '{delay: 0..99, carrier: {"A", "B"}}', "--protecting", "rows", "--budget", "epsilon 3")
+COUNT = 'private f = dataset("flights")\nrelease n = {{ select count(*) from f where delay < %d with epsilon 0.5 }}\n'
+TABLE = 'private f = postgres("%s") described by {delay: 0..99} protecting rows budget epsilon 9\n'
+ROWS = """SELECT i % 100 AS delay, CASE WHEN i % 2 = 0 THEN 'A' ELSE 'B' END AS carrier, i / 3 AS id, NULL::json AS more
+FROM generate_series(1, 300) i"""
+
+
+class Airport:
+    """A database of its own with the table `ny.flights`, and programs in sessions on it that end with the program."""
+
+    def __init__(self, place: Place, url: str, sql: Sql) -> None:
+        self.place, self.url, self.sql = place, url, sql
+
+    def data(self, *words: str) -> tuple[int, str, str]:
+        return self.place.data(*words, *(["--engine", self.url] if words[0] in AT_SERVER else []))
+
+    def register(self, name: str = "flights", table: str = "ny.flights", *more: str) -> str:
+        """What was said; nothing where it was registered."""
+        status, _, said = self.data("register", name, f'postgres("{table}")', *CLAUSES, *more)
+        assert (status == 1) == bool(said)
+        return said
+
+    def run(self, program: str, url: str = "") -> Any:
+        with self.place.session(engine=url or self.url) as session:
+            return self.place.run(program, session)
+
+    def said(self, program: str, url: str = "") -> str:
+        result = self.run(program, url)
+        assert not result.ok and not result.values
+        return f"{result.diagnostics[0].message}; {result.diagnostics[0].help}"
+
+    def spent(self, name: str = "flights") -> str:
+        return spent(Ledger(self.place.ledger).dataset(name))
+
+
+def at_database(url: str, name: str) -> str:
+    head, _, query = url.partition("?")
+    return f"{head.rsplit('/', 1)[0]}/{name}{'?' if query else ''}{query}"
+
+
+@pytest.fixture
+def airport(place: Place, postgres_server: str) -> Iterator[Airport]:
+    name = f"airport_{os.urandom(4).hex()}"
+    url = at_database(postgres_server, name)
+
+    def sql(statement: str, at: str = url) -> list[Any]:
+        with psycopg.connect(at, autocommit=True) as connection:
+            answer = connection.execute(statement)
+            return answer.fetchall() if answer.description else []
+
+    sql(f"CREATE DATABASE {name}", postgres_server)
+    sql(f"CREATE SCHEMA ny; CREATE TABLE ny.flights AS {ROWS}")
+    yield Airport(place, url, sql)
+    sql(f"DROP DATABASE {name} WITH (FORCE)", postgres_server)
+
+
+@pytest.mark.parametrize("kept", ["file", "database"])
+def test_what_is_spent_on_a_table_stays_spent(airport: Airport, kept: str) -> None:
+    if kept == "database":
+        airport.place.ledger = airport.url
+    assert airport.register() == ""
+    first, again = airport.run(COUNT % 50), airport.run(COUNT % 50)
+    assert first.ok and abs(first.values["n"] - 150) < 60, first.diagnostics
+    assert again.values == first.values and airport.spent() == "epsilon 0.5"  # an answer that was paid for
+    assert airport.run((COUNT % 45).replace("0.5", "2.5")).ok
+    assert kind(airport.run(COUNT % 46)) == "BudgetExceeded" and airport.spent() == "epsilon 3"
+    assert "the chain holds" in airport.data("history", "flights", "--verify")[1]
+    shown = airport.data("show", "flights")[1]
+    assert 'postgres("ny.flights")' in shown and airport.url not in shown and "epsilon 3" in shown
+
+
+def test_a_table_has_no_other_way_in(airport: Airport) -> None:
+    airport.register()
+    assert "these data are registered as the dataset `flights`" in airport.said(TABLE % "ny.flights")
+    assert "registered" in airport.said('p = postgres("ny.flights")\n')
+    assert "is registered as a table of a PostgreSQL server" in str(airport.place.run(COUNT % 50).diagnostics[0])
+    assert "registered already" in airport.register("flights", "ny.flights", "--copy")
+    assert "registered already, as `flights`" in airport.register("others", "ny.flights", "--copy")
+    airport.sql("ALTER TABLE ny.flights RENAME TO journeys; ALTER TABLE ny.journeys SET SCHEMA public")
+    assert "registered as the dataset `flights`" in airport.said(TABLE % "journeys")
+    assert "registered already, as `flights`" in airport.register("others", "journeys", "--copy")
+    assert airport.run(COUNT % 50).ok  # by its number, whatever it is called
+
+
+def test_a_table_that_took_the_name_of_the_registered_one_waits_for_its_owner(airport: Airport) -> None:
+    airport.register()
+    assert airport.run(COUNT % 50).ok
+    airport.sql("ALTER TABLE ny.flights RENAME TO old; CREATE TABLE ny.flights AS SELECT * FROM ny.old WHERE id < 50")
+    said = airport.said(COUNT % 50)
+    assert "the name `ny.flights` is that of another table" in said and "jostle data update flights" in said
+    assert airport.spent() == "epsilon 0.5"
+    assert airport.data("update", "flights")[0] == 0
+    assert airport.run(COUNT % 50).ok and airport.spent() == "epsilon 1"  # other data, so no answer of before
+    for way in ("ny.old", "ny.flights"):  # what it was stays known
+        assert "registered as the dataset `flights`" in airport.said(TABLE % way)
+        assert "registered already, as `flights`" in airport.register("others", way, "--copy")
+    airport.sql("DROP TABLE ny.flights")
+    assert "the table `ny.flights` that was registered is no more" in airport.said(COUNT % 50)
+    status, _, said = airport.data("update", "flights")
+    assert status == 1 and "the database has no table `ny.flights`" in said
+    assert "the chain holds" in airport.data("history", "flights", "--verify")[1] and airport.spent() == "epsilon 1"
+
+
+def test_the_rows_of_a_registered_table_are_not_registered_again_unless_that_is_meant(airport: Airport) -> None:
+    airport.register()
+    airport.sql("CREATE TABLE copy AS SELECT * FROM ny.flights ORDER BY random()")
+    said = airport.register("copied", "copy")
+    assert "this table has the rows of the table of `flights`" in said and "--copy" in said
+    airport.sql("INSERT INTO ny.flights VALUES (1, 'A', 1000)")
+    assert "has the rows of" in airport.register("copied", "copy")
+    assert airport.register("copied", "copy", "--copy") == ""
+    airport.sql("CREATE TABLE more AS SELECT * FROM ny.flights")
+    assert airport.register("more", "more") == ""  # it has never been seen: no copy by what can be known
+
+
+def test_a_restored_dump_is_taken_by_its_owner_and_what_was_spent_stays(airport: Airport, postgres_server: str) -> None:
+    airport.register()
+    assert airport.run(COUNT % 50).ok
+    name = f"restored_{os.urandom(4).hex()}"
+    airport.sql(f"CREATE DATABASE {name} TEMPLATE {airport.sql('SELECT current_database()')[0][0]}", postgres_server)
+    there = at_database(airport.url, name)
+    try:
+        said = airport.said(COUNT % 50, there)
+        assert "was registered in another database" in said and "jostle data update flights" in said
+        elsewhere = Airport(airport.place, there, airport.sql)
+        assert "has the rows of the table of `flights`" in elsewhere.register("restored")
+        assert elsewhere.data("update", "flights")[0] == 0
+        assert elsewhere.run(COUNT % 50).ok and airport.spent() == "epsilon 0.5"  # the same rows: answered as before
+        assert elsewhere.run(COUNT % 51).ok and airport.spent() == "epsilon 1"
+        assert "registered as the dataset" in airport.said(TABLE % "ny.flights")  # where it was, too
+    finally:
+        airport.sql(f"DROP DATABASE {name} WITH (FORCE)", postgres_server)
+
+
+def test_a_part_that_was_ever_read_with_a_table_stays_known(airport: Airport) -> None:
+    airport.sql("CREATE TABLE parts (delay int, carrier text) PARTITION BY LIST (carrier)")
+    airport.sql("CREATE TABLE part_a PARTITION OF parts FOR VALUES IN ('A')")
+    assert airport.register("flights", "parts") == ""
+    airport.sql("CREATE TABLE part_b PARTITION OF parts FOR VALUES IN ('B')")
+    assert airport.run(COUNT % 50).ok
+    airport.sql("ALTER TABLE parts DETACH PARTITION part_a; ALTER TABLE parts DETACH PARTITION part_b")
+    for part in ("part_a", "part_b", "parts"):
+        assert "registered as the dataset `flights`" in airport.said(TABLE % part)
+    assert "the chain holds" in airport.data("history", "flights", "--verify")[1]
+
+
+def test_a_promise_of_rows_is_tested(airport: Airport) -> None:
+    for unit, told in (("rows, at most 299 rows", "there are 300 rows"), ("id, at most 2 rows", "a person has 3 rows")):
+        words = ("--schema", "{delay: 0..99}", "--protecting", unit, "--budget", "epsilon 1")
+        status, _, said = airport.data("register", "flights", 'postgres("ny.flights")', *words)
+        assert status == 1 and told in said
+
+
+def test_an_owner_sees_what_does_not_fit(airport: Airport) -> None:
+    airport.sql("UPDATE ny.flights SET delay = 200, carrier = ' a' WHERE id = 1")
+    words = ("--schema", '{delay: 0..99, carrier: {"A", "B"}}', "--protecting", "rows", "--budget", "epsilon 1")
+    status, told, _ = airport.data("register", "flights", 'postgres("ny.flights")', *words)
+    assert status == 0 and "delay: outside 3 (1.0 %)" in told and "carrier: unlisted 3 (1.0 %)" in told
+    status, _, said = airport.data("check", 'postgres("ny.flights")', "--schema", "{more: text}")
+    assert status == 1 and "of the type `json`" in said
+    status, told, _ = airport.data("check", 'postgres("ny.flights")', "--schema", '{carrier: {"A", "B"}}')
+    assert status == 0 and "unlisted 3 (1.0 %)" in told and "listed but for case or blanks" in told
+
+
+@pytest.mark.parametrize(
+    ("schema", "message"),
+    [
+        ("{late: 0..99}", "has no column `late`"),
+        ("{more: text}", "of the type `json`, which is not read"),
+        ("{delay: 9..0}", "`delay` has no values"),
+    ],
+)
+def test_what_is_not_as_described_is_not_registered(airport: Airport, schema: str, message: str) -> None:
+    words = ("--schema", schema, "--protecting", "rows", "--budget", "epsilon 1")
+    status, _, said = airport.data("register", "flights", 'postgres("ny.flights")', *words)
+    assert status == 1 and message in said
+    assert not airport.place.path.exists()
+
+
+def test_tables_of_the_same_persons_have_one_budget(airport: Airport) -> None:
+    words = ("--schema", "{id: 0..100, delay: 0..99}", "--protecting", "id up to 3 rows", "--budget", "epsilon 3")
+    assert airport.data("register", "flights", 'postgres("ny.flights")', *words)[0] == 0
+    airport.sql(
+        "CREATE TABLE bags (owner int, weight int); INSERT INTO bags SELECT i, i % 30 FROM generate_series(1, 90) i"
+    )
+    linked = ("--schema", "{weight: 0..30}", "--protecting", "flights.id on owner up to 3 rows")
+    assert airport.data("register", "bags", 'postgres("bags")', *linked)[0] == 0
+    made = airport.run(
+        'private b = dataset("bags")\nrelease n = {{ select count(*) from b where weight > 3 with epsilon 1 }}\n'
+    )
+    assert made.ok and airport.spent() == "epsilon 1", made.diagnostics
+
+
+def test_a_password_is_in_no_ledger_and_no_message(airport: Airport) -> None:
+    head, _, query = airport.url.partition("?")
+    secret = f"{head.replace('postgres:@', 'postgres:hunter2@')}?{query}&application_name=hunter2"
+    known = Airport(airport.place, secret, airport.sql)
+    assert known.register() == "" and known.run(COUNT % 50).ok
+    airport.sql("DROP TABLE ny.flights")
+    told: list[Any] = [known.data(verb, "flights") for verb in ("show", "history", "update")]
+    told += [known.said(COUNT % 50), known.said(TABLE % "ny.none"), known.register("more", "ny.none")]
+    told += [known.said(COUNT % 50, secret.replace("postgresql", "nothing"))]
+    kept = b"".join(file.read_bytes() for file in airport.place.folder.glob("ledger.db*"))
+    assert b"ny.flights" in kept and b"hunter2" not in kept and "hunter2" not in "".join(map(str, told))
 
 
 @pytest.mark.parametrize("url", ["postgresql://nobody@127.0.0.1:9/none", "sc://127.0.0.1:9"])

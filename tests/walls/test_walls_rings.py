@@ -9,10 +9,10 @@ import pytest
 from rings import CORE, circles, closure, figures, loads
 
 BARS = {
-    "lines": 84_790,
+    "lines": 85_065,
     "files": 441,
     "lines that the kernel imports": 2_698,
-    "lines that privacy and engine import": 21_072,
+    "lines that privacy and engine import": 21_165,
     "lines that everyday queries import": 10_908,
     "circles of files, imports for types counted": 0,
     "lines with Any": 1_789,

@@ -36,6 +36,8 @@ AND n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\\_%%'"""
 _NAMES = """SELECT n.nspname || '.' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND n.nspname <> 'information_schema'
 AND n.nspname NOT LIKE 'pg\\_%' AND has_any_column_privilege(c.oid, 'SELECT') ORDER BY 1 LIMIT 1000"""
+_NAMED = """SELECT n.nspname || '.' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.oid = %s AND c.relkind IN ('r', 'p')"""
 _KIN = """WITH RECURSIVE
 up AS (SELECT %s::oid AS id UNION SELECT i.inhparent FROM pg_inherits i JOIN up ON inhrelid = id),
 down AS (SELECT id FROM up UNION SELECT i.inhrelid FROM pg_inherits i JOIN down ON inhparent = id)
@@ -126,8 +128,28 @@ def stored_table(connection: Connection, name: str) -> tuple[Stored, Hashable]:
     connection.uses(place, number, parts)
     rows = subquery(f"SELECT {', '.join(items)} FROM {only}{place}")
     names, made = tuple(column for column, *_ in columns), frozenset(row[0] for row in described if row[3])
-    stored = Stored(rows, label, names, tuple(cells), MOST_ROWS, numbers, made, tuple(unread))
-    return stored, frozenset(("postgres", *connection.server, row[0]) for row in kin)
+    marks = {row[0]: ("postgres", *connection.server, row[0]) for row in kin}
+    own = frozenset({marks[number]})
+    return Stored(rows, label, names, tuple(cells), MOST_ROWS, numbers, made, tuple(unread), own), frozenset(
+        marks.values()
+    )
+
+
+def renamed(connection: Connection, name: str, own: frozenset[Hashable]) -> str:
+    """The name that a table has now which was called `name` when it had the mark `own`. Refused with `LedgerError`
+    where it is no more, or where its name is another's."""
+    label, (mark,) = f"`{name}`", own
+    if not isinstance(mark, tuple) or mark[1:3] != connection.server:
+        raise refuse("LedgerError", f"{label} was registered in another database than this session works on")
+    taken = [row[0] for row in connection.catalog(_MEANT, label, (name if "." in name else f"public.{name}",))]
+    if taken == [mark[3]]:
+        return name
+    if taken:
+        raise refuse("LedgerError", f"the name {label} is that of another table than was registered")
+    now = connection.catalog(_NAMED, label, (mark[3],))
+    if not now:
+        raise refuse("LedgerError", f"the table {label} that was registered is no more")
+    return str(now[0][0])
 
 
 def _unknown(connection: Connection, name: str) -> Refusal:
@@ -165,7 +187,8 @@ class Postgres(ServerEngine):
     def located(self, data: RemoteData) -> tuple[Stored, Hashable]:
         if len(data.names) != 1:
             raise refuse("DataError", "one table has one name", help='`postgres("schema.table")`')
-        return stored_table(self.connection, data.names[0])
+        name = renamed(self.connection, data.names[0], data.own) if data.own else data.names[0]
+        return stored_table(self.connection, name)
 
     def send(self, table: Any) -> str:
         """The rows of an Arrow table as a table of constants."""

@@ -201,6 +201,10 @@ class Spark(ServerEngine):
 
     def located(self, data: RemoteData) -> tuple[Stored, Hashable]:
         made, identity = located(self.connection, data.names)
+        own = frozenset(part for part in identity if isinstance(part, tuple) and part[0] != "file")
+        if data.own and data.own != own:
+            message = f"`{data.names[0]}` has another location, or other files, than when it was registered"
+            raise refuse("LedgerError", message)
         frame = self.connection.ask(made)
         fields = self.connection.ask(lambda _: [(f.name, f.dataType.simpleString()) for f in frame.schema.fields])
         more = len(data.names) - 1
@@ -216,7 +220,8 @@ class Spark(ServerEngine):
         cells = tuple(cell(f"c{i}", kind) for i, (_, kind) in enumerate(fields))
         numbers = {name: other for i, (name, kind) in enumerate(fields) if (other := exact(f"c{i}", kind)) is not None}
         unread = tuple(field for field, (_, kind) in zip(fields, cells, strict=True) if kind == NONE)
-        return Stored(view, label, tuple(name for name, _ in fields), cells, numbers=numbers, unread=unread), identity
+        names = tuple(name for name, _ in fields)
+        return Stored(view, label, names, cells, numbers=numbers, unread=unread, own=own), identity
 
     def send(self, table: Any) -> str:
         client()

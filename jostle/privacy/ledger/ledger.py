@@ -17,7 +17,7 @@ meters, so that `left` and `spent` speak of all of it. It reads no data.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -31,7 +31,7 @@ from jostle.jsontext import digest
 from jostle.plan.digest import plan_digest
 from jostle.privacy.ledger import store
 from jostle.privacy.ledger.file import default_place, store_at
-from jostle.privacy.ledger.registered import FileMark, State, Terms, file_digest
+from jostle.privacy.ledger.registered import FileMark, Mark, State, TableMark, Terms, file_digest
 from jostle.privacy.ledger.store import Dataset, Entry, Rows, Verified, now, plus
 from jostle.records import replace
 from jostle.source import Source as Text
@@ -44,13 +44,22 @@ COPY = "--copy"  # what an owner says of a file that has the bytes of another
 MOST_ANSWER = 2**20  # characters of a stored answer
 
 
+class Contents(Struct, frozen=True):
+    """What data are known by, and a digest of their rows or bytes."""
+
+    mark: Mark
+    digest: str
+
+
 class Growth(Struct, frozen=True):
-    """What one charge adds to one dataset's total, for data of `version`; `content` goes into the history."""
+    """What one charge adds to one dataset's total, for data of `version`; `content` goes into the history. A server's
+    data are known by these `parts` too from then on."""
 
     name: str
     version: int
     amount: Cost
     content: Mapping[str, Any]
+    parts: frozenset[Hashable] = frozenset()
 
 
 class Receipt(Struct, frozen=True):
@@ -77,10 +86,12 @@ class Ledger:
 
     # For programs ----------------------------------------------------------------------------------
 
-    def open(self, name: str) -> tuple[Dataset, OpenFile]:
-        """A dataset and its open file, which was found to be the one that was registered; `mark` is that of now."""
-        with self.store.reading() as connection:
-            dataset = Rows(self.store, connection).find(name)
+    def open(self, name: str) -> tuple[Dataset, OpenFile | None]:
+        """A dataset and its open file, which was found to be the one that was registered; `mark` is that of now. Data
+        of a server are opened by an engine, which knows them by their `mark`."""
+        dataset = self.dataset(name)
+        if dataset.terms.server is not None:
+            return dataset, None
         if _mark(dataset.terms.path) is None:
             raise refuse("LedgerError", f"the file of `{name}` is not where it was registered", help="ask its owner")
         file = open_file(dataset.terms.path)
@@ -95,8 +106,9 @@ class Ledger:
         return replace(dataset, state=replace(dataset.state, mark=here)), file
 
     def same_file(self, dataset: Dataset) -> None:
-        """Refuses where the file is not as it was when `dataset` was opened: before data are read, and by `stat`."""
-        if _mark(dataset.terms.path) != dataset.state.mark:
+        """Refuses where the file is not as it was when `dataset` was opened: before data are read, and by `stat`. Data
+        of a server are looked at by their engine."""
+        if dataset.terms.server is None and _mark(dataset.terms.path) != dataset.state.mark:
             raise refuse(
                 "LedgerError", f"the file of `{dataset.terms.name}` changed while this program ran", help="run it again"
             )
@@ -110,7 +122,7 @@ class Ledger:
             raise refuse("DataError", f"`{file.path}` is the ledger itself, which no program reads")
         here = {file.identity, *identities(file.real)}
         for dataset in self.datasets():
-            if stem(dataset.terms.path) == stem(file.real) or here & _marks(dataset):
+            if _same_stem(dataset.terms.path, file.real) or here & _marks(dataset):
                 return dataset.terms.name
         return None
 
@@ -162,44 +174,46 @@ class Ledger:
 
     # For owners ------------------------------------------------------------------------------------
 
-    def register(self, terms: Terms, check: Check | None = None, *, copy: bool = False) -> Dataset:
-        """Adds a dataset; its file may stand under one name only, and so may its compressed copy, and a file with the
-        same bytes unless `copy` says that it is meant. `DataError` where it cannot. `check` looks at the file that is
-        registered, before it is."""
-        mark, bytes_digest = _contents(terms, check)
-        here = {_identity(mark), *identities(terms.path)}
+    def register(
+        self, terms: Terms, check: Check | None = None, *, copy: bool = False, contents: Contents | None = None
+    ) -> Dataset:
+        """Adds a dataset; its data may stand under one name only, and so may a file's compressed copy, and data with
+        the same bytes or rows unless `copy` says that it is meant. `DataError` where it cannot. `check` looks at the
+        file that is registered, before it is; of data of a server an engine has looked at their `contents`."""
+        contents = contents or _contents(terms, check)
+        here = {*contents.mark.parts, *identities(terms.path)}
         self.store.create()
         key = store.new_key()
-        code = store.sealed(key, "data", bytes_digest)
+        code = store.sealed(key, "data", contents.digest)
         with self.store.writing() as connection:
             rows = Rows(self.store, connection)
             for other in rows.all():
                 if other.terms.name == terms.name:
                     raise refuse("DataError", f"`{terms.name}` is registered already", help="give another name")
-                if _identity(other.state.mark) in here or stem(other.terms.path) == stem(terms.path):
-                    raise refuse(
-                        "DataError", f"this file is registered already, as `{other.terms.name}`",
-                        help="one file has one budget",
-                    )  # fmt: skip
-                if not copy:
-                    _need_other_bytes(rows, other, bytes_digest)
+                _need_other_data(rows, other, terms, here, None if copy else contents.digest)
             terms_digest = digest(terms.as_json())
             content = {"did": "registered", "time": now(), "version": 1, "data": code, "terms": terms_digest}
             entry = Entry.after(1, store.FIRST, content)
-            state = State(mark, 1, code, (0,) * terms.measure.width, 1, entry.hash)
+            state = State(contents.mark, 1, code, (0,) * terms.measure.width, 1, entry.hash)
             return rows.add(terms, state, key, entry)
 
-    def update(self, name: str, check: Check | None = None, *, copy: bool = False) -> Dataset:
-        """Takes the file as it is now for the dataset's data; what was spent stays spent. `check` looks at it first. It
-        may not have the bytes of another dataset's file, unless `copy` says that it is meant."""
-        mark, bytes_digest = _contents(self.dataset(name).terms, check)
+    def update(
+        self, name: str, check: Check | None = None, *, copy: bool = False, contents: Contents | None = None
+    ) -> Dataset:
+        """Takes the data as they are now for the dataset's; what was spent stays spent. `check` looks at a file first.
+        They may not be another dataset's, nor have its bytes or rows, unless `copy` says that it is meant."""
+        contents = contents or _contents(self.dataset(name).terms, check)
         with self.store.writing() as connection:
             rows = Rows(self.store, connection)
             dataset = rows.find(name)
+            mark = contents.mark
+            here = mark.parts if isinstance(mark, TableMark) else frozenset[Hashable]()
             for other in rows.all():
-                if other.terms.name != name and not copy:
-                    _need_other_bytes(rows, other, bytes_digest)
-            code = store.sealed(dataset.key, "data", bytes_digest)
+                if other.terms.name != name:
+                    _need_other_data(rows, other, None, here, None if copy else contents.digest)
+            if isinstance(mark, TableMark):  # what it was stays known
+                mark = replace(mark, parts=mark.parts | dataset.state.mark.parts)
+            code = store.sealed(dataset.key, "data", contents.digest)
             version = dataset.state.version + (code != dataset.state.code)
             content = {"did": "updated", "time": now(), "version": version, "data": code}
             updated = replace(dataset, state=replace(dataset.state, mark=mark, version=version, code=code))
@@ -236,26 +250,36 @@ class Ledger:
         return verified
 
 
-def _contents(terms: Terms, check: Check | None) -> tuple[FileMark, str]:
+def _contents(terms: Terms, check: Check | None) -> Contents:
     """The mark and the digest of one open file, which `check` has looked at."""
     file = open_file(terms.path)
     if check is not None:
         check(terms, file)
-    return FileMark.from_status(file.status), file_digest(file)
+    return Contents(FileMark.from_status(file.status), file_digest(file))
 
 
-def _need_other_bytes(rows: Rows, other: Dataset, bytes_digest: str) -> None:
-    """Refuses bytes that the file of another dataset has, or had before an update."""
-    code = store.sealed(other.key, "data", bytes_digest)
+def _need_other_data(rows: Rows, other: Dataset, terms: Terms | None, here: Set[Hashable], digest: str | None) -> None:
+    """Refuses data that are known as another dataset's, the file of `terms` that lies where another's does, and the
+    bytes or rows of `digest` where another dataset has them, or had before an update."""
+    what = "file" if other.terms.server is None else "table"
+    if here & other.state.mark.parts or (terms is not None and _same_stem(other.terms.path, terms.path)):
+        message = f"this {what} is registered already, as `{other.terms.name}`"
+        raise refuse("DataError", message, help=f"one {what} has one budget")
+    if digest is None:
+        return
+    code = store.sealed(other.key, "data", digest)
     if code == other.state.code or any(entry.content.get("data") == code for entry in rows.entries(other.terms.name)):
-        raise refuse(
-            "DataError", f"this file has the bytes of the file of `{other.terms.name}`, which has a budget already",
-            help=f"use that dataset, or say that the same people are meant to have another budget: `{COPY}`",
-        )  # fmt: skip
+        bytes = "bytes" if other.terms.server is None else "rows"
+        message = f"this {what} has the {bytes} of the {what} of `{other.terms.name}`, which has a budget already"
+        help = f"use that dataset, or say that the same people are meant to have another budget: `{COPY}`"
+        raise refuse("DataError", message, help=help)
 
 
 def _charged(rows: Rows, dataset: Dataset, growth: Growth) -> Receipt:
     content = {"did": "charged", "time": now(), "version": growth.version, **growth.content}
+    mark = dataset.state.mark
+    if isinstance(mark, TableMark) and not growth.parts <= mark.parts:  # a table has new parts
+        dataset = replace(dataset, state=replace(dataset.state, mark=replace(mark, parts=mark.parts | growth.parts)))
     entry = rows.move(dataset, content, growth.amount)
     return Receipt(growth.name, entry.number, entry.hash)
 
@@ -269,18 +293,26 @@ def _check(dataset: Dataset, growth: Growth) -> None:
         raise refuse("LedgerError", f"this charge on `{growth.name}` is no charge", help="nothing was charged")
 
 
+def seen(dataset: Dataset, identity: Hashable) -> Dataset:
+    """A dataset of a server's table, by what the server knows it by now: its parts and heirs may be others."""
+    mark = dataset.state.mark
+    if not isinstance(mark, TableMark):
+        return dataset
+    return replace(dataset, state=replace(dataset.state, mark=replace(mark, parts=parts_of(identity))))
+
+
 def _marks(dataset: Dataset) -> set[Hashable]:
     """What the file of a dataset is known by, as it was registered and as it is."""
-    return {_identity(m) for m in (dataset.state.mark, _mark(dataset.terms.path)) if m is not None}
+    return {part for m in (dataset.state.mark, _mark(dataset.terms.path)) if m is not None for part in m.parts}
 
 
-def _identity(mark: FileMark) -> tuple[object, ...]:
-    return ("file", mark.device, mark.inode)
+def _same_stem(one: str, other: str) -> bool:
+    return bool(one and other) and stem(one) == stem(other)
 
 
 def _mark(path: str | Path) -> FileMark | None:
     try:
-        return FileMark.of(path)
+        return FileMark.of(path) if path else None
     except (OSError, ValueError):
         return None
 
@@ -343,7 +375,8 @@ class Account(Struct, eq=False):
         for charge, account in mine:
             meter = charge.meter
             growth = tuple(a - b for a, b in zip(meter.after(charge.path, charge.cost), meter.spent, strict=True))
-            growths.append(Growth(account.name, account.version, growth, {**content, "protects": charge.protects}))
+            asked, parts = {**content, "protects": charge.protects}, account.dataset.state.mark.parts
+            growths.append(Growth(account.name, account.version, growth, asked, parts))
             for dataset in (account.dataset, *account.linked.values()):
                 self.ledger.same_file(dataset)
         outcome = self.ledger.charge(growths)

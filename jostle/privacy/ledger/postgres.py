@@ -49,6 +49,19 @@ _REASONS = (
 )
 
 
+def address(url: str) -> str:
+    """What may be shown of a server's URL: host, port and database, and no user, password or token."""
+    from urllib.parse import parse_qs, urlsplit
+
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or parse_qs(parts.query).get("host", ["localhost"])[0]
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:
+        return ""
+    return f"{host}{port}{parts.path.partition(';')[0].rstrip('/')}"
+
+
 class _Server:
     """A psycopg connection as a `Connection`. A forked child leaves it alone: what it said would be the parent's."""
 
@@ -79,15 +92,7 @@ class LedgerDatabase(Store):
 
     @property
     def place(self) -> str:
-        from urllib.parse import parse_qs, urlsplit
-
-        try:
-            parts = urlsplit(self._url)
-            host = parts.hostname or parse_qs(parts.query).get("host", ["localhost"])[0]
-            port = f":{parts.port}" if parts.port else ""
-        except ValueError:
-            return SCHEMES[0]
-        return f"{SCHEMES[0]}{host}{port}{parts.path}"
+        return f"{SCHEMES[0]}{address(self._url)}"
 
     def exists(self) -> bool:
         with self._lock, self.faults():

@@ -7,8 +7,9 @@ are stored as JSON; what cannot be read back exactly is a damaged ledger. Nothin
 from __future__ import annotations
 
 import hashlib
+import json
 import os
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +33,21 @@ class Clauses(Struct, frozen=True):
     measure: Measure | None
 
 
+class ServerTable(Struct, frozen=True):
+    """Data of a server as its owner named them: `source` is the function by which a program does. `place` is what is
+    shown of the server's address: host, port and database."""
+
+    source: str
+    names: tuple[str, ...]
+    place: str
+
+    def __str__(self) -> str:
+        return f"{self.source}({', '.join(map(json.dumps, self.names))})"
+
+
 class Terms(Struct, frozen=True):
     """A registered dataset: `kind` is `table` or `counts`, `path` the file's real path, `sheet` that of a workbook,
-    `header` the line of its names where that is not the first.
+    `header` the line of its names where that is not the first. Of data of a `server` the path is empty.
 
     One whose unit is `linked` has the measure of the dataset of its persons, which is charged in its place.
     """
@@ -47,15 +60,17 @@ class Terms(Struct, frozen=True):
     measure: Measure
     sheet: str | int | None = None
     header: int | None = None
+    server: ServerTable | None = None
 
     @property
     def reading(self) -> Reading:
         """How the file is read."""
         return Reading(sheet=self.sheet, header=self.header)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """As it stands in the ledger, whose digest of it may be older than these words are."""
-        said = {"sheet": self.sheet, "header": self.header}
+        server = None if self.server is None else {**as_dict(self.server), "names": list(self.server.names)}
+        said = {"sheet": self.sheet, "header": self.header, "server": server}
         return {
             "name": self.name, "kind": self.kind, "path": self.path,
             "schema": [[name, _domain_json(domain)] for name, domain in self.schema],
@@ -73,8 +88,10 @@ class Terms(Struct, frozen=True):
         schema = tuple((str(name), _domain(domain)) for name, domain in data["schema"])
         limit = Amount(**measure["limit"])
         counted = Measure(measure["kind"], limit)
-        said = data.get("sheet"), data.get("header")
-        return cls(data["name"], data["kind"], data["path"], schema, Unit(**unit), counted, *said)
+        said, server = (data.get("sheet"), data.get("header")), data.get("server")
+        if server is not None:
+            server = ServerTable(server["source"], tuple(server["names"]), server["place"])
+        return cls(data["name"], data["kind"], data["path"], schema, Unit(**unit), counted, *said, server)
 
 
 class FileMark(Struct, frozen=True):
@@ -93,14 +110,46 @@ class FileMark(Struct, frozen=True):
     def from_status(cls, status: os.stat_result) -> FileMark:
         return cls(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
 
+    @property
+    def parts(self) -> frozenset[Hashable]:
+        return frozenset({("file", self.device, self.inode)})
+
+    def as_json(self) -> dict[str, object]:
+        return as_dict(self)
+
+
+class TableMark(Struct, frozen=True):
+    """What a server knows data by: `own` are its marks of them alone, all of which are to be found again. `parts` are
+    those and the marks of all that was ever read with them: parts and heirs of a table, files."""
+
+    own: frozenset[Hashable]
+    parts: frozenset[Hashable]
+
+    def as_json(self) -> dict[str, object]:
+        return {"own": _listed(self.own), "parts": _listed(self.parts)}
+
+
+Mark = FileMark | TableMark
+
+
+def _mark(data: Mapping[str, Any]) -> Mark:
+    if "own" not in data:
+        return FileMark(**data)
+    return TableMark(frozenset(map(tuple, data["own"])), frozenset(map(tuple, data["parts"])))
+
+
+def _listed(marks: frozenset[Hashable]) -> list[Hashable]:
+    """Tuples of texts and numbers as JSON, in an order of their own."""
+    return sorted(marks, key=json.dumps)
+
 
 class State(Struct, frozen=True):
     """Moved by charges (`spent`, `entries`, `head`) and by the owner's updates (the rest).
 
-    `code` is the keyed code of the file's bytes, `version` counts the owner's updates from 1.
+    `code` is the keyed code of the file's bytes or of a table's rows, `version` counts the owner's updates from 1.
     """
 
-    mark: FileMark
+    mark: Mark
     version: int
     code: str
     spent: tuple[int, ...]
@@ -109,7 +158,7 @@ class State(Struct, frozen=True):
 
     def as_json(self) -> dict[str, Any]:
         return {
-            "mark": as_dict(self.mark), "version": self.version, "code": self.code, "spent": list(self.spent),
+            "mark": self.mark.as_json(), "version": self.version, "code": self.code, "spent": list(self.spent),
             "entries": self.entries, "head": self.head,
         }  # fmt: skip
 
@@ -119,7 +168,7 @@ class State(Struct, frozen=True):
         spent = tuple(data["spent"])
         if not all(type(n) is int and n >= 0 for n in (*spent, data["entries"], data["version"])):
             raise ValueError("no state")
-        return cls(FileMark(**data["mark"]), data["version"], data["code"], spent, data["entries"], data["head"])
+        return cls(_mark(data["mark"]), data["version"], data["code"], spent, data["entries"], data["head"])
 
 
 def file_digest(file: OpenFile) -> str:

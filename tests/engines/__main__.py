@@ -1,7 +1,7 @@
-"""`python -m tests.engines --engine NAME --plans 2000 --seed S` asks an engine many plans, and says what differs.
+"""`python -m tests.engines --engine NAME… --plans 2000 --seed S` asks engines many plans, and says what differs.
 
-A plan that does not end in time is said so and counted. With `--shallow` plans have a level less of relations and of
-expressions.
+DuckDB and plain Python are asked each plan once, however many engines are named. A plan that does not end in time is
+said so and counted. With `--shallow` plans have a level less of relations and of expressions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from engines_suite import ENGINES, Outcome
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--engine", choices=sorted(ENGINES), default="composed")
+    parser.add_argument("--engine", nargs="+", choices=sorted(ENGINES), default=["composed"])
     parser.add_argument("--plans", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--limit", type=float, default=120, help="seconds that an engine has for a plan")
@@ -40,7 +40,7 @@ def main() -> int:
         print(f"refused {many} times: {message}")
     many = f"{len(outcome.differences)} differences, {outcome.refused.total()} refused by name"
     many += f", {len(outcome.unended)} not ended"
-    print(f"{chosen.engine}: {outcome.plans} plans, {outcome.meant} known to plain Python, {many}")
+    print(f"{', '.join(chosen.engine)}: {outcome.plans} plans, {outcome.meant} known to plain Python, {many}")
     return bool(outcome.differences)
 
 

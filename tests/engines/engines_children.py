@@ -27,23 +27,24 @@ _MARK = "jostle plan "
 _START = 60.0  # seconds that a child has to start, beside the limit
 
 
-def watched(name: str, seeds: range, limit: float, *, shallow: bool) -> Iterator[Outcome]:
+def watched(names: list[str], seeds: range, limit: float, *, shallow: bool) -> Iterator[Outcome]:
     """What each plan came to. Who does not answer one in `limit` seconds is stopped, and the next plan is asked."""
     environment = dict(os.environ)
-    if name in SERVERS:
-        variable, start = SERVERS[name]
+    for variable, start in (SERVERS[name] for name in names if name in SERVERS):
         environment[variable] = start()
     while seeds:
         some, answered = seeds[:_CHILD], 0
-        for one in _child(name, some, limit, environment, shallow=shallow):
+        for one in _child(names, some, limit, environment, shallow=shallow):
             answered += 1
             yield one
         seeds = seeds[answered:]
 
 
-def _child(name: str, seeds: range, limit: float, environment: dict[str, str], *, shallow: bool) -> Iterator[Outcome]:
+def _child(
+    names: list[str], seeds: range, limit: float, environment: dict[str, str], *, shallow: bool
+) -> Iterator[Outcome]:
     """What a child says of plans, up to the first that does not end."""
-    command = [sys.executable, "-m", "tests.engines", "--child", "--engine", name]
+    command = [sys.executable, "-m", "tests.engines", "--child", "--engine", *names]
     command += ["--seed", str(seeds[0]), "--plans", str(len(seeds)), *["--shallow"] * shallow]
     folder = Path(__file__).parents[2]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment, cwd=folder)
@@ -77,11 +78,11 @@ def _read(process: subprocess.Popen[str], said: queue.Queue[list[Any] | None]) -
     said.put(None)
 
 
-def child(name: str, seeds: range, *, shallow: bool) -> None:
+def child(names: list[str], seeds: range, *, shallow: bool) -> None:
     """What the child does."""
 
     def say(*line: Any) -> None:
         print(_MARK + json.dumps(line), flush=True)
 
-    for one in outcomes(name, seeds, shallow=shallow, asks=lambda seed, who: say("asks", seed, who)):
+    for one in outcomes(names, seeds, shallow=shallow, asks=lambda seed, who: say("asks", seed, who)):
         say("outcome", vars(one))

@@ -6,7 +6,7 @@ To give it another engine, add a line to `ENGINES`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
@@ -97,19 +97,20 @@ def case(key: str, seed: int, *, shallow: bool = False) -> Case:
 def run(name: str, seeds: Iterable[int]) -> Outcome:
     """Asks an engine, DuckDB and plain Python the same."""
     total = Outcome()
-    for one in outcomes(name, seeds):
+    for one in outcomes([name], seeds):
         total.add(one)
     return total
 
 
 def outcomes(
-    name: str, seeds: Iterable[int], *, shallow: bool = False, asks: Callable[[int, str], None] = lambda *_: None
-) -> Iterator[Outcome]:
-    """What each plan came to; `asks` is told the seed, and who is asked next."""
-    reference, engine = LocalDuckDb(), ENGINES[name]()
+    names: Sequence[str], seeds: Iterable[int], *, shallow: bool = False,
+    asks: Callable[[int, str], None] = lambda *_: None,
+) -> Iterator[Outcome]:  # fmt: skip
+    """What each plan came to, asked of all named engines; `asks` is told the seed, and who is asked next."""
+    reference, engines = LocalDuckDb(), {name: ENGINES[name]() for name in names}
     try:
         key = reference.open(table(), public=True).key
-        theirs = engine.open(table(), public=True).key
+        theirs = {name: engine.open(table(), public=True).key for name, engine in engines.items()}
         scans = _Scans(reference)
         for seed in seeds:
             one = Outcome(plans=1)
@@ -120,21 +121,22 @@ def outcomes(
             one.meant = int(plain is not None)
             if plain is not None and plain != expected:
                 one.differences.append(f"seed {seed}: DuckDB and plain Python: {expected} {plain}")
-            asks(seed, name)
-            try:
-                said = answers(engine, case(theirs, seed, shallow=shallow))
-            except Refusal as refusal:
-                if " cannot " in refusal.first.message:
-                    one.refused[refusal.first.message] += 1
+            for name, engine in engines.items():
+                asks(seed, name)
+                try:
+                    said = answers(engine, case(theirs[name], seed, shallow=shallow))
+                except Refusal as refusal:
+                    if " cannot " in refusal.first.message:
+                        one.refused[refusal.first.message] += 1
+                    else:
+                        one.differences.append(f"seed {seed}: {name}: {refusal.first.message}")
                 else:
-                    one.differences.append(f"seed {seed}: {name}: {refusal.first.message}")
-            else:
-                if said != expected:
-                    one.differences.append(f"seed {seed}: {name} and DuckDB: {said} {expected}")
+                    if said != expected:
+                        one.differences.append(f"seed {seed}: {name} and DuckDB: {said} {expected}")
             yield one
     finally:
-        engine.close()
-        reference.close()
+        for engine in (*engines.values(), reference):
+            engine.close()
 
 
 def answers(engine: Engine, asked: Case) -> tuple[Any, Any]:

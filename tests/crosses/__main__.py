@@ -1,9 +1,10 @@
 """`python -m tests.crosses`: programs of crossed features on neighbouring tables, for as long as one likes.
 
-    python -m tests.crosses [--first SEED] [--programs N] [--seconds S] [--counts FILE] [--show SEED]
+    python -m tests.crosses [--first SEED] [--programs N] [--seconds S] [--counts FILE] [--show SEED] [--engine NAME…]
 
 Prints what broke, each kind once with its seed, and how many programs ran by feature and by pair of features. With
-`--counts` a run goes on where the one before ended that wrote the file, and adds to it after every batch.
+`--counts` a run goes on where the one before ended that wrote the file, and adds to it after every batch. With
+`--engine` programs on Parquet and Arrow files run on these servers too, and must give the same exact integers.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests" / name) for name in ("crosses", "adversary", ".")]
+sys.path[:0] = [str(ROOT / "tests" / name) for name in ("crosses", "adversary", "engines", ".")]
 
 from cross_oracle import SIZE, Crosses, Run, opened  # noqa: E402
+from engines_suite import ENGINES  # noqa: E402
 
 
 class Counts:
@@ -37,7 +39,7 @@ class Counts:
         self.broken: dict[str, list[Any]] = before.get("broken", {})  # the first seed, how many, and a detail
 
     def add(self, run: Run) -> None:
-        self.how.update([run.how, *["in another file type too"] * run.elsewhere])
+        self.how.update([run.how, *(f"in {other} too" for other in run.elsewhere)])
         if run.how == "ran":
             features = sorted(run.program.features)
             self.features.update(features)
@@ -74,8 +76,9 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after so long")
     parser.add_argument("--counts", type=Path, help="a file of counts, which is added to")
     parser.add_argument("--show", type=int, help="print the program of one seed, and what breaks")
+    parser.add_argument("--engine", nargs="+", default=[], choices=sorted(ENGINES), help="servers to compare with")
     asked = parser.parse_args()
-    with opened() as crosses:
+    with opened({name: ENGINES[name] for name in asked.engine}) as crosses:
         if asked.show is not None:
             return _shown(crosses, asked.show)
         counts, start = Counts(asked.first, asked.counts), time.monotonic()

@@ -2,7 +2,8 @@
 
 Noise answers without looking at what it is given, so all that can be seen of both runs must be equal, byte for byte;
 what the noise was given tells what the draws really lost, which is at most what was charged. Nothing fails after a
-charge, and nothing but a refusal is raised. The same rows in another file type give the same exact integers.
+charge, and nothing but a refusal is raised. The same rows in another file type, or on a server that is named, give the
+same exact integers.
 
 Programs run in batches: two sessions declare two neighbouring tables in every file type, once, and hundreds of programs
 follow as entries of a shell, each on a scope and a meter of its own. A program is read and checked once, and both
@@ -17,11 +18,12 @@ import shutil
 import tempfile
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from math import tanh
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -34,6 +36,7 @@ from recorded_noise import Draw
 from jostle.accounting.amounts import as_float
 from jostle.diagnostics import KINDS as REFUSALS
 from jostle.diagnostics import Diagnostic, Refusal
+from jostle.engine.base import Engine
 from jostle.privacy.kernel.register import Counter
 from jostle.readers.duckdb import LocalDuckDb
 from jostle.source import Source
@@ -46,6 +49,10 @@ CITIES = b"c,region\nAmes,north\nCork,south\nAmes,west\n"
 # Noise of these is added by the mechanism itself to what it compares: what they answer is no function of blind noise.
 ADDED_LATER = {"largest", "margin max", "watch", "steps"}
 ELSEWHERE = 0.1  # the share of programs that run on another file type too
+TYPED = {"parquet", "arrow"}  # the file types whose cells are those of a server's tables
+
+Servers = Mapping[str, Callable[[], Engine]]
+"""What makes an engine that writes a table to its server when it is opened, by name."""
 
 
 @dataclass(frozen=True)
@@ -61,12 +68,12 @@ class Break:
 @dataclass(frozen=True)
 class Run:
     """A program of a seed: whether it ran to its end, was refused before it paid or after, or by the check; and what
-    broke. `elsewhere`: its integers were compared with those of another file type."""
+    broke. `elsewhere`: the file types and servers with which its integers were compared, or which refused it."""
 
     program: Program
     how: str
     breaks: tuple[Break, ...] = ()
-    elsewhere: bool = False
+    elsewhere: tuple[str, ...] = ()
 
 
 @dataclass
@@ -87,13 +94,22 @@ class OneThread(LocalDuckDb):
 
 
 class Side:
-    """A session on one of two neighbouring tables."""
+    """A session on one of two neighbouring tables, in this process or on a server."""
 
-    def __init__(self, folder: Path, start: str, arena: Arena) -> None:
-        self.session, self._noise, self._folder = Session(cwd=folder, engine=OneThread()), arena.noise, f"{folder}/"
+    def __init__(self, folder: Path, start: str, arena: Arena, engine: Engine, table: Any = None) -> None:
+        self.session, self._noise, self._folder = Session(cwd=folder, engine=engine), arena.noise, f"{folder}/"
+        if table is not None:
+            self.session.bind("t", table)
         self.session.execute(Source("start.jst", start))
-        self._interp, self._scope = self.session._interp, self.session._scope
+        self._interp, self._scope, self._engine = self.session._interp, self.session._scope, engine
         self._names = dict(self._scope.names)
+        self._chains: dict[tuple[str, tuple[str, ...]], Seen] = {}
+
+    def chain(self, tree: Any, file: str, chain: Chain) -> Seen:
+        """What a chain gives, once."""
+        if (file, chain.lines) not in self._chains:
+            self._chains[file, chain.lines] = self.see(tree, file)
+        return self._chains[file, chain.lines]
 
     def see(self, tree: Any, file: str, table: Any = None) -> Seen:
         """Runs a tree where only what was declared is known, the table is `t` and what was made of it `x`."""
@@ -133,13 +149,15 @@ class Side:
 
     def close(self) -> None:
         self.session.close()
+        self._engine.close()
 
 
 class Batch:
     """Programs on one pair of neighbours: some chains of transformations, crossed with some measurements."""
 
-    def __init__(self, arena: Arena, number: int) -> None:
+    def __init__(self, arena: Arena, number: int, servers: Servers) -> None:
         self._arena, rng = arena, random.Random(f"batch {number}")
+        self._servers, self._which = servers, number % 2  # and whose rows these have
         self.unit, self.budget = rng.choices(UNITS, OFTEN)[0], rng.choice(list(BUDGETS))
         self.world: World = drawn(rng, self.unit)
         maker = Maker(rng, self.unit, self.budget)
@@ -149,13 +167,11 @@ class Batch:
         often = [*self._chains, *whole, *whole]
         self._measurements = [maker.measurement(rng.choice(often)) for _ in range(MEASUREMENTS)]
         self._trees: dict[str, Any] = {}
-        self._tables: dict[
-            tuple[str, tuple[str, ...]], tuple[tuple[Any, ...], list[Seen]]
-        ] = {}  # what chains give, by file and lines
         self._sides: list[Side] = []
+        self._there: dict[str, Side] = {}
 
-    def declared(self, name: str, file: str) -> str:
-        return (f'private {name} = table("t.{file}") described by {DESCRIPTION}\n    protecting {self.unit} '
+    def declared(self, name: str, data: str) -> str:
+        return (f"private {name} = {data} described by {DESCRIPTION}\n    protecting {self.unit} "
                 f"budget {BUDGETS[self.budget]}")  # fmt: skip
 
     def program(self, rng: random.Random) -> Program:
@@ -171,20 +187,30 @@ class Batch:
         """Two sessions, where there are none, or what was before broke."""
         if self._sides:
             return
-        start = "\n".join([*modules(), 'cities = table("cities.csv")',
-                           *(self.declared(f"t_{file}", file) for file in WRITERS)])  # fmt: skip
+        start = self._start(*(self.declared(f"t_{file}", f'table("t.{file}")') for file in WRITERS))
         for which in (0, 1):
             folder = self._arena.folder / str(which)
             folder.mkdir(exist_ok=True)
             for file in WRITERS:
                 (folder / f"t.{file}").write_bytes(self.world.content(file, which))
             (folder / "cities.csv").write_bytes(CITIES)
-            self._sides.append(Side(folder, start + "\n", self._arena))
+            self._sides.append(Side(folder, start, self._arena, OneThread()))
+
+    def _start(self, *declared: str) -> str:
+        return "\n".join([*modules(), *declared, 'cities = table("cities.csv")', ""])
+
+    def _at(self, server: str) -> Side:
+        """The session on a server, to which the rows of one neighbour are written once."""
+        if server not in self._there:
+            start = self._start(self.declared(f"t_{server}", 'bound("t")'))
+            rows, folder = self.world.table(self._which), self._arena.folder / "0"
+            self._there[server] = Side(folder, start, self._arena, self._servers[server](), rows)
+        return self._there[server]
 
     def close(self) -> None:
-        for side in self._sides:
+        for side in (*self._sides, *self._there.values()):
             side.close()
-        self._sides, self._tables = [], {}
+        self._sides, self._there = [], {}
 
     def run(self, seed: int) -> Run:
         """The program of a seed on the two neighbours, and now and then on the first of them in another file type."""
@@ -193,23 +219,20 @@ class Batch:
         self._open()
         faults = Counter.faults
         breaks: list[tuple[str, str]] = []
-        compares = self.unit == "rows" and self.world.same_in_every_file and rng.random() < ELSEWHERE
-        elsewhere, how = False, "ran"
-        if compares:
+        others: list[str] = []
+        if self.unit == "rows" and self.world.same_in_every_file and rng.random() < ELSEWHERE:
+            others.append(rng.choice([name for name in WRITERS if name != program.file]))
+        others += [name for name in self._servers if program.file in TYPED]
+        if others:
             self._forget_looks()
+        how = "ran"
         try:
-            tables, seen = self._chain(program.file, program.chain)
-            if not tables:
-                how = "refused"
-            else:
-                tree = self._tree(program.measuring)
-                seen = [side.see(tree, program.file, table) for side, table in zip(self._sides, tables, strict=True)]
+            seen = [self._seen(side, program, program.file) for side in self._sides]
             breaks += _compared(program, *seen)
             if seen[0].faults:
-                how = "refused after it paid" if any(seen[0].spent) else "refused"
-            elif compares and not breaks:
-                elsewhere = True
-                breaks += self._in_another_file(program, seen[0], rng)
+                how, others = "refused after it paid" if any(seen[0].spent) else "refused", []
+            elsewhere = [] if breaks else [self._elsewhere(program, seen, other) for other in others]
+            breaks += [each for _, each in elsewhere if each]
         except Exception as fault:
             if self._is_refused_before(program):
                 return Run(program, "refused by the check")
@@ -223,34 +246,34 @@ class Batch:
         breaks += [(d.message, "no refusal of the closed list") for d in said if d.kind not in REFUSALS]
         if breaks:
             self.close()
-        return Run(program, how, tuple(Break(*each, program, seed) for each in breaks), elsewhere)
+        return Run(program, how, tuple(Break(*each, program, seed) for each in breaks), tuple(o for o, _ in elsewhere))
 
     def _forget_looks(self) -> None:
-        for side in self._sides:
+        for side in (*self._sides, *self._there.values()):
             side.forget_looks()
 
-    def _chain(self, file: str, chain: Chain) -> tuple[tuple[Any, ...], list[Seen]]:
-        """What a chain gives on both sides, once; nothing where it is refused."""
-        if (file, chain.lines) not in self._tables:
-            tree = self._tree("".join(f"{line}\n" for line in chain.lines))
-            seen = [side.see(tree, file) for side in self._sides]
-            tables = () if seen[0].faults else tuple(one.names.get(chain.table) for one in seen)
-            self._tables[file, chain.lines] = tables, seen
-        return self._tables[file, chain.lines]
+    def _seen(self, side: Side, program: Program, file: str) -> Seen:
+        """What a side shows of a program, whose chain is asked once and may be refused."""
+        chain = program.chain
+        begun = side.chain(self._tree("".join(f"{line}\n" for line in chain.lines)), file, chain)
+        return begun if begun.faults else side.see(self._tree(program.measuring), file, begun.names.get(chain.table))
 
     def _tree(self, text: str) -> Any:
         if text not in self._trees:
             self._trees[text] = parse(Source("p.jst", text), interactive=True)
         return self._trees[text]
 
-    def _in_another_file(self, program: Program, one: Seen, rng: random.Random) -> Iterator[tuple[str, str]]:
-        file = rng.choice([name for name in WRITERS if name != program.file])
-        tables, _ = self._chain(file, program.chain)
-        other = self._sides[0].see(self._tree(program.measuring), file, tables[0])
+    def _elsewhere(self, program: Program, seen: list[Seen], other: str) -> tuple[str, tuple[str, str] | None]:
+        """With what a program was compared, and what differs; a server may refuse what it cannot do."""
+        one, side = (seen[self._which], self._at(other)) if other in self._servers else (seen[0], self._sides[0])
+        there = self._seen(side, program, other)
         self._forget_looks()  # the neighbour has not looked at this file
-        mine, theirs = ([draw.values.tolist() for draw in seen.draws] for seen in (one, other))
-        if mine != theirs:
-            yield f"other integers in {file} than in {program.file}", f"{mine} {theirs}"[:600]
+        refused = [fault.message for fault in there.faults]
+        if other in self._servers and any(" cannot " in message for message in refused) and not any(there.spent):
+            return f"{other} refuses", None
+        mine, theirs = ([draw.values.tolist() for draw in seen.draws] for seen in (one, there))
+        what = f"other integers in {other} than in {program.file}", f"{refused} {mine} {theirs}"[:600]
+        return other, None if mine == theirs and not refused else what
 
     def _is_refused_before(self, program: Program) -> bool:
         """Whether a program is refused as it is read or checked, which is left out where nothing comes of it."""
@@ -298,23 +321,22 @@ def _compared(program: Program, one: Seen, other: Seen) -> Iterator[tuple[str, s
 class Crosses:
     """Runs crossed programs, batch after batch, in a folder of its own."""
 
-    def __init__(self, arena: Arena) -> None:
-        self._arena = arena
+    def __init__(self, arena: Arena, servers: Servers) -> None:
+        self._arena, self._servers = arena, servers
         self._number = -1
         self._batch: Batch | None = None
 
     def run(self, seed: int) -> Run:
         if self._batch is None or seed // SIZE != self._number:
             self.close()
-            self._number, self._batch = seed // SIZE, Batch(self._arena, seed // SIZE)
+            self._number, self._batch = seed // SIZE, Batch(self._arena, seed // SIZE, self._servers)
         return self._batch.run(seed)
 
     def whole(self, program: Program) -> str:
         """A program of the batch at hand with its declarations."""
         assert self._batch is not None
-        return "\n".join(
-            [*modules(), 'cities = table("cities.csv")', self._batch.declared("t", program.file), program.text]
-        )
+        declared = self._batch.declared("t", f'table("t.{program.file}")')
+        return "\n".join([*modules(), 'cities = table("cities.csv")', declared, program.text])
 
     def close(self) -> None:
         if self._batch is not None:
@@ -322,13 +344,13 @@ class Crosses:
 
 
 @contextmanager
-def opened() -> Iterator[Crosses]:
-    """Crosses in a fresh folder, under blind noise."""
+def opened(servers: Servers = MappingProxyType({})) -> Iterator[Crosses]:
+    """Crosses in a fresh folder, under blind noise; of what is like a server's table all is asked of `servers` too."""
     folder = Path(tempfile.mkdtemp(prefix="jostle-crosses-"))
     patch = pytest.MonkeyPatch()
     crosses = None
     try:
-        crosses = Crosses(Arena(folder, patch))
+        crosses = Crosses(Arena(folder, patch), servers)
         yield crosses
     finally:
         if crosses is not None:

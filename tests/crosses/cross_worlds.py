@@ -44,6 +44,10 @@ class World:
         """Files of texts have no empty text, and those of JSON no columns without a row."""
         return not self.numbers and bool(self.rows) and not any(cell == "" for row in self.rows for cell in row)
 
+    def table(self, which: int) -> Any:
+        """The rows of a neighbour as an Arrow table."""
+        return _arrow(self.rows + self.units[which])
+
     def content(self, file: str, which: int) -> bytes:
         nobody = ((None,) * len(KINDS),) if file == "jsonl" and not self.rows else ()  # without a row no columns
         return WRITERS[file](nobody + self.rows + self.units[which])

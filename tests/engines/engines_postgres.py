@@ -6,12 +6,15 @@
 from __future__ import annotations
 
 import atexit
+import itertools
 import os
 import shutil
 import tempfile
 import warnings
 from functools import cache
 from typing import Any
+
+import pyarrow as pa
 
 from jostle.backends.postgres.engine import Postgres
 from jostle.backends.remote import RemoteData
@@ -21,6 +24,8 @@ RUNNING = "JOSTLE_POSTGRES"
 TYPES = {"double": "float8", "float": "float4", "int8": "smallint", "int16": "smallint", "int32": "int",
          "int64": "bigint", "bool": "boolean", "string": "text", "decimal128(12, 3)": "numeric(12, 3)",
          "date32[day]": "date", "timestamp[us]": "timestamp", "timestamp[us, tz=UTC]": "timestamptz"}  # fmt: skip
+
+_numbers = itertools.count()
 
 
 @cache
@@ -40,22 +45,26 @@ def server() -> str:
 
 
 class Loaded(Postgres):
-    """An engine that writes an Arrow table to the server, under a name of its own, when it is opened."""
+    """An engine that writes an Arrow table to the server, under a name of its own, when it is opened: before it is
+    asked anything, since its transaction sees no later table."""
 
     def __init__(self) -> None:
         self._url = server()
         super().__init__(self._url)
 
     def open(self, origin: Any, *, public: bool, names: tuple[str, ...] = ()) -> Opened:
+        if not isinstance(origin, pa.Table):
+            return super().open(origin, public=public, names=names)
+        return super().open(RemoteData("postgres", (self._written(origin),)), public=public, names=names)
+
+    def _written(self, table: pa.Table) -> str:
         import psycopg
 
-        if isinstance(origin, RemoteData):
-            return super().open(origin, public=public, names=names)
-        described = ", ".join(f'"{field.name}" {TYPES[str(field.type)]}' for field in origin.schema)
-        name = f"loaded{os.getpid()}_{id(origin)}"
+        described = ", ".join(f'"{field.name}" {TYPES[str(field.type)]}' for field in table.schema)
+        name = f"loaded{os.getpid()}_{next(_numbers)}"
         with psycopg.connect(self._url) as connection:
-            connection.execute(f"DROP TABLE IF EXISTS {name}; CREATE TABLE {name} ({described})")
+            connection.execute(f"CREATE TABLE {name} ({described})")
             with connection.cursor().copy(f"COPY {name} FROM STDIN") as copy:
-                for row in zip(*(column.to_pylist() for column in origin.columns), strict=True):
+                for row in zip(*(column.to_pylist() for column in table.columns), strict=True):
                     copy.write_row(row)
-        return super().open(RemoteData("postgres", (name,)), public=public, names=names)
+        return name

@@ -107,10 +107,10 @@ _WAYS_OUT = {
 
 
 class Looked(Struct, frozen=True):
-    """A described table: its columns as texts, what they are described by, and of each column that was looked at the
-    shares of what does not fit."""
+    """A described table, what its columns are described by, and of each column that was looked at the shares of what
+    does not fit."""
 
-    texts: Table
+    table: Table
     schema: Mapping[str, Domain]
     places: Mapping[str, Span]
     misfits: dict[str, dict[str, str]]
@@ -121,13 +121,28 @@ class Looked(Struct, frozen=True):
         """What the cells of a column, or the texts of a conversion, are read as."""
         return domain_kind(self.schema[name]) if name in self.schema else name.partition("(")[0]
 
-    def state(self, name: str) -> RowExpr | None:
-        """What a cell is, as `_state` says it."""
-        if name in self.schema:
-            return _state(Column(name), self.schema[name], dict(self.texts.schema))
-        conversion = self.conversions[name]
-        read = _either(Apply("missing", (conversion,)), "unreadable", Constant(FITS), {})
-        return _either(Apply("missing", (_converted(conversion)[0],)), None, read, {})
+    def look(self, name: str, check: Callable[[object], None]) -> tuple[Table, RowExpr] | None:
+        """The columns as texts, and what a cell is there, as `_state` says it; None for what always fits.
+
+        Where an engine cannot write some column as a text, that one is read alone, and a number as a number, of which
+        none is unreadable: a file's own number that is not finite is none. None too where that cannot be asked.
+        """
+        column = Column(name) if name in self.schema else _converted(self.conversions[name])[0]
+        texts: dict[str, Domain] = dict.fromkeys(self.schema, Open("text"))
+        alone: tuple[dict[str, Domain], ...] = ({column.name: Open("text")}, {column.name: Open("real")})
+        for read in (texts, *alone):
+            if name in self.schema:
+                state = _state(column, self.schema[name], read)
+            else:
+                some = _either(Apply("missing", (self.conversions[name],)), "unreadable", Constant(FITS), {})
+                state = _either(Apply("missing", (column,)), None, some, {})
+            if state is None or (read[column.name] == Open("real") and self.kind(name) != "number"):
+                return None
+            table = _read_as(self.table, tuple(read.items()))
+            with suppress(Refusal):
+                check((table.plan, state))
+                return table, state
+        return None
 
     def named(self, read: Collection[str | Apply]) -> list[str]:
         """Of what is read the columns, and the conversions of columns of texts."""
@@ -153,6 +168,8 @@ class Looks(Struct):
     """The looks of a session: `warn` is called with the program and what one finds; without it nothing is looked at."""
 
     warn: Callable[[Source, Sequence[Diagnostic]], None] | None = None
+    check: Callable[[object], None] = lambda _: None
+    """Refuses what the engine cannot be asked."""
     tables: dict[tuple[int, str], Looked] = field(default_factory=dict)
     cost: Counter[tuple[int, Path, Hashable]] = field(default_factory=Counter)
     """Of each partition of a source, in quanta, what looks have cost that charges on its parts paid."""
@@ -166,17 +183,12 @@ class Looks(Struct):
         scan = plan.scan if isinstance(plan, Bound) else plan
         if self.warn is None or not isinstance(scan, Scan):
             return table
-        columns = tuple((name, Open("text")) for name in schema)
-        read = Scan(scan.data, columns)
-        texts = replace(table, plan=replace(plan, scan=read) if isinstance(plan, Bound) else read, schema=columns)
-        if exposure.rows is None:
-            texts = truncate(texts, (), None, 1)
         key = (id(exposure.source), scan.data)
         misfits: dict[str, dict[str, str]] = {}
         if (old := self.tables.get(key)) is not None:
             misfits = {name: some for name, some in old.misfits.items() if old.schema.get(name) == schema.get(name)}
         items = described.items if isinstance(described, n.RecordOf) else ()
-        self.tables[key] = Looked(texts, schema, {name: domain.span for name, domain in items}, misfits)
+        self.tables[key] = Looked(table, schema, {name: domain.span for name, domain in items}, misfits)
         return table
 
     @contextmanager
@@ -187,39 +199,39 @@ class Looks(Struct):
             return
         part = amount.value // PART
         due, owed = self._due(what, exposures, part)
-        many = Counter(id(exposure.source) for exposure, _, states in due for _ in states)
+        many = Counter(id(exposure.source) for exposure, _, looks in due for _ in looks)
         cost = part - owed  # of looks; what is owed for earlier ones comes first
         due = due if cost >= max(many.values(), default=0) else []
         paid = owed + max((cost // some * some for some in many.values()), default=0) if due else owed
         if due:
             with kernel.allot(Amount(amount.unit, amount.value - owed, amount.delta), span, exposures):
                 pass  # or refused, as the whole of it would be
-        for exposure, looked, states in due:
-            share = Amount(amount.unit, cost // many[id(exposure.source)] * len(states))
-            self.planned.append(Planned(span, exposure.source.name, tuple(states), share))
-            looked.misfits.update({name: {} for name in states})
+        for exposure, looked, looks in due:
+            share = Amount(amount.unit, cost // many[id(exposure.source)] * len(looks))
+            self.planned.append(Planned(span, exposure.source.name, tuple(looks), share))
+            looked.misfits.update({name: {} for name in looks})
         try:
             yield cast("A", Amount(amount.unit, amount.value - paid, amount.delta))
         except Refusal:
-            for _, looked, states in due:
-                for name in states:
+            for _, looked, looks in due:
+                for name in looks:
                     del looked.misfits[name]
             raise
         for exposure in exposures:
             self.given[id(exposure.source), exposure.path] += paid
-        for exposure, looked, states in due:
+        for exposure, looked, looks in due:
             each = Amount(amount.unit, cost // many[id(exposure.source)])
             with suppress(Refusal):  # where the amounts of several charges are not simply added up
-                self._look(kernel, exposure, looked, states, each, span)
+                self._look(kernel, exposure, looked, looks, each, span)
 
     def _due(
         self, what: object, exposures: Exposures, part: int
-    ) -> tuple[list[tuple[Exposure, Looked, dict[str, RowExpr]]], int]:
+    ) -> tuple[list[tuple[Exposure, Looked, dict[str, tuple[Table, RowExpr]]]], int]:
         """The columns to look at, as what their cells are; what is owed for earlier looks, `part` at most."""
         due, owed = [], 0
         for exposure, looked, names in self._read(what, exposures):
-            states = {name: looked.state(name) for name in names if name not in looked.misfits}
-            some = {name: state for name, state in states.items() if state is not None}
+            looks = {name: looked.look(name, self.check) for name in names if name not in looked.misfits}
+            some = {name: look for name, look in looks.items() if look is not None}
             due += [(exposure, looked, some)] if some else []
             owed = max(owed, min(part, self._owed(exposure)))
         return due, owed
@@ -257,14 +269,14 @@ class Looks(Struct):
         return owed
 
     def _look(
-        self, kernel: Kernel, exposure: Exposure, looked: Looked, states: Mapping[str, RowExpr], amount: Amount,
-        span: Span | None,
+        self, kernel: Kernel, exposure: Exposure, looked: Looked, looks: Mapping[str, tuple[Table, RowExpr]],
+        amount: Amount, span: Span | None,
     ) -> None:  # fmt: skip
         """Counts the cells of each column that do not fit, and warns of those that noise does not hide."""
-        exposures = tuple(replace(e, agents=exposure.agents) for e in looked.texts.exposures)
-        texts, said = replace(looked.texts, exposures=exposures), (FITS, *STATES)
-        for name, state in states.items():
-            request = prepare(texts, [GroupKey("state", state, said)], [registry.AGGREGATES["count"]()])
+        said = (FITS, *STATES)
+        for name, (table, state) in looks.items():
+            table = replace(table, exposures=tuple(replace(e, agents=exposure.agents) for e in table.exposures))
+            request = prepare(table, [GroupKey("state", state, said)], [registry.AGGREGATES["count"]()])
             with kernel.events.within("query", f"look at {name}", span) as event:
                 (counts,) = answers.run(kernel, request, amount, None, span)[0].values
                 for at, (partition, _) in enumerate(exposure.path):
@@ -285,6 +297,14 @@ class Looks(Struct):
                 warning = Diagnostic("unfit-cells", text, place, help=help)
                 if self.warn is not None:
                     self.warn(place.source if place is not None else Source("", ""), [warning])
+
+
+def _read_as(table: Table, columns: tuple[tuple[str, Domain], ...]) -> Table:
+    """A declared table of which a row has one row, with its columns read as said."""
+    (exposure,), plan = table.exposures, table.plan
+    scan = Scan((plan.scan if isinstance(plan, Bound) else cast("Scan", plan)).data, columns)
+    read = replace(table, plan=replace(plan, scan=scan) if isinstance(plan, Bound) else scan, schema=columns)
+    return read if exposure.rows is not None else truncate(read, (), None, 1)
 
 
 def _shares(counts: Mapping[str, Any]) -> dict[str, str]:
@@ -397,7 +417,7 @@ def _state(text: Column, domain: Domain, schema: dict[str, Domain]) -> RowExpr |
         numbers = applied("in", (number, *(Constant(float(one)) for _, one in TRUTHS)), schema)
         read = _either(Apply("or", (words, numbers)), FITS, Constant("unreadable"), schema)
         return _either(Apply("missing", (text,)), None, read, schema)
-    value: RowExpr = text if kind == "text" else applied(kind, (text,), schema)
+    value: RowExpr = text if kind == domain_kind(schema[text.name]) else applied(kind, (text,), schema)
     state: RowExpr = Constant(FITS)
     if domain == Open("integer") or isinstance(domain, Integer):
         state = _either(applied("!=", (applied("floor", (value,), schema), value), schema), "fraction", state, schema)

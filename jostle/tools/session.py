@@ -114,7 +114,7 @@ class Session:
         interp.ledger, interp.progress = (ledger := Ledger(self._ledger)), self._progress
         self._resources.enter_context(closing(ledger.store))
         self._resources.enter_context(closing(engine) if engine is not self._engine else ExitStack())
-        interp.looks = Looks(self.warnings.add if self._look and self._simulate is None else None)
+        interp.looks = Looks(self.warnings.add if self._look and self._simulate is None else None, engine.check)
         return interp
 
     def _made(self, kind: type[I], kernel: Kernel, data: PublicData, choose: Callable[..., Any]) -> I:

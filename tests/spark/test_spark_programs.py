@@ -131,3 +131,23 @@ def test_what_a_cluster_cannot_do_with_its_rows_is_refused_before_the_charge(fil
         tables = "7.76" if "most_accurate" in program else "0"  # which are measured before
         assert result.budget["D"]["epsilon"]["spent"] == tables
         session._interp.data._engine.close()
+
+
+@pytest.mark.looks
+def test_cells_of_a_cluster_are_looked_at(url: str, tmp_path: Path) -> None:
+    """Also where a column of floats stands beside, which Spark does not write as texts: it is read as numbers."""
+    file = tmp_path / "rows.parquet"
+    columns = {"n": [1, 2, 5, 30], "r": [0.5, 1e300, None, -0.0], "s": ["5", "x", "7", None], "v": [1.5, 2.5, 2.5, 9.0]}
+    pq.write_table(pa.table(columns), file)
+    said = {}
+    for engine, source in (("", "table"), (url, "spark")):
+        session = Session(engine=engine or None, cwd=tmp_path)
+        result = session.run_text(f"""
+private t = {source}("{file}") described by {{n: 0..9, r: 0.0..80.0, s: text, v: {{1.5, 2.5}}}}
+    protecting rows budget epsilon 40000
+print({{{{ select count(*) from t where n == 1 or r > 1 with epsilon 20000 }}}})
+print({{{{ select count(*) from t where v == 2.5 and number(s) > 1 with epsilon 20000 }}}})
+""")
+        spent = result.budget["t"]["epsilon"]["spent"]
+        said[source] = spent, [str(w) for w in session.warnings if w.kind == "unfit-cells"], result.output
+    assert said["spark"] == said["table"] and len(said["table"][1]) == 4

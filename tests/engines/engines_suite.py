@@ -189,7 +189,7 @@ def _weights(engine: Engine, asked: Case) -> Any:
         for block in blocks(engine, plan):
             for *row, weight in zip(*(block.columns[n].tolist() for n in columns_of(plan)), block.weights, strict=True):
                 weights[tuple(map(_cell, row))] += weight
-        sized = Weights(Sized(plan, (columns[0][0],), "n", 5), (Key(Column("n"), range(1, 6)),))
+        sized = Weights(Sized(plan, (columns[0][0],), "many", 5), (Key(Column("many"), range(1, 6)),))
         found.append((weights, sums_of(engine, sized).tolist()))
     assert found[0] == found[1]
     return found[0]

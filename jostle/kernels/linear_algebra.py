@@ -5,7 +5,7 @@ Everything is LAPACK's, through NumPy. What has no answer is a `KernelError` tha
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jostle.kernels.errors import KernelError
 
@@ -42,7 +42,7 @@ def det(matrix: object) -> float:
     return float(np.linalg.det(_square(matrix)))
 
 
-def eigen(matrix: object) -> dict[str, Any]:
+def eigen(matrix: object) -> dict[str, object]:
     """Of a symmetric matrix (n, n) the eigenvalues, the largest first, and in row i of `vectors` a unit eigenvector of
     the i-th, whose largest component is positive."""
     import numpy as np
@@ -55,7 +55,7 @@ def eigen(matrix: object) -> dict[str, Any]:
     return {"values": values[::-1].copy(), "vectors": _signed(vectors.T[::-1])}
 
 
-def svd(matrix: object) -> dict[str, Any]:
+def svd(matrix: object) -> dict[str, object]:
     """matrix (n, m) = Σ values[i] · left[i] · right[i]ᵀ over its min(n, m) singular values, the largest first."""
     import numpy as np
 

@@ -20,7 +20,7 @@ from jostle.syntax import nodes as n
 from jostle.syntax.messages import entries
 from jostle.syntax.walk import every, own_name
 
-Children = Sequence[Any]
+Children = Sequence[object]
 inline: Any = v_args(inline=True)
 
 

@@ -73,7 +73,7 @@ def _by_name(events: Sequence[Event]) -> dict[str, list[Event]]:
     return out
 
 
-def _paths(fields: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:
+def _paths(fields: Mapping[str, Any]) -> dict[str, list[Mapping[str, object]]]:
     """The tests that a choice met: one path for all options, or one for each."""
     paths = {str(option): records(steps) for option, steps in mapping(fields.get("paths")).items()}
     shared = records(fields.get("path"))

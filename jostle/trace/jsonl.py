@@ -182,7 +182,7 @@ def _ends(forest: Forest) -> dict[int, int]:
     return last
 
 
-def _otlp_span(event: Event, trace: str, parent: int | None, last: int) -> dict[str, Any]:
+def _otlp_span(event: Event, trace: str, parent: int | None, last: int) -> dict[str, object]:
     fields = {f"jostle.{k}": v for k, v in event.fields.items() if k != "text"}
     if event.span is not None:
         fields |= {"code.filepath": event.span.source.name, "code.lineno": event.span.line}

@@ -119,7 +119,7 @@ def _of_rows(
                 yield str(name), label, Figure.of(cell, told.get(name) if isinstance(told, Mapping) else None)
 
 
-def _item(margins: object, place: int) -> Any:
+def _item(margins: object, place: int) -> object:
     return margins[place] if isinstance(margins, list) and place < len(margins) else None
 
 
@@ -162,7 +162,7 @@ def _end(figure: Figure, which: int) -> float | None:
     return value if ends is None else ends[which]
 
 
-Shape = Callable[[Any], bool]
+Shape = Callable[[object], bool]
 
 
 def damage(kind: str, fields: Mapping[str, Any]) -> str | None:

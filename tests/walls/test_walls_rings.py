@@ -15,7 +15,7 @@ BARS = {
     "lines that privacy and engine import": 21_165,
     "lines that everyday queries import": 10_908,
     "circles of files, imports for types counted": 0,
-    "lines with Any": 1_789,
+    "lines with Any": 1_730,
     "complexity of a function": 20,
 }
 

@@ -38,7 +38,7 @@ class GrowingTree:
     jostle_kind = "a tree that grows"
 
     @property
-    def jostle_fields(self) -> dict[str, Any]:
+    def jostle_fields(self) -> dict[str, object]:
         tree = self.tree
         names, branches = np.array([*tree.names, ""], dtype=object)[:-1], np.array(tree.branches, dtype=float)
         left, cells = tree.unasked, self.cells[tree.level].tolist()

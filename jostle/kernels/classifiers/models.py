@@ -67,7 +67,7 @@ class Classifier(ABC):
         return places
 
     @property
-    def jostle_fields(self) -> dict[str, Any]:
+    def jostle_fields(self) -> dict[str, object]:
         return {
             "classes": list(self.classes),
             "attributes": list(self.attributes),
@@ -84,7 +84,7 @@ class Classifier(ABC):
         return [float(p) for p in self.probabilities(_one(row))[0]]
 
 
-def _one(row: object) -> dict[str, list[Any]]:
+def _one(row: object) -> dict[str, list[object]]:
     if not isinstance(row, Mapping):
         raise KernelError("a row is a record of its cells, such as {age: 40}")
     return {name: [cell] for name, cell in row.items()}
@@ -327,7 +327,7 @@ class Binned(Classifier):
         }
 
     @property
-    def jostle_fields(self) -> dict[str, Any]:
+    def jostle_fields(self) -> dict[str, object]:
         drawn = getattr(self.inner, "dot", None)
         return super().jostle_fields | ({} if drawn is None else {"dot": lambda: drawn(_words(self.cuts))})
 
@@ -342,7 +342,7 @@ def _words(bins: Mapping[str, Cuts]) -> Words:
     return {name: cuts.called for name, cuts in bins.items()}
 
 
-def _bins_as_json(bins: Mapping[str, Cuts]) -> dict[str, Any]:
+def _bins_as_json(bins: Mapping[str, Cuts]) -> dict[str, object]:
     return {"bins": {name: list(cuts.edges) for name, cuts in bins.items()}} if bins else {}
 
 

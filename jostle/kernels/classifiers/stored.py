@@ -44,7 +44,7 @@ def _binned(data: Mapping[str, Any]) -> Binned:
     return Binned(classifier_from_json(data["inner"]), cuts)
 
 
-def _blended(data: Mapping[str, Any]) -> Any:
+def _blended(data: Mapping[str, Any]) -> object:
     return blended_from_json(data, classifier_from_json)
 
 

@@ -52,7 +52,7 @@ class TreeNode:
         return words.get(self.attribute, own)(value)
 
     @property
-    def jostle_fields(self) -> dict[str, Any]:
+    def jostle_fields(self) -> dict[str, object]:
         size = {} if self.size is None else {"size": self.size}
         return {"counts": self.counts, "attribute": self.attribute, "children": list(self.children), **size}
 
@@ -191,7 +191,7 @@ class Trees(Classifier):
         return dict(self._values)
 
     @property
-    def jostle_fields(self) -> dict[str, Any]:
+    def jostle_fields(self) -> dict[str, object]:
         nodes = sum(len(flat.first) for flat in self._flat)
         return {**super().jostle_fields, "trees": len(self.roots), "nodes": nodes, "depth": self.depth,
                 "roots": list(self.roots), "dot": self.dot}  # fmt: skip

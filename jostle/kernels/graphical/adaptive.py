@@ -148,7 +148,7 @@ TRIED = 30
 """Columns up to which every pair's junction tree is made; of more, a pair is tried by a bound on its cells."""
 
 
-def search_plan(strength: float, columns: float, power: float) -> dict[str, Any]:
+def search_plan(strength: float, columns: float, power: float) -> dict[str, object]:
     """What `search_begun` takes: `columns`, the share of them, and `unit`, that of each table to begin with.
 
     `strength`: the rows in units of a column's noise. `power`: noise falls with the share to that power. Settled on
@@ -189,7 +189,7 @@ class TableSearch:
     """The place of a column whose tables come first; −1: of none."""
 
     @property
-    def jostle_fields(self) -> dict[str, Any]:
+    def jostle_fields(self) -> dict[str, object]:
         many, share = self.next_batch
         return {
             "model": self.model, "many": float(many), "share": share, "of_choosing": OF_CHOOSING,
@@ -300,7 +300,7 @@ class TableSearch:
         return plan.cells + sum(math.prod(plan.bags[i].shape) * (wider - 1) for i in path)
 
     @cached_property
-    def candidates(self) -> list[dict[str, Any]]:
+    def candidates(self) -> list[dict[str, object]]:
         """For each clique its `names`, the counts `expected` of it, and the noise of measuring it."""
         loud = self.noise(self.next_batch[0], self.next_batch[1] * (1 - OF_CHOOSING))
         listed = []
@@ -332,7 +332,7 @@ def search_begun(
     )
 
 
-def chosen_cliques(search: TableSearch, places: object) -> dict[str, Any]:
+def chosen_cliques(search: TableSearch, places: object) -> dict[str, object]:
     """The candidates at these places, in order, but for those that do not fit beside those before.
 
     `cliques`: their names; `share`: the part of the batch's share that measures them. Where some do not fit, theirs is
@@ -392,6 +392,6 @@ def joining_places(
     return [float(place) for place, (a, b) in enumerate(pairs) if (a, b) in joining]
 
 
-def expected_counts(model: GraphicalModel, names: object, rows: float) -> Any:
+def expected_counts(model: GraphicalModel, names: object, rows: float) -> object:
     """The table that a model expects of `rows` rows."""
     return max(float(rows), 0.0) * model.marginal(names)

@@ -344,7 +344,7 @@ def rows_in(tables: Sequence[Any], rows: object = None) -> float:
     return max(1.0, float(totals @ weights / weights.sum()))
 
 
-def notes_of(how: str, model: GraphicalModel, noises: Sequence[Laplace | Gaussian], rows: float) -> dict[str, Any]:
+def notes_of(how: str, model: GraphicalModel, noises: Sequence[Laplace | Gaussian], rows: float) -> dict[str, object]:
     """The notes of a model: its estimator, rows and noise, and a warning where noise dominates. All of it is public."""
     notes: dict[str, Any] = {
         "learned": how,

@@ -49,7 +49,7 @@ class SyntheticRows:
         return len(self.codes)
 
     @property
-    def jostle_fields(self) -> dict[str, Any]:
+    def jostle_fields(self) -> dict[str, object]:
         return {
             "size": float(len(self)), "columns": list(self.domain.names), "column": self.column, "table": self.table,
         }  # fmt: skip
@@ -195,7 +195,7 @@ class GraphicalModel:
         return self.structure.domain
 
     @property
-    def jostle_fields(self) -> dict[str, Any]:
+    def jostle_fields(self) -> dict[str, object]:
         fields: dict[str, Any] = {
             "variables": list(self.domain.names),
             "cliques": [self.domain.names_of(c) for c in self.structure.cliques],

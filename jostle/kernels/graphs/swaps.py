@@ -227,16 +227,16 @@ SHOWN = 100
 DRAWN = 2**14
 
 
-def seeded_graph(degrees: object, seed: int = 0) -> dict[str, Any]:
+def seeded_graph(degrees: object, seed: int = 0) -> dict[str, object]:
     """A random graph with these degrees: one that has them, after ten swaps for each edge."""
     edges = realised(degrees)
     return _walk(edges, MIXING * len(edges), seed)
 
 
 def fitted_graph(
-    edges: Any, triangles: Any = None, joint: Any = None, scales: Any = None, steps: int = 100_000,
-    power: float = 10_000.0, seed: int = 0, by_degree: Any = None, wide: int = 1,
-) -> dict[str, Any]:  # fmt: skip
+    edges: Any, triangles: Any = None, joint: object = None, scales: Any = None, steps: int = 100_000,
+    power: float = 10_000.0, seed: int = 0, by_degree: object = None, wide: int = 1,
+) -> dict[str, object]:  # fmt: skip
     """The graph to which `steps` swaps from `edges` lead, fitted to the weight of all `triangles`, to the `joint`
     degrees, (k, k) weights of the degrees 1 to k, and to triangles `by_degree`, (k, k, k) weights in bins of `wide`
     degrees, each if it is given. `scales` are those of their noise (1).
@@ -268,7 +268,7 @@ def graph_facts(edges: object) -> dict[str, float]:
 def _walk(
     edges: list[tuple[int, int]], steps: int, seed: int, aim: float | None = None, table: Any = None,
     scales: Sequence[float] = (1.0, 1.0, 1.0), power: float = 1.0, cube: Any = None, wide: int = 1,
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, object]:  # fmt: skip
     names = sorted({node for edge in edges for node in edge})
     place = {node: i for i, node in enumerate(names)}
     pairs = [(place[a], place[b]) for a, b in edges]

@@ -376,18 +376,18 @@ def _on_buckets(workload: Workload, flat: bytes) -> Gram:
     return operator if operator.buckets > DENSE_BUCKETS else replace(operator, small=operator.dense())
 
 
-def _with_metric(corners: Any) -> tuple[Any, Any]:
+def _with_metric(corners: Any) -> tuple[object, object]:
     """The corners of a workload, and their own Gram matrix."""
     return corners, (corners.T @ corners).tocsr()
 
 
 @lru_cache(maxsize=2)
-def _of_cells(workload: Workload) -> tuple[Any, Any]:
+def _of_cells(workload: Workload) -> tuple[object, object]:
     """The same in the cube's own prefix sums, whatever the buckets are."""
     return _with_metric(_corners(workload))
 
 
-def _corners(workload: Workload) -> Any:
+def _corners(workload: Workload) -> object:
     """Sparse (m, n): each query as a signed sum of the cube's prefix sums."""
     from scipy.sparse import csr_matrix
 
@@ -404,7 +404,7 @@ def _corners(workload: Workload) -> Any:
     return csr_matrix(data, shape=(m, workload.cells))
 
 
-def _steps(workload: Workload, labels: Ints, sizes: Floats) -> Any:
+def _steps(workload: Workload, labels: Ints, sizes: Floats) -> object:
     """Sparse (m, b): each range as a signed sum of the buckets' cumulative sums.
 
     The cumulative sum at a place inside bucket k, a share f of its cells in, is (1 − f)·c_{k−1} + f·c_k.

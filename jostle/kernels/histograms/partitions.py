@@ -25,7 +25,6 @@ import heapq
 import math
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -129,14 +128,14 @@ def segment_labels(shape: int | tuple[int, ...], starts: Floats, grain: int) -> 
     return np.asarray(np.searchsorted(firsts, np.arange(cells), side="right") - 1, dtype=np.int64)
 
 
-def two_levels(labels: Ints) -> list[dict[str, Any]]:
+def two_levels(labels: Ints) -> list[dict[str, object]]:
     """Each group of `labels`, 0 … s − 1, and each cell, by halves of what there is."""
     labels = np.asarray(labels, dtype=np.int64).ravel()
     cells = np.arange(len(labels), dtype=np.int64)
     return [groups(at, 0.5) for at in (labels, cells)]
 
 
-def _blocks(shape: int | tuple[int, ...], grain: int) -> Any:
+def _blocks(shape: int | tuple[int, ...], grain: int) -> object:
     cells = shape if isinstance(shape, int) else int(np.prod(shape))
     return -(-cells // grain)
 

@@ -104,7 +104,7 @@ def _levels(cells: int) -> list[dict[str, Any]]:
     return levels
 
 
-def _wavelet_level(labels: Ints, signs: object, size: int) -> dict[str, Any]:
+def _wavelet_level(labels: Ints, signs: object, size: int) -> dict[str, object]:
     return {"labels": labels, "signs": signs, "size": size}
 
 

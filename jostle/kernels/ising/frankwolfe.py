@@ -78,7 +78,7 @@ class LogisticModel:
     jostle_kind = "a logistic model"
 
     @property
-    def jostle_fields(self) -> dict[str, Any]:
+    def jostle_fields(self) -> dict[str, object]:
         return {
             "names": list(self.names), "target": self.target, "weights": self.weights.tolist(),
             "constant": self.constant, "probability": self.probability, "loss": self.loss,

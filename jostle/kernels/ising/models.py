@@ -63,9 +63,9 @@ class Field(ABC):
         """The mean log-probability of public rows, as the model has its values."""
 
     @property
-    def shared_fields(self) -> dict[str, Any]:
+    def shared_fields(self) -> dict[str, object]:
         """The fields that a program can read of both kinds of model."""
-        methods: dict[str, Callable[..., Any]] = {
+        methods: dict[str, Callable[..., object]] = {
             "edges": self.edges, "error": self.error, "sample": self.sample, "log_likelihood": self.log_likelihood,
         }  # fmt: skip
         return {"names": list(self.names), "width": self.width, **methods}
@@ -126,7 +126,7 @@ class IsingModel(Field):
     jostle_kind = "an Ising model"
 
     @property
-    def jostle_fields(self) -> dict[str, Any]:
+    def jostle_fields(self) -> dict[str, object]:
         return self.shared_fields | {
             "couplings": self.couplings.tolist(), "fields": self.fields.tolist(), "method": self.method,
             "moments": lambda: self.moments().tolist(),

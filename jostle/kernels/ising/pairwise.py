@@ -44,7 +44,7 @@ class PairwiseModel(Field):
     jostle_kind = "a pairwise field"
 
     @property
-    def jostle_fields(self) -> dict[str, Any]:
+    def jostle_fields(self) -> dict[str, object]:
         return self.shared_fields | {
             "values": list(self.values), "table": self.table, "fields": self.fields.tolist(), "method": self.method,
         }  # fmt: skip

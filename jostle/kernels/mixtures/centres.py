@@ -52,7 +52,7 @@ class Centres:
     jostle_kind = "centres of clusters"
 
     @property
-    def jostle_fields(self) -> dict[str, Any]:
+    def jostle_fields(self) -> dict[str, object]:
         return {
             "size": float(len(self.centres)), "columns": list(self.space.columns), "centres": self.cluster_centers_,
             "predict": lambda x: self.predict(x).astype(float), "nicv": self.nicv,
@@ -84,7 +84,7 @@ def centres_start(rows: Mapping[str, Any] | GaussianMixture, clusters: int, seed
     return Centres(space, _inside(middle + dispersed_points(clusters, d, seed) @ lower.T))
 
 
-def centres_view(model: Centres, pooled: GaussianMixture | None = None) -> dict[str, Any]:
+def centres_view(model: Centres, pooled: GaussianMixture | None = None) -> dict[str, object]:
     """The parameters of the row kernel `nearest_from`: how far from its centre a row is seen.
 
     Twice the root mean square distance that `clusters` even parts of the pooled Gaussian would have.
@@ -194,7 +194,7 @@ def centres_of_places(
 # their `noise` (none before they were counted), and `widths` (M,), how far a place reaches.
 
 
-def map_begun(places: ArrayLike) -> dict[str, Any]:
+def map_begun(places: ArrayLike) -> dict[str, object]:
     """A map of places that are not counted yet. One reaches as far as the next one, and no less than is usual."""
     where = np.asarray(places, dtype=float)
     apart = ((where[:, None] - where[None]) ** 2).sum(axis=2)
@@ -238,14 +238,14 @@ def map_refined(map: Mapping[str, Any], places: int = 64, seed: int = 0) -> dict
     return _map(_inside(np.concatenate(parts)), np.concatenate(reaches))
 
 
-def map_view(map: Mapping[str, Any]) -> dict[str, Any]:
+def map_view(map: Mapping[str, Any]) -> dict[str, object]:
     """The parameters of the row kernel `nearest_from`: the places, and how far from its place a row is seen."""
     where = np.asarray(map["places"])
     far = 1.5 if where.shape[1] < 3 else 1.8
     return {"centres": where, "radius": min(2.0, far * float(np.median(map["widths"])))}
 
 
-def map_moved(map: Mapping[str, Any], sums: Mapping[str, Any], radius: float) -> dict[str, Any]:
+def map_moved(map: Mapping[str, Any], sums: Mapping[str, Any], radius: float) -> dict[str, object]:
     """The map counted, each place where the rows about it lie in the mean, as far as that is more than noise."""
     where, widths = np.asarray(map["places"]), np.asarray(map["widths"])
     step = _steps(where.shape[1], sums, radius)
@@ -263,7 +263,7 @@ def centres_of_map(rows: Mapping[str, Any], map: Mapping[str, Any], clusters: in
     return centres_of_places(rows, map["places"], _weights(map), clusters, 0.0, seed)
 
 
-def centres_seen(model: Centres, map: Mapping[str, Any]) -> dict[str, Any]:
+def centres_seen(model: Centres, map: Mapping[str, Any]) -> dict[str, object]:
     """The parameters of the row kernel `nearest_from`: twice as far as rows are from their centre, by a map."""
     weights, where = _weights(map), np.asarray(map["places"])
     if not weights.any():
@@ -274,7 +274,7 @@ def centres_seen(model: Centres, map: Mapping[str, Any]) -> dict[str, Any]:
     return {"centres": model.centres, "radius": float(np.clip(far, 1e-3, 2.0))}
 
 
-def _map(places: Floats, widths: Floats, counts: Floats | None = None, noise: float | None = None) -> dict[str, Any]:
+def _map(places: Floats, widths: Floats, counts: Floats | None = None, noise: float | None = None) -> dict[str, object]:
     return {"places": places, "widths": widths, "counts": counts, "noise": noise}
 
 

@@ -47,7 +47,7 @@ def mixture_start(pooled: GaussianMixture, components: int, seed: int = 0) -> Ga
     )
 
 
-def mixture_frames(model: GaussianMixture, radius: float | None = None) -> dict[str, Any]:
+def mixture_frames(model: GaussianMixture, radius: float | None = None) -> dict[str, object]:
     """The parameters of the row kernel `framed`; without a radius, √d + REACH deviations of each component."""
     reach = float(np.sqrt(model.space.size)) + REACH if radius is None else float(radius)
     with np.errstate(divide="ignore"):
@@ -156,7 +156,7 @@ def likelihood_view(model: GaussianMixture, rows: Mapping[str, Any], most: float
     return {**view, "low": low, "high": low + most * space.size}
 
 
-def plain_frames(model: GaussianMixture) -> dict[str, Any]:
+def plain_frames(model: GaussianMixture) -> dict[str, object]:
     """The parameters of the row kernel `responsibilities`: moments about the middle of the ball, as in the paper."""
     frames = mixture_frames(model, 1.0)
     del frames["radius"]

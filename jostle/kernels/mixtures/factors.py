@@ -66,7 +66,7 @@ class FactorAnalysis:
     jostle_kind = "a factor analysis"
 
     @property
-    def jostle_fields(self) -> dict[str, Any]:
+    def jostle_fields(self) -> dict[str, object]:
         return {
             "columns": list(self.space.columns), "loadings": self.components_, "noise": self.noise_variance_,
             "mean": self.mean_, "log_likelihood": self.score, "transform": self.transform, "angle": self.angle,

@@ -153,7 +153,7 @@ class GaussianMixture:
     jostle_kind = "a mixture of Gaussians"
 
     @property
-    def jostle_fields(self) -> dict[str, Any]:
+    def jostle_fields(self) -> dict[str, object]:
         return {
             "size": float(len(self.weights)), "columns": list(self.space.columns), "weights": self.weights,
             "means": self.means_, "covariances": self.covariances_, "density": lambda x: np.exp(self.score_samples(x)),

@@ -8,7 +8,6 @@ draw takes a kind at random, and then some of these habits.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -24,7 +23,7 @@ WIDEST = 12
 """Columns at most; half of the draws have two to four."""
 
 
-def simulated_points(seed: int, number: int) -> dict[str, Any]:
+def simulated_points(seed: int, number: int) -> dict[str, object]:
     """Points `number` of a seed: `rows` (n, d) and `test` (`TEST`, d) of the same law, and `groups`, a number to ask
     for, from 2 to 20."""
     rng = np.random.default_rng([int(seed), int(number)])

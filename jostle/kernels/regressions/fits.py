@@ -86,7 +86,7 @@ def mean_model(sums: object, noise: float, y: Target) -> Additive:
     return Additive("the mean", str(y["name"]), float(y["low"]), float(y["high"]), middle + half * mean, {}, error)
 
 
-def pooled_shares(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+def pooled_shares(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, object]:
     """Two measurements of the same sums, {sum, noise} each, as one, by their precision."""
     noises = np.array([max(float(seen["noise"]), 1e-12) for seen in (one, other)])
     weights = noises**-2 / (noises**-2).sum()
@@ -207,7 +207,7 @@ PIECES = 16
 SLOPES = (0.05, 0.5, 4.0)
 """What a line explains of the variance, over that of single rows; 0 is tried beside them."""
 
-Stage = dict[str, Any]
+Stage = dict[str, object]
 
 
 def first_stage(seen: Mapping[str, float], y: Mapping[str, Any]) -> Stage:

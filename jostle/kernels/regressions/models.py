@@ -138,7 +138,7 @@ class Regression(ABC):
         return "\n".join([f"{self.target} by {first}{off}", *rest])
 
     @property
-    def jostle_fields(self) -> dict[str, Any]:
+    def jostle_fields(self) -> dict[str, object]:
         return {
             "target": self.target, "attributes": list(self.attributes), "error": self.error,
             "predict": self._predict_one,

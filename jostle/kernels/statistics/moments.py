@@ -182,7 +182,7 @@ def mean_of(seen: Mapping[str, Any]) -> NoisyMean:
     )  # fmt: skip
 
 
-def _line(name: str, rows: float | None, value: float, error: float, sampling: float) -> dict[str, Any]:
+def _line(name: str, rows: float | None, value: float, error: float, sampling: float) -> dict[str, object]:
     wide = math.hypot(error, SAMPLING * sampling)
     return {"group": name, "rows": None if rows is None else float(round(rows)), "value": value, "error": error,
             "low": value - wide, "high": value + wide}  # fmt: skip

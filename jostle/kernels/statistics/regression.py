@@ -108,7 +108,7 @@ def correlations(design: Sequence[Mapping[str, Any]], moments: Mapping[str, Any]
 
 def _pair(
     names: Sequence[str], i: int, j: int, value: float | None, error: float, low: float, high: float
-) -> dict[str, Any]:
+) -> dict[str, object]:
     return {"x": names[i], "y": names[j], "correlation": value, "error": error, "low": low, "high": high}
 
 

@@ -24,7 +24,7 @@ class Report:
     jostle_kind = "a report"
 
     @property
-    def jostle_fields(self) -> dict[str, Any]:
+    def jostle_fields(self) -> dict[str, object]:
         return {
             **self.facts, "rows": [dict(row) for row in self.rows], "notes": list(self.notes), "title": self.title,
             "columns": list(self.rows[0]) if self.rows else [], "column": self.column,

@@ -230,7 +230,7 @@ def effect_of_model(
     return _of_parts([_of_cells(scores, seen)], scores, mechanism, high - low, what, seen)
 
 
-def effect_scores(sums: object, cells: int, noise: float, sizes: Sequence[float]) -> dict[str, Any]:
+def effect_scores(sums: object, cells: int, noise: float, sizes: Sequence[float]) -> dict[str, object]:
     """What each row is to give to a weighted effect: x times `slope` plus `shift` of its cell, between 0 and 1."""
     scores = scores_of(Cells(shaped(sums, cells), noise), sizes)
     low, high = scores.bounds

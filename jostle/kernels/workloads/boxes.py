@@ -250,7 +250,7 @@ def query_box(workload: Workload, at: int) -> tuple[Ints, Ints]:
     return workload.box(int(at))
 
 
-def query_strategy(queries: Workload, at: int) -> list[dict[str, Any]]:
+def query_strategy(queries: Workload, at: int) -> list[dict[str, object]]:
     """The strategy that measures one query of a workload alone."""
     if queries.boxes:
         low, high = queries.box(int(at))

@@ -388,7 +388,7 @@ class Account(Struct, eq=False):
         return outcome.refused
 
 
-def receipts_of(accounts: Iterable[object]) -> Mapping[str, Any]:
+def receipts_of(accounts: Iterable[object]) -> Mapping[str, object]:
     """For the event of a run: where its charges stand in the history of each registered dataset."""
     mine = [account for account in accounts if isinstance(account, Account)]
     return {account.name: [[r.number, r.hash] for r in account.receipts] for account in mine}

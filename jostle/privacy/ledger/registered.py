@@ -189,12 +189,12 @@ LATER = ("weighted", "linked", "groups")
 """Facts of a unit that older ledgers do not have: written down where there is something to say."""
 
 
-def _unit_json(unit: Unit) -> dict[str, Any]:
+def _unit_json(unit: Unit) -> dict[str, object]:
     """Without `weighted` where it is not said: seals of ledgers that are older than the word still hold."""
     return {name: value for name, value in as_dict(unit).items() if value or name not in LATER}
 
 
-def _domain_json(domain: Domain) -> dict[str, Any]:
+def _domain_json(domain: Domain) -> dict[str, object]:
     if isinstance(domain, Integer):
         return {"integer": [domain.low, domain.high]}
     if isinstance(domain, Real):

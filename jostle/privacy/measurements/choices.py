@@ -195,13 +195,13 @@ def _range(scores: Sequence[Score], moved: Sequence[int]) -> int:
     tables = [_undivided(s.base) for s in scores]
     if len(set(tables)) == 1 or not any(_pushes_out(table) for table in tables):
         return max(moved)
-    largest: dict[Any, int] = {}
+    largest: dict[object, int] = {}
     for table, most in zip(tables, moved, strict=True):
         largest[table] = max(largest.get(table, 0), most)
     return sum(sorted(largest.values())[-2:])
 
 
-def _undivided(base: Handle) -> Any:
+def _undivided(base: Handle) -> object:
     """What the rows of a handle come from: its plan without filters and derived columns, or its counted cells."""
     at: Any = base.cells if isinstance(base, Cube) else getattr(base, "plan", base)
     while isinstance(at, (Restricted, Tallied, Filter, Derive)):

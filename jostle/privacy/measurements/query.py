@@ -156,7 +156,7 @@ def _check_together(group_keys: Sequence[GroupKey], open_keys: Sequence[RowExpr]
             )  # fmt: skip
 
 
-def key_columns(columns: list[list[Any]]) -> list[list[Any]]:
+def key_columns(columns: list[list[Any]]) -> list[list[object]]:
     """Key columns of the full cross product, the last key moving fastest."""
     if not columns:
         return []

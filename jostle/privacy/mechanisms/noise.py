@@ -242,7 +242,7 @@ def _like(values: NDArray[np.int64], samples: list[int]) -> NDArray[np.int64]:
 class _Asyncio(ModuleType):
     """Stands for `asyncio` until something of it is asked for."""
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         if sys.modules.get("asyncio") is self:
             del sys.modules["asyncio"]
         import asyncio

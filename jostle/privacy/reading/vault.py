@@ -161,7 +161,7 @@ class Reader:
         """The different values of an expression in order, and how many rows have each."""
         return self._answers.tally(plan, expr)
 
-    def tuples(self, plan: Plan, exprs: tuple[RowExpr, ...]) -> tuple[list[tuple[Any, ...]], Ints]:
+    def tuples(self, plan: Plan, exprs: tuple[RowExpr, ...]) -> tuple[list[tuple[object, ...]], Ints]:
         """The different combinations of values of several expressions, and how many rows have each."""
         return self._answers.tuples(plan, exprs)
 

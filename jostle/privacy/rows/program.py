@@ -35,7 +35,7 @@ class RowProgram:
         if loose:
             raise RowProgramError("columns that are no input of the program")
 
-    def __reduce__(self) -> tuple[type[RowProgram], tuple[Any, ...]]:
+    def __reduce__(self) -> tuple[type[RowProgram], tuple[object, ...]]:
         return RowProgram, (self.inputs, self.outputs)  # without what is worked out from them, which goes by identity
 
     @cached_property

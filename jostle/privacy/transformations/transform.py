@@ -177,7 +177,7 @@ def _plain(value: Any) -> Any:
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-def part_keys(handle: Handle) -> list[tuple[str, Any]]:
+def part_keys(handle: Handle) -> list[tuple[str, object]]:
     """Of a part of a table, the columns it was divided by and its keys, the outermost first: public facts."""
     keys: list[tuple[str, Any]] = []
     plan = handle.plan if isinstance(handle, Table) else None

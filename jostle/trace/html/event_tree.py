@@ -54,7 +54,7 @@ def _branch(forest: Forest, costs: Costs, text_of: str | None, events: Iterable[
     return out
 
 
-def _look(event: Event) -> tuple[str, str, Any]:
+def _look(event: Event) -> tuple[str, str, object]:
     return event.kind, event.name, event.span.line if event.span is not None else None
 
 

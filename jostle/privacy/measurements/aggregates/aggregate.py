@@ -162,7 +162,7 @@ class GroupAggregate(Aggregate):
     """
 
     @abstractmethod
-    def candidates(self, table: Table) -> Any:
+    def candidates(self, table: Table) -> object:
         """The public candidates, or the bounds that they lie between; refused where there are none."""
 
     @abstractmethod

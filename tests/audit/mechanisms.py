@@ -14,7 +14,7 @@ from refinements import refinements
 from sparse import selections
 
 from jostle.accounting.amounts import Amount, quanta
-from jostle.noise_laws import Laplace
+from jostle.noise_laws import Gaussian, Laplace
 from jostle.privacy.mechanisms.additive import Additive
 from jostle.privacy.mechanisms.least_cost import walk
 from jostle.privacy.mechanisms.stability import select_keys
@@ -113,18 +113,19 @@ def partition(epsilon: float, x: list[int], y: list[int]) -> Case:
     return Case(f"least_cost_partition {x} | {y}", epsilon, draw, 400_000)
 
 
-def stability(epsilon: float, delta: float) -> Case:
-    """A key that one person alone has, over many copies of it: shown with probability at most δ."""
+def stability(epsilon: float, delta: float, kind: type[Laplace | Gaussian] = Laplace, rows: int = 1) -> Case:
+    """A key that one person alone has, of as many as there are rows, over many copies of it: shown with probability at
+    most δ over these."""
 
     def draw(runs: int, rng: np.random.Generator) -> Pair:
         tally = np.arange(runs), np.ones(runs, dtype=np.int64)
-        how = Additive(Amount("epsilon", quanta(epsilon)), Laplace, delta=delta)
-        shown, _, _ = select_keys(tally, how, SeededNoise(_seeds(rng)[0]), 1)
+        how = Additive(Amount("epsilon", quanta(epsilon)), kind, delta=delta)
+        shown, _, _ = select_keys(tally, how, SeededNoise(_seeds(rng)[0]), rows, 1)
         one = np.zeros(runs)
         one[np.array(shown, dtype=int)] = 1
         return one, np.zeros(runs)
 
-    return Case("stability selection of a lone key", epsilon, draw, 1_000_000, delta)
+    return Case(f"stability selection of a lone key of {rows}, {kind.name}", epsilon, draw, 1_000_000, delta / rows)
 
 
 CHOICE = """
@@ -378,6 +379,7 @@ def cases() -> list[Case]:
         partition(1, [0, 4, 0, 0], [0, 5, 0, 0]),
         partition(1, [0, 0, 6, 6, 0, 0, 1, 0], [0, 0, 6, 7, 0, 0, 1, 0]),
         stability(1, 0.01),
+        stability(1, 0.01, Gaussian, 4),
     ]
     for epsilon in (0.5, 1, 2):
         for option in ("flat", "uniform", "hb", "hdmm"):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from jostle.accounting.amounts import Amount
-from jostle.accounting.definitions import ChargePurpose, Price, stability_price
+from jostle.accounting.definitions import ChargePurpose, Price
 from jostle.diagnostics import refuse
 from jostle.engine.base import CELLS
 from jostle.noise_laws import Bracketed, Gaussian, Laplace, Selected
@@ -18,16 +18,16 @@ from jostle.plan.plan import Count as Counted
 from jostle.plan.schemas import open_keys
 from jostle.privacy.kernel.exposures import Exposures
 from jostle.privacy.kernel.handles import Table
-from jostle.privacy.kernel.measurement import E, Measured, Measurement, Release, stability_of
+from jostle.privacy.kernel.measurement import E, Measured, Measurement, Release
 from jostle.privacy.measurements.aggregates.aggregate import Aggregate, Chosen, Floats, GroupAggregate
 from jostle.privacy.measurements.aggregates.count import Count
 from jostle.privacy.measurements.aggregates.quantile import Quantile
-from jostle.privacy.measurements.aggregates.terms import terms_of
+from jostle.privacy.measurements.aggregates.terms import rows_by_key, terms_of
 from jostle.privacy.measurements.purchases import Layout, Purchases
 from jostle.privacy.measurements.query import Answer, GroupKey, Request, key_columns
 from jostle.privacy.mechanisms.additive import Additive, share, sum_prices
 from jostle.privacy.mechanisms.noise import Noise, needed_noise
-from jostle.privacy.mechanisms.stability import select_keys
+from jostle.privacy.mechanisms.stability import key_mechanism, select_keys
 from jostle.privacy.transformations.transform import PLACE, with_place
 from jostle.records import replace
 
@@ -179,13 +179,14 @@ class OpenSelect(_OfTable["tuple[Any, Any]"]):
         if not amount.delta:
             raise open_keys(request.group_keys[0].name)
         # keys are counted by rows, of which a person has k; where rows have weights, their count is another number
+        rows = rows_by_key(request.table)
         if request.aggregates == (Count(),) and not request.table.weighted:
-            how = Additive.of(amount, Laplace.name, request.table.measures)
-            return cls(request, sum_prices(amount, [stability_price(amount)]), None, how)
+            how, cost = key_mechanism(amount, request.table.measures, *rows)
+            return cls(request, sum_prices(amount, [cost]), None, how)
         half = Amount(amount.unit, amount.value // 2, amount.delta)
         purchases = _shared(request, Amount(amount.unit, amount.value - half.value, 0), via)
-        price = sum_prices(amount, [stability_price(half), *purchases.prices])
-        return cls(request, price, purchases, Additive.of(half, Laplace.name, request.table.measures))
+        how, cost = key_mechanism(half, request.table.measures, *rows)
+        return cls(request, sum_prices(amount, [cost, *purchases.prices]), purchases, how)
 
     @property
     def purpose(self) -> ChargePurpose:
@@ -197,8 +198,8 @@ class OpenSelect(_OfTable["tuple[Any, Any]"]):
         return reader.tally(plan, keys[0]) if len(keys) == 1 else reader.tuples(plan, keys)
 
     def release(self, exact: tuple[Any, Any], noise: Noise | None) -> Release[Answer | Numbers]:
-        stability = stability_of(self.request.table)
-        keys, counts, law = select_keys(exact, self.key_mechanism, needed_noise(noise), stability)
+        stability, each = rows_by_key(self.request.table)
+        keys, counts, law = select_keys(exact, self.key_mechanism, needed_noise(noise), stability, each)
         events = (Measured("keys", law, self.key_mechanism, 1, stability, direct=self.purchases is None),)
         if not keys:
             return Release(Answer([[] for _ in self.request.open_keys], [[] for _ in self.request.aggregates]), events)

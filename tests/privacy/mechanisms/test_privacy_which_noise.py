@@ -6,9 +6,14 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
-from jostle.accounting.definitions import pure_epsilon, rho_of
+from jostle.accounting.amounts import Amount, quanta
+from jostle.accounting.definitions import Measure, gaussian_price, pure_epsilon, rho_of
+from jostle.noise_laws import Gaussian, Laplace
+from jostle.privacy.mechanisms.stability import key_mechanism, threshold
+from jostle.records import replace
 from jostle.tools.session import Result
 
 EPSILON, DELTA = 1.0, 1e-6
@@ -97,3 +102,23 @@ def test_amounts_at_the_ends_of_what_a_float_holds_are_refused_in_words(
     result = attempt(program)
     assert not result.ok
     assert result.diagnostics[0].kind in ("BudgetExceeded", "BadAmount")
+
+
+@pytest.mark.parametrize("rows, each, kind", [(1, 1, Laplace), (2, 2, Laplace), (8, 1, Gaussian), (40, 2, Gaussian)])
+def test_keys_of_one_person_pass_the_threshold_with_less_than_delta(rows: int, each: int, kind: type) -> None:
+    """The probability that noise exceeds it, from the discrete law itself, times the keys that a person can have."""
+    delta = 1e-6
+    measure = Measure("basic", Amount("epsilon", quanta(10.0), quanta(1e-3)))
+    how, price = key_mechanism(Amount("epsilon", quanta(1.0), quanta(delta)), [measure], rows, each)
+    assert how.kind is kind and price.delta0 == quanta(delta) and price.pure == (kind is Laplace)
+    most = threshold(how, rows, each)
+    scale = rows if kind is Laplace else math.sqrt(rows * each) / how.strength
+    at = np.arange(-200_000, 200_001, dtype=float)
+    log = -np.abs(at) / scale if kind is Laplace else -(at**2) / (2 * scale**2)
+    weights = np.exp(log)
+    part = weights[at > most - each].sum() / weights.sum()
+    assert 0 < rows * part <= (delta if kind is Laplace else delta / 2)
+    other = replace(how, kind=Gaussian if kind is Laplace else Laplace, delta=delta / 2 if kind is Laplace else delta)
+    assert most <= threshold(other, rows, each)
+    if kind is Gaussian:
+        assert how.delta == pytest.approx(delta / 2) and price.rho == gaussian_price(price.amount, how.delta).rho

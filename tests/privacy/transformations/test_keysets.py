@@ -10,6 +10,7 @@ import pytest
 from changed_rows import Tables, sizes, worst
 from recording import Bench
 
+from jostle.accounting.definitions import rho_of
 from jostle.plan.plan import Apply, Categories, Column, Constant, Filter, Integer, Open
 from jostle.privacy.transformations.transform import PLACE, where, with_place
 from jostle.tools.session import Result
@@ -132,3 +133,24 @@ def test_keys_that_only_one_neighbour_has_stay_below_the_threshold(bench: Bench,
             moved = int(np.sum(b.values)) - int(np.sum(a.values))
             assert 0 <= new <= most and moved == len(more[:most])
             assert a.scale == b.scale and most / a.scale <= before.value * (1 + 1e-9)
+
+
+OPEN_GROUPS = """private t = table("t.csv") described by {who: text, a: text, b: integer}
+    protecting who budget epsilon 900, delta 0.1
+x = {{ select count(distinct who) as n from t groupby a up to 8 groups with epsilon 1 delta 0.01 }}
+"""
+
+
+def test_keys_of_a_person_in_many_groups_have_gaussian_noise_for_their_root(bench: Bench) -> None:
+    """A person with a row in each of eight groups, or of twelve, moves eight counts by 1, and as many keys are new."""
+    rows = [(who, key, 1) for who in ("ann", "bob") for key in "abcde"]
+    for many in (3, 8, 12):
+        seen = []
+        for some in (rows, [*rows, *(("cem", key, 1) for key in "abcdefghijkl"[:many] for _ in range(2))]):
+            bench.table(some, ("who", "a", "b"))
+            (charge,) = bench.run(OPEN_GROUPS).charges
+            seen.append(charge)
+        before, after = (charge.draws[0] for charge in seen)
+        assert int(np.sum(after.values)) - int(np.sum(before.values)) == min(many, 8)
+        assert set(np.asarray(after.values).tolist()) <= {1, 2, 3}
+        assert before.scale == after.scale == pytest.approx((8 / (2 * rho_of(1.0, 0.01 / 3 / 2))) ** 0.5, rel=1e-6)

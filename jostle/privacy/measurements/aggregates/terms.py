@@ -111,13 +111,25 @@ def reach_of(term: Term | Pair, table: Table, undivided: bool) -> tuple[int, int
     of their squares is largest where ⌊k/r⌋ of them change by r and one by what is left.
     """
     one, stability = sensitivity_of(term, table), stability_of_term(term, table, undivided)
-    limits = [e.each for e in table.exposures]
-    if term.weighted or None in limits or not limits:
+    each = _each(table, stability)
+    if term.weighted or each == stability:
         return one * stability, one * stability
-    each = max(1, min(stability, max(limit for limit in limits if limit is not None)))
     full, rest = divmod(stability, each)
     square = one * one * (full * each * each + rest * rest)
     return one * stability, math.isqrt(square - 1) + 1 if square else 0
+
+
+def rows_by_key(table: Table) -> tuple[int, int]:
+    """How many rows a protected unit has, and how many of them in one group of the select."""
+    stability = max([e.stability for e in table.exposures])
+    return stability, _each(table, stability)
+
+
+def _each(table: Table, stability: int) -> int:
+    limits = [e.each for e in table.exposures]
+    if None in limits or not limits:
+        return stability
+    return max(1, min(stability, max(limit for limit in limits if limit is not None)))
 
 
 def _counts_persons(expr: RowExpr | None, table: Table) -> bool:

@@ -36,7 +36,7 @@ from jostle.check.abstract.values import (
     protected,
     reached_sources,
 )  # fmt: skip
-from jostle.check.abstract.walk import Bounds, World, join, join_all, joined_names, uniform, universe, walked
+from jostle.check.abstract.walk import World, join, join_all, joined_names, uniform, universe, walked
 from jostle.check.labels import Labels, source_text
 from jostle.check.modules import Modules
 from jostle.check.scopes import Report, UseNames, returns_inside, times_bound
@@ -50,7 +50,6 @@ from jostle.syntax.walk import around
 MOST_STEPS = 200_000  # expressions looked at in calls
 DEEPEST = 2_000  # expressions inside each other, calls included
 MOST_CALLS = 30  # calls inside each other that are followed
-ANY_AMOUNT: Bounds = (0, 0, 0)
 
 
 class AnyWorld(World):
@@ -132,9 +131,6 @@ class Exploration(Interpreter):
         self.labels.sure = was
         return goes_on
 
-    def decided(self, test: object) -> bool | None:
-        return None
-
     def paths(self, thunks: Sequence[Callable[[], Any]], certain: bool = True) -> Any:
         with self.perhaps(certain):
             return join_all([thunk() for thunk in thunks])
@@ -167,14 +163,8 @@ class Exploration(Interpreter):
         items = walked(value)
         return items if isinstance(items, Items) else uniform(items)
 
-    def cheaply(self, scope: Scope, node: n.Node, value: object, thunk: Callable[[], Any]) -> Any:
-        return thunk()
-
     def step(self, span: Span | None) -> None:
         self.steps += bool(self.called)
-
-    def too_long(self, reason: str, span: Span) -> None:
-        pass
 
     def eval(self, node: n.Expr, scope: Scope) -> Any:
         if self.depth > DEEPEST or self.steps > MOST_STEPS:
@@ -187,9 +177,7 @@ class Exploration(Interpreter):
     # Names and functions -------------------------------------------------------------------------
 
     def look_up(self, scope: Scope, name: str) -> Any:
-        home: Scope | None = scope
-        while home is not None and name not in home.names:
-            home = home.parent
+        home = scope.home(name)
         if home is None:
             return MISSING
         some_moment = self.defining and home is not scope and home.times is not None and home.times[name] > 1
@@ -257,28 +245,11 @@ class Exploration(Interpreter):
         self.delta -= with_delta
         return result
 
-    def until_budget(self, reached: ReachedSources, span: Span, body: Callable[[], Any]) -> None:
-        body()
-
-    def left_amount(self, scope: Scope, unit: str, reached: ReachedSources) -> Any:
-        return MISSING
-
-    def share_bounds(self, share: object, reached: ReachedSources) -> Bounds:
-        return ANY_AMOUNT
-
-    def bare(self, reached: ReachedSources, shares: int, needed: bool = True) -> Bounds:
-        return ANY_AMOUNT
-
-    def charge(self, reached: ReachedSources, amount: Bounds, span: Span, why: str = "") -> None:
-        pass
-
     def variable(self, scope: Scope) -> Callable[[str], Any]:
         """What the program's own variable of a name holds, or `MISSING`: not what is built in."""
 
         def value(name: str) -> Any:
-            home: Scope | None = scope
-            while home is not None and name not in home.names:
-                home = home.parent
+            home = scope.home(name)
             mine = home is not None and home.parent is not None and name not in home.released
             return self.look_up(scope, name) if mine else MISSING
 

@@ -300,7 +300,7 @@ class Names:
         """The built-in that is called, or an empty text."""
         match function:
             case n.Name(id=name):
-                place = _innermost(name, scope)
+                place = scope.home(name)
                 brought = any(name in names for names in self._built_in.values())
                 return name if place in (None, self._always) or (brought and name in self._library) else ""
             case n.Attribute(value=n.Name(id=module), name=name) if name in self._built_in.get(module, ()):
@@ -311,7 +311,7 @@ class Names:
         """Today's name of the built-in or of the library's function that is called, or an empty text."""
         match function:
             case n.Name(id=name):
-                place = _innermost(name, scope)
+                place = scope.home(name)
                 of_library = name in self._library and place is _top(scope, self._always)
                 return NAMES.get(name, name) if place in (None, self._always) or of_library else ""
             case n.Attribute(value=n.Name(id=module), name=name) if module in self._used:
@@ -403,13 +403,13 @@ class Names:
                 self._unknown.append((name, span, self._way_out(name, {*scope.visible(), *more}, call)))
             return
         row = BUILTINS.get(name)
-        if row is not None and row.module and name not in self._predefined and _innermost(name, scope) is self._always:
+        if row is not None and row.module and name not in self._predefined and scope.home(name) is self._always:
             self.unbrought.setdefault(name, span)
-        if name in self._clashes and _innermost(name, scope) is _top(scope, self._always):
+        if name in self._clashes and scope.home(name) is _top(scope, self._always):
             message, help = ambiguity(name, self._clashes[name])
             self._report.add("NameError", message, span, label="which one is meant?", help=help)
         early = self._ready is not None and name in self._mine and name not in self._ready
-        if early and not self._always.holds(name) and _innermost(name, scope) is _top(scope, self._always):
+        if early and not self._always.holds(name) and scope.home(name) is _top(scope, self._always):
             self._unknown.append((name, span, "it is given a value further down; move that line up"))
 
 
@@ -427,13 +427,6 @@ def _module_with(name: str) -> str:
         if defined.search(path.read_text(encoding="utf-8")):
             return path.stem
     return ""
-
-
-def _innermost(name: str, scope: Scope) -> Scope | None:
-    here: Scope | None = scope
-    while here is not None and name not in here.names:
-        here = here.parent
-    return here
 
 
 def _top(scope: Scope, names: Scope) -> Scope:

@@ -26,13 +26,15 @@ class Scope(Struct, frozen=True):
     names: Collection[str]
     parent: Scope | None = None
 
-    def holds(self, name: str) -> bool:
+    def home(self, name: str) -> Scope | None:
+        """The scope that binds a name: this one, or the nearest around it."""
         scope: Scope | None = self
-        while scope is not None:
-            if name in scope.names:
-                return True
+        while scope is not None and name not in scope.names:
             scope = scope.parent
-        return False
+        return scope
+
+    def holds(self, name: str) -> bool:
+        return self.home(name) is not None
 
     def visible(self) -> Iterator[str]:
         scope: Scope | None = self

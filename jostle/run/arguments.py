@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from jostle.privacy.scores.rule import Score
+
 
 @contextmanager
 def amount_for(
@@ -52,6 +54,15 @@ def _amount(interp: Evaluator, exposures: Exposures, epsilon: object, delta: obj
     if amount is None or not exposures:
         return None
     return amount if delta is None else Amount(amount.unit, amount.value, quanta(delta, "delta"))
+
+
+def score_or_number(interp: Evaluator, score: Score, span: Span | None) -> Score | float | list[float]:
+    """A private score, to be measured; of public data its number, which is exact and free."""
+    if score.private:
+        return score
+    from jostle.privacy.measurements.choices import NoisyScore
+
+    return interp.kernel.measure(NoisyScore.of(score, None, None), span)
 
 
 # Handles -------------------------------------------------------------------------------------------

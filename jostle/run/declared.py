@@ -16,9 +16,8 @@ from jostle.language.builtins import BUILTINS
 from jostle.language.facts import Builtin
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.measurement import Measurement
-from jostle.privacy.measurements.choices import NoisyScore
 from jostle.privacy.scores.rule import Score, Scores
-from jostle.run.arguments import READERS, amount_for
+from jostle.run.arguments import READERS, amount_for, score_or_number
 from jostle.run.registry import implement
 
 AMOUNTS = ("epsilon", "delta")
@@ -71,9 +70,11 @@ def _body(row: Builtin) -> Callable[..., Any]:
         result = function(**named)
         if isinstance(result, Measurement):
             return interp.kernel.measure(result, span)
-        if isinstance(result, Score) and not isinstance(result, Scores) and not result.private:
-            return interp.kernel.measure(NoisyScore.of(result, None, None), span)
-        return result
+        return (
+            score_or_number(interp, result, span)
+            if isinstance(result, Score) and not isinstance(result, Scores)
+            else result
+        )
 
     body.__signature__ = signature_of(row)  # type: ignore[attr-defined]
     return body

@@ -18,7 +18,6 @@ from jostle.language.row_mistakes import no_categories, no_elements, no_field, n
 from jostle.plan.plan import Domain, Integer, Moments, Real, listed
 from jostle.privacy.kernel.exposures import Handle, handles_in
 from jostle.privacy.kernel.handles import ColumnHandle, Cube, Table, Vectors
-from jostle.privacy.scores.splits import promised_rows
 from jostle.run import declare, operators, selects
 from jostle.run.elements import element as element_of
 from jostle.run.evaluator import Evaluator
@@ -100,6 +99,8 @@ def fields_of(value: Any) -> Mapping[str, Any] | None:
         sides = {f"{n}_range": float(s) for n, s in zip(value.names, value.shape, strict=True)}
         return {**sides, "domain_size": float(value.size), "dimensions": list(value.names)}
     if isinstance(value, Table):
+        from jostle.privacy.scores.splits import promised_rows
+
         promised = promised_rows(value)
         return {"columns": list(value.domains), "at_most": None if promised is None else float(promised)}
     if isinstance(value, Vectors):

@@ -22,6 +22,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from msgspec import Struct, field
@@ -61,7 +63,7 @@ from jostle.privacy.kernel.handles import Table
 from jostle.privacy.measurements.aggregates import registry
 from jostle.privacy.measurements.query import GroupKey, prepare
 from jostle.privacy.transformations.persons import truncate
-from jostle.records import field_names, is_record, replace
+from jostle.records import field_names, replace
 from jostle.run import answers
 from jostle.run.propagation import of_numbers
 from jostle.source import Source, Span
@@ -378,6 +380,12 @@ def _converted(conversion: Apply) -> tuple[Column, str]:
     return Column(""), ""
 
 
+@cache
+def _fields(kind: type) -> tuple[str, ...]:
+    """The fields of a class of records that expressions may stand in."""
+    return tuple([name for name in field_names(kind) if name not in _APART])
+
+
 def _parts(what: object) -> tuple[set[str | Apply], list[Plan]]:
     """The names of the columns in a value, how texts are read there, and the plans."""
     names: set[str | Apply] = set()
@@ -391,15 +399,16 @@ def _parts(what: object) -> tuple[set[str | Apply], list[Plan]]:
             names.add(part.name)
         elif isinstance(part, list | tuple):
             waiting += part
-        elif is_record(part):
+        elif fields := _fields(type(part)):  # type: ignore[arg-type]
             if isinstance(part, Apply) and part.op in ("missing", "coalesce"):  # the program sees to what is not read
                 converted = [one for one in part.args if isinstance(one, Apply) and one.op in CONVERSIONS]
                 waiting += [*(one for one in part.args if one not in converted), *(one.args for one in converted)]
                 continue
             if isinstance(part, Apply) and part.op in CONVERSIONS:
                 names.add(part)
-            waiting += [getattr(part, name) for name in field_names(type(part)) if name not in _APART]
-            names.update(name for name, _ in (part.columns if isinstance(part, Rows) else ()))
+            waiting += map(getattr, repeat(part), fields)
+            if isinstance(part, Rows):
+                names.update(name for name, _ in part.columns)
     return names, plans
 
 

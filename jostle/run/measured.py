@@ -13,7 +13,7 @@ Functions of answers that are refined step by step: `refinable`, `refine`, and `
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jostle.accounting.amounts import Amount, as_float, quanta
 from jostle.diagnostics import Refusal, refuse
@@ -22,16 +22,12 @@ from jostle.noise_laws import Gaussian
 from jostle.plan.kinds import as_number
 from jostle.privacy.kernel.exposures import handles_in
 from jostle.privacy.kernel.handles import Cube, Table, Vectors
-from jostle.privacy.measurements import subsampled_batches as samples
 from jostle.privacy.measurements.answers import Answers, JointCells
-from jostle.privacy.measurements.choices import NoisyArgmax, NoisyScore, choose_publicly, sum_of
-from jostle.privacy.measurements.gradual import Refinable, Refinement
 from jostle.privacy.mechanisms.linear import every_cell
-from jostle.privacy.scores.cells import size
 from jostle.privacy.scores.rule import Score, Scores
 from jostle.privacy.transformations import transform
 from jostle.run import answers
-from jostle.run.arguments import amount_for, items, need_cube, need_workload, shape_text
+from jostle.run.arguments import amount_for, items, need_cube, need_workload, score_or_number, shape_text
 from jostle.run.evaluator import Evaluator
 from jostle.run.faults import private_value
 from jostle.run.margins import cut_of, marked, with_noise
@@ -42,6 +38,9 @@ from jostle.run.values import JSet, Record, is_number, is_sequence, kind_name
 from jostle.run.workloads import MOST_QUERIES
 from jostle.syntax import nodes as n
 
+if TYPE_CHECKING:
+    from jostle.privacy.measurements.choices import NoisyScore
+
 
 @builtin
 def _laplace(value: Any, strategy: Any = None, *, epsilon: Any = None, via: str | None = None, at: Any) -> Any:
@@ -50,6 +49,8 @@ def _laplace(value: Any, strategy: Any = None, *, epsilon: Any = None, via: str 
     if isinstance(value, (list, JSet)) and strategy is None:
         return _together(value, epsilon, via, at)
     if isinstance(value, Score):
+        from jostle.privacy.measurements.choices import NoisyScore
+
         with amount_for(interp, value, span, epsilon) as amount:
             answer = _score(interp, NoisyScore.of(value, amount, via), span)
         several = answer if isinstance(answer, list) else [answer]
@@ -146,6 +147,8 @@ def _choose(interp: Evaluator, utilities: object, length: int, epsilon: object, 
         public = None
         if epsilon is not None:
             public = as_float(quanta(epsilon)) if epsilon != float("inf") else None
+        from jostle.privacy.measurements.choices import choose_publicly
+
         return [choose_publicly([float(u) for u in listed], public)]
     if not all(isinstance(u, Score) for u in listed):
         raise refuse("TypeError", "utilities are all public numbers or all scores")
@@ -153,6 +156,8 @@ def _choose(interp: Evaluator, utilities: object, length: int, epsilon: object, 
 
 
 def _argmax(interp: Evaluator, utilities: list[Any], epsilon: object, span: Any) -> list[int]:
+    from jostle.privacy.measurements.choices import NoisyArgmax
+
     with amount_for(interp, utilities, span, epsilon) as amount:
         chosen: list[int] = interp.kernel.measure(NoisyArgmax.of(utilities, amount), span)
     return chosen
@@ -276,10 +281,12 @@ def _noisy_samples(
         raise private_value(handle, "cannot say how to sample")
     if not (rate is None or is_number(rate)) or not is_number(steps) or not float(steps).is_integer():
         raise refuse("TypeError", f"`rate` is a number and `steps` a whole one, not {kind_name(steps)}")
+    from jostle.privacy.measurements.subsampled_batches import batches
+
     part = None if rate is None else float(rate)
     with amount_for(interp, listed, span, epsilon, delta) as amount:
-        batches = samples.batches(interp.kernel, listed, part, int(steps), amount, span)
-    return Record(sums=batches.sums, rate=batches.rate, noise=batches.noise)
+        drawn = batches(interp.kernel, listed, part, int(steps), amount, span)
+    return Record(sums=drawn.sums, rate=drawn.rate, noise=drawn.noise)
 
 
 @builtin
@@ -314,6 +321,8 @@ def _perturbed_optimum(
 
 def _sum_of(interp: Evaluator, node: n.Call, scope: Scope) -> Any:
     """`sum_of(people, income)`: a score; of a public table, the sum."""
+    from jostle.privacy.measurements.choices import sum_of
+
     if len(node.args) != 2 or node.keywords:
         help = "`sum_of(people, income)`"
         raise refuse("TypeError", "`sum_of` takes a table and what is added of each row", node.span, help=help)
@@ -326,7 +335,7 @@ def _sum_of(interp: Evaluator, node: n.Call, scope: Scope) -> Any:
         score = sum_of(table, as_number(expr, table.domains))
     except Refusal as refusal:
         raise refusal.at(node.args[1].span) from None
-    return score if score.private else interp.kernel.measure(NoisyScore.of(score, None, None), node.span)
+    return score_or_number(interp, score, node.span)
 
 
 implement("sum_of", _sum_of)
@@ -335,6 +344,9 @@ implement("sum_of", _sum_of)
 @builtin
 def _refinable(value: object) -> Any:
     """A score, the number of rows, or the cells of a cube, to be asked for step by step; a public number is itself."""
+    from jostle.privacy.measurements.gradual import Refinable
+    from jostle.privacy.scores.cells import size
+
     base = size(value) if isinstance(value, Table | Vectors) else value
     if is_number(base):
         return base
@@ -347,6 +359,8 @@ def _refinable(value: object) -> Any:
 @builtin
 def _refine(value: Any, *, epsilon: Any = None, at: Any) -> Any:
     """The answer with the noise of all that was paid for it; of public data the exact one."""
+    from jostle.privacy.measurements.gradual import Refinable, Refinement
+
     interp, span = at
     if is_number(value):
         return value

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from jostle.accounting.amounts import Amount
 from jostle.diagnostics import did_you_mean, refuse
@@ -18,13 +18,9 @@ from jostle.plan.plan import Apply, Column, Constant, RowExpr
 from jostle.privacy.kernel.exposures import handles_in
 from jostle.privacy.kernel.handles import Table, Vectors
 from jostle.privacy.kernel.kernel import Kernel
-from jostle.privacy.kernel.prepaid import Prepaid, Prepayment
-from jostle.privacy.measurements.choices import NoisyScore
-from jostle.privacy.measurements.vectors import Moments, VectorSum, check_moments, reaches, whole_of
 from jostle.privacy.mechanisms.additive import Additive
 from jostle.privacy.reading.minting import row_vectors
-from jostle.privacy.scores import vectorsums
-from jostle.run.arguments import amount_for
+from jostle.run.arguments import amount_for, score_or_number
 from jostle.run.evaluator import Evaluator
 from jostle.run.faults import private_value
 from jostle.run.publictables import item_compilers
@@ -34,6 +30,9 @@ from jostle.run.scope import Qualifiers, Scope
 from jostle.run.values import Interval, Record, is_number, is_sequence, is_vector, kind_name
 from jostle.syntax import nodes as n
 from jostle.threads import on_one_thread
+
+if TYPE_CHECKING:
+    from jostle.privacy.kernel.prepaid import Prepaid
 
 MOST_COLUMNS = 2**11
 
@@ -191,6 +190,8 @@ def _bought(
 ) -> Prepaid | None:  # fmt: skip
     if amount is None:
         return None
+    from jostle.privacy.kernel.prepaid import Prepayment
+
     purchase = Prepayment.of(rows, amount, via)
     if single is not None:  # the smaller noise of one measurement with these sensitivities
         purchase = Prepayment(rows, Additive.fitted(amount, via, rows.measures, *single), True)
@@ -225,6 +226,7 @@ def _noisy_moments(
     the diagonal; off it of Gaussian noise over √2), and of its `mechanism`: the smaller noise of an (ε, δ) or ρ.
     """
     from jostle.kernels.rowprograms import WEIGHTS
+    from jostle.privacy.measurements.vectors import Moments, check_moments, whole_of
 
     _need(rows, "noisy_moments")
     interp, span = at
@@ -251,6 +253,7 @@ def _noisy_sum(
     A record of `sum`, `noise`, the deviation of each coordinate's noise, and its `mechanism`.
     """
     from jostle.kernels.rowprograms import CONTRIBUTIONS
+    from jostle.privacy.measurements.vectors import VectorSum, reaches
 
     _need(rows, "noisy_sum")
     interp, span = at
@@ -267,6 +270,7 @@ def _noisy_sum(
 def _coordinate_scores(rows: Any, given: Any, parameters: Any = None, *, bound: Any = 1.0, at: Any) -> Any:
     """The coordinates of such a sum as scores, then their negatives: for `noisy_max` and `exp_mech`."""
     from jostle.kernels.rowprograms import CONTRIBUTIONS, GRADIENTS
+    from jostle.privacy.scores import vectorsums
 
     _need(rows, "coordinate_scores")
     builders: dict[str, Callable[..., Any]] = {**GRADIENTS, **CONTRIBUTIONS}
@@ -278,11 +282,12 @@ def _coordinate_scores(rows: Any, given: Any, parameters: Any = None, *, bound: 
 def _row_score(rows: Any, given: Any, parameters: Any = None, *, bound: Any = 1.0, at: Any) -> Any:
     """The sum of the one number that a row kernel gives, in multiples of `bound`: a score; of public rows, a number."""
     from jostle.kernels.rowprograms import CONTRIBUTIONS
+    from jostle.privacy.scores import vectorsums
 
     _need(rows, "row_score")
     interp, span = at
     score = vectorsums.row_total(rows, _row_function(rows, given, parameters, CONTRIBUTIONS), _bound(bound))
-    return score if score.private else interp.kernel.measure(NoisyScore.of(score, None, None), span)
+    return score_or_number(interp, score, span)
 
 
 def _need(rows: object, what: str) -> None:
@@ -329,5 +334,7 @@ def _part(value: Any) -> float:
 def _bound(value: Any, norm: str = "sup") -> float:
     if not is_number(value):
         raise refuse("TypeError", f"`bound` is a number, not {kind_name(value)}")
-    vectorsums.check_bound(float(value), norm)
+    from jostle.privacy.scores.vectorsums import check_bound
+
+    check_bound(float(value), norm)
     return float(value)

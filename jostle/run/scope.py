@@ -32,13 +32,13 @@ class Scope:
     def find(self, name: str) -> Any:
         """The value, or `MISSING`. Refuses a name that several modules have."""
         scope: Scope | None = self
-        while scope is not None:
-            if name in scope.names:
-                if scope.modules is not None and len(scope.modules.get(name, ())) > 1:
-                    raise several(name, scope.modules[name])
-                return scope.names[name]
+        while scope is not None and name not in scope.names:
             scope = scope.parent
-        return MISSING
+        if scope is None:
+            return MISSING
+        if scope.modules is not None and len(scope.modules.get(name, ())) > 1:
+            raise several(name, scope.modules[name])
+        return scope.names[name]
 
     def holds(self, name: str) -> bool:
         """Whether the name means anything, whatever its value is."""

@@ -6,21 +6,18 @@ What trees ask of tables: `entropy`, `gini`, `max_class` of a split, disjoint pa
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from jostle.diagnostics import refuse
 from jostle.formulas import Noised
+from jostle.language.builtins import BUILTINS
+from jostle.language.facts import Gives
 from jostle.plan.plan import Column, RowExpr
 from jostle.privacy.kernel.exposures import Handle, handles_in
 from jostle.privacy.kernel.handles import ColumnHandle, Cube, Table, Vectors
-from jostle.privacy.measurements.choices import LargestScores, MarginMax, NoisyScore, Ranking
-from jostle.privacy.measurements.watch import Opening, Question, Watch, check_watch, used_up
-from jostle.privacy.rows.leaves import PublicTree
-from jostle.privacy.scores import splits
-from jostle.privacy.scores.cells import size
 from jostle.privacy.scores.rule import Score, Scores
 from jostle.privacy.transformations import transform, union
-from jostle.run.arguments import amount_for, items
+from jostle.run.arguments import amount_for, items, score_or_number
 from jostle.run.evaluator import Evaluator
 from jostle.run.faults import private_value
 from jostle.run.forms import bin_number
@@ -30,10 +27,17 @@ from jostle.run.scope import Qualifiers, Scope
 from jostle.run.values import Interval, Record, is_number, is_sequence, is_vector, kind_name
 from jostle.syntax import nodes as n
 
+if TYPE_CHECKING:
+    from jostle.privacy.measurements.choices import Ranking
+    from jostle.privacy.measurements.watch import Watch
+    from jostle.privacy.rows.leaves import PublicTree
+
 
 @builtin
 def _largest(utilities: Any, count: Any = 1.0, leads: Any = False, *, epsilon: Any = None, at: Any) -> Any:
     """The places of the largest scores, in order; with `leads` a record of them and of what each leads the next by."""
+    from jostle.privacy.measurements.choices import LargestScores
+
     interp, span = at
     for handle in handles_in([count, leads]):
         raise private_value(handle, "cannot say what to select")
@@ -56,6 +60,8 @@ def _largest(utilities: Any, count: Any = 1.0, leads: Any = False, *, epsilon: A
 @builtin
 def _margin_max(utilities: Any, *, epsilon: Any = None, delta: Any = None, at: Any) -> float:
     """The place of one score, by the large margin mechanism; of public numbers that of the largest."""
+    from jostle.privacy.measurements.choices import MarginMax
+
     interp, span = at
     listed: list[Any] = [utilities] if isinstance(utilities, Scores) else items(utilities)
     if listed and all(is_number(u) for u in listed):
@@ -68,6 +74,8 @@ def _margin_max(utilities: Any, *, epsilon: Any = None, delta: Any = None, at: A
 
 def _public(utilities: list[float], count: int) -> Ranking:
     """Of public numbers, exactly and for nothing."""
+    from jostle.privacy.measurements.choices import Ranking
+
     if not 1 <= count <= len(utilities):
         raise refuse("ValueError", f"of {len(utilities)} numbers the largest {count} were asked")
     order = sorted(range(len(utilities)), key=lambda i: -utilities[i])
@@ -104,6 +112,8 @@ class OpenWatch:
 
     def publicly(self, number: float) -> Any:
         """The answer on a public number."""
+        from jostle.privacy.measurements.watch import used_up
+
         if self.watch is not None:
             raise refuse("TypeError", "a public number needs no watch", help=f"compare it: `x >= {self.threshold:g}`")
         if not self.left:
@@ -119,6 +129,8 @@ def _above_threshold(
     value: Any, threshold: Any, most: Any = 1.0, *, tells: Any = "answer", epsilon: Any = None, at: Any
 ) -> OpenWatch:
     """A watch that is asked scores like `value`, or counts of its rows, until `most` of them were above `threshold`."""
+    from jostle.privacy.measurements.watch import Opening, check_watch
+
     interp, span = at
     for handle in handles_in([threshold, most, tells]):
         raise private_value(handle, "cannot say what to watch for")
@@ -135,6 +147,8 @@ def _above_threshold(
 @builtin
 def _above(value: Any, watch: Any, *, at: Any) -> Any:
     """Whether a score, or the number of rows, is above the watch's threshold: paid for when it was opened."""
+    from jostle.privacy.measurements.watch import Question
+
     interp, span = at
     if not isinstance(watch, OpenWatch):
         help = "`watch = above_threshold(people, 500)`"
@@ -151,9 +165,11 @@ def _above(value: Any, watch: Any, *, at: Any) -> Any:
 
 def _score(interp: Evaluator, value: Any, span: Any) -> Score | float:
     """A private score, that of counting rows among them; or a public number."""
+    from jostle.privacy.scores.cells import size
+
     score = size(value) if isinstance(value, (Table, Cube, Vectors)) else value
     if isinstance(score, Score):
-        return score if score.private else cast("float", interp.kernel.measure(NoisyScore.of(score, None, None), span))
+        return cast("Score | float", score_or_number(interp, score, span))
     if not is_number(score):
         help = "`size(where(people, …))`"
         raise refuse("TypeError", f"a watch is asked a score or a table, not {kind_name(score)}", help=help)
@@ -165,6 +181,8 @@ MOST_EDGES = 100
 
 def _split_score(name: str) -> Any:
     def body(interp: Evaluator, node: n.Call, scope: Scope) -> Any:
+        from jostle.privacy.scores import splits
+
         allowed = {"prices", "most"} if name == "entropy" else {"prices"}
         if len(node.args) != 3 or any(k.name not in allowed for k in node.keywords):
             raise refuse(
@@ -184,7 +202,7 @@ def _split_score(name: str) -> Any:
         if "prices" in given:
             raise refuse("TypeError", "splits by a column have no prices", node.span, help="a tree's next splits have")
         score = splits.split_score(interp.data, name, table, _column(compiler, table, node.args[1]), label, most)
-        return score if score.private else interp.kernel.measure(NoisyScore.of(score, None, None), node.span)
+        return score_or_number(interp, score, node.span)
 
     return body
 
@@ -197,6 +215,8 @@ def _column(compiler: RowCompiler, table: Table, node: n.Expr) -> tuple[str, Row
 
 def _tree(table: Table, node: n.Expr, scope: Scope) -> PublicTree | None:
     """The growing tree that a variable holds, which stands where a column does for all that may be asked next."""
+    from jostle.privacy.rows.leaves import PublicTree
+
     if not isinstance(node, n.Name | n.Variable) or (isinstance(node, n.Name) and node.id in table.domains):
         return None
     tree = getattr(scope.find(node.id), "tree", None)
@@ -216,6 +236,8 @@ def _prices(value: Any) -> Any:
 
 
 def _growing(what: str, table: Any, tree: Any) -> tuple[Table, PublicTree]:
+    from jostle.privacy.rows.leaves import PublicTree
+
     for handle in handles_in(tree):
         raise private_value(handle, "is no tree")
     if not isinstance(table, Table) or not isinstance(getattr(tree, "tree", None), PublicTree):
@@ -227,12 +249,16 @@ def _growing(what: str, table: Any, tree: Any) -> tuple[Table, PublicTree]:
 @builtin
 def _level_sizes(table: object, tree: object) -> Handle:
     """`level_sizes(D, tree)`: how many rows are at each leaf that a growing tree may split."""
+    from jostle.privacy.scores import splits
+
     return splits.level_sizes(*_growing("level_sizes", table, tree))
 
 
 @builtin
 def _leaf_counts(table: object, tree: object, label: object) -> Handle:
     """`leaf_counts(D, tree, class)`: how many rows of each class are at each leaf of a growing tree."""
+    from jostle.privacy.scores import splits
+
     name = label.name if isinstance(label, ColumnHandle) else label
     table, public = _growing("leaf_counts", table, tree)
     if not isinstance(name, str) or name not in table.domains:
@@ -241,11 +267,13 @@ def _leaf_counts(table: object, tree: object, label: object) -> Handle:
 
 
 def _bound(value: Any) -> int:
+    from jostle.privacy.scores.splits import MOST
+
     for handle in handles_in(value):
         raise private_value(handle, "cannot be a bound on rows")
     if not is_number(value) or not value >= 1:
         raise refuse("ValueError", "a bound on rows is a number, at least 1")
-    return int(min(value, splits.MOST))
+    return int(min(value, MOST))
 
 
 @builtin
@@ -278,5 +306,6 @@ def _binned(table: Any, column: Any, edges: Any, *, at: Any) -> Table:
     return transform.derive(table, [(name, bin_number(name, places))])
 
 
-for _split in splits.SPLITS:
-    implement(_split, _split_score(_split))
+for _row in BUILTINS.values():
+    if _row.module == "trees" and _row.over_rows and _row.gives is Gives.SCORE:
+        implement(_row.name, _split_score(_row.name))

@@ -15,10 +15,9 @@ from jostle.diagnostics import refuse
 from jostle.plan.plan import Integer, Real
 from jostle.privacy.kernel.exposures import handles_in
 from jostle.privacy.kernel.handles import ColumnHandle, Table
-from jostle.privacy.measurements.choices import NoisyScore
-from jostle.privacy.scores import rowcounts
 from jostle.privacy.transformations import transform
 from jostle.run import declare
+from jostle.run.arguments import score_or_number
 from jostle.run.faults import private_value
 from jostle.run.forms import bin_number
 from jostle.run.registry import builtin
@@ -143,6 +142,7 @@ def _accuracy(table: Any, model: Any, label: Any, *, at: Any) -> float:
 def _correct_count(table: Any, model: Any, label: Any, *, at: Any) -> Any:
     """`correct_count(D, model, class)`: how many rows of a table a public classifier gets right, a score."""
     from jostle.kernels.rowprograms.decisions import right_count
+    from jostle.privacy.scores.rowcounts import row_count
 
     interp, span = at
     table, model = _in_order(table, model)
@@ -150,12 +150,10 @@ def _correct_count(table: Any, model: Any, label: Any, *, at: Any) -> Any:
     table, model = _in_bins(table, model, name)
     read = tuple(n for n in model.attributes if n != name)
     try:
-        score = rowcounts.row_count(
-            table, (*read, name), lambda values: right_count(model.scores, model.classes, values, name)
-        )
+        score = row_count(table, (*read, name), lambda values: right_count(model.scores, model.classes, values, name))
     except ValueError as error:
         raise refuse("ValueError", "`correct_count` cannot work with this classifier", help=str(error)) from None
-    return score if score.private else interp.kernel.measure(NoisyScore.of(score, None, None), span)
+    return score_or_number(interp, score, span)
 
 
 def _in_bins(table: Table, model: object, label: str) -> tuple[Table, Any]:

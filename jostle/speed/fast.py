@@ -14,14 +14,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 from jostle.plan.plan import Count, Key, Plan, RowExpr, Term
-from jostle.privacy.rows.factored import BATCH, CodedRows
-from jostle.privacy.rows.folds import AtRows, BallRows
-from jostle.privacy.rows.leaves import LeafFold, one_leaf
-from jostle.privacy.rows.norms import within_ball
 from jostle.speed.parts import Parts
 
 if TYPE_CHECKING:
@@ -29,6 +25,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jostle.engine.base import Engine, Here, Work
+    from jostle.privacy.rows.factored import CodedRows
+    from jostle.privacy.rows.folds import BallRows
 
     Block = NDArray[np.int16]
 
@@ -130,6 +128,8 @@ class FastAnswers:
 
     def crossed(self, plan: Plan, keys: Sequence[Key], by: Key) -> list[NDArray[Any]]:
         """In one pass over the rows, where they are numbered."""
+        from jostle.privacy.rows.leaves import LeafFold, one_leaf
+
         tree = one_leaf(tuple(len(key.values) for key in keys))
         fold = LeafFold(tree, tree.level, len(by.values), tuple(range(len(keys))))
         together = self.parts.folded(plan, (*keys, by), fold)
@@ -147,9 +147,11 @@ class FastAnswers:
 
     def fold(self, plan: Plan, exprs: tuple[RowExpr, ...], work: Work) -> list[Any]:
         """Of rows in a ball beside those that were read before, unless the rows are elsewhere."""
+        from jostle.privacy.rows.folds import AtRows
+
         if self._engine.capabilities.folds or not isinstance(work, AtRows):
             return self._engine.fold(plan, exprs, work)
-        return work.fold.over(StoredRows(self._store, (plan, exprs, work.radius, work.norm)))
+        return work.fold.over(_stored_rows()(self._store, (plan, exprs, work.radius, work.norm)))
 
     def tally(self, plan: Plan, expr: RowExpr) -> tuple[NDArray[Any], NDArray[Any]]:
         return self._engine.tally(plan, expr)
@@ -159,25 +161,35 @@ class FastAnswers:
 
     @cached_property
     def _store(self) -> RowStore:
+        from jostle.privacy.rows.norms import within_ball
+
         return RowStore(self._engine, within_ball)
 
 
-class StoredRows(BallRows):
-    """Rows that a store has under a place; equal rows stand once where there are few different ones."""
+@cache
+def _stored_rows() -> Callable[[RowStore, Vectors], BallRows]:
+    """The class of rows that a store has; what it rests on is loaded when rows are first added up as vectors."""
+    from jostle.privacy.rows.factored import BATCH
+    from jostle.privacy.rows.folds import BallRows
 
-    def __init__(self, store: RowStore, place: Vectors) -> None:
-        super().__init__(lambda: store.blocks(place))
-        self._store, self._place = store, place
+    class StoredRows(BallRows):
+        """Rows that a store has under a place; equal rows stand once where there are few different ones."""
 
-    def tallied(self) -> Iterator[tuple[NDArray[np.float64], NDArray[np.int64]]]:
-        tally = self._store.tallied(self._place)
-        if tally is None:
-            yield from super().tallied()
-            return
-        different, times = tally
-        for start in range(0, len(times), BATCH):
-            yield different[:, start : start + BATCH].astype(float), times[start : start + BATCH]
+        def __init__(self, store: RowStore, place: Vectors) -> None:
+            super().__init__(lambda: store.blocks(place))
+            self._store, self._place = store, place
 
-    def coded(self, values: tuple[int, ...]) -> CodedRows:
-        codes: CodedRows = self._store.derived(self._place, values, lambda _: super(StoredRows, self).coded(values))
-        return codes
+        def tallied(self) -> Iterator[tuple[NDArray[np.float64], NDArray[np.int64]]]:
+            tally = self._store.tallied(self._place)
+            if tally is None:
+                yield from super().tallied()
+                return
+            different, times = tally
+            for start in range(0, len(times), BATCH):
+                yield different[:, start : start + BATCH].astype(float), times[start : start + BATCH]
+
+        def coded(self, values: tuple[int, ...]) -> CodedRows:
+            codes: CodedRows = self._store.derived(self._place, values, lambda _: super(StoredRows, self).coded(values))
+            return codes
+
+    return StoredRows

@@ -16,8 +16,10 @@ from __future__ import annotations
 import hashlib
 import os
 import pickle
+import re
 import sys
 import threading
+from collections.abc import Collection
 from contextlib import suppress
 from functools import cache, lru_cache
 from pathlib import Path
@@ -25,6 +27,8 @@ from pathlib import Path
 import lark
 from lark import Lark
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+from lark.lexer import BasicLexer, ContextualLexer, Scanner, _create_unless
+from lark.utils import TextSlice
 
 from jostle.diagnostics import Refusal, refuse
 from jostle.resources import cache_folder, folder, replacing
@@ -67,8 +71,9 @@ def _from_text(text: str, builder: Builder, layout: Layout) -> lark.Lark:
     lark.lexer.has_interegular = False
     try:
         return lark.Lark(
-            text, parser="lalr", lexer="contextual", postlex=layout, transformer=builder, keep_all_tokens=True
-        )
+            text, parser="lalr", lexer="contextual", postlex=layout, transformer=builder, keep_all_tokens=True,
+            _plugins=_PLUGINS,
+        )  # fmt: skip
     finally:
         lark.lexer.has_interegular = compares
 
@@ -85,7 +90,7 @@ def _read(path: Path, builder: Builder, layout: Layout) -> lark.Lark | None:
                 return None
             table = pickle.load(file)
         parser: lark.Lark = lark.Lark._load_from_dict(  # type: ignore[no-untyped-call]
-            **table, postlex=layout, transformer=builder
+            **table, postlex=layout, transformer=builder, _plugins=_PLUGINS
         )
     except DAMAGED:
         return None
@@ -96,7 +101,60 @@ def _write(path: Path, parser: lark.Lark) -> None:
     with suppress(OSError, pickle.PicklingError):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with replacing(path, "wb") as file:
-            parser.save(file, exclude_options=("postlex", "transformer"))
+            parser.save(file, exclude_options=("postlex", "transformer", "_plugins"))
+
+
+# Tokens, as Lark finds them, without what a short text does not need -----------------------------
+
+OFTEN = 150
+"""How often a state of the parser is at a token before the pattern of all its terminals is compiled, which takes as
+long as so many tokens without."""
+
+
+@cache
+def _pattern(regexp: str, flags: int) -> re.Pattern[str]:
+    """That of one terminal, which all states share."""
+    return re.compile(regexp, flags)
+
+
+class _Terminals(Scanner):
+    """Tries one terminal after another, as the alternatives of the one pattern are tried that is compiled later."""
+
+    def __init__(
+        self, scanned: Collection[lark.lexer.TerminalDef], flags: int, module: object, use_bytes: bool
+    ) -> None:
+        self.terminals, self.g_regex_flags, self.re_, self.use_bytes = scanned, flags, module, use_bytes
+        self.allowed_types = {terminal.name for terminal in scanned}
+        self._each = [(terminal.name, terminal.pattern.to_regexp()) for terminal in scanned]
+        self._left = OFTEN
+        self._mres: list[re.Pattern[str]] = []
+
+    def match(self, text: TextSlice[str], pos: int) -> tuple[str, str | None] | None:
+        if self._mres:
+            return super().match(text, pos)  # type: ignore[no-any-return]
+        self._left -= 1
+        if not self._left:
+            self._mres = self._build_mres(self.terminals, len(self.terminals))  # type: ignore[no-untyped-call]
+        for name, regexp in self._each:
+            found = _pattern(regexp, self.g_regex_flags).match(text.text, pos, text.end)
+            if found is not None:
+                return found.group(0), name
+        return None
+
+
+class _LexerOfState(BasicLexer):
+    def _build_scanner(self) -> Scanner:
+        terminals, self.callback = _create_unless(  # type: ignore[no-untyped-call]
+            self.terminals, self.g_regex_flags, self.re, self.use_bytes
+        )
+        return _Terminals(terminals, self.g_regex_flags, self.re, self.use_bytes)
+
+
+class _Contextual(ContextualLexer):
+    BasicLexer = _LexerOfState
+
+
+_PLUGINS = {"ContextualLexer": _Contextual}
 
 
 DEEPEST = 500  # nodes above a node

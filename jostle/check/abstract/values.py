@@ -177,13 +177,16 @@ class Scope(Struct, eq=False):
     times: Counter[str] | None = None
     released: set[str] = field(default_factory=set)
 
-    def look_up(self, name: str) -> Any:
+    def home(self, name: str) -> Scope | None:
+        """The scope that has a name: this one, or the nearest around it."""
         scope: Scope | None = self
-        while scope is not None:
-            if name in scope.names:
-                return scope.names[name]
+        while scope is not None and name not in scope.names:
             scope = scope.parent
-        return MISSING
+        return scope
+
+    def look_up(self, name: str) -> Any:
+        home = self.home(name)
+        return MISSING if home is None else home.names[name]
 
 
 class Closure(Struct, eq=False):

@@ -111,7 +111,8 @@ def _meaning(name: str) -> Any:
 
 
 class Walk(ABC):
-    """Evaluates expressions and follows statements."""
+    """Evaluates expressions and follows statements. Nothing is charged, and all conditions may hold or not, unless a
+    walk says more."""
 
     most_parts = 400  # of one partition that are told apart
 
@@ -132,9 +133,9 @@ class Walk(ABC):
     def look_up(self, scope: Scope, name: str) -> Any:
         """The value of a name, or `MISSING`."""
 
-    @abstractmethod
     def decided(self, test: object) -> bool | None:
         """Whether a condition holds, where only that way is followed."""
+        return None
 
     @abstractmethod
     def paths(self, thunks: Sequence[Callable[[], Any]], certain: bool = True) -> Any:
@@ -148,9 +149,9 @@ class Walk(ABC):
     def loop(self, scope: Scope, span: Span, value: object, own: Collection[str], each: Callable[[Any], bool]) -> bool:
         """Goes round with each item; whether the way goes on after. `own`: names of `scope` that a round may set."""
 
-    @abstractmethod
     def cheaply(self, scope: Scope, node: n.Node, value: object, thunk: Callable[[], Any]) -> Any:
         """The value of a part of the program that works on `value`; `PUBLIC` where it is inert and takes long."""
+        return thunk()
 
     @abstractmethod
     def returned(self, value: object) -> None:
@@ -169,29 +170,29 @@ class Walk(ABC):
                  ruined: Callable[[], Any]) -> Any:  # fmt: skip
         """Follows what stands in an allotment; `ruined` says what comes of it where that takes too long."""
 
-    @abstractmethod
     def until_budget(self, reached: ReachedSources, span: Span, body: Callable[[], Any]) -> None:
         """Follows what spends no more than is left of the budgets of these sources, and of the allotment around."""
+        body()
 
-    @abstractmethod
     def left_amount(self, scope: Scope, unit: str, reached: ReachedSources) -> Any:
         """What the name of a unit stands for where no variable has it, or `MISSING`."""
+        return MISSING
 
-    @abstractmethod
     def share_bounds(self, share: object, reached: ReachedSources) -> Bounds:
         """A share of what the allotment around held when it opened, or of the budget where there is none."""
+        return 0, 0, 0
 
-    @abstractmethod
     def bare(self, reached: ReachedSources, shares: int, needed: bool = True) -> Bounds:
         """An equal share of what is left; where that is nothing, what is `needed` is refused."""
+        return 0, 0, 0
 
-    @abstractmethod
     def charge(self, reached: ReachedSources, amount: Bounds, span: Span, why: str = "an amount is not known") -> None:
         """A measurement on what is reached; `why` there is no bound, where there is none."""
+        return
 
-    @abstractmethod
     def too_long(self, reason: str, span: Span) -> None:
         """What comes here is not followed."""
+        return
 
     @abstractmethod
     def rows(self, node: n.Expr, schema: dict[str, Any] | None, scope: Scope, how: str = "expression",

@@ -162,19 +162,14 @@ class Explorer(Spending, Interpreter):
     # Names ---------------------------------------------------------------------------------------
 
     def look_up(self, scope: Scope, name: str) -> Any:
-        at: Scope | None = scope
-        while at is not None:
-            if name in at.names:
-                self.reads.add((name, id(at)))
-                value = at.names[name]
-                if isinstance(value, LoopVariable):
-                    for mark in value.marks:
-                        mark.add(name)
-                    return value.value
-                return value
-            at = at.parent
-        self.reads.add((name, 0))
-        return MISSING
+        home = scope.home(name)
+        self.reads.add((name, 0 if home is None else id(home)))
+        value = MISSING if home is None else home.names[name]
+        if isinstance(value, LoopVariable):
+            for mark in value.marks:
+                mark.add(name)
+            return value.value
+        return value
 
     def use_module(self, node: n.Use, scope: Scope) -> None:
         """A module is followed once, in a scope of its own."""

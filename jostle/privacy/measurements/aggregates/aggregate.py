@@ -52,10 +52,10 @@ class Aggregate(ABC):
     numbers: tuple[float, ...] = ()
 
     row: ClassVar[AggregateRow]
+    name: ClassVar[str]
 
-    @property
-    def name(self) -> str:
-        return self.row.name
+    def __init_subclass__(cls) -> None:
+        cls.name = cls.row.name if hasattr(cls, "row") else ""
 
     @property
     def expr(self) -> RowExpr:

@@ -20,6 +20,12 @@ def main(argv: list[str] | None = None) -> int:
                 return 0
         except OSError:
             pass  # told below, as of every command
+    if argv is None and words[:1] in (["run"], ["check"]):
+        import gc
+
+        gc.set_threshold(
+            1_000_000
+        )  # modules and grammars hold no garbage: until a program's first statement (`loaded`)
     from jostle.tools.faults import guarded
 
     return guarded(lambda: _dispatch(words), json_wanted=_json_wanted(words))

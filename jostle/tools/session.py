@@ -22,7 +22,7 @@ from jostle.tools.describe_value import shown
 from jostle.tools.faults import Others, deep, with_room
 from jostle.tools.likes import Warned
 from jostle.tools.result import Result, need_settings
-from jostle.tools.turns import Turns, exclusive, first_budget, identity
+from jostle.tools.turns import Turns, exclusive, first_budget, identity, loaded
 from jostle.version import __version__
 
 if TYPE_CHECKING:
@@ -197,6 +197,7 @@ class Session:
                         need_settings(tree, interp.settings)
                         self._affordable(source, settings)
                         self._ran = lambda: measured(tree, scope, interp)
+                        loaded()
                         interp.block(tree.body, scope)
                 finally:
                     fields["budget"] = self.budget()

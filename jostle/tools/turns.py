@@ -12,6 +12,7 @@ What a person is told who declares data again with another budget: the first one
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import threading
@@ -35,6 +36,13 @@ R = TypeVar("R")
 
 PATIENCE = 1.0
 """Seconds after which it is said that somebody waits."""
+
+
+def loaded() -> None:
+    """Ends the time in which a command loads what it needs, and Python searches for no cycles (`entry`)."""
+    if gc.get_threshold()[0] >= 1_000_000:
+        gc.freeze()
+        gc.set_threshold(700, 10, 10)
 
 
 class Turns:

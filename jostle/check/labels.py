@@ -14,8 +14,6 @@ from jostle.check import arguments, former
 from jostle.check.abstract import kinds
 from jostle.check.abstract.values import (
     MISSING,
-    PUBLIC,
-    TOP,
     Builtin,
     Closure,
     Domain,
@@ -186,14 +184,6 @@ class Labels:
         if isinstance(value, str):
             help = f"write `from {value}`" if value in names else f"write `from table({expr.span.text})`"
         self.report.add("TypeError", f"a select reads a table or a cube, and this is {kind}", expr.span, help=help)
-
-    def source(self, private: n.Private, value: object) -> None:
-        """What a source is declared from, where that is not written as one."""
-        public = isinstance(value, Handle) and not value.exposures
-        if self.sure and not (value is TOP or value is PUBLIC or public):
-            message = f"the source of `{private.name}` is a value of the program"
-            help = "a private source is `table(…)`, `counts(…)`, `dataset(…)` or `bound(…)`"
-            self.report.add("TypeError", message, private.source.span, label="no source", help=help)
 
     def _trained(self, value: object, expr: n.Expr) -> bool:
         help = "train on public or generated data; the choice is then called on private data `with epsilon`"

@@ -15,7 +15,7 @@ from typing import Any
 
 from jostle.accounting.amounts import Unit
 from jostle.accounting.definitions import Measure
-from jostle.diagnostics import Refusal, refuse
+from jostle.diagnostics import Diagnostic, Refusal, refuse
 from jostle.engine.files import FileSet
 from jostle.language.builtins import OPENERS, REMOTE
 from jostle.language.forms import DIMENSIONS, source_kind
@@ -201,10 +201,9 @@ def private(interp: Evaluator, node: n.Private, scope: Scope) -> Handle:
     call = node.source
     kind = source_kind(call)
     if not (isinstance(call, n.Call) and kind):
-        raise refuse(
-            "TypeError", "a private source is `table(…)`, `counts(…)`, `dataset(…)` or `bound(…)`", call.span,
-            help="a table made from another one has that one's budget, and needs no declaration",
-        )  # fmt: skip
+        message = f"the source of `{node.name}` is a value of the program"
+        help = "a private source is `table(…)`, `counts(…)`, `dataset(…)` or `bound(…)`"
+        raise Refusal(Diagnostic("TypeError", message, call.span, "no source", help))
     if kind == "dataset":
         return registered(interp, node, call, scope)
     if node.protecting is not None and node.protecting.linked:

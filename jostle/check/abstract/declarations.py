@@ -39,8 +39,6 @@ def declared_source(w: Walk, node: n.Private, scope: Scope) -> Any:
     call = node.source
     kind = source_kind(call)
     args = [w.eval(arg, scope) for arg in call.args] if isinstance(call, n.Call) else []
-    if not kind and w.labels.sure:
-        w.labels.source(node, w.eval(call, scope))
     schema = _schema(w.eval(node.described, scope)) if node.described is not None else None
     unit, limit, delta = _budget(w, node, scope)
     identity = w.world.identity(kind, args)

@@ -143,11 +143,6 @@ class Labels:
         if self.sure:
             arguments.check_amount(amount, self.report)
 
-    def jointly(self, block: n.With) -> None:
-        """What selects of a `jointly` block wish for, where it takes something else."""
-        if self.sure:
-            arguments.check_wishes(block, self.report)
-
     def unit(self, amount: n.Amount, owner: Handle | None) -> None:
         """An amount in ρ of a source that is counted in ε, one in ε of one in ρ, and a δ where the budget has none."""
         budget = owner.declared.budget if owner is not None else None

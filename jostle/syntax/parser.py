@@ -111,12 +111,6 @@ OFTEN = 150
 long as so many tokens without."""
 
 
-@cache
-def _pattern(regexp: str, flags: int) -> re.Pattern[str]:
-    """That of one terminal, which all states share."""
-    return re.compile(regexp, flags)
-
-
 class _Terminals(Scanner):
     """Tries one terminal after another, as the alternatives of the one pattern are tried that is compiled later."""
 
@@ -125,7 +119,7 @@ class _Terminals(Scanner):
     ) -> None:
         self.terminals, self.g_regex_flags, self.re_, self.use_bytes = scanned, flags, module, use_bytes
         self.allowed_types = {terminal.name for terminal in scanned}
-        self._each = [(terminal.name, terminal.pattern.to_regexp()) for terminal in scanned]
+        self._each = [(one.name, re.compile(one.pattern.to_regexp(), flags).match) for one in scanned]
         self._left = OFTEN
         self._mres: list[re.Pattern[str]] = []
 
@@ -135,8 +129,8 @@ class _Terminals(Scanner):
         self._left -= 1
         if not self._left:
             self._mres = self._build_mres(self.terminals, len(self.terminals))  # type: ignore[no-untyped-call]
-        for name, regexp in self._each:
-            found = _pattern(regexp, self.g_regex_flags).match(text.text, pos, text.end)
+        for name, match in self._each:
+            found = match(text.text, pos, text.end)
             if found is not None:
                 return found.group(0), name
         return None

@@ -27,6 +27,7 @@ from jostle.check.abstract.values import (
     reached_sources,
 )  # fmt: skip
 from jostle.check.abstract.walk import NO_SOURCES, Bounds, Walk
+from jostle.check.arguments import check_wishes
 from jostle.check.scopes import bound_in, returns_inside
 from jostle.syntax import nodes as n
 
@@ -93,8 +94,8 @@ class Interpreter(Walk):
 
     def _with(self, node: n.With, scope: Scope) -> bool:
         body = node.body
-        if node.jointly:
-            self.labels.jointly(node)
+        if node.jointly and self.labels.sure:
+            check_wishes(node, self.labels.report)
         inside = (lambda: self._jointly(body, scope)) if node.jointly else (lambda: self.block(body.body, scope))
         return bool(self.allotted(node.spend, scope, NO_SOURCES, inside, lambda: self.give_up(body, scope, TOP)))
 

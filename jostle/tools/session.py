@@ -74,7 +74,7 @@ class Session:
     ) -> None:
         self._events: list[Event] = []
         self._output: list[str] = []
-        self.turns, self._resources = Turns(self._waits), ExitStack()
+        self.turns, self._resources = Turns(self._waits, self._rest), ExitStack()
         self._others = Others()
         self._listeners = [self._others.of(listener) for listener in listeners]
         self._progress, self._out = progress and self._others.of(progress), out and self._others.of(out)
@@ -132,6 +132,11 @@ class Session:
         interp.simulate, interp.bound, interp.folders = self._simulate, self._bound, self._folders
         interp.made_up_rows = self._rows or interp.made_up_rows
         return interp
+
+    def _rest(self) -> None:
+        """A program ended: its engine lets go of what would keep others waiting."""
+        if "_interp" in self.__dict__:
+            self._interp.data.rest()
 
     @cached_property
     def _scope(self) -> Scope:

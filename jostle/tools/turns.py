@@ -48,10 +48,11 @@ def loaded() -> None:
 class Turns:
     """The lock of one session. A thread that has the turn may take it again, but for no program within a program."""
 
-    def __init__(self, waits: Callable[[], None]) -> None:
-        """`waits` is called, in a thread of its own, where a turn does not come within `PATIENCE`."""
+    def __init__(self, waits: Callable[[], None], rests: Callable[[], None] = lambda: None) -> None:
+        """`waits` is called, in a thread of its own, where a turn does not come within `PATIENCE`; `rests` at the end
+        of a turn that is within no other."""
         self.closed = False
-        self._waits = waits
+        self._waits, self._rests = waits, rests
         self._lock, self._process = threading.RLock(), os.getpid()
         self._holder: int | None = None
         self._in_program = False
@@ -80,6 +81,8 @@ class Turns:
                     yield
                 finally:
                     self._holder, self._in_program = before
+                    if before[0] is None:
+                        self._rests()
         finally:
             if notice is not None:
                 notice.cancel()

@@ -50,7 +50,7 @@ def test_a_connection_that_is_ended_is_one_diagnostic_and_the_charge_stays(sessi
     with pytest.raises(Refusal) as refusal:
         entry(session, "release b = {{ select count(*) from rows where x > 3 with epsilon 1 }}\n")
     assert [fault.message for fault in refusal.value.diagnostics] == [SAID]
-    assert spent(session) == "2"
+    assert spent(session) == "1"  # before the charge
     assert "b" not in session.released()
     with pytest.raises(Refusal, match="broke after data were read"):  # a row may be in another part by now
         entry(session, "release c = {{ select count(*) from rows where x > 4 with epsilon 1 }}\n")
@@ -105,11 +105,51 @@ def test_a_process_of_the_server_that_dies_in_the_middle_of_a_query(session: Ses
 def test_a_table_that_takes_the_name_of_another_is_not_read(session: Session, execute: Any) -> None:
     entry(session, DECLARED)
     execute("ALTER TABLE rows RENAME TO former; CREATE TABLE rows AS SELECT 1 AS x, 'other' AS who")
-    with pytest.raises(Refusal, match="a table of the PostgreSQL database has another's name by now"):
+    with pytest.raises(Refusal, match="a table of the PostgreSQL database was altered since it was opened"):
         entry(session, COUNT)
-    assert spent(session) == "1"
+    assert spent(session) == "0"
     assert "a" not in session.released()
     execute("DROP TABLE former")
+
+
+def test_a_table_that_takes_the_name_of_another_within_a_program_is_not_read(
+    session: Session, execute: Any, url: str, tmp_path: Path
+) -> None:
+    def hear(event: Any) -> None:
+        if event.kind == "source":
+            execute("ALTER TABLE rows RENAME TO former; CREATE TABLE rows AS SELECT 1 AS x, 'other' AS who")
+
+    with Session(engine=url, cwd=tmp_path, ledger=tmp_path / "ledger", listeners=[hear]) as other:
+        with pytest.raises(Refusal, match="a table of the PostgreSQL database has another's name by now"):
+            entry(other, DECLARED + COUNT)
+        assert spent(other) == "1" and "a" not in other.released()
+    execute("DROP TABLE former")
+
+
+def test_who_waits_at_a_prompt_keeps_nobody_from_altering_a_table(session: Session, execute: Any) -> None:
+    """And goes on with the state that it began with."""
+    entry(session, DECLARED + COUNT)
+    execute("SET lock_timeout = '2s'")
+    execute("ALTER TABLE rows ADD extra int DEFAULT 3; CREATE INDEX ON rows (x); ALTER TABLE rows ALTER x SET NOT NULL")
+    execute("INSERT INTO rows SELECT 7, 'later' FROM generate_series(1, 5000)")
+    entry(session, COUNT.replace("a =", "b =").replace("rows with", "rows where x >= 0 with"))
+    assert abs(session.released()["b"] - 20_000) < 100 and spent(session) == "2"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "ALTER TABLE rows RENAME x TO z; ALTER TABLE rows RENAME who TO x", "ALTER TABLE rows DROP COLUMN who",
+        "ALTER TABLE rows ALTER x TYPE bigint", "TRUNCATE rows", "DROP TABLE rows",
+    ],
+)  # fmt: skip
+def test_what_was_altered_at_a_prompt_is_refused_before_a_charge(session: Session, execute: Any, change: str) -> None:
+    entry(session, DECLARED + COUNT)
+    execute("SET lock_timeout = '2s'")
+    execute(change)
+    with pytest.raises(Refusal, match="was altered since it was opened"):
+        entry(session, COUNT.replace("a =", "b ="))
+    assert spent(session) == "1" and "b" not in session.released()
 
 
 def test_a_part_that_a_table_gets_while_a_session_reads_it_is_refused(session: Session, execute: Any) -> None:
@@ -156,7 +196,7 @@ def test_a_server_that_restarts_between_two_reads(session: Session, server: Any)
     with pytest.raises(Refusal) as refusal:
         entry(session, "release b = {{ select count(*) from rows where x > 3 with epsilon 1 }}\n")
     assert [fault.message for fault in refusal.value.diagnostics] == [SAID]
-    assert spent(session) == "2"
+    assert spent(session) == "1"  # before the charge
     assert "b" not in session.released()
     with pytest.raises(Refusal, match="broke after data were read"):
         entry(session, "release c = {{ select count(*) from rows where x > 4 with epsilon 1 }}\n")

@@ -1,8 +1,11 @@
 """One connection to a PostgreSQL server, and one state of its tables.
 
-What is read is read in one transaction, `REPEATABLE READ READ ONLY`, which begins with the first read and lasts as long
-as the connection: a row that moves from one group to another meanwhile is in one of them. Names are looked up in the
-system's catalog alone, so that no function of a user's runs, and texts are written alike wherever the server stands.
+What is read is of one state of the database, that of the first read: a row that moves from one group to another
+meanwhile is in one of them. A second connection keeps that state, in a transaction that names no table; each program
+reads it in a transaction of its own (`REPEATABLE READ READ ONLY`), which ends with the program, so that a session that
+waits at a prompt keeps nobody from altering a table. A table that was altered, rebuilt or renamed meanwhile is refused
+before a charge where that was before the program's first question. Names are looked up in the system's catalog alone,
+so that no function of a user's runs, and texts are written alike wherever the server stands.
 
 What a server says of an error may quote a cell, and what a client says may quote the URL: neither is passed on. A
 query that somebody stops is taken back, and the transaction goes on; after an error the connection is given up. Before
@@ -27,7 +30,11 @@ _SETTINGS = """SET LOCAL search_path = pg_catalog; SET LOCAL datestyle = ISO; SE
 SET LOCAL timezone = 'UTC'; SET LOCAL extra_float_digits = 1; SET LOCAL standard_conforming_strings = on;
 SET LOCAL row_security = off; SET LOCAL jit = off; SET LOCAL statement_timeout = 0;
 SET LOCAL idle_in_transaction_session_timeout = 0"""
+_BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _MARK = "SAVEPOINT jostle"
+_FACTS = """SELECT to_regclass(%s)::oid::bigint, ARRAY(SELECT pg_relation_filenode(part) FROM unnest(%s::oid[]) part),
+ARRAY(SELECT pg_describe_object('pg_class'::regclass, %s::oid, place)
+|| coalesce(has_column_privilege(%s::oid, place::smallint, 'SELECT'), false) FROM unnest(%s::int[]) place)"""
 _SERVER = """SELECT current_setting('server_encoding'), (SELECT system_identifier FROM pg_control_system()),
 (SELECT oid FROM pg_database WHERE datname = current_database())"""
 
@@ -37,10 +44,14 @@ class Connection:
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self._held: list[Any] = []  # the open connection, if there is one
+        self._held: list[Any] = []  # the open connections, if there are: one that reads, one that keeps the state
+        self._state = ""  # the name of the state
+        self._resting = False  # whether the one that reads is in no transaction
         self._owner = os.getpid()
         self._server: tuple[int, int] | None = None
         self._tables: dict[str, int] = {}  # the number that each table in use was known by, under its name
+        self._facts: dict[str, tuple[tuple[Any, ...], Any]] = {}  # the values of `_FACTS`, and what it said of a table
+        self._stale: set[str] = set()  # the names of tables of which it says something else by now
         self._kin: dict[str, frozenset[tuple[str, str]]] = {}  # what may be read with it: schemas and names, as then
         self._sure: set[str] = set()  # the names that nobody can give to another table before the transaction ends
         self._seen = self._lost = False  # whether rows of a table were read, and whether their state is gone
@@ -64,16 +75,35 @@ class Connection:
             cursor.execute(query, values or None)
             return list(cursor.fetchall())
 
-    def uses(self, name: str, number: int, parts: frozenset[tuple[str, str]] | None = None) -> None:
-        """Says that queries will name a table so, by which number of the catalog it was known, and with which parts
-        and heirs, by schema and name, where it may get others."""
+    def uses(
+        self, name: str, number: int, parts: frozenset[tuple[str, str]] | None, kin: list[int], places: list[int]
+    ) -> None:
+        """Says that queries will name a table so, by which number of the catalog it was known, with which parts and
+        heirs, by schema and name, where it may get others, with which numbers, and which places of its columns."""
         self._tables[name] = number
+        values = (name, kin, number, number, places)
+        self._facts[name] = values, self.catalog(_FACTS, name, values)
         if parts is not None:
             self._kin[name] = parts
+
+    def rest(self) -> None:
+        """Ends the transaction that reads, until something is asked again. The state stays."""
+        if self._held and not self._resting and os.getpid() == self._owner:
+            with contextlib.suppress(Refusal), self._told("the server"):
+                self._held[0].execute("COMMIT")
+                self._sure.clear()
+                self._resting = True
+
+    def need(self, query: str) -> None:
+        """Refuses a query that names a table which is another by now, as far as that is known without a lock."""
+        self._open()
+        if any(name in query for name in self._stale):
+            raise refuse("DataError", "a table of the PostgreSQL database was altered since it was opened", help=_AGAIN)
 
     def read(self, query: str, label: str, take: Callable[[Any], T]) -> T:
         """What `take` makes of the cursor of a query."""
         with self._told(label), self._open().cursor(binary=True) as cursor:
+            self.need(query)
             self._mark()
             cursor.execute(query)
             self._seen = True
@@ -84,6 +114,7 @@ class Connection:
     def blocks(self, query: str, label: str, size: int) -> Iterator[tuple[list[Any], list[tuple[Any, ...]]]]:
         """The columns' description and at most `size` rows of a query at a time, as the server has them."""
         with self._told(label), self._open().cursor("blocks", binary=True) as cursor:
+            self.need(query)
             self._mark()
             cursor.execute(query)
             self._seen = True
@@ -133,7 +164,7 @@ class Connection:
         import psycopg
 
         self._sure.clear()
-        for connection in self._held:
+        for connection in self._held[:1]:
             if connection.info.transaction_status == psycopg.pq.TransactionStatus.INTRANS:
                 return  # nothing ran
             try:
@@ -146,6 +177,7 @@ class Connection:
         import psycopg
 
         self._lost = self._seen
+        self._resting = False
         self._sure.clear()
         while self._held:
             with contextlib.suppress(psycopg.Error, OSError):
@@ -154,6 +186,8 @@ class Connection:
     def _open(self) -> Any:
         import psycopg
 
+        if self._resting:
+            self._go_on()
         if self._held:
             return self._held[0]
         if os.getpid() != self._owner:
@@ -162,36 +196,52 @@ class Connection:
             message = "the connection to PostgreSQL broke after data were read, and they may be others by now"
             raise refuse("DataError", message, help=_AGAIN)
         try:
-            connection = psycopg.connect(
-                self._url, autocommit=True, prepare_threshold=None, client_encoding="UTF8", connect_timeout=30
-            )
+            for _ in range(2):
+                connection = psycopg.connect(
+                    self._url, autocommit=True, prepare_threshold=None, client_encoding="UTF8", connect_timeout=30
+                )
+                self._held.append(connection)
         except (psycopg.Error, OSError, UnicodeError):
             message = "the PostgreSQL server cannot be reached, or does not let this user in"
             help = "the URL is like `postgresql://user@host:5432/database`; a password may stand in `~/.pgpass`"
+            self._give_up()
             raise refuse("DataError", message, help=help) from None
-        self._held.append(connection)
         try:
-            self._begin(connection)
+            self._begin(*self._held)
         except (psycopg.Error, OSError):
             self._give_up()
             raise unreadable("the server") from None
         except Refusal:
             self._give_up()
             raise
-        return connection
+        return self._held[0]
 
-    def _begin(self, connection: Any) -> None:
-        """Begins the transaction, on a server that can be told from others, and is the one of before."""
+    def _begin(self, connection: Any, keeper: Any) -> None:
+        """Begins the transactions, on a server that can be told from others, and is the one of before."""
         if connection.info.server_version < OLDEST:
             raise refuse("DataError", "the PostgreSQL server is older than version 15")
-        connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        connection.execute(f"{_SETTINGS}; {_MARK}")
+        keeper.execute(f"{_BEGIN}; SET LOCAL idle_in_transaction_session_timeout = 0")
+        (self._state,) = keeper.execute("SELECT pg_export_snapshot()").fetchone()
+        self._enter(connection)
         encoding, system, database = connection.execute(_SERVER).fetchone()
         if encoding != "UTF8":
             raise refuse("DataError", "the texts of the PostgreSQL database are not in UTF-8")
         if self._server not in (None, (system, database)):
             raise refuse("DataError", "the URL leads to another PostgreSQL server than before")
         self._server = system, database
+
+    def _enter(self, connection: Any) -> None:
+        """Begins the transaction that reads."""
+        connection.execute(f"{_BEGIN}; SET TRANSACTION SNAPSHOT '{self._state}'; {_SETTINGS}; {_MARK}")
+
+    def _go_on(self) -> None:
+        """Reads the state again, and finds the tables that are others by now: of one that was rebuilt it has no row."""
+        self._resting = False
+        with self._told("the data"):
+            self._enter(self._held[0])
+            for name, (values, facts) in self._facts.items():
+                if self._held[0].cursor(binary=True).execute(_FACTS, values).fetchall() != facts:
+                    self._stale.add(name)
 
 
 def _tables(plan: Any) -> Iterator[tuple[str, str]]:

@@ -26,6 +26,7 @@ from jostle.engine.base import Capabilities
 from jostle.engine.sql.cells import NONE
 from jostle.engine.sql.dialect import subquery
 from jostle.language.operations.texts import LONGEST
+from jostle.plan.plan import Bound, Scan
 
 MOST_ROWS = 2**47  # of a table: a server's tables are smaller
 
@@ -47,7 +48,7 @@ _COLUMNS = """WITH RECURSIVE of AS (
 SELECT attnum, attname, atttypid AS type, attgenerated = 'v' AS made FROM pg_attribute
 WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped AND has_column_privilege(attrelid, attnum, 'SELECT')
 UNION ALL SELECT attnum, attname, typbasetype, made FROM of JOIN pg_type ON oid = type WHERE typtype = 'd')
-SELECT attname, typname, typtype::text, made, format_type(t.oid, NULL)
+SELECT attname, typname, typtype::text, made, format_type(t.oid, NULL), attnum
 FROM of JOIN pg_type t ON t.oid = type WHERE typtype <> 'd'
 ORDER BY attnum"""
 _KINDS = {"v": "a view", "m": "a materialized view", "f": "a foreign table"}
@@ -117,7 +118,7 @@ def stored_table(connection: Connection, name: str) -> tuple[Stored, Hashable]:
         raise refuse("DataError", f"{label} has parts on another server")
     described = connection.catalog(_COLUMNS, label, (number,))
     columns = [
-        (column, "text" if sort == "e" else name, full) for column, name, sort, made, full in described if not made
+        (column, "text" if sort == "e" else name, full) for column, name, sort, made, full, _ in described if not made
     ]
     if not columns:
         raise refuse("DataError", f"this user may read no column of {label}")
@@ -125,7 +126,7 @@ def stored_table(connection: Connection, name: str) -> tuple[Stored, Hashable]:
     parts = None if only else frozenset(row[2:] for row in kin)
     items, cells, numbers, unread = _cells(columns)
     place = f"{_quoted(schema)}.{_quoted(table)}"
-    connection.uses(place, number, parts)
+    connection.uses(place, number, parts, [row[0] for row in kin], [row[5] for row in described])
     rows = subquery(f"SELECT {', '.join(items)} FROM {only}{place}")
     names, made = tuple(column for column, *_ in columns), frozenset(row[0] for row in described if row[3])
     marks = {row[0]: ("postgres", *connection.server, row[0]) for row in kin}
@@ -189,6 +190,14 @@ class Postgres(ServerEngine):
             raise refuse("DataError", "one table has one name", help='`postgres("schema.table")`')
         name = renamed(self.connection, data.names[0], data.own) if data.own else data.names[0]
         return stored_table(self.connection, name)
+
+    def rest(self) -> None:
+        self.connection.rest()
+
+    def check_source(self, plan: Scan | Bound) -> None:
+        scan = plan.scan if isinstance(plan, Bound) else plan
+        super().check_source(plan)
+        self.connection.need(self.stored(scan.data).table)
 
     def send(self, table: Any) -> str:
         """The rows of an Arrow table as a table of constants."""

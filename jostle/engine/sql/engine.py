@@ -59,6 +59,10 @@ class SqlEngine(ABC):
         """The same of what is done with rows one by one, where they are elsewhere."""
         return
 
+    def rest(self) -> None:
+        """Nothing is asked for a while: no program of the session runs."""
+        return
+
     def relation(self, plan: Plan, asked: Iterable[RowExpr] | None = None) -> relations.Relation:
         """A plan as a SELECT. A backend may leave out columns that `asked`, what is made of them, does not have."""
         return relations.relation(plan, self.base, self.dialect)

@@ -65,6 +65,10 @@ class PublicData:
         """Makes a data set known to the engine, as `Engine.open` describes."""
         return self._engine.open(origin, public=public, names=names)
 
+    def rest(self) -> None:
+        """Nothing is asked for a while."""
+        self._engine.rest()
+
     def read_publicly(self, identity: Hashable, span: Span | None) -> None:
         """Notes that data are public; refused where a private source has their identity."""
         self._register.read_publicly(identity, span)

@@ -50,7 +50,7 @@ class Connection:
         self._owner = os.getpid()
         self._server: tuple[int, int] | None = None
         self._tables: dict[str, int] = {}  # the number that each table in use was known by, under its name
-        self._facts: dict[str, tuple[tuple[Any, ...], Any]] = {}  # the values of `_FACTS`, and what it said of a table
+        self._facts: dict[str, tuple[tuple[object, ...], object]] = {}  # the values of `_FACTS`, and what it said of a table
         self._stale: set[str] = set()  # the names of tables of which it says something else by now
         self._kin: dict[str, frozenset[tuple[str, str]]] = {}  # what may be read with it: schemas and names, as then
         self._sure: set[str] = set()  # the names that nobody can give to another table before the transaction ends
@@ -69,7 +69,7 @@ class Connection:
             raise unreadable("the server")
         return self._server
 
-    def catalog(self, query: str, label: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    def catalog(self, query: str, label: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
         """The rows of a query that reads no table of a user's."""
         with self._told(label), self._open().cursor(binary=True) as cursor:
             cursor.execute(query, values or None)

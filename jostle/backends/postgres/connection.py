@@ -50,7 +50,7 @@ class Connection:
         self._owner = os.getpid()
         self._server: tuple[int, int] | None = None
         self._tables: dict[str, int] = {}  # the number that each table in use was known by, under its name
-        self._facts: dict[str, tuple[tuple[object, ...], object]] = {}  # the values of `_FACTS`, and what it said of a table
+        self._facts: dict[str, tuple[tuple[object, ...], object]] = {}  # what `_FACTS` is of, and said
         self._stale: set[str] = set()  # the names of tables of which it says something else by now
         self._kin: dict[str, frozenset[tuple[str, str]]] = {}  # what may be read with it: schemas and names, as then
         self._sure: set[str] = set()  # the names that nobody can give to another table before the transaction ends

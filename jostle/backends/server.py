@@ -176,6 +176,11 @@ class ServerEngine(StoredRelations, PublicSql):
         """A table of the server, or files that it reads, and what their data are known by."""
 
     @abstractmethod
+    def definition(self, data: RemoteData) -> tuple[str, dict[str, str]]:
+        """What the catalog says of a table, as a `CREATE TABLE` statement, and the comments on its columns. No row is
+        read."""
+
+    @abstractmethod
     def send(self, table: Any) -> str:
         """The name of a table of the server's with the rows of an Arrow table of the types of `_SENT`."""
 

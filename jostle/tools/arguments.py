@@ -22,6 +22,7 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 _SCHEMA = """such as '{age: 17..90, sex: {"F", "M"}}'"""
 _DATA_OF = "CSV, Parquet, counts in a .npy file (which need no schema), or a server's 'postgres(\"ny.flights\")'"
 _ENGINE = "the server on which the data are ($JOSTLE_ENGINE)"
+_DESCRIBED = 'codebook or data in CSV, Parquet, SQL, Table Schema in JSON, or a server\'s postgres("…")'
 _SHEET = "the sheet of a workbook, or its number"
 _HEADER = "the line that names the columns, where titles or notes stand above it"
 
@@ -156,6 +157,7 @@ def command_parser() -> _Parser:
 
     init = commands.add_parser("init", help="write a first program for a file of yours; asks for what it does not know")
     init.add_argument("file", metavar="FILE", nargs="?", help="the data")
+    init.add_argument("--engine", metavar="URL", help=_ENGINE)
     init.add_argument("--example", action="store_true", help="write two programs and their data, to begin with")
     init.add_argument("--no-check", action="store_true", help="read no row: how dates and numbers are written")
     init.add_argument("--sheet", metavar="NAME", help=_SHEET)
@@ -249,7 +251,8 @@ def command_parser() -> _Parser:
     fits.add_argument("--header", metavar="LINE", type=_line, help=_HEADER)
     fits.add_argument("--schema", metavar="SCHEMA", required=True, help=_SCHEMA)
     draft = verbs.add_parser("draft", help="a first description, from a schema, a codebook or a header: reads no rows")
-    draft.add_argument("source", metavar="FILE", help="codebook or data in CSV, Parquet, SQL, Table Schema in JSON")
+    draft.add_argument("source", metavar="FILE", help=_DESCRIBED)
+    draft.add_argument("--engine", metavar="URL", help=_ENGINE)
     draft.add_argument("--sheet", metavar="NAME", help=_SHEET)
     draft.add_argument("--header", metavar="LINE", type=_line, help=_HEADER)
     draft.add_argument("--table", metavar="NAME", help="which table of a data package")

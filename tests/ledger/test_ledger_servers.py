@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from ledger_place import DATASET, Place, kind
 
 from jostle.privacy.ledger.ledger import Ledger
 from jostle.tools.data import spent
+from jostle.tools.entry import main
 
 psycopg = pytest.importorskip("psycopg", reason="no driver: pip install 'psycopg[binary]'")
 
@@ -236,3 +238,27 @@ def test_a_registered_dataset_is_a_file_of_this_machine(place: Place, url: str) 
     assert fault.message.startswith("`people` is a registered dataset, a file of this machine")
     assert "the ledger counts" in (fault.help or "") and "postgres(" not in str(fault) and "spark(" not in str(fault)
     assert place.run(DATASET + "release n = {{ select count(*) from people with epsilon 1 }}\n").ok
+
+
+def test_a_description_is_drafted_from_the_catalog(
+    airport: Airport, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Types, enums, constraints and comments, which are public; no row is read."""
+    airport.sql("""CREATE TYPE ny.class AS ENUM ('first', 'it''s [last]'); CREATE TABLE ny.seats (
+        delay int CHECK (delay BETWEEN -60 AND 600), carrier varchar(9) CHECK (carrier IN ('AA', 'U(a)')),
+        "key" ny.class,
+        paid numeric(5, 2), day date, gone boolean, name text, low int CHECK (low > 0), more json);
+        COMMENT ON COLUMN ny.seats.name IS 'of the passenger'; ALTER TABLE ny.seats ADD CHECK (low < 10) NOT VALID""")
+    words = ("data", "draft", 'postgres("ny.seats")', "--engine", airport.url)
+    assert main([*words]) == 0
+    told = capsys.readouterr().out
+    for line in (
+        "delay: -60..600", 'carrier: {"AA", "U(a)"}', 'key: {"first", "it\'s [last]"}', "paid: -999.99..999.99",
+        "day: date", "gone: {true, false}", "name: text", "low: ?", "more: ?",
+    ):  # fmt: skip
+        assert line in told, (line, told)
+    assert "of the passenger" in told and "from 1" in told and "up to" not in told
+    monkeypatch.chdir(tmp_path)
+    words = ("init", 'postgres("ny.seats")', "--engine", airport.url)
+    assert main([*words, "--describe", '{delay: 0..99, carrier: {"AA"}}']) == 0
+    assert 'postgres("ny.seats")' in (tmp_path / "seats.jst").read_text()

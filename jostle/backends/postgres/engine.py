@@ -51,6 +51,13 @@ UNION ALL SELECT attnum, attname, typbasetype, made FROM of JOIN pg_type ON oid 
 SELECT attname, typname, typtype::text, made, format_type(t.oid, NULL), attnum
 FROM of JOIN pg_type t ON t.oid = type WHERE typtype <> 'd'
 ORDER BY attnum"""
+_DEFINED = """SELECT a.attname, CASE typtype WHEN 'e' THEN 'ENUM(' || (SELECT string_agg(quote_literal(enumlabel), ', '
+ORDER BY enumsortorder) FROM pg_enum WHERE enumtypid = t.oid) || ')' WHEN 'd' THEN format_type(typbasetype, typtypmod)
+ELSE format_type(t.oid, atttypmod) END, col_description(attrelid, attnum) FROM pg_attribute a JOIN pg_type t
+ON t.oid = atttypid WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped
+AND has_column_privilege(attrelid, attnum, 'SELECT') ORDER BY attnum"""
+_CHECKS = """SELECT pg_get_constraintdef(oid) FROM pg_constraint
+WHERE conrelid = %s AND contype = 'c' AND convalidated ORDER BY conname"""
 _KINDS = {"v": "a view", "m": "a materialized view", "f": "a foreign table"}
 _MICROS = "CAST(extract(epoch FROM {0}) * 1000000 AS BIGINT)"
 _STAMP = "CASE WHEN {0} BETWEEN '0001-01-01' AND '9999-12-31 23:59:59.999999' THEN " + _MICROS + " END"
@@ -190,6 +197,16 @@ class Postgres(ServerEngine):
             raise refuse("DataError", "one table has one name", help='`postgres("schema.table")`')
         name = renamed(self.connection, data.names[0], data.own) if data.own else data.names[0]
         return stored_table(self.connection, name)
+
+    def definition(self, data: RemoteData) -> tuple[str, dict[str, str]]:
+        self.open(data, public=False)  # refused as it is in a program
+        (name,), connection = data.names, self.connection
+        ((number, *_),) = connection.catalog(_MEANT, f"`{name}`", (name if "." in name else f"public.{name}",))
+        columns = connection.catalog(_DEFINED, f"`{name}`", (number,))
+        parts = [f"{_quoted(column)} {kind}" for column, kind, _ in columns]
+        parts += [str(check) for (check,) in connection.catalog(_CHECKS, f"`{name}`", (number,))]
+        comments = {column: comment for column, _, comment in columns if comment}
+        return f"CREATE TABLE t ({', '.join(parts)})", comments
 
     def rest(self) -> None:
         self.connection.rest()

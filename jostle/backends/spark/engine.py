@@ -223,6 +223,13 @@ class Spark(ServerEngine):
         names = tuple(name for name, _ in fields)
         return Stored(view, label, names, cells, numbers=numbers, unread=unread, own=own), identity
 
+    def definition(self, data: RemoteData) -> tuple[str, dict[str, str]]:
+        frame = self.connection.ask(located(self.connection, data.names)[0])
+        fields = self.connection.ask(lambda _: frame.schema.fields)
+        told = {field.name: str(field.metadata["comment"]) for field in fields if field.metadata.get("comment")}
+        kinds = ((field.name.replace("`", "``"), field.dataType.simpleString()) for field in fields)
+        return f"CREATE TABLE t ({', '.join(f'`{name}` {kind}' for name, kind in kinds)})", told
+
     def send(self, table: Any) -> str:
         client()
         from pyspark.sql.connect.dataframe import DataFrame

@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from jostle.backends.remote import written
 from jostle.diagnostics import refuse
 from jostle.engine.files import Reading
 from jostle.records import as_dict
@@ -127,6 +128,8 @@ def clause(columns: Iterable[Column]) -> str:
 
 def table_of(path: str, reading: Reading | None = None) -> str:
     """A file, or a sheet of a workbook, as a program names it."""
+    if written(path) is not None:  # data of a server
+        return path.strip()
     said = as_dict(reading or Reading()).items()
     chosen = (f", {word} = {quoted(one) if isinstance(one, str) else one}" for word, one in said if one is not None)
     return f"table({quoted(path)}{''.join(chosen)})"

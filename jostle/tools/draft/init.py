@@ -17,6 +17,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from jostle.backends.remote import written
 from jostle.diagnostics import Refusal, refuse, unwritable
 from jostle.engine.files import Reading, open_file
 from jostle.plan.plan import Domain, Integer, Open, Real
@@ -26,7 +27,7 @@ from jostle.source import Source
 from jostle.tools.datacheck import fit, misfits, schema
 from jostle.tools.draft.columns import UNKNOWN, Column, as_number, categories, clause, name_of, program, table_of
 from jostle.tools.draft.first import budget_of, first_program
-from jostle.tools.draft.sources import columns_of
+from jostle.tools.draft.sources import columns_of, columns_of_server
 from jostle.tools.render import clean
 
 QUESTION = """What may anybody know of each column? A range (0..99, 0.0..9.5), categories
@@ -38,7 +39,7 @@ _DATA = (".csv", ".parquet", ".pq", ".xlsx", ".xlsm")
 
 def draft(options: Namespace) -> str:
     """The text that the command prints. Nothing is asked where it is not read and written by a person."""
-    columns = columns_of(options.source, options.table, reading_of(options))
+    columns = columns_of(options.source, options.table, reading_of(options), options.engine)
     protecting, budget = options.protecting or UNKNOWN, options.budget or UNKNOWN
     if sys.stdin.isatty() and sys.stdout.isatty():
         columns = asked(columns, line_of)
@@ -47,7 +48,8 @@ def draft(options: Namespace) -> str:
             budget = _answer(line_of, "budget (epsilon 1, rho 0.5)", budget)
     if not options.program:
         return clause(columns)
-    path = options.source if Path(options.source).suffix.lower() in _DATA else "data.csv"
+    named = Path(options.source).suffix.lower() in _DATA or written(options.source) is not None
+    path = options.source if named else "data.csv"
     return program(columns, path, protecting, budget, reading_of(options))
 
 
@@ -108,7 +110,9 @@ def command(options: Namespace) -> int:
     """Writes the program, and says how to go on."""
     if options.example:
         return example()
-    place = Path(options.out or Path(options.file).name.split(".")[0] + ".jst")
+    data = written(options.file)
+    named = Path(options.file).name.split(".")[0] if data is None else data.names[0].strip("/").split("/")[-1]
+    place = Path(options.out or (named if data is None else named.split(".")[-1]) + ".jst")
     if place.exists() and not options.overwrite:
         raise refuse("DataError", f"`{place}` is there already", help="name another with --out, or add --overwrite")
     text, told = drafted(options, line_of if sys.stdin.isatty() and sys.stdout.isatty() else None, place.parent)
@@ -154,18 +158,19 @@ def drafted(options: Namespace, ask: Ask | None, home: Path) -> tuple[str, str |
 
     With `ask` a person is asked for what nobody said: for each column where none is described on the command line, and
     for unit and budget."""
-    reading = reading_of(options)
-    if reading.header is None and not getattr(options, "no_check", False):
+    reading, engine = reading_of(options), getattr(options, "engine", None)
+    here = written(options.file) is None
+    if here and reading.header is None and not getattr(options, "no_check", False):
         reading = replace(reading, header=_header_line(options))
     columns = _columns(options, reading)
     ordered = _described(options, columns, ask)
     protecting = options.protecting or _protecting(columns, ask)
     budget = options.budget or (ask("budget (epsilon 1): ").strip() if ask is not None else "") or "epsilon 1"
-    path = os.path.relpath(options.file, home) if str(home) != "." else options.file
+    path = os.path.relpath(options.file, home) if here and str(home) != "." else options.file
     found, decimal = None, None
     if not getattr(options, "no_check", False):
         with suppress(Refusal):  # its types are enough for a draft
-            found, decimal = fit(options.file, ordered, reading)
+            found, decimal = fit(options.file, ordered, reading, engine)
     left = [column for column in columns if column.name not in dict(ordered) and ask is None]
     if found is None:
         text = first_program(table_of(path, reading), ordered, protecting, *budget_of(budget))
@@ -176,7 +181,7 @@ def drafted(options: Namespace, ask: Ask | None, home: Path) -> tuple[str, str |
     table = table_of(path, replace(reading, decimal=decimal))
     text = first_program(table, ordered, protecting, *budget_of(budget), forms=forms)
     as_texts = [(name, Open("text") if name in forms else domain) for name, domain in ordered]
-    return _with_left(text, left), misfits(options.file, as_texts, reading, decimal)
+    return _with_left(text, left), misfits(options.file, as_texts, reading, decimal, engine)
 
 
 def _with_left(text: str, columns: list[Column]) -> str:
@@ -243,8 +248,10 @@ def _columns(options: Namespace, reading: Reading) -> list[Column]:
     from jostle.readers.databases import names_of
     from jostle.readers.formats import has_names
 
-    file = open_file(options.file)
-    if has_names(file):
+    data = written(options.file)
+    if data is not None:
+        columns = columns_of_server(data, getattr(options, "engine", None))
+    elif has_names(file := open_file(options.file)):
         columns = columns_of(options.file, reading=reading)
     else:  # the names of JSON lines stand in its rows
         listed = () if getattr(options, "no_check", False) else names_of(file, f"`{options.file}`")

@@ -8,14 +8,18 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Mapping
+from contextlib import closing
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, field
 
+from jostle.backends.choice import server_at
+from jostle.backends.remote import RemoteData, written
 from jostle.diagnostics import refuse
 from jostle.engine.files import Reading
+from jostle.records import replace
 from jostle.tools.draft.columns import Column, as_number, columns_of_arrow, typed
 
 _TOKEN = re.compile(
@@ -189,13 +193,34 @@ _KINDS = {
 _MOST = 1 << 24  # bytes of a codebook or schema
 
 
-def columns_of(source: str, table: str | None = None, reading: Reading | None = None) -> list[Column]:
-    """The columns that a file or a `CREATE TABLE` statement tells of.
+_CAST = r"""::(?:"[^"]+"|[a-z_][a-z0-9_. ]*)(?:\(\d+(?:,\d+)?\))?(?:\[\])?"""
+_AS_SERVERS_SAY = (  # outside of texts: casts, names in brackets, and lists
+    (rf"('(?:[^']|'')*')|{_CAST}", r"\1"), (r"('(?:[^']|'')*')|\(([a-z_]\w*)\)", r"\1\2"),
+    (r"= ANY \(\(?ARRAY\[((?:'(?:[^']|'')*'|[^\]'])*)\]\)?\)", r" IN (\1)"),
+)  # fmt: skip
+
+
+def columns_of_server(data: RemoteData, engine: str | None) -> list[Column]:
+    """The columns of a server's table, with what its catalog says of types and values. Reads no row."""
+    with closing(server_at(data, engine)) as server:
+        text, comments = server.definition(data)
+    for written_so, plain in _AS_SERVERS_SAY:
+        text = re.sub(written_so, plain, text)
+    return [replace(column, note=comments.get(column.name, column.note)) for column in columns_of_sql(text)]
+
+
+def columns_of(
+    source: str, table: str | None = None, reading: Reading | None = None, engine: str | None = None
+) -> list[Column]:
+    """The columns that a file, a `CREATE TABLE` statement or the catalog of a server at the URL `engine` tells of.
 
     A codebook (a CSV file whose columns are `name`, `type`, `min`, `max`, `values` and notes), a Parquet or Arrow file,
     SQL, a Table Schema or data package in JSON (`table` names one of several), or a CSV file or a `sheet` of a
     workbook, of which only the header counts. Raises `Refusal(DataError)`.
     """
+    data = written(source)
+    if data is not None:
+        return columns_of_server(data, engine)
     if "create" in source.lower() and "(" in source and not Path(source[:255]).exists():
         return columns_of_sql(source)
     suffix, reading = Path(source).suffix.lower(), reading or Reading()

@@ -1,0 +1,143 @@
+"""A registered table of a server, and a client or server that dies at each step: what was spent never falls, and no
+answer comes without its charge."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from ledger_place import kind
+from test_ledger_servers import COUNT, Airport, airport
+
+from jostle.accounting.amounts import QUANTA
+from jostle.backends.postgres.connection import Connection
+from jostle.privacy.ledger.ledger import Ledger
+from jostle.privacy.ledger.store import Rows
+from jostle.tools.session import Session
+
+psycopg = pytest.importorskip("psycopg", reason="no driver: pip install 'psycopg[binary]'")
+__all__ = ["airport"]
+
+Owner = type[Any]
+BEFORE, AFTER = "before", "after"
+STEPS: list[tuple[Owner, str, str, float, float]] = [  # where it dies, what is spent then, and after it is run again
+    (Ledger, "charge", BEFORE, 0, 0.5),
+    (Rows, "move", AFTER, 0, 0.5),  # within the transaction
+    (Ledger, "charge", AFTER, 0.5, 1),
+    (Connection, "read", BEFORE, 0.5, 1),
+    (Connection, "read", AFTER, 0.5, 1),
+    (Ledger, "remember", BEFORE, 0.5, 1),
+    (Ledger, "remember", AFTER, 0.5, 0.5),
+    (Session, "_rest", BEFORE, 0.5, 0.5),  # before it is shown
+]
+
+
+def dies(owner: Owner, name: str, when: str, die: Callable[[], None]) -> Callable[[], None]:
+    """A method at which `die` is called; gives what puts it back."""
+    method = getattr(owner, name)
+
+    def dying(*args: Any, **kwargs: Any) -> Any:
+        if when == BEFORE:
+            die()
+        value = method(*args, **kwargs)
+        if when == AFTER:
+            die()
+        return value
+
+    setattr(owner, name, dying)
+    return lambda: setattr(owner, name, method)
+
+
+def spent(airport: Airport) -> float:
+    held = Ledger(airport.place.ledger).verify("flights")
+    return float(held.spent[0] / QUANTA)
+
+
+@pytest.mark.slow(but=["file-charge-after"])
+@pytest.mark.parametrize("step", STEPS, ids=[f"{name}-{when}" for _, name, when, *_ in STEPS])
+@pytest.mark.parametrize("kept", ["file", "database"])
+def test_a_client_that_is_killed(airport: Airport, kept: str, step: tuple[Owner, str, str, float, float]) -> None:
+    owner, name, when, killed, again = step
+    airport.place.ledger = airport.url if kept == "database" else airport.place.ledger
+    assert airport.register() == ""
+    pid = os.fork()
+    if pid == 0:
+        with suppress(BaseException):
+            dies(owner, name, when, lambda: os.kill(os.getpid(), signal.SIGKILL))
+            airport.run(COUNT % 50)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
+    assert spent(airport) == killed
+    result = airport.run(COUNT % 50)
+    assert result.ok and abs(result.values["n"] - 150) < 60 and spent(airport) == again
+
+
+@pytest.mark.parametrize("when", [BEFORE, AFTER])
+def test_a_connection_that_dies_beside_the_question(airport: Airport, when: str) -> None:
+    """After the charge: there is no answer, and what was charged stays."""
+    assert airport.register() == ""
+
+    def die() -> None:
+        airport.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
+                    "AND pid <> pg_backend_pid() AND application_name <> 'jostle ledger'")  # fmt: skip
+
+    restored = dies(Connection, "_mark", when, die)
+    try:
+        result = airport.run(COUNT % 50)
+    finally:
+        restored()
+    assert not result.ok and not result.values and spent(airport) == 0.5
+    assert airport.run(COUNT % 50).ok and spent(airport) == 1
+
+
+@pytest.mark.slow
+def test_a_server_that_is_killed_with_the_ledger_on_it(airport: Airport) -> None:
+    """Right after a charge was written: it is there when the server is again."""
+    if "JOSTLE_POSTGRES" in os.environ:
+        pytest.skip("that server is not killed")
+    airport.place.ledger = airport.url
+    assert airport.register() == ""
+
+    def die() -> None:
+        with psycopg.connect(airport.url) as connection:
+            os.kill(connection.info.backend_pid, signal.SIGKILL)  # it ends all its processes then, and starts again
+
+    restored = dies(Ledger, "charge", AFTER, die)
+    try:
+        result = airport.run(COUNT % 50)
+    finally:
+        restored()
+    assert not result.ok and not result.values
+    for _ in range(600):
+        with suppress(psycopg.Error), psycopg.connect(airport.url):
+            break
+        time.sleep(0.1)
+    assert spent(airport) == 0.5
+    assert airport.run(COUNT % 50).ok and spent(airport) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kept", ["file", "database"])
+def test_two_sessions_at_once(airport: Airport, kept: str) -> None:
+    """Of ten halves for which six are there, six are paid, and as many answers shown."""
+    airport.place.ledger = airport.url if kept == "database" else airport.place.ledger
+    assert airport.register() == ""
+    shown: list[str] = []
+
+    def ask(first: int) -> None:
+        with airport.place.session(engine=airport.url) as session:
+            for most in range(first, first + 5):
+                shown.append(kind(airport.place.run(COUNT % most, session)))
+
+    threads = [threading.Thread(target=ask, args=(first,)) for first in (10, 60)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(shown) == ["BudgetExceeded"] * 4 + ["fine"] * 6 and spent(airport) == 3

@@ -39,7 +39,7 @@ _DATA = (".csv", ".parquet", ".pq", ".xlsx", ".xlsm")
 
 def draft(options: Namespace) -> str:
     """The text that the command prints. Nothing is asked where it is not read and written by a person."""
-    columns = columns_of(options.source, options.table, reading_of(options), options.engine)
+    columns = columns_of(options.source, options.table, reading_of(options), getattr(options, "engine", None))
     protecting, budget = options.protecting or UNKNOWN, options.budget or UNKNOWN
     if sys.stdin.isatty() and sys.stdout.isatty():
         columns = asked(columns, line_of)

@@ -9,13 +9,13 @@ import pytest
 from rings import CORE, circles, closure, figures, loads
 
 BARS = {
-    "lines": 85_205,
+    "lines": 85_349,
     "files": 441,
     "lines that the kernel imports": 2_698,
-    "lines that privacy and engine import": 21_212,
-    "lines that everyday queries import": 10_961,
+    "lines that privacy and engine import": 21_222,
+    "lines that everyday queries import": 10_971,
     "circles of files, imports for types counted": 0,
-    "lines with Any": 1_722,
+    "lines with Any": 1_723,
     "complexity of a function": 20,
 }
 

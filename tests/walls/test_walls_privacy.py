@@ -94,7 +94,7 @@ def test_a_kernel_gives_no_engine_and_no_vault() -> None:
     public = {name for name in dir(PublicData) if name[0] != "_"}
     of_handles = {"cells", "exact", "records", "rows", "schema", "size", "stamps", "vectors"}
     of_sizes = {"group_sizes", "rows_of_scan"}
-    others = {"file", "forks", "guess", "keep", "objects", "open", "read_publicly", "remote"}
+    others = {"file", "forks", "guess", "keep", "objects", "open", "read_publicly", "remote", "rest"}
     assert public == of_handles | of_sizes | others
 
 

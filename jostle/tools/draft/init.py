@@ -159,14 +159,13 @@ def drafted(options: Namespace, ask: Ask | None, home: Path) -> tuple[str, str |
     With `ask` a person is asked for what nobody said: for each column where none is described on the command line, and
     for unit and budget."""
     reading, engine = reading_of(options), getattr(options, "engine", None)
-    here = written(options.file) is None
-    if here and reading.header is None and not getattr(options, "no_check", False):
+    if reading.header is None and not getattr(options, "no_check", False):
         reading = replace(reading, header=_header_line(options))
     columns = _columns(options, reading)
     ordered = _described(options, columns, ask)
     protecting = options.protecting or _protecting(columns, ask)
     budget = options.budget or (ask("budget (epsilon 1): ").strip() if ask is not None else "") or "epsilon 1"
-    path = os.path.relpath(options.file, home) if here and str(home) != "." else options.file
+    path = _path(options.file, home)
     found, decimal = None, None
     if not getattr(options, "no_check", False):
         with suppress(Refusal):  # its types are enough for a draft
@@ -182,6 +181,11 @@ def drafted(options: Namespace, ask: Ask | None, home: Path) -> tuple[str, str |
     text = first_program(table, ordered, protecting, *budget_of(budget), forms=forms)
     as_texts = [(name, Open("text") if name in forms else domain) for name, domain in ordered]
     return _with_left(text, left), misfits(options.file, as_texts, reading, decimal, engine)
+
+
+def _path(file: str, home: Path) -> str:
+    """How a program in a folder names a file; data of a server are named as they are."""
+    return os.path.relpath(file, home) if str(home) != "." and written(file) is None else file
 
 
 def _with_left(text: str, columns: list[Column]) -> str:
@@ -218,6 +222,8 @@ def _header_line(options: Namespace) -> int | None:
     from jostle.readers.formats import format_of
     from jostle.readers.workbook import header as names_of_sheet
 
+    if written(options.file) is not None:
+        return None
     file, label, sheet = open_file(options.file), f"`{options.file}`", reading_of(options)
     kind = format_of(file)
     told = {name for name, _ in schema(options.describe)} if options.describe is not None else set()

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
 CODES, SPLITS, SUMS = 512 * 2**20, 256 * 2**20, 128 * 2**20  # bytes of codes, split rows and sums that are kept
 MOST_TOGETHER = 2**20  # groups of all parts that are read at once
+MANY_TOGETHER = 2**16  # of them are read as soon as the parts that were asked about before
 DISK = 2**5  # times as much of them is kept on the disk
 MOST_ROWS = 2**23  # whose codes are in memory, of larger bases on the disk
 MOST_ONCE = 2**22  # of a base that is coded for tables that may be asked once
@@ -102,26 +103,29 @@ class Parts:
         self._seen: LruCache[tuple[Plan, Base]] = LruCache(0)
         self._codes: LruCache[NDArray[Any]] = LruCache(CODES)
         self._splits: LruCache[Split] = LruCache(SPLITS)
-        self._together: LruCache[tuple[Plan, list[NDArray[Any]]]] = LruCache(SUMS)
+        self._together: LruCache[tuple[Plan, int, list[NDArray[Any]]]] = LruCache(SUMS)
+        self._asked: LruCache[Plan] = LruCache(0)
 
     def group(self, plan: Plan, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> list[NDArray[Any]]:
-        """What the engine's `group` gives. Where a second of the parts by one expression is asked about, the engine is
-        asked for all of them in one statement."""
+        """What the engine's `group` gives. A part by an expression is asked about alone, until a part by it is asked
+        about again: then the engine is asked for all of them in one statement."""
         found = _by_value(plan.condition, schema_of(plan.source)) if isinstance(plan, Filter) else None
         if found is None or not isinstance(plan, Filter):
             return self._engine.group(plan, keys, terms)
-        (by, place), parent = found, plan.source
-        if place < 0 or len(by.values) * math.prod(len(key.values) for key in keys) > MOST_TOGETHER:
+        (by, place), parent = found, self._known(plan.source)
+        groups = len(by.values) * math.prod(len(key.values) for key in keys)
+        if place < 0 or groups > MOST_TOGETHER:
             return self._engine.group(plan, keys, terms)
         asked = (id(parent), by, keys, terms)
         entry = self._together.get(asked)
-        if entry is None or entry[0] is not parent:
-            self._together.put(asked, (parent, []))
+        before, sums = (0, []) if entry is None or entry[0] is not parent else entry[1:]
+        if not sums and before <= groups // MANY_TOGETHER:
+            self._together.put(asked, (parent, before + 1, sums))
             return self._engine.group(plan, keys, terms)
-        if not entry[1]:
+        if not sums:
             sums = self._engine.group(parent, (by, *keys), terms)
-            entry = self._together.put(asked, (parent, sums), sum(array.nbytes for array in sums))
-        return [array[place, ...] for array in entry[1]]
+            self._together.put(asked, (parent, before, sums), sum(array.nbytes for array in sums))
+        return [array[place, ...] for array in sums]
 
     def counts(self, plan: Plan, keys: Sequence[Key]) -> NDArray[np.int64] | None:
         """Rows of a part under public keys, in the shape of the keys (() without any), or None."""
@@ -267,14 +271,15 @@ class Parts:
         rows: NDArray[np.int32] | None = None
         while isinstance(at, Filter):
             key, place = base.step(at.condition)
-            split = self._splits.get((id(at.source), key))
-            if split is not None and split.parent is at.source:
+            source = self._known(at.source)
+            split = self._splits.get((id(source), key))
+            if split is not None and split.parent is source:
                 rows = split.piece(place)
                 break
             waiting.append((at, key, place))
             at = at.source
         for one, key, place in reversed(waiting):
-            split = self._split(one.source, base, key, rows)
+            split = self._split(self._known(one.source), base, key, rows)
             if split is None:
                 return None
             rows = split.piece(place)
@@ -301,16 +306,28 @@ class Parts:
         return self._splits.put((id(parent), key), split, _weight(split.rows) + split.codes.nbytes + split.ends.nbytes)
 
     def _worth(self, plan: Plan, base: Base, keys: Sequence[Key]) -> bool:
-        """Whether one of the filters is a part by a value; a bare `where` is the engine's business, and so is a base
-        whose columns were not read yet."""
-        if not isinstance(plan, Filter):
-            return self._coded(base, keys)
-        at: Plan = plan
+        """Whether codes pay: where they are there, of a part of a part, and where a part is asked about again of which
+        a bare `where` leaves some rows. One part alone is the business of `group`, as a bare `where` and a base are."""
+        needed, parts, at = [*keys], [], plan
         while isinstance(at, Filter):
-            if base.by_value(at.condition) is not None:
-                return True
+            needed.append(base.step(at.condition)[0])
+            parts += [(at, needed[-1])] if base.by_value(at.condition) is not None else []
             at = at.source
+        if self._coded(base, needed) and (parts or at is plan):
+            return True
+        if len(parts) != 1 or parts[0][0] is plan:
+            return len(parts) > 1
+        parent = self._known(parts[0][0].source)
+        asked = (id(parent), parts[0][1])
+        if self._asked.get(asked) is parent:
+            return True
+        self._asked.put(asked, parent)
         return False
+
+    def _known(self, plan: Plan) -> Plan:
+        """The plan that stands for all that are equal to it, of a base; a filtered one is that itself."""
+        base = None if isinstance(plan, Filter) else self._base(plan)
+        return plan if base is None else base.plan
 
 
 def _crossed(

@@ -243,3 +243,45 @@ def test_sums_of_parts_are_the_engines_in_two_statements(by: RowExpr, monkeypatc
     assert asked == [plans[0], base] * 2
     assert fast.group(Filter(base, CONDITIONS[1]), (), terms)[2] == 0  # of a value that is not listed
     engine.close()
+
+
+def test_a_count_of_a_part_is_a_where_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever makes its plan anew is answered from what was read before; rows of a part are coded when they pay."""
+    engine = LocalDuckDb()
+    name = engine.open(table(300, 4), public=False).key
+    key = key_of(Column("c"), Scan(name, DOMAINS), random.Random(1))
+
+    def part(value: Any, *more: RowExpr) -> Plan:
+        plan: Plan = Filter(Scan(name, DOMAINS), holds(key, value))
+        for condition in more:
+            plan = Filter(plan, condition)
+        return plan
+
+    plain = LocalDuckDb.group
+    asked: list[Plan] = []
+    monkeypatch.setattr(engine, "group", lambda *question: asked.append(question[0]) or plain(engine, *question))
+    fast = FastAnswers(engine)
+    for value in (*key.values, *key.values):
+        assert fast.group(part(value), (), (Count(),))[0] == plain(engine, part(value), (), (Count(),))[0]
+    assert asked == [part(key.values[0]), Scan(name, DOMAINS)]
+    asked.clear()
+    for value in (*key.values, *key.values):
+        some = part(value, CONDITIONS[3])
+        assert fast.group(some, (), (Count(),))[0] == plain(engine, some, (), (Count(),))[0]
+    assert asked == [part(key.values[0], CONDITIONS[3]), Scan(name, DOMAINS)]  # the second for the number of rows
+    engine.close()
+
+
+def test_many_parts_are_not_read_for_two_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "MANY_TOGETHER", 2)
+    engine = LocalDuckDb()
+    scan = Scan(engine.open(table(300, 4), public=False).key, DOMAINS)
+    key = key_of(Column("i"), scan, random.Random(1))
+    plain = LocalDuckDb.group
+    asked: list[Plan] = []
+    monkeypatch.setattr(engine, "group", lambda *question: asked.append(question[0]) or plain(engine, *question))
+    fast, plans = FastAnswers(engine), [Filter(scan, holds(key, value)) for value in key.values]
+    for plan in plans:
+        assert fast.group(plan, (), (Count(),))[0] == plain(engine, plan, (), (Count(),))[0]
+    assert asked == [*plans[:4], scan] and len(plans) == 6
+    engine.close()

@@ -16,7 +16,7 @@ import math
 
 from jostle.diagnostics import refuse
 from jostle.engine.sql import functions
-from jostle.engine.sql.dialect import Dialect, clamped
+from jostle.engine.sql.dialect import PLACES, Dialect, clamped
 from jostle.engine.sql.rows import Physical
 from jostle.language.moments import DAY, FIRST_DAY, LAST_DAY
 from jostle.language.operations.texts import LONGEST
@@ -30,7 +30,6 @@ MOMENT = "MOMENT"  # the kind of dates and times that were read: doubles
 NATIVE = WHOLE | {"UBIGINT", "FLOAT", "DOUBLE", "BOOLEAN", "VARCHAR", "DATE"}
 FLOATS = frozenset({"FLOAT", "DOUBLE"})
 _EXACT = 2**53
-PLACES = 128  # listed values among which a text's place is as soon found as it is looked up in a table of them
 TRUTHS = ((("true", "t", "yes", "y"), 1), (("false", "f", "no", "n"), 0))
 
 
@@ -227,4 +226,4 @@ def _category(d: Dialect, cell: str, kind: str, domain: Categories) -> str:
     else:
         shown = value = number(d, cell, kind)
         literals = [d.number(v) for v in domain.values if not isinstance(v, str)]
-    return f"CASE WHEN {d.among(value, literals or ['NULL'])} THEN {shown} END"
+    return f"CASE WHEN {d.among(value, literals or ['NULL'], 'number')} THEN {shown} END"

@@ -34,6 +34,7 @@ from jostle.plan.plan import Apply, Bound, Categories, Constant, Key, Listed, Sa
 from jostle.records import field_names
 
 _FEW = 32  # constants that are as soon compared as looked up
+PLACES = 128  # listed values among which a text's place is as soon found as it is looked up in a table of them
 
 
 def doubled_quotes(text: str) -> str:
@@ -94,7 +95,7 @@ class Dialect(Struct, frozen=True, eq=False, kw_only=True):
     size: str  # how many bytes a text's UTF-8 has
     short: str = ""  # whether a text has at most `LONGEST` code points; empty where tables are read without longer ones
     place: str  # where {0} stands in the list of the constants {1}, from 1; 0 or NULL where it does not
-    listed: str = ""  # the constant at place {0} of the list {1}; empty where texts are grouped as soon as places
+    among_texts: str = ""  # whether {0} is one of the texts {1}, where that is sooner known than by comparing each
     ordered: str = "{0}"  # the text, which is from then on compared and ordered by its UTF-8
     pattern: Callable[[str], str] = patterns.spelled  # a pattern as the database has it; refused where it cannot
     matches: str  # whether the pattern {1}, a literal, matches somewhere in the text {0}
@@ -157,9 +158,11 @@ class Dialect(Struct, frozen=True, eq=False, kw_only=True):
         """An integer, a text, or a boolean (`true`, `false`) as a text."""
         return f"CAST({value} AS {self.text})"
 
-    def among(self, value: str, literals: Sequence[str]) -> str:
+    def among(self, value: str, literals: Sequence[str], kind: str) -> str:
         """Whether a value is one of several constants, NULL where it is missing. Many are looked up in a table of them:
         a database compares a list with a row one by one."""
+        if kind == "text" and self.among_texts and 2 < len(literals) <= PLACES:
+            return self.among_texts.format(value, ", ".join(literals))
         if len(literals) <= _FEW or self.lists:
             return f"{value} IN ({', '.join(literals)})"
         return f"{value} IN (SELECT v FROM (VALUES ({'), ('.join(literals)})) AS l(v))"

@@ -8,10 +8,23 @@ from __future__ import annotations
 import math
 
 from jostle.diagnostics import refuse
+from jostle.engine.sql.cells import FLOATS
 from jostle.engine.sql.dialect import subquery
-from jostle.engine.sql.rows import NEAR, RowSql
+from jostle.engine.sql.rows import GRID, NEAR, RowSql
 from jostle.plan.kinds import Schema, kind_of
-from jostle.plan.plan import WEIGHT_BITS, Categories, Column, Count, FixedSum, Integer, Key, RowExpr
+from jostle.plan.plan import (
+    WEIGHT_BITS,
+    Apply,
+    Categories,
+    Column,
+    Constant,
+    Count,
+    FixedSum,
+    Integer,
+    Key,
+    Real,
+    RowExpr,
+)
 
 
 def aggregate(keys: list[str], outer: list[str], inner: list[str], tests: list[str], source: str) -> str:
@@ -50,7 +63,7 @@ def key_test(rows: RowSql, name: str, key: Key, schema: Schema) -> str | None:
     kind = kind_of(key.expr, schema)
     if kind == "text" and isinstance(domain, Categories) and set(domain.values) <= set(key.values):
         return None
-    return rows.dialect.among(name, [rows.dialect.constant(value, kind) for value in key.values])
+    return rows.dialect.among(name, [rows.dialect.constant(value, kind) for value in key.values], kind)
 
 
 _WIDEST_SUM = 2**80  # of one row's term: 2^46 rows of it still fit 126 bits
@@ -75,22 +88,42 @@ def fixed_term(rows: RowSql, term: FixedSum, schema: Schema, most_rows: float = 
     factor = math.ldexp(1.0, term.bits - (WEIGHT_BITS if term.weighted else 0))
     dialect = rows.dialect
     unit = 1.0
+    ends = term.low, term.high
     nearest: tuple[str, ...] = (dialect.nearest,) if largest < 2**62 else (dialect.even, dialect.whole_wide)
     if dialect.near_nearest and largest < NEAR:
         nearest = (dialect.near_nearest,)
     if dialect.grid and largest < NEAR and largest * most_rows < _EXACT and _LEAST <= factor <= 1 / _LEAST:
         nearest, unit = (), factor
-    ends = term.low, term.high
+        cell = "" if term.square or term.weighted else _raw_number(rows, term.expr)
+        within = rows.within(term.expr)
+        if cell and within is not None:
+            low, high = (min(max(end, term.low), term.high) for end in within)
+            return rows.on_grid(cell, GRID / factor, (low, high)), largest, unit
     value = rows.fixed(term.expr, ends, factor, square=term.square, weighted=term.weighted, nearest=nearest)
     return value, largest, unit
+
+
+def _raw_number(rows: RowSql, expr: RowExpr) -> str:
+    """The raw cell of a column of reals that are stored as such, less or plus what the expression adds; else empty."""
+    if isinstance(expr, Column):
+        raw = rows.columns[expr.name].raw
+        real = raw is not None and raw.kind in FLOATS and isinstance(raw.domain, Real)
+        return rows.dialect.as_double(raw.alias) if raw is not None and real else ""
+    if not (isinstance(expr, Apply) and expr.op in ("+", "-") and isinstance(expr.args[1], Constant)):
+        return ""
+    inner, shift = _raw_number(rows, expr.args[0]), expr.args[1].value
+    if not inner or not isinstance(shift, float | int) or abs(shift) > 1 / _LEAST:
+        return ""
+    return f"({inner} {expr.op} {rows.dialect.number(float(shift))})"
 
 
 def counted(rows: RowSql, term: Count, name: str) -> tuple[str, str]:
     """What of a row is counted, none where that is the row itself, and the count of the column `name` that holds it."""
     if term.expr is None:
         return "", "count(*)"
-    value = rows.value(term.expr)
-    if term.distinct and kind_of(term.expr, rows.schema) == "number":
+    whole = rows.whole_column(term.expr)
+    value = whole or rows.value(term.expr)
+    if term.distinct and not whole and kind_of(term.expr, rows.schema) == "number":
         value = rows.dialect.unsigned.format(value)
     return value, f"count({'DISTINCT ' if term.distinct else ''}{name})"
 

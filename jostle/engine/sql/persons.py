@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from jostle.engine.sql.cells import FLOATS, PLACES, WHOLE, clean, text
+from jostle.engine.sql.cells import FLOATS, WHOLE, clean, text
 from jostle.engine.sql.dialect import Dialect, subquery
 from jostle.engine.sql.hashes import hashed
 from jostle.engine.sql.keys import aggregate, check_number, counted, fixed_term, key_test, key_value
@@ -32,12 +32,14 @@ from jostle.plan.plan import (
     Constant,
     Count,
     Derive,
+    Domain,
     Extreme,
     Filter,
     GroupRows,
     GroupTerm,
     Integer,
     Key,
+    Moments,
     Plan,
     Real,
     RowExpr,
@@ -220,8 +222,8 @@ def names_in(exprs: Iterable[RowExpr]) -> set[str]:
 
 
 _LARGEST = 1.7976931348623157e308
-_GROUPED = WHOLE | {"BOOLEAN", "VARCHAR"}
-_FEW = 2**12  # listed groups: raw cells that are as described have about as many values
+_GROUPED = WHOLE | {"BOOLEAN", "DATE", "VARCHAR"}
+_FEW = 2**14  # groups of cells that are as described
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "=="}
 
 
@@ -279,49 +281,55 @@ def _number(d: Dialect, raw: Raw, op: str, value: float) -> str:
     return f"({test} AND {d.known_finite.format(raw.alias) or f'{raw.alias} {end}'})"
 
 
-def word_places(rows: RowSql, key: Key, name: str) -> tuple[str, str] | None:
-    """Of a bare column of texts: where a row's stands among those that are described, and the text at the place `name`.
-
-    None where the database groups texts as soon as places, which it finds once for each different text.
-    """
-    d, raw = rows.dialect, rows.columns[key.expr.name].raw if isinstance(key.expr, Column) else None
-    if not d.listed or raw is None or raw.kind != "VARCHAR" or not isinstance(raw.domain, Categories):
-        return None
-    words = [d.literal(word) for word in raw.domain.values if isinstance(word, str) and word]
-    listed = ", ".join(words)
-    return (d.place.format(raw.alias, listed), d.listed.format(name, listed)) if 0 < len(words) <= PLACES else None
-
-
-def raw_keys(rows: RowSql, keys: tuple[Key, ...]) -> list[Raw]:
-    """The raw cells of keys that are bare columns, of which few groups are listed; else none."""
-    columns = [rows.columns[key.expr.name].raw for key in keys if isinstance(key.expr, Column)]
-    raws = [raw for raw in columns if raw is not None and raw.kind in _GROUPED]
-    few = rows.dialect.groups_cells and math.prod(len(key.values) for key in keys) <= _FEW
-    return raws if few and len(raws) == len(keys) else []
+def cells_of_keys(rows: RowSql, keys: tuple[Key, ...]) -> dict[str, Raw | None]:
+    """The columns that keys are made of, where rows are sooner grouped by their cells, and few groups then cleaned and
+    calculated with: by names, with their raw cells, where these are grouped. Else none."""
+    cells: dict[str, Raw | None] = {}
+    groups, bare = 1.0, True
+    for key in keys if rows.dialect.groups_cells else ():
+        names = sorted(names_in([key.expr]))
+        for name in names:
+            raw = rows.columns[name].raw
+            cells[name] = raw if raw is not None and raw.kind in _GROUPED else None
+        calculated = not isinstance(key.expr, Column)
+        groups *= math.prod(_many(rows.schema[name]) for name in names) if calculated else len(key.values)
+        bare = bare and not calculated
+    return cells if groups <= _FEW and (any(cells.values()) or not bare) else {}
 
 
-def group_raw(
+def _many(domain: Domain) -> float:
+    """How many values a domain has."""
+    if isinstance(domain, Categories):
+        return len(domain.values)
+    if isinstance(domain, Integer) or (isinstance(domain, Moments) and domain.kind == "date"):
+        return domain.high - domain.low + 1
+    return 2 if domain_kind(domain) == "boolean" else math.inf
+
+
+def group_cells(
     rows: RowSql,
     source: str,
     keys: tuple[Key, ...],
-    raws: list[Raw],
+    cells: dict[str, Raw | None],
     values: list[str],
     parts: list[str],
     totals: list[str],
 ) -> str:
-    """The groups of a relation by keys, of groups of their raw cells: `parts` are aggregates of the rows' `values`,
-    `totals` those of the parts, which they know as `p0`, …."""
-    d, places = rows.dialect, range(len(raws))
-    cells = [f"{raw.alias} AS x{i}" for i, raw in enumerate(raws)]
+    """The groups of a relation by keys, of groups of the cells that these are made of: `parts` are aggregates of the
+    rows' `values`, `totals` those of the parts, which they know as `p0`, …."""
+    d, places = rows.dialect, range(len(cells))
+    items = [f"{(raw or rows.columns[name]).alias} AS x{i}" for i, (name, raw) in enumerate(cells.items())]
     named = [f"{part} AS p{i}" for i, part in enumerate(parts)]
-    few = aggregate([f"x{i}" for i in places], named, [*cells, *values], [], rows.over(source))
-    cleaned = [clean(d, f"x{i}", raw.kind, raw.domain) for i, raw in enumerate(raws)]
-    names = [key.expr.name if isinstance(key.expr, Column) else "" for key in keys]
-    columns = {name: Physical(f"c{i}", cleaned[i].whole) for i, name in enumerate(names)}
+    few = aggregate([f"x{i}" for i in places], named, [*items, *values], [], rows.over(source))
+    cleaned = [
+        clean(d, f"x{i}", raw.kind, raw.domain) if raw else replace(rows.columns[name], alias=f"x{i}", raw=None)
+        for i, (name, raw) in enumerate(cells.items())
+    ]
+    columns = {name: Physical(f"c{i}", cell.whole) for i, (name, cell) in enumerate(zip(cells, cleaned, strict=True))}
     after = RowSql(columns, rows.schema, d)
-    items = [f"{key_value(after, key, rows.schema)} AS k{i}" for i, key in enumerate(keys)]
-    tests = [key_test(after, f"k{i}", key, rows.schema) for i, key in enumerate(keys)]
+    keyed = [f"{key_value(after, key, rows.schema)} AS k{i}" for i, key in enumerate(keys)]
     sums = [f"p{i}" for i in range(len(parts))]
     shown = ", ".join([*(f"{cell.alias} AS c{i}" for i, cell in enumerate(cleaned)), *sums])
-    query = after.over(f"SELECT {shown} FROM {subquery(few)}")
-    return aggregate([f"k{i}" for i in places], totals, [*items, *sums], [test for test in tests if test], query)
+    query = f"SELECT {', '.join([*keyed, *sums])} FROM {subquery(after.over(f'SELECT {shown} FROM {subquery(few)}'))}"
+    tests = [key_test(after, f"k{i}", key, rows.schema) for i, key in enumerate(keys)]
+    return aggregate([f"k{i}" for i in range(len(keys))], totals, [], [test for test in tests if test], query)

@@ -13,10 +13,9 @@ from msgspec import Struct
 
 from jostle.diagnostics import refuse
 from jostle.engine.sql import persons
-from jostle.engine.sql.cells import PLACES
-from jostle.engine.sql.dialect import Dialect, subquery
+from jostle.engine.sql.dialect import PLACES, Dialect, subquery
 from jostle.engine.sql.keys import aggregate, check_number, counted, fixed_term, key_test, key_value
-from jostle.engine.sql.persons import condition, group_raw, raw_keys, word_places
+from jostle.engine.sql.persons import cells_of_keys, condition, group_cells
 from jostle.engine.sql.rows import Physical, RowSql
 from jostle.plan.kinds import Schema, domain_kind, kind_of
 from jostle.plan.plan import (
@@ -64,7 +63,7 @@ class Relation(Struct, frozen=True):
 
 
 Base = Callable[[Scan | Bound], Relation]
-_KeyColumns = tuple[list[str], list[str], dict[str, str], dict[str, tuple[str, str]]]
+_KeyColumns = tuple[list[str], list[str], dict[str, str]]
 
 
 def relation(plan: Plan, base: Base, dialect: Dialect, depth: int = 0) -> Relation:
@@ -309,40 +308,36 @@ class Grouped(Struct, frozen=True):
 
 def group(source: Relation, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> Grouped:
     rows, d = source.rows(), source.dialect
-    made = [_term(source, rows, term, f"v{i}") for i, term in enumerate(terms)]
+    summed = {name: i for i, term in enumerate(terms) if (name := _column_summed(rows, term))}
+    made = [_term(source, rows, term, f"v{i}", summed) for i, term in enumerate(terms)]
     values = [f"{one.value} AS v{i}" for i, one in enumerate(made) if one.value]
     wide = tuple(one.wide for one in made)
-    raws = raw_keys(rows, keys)
-    if raws and not any(isinstance(term, Count) and term.distinct for term in terms):
+    cells = cells_of_keys(rows, keys)
+    if cells and not any(isinstance(term, Count) and term.distinct for term in terms):
         totals = [f"{one.total(d, f'p{i}')} AS a{i}" for i, one in enumerate(made)]
-        return Grouped(group_raw(rows, source.sql, keys, raws, values, [one.part for one in made], totals), wide)
+        return Grouped(group_cells(rows, source.sql, keys, cells, values, [one.part for one in made], totals), wide)
     names = [f"k{i}" for i in range(len(keys))]
-    items, tests, inside, words = _key_columns(source, rows, names, keys)
+    items, tests, inside = _key_columns(source, rows, names, keys)
     outer = [f"{one.total(d, f'v{i}') if one.part[:3] == 'sum' else one.part} AS a{i}" for i, one in enumerate(made)]
     query, items = rows.over(source.sql), [*items, *values]
     if inside:  # a WHERE would have a database calculate a key once more: rows beyond it are in a group of NULL instead
         query = f"SELECT {', '.join(items)} FROM {subquery(query)}"
         shown = [*names, *(f"v{i}" for i, one in enumerate(made) if one.value)]
         items = [inside.get(name, name) for name in shown]
-    query = aggregate(names, outer, items, tests, query)
-    if words:
-        shown = [f"{words[name][1]} AS {name}" if name in words else name for name in names]
-        query = f"SELECT {', '.join([*shown, *(f'a{i}' for i in range(len(terms)))])} FROM {subquery(query)}"
-    return Grouped(query, wide)
+    return Grouped(aggregate(names, outer, items, tests, query), wide)
 
 
 def _key_columns(source: Relation, rows: RowSql, names: list[str], keys: tuple[Key, ...]) -> _KeyColumns:
-    """Columns of keys, tests of a WHERE, those that are tested after, and those that are places of words."""
-    words = {name: place for name, key in zip(names, keys, strict=True) if (place := word_places(rows, key, name))}
+    """Columns of keys, tests of a WHERE, and those that are tested after."""
     items, tests, inside = [], [], {}
     for name, key in zip(names, keys, strict=True):
-        items.append(f"{words[name][0] if name in words else key_value(rows, key, source.schema)} AS {name}")
-        test = None if name in words else key_test(rows, name, key, source.schema)
+        items.append(f"{key_value(rows, key, source.schema)} AS {name}")
+        test = key_test(rows, name, key, source.schema)
         if test and _calculated(source, key):
             inside[name] = f"CASE WHEN {test} THEN {name} END AS {name}"
         elif test:
             tests.append(test)
-    return items, tests, inside, words
+    return items, tests, inside
 
 
 def _calculated(source: Relation, key: Key) -> bool:
@@ -368,7 +363,14 @@ class _Made(Struct, frozen=True):
         return f"CAST(coalesce(sum({column}), 0){unit} AS BIGINT)"
 
 
-def _term(source: Relation, rows: RowSql, term: Term, name: str) -> _Made:
+def _column_summed(rows: RowSql, term: Term) -> str:
+    """The column that a sum is of, less a constant or not, which is none in the rows where the column is."""
+    if not isinstance(term, FixedSum) or term.weighted or rows.within(term.expr) is None:
+        return ""
+    return next(iter(persons.names_in([term.expr])))
+
+
+def _term(source: Relation, rows: RowSql, term: Term, name: str, summed: dict[str, int]) -> _Made:
     if term.weighted:
         _need_weights(source)
     if isinstance(term, FixedSum):
@@ -377,6 +379,8 @@ def _term(source: Relation, rows: RowSql, term: Term, name: str) -> _Made:
     if term.weighted:
         value, wide = _weight_where(rows, term, source.schema), source.most_rows >= 2 ** (63 - WEIGHT_BITS)
         return _Made(value, f"sum({name})", wide)
+    if isinstance(term.expr, Column) and term.expr.name in summed and not term.distinct:
+        return _Made("", f"count(v{summed[term.expr.name]})")
     return _Made(*counted(rows, term, name))
 
 

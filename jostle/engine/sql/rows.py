@@ -21,9 +21,10 @@ from jostle.engine.sql import functions
 from jostle.engine.sql.dialect import Dialect, clamped, subquery
 from jostle.language.moments import number_of
 from jostle.language.operations import COMPARISONS, OPERATIONS
+from jostle.language.operations.texts import LONGEST
 from jostle.plan.bounds import bounds_of, is_integral
 from jostle.plan.kinds import Schema, domain_of, kind_of
-from jostle.plan.plan import Apply, Column, Constant, Domain, RowExpr
+from jostle.plan.plan import Apply, Categories, Column, Constant, Domain, Open, RowExpr
 from jostle.records import replace
 
 _SHORT = 60  # characters that may be said twice
@@ -132,6 +133,14 @@ class RowSql(Struct):
             piece = self._filled(template, piece)
         return piece.text
 
+    def on_grid(self, cell: str, grid: float, ends: tuple[float, float]) -> str:
+        """What `fixed` gives without templates of a number that is brought between two ends, of any double that is not:
+        NULL of what is not finite. Rounding keeps order, so that it may come before; and what is compared is then
+        a column of numbers, as some readers hand on places in a dictionary, which are compared more slowly."""
+        low, high = (self.dialect.number((end + grid) - grid) for end in ends)
+        rounded = self._named(_Piece(self.dialect.grid.format(cell, self.dialect.number(grid))), most=0).text
+        return clamped(self.dialect, rounded, low, high, self.dialect.finite.format(rounded))
+
     def _between(self, expr: RowExpr, low: float, high: float) -> _Piece:
         piece = self._tame(self._emit(expr, "number"))
         within = self.within(expr)
@@ -170,9 +179,9 @@ class RowSql(Struct):
 
     # Subqueries --------------------------------------------------------------------------------------
 
-    def _named(self, piece: _Piece) -> _Piece:
-        """The same value under a name that may be said again and again."""
-        if len(piece.text) <= _SHORT:
+    def _named(self, piece: _Piece, most: int = _SHORT) -> _Piece:
+        """The same value under a name that may be said again and again, unless it is short."""
+        if len(piece.text) <= most:
             return piece
         while len(self._stages) <= piece.stage:
             self._stages.append([])
@@ -360,11 +369,26 @@ class RowSql(Struct):
         if all(isinstance(arg, Constant) for arg in expr.args[1:]):
             if not others:
                 return _Piece(f"CASE WHEN {value.text} IS NOT NULL THEN FALSE END", False, stage)
-            return _Piece(f"({self.dialect.among(value.text, [other.text for other in others])})", False, stage)
+            among = self.dialect.among(self._listed(expr) or value.text, [other.text for other in others], kind)
+            if self._listed(expr):
+                among = f"CASE WHEN {among} THEN TRUE WHEN {value.text} IS NOT NULL THEN FALSE END"
+            return _Piece(f"({among})", False, stage)
         value = self._named(value)
         tests = " OR ".join(f"coalesce({value.text} = {other.text}, FALSE)" for other in others)
         stage = max(stage, value.stage)
         return _Piece(f"CASE WHEN {value.text} IS NOT NULL THEN ({tests}) END", False, stage)
+
+    def _listed(self, expr: Apply) -> str:
+        """The raw cell of a column of texts that is among constants where the text is; empty where there is none. Of
+        what a reader has in a dictionary each different cell is looked up once."""
+        x, *words = expr.args
+        raw = self.columns[x.name].raw if isinstance(x, Column) else None
+        if raw is None or raw.kind != "VARCHAR" or not self.dialect.among_texts:
+            return ""
+        listed = raw.domain.values if isinstance(raw.domain, Categories) else None
+        held = (isinstance(one, Constant) and isinstance(one.value, str) and 0 < len(one.value) <= LONGEST
+                and (listed is None or one.value in listed) for one in words)  # fmt: skip
+        return raw.alias if (listed is not None or raw.domain == Open("text")) and all(held) else ""
 
     def _bucket(self, expr: Apply) -> _Piece:
         """48 bits of the SHA-256 of the salt and the values' own texts, by the remainder of the number of buckets."""

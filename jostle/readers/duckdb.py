@@ -28,6 +28,7 @@ from jostle.engine.duckdb.raw import Raw
 from jostle.engine.files import FileSet, OpenFile, SpillFolder, identities, open_file, paths
 from jostle.engine.sql import relations
 from jostle.engine.sql.cells import number, text
+from jostle.engine.sql.keys import key_value
 from jostle.plan.plan import Bound, Count, Domain, Key, Open, Plan, Scan, Term
 from jostle.readers.arrays import Arrays
 from jostle.readers.formats import Union, has_names, opened_file
@@ -240,7 +241,7 @@ class LocalDuckDb(PublicSql, DuckDb):
         if terms != (Count(),) or not ranges or math.prod(shape) not in _MANY_GROUPS:
             return super().group(plan, keys, terms)
         cells = np.zeros(math.prod(shape), dtype=np.int64)
-        for batch in self.batches(relations.places(self.relation(plan), keys), _BATCH):
+        for batch in self.batches(_places(self.relation(plan, (key.expr for key in keys)), keys), _BATCH):
             cells += np.bincount(np.asarray(batch.column(0).drop_null()), minlength=len(cells))
         return [cells.reshape(shape)]
 
@@ -262,3 +263,17 @@ class LocalDuckDb(PublicSql, DuckDb):
         """The arrays of a table in memory, which a fork has too."""
         raw = self._raw.get(plan.data) if isinstance(plan, Scan) else None
         return None if raw is None else raw.arrays
+
+
+def _places(source: relations.Relation, keys: tuple[Key, ...]) -> str:
+    """A column `place`: where each row's group stands among those of all keys, which are ranges, the last of them
+    moving fastest; NULL of a row that is in none. There are fewer than 2^31 groups."""
+    rows = source.rows()
+    inner = [f"{key_value(rows, key, source.schema)} AS k{i}" for i, key in enumerate(keys)]
+    tests, place = [], "0"
+    for i, key in enumerate(keys):
+        first, last = (key.values[0], key.values[-1]) if key.values else (0, -1)
+        tests.append(f"k{i} BETWEEN {first} AND {last}")
+        place = f"({place}) * {len(key.values)} + (k{i} - ({first}))"
+    inside = f"CASE WHEN {' AND '.join(tests)} THEN {place} END"
+    return f"SELECT CAST({inside} AS INTEGER) AS place FROM (SELECT {', '.join(inner)} FROM ({rows.over(source.sql)}))"

@@ -437,6 +437,9 @@ def _state(text: Column, domain: Domain, schema: dict[str, Domain]) -> RowExpr |
         if not 0 < len(domain.values) <= MOST_LISTED:
             return None
         listed = applied("in", (value, *map(Constant, domain.values)), schema)
+        if kind == "text":  # the first question, of the cell, is the whole of it for nearly all
+            missing = _either(Apply("missing", (text,)), None, Constant("unlisted"), schema)
+            return _either(listed, FITS, missing, schema)
         state = _either(Apply("not", (listed,)), "unlisted", state, schema)
     if kind != "text":
         state = _either(Apply("missing", (value,)), "unreadable", state, schema)

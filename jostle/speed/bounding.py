@@ -30,8 +30,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from jostle.diagnostics import Refusal
 from jostle.engine.sql import persons
 from jostle.engine.sql.cells import whole_or_text
-from jostle.engine.sql.hashes import BITS, MISSING, counted_as, hashes_of
-from jostle.integers import fixed_width, narrowed
+from jostle.engine.sql.hashes import BITS, HALF, MISSING, ROUNDS, START, counted_as, factor
+from jostle.integers import fixed_width, narrowed, same_bits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -110,6 +110,22 @@ def numbers_of(column: pa.Array) -> Whole:
     import pyarrow as pa
 
     return np.asarray(column.cast(pa.int64()).fill_null(MISSING) if column.null_count else column)
+
+
+def hashes_of(cells: Iterable[Whole], rows: int) -> Whole:
+    """The hashes of `engine.sql.hashes`, of rows whose cells are what `counted_as` gives, each of shape (rows,)."""
+    import numpy as np
+
+    low, high = (np.full(rows, start, dtype=np.int64) for start in START)
+    for i, cell in enumerate([*map(same_bits, cells), *[None] * ROUNDS]):
+        if cell is not None:
+            low ^= cell & HALF
+            high ^= (cell >> 31) & HALF
+        low *= factor(i)
+        high ^= low >> 31
+        low &= HALF
+        low, high = high, low
+    return (low << 31) ^ high
 
 
 def _bounds(codes: Blocks, digits: Blocks, persons: int, most: int, size: int) -> tuple[Whole, Whole]:

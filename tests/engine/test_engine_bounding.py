@@ -16,7 +16,7 @@ from portable_hash import row_hash
 
 from jostle.engine.duckdb.engine import DuckDb
 from jostle.engine.duckdb.raw import DUCKDB
-from jostle.engine.sql.hashes import BITS, counted_as, hashed, hashes_of
+from jostle.engine.sql.hashes import BITS, counted_as, hashed
 from jostle.engine.sql.rows import Physical
 from jostle.plan.plan import Bound, Integer, Open, Owners, Real, Scan
 from jostle.readers.duckdb import LocalDuckDb
@@ -103,10 +103,10 @@ def test_the_hash_is_the_one_that_is_written_down() -> None:
     numbers = engine.fetch(f"SELECT {counted_as(Physical('a'), DUCKDB)} FROM (VALUES {values}) t(a, b)")
     other = engine.fetch(f"SELECT {counted_as(Physical('b'), DUCKDB)} FROM (VALUES {values}) t(a, b)")
     columns = [np.array(column, np.int64)[:, 0] for column in (numbers, other)]
-    assert hashes_of(columns, len(rows)).tolist() == [row_hash(row) for row in rows]
+    assert bounding.hashes_of(columns, len(rows)).tolist() == [row_hash(row) for row in rows]
     narrow = bounding.numbers_of(pa.array([-1, None, 50], pa.int8()))
-    assert hashes_of([narrow], 3).tolist() == [row_hash((a,)) for a in ("-1", None, "50")]
-    assert hashes_of([np.array([2**32 - 1], np.uint32)], 1).tolist() == [row_hash((str(2**32 - 1),))]
+    assert bounding.hashes_of([narrow], 3).tolist() == [row_hash((a,)) for a in ("-1", None, "50")]
+    assert bounding.hashes_of([np.array([2**32 - 1], np.uint32)], 1).tolist() == [row_hash((str(2**32 - 1),))]
     engine.close()
 
 

@@ -469,7 +469,22 @@ def test_what_is_rounded_before_it_is_bounded_is_what_was_bounded_before() -> No
     least, most = np.nextafter(0, 1), np.finfo(float).max
     ends = (-1.5, 0.1, 2.5, 2.0**-22, 2.0**-23)
     beside = [float(np.nextafter(end, to)) for end in ends for to in (-np.inf, np.inf)]
-    cells = [*ends, *beside, 0.0, -0.0, least, -least, most, -most, np.nan, np.inf, -np.inf, 1e16, 3 * 2.0**-23, 2.0**52]
+    cells = [
+        *ends,
+        *beside,
+        0.0,
+        -0.0,
+        least,
+        -least,
+        most,
+        -most,
+        np.nan,
+        np.inf,
+        -np.inf,
+        1e16,
+        3 * 2.0**-23,
+        2.0**52,
+    ]
     engine = LocalDuckDb()
     with np.errstate(over="ignore"):
         floats = np.array(cells, dtype=np.float32)

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from jostle.accounting.definitions import parts_of
-from jostle.backends.postgres.dialect import POSTGRES
 from jostle.backends.postgres.engine import Postgres
 from jostle.backends.remote import RemoteData
 from jostle.diagnostics import Refusal
@@ -169,10 +168,12 @@ def test_raw_cells_are_compared_and_grouped_as_cleaned_ones(name: str, load: Any
                 assert engine.rows(Filter(scan, cleaned)) == inside, (op, constant)
     values = range(-5, 6) if isinstance(domain, Integer | Real) else domain.values
     query = relations.group(engine.relation(scan), (Key(column, values),), (Count(), Count(column)))
-    direct = replace(engine.relation(scan), dialect=replace(POSTGRES, groups_cells=False))
+    source = engine.relation(scan)
+    direct = replace(source, columns={name: replace(one, raw=None) for name, one in source.columns.items()})
     plain = relations.group(direct, (Key(column, values),), (Count(), Count(column)))
     assert query.sql != plain.sql or "float" in name
-    assert sorted(engine.fetch(query.sql), key=repr) == sorted(engine.fetch(plain.sql), key=repr)
+    groups, others = (sorted(engine.fetch(each.sql), key=repr) for each in (query, plain))
+    assert groups == [row for row in others if row[0] is not None or row in groups]  # of none nothing is asked
 
 
 # Persons ---------------------------------------------------------------------------------------------

@@ -252,7 +252,7 @@ def _dialect() -> Dialect:
         days="({0} - DATE '1970-01-01')",
         first_day="CAST(date_trunc('{1}', CAST({0} AS TIMESTAMP)) AS DATE)",
         stamp=_stamp(), micros=_micros(),
-        groups_cells=True, fence=" OFFSET 0", quantile="percentile_cont({1}) WITHIN GROUP (ORDER BY {0})",
+        fence=" OFFSET 0", quantile="percentile_cont({1}) WITHIN GROUP (ORDER BY {0})",
         operations={"lower": _letters(lower, "lower"), "upper": _letters(upper, "upper")},
     )  # fmt: skip
 

@@ -103,7 +103,7 @@ SPARK = Dialect(
               "ELSE make_date(year({0}), month({0}), 1) END",
     stamp="CAST(timestamp_micros({0}) AS TIMESTAMP_NTZ)",
     micros="unix_micros(try_cast({0} AS TIMESTAMP))",
-    shared="WITH {0} AS ({1}) {2}", groups_cells=True,
+    shared="WITH {0} AS ({1}) {2}",
     lists=True, orders=False,  # Sail looks up nothing in a CASE, and plans no order of some unions
     quantile="percentile({0}, {1})",
     operations={

@@ -13,7 +13,7 @@ import contextlib
 import itertools
 import os
 import weakref
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from jostle.diagnostics import refuse
@@ -24,7 +24,7 @@ from jostle.engine.sql.cells import NATIVE, clean, read, readings, text, whole_o
 from jostle.engine.sql.engine import SqlEngine
 from jostle.engine.sql.rows import Raw as RawCell
 from jostle.plan.kinds import domain_kind
-from jostle.plan.plan import Bound, Domain, Open, Owners, Scan
+from jostle.plan.plan import Bound, Derive, Domain, Filter, Open, Owners, Plan, RowExpr, Scan
 from jostle.records import replace
 
 if TYPE_CHECKING:
@@ -176,20 +176,44 @@ class DuckDb(SqlEngine):
         else:
             table = raw.table([raw.columns.index(name) for name, _ in scan.columns])
             size = self._size(raw, table)
-            if not raw.numbered or any(map(_parsed, cells, (domain for _, domain in scan.columns))):
-                table = self._cleaned(raw, table, scan)
-                query = f"SELECT *, rowid AS n FROM {table}"
-            else:
-                for i, ((name, domain), (cell, kind)) in enumerate(zip(scan.columns, cells, strict=True)):
-                    items.append(f"{cell} AS raw{i}")
-                    read_as = readings(self.dialect, f"raw{i}", kind) if domain == Open("text") else ()
-                    columns[name] = replace(columns[name], raw=RawCell(f"raw{i}", kind, domain, read_as))
-                query = f"SELECT {', '.join([*items, 'n'])} FROM {table}"
+            if raw.numbered and not any(map(_parsed, cells, (domain for _, domain in scan.columns))):
+                self._kept[plan] = self._read_again(scan, raw, table, size)
+                return self._kept[plan]
+            query = f"SELECT *, rowid AS n FROM {self._cleaned(raw, table, scan)}"
         self._kept[plan] = relations.Relation(
             query, columns, dict(scan.columns), size, self.dialect, weighted,
             numbered=True, personal=isinstance(plan, Bound),
         )  # fmt: skip
         return self._kept[plan]
+
+    def _read_again(self, scan: Scan, raw: Raw, table: str, size: int) -> relations.Relation:
+        """A scan whose cells are cleaned by each query, of a table that has them as they are."""
+        items, columns = [], {}
+        for i, (name, domain) in enumerate(scan.columns):
+            cell, kind = raw.cell(name)
+            read_as = readings(self.dialect, f"raw{i}", kind) if domain == Open("text") else ()
+            cleaned, as_it_is = clean(self.dialect, cell, kind, domain), RawCell(f"raw{i}", kind, domain, read_as)
+            columns[name] = replace(cleaned, alias=f"c{i}", raw=as_it_is)
+            items += [f"{cleaned.alias} AS c{i}", f"{cell} AS raw{i}"]
+        query = f"SELECT {', '.join([*items, 'n'])} FROM {table}"
+        return relations.Relation(query, columns, dict(scan.columns), size, self.dialect, numbered=True)
+
+    def relation(self, plan: Plan, asked: Iterable[RowExpr] | None = None) -> relations.Relation:
+        """A plan as a SELECT, without columns that nothing asked is made of where cells are cleaned by each query."""
+        scan = plan
+        while isinstance(scan, Filter | Derive):
+            scan = scan.source
+        if asked is None or not isinstance(scan, Scan):
+            return super().relation(plan)
+        whole, raw = self.base(scan), self._known(scan.data)
+        if not all(column.raw for column in whole.columns.values()):
+            return super().relation(plan)
+        table = raw.table([raw.columns.index(name) for name, _ in scan.columns])
+
+        def read(few: Scan | Bound) -> relations.Relation:
+            return self._read_again(few.scan if isinstance(few, Bound) else few, raw, table, whole.most_rows)
+
+        return relations.relation(persons.narrowed(plan, asked), read, self.dialect)
 
     def _cleaned(self, raw: Raw, table: str, scan: Scan) -> str:
         """The name of a table with the cleaned columns of a scan, of texts each read once."""

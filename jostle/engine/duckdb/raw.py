@@ -84,7 +84,7 @@ DUCKDB = Dialect(
     double_of="TRY_CAST({0} AS DOUBLE)", decimal=_DECIMAL, whole_of="TRY_CAST({0} AS BIGINT)",
     digest="CAST('0x' || left(sha256({0}), 12) AS BIGINT)", size="strlen({0})",
     short=f"(strlen({{0}}) <= {LONGEST} OR length({{0}}) <= {LONGEST})",
-    place="list_position([{1}], {0})", among_texts="list_contains([{1}], {0})", groups_cells=True,
+    place="list_position([{1}], {0})", among_texts="list_contains([{1}], {0})",
     matches="regexp_matches({0}, {1})", part="regexp_extract({0}, {1}, {2})",
     day="(DATE '1970-01-01' + TRY_CAST({0} AS INTEGER))", days="({0} - DATE '1970-01-01')",
     first_day="CAST(date_trunc('{1}', {0}) AS DATE)",

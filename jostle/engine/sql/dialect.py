@@ -116,7 +116,6 @@ class Dialect(Struct, frozen=True, eq=False, kw_only=True):
 
     # Queries
     shared: str = "WITH {0} AS MATERIALIZED ({1}) {2}"  # the query {2}, which reads the query {1} as {0}
-    groups_cells: bool = False  # whether raw cells are grouped first, and groups cleaned: where rows cost more
     fence: str = ""  # after a subquery: its columns are calculated once, and not again wherever they are mentioned
     lists: bool = False  # whether a long list of constants is compared as fast as they are looked up in a table
     orders: bool = True  # whether the rows of any relation may be asked for in order

@@ -9,21 +9,14 @@ Different rows may have the same hash: whoever chooses by it lets the cells them
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
-
 from jostle.engine.sql.dialect import Dialect, subquery
 from jostle.engine.sql.rows import Physical
-from jostle.integers import same_bits
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 BITS = 62
-_HALF = 2**31 - 1
-_START = (0x2545F491, 0x1B873593)
+HALF = 2**31 - 1
+START = (0x2545F491, 0x1B873593)
 _FACTORS = (0x5BD1E995, 0x6C8E9CF5, 0x27D4EB2F, 0x165667B1, 0x2C1B3C6D)
-_ROUNDS = 3
+ROUNDS = 3
 MISSING = 0x3C6EF372FE94F82B
 
 
@@ -32,31 +25,14 @@ def hashed(source: str, cells: list[Physical], dialect: Dialect) -> str:
     xor, right = dialect.xor.format, dialect.right.format
     query = f"SELECT *, {', '.join(f'{counted_as(cell, dialect)} AS x{i}' for i, cell in enumerate(cells)) or '0 AS x'}"
     query += f" FROM {subquery(source)}{dialect.fence}"
-    low, high = (f"CAST({start} AS BIGINT)" for start in _START)
-    for i in range(len(cells) + _ROUNDS):
+    low, high = (f"CAST({start} AS BIGINT)" for start in START)
+    for i in range(len(cells) + ROUNDS):
         if i < len(cells):
-            low = xor(low, f"(x{i} & {_HALF})")
-            high = xor(high, f"({right(f'x{i}', 31)} & {_HALF})")
-        query = f"SELECT *, ({low}) * {_factor(i)} AS u{i}, {high} AS v{i} FROM {subquery(query)}{dialect.fence}"
-        low, high = xor(f"v{i}", right(f"u{i}", 31)), f"(u{i} & {_HALF})"
-    return f"SELECT *, {xor(f'({low}) * {_HALF + 1}', high)} AS h FROM {subquery(query)}{dialect.fence}"
-
-
-def hashes_of(cells: Sequence[NDArray[Any]], rows: int) -> NDArray[Any]:
-    """The same hashes, of rows whose cells are arrays of what `counted_as` gives, each of shape (rows,)."""
-    import numpy as np
-
-    low, high = (np.full(rows, start, dtype=np.int64) for start in _START)
-    for i in range(len(cells) + _ROUNDS):
-        if i < len(cells):
-            cell = same_bits(cells[i])
-            low ^= cell & _HALF
-            high ^= (cell >> 31) & _HALF
-        low *= _factor(i)
-        high ^= low >> 31
-        low &= _HALF
-        low, high = high, low
-    return (low << 31) ^ high
+            low = xor(low, f"(x{i} & {HALF})")
+            high = xor(high, f"({right(f'x{i}', 31)} & {HALF})")
+        query = f"SELECT *, ({low}) * {factor(i)} AS u{i}, {high} AS v{i} FROM {subquery(query)}{dialect.fence}"
+        low, high = xor(f"v{i}", right(f"u{i}", 31)), f"(u{i} & {HALF})"
+    return f"SELECT *, {xor(f'({low}) * {HALF + 1}', high)} AS h FROM {subquery(query)}{dialect.fence}"
 
 
 def counted_as(cell: Physical, dialect: Dialect) -> str:
@@ -68,5 +44,5 @@ def counted_as(cell: Physical, dialect: Dialect) -> str:
     return f"CASE {written} WHEN {text} IS NULL THEN {MISSING} ELSE {dialect.digest.format(text)} END"
 
 
-def _factor(turn: int) -> int:
-    return _FACTORS[turn % len(_FACTORS)] & _HALF | 1
+def factor(turn: int) -> int:
+    return _FACTORS[turn % len(_FACTORS)] & HALF | 1

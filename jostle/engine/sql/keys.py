@@ -12,19 +12,8 @@ from jostle.engine.sql.cells import FLOATS
 from jostle.engine.sql.dialect import subquery
 from jostle.engine.sql.rows import GRID, NEAR, RowSql
 from jostle.plan.kinds import Schema, kind_of
-from jostle.plan.plan import (
-    WEIGHT_BITS,
-    Apply,
-    Categories,
-    Column,
-    Constant,
-    Count,
-    FixedSum,
-    Integer,
-    Key,
-    Real,
-    RowExpr,
-)
+from jostle.plan.plan import WEIGHT_BITS, Apply, Column, Constant, Count, FixedSum, Integer, Key, RowExpr
+from jostle.plan.schemas import text_values
 
 
 def aggregate(keys: list[str], outer: list[str], inner: list[str], tests: list[str], source: str) -> str:
@@ -51,8 +40,8 @@ def key_value(rows: RowSql, key: Key, schema: Schema) -> str:
 
 
 def key_test(rows: RowSql, name: str, key: Key, schema: Schema) -> str | None:
-    """What holds of the listed values of a key alone; None where a column has no others: a test for NULL costs as much
-    as a group for it."""
+    """What holds of the listed values of a key alone; None where it has no others: a test for NULL costs as much as a
+    group for it."""
     if not key.values:
         return "FALSE"
     domain = schema[key.expr.name] if isinstance(key.expr, Column) else None
@@ -61,7 +50,7 @@ def key_test(rows: RowSql, name: str, key: Key, schema: Schema) -> str | None:
             return None
         return f"{name} BETWEEN {key.values[0]} AND {key.values[-1]}"
     kind = kind_of(key.expr, schema)
-    if kind == "text" and isinstance(domain, Categories) and set(domain.values) <= set(key.values):
+    if kind == "text" and set(text_values(key.expr, schema) or (None,)) <= set(key.values):
         return None
     return rows.dialect.among(name, [rows.dialect.constant(value, kind) for value in key.values], kind)
 
@@ -94,24 +83,27 @@ def fixed_term(rows: RowSql, term: FixedSum, schema: Schema, most_rows: float = 
         nearest = (dialect.near_nearest,)
     if dialect.grid and largest < NEAR and largest * most_rows < _EXACT and _LEAST <= factor <= 1 / _LEAST:
         nearest, unit = (), factor
-        cell = "" if term.square or term.weighted else _raw_number(rows, term.expr)
-        within = rows.within(term.expr)
-        if cell and within is not None:
+        if (cell := _raw_number(rows, term)) and (within := rows.within(term.expr)):
             low, high = (min(max(end, term.low), term.high) for end in within)
             return rows.on_grid(cell, GRID / factor, (low, high)), largest, unit
     value = rows.fixed(term.expr, ends, factor, square=term.square, weighted=term.weighted, nearest=nearest)
     return value, largest, unit
 
 
-def _raw_number(rows: RowSql, expr: RowExpr) -> str:
-    """The raw cell of a column of reals that are stored as such, less or plus what the expression adds; else empty."""
+def _raw_number(rows: RowSql, term: FixedSum) -> str:
+    """The raw cell of what is summed, if it is a column of reals that are stored as such, less a constant or not."""
+    return "" if term.square or term.weighted else _raw_cell(rows, term.expr)
+
+
+def _raw_cell(rows: RowSql, expr: RowExpr) -> str:
     if isinstance(expr, Column):
         raw = rows.columns[expr.name].raw
-        real = raw is not None and raw.kind in FLOATS and isinstance(raw.domain, Real)
-        return rows.dialect.as_double(raw.alias) if raw is not None and real else ""
+        if raw is None or raw.kind not in FLOATS or isinstance(raw.domain, Integer):
+            return ""
+        return rows.dialect.as_double(raw.alias)
     if not (isinstance(expr, Apply) and expr.op in ("+", "-") and isinstance(expr.args[1], Constant)):
         return ""
-    inner, shift = _raw_number(rows, expr.args[0]), expr.args[1].value
+    inner, shift = _raw_cell(rows, expr.args[0]), expr.args[1].value
     if not inner or not isinstance(shift, float | int) or abs(shift) > 1 / _LEAST:
         return ""
     return f"({inner} {expr.op} {rows.dialect.number(float(shift))})"

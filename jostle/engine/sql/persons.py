@@ -286,7 +286,7 @@ def cells_of_keys(rows: RowSql, keys: tuple[Key, ...]) -> dict[str, Raw | None]:
     calculated with: by names, with their raw cells, where these are grouped. Else none."""
     cells: dict[str, Raw | None] = {}
     groups, bare = 1.0, True
-    for key in keys if rows.dialect.groups_cells else ():
+    for key in keys:
         names = sorted(names_in([key.expr]))
         for name in names:
             raw = rows.columns[name].raw

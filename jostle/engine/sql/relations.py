@@ -384,20 +384,6 @@ def _term(source: Relation, rows: RowSql, term: Term, name: str, summed: dict[st
     return _Made(*counted(rows, term, name))
 
 
-def places(source: Relation, keys: tuple[Key, ...]) -> str:
-    """A column `place`: where each row's group stands among those of all keys, which are ranges, the last of them
-    moving fastest; NULL of a row that is in none. There are fewer than 2^31 groups."""
-    rows = source.rows()
-    inner = [f"{key_value(rows, key, source.schema)} AS k{i}" for i, key in enumerate(keys)]
-    tests, place = [], "0"
-    for i, key in enumerate(keys):
-        first, last = (key.values[0], key.values[-1]) if key.values else (0, -1)
-        tests.append(f"k{i} BETWEEN {first} AND {last}")
-        place = f"({place}) * {len(key.values)} + (k{i} - ({first}))"
-    inside = f"CASE WHEN {' AND '.join(tests)} THEN {place} END"
-    return f"SELECT CAST({inside} AS INTEGER) AS place FROM (SELECT {', '.join(inner)} FROM ({rows.over(source.sql)}))"
-
-
 def codes(source: Relation, keys: tuple[Key, ...]) -> str:
     """A column a key: where each row stands among the key's values, from 0; −1 where the key is none or not listed.
 

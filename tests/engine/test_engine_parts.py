@@ -285,3 +285,28 @@ def test_many_parts_are_not_read_for_two_of_them(monkeypatch: pytest.MonkeyPatch
         assert fast.group(plan, (), (Count(),))[0] == plain(engine, plan, (), (Count(),))[0]
     assert asked == [*plans[:4], scan] and len(plans) == 6
     engine.close()
+
+
+def test_what_is_rounded_before_it_is_bounded_is_what_was_bounded_before() -> None:
+    """Sums of doubles, row by row: at the ends, beside them, between two places of the grid, and of no number."""
+    least, most = np.nextafter(0, 1), np.finfo(float).max
+    ends = (-1.5, 0.1, 2.5, 2.0**-22, 2.0**-23)
+    beside = [float(np.nextafter(end, to)) for end in ends for to in (-np.inf, np.inf)]
+    cells = [*ends, *beside, 0.0, -0.0, least, -least, most, -most, np.nan, np.inf, -np.inf, 1e16, 3 * 2.0**-23]
+    engine = LocalDuckDb()
+    with np.errstate(over="ignore"):
+        floats = np.array(cells, dtype=np.float32)
+    columns = {"n": np.arange(len(cells), dtype=float), "x": np.array(cells), "f": floats}
+    for domain in (Real(-1.5, 2.5), Real(0.1, 0.1), Real(-1e6, 1e6)):
+        described = (("n", Integer(0, len(cells) - 1)), ("x", domain), ("f", domain))
+        scan = Scan(engine.open(columns, public=False).key, described)
+        key = Key(Column("n"), range(len(cells)))
+        for name, shift, low, high in (("x", 0.0, -9.0, 9.0), ("x", 0.3, -0.1, 2.0), ("f", -0.3, 0.0, 1.0)):
+            expr = Apply("-", (Column(name), Constant(shift))) if shift else Column(name)
+            terms = (FixedSum(expr, low, high, 22), Count(Column(name)), Count(expr))
+            sums, *counts = engine.group(scan, (key,), terms)
+            for at, cell in enumerate(columns[name].tolist()):
+                bounded = min(max(min(max(cell, domain.low), domain.high) - shift, low), high)
+                expected = round(bounded * 2**22) if np.isfinite(cell) else 0  # halves to the even one
+                assert sums[at] == expected and all(count[at] == np.isfinite(cell) for count in counts)
+    engine.close()

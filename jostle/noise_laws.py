@@ -157,7 +157,7 @@ class Selected(Struct, frozen=True):
 
     def half_width(self, level: float = LEVEL) -> float:
         """With probability `level` the chosen one's score is within this of the best."""
-        return self.scale * math.log(self.candidates / (1 - level))
+        return self.scale * (math.log(self.candidates) - math.log(1 - level))
 
 
 class Bracketed(Struct, frozen=True):

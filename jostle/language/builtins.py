@@ -37,7 +37,7 @@ MODULES = {
     "classifiers": ("binned", "correct_count", "accuracy", "simulated_tables"),
     "regressions": ("prediction_error", "simulated_regressions"),
     "effects": ("simulated_studies",),
-    "trees": ("entropy", "gini", "leaf_counts", "level_sizes", "max_class", "split_rows"),
+    "trees": ("entropy", "gini", "leaf_counts", "level_sizes", "max_class", "split_rows", "subtrees"),
     "row_vectors": ("vectors", "prepaid", "noisy_moments", "noisy_sum", "coordinate_scores", "row_score"),
     "graphical": ("noisy_samples", "perturbed_optimum", "distance"),
     "best": ("advisor", "retrained"),
@@ -199,6 +199,8 @@ row("row_score", "@rows, given, parameters = none, *, bound = 1", "The sum of a 
 row("correct_count", "@table: any, model, label", "How many rows a public classifier gets right: a score.", Gives.SCORE,
     HANDLES, SCORES, "rows_right")  # fmt: skip
 row("leaf_counts", "@table: any, tree, label", "How many rows of each class each leaf of a growing tree has: scores.",
+    Gives.SCORE, HANDLES, SCORES)  # fmt: skip
+row("subtrees", "@table: any, tree, label", "How many rows each tree of at most two tests gets right: scores.",
     Gives.SCORE, HANDLES, SCORES)  # fmt: skip
 row("level_sizes", "@table: any, tree", "How many rows each leaf has that a growing tree may split: scores.",
     Gives.SCORE, HANDLES, SCORES)  # fmt: skip

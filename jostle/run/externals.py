@@ -179,7 +179,7 @@ _BY_MODULE = {
     "errors": "whole_number",
     "classifiers.shrink": "bayes_tree_model blended_model shrunk_bayes_model shrunk_tree_model",
     "classifiers.fits": "binned_model branched_model linear_model majority_model naive_bayes_model",
-    "classifiers.growing": "tree_counted tree_end tree_split tree_split_by tree_start",
+    "classifiers.growing": "tree_counted tree_drawn tree_end tree_split tree_split_by tree_start",
     "classifiers.treemodel": "c45_prune noisy_gain tree_leaf tree_model tree_node",
     "graphical.adaptive": (
         "chosen_cliques expected_counts joining_pairs joining_places search_begun search_continued search_plan"

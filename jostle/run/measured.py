@@ -128,8 +128,14 @@ def _exp_mech(domain: Any, utilities: Any, epsilon: Any = None, *, at: Any) -> A
 
 @builtin
 def _noisy_max(utilities: Any, epsilon: Any = None, *, at: Any) -> Any:
-    """The index of the largest score; of scores in groups, a list with one for each."""
+    """The index of the largest score; of scores in groups, a list with one for each; of subtrees, the tree drawn."""
     interp, span = at
+    if isinstance(utilities, Scores) and utilities.rule.name == "subtrees":
+        from jostle.privacy.measurements.choices import DrawnTree
+
+        with amount_for(interp, utilities, span, epsilon) as amount:
+            drawn: list[int] = interp.kernel.measure(DrawnTree.of(utilities, amount), span)
+        return [float(i) for i in drawn]
     length = utilities.length if isinstance(utilities, Scores) else len(items(utilities))
     chosen = [float(i) for i in _choose(interp, utilities, length, epsilon, span)]
     return chosen if isinstance(utilities, Scores) and utilities.groups else chosen[0]

@@ -235,15 +235,16 @@ def _prices(value: Any) -> Any:
     return [np.array(list(some), dtype=float) for some in value]
 
 
-def _growing(what: str, table: Any, tree: Any) -> tuple[Table, PublicTree]:
+def _growing(what: str, table: object, tree: object) -> tuple[Table, PublicTree]:
     from jostle.privacy.rows.leaves import PublicTree
 
     for handle in handles_in(tree):
         raise private_value(handle, "is no tree")
-    if not isinstance(table, Table) or not isinstance(getattr(tree, "tree", None), PublicTree):
+    public = getattr(tree, "tree", None)
+    if not isinstance(table, Table) or not isinstance(public, PublicTree):
         kinds = f"{kind_name(table)} and {kind_name(tree)}"
         raise refuse("TypeError", f"`{what}` takes a table and a tree that grows, not {kinds}", help="`tree_start(…)`")
-    return table, tree.tree
+    return table, public
 
 
 @builtin
@@ -259,11 +260,23 @@ def _leaf_counts(table: object, tree: object, label: object) -> Handle:
     """`leaf_counts(D, tree, class)`: how many rows of each class are at each leaf of a growing tree."""
     from jostle.privacy.scores import splits
 
+    return splits.leaf_counts(*_of_classes("leaf_counts", table, tree, label))
+
+
+@builtin
+def _subtrees(table: object, tree: object, label: object) -> Handle:
+    """`subtrees(D, tree, class)`: how many rows each tree of at most two tests gets right, for `noisy_max`."""
+    from jostle.privacy.scores import splits
+
+    return splits.subtrees(*_of_classes("subtrees", table, tree, label))
+
+
+def _of_classes(what: str, table: object, tree: object, label: object) -> tuple[Table, PublicTree, str]:
     name = label.name if isinstance(label, ColumnHandle) else label
-    table, public = _growing("leaf_counts", table, tree)
-    if not isinstance(name, str) or name not in table.domains:
-        raise refuse("NameError", "`leaf_counts` takes the class as a column of the table", help="or as its name")
-    return splits.leaf_counts(table, public, name)
+    known, public = _growing(what, table, tree)
+    if not isinstance(name, str) or name not in known.domains:
+        raise refuse("NameError", f"`{what}` takes the class as a column of the table", help="or as its name")
+    return known, public, name
 
 
 def _bound(value: Any) -> int:

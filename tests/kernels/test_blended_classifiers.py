@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from jostle.kernels.classifiers.fits import linear_model, majority_model, naive_bayes_model
+from jostle.kernels.classifiers.fits import branched_model, linear_model, majority_model, naive_bayes_model
 from jostle.kernels.classifiers.shrink import Blended, blended_model
 from jostle.kernels.classifiers.stored import classifier_from_json
 from jostle.kernels.classifiers.treemodel import tree_leaf, tree_model, tree_node
@@ -26,6 +26,16 @@ def test_its_probabilities_are_the_product_of_its_parts(weights: tuple[float, fl
     product = tree ** weights[0] * bayes ** weights[1]
     shares = blended_model([TREE, BAYES], weights).probabilities(ROWS)
     np.testing.assert_allclose(shares, product / product.sum(axis=1, keepdims=True), atol=1e-12)
+
+
+def test_naive_bayes_in_leaves_is_blended_too() -> None:
+    other = naive_bayes_model(CLASSES, [{"name": "b", "values": ["u", "v", "w"]}], [TABLE[::-1]])
+    leaves = branched_model({"name": "a", "values": ["p", "q"]}, [BAYES, other])
+    model = blended_model([TREE, leaves], [0.4, 1])
+    product = np.maximum(TREE.probabilities(ROWS), 1e-6) ** 0.4 * leaves.probabilities(ROWS)
+    np.testing.assert_allclose(model.probabilities(ROWS), product / product.sum(axis=1, keepdims=True), atol=1e-12)
+    again = classifier_from_json(json.loads(json.dumps(model.as_json())))
+    np.testing.assert_allclose(again.probabilities(ROWS), model.probabilities(ROWS), atol=1e-6)
 
 
 def test_a_leaf_that_decides_is_ranked_within_by_the_other() -> None:

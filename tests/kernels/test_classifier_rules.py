@@ -49,6 +49,13 @@ def made(seed: int) -> dict[str, Classifier]:
         "naive bayes": bayes,
         "shrunk": shrunk_bayes_model(CLASSES, ATTRIBUTES, tables),
         "blended": blended_model([tree_model(CLASSES, [grown([0, 1])]), bayes], [0.5, 1]),
+        "blended in leaves": blended_model(
+            [
+                branched_model(ATTRIBUTES[0], [bayes, majority_model(CLASSES, [1, 1, 0]), bayes]),
+                tree_model(CLASSES, [grown([0, 1])]),
+            ],
+            [1, 0.35],
+        ),
         "linear": linear_model(CLASSES, ATTRIBUTES, [*tables, *pairs]),
         "branched": branched_model(ATTRIBUTES[0], [bayes, majority_model(CLASSES, [1, 1, 0]), bayes]),
         "binned": binned_model(bayes, {"b": [0.5, 1.5, 2.5]}),
@@ -86,7 +93,7 @@ def test_it_decides_as_the_model_does(kind: str) -> None:
     """But where two classes are as probable, to a millionth; and where a branch has no answer, which models mix."""
     seen = 0
     for seed in range(20):
-        model, columns = made(seed)[kind], rows(seed, missing=kind != "branched")
+        model, columns = made(seed)[kind], rows(seed, missing=kind not in ("branched", "blended in leaves"))
         likely = np.sort(model.probabilities(columns), axis=1)
         clear = likely[:, -1] - likely[:, -2] > 1e-5
         np.testing.assert_array_equal(decided(model, columns, 300)[clear], model.predict(columns)[clear])

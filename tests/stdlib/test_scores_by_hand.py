@@ -105,6 +105,9 @@ BY_HAND = {
         'laplace(leaf_counts(t, one_leaf(columns(pick(t, c))), columns(pick(t, c))[0]))',
         [(C == "p").sum(), (C == "q").sum()],
     ),
+    "subtrees": (
+        'noisy_max(subtrees(t, one_leaf([]), columns(pick(t, c))[0]))', [0, (C == "q").sum() > (C == "p").sum()],
+    ),
     "level_sizes": ('laplace(level_sizes(t, one_leaf(columns(pick(t, c)))))', [len(X)]),
     "entropy": ("laplace(entropy(t, floor(4 * x), c, most = 5000))", by_bins(entropy)),
     "gini": ("laplace(gini(t, floor(4 * x), c))", by_bins(lambda p: 2 * p[0] * p[1])),

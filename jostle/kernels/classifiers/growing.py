@@ -6,6 +6,7 @@ ended, and given their noisy counts, which makes the tree that predicts (`treemo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -126,3 +127,16 @@ def tree_counted(tree: GrowingTree, counts: object) -> TreeNode:
             below = [nodes.pop(child) for child in range(old.first[i], old.first[i] + old.branches[asks])]
             nodes[i] = tree_node(old.names[asks], tree.values[asks], below, size, tree.edges[asks])
     return nodes[0]
+
+
+def tree_drawn(tree: GrowingTree, classes: Sequence[Value], drawn: Sequence[float], weight: float = 1) -> TreeNode:
+    """The tree that `noisy_max` drew of `subtrees`; its leaves have a row of each class, and `weight` more of one."""
+    many, values = len(value_tuple(classes)), [int(i) for i in drawn]
+    root = values[0] if values else -1
+    wide = tree.tree.branches[root] if 0 <= root < len(tree.tree.branches) else 0
+    tree = tree_split(tree, values[:1])
+    tree = tree_split(tree, values[1 : 1 + wide]) if wide else tree
+    of_leaves = values[1 + wide :]
+    if len(of_leaves) != len(tree.tree.leaves) or not all(0 <= c < many for c in of_leaves):
+        raise KernelError("a tree as `noisy_max` drew it")
+    return tree_counted(tree, 1 + weight * np.eye(many)[of_leaves])

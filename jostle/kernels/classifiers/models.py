@@ -20,7 +20,7 @@ import numpy as np
 from jostle.kernels.arrays import Floats
 from jostle.kernels.classifiers.codes import Coded, Cuts, Positions, Value, coded, cut, plain, positions
 from jostle.kernels.errors import KernelError
-from jostle.kernels.rowprograms.decisions import Cell, Cells, branch_place, branch_scores, sums, sums_by_place
+from jostle.kernels.rowprograms.decisions import Cell, Cells, branch_place, branch_scores, sums, tables_by_place
 from jostle.privacy.rows.expressions import Expression, constant
 
 Columns = Mapping[str, Any]
@@ -229,9 +229,9 @@ class Branched(Classifier):
     def scores(self, cells: Cells) -> Expression:
         """Where all branches end in sums, one sum of tables read at the row's end; a row that no branch is for has the
         mean of all. Elsewhere those of the row's branch, or the votes of all."""
-        place, ends = _ends(self, cells)
+        place, ends = ends_of(self, cells)
         if ends:
-            return _sums_at(place, ends, cells)
+            return sums(np.zeros(len(self.classes)), tables_at(place, ends, cells))
         cell = cells.get(self.attribute)
         return branch_scores(cell and cell.place_in(self.values), [each.scores(cells) for each in self.branches])
 
@@ -253,11 +253,11 @@ Ends = list[tuple[AdditiveClassifier, ...]]
 """Where a row can end: sums, of which the mean decides."""
 
 
-def _ends(classifier: Classifier, cells: Cells) -> tuple[Expression, Ends]:
+def ends_of(classifier: Classifier, cells: Cells) -> tuple[Expression, Ends]:
     """The place of a row among the ends of a classifier, and these; none where some branch is no sum."""
     if isinstance(classifier, AdditiveClassifier):
         return constant(0), [(classifier,)]
-    below = [_ends(branch, cells) for branch in classifier.branches] if isinstance(classifier, Branched) else []
+    below = [ends_of(branch, cells) for branch in classifier.branches] if isinstance(classifier, Branched) else []
     if not isinstance(classifier, Branched) or not all(ends for _, ends in below):
         return constant(0), []
     cell = cells.get(classifier.attribute)
@@ -268,8 +268,8 @@ def _ends(classifier: Classifier, cells: Cells) -> tuple[Expression, Ends]:
     return place, [*ends, tuple(end[0] for end in ends if len(end) == 1)]
 
 
-def _sums_at(place: Expression, ends: Ends, cells: Cells) -> Expression:
-    """The class scores of the end at `place`."""
+def tables_at(place: Expression, ends: Ends, cells: Cells) -> list[tuple[Cell, Floats]]:
+    """What the class scores of the end at `place` are sums of."""
     leaves = {id(one): one for end in ends for one in end}
     at = {key: row for row, key in enumerate(leaves)}
     shares = np.zeros((len(ends), len(leaves)))
@@ -287,7 +287,7 @@ def _sums_at(place: Expression, ends: Ends, cells: Cells) -> Expression:
             rows = [at[id(one)] for one in some]
             table[rows] = cell.table_of(values, np.stack([one.weights[name][1] for one in some]))
         tables.append((cell, table))
-    return sums_by_place(place, shares, np.stack([one.base for one in leaves.values()]), tables)
+    return tables_by_place(place, shares, np.stack([one.base for one in leaves.values()]), tables)
 
 
 @dataclass(frozen=True, eq=False)

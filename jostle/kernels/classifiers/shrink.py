@@ -41,7 +41,15 @@ from jostle.kernels.arrays import Floats, Ints
 from jostle.kernels.classifiers.codes import Cuts, Value, value_tuple
 from jostle.kernels.classifiers.fits import Attribute, bins_of, branched_model, class_counts, values_of
 from jostle.kernels.classifiers.growing import GrowingTree, tree_counted
-from jostle.kernels.classifiers.models import AdditiveClassifier, Classifier, Columns, Words, rows_of
+from jostle.kernels.classifiers.models import (
+    AdditiveClassifier,
+    Classifier,
+    Columns,
+    Words,
+    ends_of,
+    rows_of,
+    tables_at,
+)
 from jostle.kernels.classifiers.treemodel import Trees, tree_model
 from jostle.kernels.errors import KernelError
 from jostle.kernels.noisy_array import law_of
@@ -346,7 +354,7 @@ LEAST = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Blended(Classifier):
-    """`parts`: sums of logarithms, or single trees, of the same classes; `weights`: a number from 0 for each."""
+    """`parts`: sums of logarithms, also in leaves, or single trees, of the same classes; `weights`: from 0, of each."""
 
     parts: tuple[Classifier, ...]
     weights: tuple[float, ...]
@@ -357,9 +365,10 @@ class Blended(Classifier):
         if len({tuple(part.classes) for part in self.parts}) != 1:
             raise KernelError("the classifiers of a blend have the same classes")
         for part in self.parts:
-            additive = isinstance(part, AdditiveClassifier) and part.link == "softmax"
-            if not additive and not (isinstance(part, Trees) and len(part.roots) == 1 and part.votes == "shares"):
-                raise KernelError("a blend is of naive Bayes, or the like, and of single trees")
+            tree = isinstance(part, Trees) and len(part.roots) == 1 and part.votes == "shares"
+            ends = ends_of(part, {})[1]
+            if not tree and not (ends and all(one.link == "softmax" for end in ends for one in end)):
+                raise KernelError("a blend is of naive Bayes, or the like, also in leaves, and of single trees")
 
     @property
     def classes(self) -> tuple[Value, ...]:  # type: ignore[override]
@@ -392,6 +401,8 @@ class Blended(Classifier):
                 ]  # fmt: skip
             elif isinstance(part, Trees):
                 tables += [(end, weight * np.log(np.maximum(said, LEAST)).T) for end, said in part.ends(cells)]
+            else:
+                tables += [(cell, weight * table) for cell, table in tables_at(*ends_of(part, cells), cells)]
         return sums(base, tables)
 
     def as_json(self) -> dict[str, Any]:

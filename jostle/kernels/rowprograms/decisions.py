@@ -106,15 +106,17 @@ def sums(base: Floats, tables: Iterable[tuple[Cell, Floats]]) -> Expression:
     return total
 
 
-def sums_by_place(place: Expression, shares: Floats, base: Floats, tables: Iterable[tuple[Cell, Floats]]) -> Expression:
-    """The same of several sums, base (L, C) and tables (L, C, values of a cell), mixed by the line of `shares` (P, L)
-    that stands at the row's `place`."""
+def tables_by_place(
+    place: Expression, shares: Floats, base: Floats, tables: Iterable[tuple[Cell, Floats]]
+) -> list[tuple[Cell, Floats]]:
+    """What such sums add up of several, base (L, C) and tables (L, C, values of a cell), mixed by the line of `shares`
+    (P, L) that stands at the row's `place`."""
     pairs = [(node_cell(place), (shares @ _finite(base)).T)]
     for cell, table in tables:
         mixed = np.tensordot(shares, _finite(table), axes=1)
         rows = np.concatenate([np.zeros((*mixed.shape[:2], 1)), mixed], axis=-1).swapaxes(0, 1)
         pairs.append((node_cell(place * rows.shape[-1] + cell.place + 1), rows.reshape(base.shape[1], -1)))
-    return sums(np.zeros(base.shape[1]), pairs)
+    return pairs
 
 
 def branch_place(place: Expression | None, places: Sequence[Expression], sizes: Sequence[int]) -> Expression:

@@ -40,7 +40,7 @@ from jostle.privacy.mechanisms.margin import CLAMP, LargeMargin, check_scale, cl
 from jostle.privacy.mechanisms.noise import Noise, SecureNoise
 from jostle.privacy.mechanisms.selection import Selection
 from jostle.privacy.scores.rule import Rule, Score, Scores, check_weights, stability_of_score, values_of
-from jostle.privacy.scores.splits import table_of
+from jostle.privacy.scores.splits import LARGEST, SUBTREES, TreeCounts, drawn_tree, table_of, trees_at_most
 
 if TYPE_CHECKING:
     import numpy as np
@@ -157,6 +157,37 @@ class NoisyArgmax(OfJoinedScores, Measurement["Ints", "list[int]"]):
         chosen = [self.how.choose(noise, group, scale) if group.size > 1 else 0 for group in groups]
         law = Selected(scale / 2.0**bits, max(group.size for group in groups), "score")
         return Release(chosen, (measured_by(self.scores, law.name, law, self.how),))
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnTree(OfJoinedScores, Measurement["TreeCounts", "list[int]"]):
+    """A tree of one or two tests by the exponential mechanism (`scores.splits.drawn_tree`)."""
+
+    how: Selection | None
+    title = "selection"
+
+    @classmethod
+    def of(cls, score: Scores, amount: Amount | None) -> DrawnTree:
+        exposures = joined([score])
+        how = Selection.of(needed(amount), [e.source.measure for e in exposures]) if exposures else None
+        if how is not None and how.scale(separation([score], exposures), True) > LARGEST:
+            raise refuse("BadAmount", "too little to draw a tree by")
+        return cls((score,), exposures, how)
+
+    def read(self, reader: Reader) -> TreeCounts:  # type: ignore[override]
+        return SUBTREES.counted(reader, self.scores[0])
+
+    def release(self, exact: TreeCounts, noise: Noise | None) -> Release[list[int]]:
+        if noise is None or self.how is None:
+            return Release(drawn_tree(exact, 0, lambda scores: int(scores.argmax())))
+        scale = self.how.scale(separation(self.scores, self.joined), True)
+        tree = drawn_tree(exact, scale, lambda scores: noise.gumbel_max(scores, scale) if scores.size > 1 else 0)
+        law = Selected(
+            scale / 2.0 ** self.scores[0].bits,
+            trees_at_most([len(one) for one in exact.ones], len(exact.whole)),
+            "score",
+        )
+        return Release(tree, (measured_by(self.scores, law.name, law, self.how),))
 
 
 def measured_by(

@@ -137,3 +137,17 @@ class LeafFold:
         if not self.crossed:
             return [shaped[0][:, 0]]
         return [t[:, 1:] for t in shaped] + ([shaped[0].sum(axis=1)] if self.whole else [])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Folds:
+    """What several folds give of the same rows, one after the other."""
+
+    parts: tuple[LeafFold, ...]
+
+    def __call__(self, read: Iterable[NDArray[Any]]) -> list[Any]:
+        totals = [count for part in self.parts for count in part(())]
+        for rows in read:
+            for total, count in zip(totals, (n for part in self.parts for n in part([rows])), strict=True):
+                total += count
+        return totals

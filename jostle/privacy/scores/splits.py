@@ -19,7 +19,7 @@ nearest step: δ is then within 2.1 steps of its interval, whose length grows by
 
 Scores of all leaves of a public tree at once: how many rows each has, of each class, and how well they would split.
 
-Where a row ends in a public tree follows from that row alone (`privacy.rows.leaves`), and it is at one leaf or at none.
+Where a row ends in a public tree follows from that row alone (`privacy.rows.leaves`), and it is at one leaf or at np.
 So leaves are parts of a partition under public keys, and one vector has the numbers of all:
 
 * `leaf_counts`, `level_sizes`: the rows of each leaf, of each class or all. A row moves one of the numbers by 1.
@@ -29,6 +29,9 @@ So leaves are parts of a partition under public keys, and one vector has the num
 
 k changed rows move numbers that add up to k at most, and cost each group what of them is in it: what all leaves
 cost together is no more than one of them that has all k.
+
+Trees of at most two tests: `subtrees` counts what `drawn_tree` draws one of them by, the rows of
+each class with each value of a column, and of two. One row more is right in a tree or not: it gains 1 or nothing.
 """
 
 from __future__ import annotations
@@ -44,7 +47,7 @@ from jostle.integers import fixed_width
 from jostle.plan.plan import WEIGHT_BITS, Column, Count, Derive, Filter, Key, Plan, RowExpr, Scan, Summands
 from jostle.plan.schemas import MOST_KEYS, column_key, holds, key_values, open_keys
 from jostle.privacy.kernel.handles import Table
-from jostle.privacy.rows.leaves import LeafFold, PublicTree
+from jostle.privacy.rows.leaves import Folds, LeafFold, PublicTree
 from jostle.privacy.scores.cells import BITS
 from jostle.privacy.scores.rule import Rule, Score, Scores
 
@@ -217,6 +220,15 @@ SPLITS = {
 DEAREST = 2**40
 TOGETHER = 2**24  # counts of a level that are in memory at once: where there are more, rows are read more than once
 
+STEPS = 2**24
+"""Steps of the grid of logarithms to a row."""
+STAYS = 0.2
+"""The prior share of trees without a test, and below the first test of leaves among what may stand there."""
+WIDEST = 2**12
+"""Leaves of a tree, at most: a column is not asked below another where there would be more."""
+LARGEST = 2.0**42
+"""The scale, at most: logarithms in doubles are then off by no more than a step."""
+
 
 @dataclass(frozen=True, eq=False)
 class LeafCounts(Rule, Summands):
@@ -259,7 +271,112 @@ class LevelSplits(Rule, Summands):
         return scores
 
 
+@dataclass(frozen=True, eq=False)
+class TreeCounts:
+    """Rows of each class: all (C,), with each value of a column (V, C), and of two (V, W, C), by places of columns."""
+
+    whole: Ints
+    ones: tuple[Ints, ...]
+    pairs: dict[tuple[int, int], Ints]
+
+
+def tree_sensitivity(values: Sequence[int]) -> int:
+    """How far apart a row can move the logarithms of two trees' probabilities, in steps over the scale, of columns that
+    have so many values: by a row, and by what is rounded off at their leaves and nodes, before and after."""
+    wide = max(values, default=1)
+    return STEPS + 8 * (max(wide, min(WIDEST, wide * wide)) + wide + 2)
+
+
+def trees_at_most(values: Sequence[int], classes: int) -> int:
+    """One over the prior of any tree, at most: it stands for their number in how near to the best the drawn one is."""
+    wide, many = max(values, default=1), len(values) + 2
+    return int((2 * many) ** (wide + 1) * classes ** max(wide, min(WIDEST, wide * wide)))
+
+
+def drawn_tree(counts: TreeCounts, scale: float, choose: Callable[[Ints], int]) -> list[int]:
+    """A tree of at most two tests on the way to a leaf, P ∝ prior · exp(rows that it gets right · `STEPS`/scale).
+
+    `choose` draws the place i of whole numbers with P ∝ exp(number/scale), or of the largest where `scale` is 0. First
+    stands the column that is asked first, their number for none; for each of its values the column asked next, as a
+    place among the others, or their number; then the class of each leaf, those below one test before those below two.
+    """
+    import numpy as np
+
+    many = len(counts.ones)
+
+    def together(scores: Ints) -> Ints:
+        """The logarithm of the sum over the last axis of what has these logarithms."""
+        top: Ints = scores.max(axis=-1)
+        if not scale:
+            return top
+        more = np.log(np.exp((scores - top[..., None]) / scale).sum(axis=-1))
+        return top + fixed_width(more * scale)
+
+    def prior(share: float) -> int:
+        return round(float(np.log(share)) * scale)
+
+    def leaf(rows: Ints) -> Ints:
+        return together(rows * STEPS) + prior(1 / len(counts.whole))
+
+    below = [[i for i in range(many) if (j, i) in counts.pairs] for j in range(many)]
+    nodes = [  # of each value of each column: a leaf, or what each column may add
+        np.stack([leaf(rows) + (prior(STAYS) if below[j] else 0), *(
+            leaf(counts.pairs[j, i]).sum(axis=-1) + prior((1 - STAYS) / len(below[j])) for i in below[j]
+        )], axis=-1)
+        for j, rows in enumerate(counts.ones)
+    ]  # fmt: skip
+    roots = [int(together(scores).sum()) + prior((1 - STAYS) / many) for scores in nodes]
+    root = choose(fixed_width([*roots, int(leaf(counts.whole)) + prior(STAYS)]))
+    if root == many:
+        return [many, choose(counts.whole * STEPS)]
+    places, ended, further = list[int](), list[int](), list[int]()
+    for value, scores in enumerate(nodes[root]):
+        at = choose(scores)
+        if at == 0:
+            places.append(many - 1)
+            ended.append(choose(counts.ones[root][value] * STEPS))
+        else:
+            column = below[root][at - 1]
+            places.append(column - (column > root))
+            further += [choose(rows * STEPS) for rows in counts.pairs[root, column][value]]
+    return [root, *places, *ended, *further]
+
+
+@dataclass(frozen=True, eq=False)
+class Subtrees(Rule):
+    """Trees of one or two tests, of which one is drawn: read by `counted`."""
+
+    def exact(self, reader: Reader, score: Score) -> list[int]:
+        raise refuse("TypeError", "these scores are not listed", help="`noisy_max` draws a tree by them")
+
+    def counted(self, reader: Reader, score: Score) -> TreeCounts:
+        import numpy as np
+
+        (keys,) = score.arguments
+        wide, classes = tuple(len(key.values) for key in keys[:-1]), len(keys[-1].values)
+        most = WIDEST
+        while sum(v * w * classes for v in wide for w in wide if v * w <= most) > TOGETHER:
+            most //= 2
+        below = [tuple(i for i, w in enumerate(wide) if i != j and v * w <= most) for j, v in enumerate(wide)]
+        names = tuple(str(i) for i in range(len(wide)))
+        folds = []
+        for j, v in enumerate(wide):
+            at = np.arange(1, v + 1)
+            alone = np.full(v, -1)
+            tree = PublicTree(names, wide, np.append(j, alone), np.append(1, alone), at)
+            folds.append(LeafFold(tree, at, classes, below[j], bool(below[j])))
+        root = PublicTree(names, wide, np.full(1, -1), np.full(1, -1), np.zeros(1, dtype=int))
+        read = iter(reader.coded(table_of(score).plan, keys, Folds((*folds, LeafFold(root, root.level, classes)))))
+        ones: list[Ints] = []
+        pairs: dict[tuple[int, int], Ints] = {}
+        for j in range(len(wide)):
+            pairs |= {(j, i): fixed_width(next(read)) for i in below[j]}
+            ones.append(fixed_width(next(read)))
+        return TreeCounts(fixed_width(next(read))[0], tuple(ones), pairs)
+
+
 LEAF_COUNTS, LEVEL_SIZES = LeafCounts("leaf_counts", True), LeafCounts("level_sizes", True)
+SUBTREES = Subtrees("subtrees", False)
 LEVEL_SPLITS = {name: LevelSplits(f"{name} of a level", False, split) for name, split in SPLITS.items()}
 
 
@@ -272,6 +389,15 @@ def leaf_counts(table: Table, tree: PublicTree, label: str) -> Scores:
 def level_sizes(table: Table, tree: PublicTree) -> Scores:
     """How many rows are at each leaf of the level of a tree."""
     return _counts(LEVEL_SIZES, table, tree, (), tree.level)
+
+
+def subtrees(table: Table, tree: PublicTree, label: str) -> Scores:
+    """The rows that each tree of one or two tests gets right, or of none, by the columns of a tree of one leaf."""
+    if len(tree.asks) != 1:
+        raise refuse("ValueError", "a tree is drawn from its root on", help="`tree_start(…)`")
+    keys = (*_keys(table, tree), key_of_column(Column(label), table))
+    moved = tree_sensitivity(tree.branches)
+    return Scores(table.exposures, SUBTREES, table, moved, True, STEPS.bit_length() - 1, (keys,), groups=(1,))
 
 
 def _counts(rule: LeafCounts, table: Table, tree: PublicTree, label: tuple[Key, ...], nodes: Ints) -> Scores:

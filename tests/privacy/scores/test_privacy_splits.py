@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from recording import Bench, Record, worst_losses
 
 from jostle.diagnostics import Refusal
 from jostle.privacy.scores.cells import BITS
-from jostle.privacy.scores.splits import SPLITS, steepest
+from jostle.privacy.scores.splits import SPLITS, STEPS, TreeCounts, drawn_tree, steepest, tree_sensitivity
 from jostle.source import Source
 from jostle.tools.session import Session
 
@@ -192,3 +193,133 @@ def test_rows_are_split_by_what_is_protected(tmp_path: Path) -> None:
     program = 'private t = table("t.csv") described by {a: {"x", "y"}} protecting who up to 2 rows budget epsilon 1\n'
     with pytest.raises(Refusal, match="who"):
         run(tmp_path, program + "p = split_rows(t, 4)\n")
+
+
+# A tree drawn whole -------------------------------------------------------------------------------------
+
+SHALLOW = ((2, 2), 2)
+"""Two columns of two values, and two classes."""
+MARKS = [(0, 0, 0), (0, 1, 1), (1, 1, 0), (-1, 1, 0), (0, -1, 1), (1, 1, -1)]
+"""Rows, of which some lack a value or the class."""
+
+
+def counts_of(rows: Sequence[tuple[int, int, int]]) -> TreeCounts:
+    wide, classes = SHALLOW
+    tree_counts = TreeCounts(
+        np.zeros(classes, dtype=np.int64), tuple(np.zeros((w, classes), dtype=np.int64) for w in wide),
+        {(j, 1 - j): np.zeros((wide[j], wide[1 - j], classes), dtype=np.int64) for j in (0, 1)},
+    )  # fmt: skip
+    for *values, c in rows:
+        if c < 0:
+            continue
+        tree_counts.whole[c] += 1
+        for j, value in enumerate(values):
+            if value >= 0:
+                tree_counts.ones[j][value, c] += 1
+                if values[1 - j] >= 0:
+                    tree_counts.pairs[j, 1 - j][value, values[1 - j], c] += 1
+    return tree_counts
+
+
+class Draws:
+    """Choices as a path says, and the first place where it says no more; with the logarithms of their probabilities."""
+
+    def __init__(self, path: tuple[int, ...], scale: float, waiting: list[tuple[int, ...]]) -> None:
+        self.path, self.scale, self.waiting, self.logs = list(path), scale, waiting, list[float]()
+
+    def __call__(self, scores: np.ndarray) -> int:
+        if len(self.logs) == len(self.path):
+            self.waiting += [(*self.path, i) for i in range(1, len(scores))]
+            self.path.append(0)
+        at = self.path[len(self.logs)]
+        gaps = ((scores - scores.max()) / self.scale).tolist()
+        self.logs.append(gaps[at] - math.log(sum(map(math.exp, gaps))))
+        return at
+
+
+def law_of_trees(counts: TreeCounts, scale: float) -> dict[tuple[int, ...], float]:
+    """The logarithm of the probability of every tree."""
+    law: dict[tuple[int, ...], float] = {}
+    waiting: list[tuple[int, ...]] = [()]
+    while waiting:
+        draws = Draws(waiting.pop(), scale, waiting)
+        tree = tuple(drawn_tree(counts, scale, draws))
+        assert tree not in law
+        law[tree] = sum(draws.logs)
+    return law
+
+
+def right(tree: tuple[int, ...], rows: Sequence[tuple[int, int, int]]) -> int:
+    wide = SHALLOW[0]
+    if tree[0] == 2:
+        return sum(c == tree[1] for _, _, c in rows)
+    root, total = tree[0], 0
+    below, classes = tree[1 : 1 + wide[root]], list(tree[1 + wide[root] :])
+    ended = {v: classes.pop(0) for v, at in enumerate(below) if at == 1}
+    further = {(v, w): classes.pop(0) for v, at in enumerate(below) if at == 0 for w in range(wide[1 - root])}
+    for *values, c in rows:
+        v, w = values[root], values[1 - root]
+        total += c >= 0 and c == (ended[v] if v in ended else further.get((v, w), -2))
+    return total
+
+
+def test_a_tree_is_drawn_by_the_rows_that_it_gets_right() -> None:
+    """Over every table of up to two rows: a row more changes the probability of no tree by more than it costs, and two
+    tables differ in it as the rows differ that the tree gets right."""
+    step = tree_sensitivity(SHALLOW[0])
+    scale, tight = step / 0.7, 0.0
+    places = [some for n in range(3) for some in itertools.combinations_with_replacement(range(len(MARKS)), n)]
+    laws = {some: law_of_trees(counts_of([MARKS[i] for i in some]), scale) for some in places}
+    for some, law in laws.items():
+        assert sum(map(math.exp, law.values())) == pytest.approx(1, abs=1e-9)
+        gains = [law[tree] - laws[()][tree] - right(tree, [MARKS[i] for i in some]) * STEPS / scale for tree in law]
+        assert max(gains) - min(gains) < 1e-5
+        for more in range(len(MARKS)):
+            if len(some) < 2:
+                other = laws[tuple(sorted((*some, more)))]
+                lost = max(abs(law[tree] - other[tree]) for tree in law)
+                assert lost <= 0.7
+                tight = max(tight, lost)
+    assert tight > 0.35
+
+
+def test_a_drawn_tree_is_charged_once(bench: Bench) -> None:
+    program = GROWN + 'd = noisy_max(subtrees(t, grown, "c")) with epsilon 0.5\n'
+    for unit, apart in (("rows", 1), ("rows, public size", 4), ("who up to 3 rows", 3)):
+        found = recorded(bench, source(unit) + program, list(KINDS))
+        assert found.spent == pytest.approx(0.5) and len(found.charges) == 1
+        scales = {draw.scale for draw in found.charges[0].draws}
+        assert [*scales] == [pytest.approx(tree_sensitivity((2, 4)) * apart / 0.5)]
+        assert {draw.kind for draw in found.charges[0].draws} == {"gumbel"}
+
+
+def test_public_rows_get_a_best_tree() -> None:
+    """Of both of two columns no one tells the class, but both do."""
+    session = Session()
+    session.bind("t", {"a": [0, 0, 1, 1] * 5, "b": [0, 1, 0, 1] * 5, "d": [0, 1, 1, 1] * 5, "c": list("xyyx") * 5})
+    session.execute(Source("p.jst", """use trees
+t = bound("t") described by {a: 0..1, b: 0..1, d: 0..1, c: {"x", "y"}}
+grown = one_leaf([x for x in columns(t) if x.name != "c"])
+model = tree_model(["x", "y"], tree_drawn(grown, ["x", "y"], noisy_max(subtrees(t, grown, "c"))))
+"""))  # fmt: skip
+    model = session.names()["model"]
+    answers = model.predict({"a": [0, 0, 1, 1], "b": [0, 1, 0, 1], "d": [0, 1, 1, 1]})
+    assert [model.classes[i] for i in answers] == list("xyyx") and model.depth == 2
+
+
+GROWN = 'use trees\ngrown = one_leaf([x for x in columns(t) if x.name in ["a", "b"]])\n'
+
+
+@pytest.mark.parametrize(
+    "call, why",
+    [
+        ('subtrees(t, tree_split(grown, [0]), "c")', "from its root on"),
+        ('subtrees(t, grown, "z")', "the class as a column"),
+        ('subtrees(t, 3, "c")', "a tree that grows"),
+        ('subtrees(pick(t, a, c), grown, "c")', "`b` is no column"),
+    ],
+)
+def test_what_no_tree_is_drawn_of_is_refused_before_the_charge(bench: Bench, call: str, why: str) -> None:
+    bench.table(list(KINDS), HEADER)
+    result = bench.attempt(source("rows") + GROWN + f"d = noisy_max({call}) with epsilon 1\n")
+    assert any(why in str(one) for one in result.diagnostics), result.diagnostics

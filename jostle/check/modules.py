@@ -14,8 +14,8 @@ from jostle.check.arguments import other_name
 from jostle.check.scopes import Report, bound_in
 from jostle.check.warnings import of_categories
 from jostle.diagnostics import Note, Refusal, did_you_mean
-from jostle.language.builtins import BUILTINS, EVERYWHERE, REMOTE, SOURCES, brought
-from jostle.language.facts import DOMAINS_ARE, Effect, Parameter
+from jostle.language.builtins import BUILTINS, DOMAINS, EVERYWHERE, REMOTE, SOURCES, brought
+from jostle.language.facts import DOMAINS_ARE, NO_FILLING, Effect, Parameter
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import children, every_of
 
@@ -237,6 +237,8 @@ def check_domains(described: n.RecordOf, report: Report) -> None:
             case n.Range(low=n.Number(value=low), high=n.Number(value=high)) if low > high:
                 message = f"`{name}` has no values between {low:g} and {high:g}"
                 help = f"the lower end comes first: `{name}: {high:g}..{low:g}`"
+            case n.Name(id=word) if name in described.filled and word in DOMAINS:
+                message, help = NO_FILLING[0].format(name=name), NO_FILLING[1]
             case n.SetOf():
                 of_categories(name, domain, report)
                 continue

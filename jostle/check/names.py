@@ -125,7 +125,7 @@ class Names:
         if isinstance(stmt.described, n.RecordOf):
             self._columns |= {name: stmt.name for name, _ in stmt.described.items}
         if stmt.described is not None:
-            self._expr(stmt.described, scope, domains=True)
+            self._description(stmt.described, scope)
         if stmt.protecting is not None:
             if stmt.protecting.linked:
                 self._look_up(stmt.protecting.linked, stmt.protecting.span, scope)
@@ -230,7 +230,20 @@ class Names:
 
     def _described(self, expr: n.Described, scope: Scope, rows: bool, domains: bool) -> None:
         self._expr(expr.source, scope)
-        self._expr(expr.domains, scope, domains=True)
+        self._description(expr.domains, scope)
+
+    def _description(self, described: n.Expr, scope: Scope) -> None:
+        """What stands after `described by`: there alone columns are `never missing`."""
+        for part in (value for _, value in described.items) if isinstance(described, n.RecordOf) else (described,):
+            self._expr(part, scope, domains=True)
+
+    def _record(self, expr: n.RecordOf, scope: Scope, rows: bool, domains: bool) -> None:
+        for name, value in expr.items:
+            if name in expr.filled:
+                help = "write the description there, `described by {" + name + ": … never missing}`"
+                message = f"`{name}` is `never missing` in the columns of a source alone"
+                self._report.add("SyntaxError", message, value.span, help=help)
+            self._expr(value, scope, rows=rows, domains=domains)
 
     def _is_of_python(self, node: n.Attribute, scope: Scope) -> bool:
         """`np.mean`, where the program has no `np` of its own."""
@@ -444,6 +457,7 @@ def _table_names(table: n.Expr, alias: str | None) -> list[str]:
 _LEAVES = (n.Number, n.String, n.Constant, n.Star)
 _FORMS: Mapping[type, Callable[[Names, Any, Scope, bool, bool], None]] = {
     n.Name: Names._name, n.Variable: Names._variable, n.Lambda: Names._lambda, n.SetOf: Names._set,
+    n.RecordOf: Names._record,
     n.Comprehension: Names._comprehension, n.Over: Names._over, n.Part: Names._part, n.Call: Names._visit_call,
     n.Attribute: Names._attribute, n.Index: Names._index, n.Spending: Names._spending, n.Described: Names._described,
     n.Query: lambda names, expr, scope, rows, domains: names._query(expr.body, scope),

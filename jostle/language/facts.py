@@ -170,6 +170,7 @@ def _parameters(signature: str) -> Iterator[Parameter]:
 
 MOST_LISTED = 8
 DOMAINS_ARE = 'a range `0..99`, categories `{"a", "b"}`, `{true, false}`, or `text integer real date time`'
+NO_FILLING = ("`{name}` is never missing, and has no value for a cell that is", "give its range, or list its values")
 FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 

@@ -11,10 +11,13 @@ Whose the rows of a plan are: known where each row is one person's, and lost whe
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date
 from typing import assert_never
 
 from msgspec import Struct
+
+from jostle.language.moments import moment_of
 
 
 class Integer(Struct, frozen=True, cache_hash=True):
@@ -76,6 +79,17 @@ def many_listed(domain: Domain) -> int | None:
         return domain.high - domain.low + 1
     finite = listed(domain)
     return None if finite is None else len(finite)
+
+
+def filling(domain: Domain) -> Constant | None:
+    """What stands for a missing cell of a column that is never missing: the low end of its range, the first value that
+    is listed, or false. None where no value is public."""
+    if isinstance(domain, Moments):
+        return Constant(moment_of(domain.kind, domain.low))
+    if isinstance(domain, Integer | Real):
+        return Constant(float(domain.low))
+    values = listed(domain)
+    return Constant(values[0]) if values else None
 
 
 # Rows ----------------------------------------------------------------------------------------------
@@ -237,6 +251,29 @@ class Known(Struct, frozen=True, cache_hash=True):
 
 
 Plan = Scan | Bound | Filter | Derive | Join | Truncate | GroupRows | Union | Known | Listed
+
+
+def filled(plan: Plan, columns: Sequence[tuple[str, Domain]], names: Sequence[str]) -> Plan:
+    """The rows with a public value in each missing cell of these columns, which are listed or bounded."""
+    read: list[tuple[str, RowExpr]] = []
+    for name, domain in columns:
+        value = filling(domain) if name in names else None
+        read.append((name, Column(name) if value is None else Apply("coalesce", (Column(name), value))))
+    return Derive(plan, tuple(read)) if names else plan
+
+
+def unfilled(plan: Plan) -> Plan:
+    """The rows of a source as they are read, below what `filled` puts in."""
+    if isinstance(plan, Derive) and all(_of_itself(name, expr) for name, expr in plan.columns):
+        return plan.source
+    return plan
+
+
+def _of_itself(name: str, expr: RowExpr) -> bool:
+    match expr:
+        case Apply("coalesce", (value, Constant())):
+            return value == Column(name)
+    return expr == Column(name)
 
 
 def inputs(plan: Plan) -> tuple[Plan, ...]:

@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Any
 
 from jostle.diagnostics import Refusal, refuse
-from jostle.language.moments import DAY, DAYS, SPANS, moment_of, starts
+from jostle.language.moments import DAY, DAYS, SPANS, kind_of_moment, moment_of, number_of, starts, truncated
 from jostle.plan.bounds import as_double, bounds_of, is_integral, listed_values
 from jostle.plan.kinds import DEPTH, Schema, domain_kind, domain_of, kind_of, mixed, value_kind
 from jostle.plan.plan import (
@@ -65,6 +65,10 @@ def unit_of(expr: RowExpr, schema: Schema) -> str:
         return str(expr.args[1].value)
     if isinstance(expr, Apply) and expr.op == "time":
         return unit_of(expr.args[0], schema) or "day"
+    match expr:
+        case Apply("coalesce", (value, Constant(value=date() as other))):
+            kind, number, unit = kind_of_moment(other), number_of(other), unit_of(value, schema)
+            return unit if unit and truncated(kind, number, unit) == number else ""
     return ""
 
 
@@ -186,6 +190,10 @@ def derived_domain(expr: RowExpr, schema: Schema) -> Domain:
     bounds = bounds_of(expr, schema)
     if kind in ("date", "time"):
         return Moments(kind, int(bounds[0]), int(bounds[1]), unit_of(expr, schema)) if bounds else Open(kind)
+    if isinstance(expr, Apply) and expr.op == "coalesce" and isinstance(expr.args[0], Column):
+        listed = listed_values(expr, schema) if isinstance(schema[expr.args[0].name], Categories) else None
+        if listed is not None:
+            return Categories(tuple(value for value in listed if isinstance(value, float)))
     if bounds is None:
         return Open("integer" if is_integral(expr, schema) else "real")
     if is_integral(expr, schema):

@@ -12,10 +12,10 @@ from jostle.accounting.amounts import Amount, Unit, quanta
 from jostle.accounting.definitions import Measure
 from jostle.diagnostics import Refusal, refuse
 from jostle.language.builtins import DOMAINS
-from jostle.language.facts import DOMAINS_ARE
+from jostle.language.facts import DOMAINS_ARE, NO_FILLING
 from jostle.language.forms import source_kind
 from jostle.language.operations.texts import LONGEST
-from jostle.plan.plan import Categories, Domain, Integer, Open, Real
+from jostle.plan.plan import Categories, Domain, Integer, Open, Real, filling
 from jostle.privacy.kernel.exposures import handles_in
 from jostle.privacy.ledger.registered import Clauses
 from jostle.run.evaluator import Evaluator
@@ -42,7 +42,8 @@ def clauses(interp: Evaluator, node: n.Private, scope: Scope) -> Clauses:
         if unit.columns:
             raise refuse("DataError", "counts have no columns to protect", node.span, help="write `protecting rows`")
         return Clauses((), unit, measure)
-    return Clauses(described_schema(interp, node.described, scope), unit, measure)
+    schema = described_schema(interp, node.described, scope)
+    return Clauses(schema, unit, measure, never_missing(node.described, schema))
 
 
 _WRITTEN_OUT = {n.RecordOf, n.SetOf, n.ListOf, n.Range, n.Unary, n.Number, n.String, n.Constant, n.Name}
@@ -57,6 +58,15 @@ def described_schema(interp: Evaluator, node: n.Expr, scope: Scope) -> tuple[tup
     if "schema" not in memo:
         memo["schema"] = schema_of(interp.eval(node, scope), node.span)
     return cast("tuple[tuple[str, Domain], ...]", memo["schema"])
+
+
+def never_missing(node: n.Expr | None, schema: tuple[tuple[str, Domain], ...]) -> tuple[str, ...]:
+    """The columns that a description says are never missing. Refused where one has no value to put there."""
+    filled = node.filled if isinstance(node, n.RecordOf) else ()
+    for name, domain in schema:
+        if name in filled and filling(domain) is None:
+            raise refuse("DataError", NO_FILLING[0].format(name=name), node and node.span, help=NO_FILLING[1])
+    return filled
 
 
 def schema_of(value: object, span: Span | None) -> tuple[tuple[str, Domain], ...]:

@@ -20,12 +20,12 @@ from jostle.engine.files import FileSet
 from jostle.language.builtins import OPENERS, REMOTE
 from jostle.language.forms import DIMENSIONS, source_kind
 from jostle.language.moments import number_of
-from jostle.plan.plan import Bound, Categories, Domain, Filter, Integer, Moments, Open, Owners, Real
+from jostle.plan.plan import Bound, Categories, Domain, Filter, Integer, Moments, Open, Owners, Real, unfilled
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import Cube, Table
 from jostle.privacy.reading.minting import private_cube, private_table, public_cube, public_table
 from jostle.records import replace
-from jostle.run.clauses import described_schema, measure_of, schema_of, unit_of
+from jostle.run.clauses import described_schema, measure_of, never_missing, schema_of, unit_of
 from jostle.run.evaluator import Evaluator
 from jostle.run.origins import (
     announce,
@@ -77,7 +77,8 @@ def simulated(interp: Evaluator, node: n.Private, kind: str, measure: Measure, u
     told: dict[str, Domain] = dict.fromkeys(unit.columns, Open("text"))  # what is protected need not be described
     key = simulated_rows(interp, node, schema, told, seed)
     announce(interp, source, node, [name for name, _ in schema])
-    return interp.looks.described(private_table(source, key, schema), node.described)
+    table = private_table(source, key, schema, never_missing(node.described, schema))
+    return interp.looks.described(table, node.described)
 
 
 def simulated_rows(interp: Evaluator, node: n.Private, schema: Schema, told: dict[str, Domain], seed: int) -> str:
@@ -174,7 +175,8 @@ def linked(
         interp.kernel.register.link(node.name, data.identity, source, unit, node.span)
         key = data.key
     announce(interp, source, node, [name for name, _ in schema], unit=str(unit))
-    return interp.looks.described(private_table(source, key, schema, unit, owners), node.described)
+    table = private_table(source, key, schema, never_missing(node.described, schema), unit, owners)
+    return interp.looks.described(table, node.described)
 
 
 def owners_by(owner: Any, key: str, on: str, span: Span | None) -> Owners | None:
@@ -185,9 +187,10 @@ def owners_by(owner: Any, key: str, on: str, span: Span | None) -> Owners | None
     plan = owner.plan if isinstance(owner, Table) else None
     while isinstance(plan, Filter):
         plan = plan.source
+    whole, plan = plan is not None and plan is owner.plan, None if plan is None else unfilled(plan)
     if isinstance(plan, Bound) and plan.by == (key,):
         return None
-    if not isinstance(plan, Bound) or plan is not owner.plan or key not in owner.domains:
+    if not isinstance(plan, Bound) or not whole or key not in owner.domains:
         name, unit = owner.exposures[0].source.name, owner.exposures[0].unit
         raise refuse(
             "DataError", f"whose a row is cannot be told by `{key}`, which is no column of persons of `{name}`", span,
@@ -241,6 +244,7 @@ def _private_table(
     if node.described is None or node.protecting is None:
         raise _not_described(node)
     schema = described_schema(interp, node.described, scope)
+    never = never_missing(node.described, schema)
     names = (*(name for name, _ in schema), *unit.columns)
     data = open_origin(interp, origin, node.source.span, public=False, names=names)
     check_columns(schema, data, node.described.span, private=True)
@@ -252,7 +256,7 @@ def _private_table(
     if unit.columns:
         check_columns([(column, None) for column in unit.columns], data, node.protecting.span, private=True)
     announce(interp, source, node, [name for name, _ in schema])
-    return interp.looks.described(private_table(source, data.key, schema), node.described)
+    return interp.looks.described(private_table(source, data.key, schema, never), node.described)
 
 
 def _private_counts(interp: Evaluator, node: n.Private, origin: object, measure: Measure, unit: Unit) -> Cube:
@@ -317,14 +321,14 @@ def _open_dataset(interp: Evaluator, name: str, node: n.Private, span: Span) -> 
     if not terms.unit.linked:
         source = register.declare(node.name, data.identity, terms.measure, terms.unit, node.span)
         source.join(Account(ledger, dataset, data.key), span)
-        return private_table(source, data.key, terms.schema)
+        return private_table(source, data.key, terms.schema, terms.filled)
     table, _, key = terms.unit.linked.partition(".")
     owner = _open_dataset(interp, table, node, span)
     owners = owners_by(owner, key, terms.unit.columns[0], span)
     source = register.link(node.name, data.identity, owner.exposures[0].source, terms.unit, node.span)
     if isinstance(source.account, Account):
         source.account.linked[name] = dataset
-    return private_table(source, data.key, terms.schema, terms.unit, owners)
+    return private_table(source, data.key, terms.schema, terms.filled, terms.unit, owners)
 
 
 def public(interp: Evaluator, source: n.Expr, described: n.Expr | None, scope: Scope) -> Handle:
@@ -341,12 +345,13 @@ def public(interp: Evaluator, source: n.Expr, described: n.Expr | None, scope: S
     origin = origin_of(interp, source, scope)
     if source_kind(source) == "counts":
         return public_counts(interp, origin, source.span)
-    return open_public(interp, origin, domains, source.span, span)
+    return open_public(interp, origin, domains, source.span, span, described)
 
 
 def open_public(
-    interp: Evaluator, origin: object, domains: object, span: Span | None, domains_span: Span | None = None
-) -> Handle:
+    interp: Evaluator, origin: object, domains: object, span: Span | None, domains_span: Span | None = None,
+    described: n.Expr | None = None,
+) -> Handle:  # fmt: skip
     """Opens a public table or cube; its identity may not be private in this session."""
     if is_array(origin):
         return public_counts(interp, origin, span)
@@ -364,7 +369,7 @@ def open_public(
     else:
         schema = schema_of(domains, domains_span)
         check_columns(schema, data, domains_span)
-    return public_table(interp.data, data.key, schema, data.identity, span)
+    return public_table(interp.data, data.key, schema, data.identity, span, never_missing(described, schema))
 
 
 def public_array(interp: Evaluator, path: str, span: Span | None) -> Any:

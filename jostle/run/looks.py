@@ -34,6 +34,7 @@ from jostle.diagnostics import Diagnostic, Refusal
 from jostle.engine.sql.cells import TRUTHS
 from jostle.formulas import MISFIT
 from jostle.language.moments import DAY, moment_of
+from jostle.plan.cuts import expression
 from jostle.plan.kinds import applied, domain_kind
 from jostle.plan.plan import (
     Apply,
@@ -55,6 +56,7 @@ from jostle.plan.plan import (
     Scan,
     Truncate,
     inputs,
+    unfilled,
 )  # fmt: skip
 from jostle.plan.records import Rows
 from jostle.plan.schemas import schema_of
@@ -88,14 +90,16 @@ STATES = {
     "outside": "{share} of its cells lie outside of its range, and count as the nearest end",
     "fraction": "{share} of its cells have fractions, and are taken down to integers",
     "unlisted": "{share} of its cells are not among the listed values, and count as `none`",
+    "empty": "{share} of its cells are missing",
 }
 _CELLS = {"unreadable": "are unreadable", "outside": "lie outside of its range", "fraction": "have fractions",
-          "unlisted": "are not listed"}  # fmt: skip
+          "unlisted": "are not listed", "empty": "are missing"}  # fmt: skip
 CUTS = {what: MISFIT + "`{name}`, {share} of whose cells " + says for what, says in _CELLS.items()}
 _WAYS_OUT = {
     "outside": "describe the range that the cells have, such as 0.0..100.0 for percent",
     "fraction": "write the ends of its range with a point to keep them",
     "unlisted": "list values as the cells have them, with their case and blanks",
+    "empty": "leave `never missing` out, so that such rows are in no group",
     "number": 'numbers like 12,5 are read by `table(…, decimal = ",")`',
     "conversion": 'read what is written in another way by another one too, `coalesce(date(x), date(x, "%d.%m.%Y"))`',
     "boolean": 'list the values that the cells have, such as {"ja", "nein"}',
@@ -114,6 +118,8 @@ class Looked(Struct, frozen=True):
     schema: Mapping[str, Domain]
     places: Mapping[str, Span]
     misfits: dict[str, dict[str, str]]
+    filled: Mapping[str, Constant] = field(default_factory=dict)
+    """What stands for the missing cells of columns that are never missing."""
     conversions: dict[str, Apply] = field(default_factory=dict)
     """How programs read columns of texts as something else, such as `number(x)`: looked at as columns are."""
 
@@ -135,7 +141,7 @@ class Looked(Struct, frozen=True):
                 check(Scan(self.data, ((each, Open("text")),)))
                 read[each] = Open("text")
         if name in self.schema:
-            state = _state(column, self.schema[name], read)
+            state = _state(column, self.schema[name], read, "empty" if name in self.filled else None)
         else:
             some = _either(Apply("missing", (self.conversions[name],)), "unreadable", Constant(FITS), {})
             state = _either(Apply("missing", (column,)), None, some, {})
@@ -181,16 +187,22 @@ class Looks(Struct):
 
     def described(self, table: Table, described: n.Expr | None) -> Table:
         """A table that a program describes, at which looks are taken: of a column that is described anew, anew."""
-        (exposure,), plan, schema = table.exposures, table.plan, dict(table.schema)
+        (exposure,), plan, schema = table.exposures, unfilled(table.plan), dict(table.schema)
         scan = plan.scan if isinstance(plan, Bound) else plan
         if self.warn is None or not isinstance(scan, Scan):
             return table
         key = (id(exposure.source), scan.data)
+        derived = table.plan.columns if isinstance(table.plan, Derive) else ()
+        fillings = ((name, expr.args[-1]) for name, expr in derived if isinstance(expr, Apply))
+        filled = {name: value for name, value in fillings if isinstance(value, Constant)}
         misfits: dict[str, dict[str, str]] = {}
         if (old := self.tables.get(key)) is not None:
-            misfits = {name: some for name, some in old.misfits.items() if old.schema.get(name) == schema.get(name)}
+            now = {name: (domain, filled.get(name)) for name, domain in schema.items()}
+            same = [name for name, domain in old.schema.items() if now.get(name) == (domain, old.filled.get(name))]
+            misfits = {name: some for name, some in old.misfits.items() if name in same or name not in schema}
         items = described.items if isinstance(described, n.RecordOf) else ()
-        self.tables[key] = Looked(table, scan.data, schema, {name: domain.span for name, domain in items}, misfits)
+        places = {name: domain.span for name, domain in items}
+        self.tables[key] = Looked(replace(table, plan=plan), scan.data, schema, places, misfits, filled)
         return table
 
     @contextmanager
@@ -290,6 +302,10 @@ class Looks(Struct):
                 kind = looked.kind(name)
                 example = _example(kind) if what == "unreadable" else ""
                 says, help = STATES[what].format(share=share, kind=example), _WAYS_OUT[kind if example else what]
+                if name in looked.filled:
+                    says = (
+                        f"{says.removesuffix(', and count as `none`')}, and count as {expression(looked.filled[name])}"
+                    )
                 if name in looked.conversions:
                     says = f"{share} of texts are not read by it, and count as `none`"
                     help = _WAYS_OUT["conversion"]
@@ -412,8 +428,8 @@ def _parts(what: object) -> tuple[set[str | Apply], list[Plan]]:
     return names, plans
 
 
-def _state(text: Column, domain: Domain, schema: dict[str, Domain]) -> RowExpr | None:
-    """What a cell is, read as a text: one of `STATES`, or `FITS`; none if it is empty. None for what always fits."""
+def _state(text: Column, domain: Domain, schema: dict[str, Domain], empty: str | None) -> RowExpr | None:
+    """What a cell is, read as a text: one of `STATES`, or `FITS`; `empty` if it is. None for what always fits."""
     kind = domain_kind(domain)
     if kind == "text" and not isinstance(domain, Categories):
         return None
@@ -422,7 +438,7 @@ def _state(text: Column, domain: Domain, schema: dict[str, Domain]) -> RowExpr |
         words = applied("in", (word, *(Constant(one) for some, _ in TRUTHS for one in some)), schema)
         numbers = applied("in", (number, *(Constant(float(one)) for _, one in TRUTHS)), schema)
         read = _either(Apply("or", (words, numbers)), FITS, Constant("unreadable"), schema)
-        return _either(Apply("missing", (text,)), None, read, schema)
+        return _either(Apply("missing", (text,)), empty, read, schema)
     value: RowExpr = text if kind == domain_kind(schema[text.name]) else applied(kind, (text,), schema)
     state: RowExpr = Constant(FITS)
     if domain == Open("integer") or isinstance(domain, Integer):
@@ -443,7 +459,7 @@ def _state(text: Column, domain: Domain, schema: dict[str, Domain]) -> RowExpr |
         state = _either(Apply("not", (listed,)), "unlisted", state, schema)
     if kind != "text":
         state = _either(Apply("missing", (value,)), "unreadable", state, schema)
-    return _either(Apply("missing", (text,)), None, state, schema)
+    return _either(Apply("missing", (text,)), empty, state, schema)
 
 
 def _either(test: RowExpr, state: str | None, other: RowExpr, schema: dict[str, Domain]) -> RowExpr:

@@ -458,10 +458,13 @@ class Builder(QueryBuilder):
 
     def record(self, open: Token, *rest: Any) -> n.RecordOf:
         pairs = tuple(child for child in rest if isinstance(child, tuple))
-        return n.RecordOf(pairs, span=self._span(open, rest[-1]))
+        filled = tuple(name for name, _, never_missing in pairs if never_missing)
+        return n.RecordOf(tuple((name, value) for name, value, _ in pairs), filled, span=self._span(open, rest[-1]))
 
-    def pair(self, key: Token, _colon: Token, value: n.Expr) -> tuple[str, n.Expr]:
-        return (self.string(key).value if key.type == "STRING" else str(key)), value
+    def pair(
+        self, key: Token, _colon: Token, value: n.Expr, never: Token | None, _missing: Token | None
+    ) -> tuple[str, n.Expr, bool]:
+        return (self.string(key).value if key.type == "STRING" else str(key)), value, never is not None
 
     def comprehension(
         self, _for: Token, names: tuple[str, ...], _in: Token, source: n.Expr, _if: object, condition: n.Expr | None

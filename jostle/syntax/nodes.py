@@ -84,6 +84,7 @@ class SetOf(Expression, frozen=True):
 
 class RecordOf(Expression, frozen=True, dict=True):
     items: tuple[tuple[str, Expr], ...]
+    filled: tuple[str, ...] = ()  # of a description the columns that are `never missing`
 
 
 class Comprehension(Expression, frozen=True):

@@ -144,16 +144,17 @@ def register(options: Namespace) -> str:
     measure = _measure(ledger, clauses)
     place = os.path.realpath(path) if data is None else ""
     terms = Terms(
-        options.name, kind, place, clauses.schema, clauses.unit, measure, reading.sheet, reading.header
+        options.name, kind, place, clauses.schema, clauses.unit, measure, reading.sheet, reading.header,
+        filled=clauses.filled,
     )  # fmt: skip
     if data is None:
         ledger.register(terms, check_promises, copy=options.copy)
-        told = misfits(terms.path, terms.schema, terms.reading) if terms.kind == "table" else ""
+        told = misfits(terms.path, terms.schema, terms.reading, filled=terms.filled) if terms.kind == "table" else ""
     else:
         place = address(options.engine or os.environ.get(VARIABLE, ""))
         terms = replace(terms, server=ServerTable(data.source, data.names, place))
         ledger.register(terms, copy=options.copy, contents=contents_of(terms, data, options.engine))
-        told = misfits(options.file, terms.schema, engine=options.engine)
+        told = misfits(options.file, terms.schema, engine=options.engine, filled=terms.filled)
     whose = f", that of `{_owner(terms)}`" if terms.unit.linked else ""
     return (
         f"registered `{options.name}` with budget {measure.limit}{whose}, in {clean(ledger.store.place)}\n"
@@ -221,7 +222,10 @@ def show(options: Namespace) -> str:
         ["spent", _budget(dataset)[1]],
         ["version", str(dataset.state.version)],
         ["history", f"{plural(dataset.state.entries, 'entry')}, the last {dataset.state.head[:16]}"],
-        *([f"  {clean(name)}", domain_text(domain)] for name, domain in terms.schema),
+        *(
+            [f"  {clean(name)}", domain_text(domain) + ", never missing" * (name in terms.filled)]
+            for name, domain in terms.schema
+        ),
     ]
     return _lines([[terms.name, terms.kind], *rows], [False, False])
 

@@ -85,13 +85,13 @@ def _unreadable_numbers(whole: Survey, domains: Sequence[tuple[str, Domain]]) ->
 
 
 def misfits(path: str | Path, domains: Sequence[tuple[str, Domain]], reading: Reading | None = None,
-            said: str | None = None, engine: str | None = None) -> str:  # fmt: skip
+            said: str | None = None, engine: str | None = None, filled: Sequence[str] = ()) -> str:  # fmt: skip
     """What does not fit of described data, a line or two a column, for their owner; empty where all of it does. `said`
-    is the decimal point that their description says."""
+    is the decimal point that their description says, and `filled` are the columns that are never missing."""
     whole, decimal = fit(path, domains, reading, engine)
     lines = []
     for column, (_, domain) in zip(whole.columns, domains, strict=True):
-        counts = {what: n for what, n in _counts(column).items() if what != "empty"}
+        counts = {what: n for what, n in _counts(column).items() if what != "empty" or column.name in filled}
         advice = list(_advice(column, domain, None))[:2]
         if counts:
             shares = ", ".join(f"{what} {n:,} ({_share(n / whole.rows)})" for what, n in counts.items())

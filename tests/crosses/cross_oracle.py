@@ -30,7 +30,7 @@ import numpy as np
 import pytest
 from arena import Arena
 from cross_programs import Chain, Maker, Program, modules
-from cross_worlds import BUDGETS, DESCRIPTION, KINDS, OFTEN, UNITS, WRITERS, World, drawn
+from cross_worlds import BUDGETS, KINDS, OFTEN, UNITS, WRITERS, World, described, drawn
 from recorded_noise import Draw
 
 from jostle.accounting.amounts import as_float
@@ -160,6 +160,7 @@ class Batch:
         self._servers, self._which = servers, number % 2  # and whose rows these have
         self.unit, self.budget = rng.choices(UNITS, OFTEN)[0], rng.choice(list(BUDGETS))
         self.world: World = drawn(rng, self.unit)
+        self.description = described(random.Random(f"description of {number}"))
         maker = Maker(rng, self.unit, self.budget)
         self._chains = [maker.chain() for _ in range(CHAINS)]
         self._often = [0.1 if " up to " in chain.join else 1.0 for chain in self._chains]  # whose SQL is long
@@ -171,7 +172,7 @@ class Batch:
         self._there: dict[str, Side] = {}
 
     def declared(self, name: str, data: str) -> str:
-        return (f"private {name} = {data} described by {DESCRIPTION}\n    protecting {self.unit} "
+        return (f"private {name} = {data} described by {self.description}\n    protecting {self.unit} "
                 f"budget {BUDGETS[self.budget]}")  # fmt: skip
 
     def program(self, rng: random.Random) -> Program:

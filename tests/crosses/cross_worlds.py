@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import io
 import random
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ DESCRIPTION = (
     '{id: text, n: 0..9, r: 0.0..80.0, c: {"Ames", "Cork", "Delft"}, b: {true, false}, d: date, m: time, s: text, '
     "w: -1000000000000000.0..1000000000000000.0}"
 )
+"""Of the columns that are listed or bounded, some are never missing in some batches (`described`)."""
 Row = tuple[Any, ...]
 CELLS: dict[str, tuple[Any, ...]] = {
     "n": (0, 1, 5, 9, 10, -3, None), "r": (0.0, -0.0, 0.5, 80.0, 81.5, -1e308, 5e-324, None),
@@ -51,6 +53,15 @@ class World:
     def content(self, file: str, which: int) -> bytes:
         nobody = ((None,) * len(KINDS),) if file == "jsonl" and not self.rows else ()  # without a row no columns
         return WRITERS[file](nobody + self.rows + self.units[which])
+
+
+def described(rng: random.Random) -> str:
+    """The description, in every third batch with columns that are never missing."""
+    if rng.randrange(3):
+        return DESCRIPTION
+    parts = re.split(r", (?=\w:)", DESCRIPTION[1:-1])
+    filled = [part + " never missing" * (part[-1] in "}0123456789" and rng.random() < 0.5) for part in parts]
+    return "{" + ", ".join(filled) + "}"
 
 
 def drawn(rng: random.Random, unit: str) -> World:

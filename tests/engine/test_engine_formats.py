@@ -17,7 +17,22 @@ import pytest
 
 from jostle.diagnostics import Refusal
 from jostle.engine.files import FileSet, Reading, open_file, paths
-from jostle.plan.plan import Column, Count, FixedSum, Integer, Key, Open, Real, Scan
+from jostle.plan.plan import (
+    Categories,
+    Column,
+    Count,
+    FixedSum,
+    Integer,
+    Key,
+    Moments,
+    Open,
+    Real,
+    Scan,
+    filled,
+    filling,
+    unfilled,
+)
+from jostle.plan.schemas import schema_of
 from jostle.readers.databases import record
 from jostle.readers.duckdb import LocalDuckDb
 from jostle.source import Source
@@ -148,6 +163,35 @@ def test_every_format_says_the_same_rows(tmp_path: Path, name: str, public: bool
     engine = LocalDuckDb()
     files = FileSet.of([open_file(tmp_path / name)], reading)
     assert answers(engine, files, public=public) == answers(engine, tmp_path / "plain.csv", public=public)
+    engine.close()
+
+
+DIRTY = (
+    "a,r,c,v,d,m,b\n5,0.5,red,2,2020-02-03,2020-02-03T04:05,yes\n,,,,,,\n12,x,blue,3,1999-01-01,x,q\nnan,9,red,5,,,no\n"
+)
+NEVER = (
+    ("a", Integer(3, 9)), ("r", Real(0.0, 4.0)), ("c", Categories(("green", "red"))), ("v", Categories((2.0, 5.0))),
+    ("d", Moments("date", 18262, 18600, "month")), ("m", Moments("time", 0, 2**52)), ("b", Open("boolean")),
+)  # fmt: skip
+
+
+def test_what_is_never_missing_has_its_low_end_or_first_value_and_is_described_as_before(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text(DIRTY)
+    engine = LocalDuckDb()
+    files = FileSet.of([open_file(tmp_path / "x.csv")])
+    scan = Scan(engine.open(files, public=True, names=[name for name, _ in NEVER]).key, NEVER)
+    plan = filled(scan, NEVER, [name for name, _ in NEVER])
+    assert schema_of(plan) == dict(NEVER) and unfilled(plan) is scan and filled(scan, NEVER, ()) is scan
+    for name, domain in NEVER:
+        values, counts = engine.tally(plan, Column(name))
+        first, other = engine.tally(scan, Column(name))
+        read = dict(zip(first.tolist(), other.tolist(), strict=True))
+        missing = 4 - sum(read.values())
+        value = filling(domain)
+        assert value is not None and missing >= 1
+        read[value.value] = read.get(value.value, 0) + missing
+        assert dict(zip(values.tolist(), counts.tolist(), strict=True)) == read
+    assert filling(Open("text")) is None and filling(Open("real")) is None
     engine.close()
 
 

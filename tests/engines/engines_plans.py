@@ -30,6 +30,7 @@ from jostle.plan.plan import (
     Term,
     Truncate,
     Union,
+    filled,
 )  # fmt: skip
 from jostle.plan.schemas import schema_of
 
@@ -131,11 +132,13 @@ class Draw:
             return self.scan()
         inner = self.relation(depth - 1)
         schema = dict(schema_of(inner))
-        match self.random.choice(["filter", "filter", "derive", "derive", "union", "join"]):
+        match self.random.choice(["filter", "filter", "derive", "derive", "fill", "union", "join"]):
             case "filter":
                 return Filter(inner, self.of("boolean", schema, 2))
             case "derive":
                 return self.derived(inner, schema)
+            case "fill":
+                return filled(inner, [*schema.items()], [name for name in schema if self.random.random() < 0.5])
             case "union":
                 low, high = (Filter(inner, self.of("boolean", schema, 1)) for _ in range(2))
                 return Union((low, high, inner) if self.random.random() < 0.3 else (low, high))

@@ -115,6 +115,17 @@ def test_the_bytes_of_a_registered_file_are_not_registered_again_unless_that_is_
     assert status == 0, said
 
 
+def test_columns_that_are_never_missing_stay_with_a_dataset(place: Place) -> None:
+    (place.folder / "a.csv").write_text("age\n20\n\n" + ",\n" * 40)
+    clauses = ("--schema", "{age: 17..90 never missing}", "--protecting", "rows", "--budget", "epsilon 90")
+    status, told, _ = place.data("register", "a", str(place.folder / "a.csv"), *clauses)
+    assert status == 0 and "age: empty 40" in told
+    assert "17..90, never missing" in place.data("show", "a")[1]
+    result = place.run('private a = dataset("a")\nrelease n = {{ select count(age) from a with epsilon 90 }}\n')
+    assert result.ok and result["n"] == 41
+    assert place.data("update", "a")[0] == 0 and place.data("history", "a", "--verify")[0] == 0
+
+
 def test_list_show_and_history_say_what_was_spent(owned: Place) -> None:
     assert owned.run(COUNT).ok
     assert "epsilon 0.5" in owned.data("list")[1]

@@ -65,6 +65,7 @@ MISFITS = [
     ("words for truth", "{{true, false}}", "ja", "select count(*) from t where x", "no true or false"),
     ("numbers of texts", "text", '"{k},5"', "select count(*) from t where number(x) > 3", "not read by it"),
     ("dates of texts", "text", "31.12.20{k:02}", "select count(*) from t where date(x) > 2010-05-01", "not read by it"),
+    ("missing cells", "0..3 never missing", "", "select count(*) from t groupby x", "missing, and count as 0"),
     ("times", "time", "12:30 31.12.20{k:02}", "select count(*) from t where hour(x) > 3", "no time"),
 ]  # fmt: skip
 

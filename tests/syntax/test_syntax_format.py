@@ -48,6 +48,10 @@ CASES = {
         "private p = table('x')\n      protecting rows\n           budget epsilon 1\n",
         "private p = table('x')\n    protecting rows\n    budget epsilon 1\n",
     ),
+    "a column that is never missing": (
+        "t = table('x') described by {a:1 .. 2  never\n  missing,b:{1}never missing}\n",
+        "t = table('x') described by {a: 1..2 never missing, b: {1} never missing}\n",
+    ),
     "brackets": (
         "x = f([\n1,\n      2], {\n  a: 3\n })\ny = 1 +\n2\n",
         "x = f([\n    1,\n    2], {\n        a: 3\n    })\ny = 1 +\n    2\n",

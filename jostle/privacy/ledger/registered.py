@@ -31,6 +31,7 @@ class Clauses(Struct, frozen=True):
     schema: Schema
     unit: Unit
     measure: Measure | None
+    filled: tuple[str, ...] = ()  # the columns that are never missing
 
 
 class ServerTable(Struct, frozen=True):
@@ -61,6 +62,7 @@ class Terms(Struct, frozen=True):
     sheet: str | int | None = None
     header: int | None = None
     server: ServerTable | None = None
+    filled: tuple[str, ...] = ()
 
     @property
     def reading(self) -> Reading:
@@ -70,7 +72,7 @@ class Terms(Struct, frozen=True):
     def as_json(self) -> dict[str, object]:
         """As it stands in the ledger, whose digest of it may be older than these words are."""
         server = None if self.server is None else {**as_dict(self.server), "names": list(self.server.names)}
-        said = {"sheet": self.sheet, "header": self.header, "server": server}
+        said = {"sheet": self.sheet, "header": self.header, "server": server, "filled": self.filled or None}
         return {
             "name": self.name, "kind": self.kind, "path": self.path,
             "schema": [[name, _domain_json(domain)] for name, domain in self.schema],
@@ -91,7 +93,8 @@ class Terms(Struct, frozen=True):
         said, server = (data.get("sheet"), data.get("header")), data.get("server")
         if server is not None:
             server = ServerTable(server["source"], tuple(server["names"]), server["place"])
-        return cls(data["name"], data["kind"], data["path"], schema, Unit(**unit), counted, *said, server)
+        filled = tuple(data.get("filled", ()))
+        return cls(data["name"], data["kind"], data["path"], schema, Unit(**unit), counted, *said, server, filled)
 
 
 class FileMark(Struct, frozen=True):

@@ -19,7 +19,7 @@ from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import refuse
 from jostle.engine.base import CELLS
 from jostle.noise_laws import Gaussian, Laplace
-from jostle.plan.plan import Key, RowExpr, Scan
+from jostle.plan.plan import Key, RowExpr
 from jostle.plan.schemas import MOST_KEYS, key_of, need_unicode
 from jostle.plan.schemas import open_keys as refuse_open_keys
 from jostle.privacy.kernel.handles import Table
@@ -100,7 +100,7 @@ class Request(Struct, frozen=True):
     def free(self) -> bool:
         """Whether this counts the rows of a source whose size is public, all of them or by columns whose groups are
         (`reading.public_data`)."""
-        plain = not self.open_keys and self.aggregates == (Count(),) and isinstance(self.table.plan, Scan)
+        plain = not self.open_keys and self.aggregates == (Count(),)
         plain = plain and not any(key.names for key in self.group_keys)
         return plain and sizes_are_public(self.table, [key.expr for key in self.group_keys])
 

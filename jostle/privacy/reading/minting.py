@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from jostle.accounting.amounts import Amount, Unit
 from jostle.accounting.definitions import Measure
 from jostle.diagnostics import refuse
-from jostle.plan.plan import Bound, Domain, Owners, Plan, RowExpr, Scan
+from jostle.plan.plan import Bound, Domain, Owners, Plan, RowExpr, Scan, filled
 from jostle.privacy.kernel.exposures import Exposure, Exposures, Handle
 from jostle.privacy.kernel.handles import Cube, Origin, Table, Vectors
 from jostle.privacy.kernel.sources import Source
@@ -31,13 +31,20 @@ Schema = tuple[tuple[str, Domain], ...]
 
 
 def private_table(
-    source: Source, key: str, schema: Schema, unit: Unit | None = None, owners: Owners | None = None
-) -> Table:
-    """A table of a source's persons: its described columns. `unit` is its own; `owners` say whose a row is."""
+    source: Source, key: str, schema: Schema, never: Sequence[str] = (), unit: Unit | None = None,
+    owners: Owners | None = None,
+) -> Table:  # fmt: skip
+    """A table of a source's persons: its described columns, of which `never` are never missing. `unit` is its own;
+    `owners` say whose a row is."""
     unit, scan = unit or source.unit, Scan(key, schema)
     by = () if owners is not None else unit.columns
     plan: Plan = Bound(scan, by, unit.rows, unit.weighted, owners) if unit.columns else scan
-    return Table((Exposure.of(source, unit),), plan, schema, origin=Origin(key, schema, unit, owners))
+    return Table(
+        (Exposure.of(source, unit),),
+        filled(plan, schema, never),
+        schema,
+        origin=Origin(key, schema, never, unit, owners),
+    )
 
 
 def private_cube(
@@ -48,10 +55,12 @@ def private_cube(
     return Cube(exposures, data.keep(cells), tuple(names), cells.shape, origin=identity)
 
 
-def public_table(data: PublicData, key: str, schema: Schema, identity: object, span: Span | None) -> Table:
+def public_table(
+    data: PublicData, key: str, schema: Schema, identity: object, span: Span | None, never: Sequence[str] = ()
+) -> Table:
     """A public table; refused where `identity` is that of a private source."""
     data.read_publicly(identity, span)
-    return Table((), Scan(key, schema), schema, origin=Origin(key, schema))
+    return Table((), filled(Scan(key, schema), schema, never), schema, origin=Origin(key, schema, never))
 
 
 def public_cube(

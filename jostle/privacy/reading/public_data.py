@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from jostle.diagnostics import refuse
 from jostle.engine.base import LruCache
-from jostle.plan.plan import Column, Count, Exact, Key, Plan, RowExpr, Scan, inputs
+from jostle.plan.plan import Column, Count, Exact, Key, Plan, RowExpr, Scan, inputs, unfilled
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import Counted, Cube, Table, Vectors
 from jostle.source import Span
@@ -159,9 +159,9 @@ class PublicData:
         """The number of rows in all, or by columns whose groups are public, of a source whose size is public.
 
         *Argument.* Neighbours differ in one row, and the row in its place has the same cells in these columns: its
-        values of them, which follow from the cells, are the same under any description, and so is every count of rows
-        by some of these values. Nothing else of such a source is public: rows that were filtered or joined, and groups
-        by anything that is calculated, may differ in number.
+        values of them, which follow from the cells, are the same under any description (also of columns that are never
+        missing), and so is every count of rows by some of these values. Nothing else of such a source is public: rows
+        that were filtered or joined, and groups by anything that is calculated, may differ in number.
         """
         if not sizes_are_public(table, [key.expr for key in keys]):
             raise refuse("PrivateValue", f"the groups of `{table.exposures[0].source.name}` are not public")
@@ -174,7 +174,8 @@ def sizes_are_public(table: Table, keys: Sequence[RowExpr | None]) -> bool:
     """Whether the numbers of rows of a private table by these keys are public (`PublicData.group_sizes`)."""
     by = {key.name if isinstance(key, Column) else None for key in keys}
     units = [e.unit for e in table.exposures]
-    return isinstance(table.plan, Scan) and table.private and all(u.public_size and by <= set(u.groups) for u in units)
+    plan = unfilled(table.plan)
+    return isinstance(plan, Scan) and table.private and all(u.public_size and by <= set(u.groups) for u in units)
 
 
 def need_public(handle: Handle, what: str, help: str) -> None:

@@ -20,7 +20,7 @@ from jostle.choice.point import ChoicePoint, Whole, make_point, whole
 from jostle.choice.policy import Decision, Policy, Store
 from jostle.choice.program import ProgramBench, public_only
 from jostle.choice.table import RunTable, train_event
-from jostle.choice.tree_export import tree_records
+from jostle.choice.tree_export import meaning, tree_records
 from jostle.diagnostics import refuse
 from jostle.privacy.kernel.exposures import Exposures, handles_in
 from jostle.records import replace
@@ -160,10 +160,15 @@ class ChoiceMaker:
                 policy, features = _look_within(policy, look, amount, unit)
             else:
                 amount, features = whole, look(policy.needs)
-            decision = policy.choose(_values(features), amount)
+            values = _values(features)
+            decision = policy.choose(values, amount)
+            means = [
+                {"means": meaning(self._parts.features[self.feature_names.index(one["name"])])} for one in features
+            ]
             event.update(
-                features=features, **decision.as_json(), model=policy.model, policy=policy.name, why=policy.why,
-                share=policy.share, trees=tree_records(policy),
+                features=[one | told for one, told in zip(features, means, strict=True)], **decision.as_json(),
+                model=policy.model, policy=policy.name, why=policy.why, share=policy.share, trees=tree_records(policy),
+                along=policy.along(values, amount, decision), otherwise=policy.at_other_amounts(values, amount),
             )  # fmt: skip
             event[unit] = whole
             outcome = then(interp, decision, data, span)

@@ -363,7 +363,11 @@ def _winner(
                 why = f"{named} is {loss[look]}; with the {SINGLE_BEST} option it is {loss[k]}, and looking costs "
                 return look, f"{why}next to nothing, and is hardly worse at any size of data"
             than = "and costs more" if all_[k].share < all_[best].share else "and is less simple"
-            return k, f"{named} is {loss[k]}; with {all_[best].name} it is {loss[best]}, which is within chance, {than}"
+            more = data_sets_to_settle(losses[k], losses[best], all_[k].share < all_[best].share)
+            chance = f"within chance on {len(losses[k])} data sets" + (
+                f" (about {more:,} more would settle it)" if more else ""
+            )
+            return k, f"{named} is {loss[k]}; with {all_[best].name} it is {loss[best]}, which is {chance}, {than}"
     why = f"{named} on data sets left out is {loss[best]}; with the {SINGLE_BEST} option it is {loss[0]}, "
     why += "and that is more than chance"
     if best == 0:
@@ -386,13 +390,25 @@ def is_significant_gain(plain: Array, better: Array, dearer: bool) -> bool:
     beyond Student's t at 97.5 %. Small savings on few data sets mislead: leave out the one that speaks against them
     and they look sure, and the choice does worse on it than the option it was to improve on.
     """
+    gain, error = _gain(plain, better, dearer)
+    return gain > error + 1e-12
+
+
+def data_sets_to_settle(plain: Array, better: Array, dearer: bool) -> int:
+    """About how many more data sets like these would show that the gain is more than chance; 0 where there is none."""
+    gain, error = _gain(plain, better, dearer)
+    return max(1, math.ceil(len(plain) * ((error / gain) ** 2 - 1))) if gain > 1e-12 else 0
+
+
+def _gain(plain: Array, better: Array, dearer: bool) -> tuple[float, float]:
+    """The mean gain, and what it has to be above."""
     gap = plain - better
     gain, error = float(gap.mean()), float(gap.std(ddof=1) / np.sqrt(len(gap)))
     if dearer and gain < float(plain.mean()) / 2:
         from scipy.special import stdtrit
 
         error *= float(stdtrit(len(gap) - 1, 0.975))
-    return gain > error + 1e-12
+    return gain, error
 
 
 def _unvalidated(all_: list[Candidate]) -> tuple[int, str]:

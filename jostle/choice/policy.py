@@ -17,6 +17,7 @@ import hashlib
 import json
 import math
 import re
+from bisect import bisect
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,6 +34,8 @@ from jostle.jsontext import loads
 from jostle.records import replace
 from jostle.resources import cache_folder, replacing
 
+_PLACES = 9
+"""Values of a feature at which it is said what would be predicted."""
 SINGLE_BEST = "single best"
 """The policy that looks at nothing: always the option that was the best on average."""
 
@@ -134,6 +137,45 @@ class Policy:
             margin=predictions[best][0] - rest,
             errors=self.table.scale.logarithmic,
         )
+
+    def along(self, features: Mapping[str, float], epsilon: float | None, decision: Decision) -> dict[str, Any]:
+        """What is predicted of each option as the feature that decided goes over the values that it had in training,
+        the others staying as they are: `feature`, its `value`, `places`, and `options`, a list each.
+
+        It is the feature of which the nearest other value, in the order of those in training, changes the option.
+        Empty where no feature alone does.
+        """
+        nearest: tuple[float, dict[str, Any]] = (math.inf, {})
+        for column in self.columns if self.learned and self.storable and not any(self.predicts) else ():
+            here = epsilon if column == EPSILON and EPSILON not in features else features.get(column)
+            seen = self._trained_at(column)
+            if here is None or len(seen) < 2:
+                continue
+            here = finite(here)
+            places = sorted({*(seen[k * (len(seen) - 1) // (_PLACES - 1)] for k in range(_PLACES)), here})
+            out = []
+            for place in places:
+                moved = (features, place) if column == EPSILON else ({**features, column: place}, epsilon)
+                out.append(self.choose(*moved))
+            ranks = [bisect(seen, place) for place, one in zip(places, out, strict=True) if one.index != decision.index]
+            off = min((abs(rank - bisect(seen, here)) / len(seen) for rank in ranks), default=math.inf)
+            options = {o: [one.predictions[o] for one in out] for o in self.table.options}
+            told = {"feature": column, "value": here, "places": places, "options": options}
+            nearest = min(nearest, (off, told), key=lambda pair: pair[0])
+        return nearest[1]
+
+    def at_other_amounts(self, features: Mapping[str, float], epsilon: float | None) -> dict[str, str]:
+        """The option at half and at twice the amount, with the same features; empty where no amount is read."""
+        if epsilon is None or EPSILON not in self.columns or EPSILON in features or not self.storable:
+            return {}
+        return {word: self.choose(features, epsilon * times).chosen for word, times in (("half", 0.5), ("twice", 2.0))}
+
+    def _trained_at(self, column: str) -> list[float]:
+        """The values of a column in training, in order."""
+        if column == EPSILON and EPSILON not in self.table.features:
+            return sorted(self.table.epsilons)
+        at = self.table.features.index(column)
+        return sorted({draw[at] for run in self.table.runs for draws in run.features for draw in draws})
 
     def reading(self, column: str, value: float) -> float:
         """A value of a column as people read it: models have epsilon as its logarithm."""

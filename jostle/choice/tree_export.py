@@ -1,10 +1,13 @@
 """Exports a policy's trees as nested records, which `choice` events carry for the renderings.
 
 A test is {feature, threshold, low, high}, a leaf {says: {option: utility}, n}. Forests are not drawn.
+
+What a Feature means: the comment at its declaration.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from jostle.choice.models import TreeEnsembles
@@ -12,6 +15,19 @@ from jostle.choice.policy import Policy
 from jostle.choice.trees import LEAF, Tree
 
 _MOST = 400  # nodes of all trees together
+
+
+def meaning(feature: Any) -> str:
+    """The first sentence of the comment behind the first line of a Feature, or of that above it; empty without one."""
+    span = getattr(getattr(getattr(feature, "run", None), "body", None), "span", None)
+    if span is None:
+        return ""
+    behind = re.search(r"\s#\s*([^#]+)$", span.source.line(span.line))
+    words, line = ([behind[1]], 0) if behind else ([], span.line - 1)
+    while span.source.line(line).startswith("#"):
+        words.insert(0, span.source.line(line).lstrip("# "))
+        line -= 1
+    return " ".join(words).partition(". ")[0].strip().rstrip(".")
 
 
 def tree_records(policy: Policy) -> dict[str, Any]:

@@ -85,9 +85,11 @@ def _choice(forest: Forest, costs: Costs, event: Event, depth: int = 0) -> Twig:
     else:
         _features(twig, fields)
     _predictions(twig, fields)
+    _along(twig, fields)
     _path(twig, fields)
-    if (ahead := margin(fields)) is not None:
-        twig.add(ahead)
+    for line in (margin(fields), at_other_amounts(fields), reused(forest, event)):
+        if line:
+            twig.add(line)
     ran = [c for c in forest.children(event) if c.kind != "feature"]
     for child in ran:
         _ran(forest, costs, twig, child, depth)
@@ -121,7 +123,8 @@ def _features(twig: Twig, fields: Mapping[str, Any]) -> None:
         twig.add("features: none were looked at")
         return
     under = twig.add("features")
-    for line in align([(f"{f['name']} = {looked_at(f)}", cost_text(f)) for f in features], (False, False)):
+    rows = [(f"{f['name']} = {looked_at(f)}", cost_text(f), str(f.get("means") or "")) for f in features]
+    for line in align(rows, (False, False, False)):
         under.add(line)
 
 
@@ -150,6 +153,53 @@ def _predictions(twig: Twig, fields: Mapping[str, Any]) -> None:
     under = twig.add(heading(fields) + (f" ({model})" if isinstance(model, str) and model else ""))
     for line in align(rows, (False, True, False)):
         under.add(line)
+
+
+def sweep(fields: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[list[str]], int]:
+    """What is predicted along the feature that decided: the field itself, a row for each of its values with the best
+    option last, and which row these data are at. Neighbours that are predicted alike are one row."""
+    along = mapping(fields.get("along"))
+    places, options, here = along.get("places") or [], mapping(along.get("options")), -1
+    rows: list[list[str]] = []
+    sign = -1 if fields.get("errors") else 1
+    for k, at in enumerate(places):
+        scores = {option: float(values[k]) for option, values in options.items()}
+        told = [*(number(sign * score, 3) for score in scores.values()), max(scores, key=scores.__getitem__)]
+        if rows and rows[-1][1:] == told and at != along.get("value"):
+            continue
+        if rows and rows[-1][1:] == told and here < len(rows) - 1:
+            rows.pop()
+        here = len(rows) if at == along.get("value") else here
+        rows.append([number(at), *told])
+    return along, rows, here
+
+
+def _along(twig: Twig, fields: Mapping[str, Any]) -> None:
+    along, rows, here = sweep(fields)
+    if not rows:
+        return
+    under = twig.add(f"{heading(fields)}, by {along['feature']}, the feature that decided")
+    head = (str(along["feature"]), *mapping(along["options"]), "best", "")
+    marked = [(*row, "◀ these data" if k == here else "") for k, row in enumerate(rows)]
+    for line in align([head, *marked], (True, *(True for _ in along["options"]), False, False)):
+        under.add(line.rstrip())
+
+
+def at_other_amounts(fields: Mapping[str, Any]) -> str:
+    """What the policy takes at half and twice the amount; empty where the event does not say it."""
+    other = mapping(fields.get("otherwise"))
+    if not other:
+        return ""
+    return "with the same features: " + ", ".join(f"{option} at {word} the amount" for word, option in other.items())
+
+
+def reused(forest: Forest, event: Event) -> str:
+    """The features whose answers were given before, and cost nothing again."""
+    again = [
+        f"{child.name}" for child in forest.children(event)
+        if child.kind == "feature" and any(one.fields.get("replayed") for one in forest.walk(child))
+    ]  # fmt: skip
+    return f"answered before, and used again for nothing: {', '.join(again)}" if again else ""
 
 
 def _path(twig: Twig, fields: Mapping[str, Any]) -> None:

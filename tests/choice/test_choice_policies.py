@@ -20,6 +20,7 @@ from jostle.choice.policies import (
     by_size,
     candidates,
     cross_validate,
+    data_sets_to_settle,
     is_significant_gain,
     prune_leaves,
     view_of,
@@ -294,6 +295,35 @@ def test_a_small_saving_must_be_beyond_chance_and_a_large_one_beyond_one_standar
     halved = np.array([1.0, 0.0, 1.5, 0.0]) * 0.1
     assert is_significant_gain(np.array([1.0, 0.0, 1.5, 0.0]), halved, dearer=True)  # large, on half the data sets
     assert not is_significant_gain(plain, plain, dearer=False)
+    more = data_sets_to_settle(plain, mostly, dearer=True)
+    many = -(-more // len(plain)) + 1  # copies that are that many and a few more
+    assert more > 0 and is_significant_gain(np.tile(plain, many), np.tile(mostly, many), dearer=True)
+    assert data_sets_to_settle(plain, plain, dearer=True) == 0
+
+
+def test_what_is_predicted_along_the_feature_that_decided_and_at_other_amounts() -> None:
+    sums = tuple(2.0 * n for n in (1, 2, 3, 5, 10, 20, 50, 1000, 2000, 3000, 5000, 8000, 9000, 20000))
+    fits = {"Low": lambda n, e: 2.0 if n > 500 else 1.0, "High": lambda n, e: 1.0 if n > 500 else 2.0}
+    bench = FakeBench(sums, fits, positive=True, jitter=0.0)
+    policy = learn(bench, model=tree(depth=2), share=0.2, epsilon=10.0, store=None)
+    decision = policy.choose({"size": 8.0}, 10.0)
+    told = policy.along({"size": 8.0}, 10.0, decision)
+    assert told["feature"] == "size" and told["value"] == 8.0 and told["places"] == sorted(told["places"])
+    for k, place in enumerate(told["places"]):
+        there = policy.choose({"size": place}, 10.0)
+        assert {o: values[k] for o, values in told["options"].items()} == there.predictions
+    assert len({policy.choose({"size": place}, 10.0).chosen for place in told["places"]}) == 2
+    single = learn(bench, model=tree(depth=2), share=None, epsilon=None, store=None)
+    assert single.at_other_amounts({"size": 8.0}, None) == {}
+    amounts = {o: (lambda n, e, o=o: 1.0 if (o == "Low") == (e < 0.5) else 2.0) for o in ("Low", "High")}
+    between = learn(FakeBench(sums, amounts), model=tree(depth=2), share=0.2, epsilon=0.5, store=None)
+    if "epsilon" in between.columns:
+        assert between.at_other_amounts({"size": 8.0}, 0.5) == {
+            word: between.choose({"size": 8.0}, amount).chosen for word, amount in (("half", 0.25), ("twice", 1.0))
+        }  # fmt: skip
+        assert set(between.at_other_amounts({"size": 8.0}, 0.5).values()) == {"Low", "High"}
+    else:
+        assert not between.learned
 
 
 def test_next_to_no_cost_is_no_reason_not_to_look() -> None:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import sys
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+from jostle.choice.tree_export import meaning
 from jostle.events import Event
-from jostle.source import Source
+from jostle.source import Source, Span
 from jostle.tools.session import Session
 from jostle.trace import budget, summary, tree
 from jostle.trace.costs import Costs, Forest
@@ -33,6 +36,34 @@ def test_a_choice_in_three_lines() -> None:
     assert because.startswith(f"  because: policy: features at 10 %; top = {number(43.0)} > ")
     assert "the error of Uniform is 12.6 times as large" in because and why in str(inner.fields)
     assert tree.brief(inner, "ε 1")[1].startswith("  because: policy: single best; the error of Hb")
+
+
+def test_why_along_the_feature_that_decided() -> None:
+    along = {"feature": "rows", "value": 5.0, "places": [1.0, 2.0, 5.0, 9.0, 10.0],
+             "options": {"A": [-1.0, -1.0, -2.0, -2.0, -2.0], "B": [-3.0, -3.0, -1.0, -1.0, -1.0]}}  # fmt: skip
+    fields = {"chosen": "B", "errors": True, "along": along, "otherwise": {"half": "A", "twice": "B"},
+              "features": [{"name": "rows", "value": 5.0, "epsilon": 0.1, "means": "how many rows"}]}  # fmt: skip
+    told, rows, here = tree.sweep(fields)
+    assert told == along and here == 1 and [row[0] for row in rows] == ["1", "5"]
+    assert [row[-1] for row in rows] == ["A", "B"] and rows[1][1:3] == ["2", "1"]
+    said = tree.choices([Event(1, None, "choice", "which", None, fields)])
+    assert "predicted error, by rows, the feature that decided" in said and "◀ these data" in said
+    assert "with the same features: A at half the amount, B at twice the amount" in said
+    assert "ε 0.1  how many rows" in said
+    assert tree.sweep({}) == ({}, [], -1) and tree.at_other_amounts({}) == ""
+
+
+def test_what_a_feature_is_stands_at_its_declaration() -> None:
+    text = (
+        "# How many rows there are. More of it.\nmany = Feature (d) { return d.n }\n\n"
+        "few = Feature (d) {  # fewer\n    return 1\n}\n"
+    )
+
+    def at(line: int) -> Any:
+        body = SimpleNamespace(span=Span(Source("p.jst", text), line, 1, line, 9))
+        return meaning(SimpleNamespace(run=SimpleNamespace(body=body)))
+
+    assert [at(2), at(4), at(5), meaning(None)] == ["How many rows there are", "fewer", "", ""]
 
 
 def test_an_option_costs_no_more_than_its_choice() -> None:

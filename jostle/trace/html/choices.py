@@ -16,7 +16,7 @@ from jostle.trace.html.event_tree import draw, table
 from jostle.trace.html.markup import Html, join, tag
 from jostle.trace.pictures import Picture
 from jostle.trace.text import number
-from jostle.trace.tree import cost_text, figures, heading, looked_at, margin
+from jostle.trace.tree import at_other_amounts, cost_text, figures, heading, looked_at, margin, sweep
 
 
 def decision_tree(fields: Mapping[str, Any]) -> Html | None:
@@ -84,15 +84,30 @@ def _choice(event: Event, costs: Costs) -> Html:
     head = tag("h3", tag("a", event.name, href=f"#e{event.id}"), " chose ", option, price)
     policy = f"by {fields['way']}" if fields.get("way") else fields.get("policy")
     why = ": ".join(str(w) for w in (policy, fields.get("why")) if w)
+    other = at_other_amounts(fields)
     return tag("section", head, tag("p", why) if why else None, _features(fields), _predictions(fields),
+               _along(fields), tag("p", other[0].upper() + other[1:] + ".") if other else None,
                decision_tree(fields), class_="choice")  # fmt: skip
 
 
-def _features(fields: Mapping[str, Any]) -> Html | None:
-    rows = [[f["name"], looked_at(f), cost_text(f)] for f in records(fields.get("features"))]
-    if not rows and fields.get("way"):
+def _along(fields: Mapping[str, Any]) -> Html | None:
+    """What is predicted as the feature that decided goes over its values in training; these data are marked."""
+    along, rows, here = sweep(fields)
+    if not rows:
         return None
-    return table(["feature", "value", "cost"], rows, class_="data") if rows else tag("p", "No features were looked at.")
+    marked = [[tag("b", f"▶ {row[0]}") if k == here else row[0], *row[1:]] for k, row in enumerate(rows)]
+    told = table([str(along["feature"]), *mapping(along["options"]), "best"], marked, class_="data")
+    return join(tag("p", f"{heading(fields)}, by {along['feature']}, the feature that decided:".capitalize()), told)
+
+
+def _features(fields: Mapping[str, Any]) -> Html | None:
+    features = records(fields.get("features"))
+    if not features and fields.get("way"):
+        return None
+    said = any(feature.get("means") for feature in features)
+    rows = [[f["name"], looked_at(f), cost_text(f), *([str(f.get("means", ""))] if said else [])] for f in features]
+    head = ["feature", "value", "cost", *(["what it is"] if said else [])]
+    return table(head, rows, class_="data") if rows else tag("p", "No features were looked at.")
 
 
 def _predictions(fields: Mapping[str, Any]) -> Html | None:

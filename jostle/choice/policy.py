@@ -138,14 +138,14 @@ class Policy:
             errors=self.table.scale.logarithmic,
         )
 
-    def along(self, features: Mapping[str, float], epsilon: float | None, decision: Decision) -> dict[str, Any]:
+    def along(self, features: Mapping[str, float], epsilon: float | None, decision: Decision) -> dict[str, object]:
         """What is predicted of each option as the feature that decided goes over the values that it had in training,
         the others staying as they are: `feature`, its `value`, `places`, and `options`, a list each.
 
         It is the feature of which the nearest other value, in the order of those in training, changes the option.
         Empty where no feature alone does.
         """
-        nearest: tuple[float, dict[str, Any]] = (math.inf, {})
+        nearest: tuple[float, dict[str, object]] = (math.inf, {})
         for column in self.columns if self.learned and self.storable and not any(self.predicts) else ():
             here = epsilon if column == EPSILON and EPSILON not in features else features.get(column)
             seen = self._trained_at(column)

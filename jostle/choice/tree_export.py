@@ -17,7 +17,7 @@ from jostle.choice.trees import LEAF, Tree
 _MOST = 400  # nodes of all trees together
 
 
-def meaning(feature: Any) -> str:
+def meaning(feature: object) -> str:
     """The first sentence of the comment behind the first line of a Feature, or of that above it; empty without one."""
     span = getattr(getattr(getattr(feature, "run", None), "body", None), "span", None)
     if span is None:

@@ -147,6 +147,7 @@ GOLDENS = {
 
 
 if __name__ == "__main__":
+    Session.__init__.__kwdefaults__["look"] = False  # as in the tests (`conftest.no_looks`)
     for run, endings in GOLDENS.items():
         for ending in endings:
             if "--write" in sys.argv:

@@ -9,13 +9,13 @@ import pytest
 from rings import CORE, circles, closure, figures, loads
 
 BARS = {
-    "lines": 85_673,
+    "lines": 85_931,
     "files": 441,
     "lines that the kernel imports": 2_698,
-    "lines that privacy and engine import": 21_441,
-    "lines that everyday queries import": 11_019,
+    "lines that privacy and engine import": 21_499,
+    "lines that everyday queries import": 11_074,
     "circles of files, imports for types counted": 0,
-    "lines with Any": 1_722,
+    "lines with Any": 1_726,
     "complexity of a function": 20,
 }
 

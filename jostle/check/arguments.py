@@ -38,7 +38,8 @@ from jostle.syntax.walk import every
 
 _CALLED = {
     "key": "by", "sep": "separator", "delimiter": "separator", "eps": "epsilon", "n": "count", "ndigits": "digits",
-    "sheet_name": "part", "sheet": "part", "random_state": "seed", "max_depth": "depth",
+    "sheet_name": "part", "sheet": "part", "random_state": "seed", "max_depth": "depth", "headers": "header",
+    "header_row": "header", "header_line": "header",
 }  # fmt: skip
 """What Python calls a parameter, and what it is called here."""
 
@@ -47,6 +48,10 @@ def other_name(keyword: n.Keyword, function: str, names: Collection[str], call: 
     """The way out of an argument under a name that no parameter has, or an empty text."""
     if function == "sorted" and keyword.name == "reverse" and call.args:
         return f"write `reversed(sorted({call.args[0].span.text}))`"
+    if function in ("table", "counts") and keyword.name in ("path", "file", "filename", "name", "source"):
+        return f"the path stands alone: `{function}({keyword.value.span.text})`"
+    if "header" in names and keyword.name in ("skip", "skiprows", "skip_rows", "startrow"):
+        return "`header = 3` says which line has the names, from 1; what stands above it is not read"
     right = _CALLED.get(keyword.name, "")
     if right in names:
         return f"write `{right} = {keyword.value.span.text}`"

@@ -162,7 +162,9 @@ class Labels:
         for key in keys if table.exposures and self.sure else ():
             name = key.id if isinstance(key, n.Name) else ""
             if isinstance(key, n.Number):
-                help = f"a range is cut by a division: `x = {keys[0].span.text} / 10`"
+                numbers = [one for one, domain in (table.schema or {}).items() if not isinstance(domain, Domain)]
+                first = next((one.span.text for one in keys if isinstance(one, n.Name)), [*numbers, "age"][0])
+                help = f"a range is cut by a division: `x = {first} / 10`"
                 message = "this reads no column of the table"
                 self.report.add("TypeError", message, key.span, label="no column", help=help)
             if isinstance((table.schema or {}).get(name), Domain):

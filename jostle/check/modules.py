@@ -227,13 +227,23 @@ def _arguments(call: n.Call, name: str, report: Report) -> None:
 
 def check_domains(described: n.RecordOf, report: Report) -> None:
     """Columns whose domain is evidently none, or not the one that is meant."""
-    for name, domain in described.items:
+    named = [name for name, _ in described.items]
+    for at, (name, domain) in enumerate(described.items):
+        if name in named[:at]:
+            help = "leave one of them out: a column has one domain"
+            report.add("DataError", f"`{name}` is described twice", domain.span, label="again", help=help)
         message, help = f"`{name}` needs a domain, and this is {_kind(domain)}", DOMAINS_ARE
         match domain:
             case n.Binary(op="-", left=n.Number() as low, right=n.Number() as high):
                 help = f"a range has two dots: `{name}: {low.value:g}..{high.value:g}`"
             case n.Number() | n.String():
                 pass
+            case n.ListOf(items=(n.Range(low=n.Number(value=low), high=n.Number(value=high)),)):
+                message = f"`{name}` needs a domain, and this is a list with one"
+                help = f"a range stands alone: `{name}: {low:g}..{high:g}`"
+            case n.Call(function=n.Name(id="integer" | "real"), args=(n.Number(value=low), n.Number(value=high))):
+                help = f"a range says that its numbers are whole, or real: `{name}: {low:g}..{high:g}`"
+                message = f"`{name}` needs a domain, and this is a call"
             case n.Range(low=n.Number(value=low), high=n.Number(value=high)) if low > high:
                 message = f"`{name}` has no values between {low:g} and {high:g}"
                 help = f"the lower end comes first: `{name}: {high:g}..{low:g}`"

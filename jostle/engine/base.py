@@ -69,8 +69,7 @@ TWICE = "two columns"
 
 
 def check_read(name: str, unread: Iterable[tuple[str, str]]) -> None:
-    """Refuses with `DataError` a column of a type that is not read: all of it would be none, or one of two columns of
-    its name."""
+    """Refuses with `DataError` a column of a type that is not read, or that shares its name with another."""
     for column, kind in unread:
         if column == name and kind == TWICE:
             message = f"the header has the name `{name}` more than once"

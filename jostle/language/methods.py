@@ -111,7 +111,8 @@ OF_TABLES = _named({
 OF_FUNCTIONS = _named({
     "mean average": "avg(<0>)", "std": "stddev(<0>)", "float": "number(<0>)", "int": "floor(<0>)",
     "c array Series tuple": "[<all>]", "paste concat paste0": "<0> + str(<1>)",
-    "read_csv read_parquet read_table open read_excel": "table(<0>)", "ifelse where": "<1> if <0> else <2>",
+    "read_csv read_parquet read_table open read_excel csv parquet excel load read": "table(<0>)",
+    "category categorical enum factor levels one_of": "{<all>}", "ifelse where": "<1> if <0> else <2>",
     "argmax": "idxmax(<0>)", "argmin": "idxmin(<0>)", "nrow": "len(<0>)", "randint": "sample(<all>)",
     "sqrt exp log floor ceil abs sum median max min": "<name>(<all>)", "dict": "{<keywords>}",
     "cut qcut": "groupby floor(<0> / 10)", "to_datetime": "date(<0>)", "na null": "<0> == none",

@@ -7,7 +7,7 @@ publishes about it: that it exists and its header. What a private source is made
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 from jostle.accounting.amounts import as_text
@@ -263,6 +263,20 @@ def check_column(name: str, data: Opened, *, private: bool = False) -> None:
         else:
             listed += "; where another line has the names, say which: `header = 3`"
     raise refuse("DataError", f"there is no column `{name}`", help=listed)
+
+
+_EVERYBODY = frozenset({
+    "row", "record", "records", "everyone", "everybody", "all", "people", "users", "individuals", "persons",
+})  # fmt: skip
+
+
+def check_unit_columns(columns: Sequence[str], data: Opened, span: Span | None) -> None:
+    """Refuses columns to protect persons by that the file does not have."""
+    for name in columns:
+        if name in _EVERYBODY and name not in data.columns:
+            help = "where each row is of another person, write `protecting rows`; else the column that says whose it is"
+            raise refuse("DataError", f"there is no column `{name}`", span, help=help)
+    check_columns([(name, None) for name in columns], data, span, private=True)
 
 
 def check_columns(schema: Any, data: Opened, span: Span | None, *, private: bool = False) -> None:

@@ -17,6 +17,7 @@ _OTHERS = {
     "limit": "budget", "with": "budget",
 }  # fmt: skip
 _WORD = re.compile(r"([A-Za-z_]\w*)(\s*by\b|\s*[:=])?\s*")
+_WORDS = re.compile(r"\b(?:described by|protecting|budget|rows|epsilon|rho|delta|up to)\b", re.IGNORECASE)
 _NEXT = re.compile(r"\s*\b(?:described by|protecting|budget)\b|\s*#|$")
 
 
@@ -41,6 +42,8 @@ def misspelt(source: Source, place: Span) -> Diagnostic | None:
     clause = _OTHERS.get(name) or (_CLAUSES[close[0]] if close else "")
     if not clause:
         return None
+    if name in _CLAUSES and name != word[1]:
+        line = line[: place.column - 1] + _WORDS.sub(lambda one: one[0].lower(), line[place.column - 1 :])
     end = _NEXT.search(line, word.end())
     rest = line[word.end() : end.start() if end is not None else len(line)].strip()
     right = f"{clause} {rest}".strip()

@@ -43,7 +43,7 @@ class _Parser(argparse.ArgumentParser):
         """Ends with what is meant by a word that a command does not know."""
         flags = {name: [*parser._option_string_actions] for name, parser in commands.items()}
         homes = [f"`jostle {name} … {word}`" for name, known in flags.items() if word in known]
-        hint = did_you_mean(word, flags[command]) or " or ".join(homes[:2]) or f"`jostle {command} --help` lists all"
+        hint = " or ".join(homes[:2]) or did_you_mean(word, flags[command]) or f"`jostle {command} --help` lists all"
         self.error(f"`jostle {command}` has no `{word}`; {hint}")
 
 
@@ -183,10 +183,14 @@ def command_parser() -> _Parser:
     find = commands.add_parser("find", help="functions and words for a question: jostle find compare two groups")
     find.add_argument("words", metavar="WORD", nargs="+", help="a question, or a name of pandas, SQL or R")
 
+    completion = commands.add_parser("completion", help="completion of commands and options for a shell, to be sourced")
+    completion.add_argument("shell", choices=["bash", "zsh", "fish"])
+
     commands.add_parser("again", help="print what earlier runs released and could not hand over")
 
     check = commands.add_parser("check", help="every error of a program at once, before anything runs")
     check.add_argument("file", metavar="FILE")
+    check.add_argument("--ledger", metavar="PLACE", help="says what is left of registered datasets ($JOSTLE_LEDGER)")
     check.add_argument("--allow", metavar="WARNING", choices=WARNINGS, action="append", default=[], help=_ALLOW)
     check.add_argument("--format", choices=["text", "json"], default="text")
 
@@ -298,6 +302,36 @@ def _ledger_verbs(verbs: argparse._SubParsersAction[_Parser]) -> None:
     certificate.add_argument("--run", metavar="RUN.jsonl", help="the trace that `run --trace` wrote")
     certificate.add_argument("-o", "--out", metavar="FILE", help="the certificate to write")
     certificate.add_argument("--check", metavar="FILE", help="a certificate to read and check")
+
+
+def completion(shell: str) -> str:
+    """A script that completes commands, options and files: `source <(jostle completion bash)`."""
+    command_parser()
+    flags = {name: " ".join(command._option_string_actions) for name, command in _COMMANDS.items()}
+    if shell == "fish":
+        lines = ["complete -c jostle -n __fish_use_subcommand -f -a '" + " ".join(flags) + "'"]
+        lines += [
+            f"complete -c jostle -n '__fish_seen_subcommand_from {name}' -l {word[2:]}"
+            for name, words in flags.items() for word in words.split() if word.startswith("--")
+        ]  # fmt: skip
+        return "\n".join(lines) + "\n"
+    cases = "\n".join(f'        {name}) words="{words}" ;;' for name, words in flags.items())
+    before = "autoload -U +X bashcompinit && bashcompinit\n" if shell == "zsh" else ""
+    return before + _COMPLETION.format(commands=" ".join(flags), cases=cases)
+
+
+_COMPLETION = """_jostle() {{
+    local words="{commands}" word="${{COMP_WORDS[COMP_CWORD]}}"
+    if [ "$COMP_CWORD" -gt 1 ]; then
+        case "${{COMP_WORDS[1]}}" in
+{cases}
+        esac
+        [[ "$word" == -* ]] || {{ COMPREPLY=($(compgen -f -- "$word")); return; }}
+    fi
+    COMPREPLY=($(compgen -W "$words" -- "$word"))
+}}
+complete -o filenames -F _jostle jostle
+"""
 
 
 def _dataset(text: str) -> str:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jostle.diagnostics import Diagnostic, did_you_mean, refuse, unwritable
+from jostle.accounting.amounts import as_text
+from jostle.diagnostics import Diagnostic, Refusal, did_you_mean, refuse, unwritable
 from jostle.source import Source
 from jostle.tools.arguments import read_program
 from jostle.tools.outlet import keep
@@ -47,6 +48,7 @@ def run(options: Namespace) -> int:
     if options.explain:
         return _explained(options, Session(ledger=options.ledger, allow=options.allow))
 
+    _need_to_draw(options.pictures)
     # A warning of a numerical library may quote or depend on private values.
     warnings.simplefilter("ignore")
     as_json = options.format == "json"
@@ -134,6 +136,14 @@ def _print(say: Callable[[str], None], line: str) -> None:
         say(line)
     except OSError as fault:
         raise unwritable("what the program prints", fault) from fault
+
+
+def _need_to_draw(folder: str | None) -> None:
+    """Refuses, before anything is spent, to draw where nothing can be drawn."""
+    from jostle.trace.pictures import need_package
+
+    if folder is not None:
+        need_package("matplotlib", "plots", "pictures are drawn by")
 
 
 def _pictures(result: Result, folder: str | None, say: Callable[[str], None] | None) -> None:
@@ -244,7 +254,32 @@ def _foreseen(
     if costs:
         condition = ", its parameters as they are written" if settings is None and "param " in source.text else ""
         print(f"cost of a run that comes to its end{condition}\n{clean(table(costs))}")
+        print(clean("".join(_left(source, costs, getattr(options, "ledger", None)))), end="")
     return 1 if faults else 0
+
+
+def _left(source: Source, costs: Sequence[Cost], place: str | None) -> Iterator[str]:
+    """What is left of the registered datasets of a program, where there is a ledger that knows them."""
+    from jostle.privacy.ledger.file import default_place
+    from jostle.privacy.ledger.ledger import Ledger
+    from jostle.syntax import nodes as n
+    from jostle.syntax import parse
+    from jostle.syntax.walk import every_of
+
+    where = str(place or default_place())
+    asked = {cost.name: cost.asked for cost in costs if not cost.unit}
+    for node in every_of(parse(source), n.Private) if asked and ("://" in where or Path(where).exists()) else ():
+        match node.source:
+            case n.Call(function=n.Name(id="dataset"), args=(n.String(value=name),)) if node.name in asked:
+                with suppress(Refusal):
+                    dataset = Ledger(where).dataset(name)
+                    left = dataset.terms.measure.left_exactly(dataset.state.spent, (0,) * len(dataset.state.spent))[0]
+                    tail = ": what was not answered before is refused where that ends; ask its owner for more"
+                    tail = tail if asked[node.name] > left else ""
+                    whole = (
+                        f"{node.name}: {dataset.terms.measure.unit} {as_text(left)} of {dataset.terms.measure.limit}"
+                    )
+                    yield f"  {whole} is left{tail}\n"
 
 
 def _foreseen_as_json(
@@ -377,7 +412,18 @@ _MODULES = {
     "again": "again", "plan": "plan", "evaluate": "evaluation", "improve": "improvement.command", "fmt": "fmt",
     "init": "draft.init", "ask": "draft.ask", "find": "documentation.find",
 }  # fmt: skip
+
+
+def completion(options: Namespace) -> int:
+    """The script of a shell that completes `jostle`."""
+    from jostle.tools.arguments import completion as script
+
+    sys.stdout.write(script(options.shell))
+    return 0
+
+
 _COMMANDS: dict[str, Callable[[Namespace], int]] = {
+    "completion": completion,
     "run": run, "check": check, "repl": repl, "trace": trace, "lsp": lsp, "textmate": textmate, "data": data,
     "explain": explain,
 }  # fmt: skip

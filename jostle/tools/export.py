@@ -205,6 +205,10 @@ class Export:
             )
         if path.resolve() in [place.resolve() for place in self._places.values()]:
             raise refuse("DataError", f"`{path}` cannot hold two releases", help="give each a file of its own")
+        if path.suffix.lower() == ".xlsx":
+            from jostle.trace.pictures import need_package
+
+            need_package("openpyxl", "excel", "workbooks are written by")
         self._places[name] = path
         self._look(path)
         try:

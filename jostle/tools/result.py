@@ -8,13 +8,18 @@ The settings of a run, held against the parameters that a program declares.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime
+from decimal import Decimal
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import Diagnostic, did_you_mean, refuse
 from jostle.events import Event
+from jostle.source import Source
 from jostle.syntax import nodes as n
 
 if TYPE_CHECKING:
@@ -99,6 +104,25 @@ class Result:
         told = {name: margins(value) for name, value in {**self.unreleased, **self.values}.items()}
         return {name: one for name, one in told.items() if one is not None}
 
+    def frame(self, name: str, library: str = "pandas") -> Any:
+        """A released table, each noisy column with the ends of its ±: a frame of `pandas` or `polars`, or an `arrow`
+        table. Raises `KeyError` for a name that was not released, `Refusal` for what is no table or no library."""
+        if library not in ("pandas", "polars", "arrow"):
+            raise refuse("ValueError", f"there are no frames of `{library}`", help="`pandas`, `polars` or `arrow`")
+        frame = to_python(self.values[name])
+        if not hasattr(frame, "dtypes"):
+            raise refuse("TypeError", f"`{name}` is no table", help=f'`result["{name}"]` has its value')
+        if library == "pandas":
+            return frame
+        from jostle.trace.pictures import need_package
+
+        if library == "polars":
+            need_package("polars", "polars", "such frames are of")
+        import pyarrow
+
+        table = pyarrow.Table.from_pandas(frame, preserve_index=False)
+        return import_module("polars").from_arrow(table) if library == "polars" else table
+
     def __getitem__(self, name: str) -> Any:
         return to_python(self.values[name])
 
@@ -131,6 +155,40 @@ class Result:
         if self.warnings:
             document["warnings"] = [d.as_json() for d in self.warnings]
         return json.dumps(plain(document), ensure_ascii=False, allow_nan=False)
+
+
+LOG = logging.getLogger("jostle")
+LOG.addHandler(logging.NullHandler())
+Budget = dict[str, dict[str, dict[str, str]]]
+
+
+def log_start(source: Source, budget: Budget) -> Budget:
+    """Logs at INFO that a program begins; gives the budget that stands then."""
+    _log(logging.INFO, "%s begins", source.name, program=source.name, event="begin")
+    return budget
+
+
+def log_end(source: Source, result: Result, before: Budget) -> None:
+    """Logs each refusal at WARNING, what each source was charged and that the program ended at INFO: public facts, in
+    words and as the fields `jostle` of the record."""
+    for fault in result.diagnostics:
+        line = fault.span.line if fault.span is not None else 0
+        words = (source.name, f" on line {line}" if line else "", fault.kind, fault.message)
+        _log(logging.WARNING, "%s is refused%s: %s: %s", *words, program=source.name, event="refusal", line=line,
+             kind=fault.kind, message=fault.message)  # fmt: skip
+    for name, units in result.budget.items():
+        for unit, amounts in units.items():
+            spent = Decimal(amounts["spent"]) - Decimal(before.get(name, {}).get(unit, {}).get("spent", "0"))
+            charged = (source.name, name, f"{unit} {spent:f}", amounts["spent"], amounts["total"])
+            _log(logging.INFO, "%s: %s is charged %s, %s of %s in all", *charged, program=source.name, event="charge",
+                 source=name, unit=unit, charged=f"{spent:f}", **amounts)  # fmt: skip
+    _log(logging.INFO, "%s %s", source.name, "ends" if result.ok else "stops", program=source.name, event="end",
+         ok=result.ok)  # fmt: skip
+
+
+def _log(level: int, message: str, /, *words: object, **fields: object) -> None:
+    with suppress(Exception):  # of a handler: what was paid for is handed over all the same
+        LOG.log(level, message, *words, extra={"jostle": fields})
 
 
 def _json(values: dict[str, Any]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from jostle.tools.arguments import read_program
 from jostle.tools.describe_value import shown
 from jostle.tools.faults import Others, deep, with_room
 from jostle.tools.likes import Warned
-from jostle.tools.result import Result, need_settings
+from jostle.tools.result import Result, log_end, log_start, need_settings
 from jostle.tools.turns import Turns, exclusive, first_budget, identity, loaded
 from jostle.version import __version__
 
@@ -175,11 +175,15 @@ class Session:
 
     def attempt(self, source: Source, settings: Mapping[str, Any] | None = None) -> Result:
         """Runs a program in a scope of its own; its faults come back in the result."""
+        before = None if self._simulate is not None else log_start(source, self.budget())
         try:
             with self.turns.turn(program=True):
-                return self._attempt(source, settings)
+                result = self._attempt(source, settings)
         except Refusal as refusal:  # before it began
-            return Result(False, {}, self.budget(), refusal.diagnostics, [], [])
+            result = Result(False, {}, self.budget(), refusal.diagnostics, [], [])
+        if before is not None:
+            log_end(source, result, before)
+        return result
 
     @with_room
     def _attempt(self, source: Source, settings: Mapping[str, Any] | None) -> Result:

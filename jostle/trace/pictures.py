@@ -10,6 +10,7 @@ import io
 import re
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -92,23 +93,21 @@ def file_names(images: Sequence[Picture], ending: str = "svg") -> list[str]:
 
 def _reproducible() -> Any:
     """One picture gives one file, byte by byte; text stays text."""
-    matplotlib = _matplotlib()
+    need_package("matplotlib", "plots", "pictures are drawn by")
+    import matplotlib
+
     return matplotlib.rc_context({"svg.hashsalt": "jostle", "svg.fonttype": "none"})
 
 
-def _matplotlib() -> Any:
-    try:
-        import matplotlib
-    except ImportError:
-        raise refuse(
-            "ImportError", "pictures are drawn by matplotlib, which is not installed",
-            help="`pip install matplotlib`",
-        ) from None  # fmt: skip
-    return matplotlib
+def need_package(package: str, extra: str, what: str) -> None:
+    """Refuses with `ImportError` where a package of an extra is not installed, before anything is spent for it."""
+    if find_spec(package) is None:
+        message = f"{what} {package}, which is not installed"
+        raise refuse("ImportError", message, help=f'pip install "jostle[{extra}]"')
 
 
 def _figure(title: str, fields: Mapping[str, Any], ink: str) -> Figure:
-    _matplotlib()
+    need_package("matplotlib", "plots", "pictures are drawn by")
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 

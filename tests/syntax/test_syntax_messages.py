@@ -29,7 +29,12 @@ COMMON_MISTAKES = [
     ("r.a = 1", (1, 5), "field", "new record"),
     ("f(x) = 2", (1, 6), "call cannot be given", "def"),
     ("a, b = c", (1, 2), "one name", "line for each"),
-    ("g = {{ select sum(a) from t having n > 3 groupby a }}", (1, 42), "`groupby` stands before `having`", "order by"),
+    (
+        "g = {{ select sum(a) from t having n > 3 groupby a }}",
+        (1, 29),
+        "`groupby` stands before `having`",
+        "groupby a having",
+    ),
     ("g = {{ select count(*) from t groupby a where a = 1 }}", (1, 41), "it is of rows", "where a = 1 groupby a"),
     ("g = {{ select count(*) from t whre a > 3 }}", (1, 31), "begins no clause", "`where`"),
     ("g = {{ select count(*) from t -- rows\n}}", (1, 31), "start of a line", "`# …`"),

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from jostle import Refusal, Session
 from jostle.source import Source
+from jostle.tools import result
 from jostle.tools.documentation.find import entries_for
 from jostle.tools.entry import main
 from jostle.tools.export import Sheet
+from jostle.trace import pictures
 
 PEOPLE = "name,age,sex\n" + "".join(f"p{k},{20 + k % 50},{'FM'[k % 2]}\n" for k in range(400))
 
@@ -128,3 +132,76 @@ def test_a_text_that_a_spreadsheet_would_run_is_marked(tmp_path: Path) -> None:
     assert next(iter(sheet.lines())) == ["'=1+1", "n"]
     assert [row[0] for row in sheet.lines()][1:-2] == [f"'{text}" for text in values["=1+1"][:5]]
     assert [row[0] for row in sheet.lines()][-2:] == ["plain", "a=b"] and [*sheet.lines()][1][1] == "-1.5"
+
+
+COUNT = """private t = table("people.csv") described by {age: 0..99, sex: {"F", "M"}} protecting rows budget epsilon 1
+g = {{ select count(*) as n from t groupby sex, age / 50 with epsilon 0.5 }}
+release g
+"""
+
+
+def test_a_service_hears_of_programs_and_of_simulations_nothing(here: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", logger="jostle")
+    session = Session(cwd=here)
+    assert session.attempt(Source("p", COUNT)).ok
+    assert not session.attempt(Source("q", COUNT.replace("0.5", "0.6"))).ok
+    Session(cwd=here, simulate=1).attempt(Source("s", COUNT))
+    said = [(record.levelname, record.jostle["event"], record.jostle["program"]) for record in caplog.records]  # type: ignore[attr-defined]
+    assert said == [
+        ("INFO", "begin", "p"), ("INFO", "charge", "p"), ("INFO", "end", "p"),
+        ("INFO", "begin", "q"), ("WARNING", "refusal", "q"), ("INFO", "charge", "q"), ("INFO", "end", "q"),
+    ]  # fmt: skip
+    charges = [record.jostle["charged"] for record in caplog.records if record.jostle["event"] == "charge"]  # type: ignore[attr-defined]
+    assert [float(one) for one in charges] == [0.5, 0] and "p: t is charged epsilon 0.5" in caplog.text
+
+
+def test_a_handler_that_fails_loses_no_answer(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise OSError("the log is full")
+
+    monkeypatch.setattr(result.LOG, "log", fail)
+    assert Session(cwd=here).attempt(Source("p", COUNT)).released["g"].shape == (4, 5)
+
+
+def test_frames_have_names_and_ends(here: Path) -> None:
+    ran = Session(cwd=here).run_text(COUNT + "release one = g.n[0]\n")
+    names = ["sex", "key2", "n", "n_low", "n_high"]
+    assert list(ran.frame("g").columns) == names == ran.frame("g", "arrow").column_names
+    for name, library, said in (("g", "R", "no frames of `R`"), ("one", "pandas", "`one` is no table")):
+        with pytest.raises(Refusal, match=said):
+            ran.frame(name, library)
+
+
+def test_packages_of_extras_are_missed_before_anything_is_spent(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pictures, "find_spec", lambda name: None)
+    (here / "p.jst").write_text(COUNT, encoding="utf-8")
+    for words, extra in ((["--pictures", "."], "plots"), (["--save", "g=g.xlsx"], "excel")):
+        status, out, err = said(capsys, "run", "p.jst", *words)
+        assert status == 1 and f'pip install "jostle[{extra}]"' in err and "spent" not in out
+    assert said(capsys, "run", "p.jst")[0] == 0
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_completes_commands_and_options(capsys: pytest.CaptureFixture[str], shell: str) -> None:
+    script = said(capsys, "completion", shell)[1]
+    assert all(word in script for word in ("evaluate", "completion", "rows"))
+    if shell == "bash" and (bash := shutil.which("bash")):
+        words = f'{script}\nCOMP_WORDS=(jostle plan --ro); COMP_CWORD=2; _jostle; echo "${{COMPREPLY[@]}}"'
+        assert subprocess.run([bash, "-c", words], capture_output=True, text=True, check=True).stdout == "--rows\n"
+
+
+def test_check_says_what_is_left_of_a_registered_dataset(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    terms = ["--schema", "{age: 0..99}", "--protecting", "rows", "--budget", "epsilon 1", "--ledger", "l.db"]
+    assert said(capsys, "data", "register", "t", "people.csv", *terms)[0] == 0
+    program = 'private t = dataset("t")\nprint({{ select count(*) from t where age > %d with epsilon 0.7 }})'
+    (here / "p.jst").write_text(program % 30, encoding="utf-8")
+    assert "epsilon 1 of epsilon 1 is left\n" in said(capsys, "check", "p.jst", "--ledger", "l.db")[1]
+    assert said(capsys, "run", "p.jst", "--ledger", "l.db")[0] == 0
+    (here / "p.jst").write_text(program % 40, encoding="utf-8")
+    out = said(capsys, "check", "p.jst", "--ledger", "l.db")[1]
+    assert "epsilon 0.3 of epsilon 1 is left: " in out and "ask its owner" in out
+    status, _, err = said(capsys, "run", "p.jst", "--ledger", "l.db")
+    assert status == 1 and "ask its owner" in err and "declare" not in err
+    assert "left" not in said(capsys, "check", "p.jst", "--ledger", "none.db")[1] and not (here / "none.db").exists()

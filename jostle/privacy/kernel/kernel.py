@@ -309,7 +309,7 @@ class Kernel:
         self, amount: Amount, left: int, whose: str, span: Span | None, source: Source | None = None,
         delta: int | None = None,
     ) -> Refusal:  # fmt: skip
-        larger = "allot more" if source is None else "declare a larger budget"
+        larger = "allot more" if source is None else "ask its owner" if source.account else "declare a larger budget"
         tail = "" if delta is None else f", delta {as_text(delta)}"
         return refuse(
             "BudgetExceeded", f"{amount} was asked, and {as_text(max(0, left))}{tail} is left of {whose}", span,

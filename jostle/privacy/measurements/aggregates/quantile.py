@@ -57,7 +57,8 @@ class Quantile(SelectionAggregate):
     def check(self, table: Table) -> None:
         super().check(table)
         if not 0 <= self.rank() <= 1:
-            raise refuse("ValueError", "a quantile lies between 0 and 1", help="write `quantile(age, 0.25)`")
+            share = self.rank() / 100 if 1 < self.rank() <= 100 else 0.25
+            raise refuse("ValueError", "a quantile lies between 0 and 1", help=f"write `quantile(x, {share:g})`")
 
     def candidates(self, table: Table) -> tuple[float, float]:
         bounds = bounds_of(self.expr, table.domains)

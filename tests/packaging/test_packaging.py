@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+import jostle
+
 pytest.importorskip("hatchling", reason="hatchling builds the packages: pip install '.[test]'")
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -76,3 +78,12 @@ def test_the_main_program_runs_where_it_is_installed(kind: str, built: dict[str,
     assert "town: " in said and "village: " in said
     assert "choose chose Each " in said, "noise on every age is best for 4,000 people"
     assert said.count("└─ spent ε 0.3 of 0.3") == 2
+
+
+@pytest.mark.slow
+def test_the_types_of_every_public_name_hold() -> None:
+    """Of each name in `jostle.__all__`, as somebody else's strict code sees them."""
+    pytest.importorskip("mypy", reason="mypy reads types: pip install '.[dev]'")
+    program = Path(__file__).with_name("public_names.py")
+    assert all(name in program.read_text(encoding="utf-8") for name in jostle.__all__)
+    command(sys.executable, "-m", "mypy", "--strict", "--no-incremental", "--follow-imports=silent", program, cwd=ROOT)

@@ -205,3 +205,14 @@ def test_check_says_what_is_left_of_a_registered_dataset(here: Path, capsys: pyt
     status, _, err = said(capsys, "run", "p.jst", "--ledger", "l.db")
     assert status == 1 and "ask its owner" in err and "declare" not in err
     assert "left" not in said(capsys, "check", "p.jst", "--ledger", "none.db")[1] and not (here / "none.db").exists()
+
+
+@pytest.mark.parametrize(("question", "entry"), [
+    ("ttest", "compare"), ("t.test", "compare"), ("wilcox.test", "compare"), ("anova", "compare"),
+    ("chisq.test", "crosstab"), ("pivot_table", "crosstab"), ("corr", "correlation_matrix"), ("lm", "regression"),
+    ("LinearRegression", "regression"), ("RandomForestClassifier", "classifiers"), ("nunique", "count_distinct"),
+    ("top 10", "top_k"), ("outliers", "clamp"), ("cumsum", "prefixes"), ("how many", "count"), ("share of", "avg"),
+    ("roc_auc_score", "right_on_test"), ("time series", "month"), ("KMeans", "kmeans"), ("sdv", "synthetic"),
+])  # fmt: skip
+def test_names_of_other_languages_lead_home(question: str, entry: str) -> None:
+    assert entry in [one.name for one in entries_for(question.split())][:4]

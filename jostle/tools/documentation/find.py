@@ -22,7 +22,21 @@ NAMES, HELPERS = 4.0, 0.6
 """How much more a word counts as a name than in a sentence, and less in what the library shows no example of."""
 
 ALIKE = {
-    "compare": "difference effect two", "ttest": "compare means difference", "corr": "correlation",
+    "compare": "difference effect two", "ttest": "compare two groups", "corr": "correlation",
+    "t.test": "compare two groups", "ttest_ind": "compare two groups", "wilcox.test": "compare two groups",
+    "anova": "compare groups", "aov": "compare groups", "chisq.test": "crosstab cross table",
+    "chi2_contingency": "crosstab cross table", "cor.test": "correlation", "pearson": "correlation",
+    "decisiontreeclassifier": "classifier trees", "randomforestclassifier": "classifier trees",
+    "gaussiannb": "classifier bayes", "svc": "classifier", "xgboost": "classifier trees", "decisiontreeregressor":
+    "regression tree", "randomforestregressor": "regression tree", "ridge": "regression ridge",
+    "lasso": "regression few",
+    "train_test_split": "sample evaluate", "roc_auc_score": "right test classifier", "accuracy_score": "right test",
+    "mean_squared_error": "prediction error regression", "pivot_table": "crosstab groupby", "cumsum": "prefixes range",
+    "pca": "covariance matrix columns", "outliers": "quantile clamp bounds", "series": "month trunc groupby",
+    "share": "avg count proportion", "many": "count", "trend": "regression", "impute": "coalesce missing",
+    "missing": "none coalesce", "top": "frequent k", "rank": "quantile", "nlargest": "frequent k", "sd": "stddev",
+    "var": "variance", "cut": "floor groupby", "group_by": "groupby", "summarise": "groupby select",
+    "mutate": "derive", "filter": "where", "aggregate": "groupby", "nrow": "count", "sdv": "synthetic",
     "pearsonr": "correlation", "lm": "regression", "ols": "regression", "glm": "regression logistic",
     "linearregression": "regression", "logisticregression": "logistic regression classifier", "kmeans": "clusters",
     "cluster": "clusters", "predict": "classifier regression", "classify": "classifier", "fake": "synthetic",
@@ -38,7 +52,8 @@ ALIKE = {
 
 def entries_for(question: Sequence[str], most: int = 8) -> list[Documentation]:
     """The entries that fit best, the best first; none where no word of the question occurs in any."""
-    words = [word for one in question for word in _words(one)]
+    named = [ALIKE.get(one.lower(), one) if set(one) & {".", "_"} else one for one in question]
+    words = [word for one in named for word in _words(one)]
     wanted = dict.fromkeys(words, 1.0)
     for word in [*words, *(one.lower() for one in question)]:
         for other in _words(ALIKE.get(word, "")):

@@ -34,6 +34,31 @@ def visits() -> dict[str, pd.DataFrame]:
     return {"visits": table, "visits_copy": table}
 
 
+def marriages() -> dict[str, pd.DataFrame]:
+    """Women who answered a magazine in 1974: their marriages, and whether they had an affair (statsmodels)."""
+    from statsmodels.datasets import fair
+
+    data = fair.load_pandas().data
+    table = pd.DataFrame({
+        "happy": data["rate_marriage"].astype(int), "age": data["age"].astype(int),
+        "years": data["yrs_married"].astype(int), "children": data["children"].astype(int),
+        "affair": (data["affairs"] > 0).astype(int),
+    })  # fmt: skip
+    return {"marriages": table, "marriages_copy": table}
+
+
+def tumours() -> dict[str, pd.DataFrame]:
+    """Cells of tumours of the breast, Wisconsin 1995 (scikit-learn)."""
+    from sklearn.datasets import load_breast_cancer
+
+    data = load_breast_cancer(as_frame=True).frame
+    columns = {"radius": "mean radius", "texture": "mean texture", "concave": "worst concave points",
+               "smooth": "mean smoothness"}  # fmt: skip
+    table = pd.DataFrame({name: data[column] for name, column in columns.items()})
+    table["kind"] = data["target"].map({0: "malignant", 1: "benign"})
+    return {"tumours": table, "tumours_copy": table}
+
+
 def write(folder: Path, tables: dict[str, pd.DataFrame]) -> None:
     """Writes a CSV file for each table."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -44,3 +69,5 @@ def write(folder: Path, tables: dict[str, pd.DataFrame]) -> None:
 if __name__ == "__main__":
     write(HERE, flights())
     write(HERE, visits())
+    write(HERE, marriages())
+    write(HERE, tumours())

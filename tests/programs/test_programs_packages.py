@@ -95,6 +95,32 @@ def test_visits_as_they_were(tmp_path: Path) -> None:
     assert spent_all(result) and abs(pays[0] - 2.99) < 0.5 and abs(pays[95] - 2.03) < 1
 
 
+def test_marriages_on_made_up_tables(tmp_path: Path) -> None:
+    draw = np.random.default_rng(3)
+    table = pd.DataFrame({
+        "happy": draw.integers(1, 6, 6000), "age": 30, "years": draw.integers(0, 24, 6000), "children": 0,
+        "affair": draw.random(6000) < 0.3,
+    }).astype(int)  # fmt: skip
+    result = run("marriages.jst", {"marriages": table, "marriages_copy": table}, tmp_path)
+    assert spent_all(result) and len(result.pictures) == 2
+    assert abs(result["happy"]["affair"] - 0.3).max() < 0.2  # of 1,200 rows each, with noise of some ten
+
+
+def test_marriages_as_they_were(tmp_path: Path) -> None:
+    pytest.importorskip("statsmodels")
+    result = run("marriages.jst", from_packages().marriages(), tmp_path)
+    happy = result["happy"].set_index("happy")["affair"]
+    assert abs(happy[5] - 0.181) < 0.05 and abs(happy[4] - 0.323) < 0.05
+
+
+@pytest.mark.slow
+def test_tumours_as_they_were(tmp_path: Path) -> None:
+    result = run("tumours.jst", from_packages().tumours(), tmp_path)
+    few, more, exact = result["rights"]
+    assert exact > 0.9 and min(few, more) > 0.5
+    assert result.budget["patients"]["epsilon"]["spent"] == "5"
+
+
 def test_the_programs_are_short() -> None:
-    for name in ("flights.jst", "visits.jst"):
+    for name in ("flights.jst", "visits.jst", "marriages.jst", "tumours.jst"):
         assert len((PROGRAMS / name).read_text(encoding="utf-8").splitlines()) <= 40

@@ -168,9 +168,11 @@ def log_start(source: Source, budget: Budget) -> Budget:
     return budget
 
 
-def log_end(source: Source, result: Result, before: Budget) -> None:
+def log_end(source: Source, result: Result, before: Budget | None) -> Result:
     """Logs each refusal at WARNING, what each source was charged and that the program ended at INFO: public facts, in
-    words and as the fields `jostle` of the record."""
+    words and as the fields `jostle` of the record. Nothing where there is no `before`, as of simulations; the result."""
+    if before is None:
+        return result
     for fault in result.diagnostics:
         line = fault.span.line if fault.span is not None else 0
         words = (source.name, f" on line {line}" if line else "", fault.kind, fault.message)
@@ -184,6 +186,7 @@ def log_end(source: Source, result: Result, before: Budget) -> None:
                  source=name, unit=unit, charged=f"{spent:f}", **amounts)  # fmt: skip
     _log(logging.INFO, "%s %s", source.name, "ends" if result.ok else "stops", program=source.name, event="end",
          ok=result.ok)  # fmt: skip
+    return result
 
 
 def _log(level: int, message: str, /, *words: object, **fields: object) -> None:

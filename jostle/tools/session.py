@@ -175,15 +175,12 @@ class Session:
 
     def attempt(self, source: Source, settings: Mapping[str, Any] | None = None) -> Result:
         """Runs a program in a scope of its own; its faults come back in the result."""
-        before = None if self._simulate is not None else log_start(source, self.budget())
+        before = log_start(source, self.budget()) if self._simulate is None else None
         try:
             with self.turns.turn(program=True):
-                result = self._attempt(source, settings)
+                return log_end(source, self._attempt(source, settings), before)
         except Refusal as refusal:  # before it began
-            result = Result(False, {}, self.budget(), refusal.diagnostics, [], [])
-        if before is not None:
-            log_end(source, result, before)
-        return result
+            return log_end(source, Result(False, {}, self.budget(), refusal.diagnostics, [], []), before)
 
     @with_room
     def _attempt(self, source: Source, settings: Mapping[str, Any] | None) -> Result:

@@ -170,7 +170,7 @@ def log_start(source: Source, budget: Budget) -> Budget:
 
 def log_end(source: Source, result: Result, before: Budget | None) -> Result:
     """Logs each refusal at WARNING, what each source was charged and that the program ended at INFO: public facts, in
-    words and as the fields `jostle` of the record. Nothing where there is no `before`, as of simulations; the result."""
+    words and as the fields `jostle` of the record. Nothing where there is no `before`, as of simulations."""
     if before is None:
         return result
     for fault in result.diagnostics:

@@ -9,7 +9,7 @@ import pytest
 from rings import CORE, circles, closure, figures, loads
 
 BARS = {
-    "lines": 85_931,
+    "lines": 86_127,
     "files": 441,
     "lines that the kernel imports": 2_698,
     "lines that privacy and engine import": 21_499,

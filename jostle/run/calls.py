@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from jostle.diagnostics import Refusal, refuse
+from jostle.formulas import UNKNOWN, cut_text
+from jostle.kernels.statistics.report import Report
 from jostle.language.builtins import BUILTINS
 from jostle.language.facts import Effect
 from jostle.language.operations import ROW_FUNCTIONS
@@ -73,12 +75,16 @@ def _call_function(interp: Evaluator, function: Function, args: Sequence[Any], k
         with interp.kernel.allot(None, None):  # outside every allotment public data have no noise, and shares no limit
             return _call_function(interp, function, args, keywords)
     interp.depth += 1
-    scope = Scope(function.scope, interp.names(local))
+    scope, measured = Scope(function.scope, interp.names(local)), len(interp.looks.cuts)
     try:
-        if isinstance(function.body, n.Block):
-            ended = interp.block(function.body.body, scope)
-            return ended.value if ended is not None else None
-        return interp.eval(function.body, scope)
+        if not isinstance(function.body, n.Block):
+            return interp.eval(function.body, scope)
+        ended = interp.block(function.body.body, scope)
+        value = ended.value if ended is not None else None
+        cut = tuple(dict.fromkeys(interp.looks.cuts[measured:]))
+        if cut and library and isinstance(value, Report) and not value.mark:
+            return value.without_errors(UNKNOWN, cut_text(cut))
+        return value
     except (Refusal, KeyboardInterrupt):
         if not interp.quiet and not library:
             interp.left.append((function, scope))

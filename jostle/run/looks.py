@@ -184,6 +184,8 @@ class Looks(Struct):
     given: Counter[tuple[int, Path]] = field(default_factory=Counter)
     """By paths of its budget, what the charges there gave up."""
     planned: list[Planned] = field(default_factory=list)
+    cuts: list[str] = field(default_factory=list)
+    """The misfits of all that was measured, one after the other."""
 
     def described(self, table: Table, described: n.Expr | None) -> Table:
         """A table that a program describes, at which looks are taken: of a column that is described anew, anew."""
@@ -237,6 +239,7 @@ class Looks(Struct):
             each = Amount(amount.unit, cost // many[id(exposure.source)])
             with suppress(Refusal):  # where the amounts of several charges are not simply added up
                 self._look(kernel, exposure, looked, looks, each, span)
+        self.cuts += self.cut_of(what, exposures)
 
     def _due(
         self, what: object, exposures: Exposures, part: int

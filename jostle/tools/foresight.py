@@ -305,7 +305,8 @@ class Foresight(Interpreter):
         value = self._part(node.value, scope)
         if not isinstance(value, NotKnown):
             return self._made(node, scope, (node.value, value))
-        at = self._part(node.args[0], scope) if value.like is not None and len(node.args) == 1 else NotKnown()
+        known = value.like is not None and value.like is not likes.ONE and len(node.args) == 1
+        at = self._part(node.args[0], scope) if known else NotKnown()
         if isinstance(at, NotKnown):
             raise Unknown
         raise Unknown(like=likes.form(self._made(node, scope, (node.value, value.like), (node.args[0], at))))
@@ -314,7 +315,7 @@ class Foresight(Interpreter):
         value = self._part(node.value, scope)
         if not isinstance(value, NotKnown):
             return self._made(node, scope, (node.value, value))
-        if value.like is None:
+        if value.like is None or value.like is likes.ONE:
             raise Unknown
         field = self._made(node, scope, (node.value, value.like))
         raise Unknown(like=None if is_model(value.like) else likes.form(field))  # of a model the names alone are known
@@ -327,9 +328,11 @@ class Foresight(Interpreter):
         one, two = (side.like if isinstance(side, NotKnown) else side for side in (left, right))
         if node.op == "+" and type(one) is list and type(two) is list:
             raise Unknown(like=likes.form(one + two))
+        same = isinstance(node.left, n.Name | n.Attribute) and node.left.span.text == node.right.span.text
+        if node.op == "-" and same and one is likes.ONE:
+            return 0.0  # or it is none, a text or a date, and refused
         if node.op not in ARITHMETIC or not (likes.is_of_numbers(one) and likes.is_of_numbers(two)):
             raise Unknown
-        same = isinstance(node.left, n.Name | n.Attribute) and node.left.span.text == node.right.span.text
         if node.op == "-" and same and not isinstance(one, list):
             return one - two  # a number less itself is 0, and so is a vector
         raise Unknown(like=likes.form(self._operated(node, one, two, scope)))

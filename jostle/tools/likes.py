@@ -32,7 +32,8 @@ class Anything:
     """What is inside a stand-in and not known."""
 
 
-ANY = Anything()
+ANY, ONE = Anything(), Anything()
+"""`ONE` is a cell of an answer: a number, a text, a date or none."""
 FOLDS, OF_NUMBERS = frozenset({"sum", "max", "min"}), frozenset({"round", "floor", "ceil", "abs"})
 """Functions that give a number of many numbers, and those that give one of a number."""
 REPORTS: Mapping[str, tuple[str, ...]] = {
@@ -66,7 +67,7 @@ def _form(value: Any) -> Any:
         return column_of([1.0] * len(value), of_numbers=True)
     if isinstance(value, list):
         return [_form(item) for item in value] if len(value) <= MOST else ANY
-    return value if isinstance(value, Report) else ANY
+    return value if isinstance(value, Report) or value is ONE else ANY
 
 
 def is_of_numbers(like: Any) -> bool:
@@ -102,7 +103,7 @@ def _names(parts: Sequence[n.Column] | Sequence[n.GroupKey]) -> list[str]:
 def _of_aggregate(value: n.Expr) -> Any:
     called = value.function.id if isinstance(value, n.Call) and isinstance(value.function, n.Name) else ""
     row = AGGREGATES.get(called)
-    return 1.0 if row is not None and row.gives_number else ANY
+    return 1.0 if row is not None and row.gives_number else ONE
 
 
 def of_measurement(name: str, given: Sequence[Any]) -> Any:

@@ -40,6 +40,8 @@ LINES = {
         "index 12 is outside a list of 12",
     "for i in 0..12:\n    print(h[i])": "index 12 is outside a list of 12",
     "assert len(h) == 13": "this does not hold",
+    "m = {{ select avg(age) from t with epsilon 1 }}\nprint(1 / (m - m))": "division by zero",
+    "m = {{ select avg(age) as a, mode(sex) as s from t with epsilon 1 }}\nprint(h / (m.a - m.a))": "division by zero",
     "xs = []\nfor i in 0..3:\n    k = laplace(size(t)) with epsilon 0.1\n    xs = xs + [k]\nprint(xs[4])":
         "index 4 is outside a list of 4",
 }  # fmt: skip
@@ -55,6 +57,7 @@ FINE = (
     "z = table([{a: 1}, {a: 2}])\nfor one, other in zip(b, z): print(one.n, other.a)\n"
     "print(enumerate(z)[1][1].a, reversed(z)[0].a)",
     "k = laplace(size(t)) with epsilon 0.1\nz = laplace(c) with epsilon 1 / (2 + (k - k))\nprint(z[0])",
+    "m = {{ select avg(age) from t with epsilon 1 }}\nprint(1 / (m - m + 1), 1 / (m - n), m - m + m)",
     "w = 0\nif n > 1000000: w = h[0] / 0 + h[50]",
     "k = n - {{ select count(*) from t with epsilon 1 }}\nprint(100 / (k + 1e9))",
     'f = linear_regression(t, "age", ["w"]) with epsilon 1\nprint(f.coefficients.w, f.count, f.column("term"))',

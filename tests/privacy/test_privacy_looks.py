@@ -385,3 +385,27 @@ def test_looks_at_three_columns_leave_nothing_of_an_amount(amount: str) -> None:
     query = f"n = {{{{ select sum(b) as s from t where a > 3 groupby c with epsilon {amount} }}}}\n"
     session.run(Source("p.jst", declared + query))
     assert session.budget()["t"]["epsilon"] == {"total": amount, "spent": amount}
+
+
+CALLS = (
+    'describe_numeric(t, "x")',
+    'linear_regression(t, "x", ["y"])',
+    'compare(t, "x", "g")',
+    'correlation(t, "x", "y")',
+)
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("fits", [True, False])
+def test_reports_of_the_library_have_no_interval_where_cells_do_not_fit(call: str, fits: bool, tmp_path: Path) -> None:
+    rows = "".join(f"{k % 100},{k % 7},{'ab'[k % 2]}\n" for k in range(ROWS))
+    (tmp_path / "t.csv").write_text("x,y,g\n" + rows)
+    result = ran(
+        f'use statistics\nprivate t = table("t.csv") described by {{x: 0.0..{100 if fits else 1}.0, y: 0.0..7.0, '
+        f'g: {{"a", "b"}}}}\n    protecting rows budget epsilon 90, delta 0.01\nr = {call} with epsilon 80\nprint(r)\n'
+        f"print(len([1 for row in r.rows if row.low != none]) > 0)\n",
+        cwd=tmp_path,
+    )
+    printed, known = result.output[0], result.output[1]
+    assert known == ("true" if fits else "false") and ("?*" in printed) == (not fits)
+    assert ("because of the misfit of `x`, 98 %" in printed.replace("99 %", "98 %")) == (not fits)

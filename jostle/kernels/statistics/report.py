@@ -10,16 +10,21 @@ from typing import Any
 from jostle.kernels.errors import KernelError
 
 DIGITS = 6
+INTERVAL = ("error", "low", "high")
 
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """`title`, `rows` of equal fields, `notes` below them; `facts` are further fields. All of it is public."""
+    """`title`, `rows` of equal fields, `notes` below them; `facts` are further fields. All of it is public.
+
+    `mark` is printed in the place of errors and intervals that are not known.
+    """
 
     title: str
     rows: Sequence[Mapping[str, Any]]
     notes: Sequence[str] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
+    mark: str = ""
 
     jostle_kind = "a report"
 
@@ -36,6 +41,13 @@ class Report:
             raise KernelError(f"the report has no column `{name}`")
         return [row[name] for row in self.rows]
 
+    def without_errors(self, mark: str, notes: Sequence[str]) -> Report:
+        """The same numbers, how far they are off being none and shown by a mark, which the notes explain."""
+        none = dict.fromkeys((*INTERVAL, "chance"))
+        rows = [{**row, **{name: None for name in none if name in row}} for row in self.rows]
+        facts = {**self.facts, **{name: None for name in none if name in self.facts}}
+        return Report(self.title, rows, [*self.notes, *notes], facts, mark)
+
     def as_json(self) -> Any:
         rows = [{k: _plain(v) for k, v in row.items()} for row in self.rows]
         return {"title": self.title, "rows": rows, "notes": list(self.notes)} | {
@@ -44,7 +56,8 @@ class Report:
 
     def __str__(self) -> str:
         names = list(self.rows[0]) if self.rows else []
-        cells = [names] + [[text(row[name]) for name in names] for row in self.rows]
+        marked = INTERVAL if self.mark else ()
+        cells = [names, *([self.mark if k in marked else text(row[k]) for k in names] for row in self.rows)]
         widths = [max(len(line[k]) for line in cells) for k in range(len(names))]
         left = [any(isinstance(row[name], str) for row in self.rows) for name in names]
         padded = [

@@ -399,7 +399,9 @@ class Foresight(Interpreter):
         values = [value.like if isinstance(value, NotKnown) else value for value in args]
         if function.name in KERNELS and not all(map(is_vector, values)):
             raise Unknown
-        if any(value is None for value in values) or any(isinstance(v, NotKnown) for v in (keywords or {}).values()):
+        if any(value is None or value is likes.ONE for value in values) or any(
+            isinstance(v, NotKnown) for v in (keywords or {}).values()
+        ):
             raise Unknown
         result = super().call(function, values, keywords, span)
         if function.name == "len":

@@ -58,6 +58,7 @@ FINE = (
     "print(enumerate(z)[1][1].a, reversed(z)[0].a)",
     "k = laplace(size(t)) with epsilon 0.1\nz = laplace(c) with epsilon 1 / (2 + (k - k))\nprint(z[0])",
     "m = {{ select avg(age) from t with epsilon 1 }}\nprint(1 / (m - m + 1), 1 / (m - n), m - m + m)",
+    "s = {{ select mode(sex) from t with epsilon 1 }}\nprint(len(s), s[0], upper(s), [s, s][1])",
     "w = 0\nif n > 1000000: w = h[0] / 0 + h[50]",
     "k = n - {{ select count(*) from t with epsilon 1 }}\nprint(100 / (k + 1e9))",
     'f = linear_regression(t, "age", ["w"]) with epsilon 1\nprint(f.coefficients.w, f.count, f.column("term"))',

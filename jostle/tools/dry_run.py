@@ -97,7 +97,8 @@ def dry_run(source: Source, costs: Sequence[Cost], events: Sequence[Event], name
         for place in {charge.span for charge in charges}:
             if place.line <= direct.line <= place.end_line:
                 errors.setdefault(place, []).append(direct)
-    return DryRun(source, tuple(costs), {place: told for place, told in errors.items() if _paid(place, told, charges)})
+    paid = {place: told for place, told in errors.items() if _paid(place, told, charges)}
+    return DryRun(source, tuple(costs), {place: _beside_looks(told, place, charges) for place, told in paid.items()})
 
 
 def with_looks(costs: Sequence[Cost], looks: Mapping[Span, Sequence[Planned]]) -> list[Cost]:
@@ -132,6 +133,12 @@ def _paid(place: Span, errors: Sequence[Direct], charges: Sequence[Charge]) -> b
         charge.exact and charge.span == place and math.isclose(asked, charge.most / QUANTA, rel_tol=1e-9)
         for charge in charges
     )
+
+
+def _beside_looks(errors: Sequence[Direct], place: Span, charges: Sequence[Charge]) -> list[Direct]:
+    """The errors of what is left of a statement's amount where a part of it pays for looks."""
+    left = min((1 - c.looked / c.most for c in charges if c.span == place and c.looked), default=1.0)
+    return [replace(direct, error=direct.error * left**-direct.power) for direct in errors]
 
 
 def _errors(errors: Sequence[Direct]) -> Iterator[str]:

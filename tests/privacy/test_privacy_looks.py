@@ -409,3 +409,12 @@ def test_reports_of_the_library_have_no_interval_where_cells_do_not_fit(call: st
     printed, known = result.output[0], result.output[1]
     assert known == ("true" if fits else "false") and ("?*" in printed) == (not fits)
     assert ("because of the misfit of `x`, 98 %" in printed.replace("99 %", "98 %")) == (not fits)
+
+
+def test_a_dry_run_shows_the_error_that_a_run_has_beside_its_looks() -> None:
+    written([str(k % 100) for k in range(ROWS)])
+    text = of("0.0..100.0", "select sum(x) from t", amount="epsilon 0.1")
+    errors = {look: Session(look=look).dry_run(Source("p.jst", text)).errors.values() for look in (True, False)}
+    (((error,),), ((plain,),)) = errors[True], errors[False]
+    assert error.error == pytest.approx(ran(text).margins()["a"]["error"], rel=1e-3)
+    assert error.error == pytest.approx(plain.error * 50 / 49, rel=1e-3)

@@ -88,6 +88,8 @@ def main() -> int:
             for _ in range(min(SIZE - counts.seed % SIZE, last - counts.seed)):
                 counts.add(crosses.run(counts.seed))
                 counts.seed += 1
+                if time.monotonic() - start >= asked.seconds:
+                    break
             counts.cpu += time.process_time() - cpu
             counts.keep()
     print(counts)

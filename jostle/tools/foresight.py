@@ -305,9 +305,9 @@ class Foresight(Interpreter):
         value = self._part(node.value, scope)
         if not isinstance(value, NotKnown):
             return self._made(node, scope, (node.value, value))
-        known = value.like is not None and value.like is not likes.ONE and len(node.args) == 1
-        at = self._part(node.args[0], scope) if known else NotKnown()
-        if isinstance(at, NotKnown):
+        if value.like is None or value.like is likes.ONE or len(node.args) != 1:
+            raise Unknown
+        if isinstance(at := self._part(node.args[0], scope), NotKnown):
             raise Unknown
         raise Unknown(like=likes.form(self._made(node, scope, (node.value, value.like), (node.args[0], at))))
 
@@ -322,19 +322,16 @@ class Foresight(Interpreter):
 
     def _binary(self, node: n.Binary, scope: Scope) -> Any:
         left, right = self._part(node.left, scope), self._part(node.right, scope)
-        known = not isinstance(left, NotKnown) and not isinstance(right, NotKnown)
-        if known:
+        if not isinstance(left, NotKnown) and not isinstance(right, NotKnown):
             return self._operated(node, left, right, scope)
         one, two = (side.like if isinstance(side, NotKnown) else side for side in (left, right))
         if node.op == "+" and type(one) is list and type(two) is list:
             raise Unknown(like=likes.form(one + two))
         same = isinstance(node.left, n.Name | n.Attribute) and node.left.span.text == node.right.span.text
-        if node.op == "-" and same and one is likes.ONE:
-            return 0.0  # or it is none, a text or a date, and refused
+        if node.op == "-" and same and (one is likes.ONE or isinstance(one, float) or is_vector(one)):
+            return 0.0 if one is likes.ONE else one - two  # itself less itself is 0; what is no number is refused
         if node.op not in ARITHMETIC or not (likes.is_of_numbers(one) and likes.is_of_numbers(two)):
             raise Unknown
-        if node.op == "-" and same and not isinstance(one, list):
-            return one - two  # a number less itself is 0, and so is a vector
         raise Unknown(like=likes.form(self._operated(node, one, two, scope)))
 
     def _operated(self, node: n.Binary, left: object, right: object, scope: Scope) -> Any:

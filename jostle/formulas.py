@@ -248,7 +248,7 @@ class Refined(Joint):
     __slots__ = ("_sources",)
 
     def __init__(self, law: NoiseLaw, sources: Callable[[], list[Source]]) -> None:
-        self.function, self.steps, self.law, self._sources = self._sum, 0, law, sources
+        self.function, self.steps, self.law, self.constant, self._sources = self._sum, 0, law, 0.0, sources
 
     @property
     def pairs(self) -> list[tuple[Source, float]]:

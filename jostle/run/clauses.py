@@ -65,7 +65,7 @@ def never_missing(node: n.Expr | None, schema: tuple[tuple[str, Domain], ...]) -
     filled = node.filled if isinstance(node, n.RecordOf) else ()
     for name, domain in schema:
         if name in filled and filling(domain) is None:
-            raise refuse("DataError", NO_FILLING[0].format(name=name), node and node.span, help=NO_FILLING[1])
+            raise refuse("DataError", NO_FILLING[0].format(name=name), node.span if node else None, help=NO_FILLING[1])
     return filled
 
 

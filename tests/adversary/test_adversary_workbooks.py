@@ -12,7 +12,7 @@ import openpyxl
 import pytest
 
 from jostle.diagnostics import Refusal
-from jostle.engine.files import open_file
+from jostle.engine.files import Reading, open_file
 from jostle.readers.workbook import sheet_table
 from jostle.source import Source
 from jostle.tools.session import Session
@@ -73,7 +73,7 @@ def workbook(path: Path, row: bytes, *, row_tag: bytes = b'<row r="5">') -> None
 
 
 def others(path: Path) -> list[str | None]:
-    cells = [str(cell) for cell in sheet_table(open_file(path), "`t`", None)["v"].to_pylist()]
+    cells = [str(cell) for cell in sheet_table(open_file(path), "`t`", Reading())[0]["v"].to_pylist()]
     return [*cells[:3], *cells[-2:]]
 
 
@@ -122,7 +122,7 @@ def test_a_shared_text_of_a_workbook_decides_nothing_about_the_others(tmp_path: 
         for name in source.namelist():
             target.writestr(name, source.read(name).replace(b"<si><t>zz</t></si>", text))
     assert others(path) == ["0", "1", "2", "5", "6"]
-    notes = sheet_table(open_file(path), "`t`", None)["note"].to_pylist()
+    notes = sheet_table(open_file(path), "`t`", Reading())[0]["note"].to_pylist()
     assert len(notes) == 6 and notes[:3] + notes[4:] == ["a", "a", "a", "b", "b"]
 
 
@@ -143,7 +143,7 @@ def test_a_file_that_is_no_workbook_is_refused_as_a_whole(tmp_path: Path, damage
             "a password": re.sub(rb"(PK\x01\x02.{4}).", lambda begin: begin[1] + b"\x01", data, flags=re.DOTALL),
         }[damage])  # fmt: skip
     with pytest.raises(Refusal, match="cannot be read as a workbook"):
-        sheet_table(open_file(path), "`t`", None)
+        sheet_table(open_file(path), "`t`", Reading())
 
 
 @pytest.mark.filterwarnings("ignore:Cell .* is marked as a date")
@@ -158,7 +158,7 @@ def test_dates_numbers_and_texts_are_those_of_openpyxl(tmp_path: Path) -> None:
         for cell, shown in zip(book.active[book.active.max_row], formats, strict=True):
             cell.number_format = shown
     book.save(tmp_path / "t.xlsx")
-    read = sheet_table(open_file(tmp_path / "t.xlsx"), "`t`", None)
+    read = sheet_table(open_file(tmp_path / "t.xlsx"), "`t`", Reading())[0]
     rows = list(
         openpyxl.load_workbook(tmp_path / "t.xlsx", data_only=True).active.iter_rows(min_row=2, values_only=True)
     )

@@ -30,7 +30,6 @@ from jostle.privacy.kernel import sources
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.measurements import choices
 from jostle.readers.duckdb import LocalDuckDb
-from jostle.run import measured
 from jostle.simulate import SeededNoise
 from jostle.source import Source
 from jostle.tools.session import Session
@@ -299,7 +298,7 @@ def test_no_charge_of_a_tree_loses_more_than_it_says(
     """Every option whole, on neighbouring tables: what its noise was given, against what was charged."""
     bench = Bench(tmp_path, monkeypatch)
     bench._recorder = Steady()
-    monkeypatch.setattr(measured, "choose_publicly", lambda utilities, epsilon: 0)
+    monkeypatch.setattr(choices, "choose_publicly", lambda utilities, epsilon: 0)
     program = f'use trees\nprivate t = table("t.csv") described by {SCHEMA} protecting {unit} budget epsilon 1000\n'
     program += "".join(f"m{i} = {call} with epsilon 1\n" for i, call in enumerate(OPTIONS.values()))
     program += 'q = quantile_cuts(t, "b", 3) with epsilon 1\n'

@@ -49,7 +49,7 @@ CASES = {
         "private p = table('x')\n    protecting rows\n    budget epsilon 1\n",
     ),
     "a column that is never missing": (
-        "t = table('x') described by {a:1 .. 2  never\n  missing,b:{1}never missing}\n",
+        "t = table('x') described by {a:1 .. 2  never   missing,b:{1}never missing}\n",
         "t = table('x') described by {a: 1..2 never missing, b: {1} never missing}\n",
     ),
     "brackets": (

@@ -48,6 +48,7 @@ COMMANDS: dict[str, list[str]] = {
     "fmt": ["fmt", "-"],
     "fmt check": ["fmt", "--check", "p.jst"],
     "lsp": ["lsp"],
+    "completion": ["completion", "bash"],
     "textmate": ["textmate"],
     "data check": ["data", "check", "people.csv", "--schema", SCHEMA],
     "data draft": ["data", "draft", "people.csv"],

@@ -196,6 +196,8 @@ _ROWS: tuple[tuple[str, str, str, str], ...] = (
     ("as", "E as NAME", "The name of a column, a key or a table.", ""),
     ("is", "x is missing, x is not missing", "Whether a cell has no value.", ""),
     ("missing", "x is missing", "No value: an empty cell, or one that the description does not allow.", ""),
+    ("never", "described by {a: 0..9 never missing}",
+     "A column of which every row has a value: a cell without one has the low end, or the first listed value.", ""),
     ("null", "x is null", "SQL's word for `missing`.", ""),
     ("like", "x like \"A%\"", "Whether a text has a form; % is any text, _ any letter.", ""),
     ("between", "x between a and b", "Whether a value lies between two, or is one of them.", ""),

@@ -69,7 +69,7 @@ def rests_on_misfits(cut: Sequence[str] | None) -> bool:
     return any(one.startswith(MISFIT) for one in cut or ())
 
 
-def cuts_in(margins: Any) -> tuple[str, ...]:
+def cuts_in(margins: object) -> tuple[str, ...]:
     """What was cut from any number of a value, by its margins (`run.margins`)."""
     if isinstance(margins, list | tuple):
         return tuple(dict.fromkeys(cut for one in margins for cut in cuts_in(one)))
@@ -213,7 +213,7 @@ class Projected(Formula):
         self.measured, self.law, self.low = float(measured), measured.law, low
 
 
-def _itself(value: Any) -> Any:
+def _itself(value: Any) -> object:
     return value
 
 

@@ -26,7 +26,7 @@ def is_record(value: Any) -> bool:
     return isinstance(value, Struct) or (dataclasses.is_dataclass(value) and not isinstance(value, type))
 
 
-def as_dict(value: Any) -> dict[str, Any]:
+def as_dict(value: Any) -> dict[str, object]:
     """The fields of a record by name; records in it, also in lists, tuples and mappings, likewise."""
     return {name: _plain(getattr(value, name)) for name in field_names(type(value))}
 

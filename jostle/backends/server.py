@@ -78,7 +78,7 @@ class QuestionLog(LocalDuckDb):
         self.questions.append(Question(plan, exprs=(expr,), tallied=True))
         return super().tally(plan, expr)
 
-    def tuples(self, plan: Plan, exprs: tuple[RowExpr, ...]) -> tuple[list[tuple[Any, ...]], NDArray[Any]]:
+    def tuples(self, plan: Plan, exprs: tuple[RowExpr, ...]) -> tuple[list[tuple[object, ...]], NDArray[Any]]:
         self.questions.append(Question(plan, exprs=exprs, tallied=True))
         return super().tuples(plan, exprs)
 

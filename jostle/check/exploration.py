@@ -73,7 +73,7 @@ def _same(value: object, other: object) -> bool:
     return value is other or (isinstance(value, Module) and other is TOP)  # a module that the other uses too
 
 
-def _known_by_rows(side: object) -> Any:
+def _known_by_rows(side: object) -> object:
     """One side of a join: what a public table leaves open is known from its rows, which nobody looks at here."""
     if not isinstance(side, Handle) or side.exposures or side.schema is None:
         return side
@@ -156,7 +156,7 @@ class Exploration(Interpreter):
         scope.names |= {k: v for k, v in changed.items() if not isinstance(scope.names[k], Handle)}
         return True
 
-    def iterated(self, source: n.Expr, scope: Scope) -> Any:
+    def iterated(self, source: n.Expr, scope: Scope) -> object:
         value = super().iterated(source, scope)
         if isinstance(value, Range):
             return Items(PUBLIC, int(isinstance(value.low, float) and ends(value.high)[0] >= value.low))
@@ -176,7 +176,7 @@ class Exploration(Interpreter):
 
     # Names and functions -------------------------------------------------------------------------
 
-    def look_up(self, scope: Scope, name: str) -> Any:
+    def look_up(self, scope: Scope, name: str) -> object:
         home = scope.home(name)
         if home is None:
             return MISSING
@@ -198,7 +198,7 @@ class Exploration(Interpreter):
             self.uncalled.append(function)
         return function
 
-    def enter(self, function: Closure, local: dict[str, Any], node: n.Expr) -> Any:
+    def enter(self, function: Closure, local: dict[str, object], node: n.Expr) -> object:
         if any(function.body is body for body in self.called) or len(self.called) >= MOST_CALLS:
             return TOP
         text = source_text(node)
@@ -208,7 +208,7 @@ class Exploration(Interpreter):
         self.called.pop()
         return result
 
-    def function_body(self, function: Closure, local: dict[str, Any]) -> Any:
+    def function_body(self, function: Closure, local: dict[str, object]) -> object:
         body = function.body
         if not isinstance(body, n.Block):
             return self.eval(body, Scope(function.scope, local))
@@ -223,7 +223,7 @@ class Exploration(Interpreter):
     def returned(self, value: object) -> None:
         self.results.append(value)
 
-    def choose_option(self, maker: Maker, args: Sequence[Any], node: n.Expr) -> Any:
+    def choose_option(self, maker: Maker, args: Sequence[Any], node: n.Expr) -> object:
         """On private data a choice needs an allotment, whatever it has learnt."""
         table = next(filter(None, map(private_handle, args)), None)
         if table is not None and not (self.paid or self.called or self.defining):
@@ -235,7 +235,7 @@ class Exploration(Interpreter):
     # Allotments and queries ----------------------------------------------------------------------
 
     def allotted(self, spend: n.Spend, scope: Scope, reached: ReachedSources, body: Callable[[], Any],
-                 ruined: Callable[[], Any]) -> Any:  # fmt: skip
+                 ruined: Callable[[], object]) -> object:  # fmt: skip
         self.amount_bounds(spend.amount, scope, reached)
         with_delta = spend.amount.delta is not None or spend.amount.unit == "share"
         self.paid += 1
@@ -271,7 +271,7 @@ class Exploration(Interpreter):
         open_kind = RowKinds(schema, self.variable(scope)).open_kind(node)
         return PUBLIC if open_kind is None else Domain(open_kind)
 
-    def select_query(self, node: n.Select, scope: Scope) -> Any:
+    def select_query(self, node: n.Select, scope: Scope) -> object:
         sides = self._sides(node, scope)
         table, *others = map(_known_by_rows, sides) if len(sides) > 1 else sides
         for side in others:
@@ -292,7 +292,7 @@ class Exploration(Interpreter):
             self._need_paid(node, owner)
         return of_select(node, columns or ())
 
-    def _sides(self, node: n.Select, scope: Scope) -> list[Any]:
+    def _sides(self, node: n.Select, scope: Scope) -> list[object]:
         """The table of a select and those that it is joined with."""
         self.paid += node.spend is not None
         sides = [self.eval(table, scope) for table in (node.table, *(joined.table for joined in node.joins))]

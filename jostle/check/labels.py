@@ -61,7 +61,7 @@ class Labels:
     def trail(self, private: n.Private) -> tuple[Note, ...]:
         return (Note(private.span, f"`{private.name}` is declared private here"),) if self.following else ()
 
-    def passed(self, value: object, span: Span, text: str) -> Any:
+    def passed(self, value: object, span: Span, text: str) -> object:
         """The value after it took another name at `span`."""
         return value.passed(span, text) if isinstance(value, Handle) and value.trail else value
 

@@ -57,18 +57,20 @@ class Advisor:
     def name(self, name: str) -> None:
         self.choice.name = name
 
-    def jostle_call(self, interp: Evaluator, args: Sequence[Any], keywords: dict[str, Any], span: Span | None) -> Any:
+    def jostle_call(
+        self, interp: Evaluator, args: Sequence[Any], keywords: dict[str, Any], span: Span | None
+    ) -> object:
         """`best_histogram(cube, queries)`: what the choice answers."""
         if isinstance(self.call, Function):
             bound(self.name, self.call.params[1:], args, keywords)  # refuses too few, and too many
         return interp.call(self.call, [self.choice, *args], keywords, span)
 
     @property
-    def jostle_fields(self) -> dict[str, Any]:
+    def jostle_fields(self) -> dict[str, object]:
         return self.choice.jostle_fields
 
     @property
-    def jostle_parts(self) -> list[Any]:
+    def jostle_parts(self) -> list[object]:
         return [self.call, *self.choice.jostle_parts]
 
     def jostle_explain(self) -> str:

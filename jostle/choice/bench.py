@@ -123,7 +123,7 @@ def run(interp: Evaluator, option: object, data: object) -> Any:
 
 def public_answers(
     interp: Evaluator, option: object, name: str, data: object, span: Span | None, help: str = ""
-) -> Any:
+) -> object:
     """Runs an Option within an event of its own; refuses answers that hold private data."""
     with interp.kernel.events.within("option", name, span):
         answers = run(interp, option, data)

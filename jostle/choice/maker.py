@@ -97,7 +97,7 @@ class ChoiceMaker:
                 event["spent"] = whole - interp.kernel.left_of_allotment(exposures, unit)
         return picked.answers
 
-    def _run(self, interp: Evaluator, decision: Decision, data: object, span: Span | None) -> Any:
+    def _run(self, interp: Evaluator, decision: Decision, data: object, span: Span | None) -> object:
         return public_answers(interp, self._parts.options[decision.index], decision.chosen, data, span)
 
     @property
@@ -127,7 +127,7 @@ class ChoiceMaker:
         }  # fmt: skip
 
     @property
-    def jostle_parts(self) -> list[Any]:
+    def jostle_parts(self) -> list[object]:
         parts, data = self._parts, self._parts.databases if self._data is None else [self._data]
         return [*parts.options, *parts.features, parts.utility, *data]
 
@@ -194,7 +194,7 @@ class ChoiceMaker:
     def _look(
         self, interp: Evaluator, policy: Policy, data: object, exposures: Exposures, unit: str, whole: float | None,
         span: Span | None, names: Sequence[str],
-    ) -> list[dict[str, Any]]:  # fmt: skip
+    ) -> list[dict[str, object]]:  # fmt: skip
         """Features of these names: name, value, cost, and the `error` of their noise where it is known. The private
         ones among those that the policy needs share its part equally."""
         if whole is None:
@@ -342,8 +342,8 @@ class ChoiceMaker:
 
 
 def _look_within(
-    policy: Policy, look: Callable[[Sequence[str]], list[dict[str, Any]]], amount: float | None, unit: str
-) -> tuple[Policy, list[dict[str, Any]]]:
+    policy: Policy, look: Callable[[Sequence[str]], list[dict[str, object]]], amount: float | None, unit: str
+) -> tuple[Policy, list[dict[str, object]]]:
     """A policy that ships, and the features it needs; what is public comes first: outside of the region that it was
     trained in nothing is paid for."""
     table = policy.table
@@ -422,7 +422,7 @@ def user_model(interp: Evaluator, function: Any) -> UserModel:
     return UserModel(getattr(function, "name", "") or "model", fit)
 
 
-def _training_data(value: object) -> tuple[Any, ...]:
+def _training_data(value: object) -> tuple[object, ...]:
     databases = tuple(_members(value, "trained on", None))
     if not databases:
         raise refuse("ValueError", "there is nothing to train on", help="name public data sets in `trained on {…}`")

@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 class Whole(Struct, eq=False):
     """`whole(algorithm, data)`: what is run, on what, and the points that stand in it."""
 
-    algorithm: Any
+    algorithm: object
     databases: tuple[Any, ...]
     points: list[ChoicePoint] = field(default_factory=list)
     chooser: Chooser | None = None  # while the algorithm is run to learn from
     calls: list[PointCall] = field(default_factory=list)
 
     @property
-    def jostle_parts(self) -> list[Any]:
+    def jostle_parts(self) -> list[object]:
         return [self.algorithm, *self.databases]
 
 
@@ -63,7 +63,7 @@ class ChoicePoint:
 
     # PointCall by the interpreter ---------------------------------------------------------------------
 
-    def jostle_call(self, interp: Evaluator, args: Any, keywords: dict[str, Any], span: Span | None) -> Any:
+    def jostle_call(self, interp: Evaluator, args: Any, keywords: dict[str, Any], span: Span | None) -> object:
         """`choice(node)`: features, prediction, and what the chosen Option answers."""
         data = only_record([*args, *keywords.values()])
         values = self._look(interp, data)
@@ -100,11 +100,11 @@ class ChoicePoint:
         return values
 
     @property
-    def jostle_fields(self) -> dict[str, Any]:
+    def jostle_fields(self) -> dict[str, object]:
         return {"options": list(self._parts.option_names), "features": list(self._parts.feature_names)}
 
     @property
-    def jostle_parts(self) -> list[Any]:
+    def jostle_parts(self) -> list[object]:
         return [*self._parts.options, *self._parts.features, self._parts.utility]
 
     def jostle_explain(self) -> str:
@@ -162,7 +162,7 @@ class ChoicePoint:
 
     def _runner(
         self, bench: ProgramBench
-    ) -> Callable[[Any, float | None, int, Chooser], tuple[list[PointCall], float]]:
+    ) -> Callable[[object, float | None, int, Chooser], tuple[list[PointCall], float]]:
         whole = self._whole
 
         def rollout(
@@ -208,7 +208,7 @@ class ChoicePoint:
         return (lambda done, total: tell(f"training {names}", done, total)) if tell is not None else None
 
 
-def _context(data: object) -> list[list[Any]]:
+def _context(data: object) -> list[list[object]]:
     """The keys of the part of the data that the record of a call holds."""
     handles = handles_in(data)
     return [list(key) for key in part_keys(handles[0])] if handles else []

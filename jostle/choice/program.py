@@ -225,7 +225,7 @@ class ProgramBench:
     def _training(self) -> AbstractContextManager[None]:
         return public_only(self._interp)
 
-    def _run(self, part: object, instance: object, epsilon: float | None, seed: int) -> Any:
+    def _run(self, part: object, instance: object, epsilon: float | None, seed: int) -> object:
         if epsilon is None:
             with self._interp.kernel.allot(None, None):
                 return self._interp.call(part, [instance])

@@ -229,7 +229,7 @@ class RunTable(Struct, frozen=True):
         )  # fmt: skip
 
 
-def train_event(table: RunTable) -> dict[str, Any]:
+def train_event(table: RunTable) -> dict[str, object]:
     """The fields of a `train` event: the whole table of runs as plain JSON, a row for each run and measurement.
 
     A row: `database`, `scale` (a multiple of the given data), `rows` (None: not known), `epsilon` (None: exact),

@@ -8,7 +8,6 @@ What a Feature means: the comment at its declaration.
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from jostle.choice.models import TreeEnsembles
 from jostle.choice.policy import Policy
@@ -30,7 +29,7 @@ def meaning(feature: object) -> str:
     return " ".join(words).partition(". ")[0].strip().rstrip(".")
 
 
-def tree_records(policy: Policy) -> dict[str, Any]:
+def tree_records(policy: Policy) -> dict[str, object]:
     """Returns the tree of each option, or one under `""` for all options; empty where there is none to draw."""
     model = policy.predictor
     if not policy.learned or not isinstance(model, TreeEnsembles) or any(len(trees) != 1 for trees in model.ensembles):
@@ -43,7 +42,7 @@ def tree_records(policy: Policy) -> dict[str, Any]:
     return {o: _node(policy, model, trees[0], (o,), 0) for o, trees in zip(options, model.ensembles, strict=True)}
 
 
-def _node(policy: Policy, model: TreeEnsembles, tree: Tree, options: tuple[str, ...], at: int) -> dict[str, Any]:
+def _node(policy: Policy, model: TreeEnsembles, tree: Tree, options: tuple[str, ...], at: int) -> dict[str, object]:
     if tree.feature[at] == LEAF:
         utilities = {o: model.scale.utility(v) for o, v in zip(options, tree.value[at], strict=True)}
         return {"says": utilities, "n": tree.n[at]}

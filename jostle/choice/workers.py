@@ -54,7 +54,7 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _forked(task: Callable[[int], Any], count: int, report: Progress, many: int) -> list[Any]:
+def _forked(task: Callable[[int], object], count: int, report: Progress, many: int) -> list[object]:
     """The results of pieces 1, 2, …, in order."""
     from multiprocessing.connection import wait
 
@@ -94,7 +94,7 @@ def _forked(task: Callable[[int], Any], count: int, report: Progress, many: int)
     return [results[piece] for piece in range(1, count)]
 
 
-def _start(task: Callable[[int], Any], others: list[Connection]) -> tuple[Connection, BaseProcess]:
+def _start(task: Callable[[int], object], others: list[Connection]) -> tuple[Connection, BaseProcess]:
     import multiprocessing
 
     context = multiprocessing.get_context("fork")
@@ -115,7 +115,7 @@ def _hand_out(ours: Connection, todo: Any, doing: dict[Connection, int]) -> None
         doing[ours] = piece
 
 
-def _work(task: Callable[[int], Any], theirs: Connection, inherited: list[Connection]) -> None:
+def _work(task: Callable[[int], object], theirs: Connection, inherited: list[Connection]) -> None:
     """The life of a worker. Inherited ends are closed, so that it notices when its parent is gone; what the parent
     made is never collected here, since an embedded database may not be closed in another process than its own."""
     gc.freeze()
@@ -142,7 +142,7 @@ def _work(task: Callable[[int], Any], theirs: Connection, inherited: list[Connec
         os._exit(0 if ended else 1)
 
 
-def _lost(task: Callable[[int], Any], piece: int, process: BaseProcess) -> Exception:
+def _lost(task: Callable[[int], object], piece: int, process: BaseProcess) -> Exception:
     """A worker ended early: if by a fault of its own, that fault is met again here; else the system ended it."""
     process.join()
     if process.exitcode is not None and process.exitcode > 0:

@@ -175,7 +175,7 @@ def _described(plan: Plan) -> dict[str, Domain]:
     return dict(plan.columns) if isinstance(plan, Scan) else {}
 
 
-def _listed(values: range | tuple[str, ...], codes: NDArray[np.intp]) -> list[Any]:
+def _listed(values: range | tuple[str, ...], codes: NDArray[np.intp]) -> list[object]:
     if isinstance(values, range):
         numbers: list[Any] = (codes + values.start).astype(float).tolist()
         return numbers

@@ -276,7 +276,7 @@ def cell(value: object) -> str | None:
     return value.encode("utf-8", "replace").decode("utf-8")
 
 
-def _any_record(line: str) -> dict[str, Any]:
+def _any_record(line: str) -> dict[str, object]:
     return record(line) or {}
 
 

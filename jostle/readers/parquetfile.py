@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _EMPTY = '"NULL"'  # the type of columns without values
 NUMBER = "file_row_number"  # what DuckDB calls it
-Fetch = Callable[[str, str], list[tuple[Any, ...]]]
+Fetch = Callable[[str, str], list[tuple[object, ...]]]
 
 
 class ParquetFile(Raw):

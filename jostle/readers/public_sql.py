@@ -161,7 +161,9 @@ def _records(source: Relation) -> str:
     return f"SELECT {', '.join(names)} FROM {subquery(inner)}{ordered}"
 
 
-def _order(keys: tuple[Key | RowExpr, ...], by_place: dict[tuple[Any, ...], list[Any]]) -> list[tuple[Any, ...]]:
+def _order(
+    keys: tuple[Key | RowExpr, ...], by_place: dict[tuple[object, ...], list[object]]
+) -> list[tuple[object, ...]]:
     """The groups to report: what occurs of the bare keys, times all values of the listed ones, in key order."""
     listed = [i for i, key in enumerate(keys) if isinstance(key, Key)]
     if not listed:

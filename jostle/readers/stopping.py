@@ -19,7 +19,7 @@ T = TypeVar("T")
 _TICK = 0.1  # seconds after which a signal is seen that the system gave to another thread
 _PATIENCE = 50  # ticks that a query has to end
 _STACK = 2**23  # bytes, as many as a main thread has; plans may be deep
-_Worker = tuple[SimpleQueue[Any], SimpleQueue[Any]]  # what a thread is asked, and what it answers
+_Worker = tuple[SimpleQueue[object], SimpleQueue[object]]  # what a thread is asked, and what it answers
 _idle: list[_Worker] = []
 os.register_at_fork(after_in_child=_idle.clear)  # whose threads are the parent's
 

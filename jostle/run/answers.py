@@ -252,7 +252,7 @@ class _StoredRequest(Struct, frozen=True):
 # Answers as JSON: a noised number keeps its law --------------------------------------------------
 
 
-def _as_json(answer: Answer) -> Any:
+def _as_json(answer: Answer) -> object:
     """Numbers that were measured stand in `sources`, once each: answers that have some in common have them again."""
     places: dict[Source, int] = {}
     values = [[_cell(value, places) for value in column] for column in answer.values]

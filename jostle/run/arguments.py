@@ -141,7 +141,7 @@ def array(value: object) -> NDArray[np.float64]:
     return np.asarray(public(value), dtype=float)
 
 
-def number_or_pair(value: object) -> Any:
+def number_or_pair(value: object) -> object:
     """A number, whole where it is whole; or a sequence of public values, such as the order and levels of a tree."""
     if is_sequence(value):
         return public(value)
@@ -155,7 +155,7 @@ def handle(value: object, what: str) -> Handle:
     return value
 
 
-READERS: dict[str, Callable[[Any, str, Handle | None], Any]] = {
+READERS: dict[str, Callable[[object, str, Handle | None], object]] = {
     "Handle": lambda value, what, _: handle(value, what),
     "Cube": lambda value, what, _: need_cube(value, what),
     "Table": lambda value, what, _: need_table(value, what),

@@ -169,7 +169,7 @@ def _quantile(values: object, q: float) -> float:
 
 
 @builtin
-def _round(value: object, digits: float = 0) -> Any:
+def _round(value: object, digits: float = 0) -> object:
     places = need_number(digits, "`round`")
     if not places.is_integer() or abs(places) > 400:
         raise refuse("ValueError", "`round` takes a whole number of digits", help="`round(x, 2)`")
@@ -182,7 +182,7 @@ def _rounded(number: float, places: float) -> float:
 
 
 @builtin
-def _clamp(value: object, low: object, high: object) -> Any:
+def _clamp(value: object, low: object, high: object) -> object:
     if _moments([value, low, high]):
         return apply("clamp", (value, low, high))
     least, most = need_number(low, "`clamp`"), need_number(high, "`clamp`")
@@ -252,12 +252,12 @@ def _set(value: object) -> JSet:
 
 
 @builtin
-def _reversed(value: object, *, at: object) -> list[Any]:
+def _reversed(value: object, *, at: object) -> list[object]:
     return _rows_or_items(value, at)[::-1]
 
 
 @builtin
-def _enumerate(value: object, *, at: object) -> list[Any]:
+def _enumerate(value: object, *, at: object) -> list[object]:
     return [[float(i), item] for i, item in enumerate(_rows_or_items(value, at))]
 
 
@@ -277,7 +277,7 @@ def _number(value: object) -> float:
 
 
 @builtin
-def _zip(*columns: Any, at: object) -> list[list[Any]]:
+def _zip(*columns: Any, at: object) -> list[list[object]]:
     return [list(row) for row in zip(*[_rows_or_items(c, at) for c in columns], strict=False)]
 
 

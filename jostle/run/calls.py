@@ -62,7 +62,7 @@ def call(
     raise Refusal(no_call(kind_name(function)))
 
 
-def _call_function(interp: Evaluator, function: Function, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
+def _call_function(interp: Evaluator, function: Function, args: Sequence[Any], keywords: dict[str, Any]) -> object:
     local = operators.bound(function.name, function.params, args, keywords)
     if interp.depth >= MOST_CALLS:
         raise refuse(
@@ -105,7 +105,7 @@ def _call(interp: Evaluator, node: n.Call, scope: Scope) -> Any:
     return _finish_call(interp, node, function, args, keywords, scope)
 
 
-def _prepare_call(interp: Evaluator, node: n.Call, scope: Scope) -> tuple[Any, list[Any], dict[str, Any]]:
+def _prepare_call(interp: Evaluator, node: n.Call, scope: Scope) -> tuple[object, list[object], dict[str, object]]:
     function = interp.eval(node.function, scope)
     if isinstance(function, RowForm):
         return function, [], {}
@@ -120,7 +120,7 @@ def _prepare_call(interp: Evaluator, node: n.Call, scope: Scope) -> tuple[Any, l
 
 def _finish_call(
     interp: Evaluator, node: n.Call, function: object, args: list[Any], keywords: dict[str, Any], scope: Scope
-) -> Any:
+) -> object:
     if isinstance(function, RowForm):
         return operators.guarded(function.name, lambda: function.body(interp, node, scope), (), {}, quote=False)
     try:
@@ -148,7 +148,7 @@ def _spending(interp: Evaluator, node: n.Spending, scope: Scope) -> Any:
             raise refusal.at(call.span) from None
 
 
-CALLS: dict[type, Callable[..., Any]] = {n.Call: _call, n.Spending: _spending}
+CALLS: dict[type, Callable[..., object]] = {n.Call: _call, n.Spending: _spending}
 
 
 def _check_call(function: object, args: Sequence[Any]) -> None:

@@ -15,7 +15,7 @@ class NumberColumn(list[Any]):
     """Numbers, and `none` where there is none."""
 
 
-def column_of(values: Sequence[Any], *, of_numbers: bool = False) -> list[Any]:
+def column_of(values: Sequence[Any], *, of_numbers: bool = False) -> list[object]:
     """A column of a grouped result; where it is empty, `of_numbers` says whether it would have held numbers."""
     if not values:
         return NumberColumn() if of_numbers else []

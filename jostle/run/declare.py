@@ -102,7 +102,7 @@ def simulated_rows(interp: Evaluator, node: n.Private, schema: Schema, told: dic
     return str(opened.key)
 
 
-def _program_counts(interp: Evaluator, node: n.Private, scope: Scope) -> Any:
+def _program_counts(interp: Evaluator, node: n.Private, scope: Scope) -> object:
     """The counts that the program itself makes, which only their shape is taken of; refused where it takes a file."""
     source = node.source
     value = None
@@ -122,7 +122,7 @@ def _opens(expression: n.Node) -> bool:
     return any(isinstance(function, n.Name) and function.id in OPENERS for function in calls)
 
 
-def _wish(domain: Domain) -> tuple[str, Any, Any]:
+def _wish(domain: Domain) -> tuple[str, object, object]:
     if isinstance(domain, Integer):
         return ("integer", domain.low, domain.high)
     if isinstance(domain, Real):

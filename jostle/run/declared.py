@@ -23,7 +23,7 @@ from jostle.run.registry import implement
 AMOUNTS = ("epsilon", "delta")
 
 
-def function_of(row: Builtin) -> Callable[..., Any]:
+def function_of(row: Builtin) -> Callable[..., object]:
     """The function that a row names, `module:name` under `jostle.privacy`."""
     module, _, name = row.function.partition(":")
     function: Callable[..., Any] = getattr(import_module(f"jostle.privacy.{module}"), name)
@@ -31,7 +31,7 @@ def function_of(row: Builtin) -> Callable[..., Any]:
 
 
 @cache
-def readers_of(row: Builtin) -> dict[str, Callable[..., Any]]:
+def readers_of(row: Builtin) -> dict[str, Callable[..., object]]:
     """For each parameter of a row how its values are read; a `KeyError` where its annotation has no reader."""
     kinds = {name: parameter.annotation for name, parameter in signature(function_of(row)).parameters.items()}
     return {p.name: READERS[kinds[p.name]] for p in row.parameters if p.name not in AMOUNTS}

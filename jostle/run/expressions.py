@@ -72,7 +72,7 @@ def attribute(value: object, name: str) -> Any:
     return element
 
 
-def _of_column(column: ColumnHandle, name: str) -> Any:
+def _of_column(column: ColumnHandle, name: str) -> object:
     """A field of a column; its categories are listed only where they are asked for."""
     if name in ("name", "edges"):
         return column.name if name == "name" else edges_of(column)
@@ -116,7 +116,7 @@ def fields_of(value: Any) -> Mapping[str, Any] | None:
     return getattr(value, "jostle_fields", None)
 
 
-def _listed(domain: Domain) -> tuple[Any, ...] | None:
+def _listed(domain: Domain) -> tuple[object, ...] | None:
     """The public values of a column, where there are finitely many; refused where these are too many to hold."""
     if isinstance(domain, Integer):
         need_room(domain.high - domain.low + 1)
@@ -130,7 +130,7 @@ _few = lru_cache(maxsize=2**10)(listed)
 """What domains of few values list, which is asked again and again."""
 
 
-def _bounds(column: ColumnHandle) -> dict[str, Any]:
+def _bounds(column: ColumnHandle) -> dict[str, object]:
     """A column's `kind` (integer, real, listed, open) and, of a bounded number, its public `low` and `high`."""
     domain = column.domain
     if isinstance(domain, Integer | Real):
@@ -351,7 +351,7 @@ def _star(interp: Evaluator, node: n.Expr, scope: Scope) -> Any:
     raise refuse("TypeError", "`*` and `distinct` stand only in the count of a select", node.span)
 
 
-EXPRESSIONS: dict[type, Callable[..., Any]] = {
+EXPRESSIONS: dict[type, Callable[..., object]] = {
     n.Name: _name, n.Variable: _variable, n.Number: _literal, n.String: _literal, n.Constant: _literal,
     n.ListOf: _list, n.SetOf: _set,
     n.RecordOf: _record, n.Comprehension: _comprehension, n.Range: _range, n.Unary: _unary, n.Binary: _binary,

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 LIMIT = 256 * 2**20
 AT_HAND = 8
-_LATEST: dict[Path, Any] = {}
+_LATEST: dict[Path, object] = {}
 """Those that this process used; nobody writes to a strategy."""
 
 
@@ -165,7 +165,7 @@ def _split(value: Any, arrays: Arrays) -> Any:
     raise TypeError(type(value).__name__)
 
 
-def _joined(value: object, arrays: Arrays) -> Any:
+def _joined(value: object, arrays: Arrays) -> object:
     if isinstance(value, list):
         return [_joined(item, arrays) for item in value]
     if isinstance(value, dict):
@@ -271,7 +271,7 @@ def external(node: n.External) -> Builtin:
     return _DECLARED.setdefault((name, params), of_kernel(name, body))
 
 
-_DECLARED: dict[tuple[str, Any], Builtin] = {}
+_DECLARED: dict[tuple[str, object], Builtin] = {}
 """Two modules that declare one kernel have one thing."""
 
 

@@ -71,7 +71,7 @@ class Arrangement(Struct, frozen=True):
 
     def arranged(
         self, interp: Evaluator, columns: dict[str, list[Any]], calls: Sequence[n.Call], values: Sequence[Sequence[Any]]
-    ) -> dict[str, list[Any]]:
+    ) -> dict[str, list[object]]:
         """The columns of a result, with some of their rows in some order."""
         many = len(next(iter(columns.values()), []))
         places = list(range(many))
@@ -198,7 +198,7 @@ def together(
     return placed, GroupKey(", ".join(names), Column(PLACE), range(len(rows)), names, rows)
 
 
-def column_of_keys(interp: Evaluator, value: object, name: str, span: Span) -> Any:
+def column_of_keys(interp: Evaluator, value: object, name: str, span: Span) -> object:
     """What `over` lists for one key: the column of its name, where that is a public table or a released result."""
     return [row[0] for row in _rows(interp, value, (name,), span)] if isinstance(value, Table | Grouped) else value
 

@@ -41,7 +41,7 @@ from jostle.syntax import nodes as n
 from jostle.syntax import parse
 
 MADE_UP_ROWS = 1000  # of each source in a simulation
-_EXPRESSIONS: Mapping[type, Callable[..., Any]] = {**EXPRESSIONS, **calls.CALLS}
+_EXPRESSIONS: Mapping[type, Callable[..., object]] = {**EXPRESSIONS, **calls.CALLS}
 
 
 class Interpreter:
@@ -170,7 +170,7 @@ class Interpreter:
         for name, value in zip(names, item, strict=True):
             scope.set(name, value)
 
-    def params_of(self, params: tuple[n.Param, ...], scope: Scope) -> tuple[tuple[str, Any], ...]:
+    def params_of(self, params: tuple[n.Param, ...], scope: Scope) -> tuple[tuple[str, object], ...]:
         return tuple((p.name, self.eval(p.default, scope) if p.default is not None else REQUIRED) for p in params)
 
     def allotted(self, amount: Any, span: Span, exposures: Exposures) -> Any:

@@ -209,7 +209,7 @@ def jointly(interp: Evaluator, node: n.With, scope: Scope) -> Any:
     return _walked(interp, node, scope, None, wanted)
 
 
-def _walked(interp: Evaluator, node: n.With, scope: Scope, amount: Amount | None, wanted: float | None) -> Any:
+def _walked(interp: Evaluator, node: n.With, scope: Scope, amount: Amount | None, wanted: float | None) -> object:
     names = dict(scope.names)
     interp.joint = block = JointBlock(wanted, Shape(node.nonnegative, node.whole))
     interp.quiet += 1

@@ -429,7 +429,7 @@ def _term_amounts(aggregates: Sequence[Aggregate], table: Table, amount: Amount)
     return amounts
 
 
-def _aggregated(request: Request, columns: list[list[float]]) -> list[list[Any]]:
+def _aggregated(request: Request, columns: list[list[float]]) -> list[list[object]]:
     """The aggregates of a select from the sums that each is made of."""
     terms = iter(columns)
     values: list[list[Any]] = []

@@ -29,7 +29,7 @@ from jostle.run.operators import apply
 from jostle.run.registry import implement
 
 
-def on_values(operation: Operation) -> Callable[..., Any]:
+def on_values(operation: Operation) -> Callable[..., object]:
     """The function of a program that a row of the table says."""
     signature = signature_of(BUILTINS[operation.name])
 

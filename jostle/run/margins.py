@@ -56,7 +56,7 @@ def ends(values: Any) -> tuple[list[float | None], list[float | None]] | None:
     return [one.low if one else None for one in told], [one.high if one else None for one in told]
 
 
-def with_ends(columns: dict[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
+def with_ends(columns: dict[str, Sequence[Any]]) -> dict[str, Sequence[object]]:
     """Columns of a table, of noisy numbers each followed by `NAME_low` and `NAME_high`, of chosen ones `NAME_ranks`.
 
     `NAME_cut` says what an error does not cover, where it does not cover all.
@@ -83,7 +83,7 @@ def _chosen(values: Sequence[Any]) -> dict[str, list[float | None]]:
     return {of: [one[0] if one is not None and one[1] == of else None for one in ranks] for of in sorted(kinds)}
 
 
-def _margins_of_groups(value: Grouped) -> list[dict[str, Any]] | None:
+def _margins_of_groups(value: Grouped) -> list[dict[str, object]] | None:
     """For each group that is shown, the margins by column."""
     hidden = value.hidden(MOST_SHOWN)
     columns = {name: _margins_of(values, hidden) for name, values in list(value.columns.items())[value.keys :]}
@@ -176,7 +176,7 @@ def with_noise(
 
 
 @builtin
-def _error(value: object) -> Any:
+def _error(value: object) -> object:
     """The 95 % half-width of a number, or of every element of a vector, a list, a record or a grouped result.
 
     Of a number that was chosen, the ranks (of a mode the rows) that it is off at most.
@@ -185,7 +185,7 @@ def _error(value: object) -> Any:
 
 
 @builtin
-def _standard_error(value: object) -> Any:
+def _standard_error(value: object) -> object:
     """The standard deviation of the noise in a number, or in every element of what holds several."""
     return _told(value, LEVEL, lambda one: one.deviation)
 

@@ -110,7 +110,7 @@ def _together(value: Any, epsilon: Any, via: str | None, at: Any) -> list[Any]:
 @builtin
 def _gaussian(
     value: object, strategy: object = None, *, epsilon: object = None, via: str | None = None, at: object
-) -> Any:
+) -> object:
     return _laplace(value, strategy, epsilon=epsilon, via=via or Gaussian.name, at=at)
 
 
@@ -207,7 +207,7 @@ def _same_cells(cube: object, queries: object) -> None:
 
 
 @builtin
-def _identity(cube: object, count: object = 2000.0, seed: object = 0.0) -> Any:
+def _identity(cube: object, count: object = 2000.0, seed: object = 0.0) -> object:
     return _boxes().identity(_shape_of(cube, "identity"))
 
 
@@ -247,7 +247,7 @@ def _shape_of(cube: Any, what: str) -> tuple[int, ...]:
 
 
 @builtin
-def _limited(handle: object, amount: object, *, at: object) -> Any:
+def _limited(handle: object, amount: object, *, at: object) -> object:
     """The same handle under a smaller budget of its own, in the unit of its source."""
     if not isinstance(handle, (Table, Cube)):
         raise refuse("TypeError", f"an agent is made of a table or a cube, not of {kind_name(handle)}")
@@ -325,7 +325,7 @@ def _perturbed_optimum(
     return Record(potentials=noisy.theta, noise=noisy.noise, ridge=noisy.ridge)
 
 
-def _sum_of(interp: Evaluator, node: n.Call, scope: Scope) -> Any:
+def _sum_of(interp: Evaluator, node: n.Call, scope: Scope) -> object:
     """`sum_of(people, income)`: a score; of a public table, the sum."""
     from jostle.privacy.measurements.choices import sum_of
 
@@ -348,7 +348,7 @@ implement("sum_of", _sum_of)
 
 
 @builtin
-def _refinable(value: object) -> Any:
+def _refinable(value: object) -> object:
     """A score, the number of rows, or the cells of a cube, to be asked for step by step; a public number is itself."""
     from jostle.privacy.measurements.gradual import Refinable
     from jostle.privacy.scores.cells import size

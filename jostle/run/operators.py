@@ -81,7 +81,7 @@ def need_number(value: Any, what: str) -> float:
     return value if isinstance(value, float) else float(value)
 
 
-def unary(op: str, value: object) -> Any:
+def unary(op: str, value: object) -> object:
     if isinstance(value, NumberColumn):
         return element_by_element(lambda x: unary(op, x), value)
     if is_vector(value):
@@ -213,7 +213,7 @@ def _sets(op: str, left: JSet, right: Any) -> JSet:
     return left.minus(right) if op == "-" else JSet([*left, *right])
 
 
-def _vectors(op: str, left: object, right: object) -> Any:
+def _vectors(op: str, left: object, right: object) -> object:
     import numpy as np
 
     if not (is_numeric(left) and is_numeric(right)):
@@ -291,7 +291,7 @@ def _count(many: int) -> str:
 
 def guarded(
     name: str, body: Callable[..., Any], args: Sequence[Any], keywords: dict[str, Any], *, quote: bool = True
-) -> Any:
+) -> object:
     """Calls a Python body; what it raises on wrong values becomes a diagnostic, quoted only where all is public."""
     try:
         return body(*args, **keywords)
@@ -327,7 +327,7 @@ def _takes(body: Callable[..., Any]) -> str:
     return "" if several or not words else f"it takes ({', '.join(words)})"
 
 
-_TESTS: dict[str, Callable[[str, Any, Any], Any]] = {
+_TESTS: dict[str, Callable[[str, object, object], object]] = {
     "==": _equality, "!=": _equality, "in": _membership, "not in": _membership, "like": _pattern, "not like": _pattern,
     "between": _range, "not between": _range, **dict.fromkeys(_ORDERS, _compare),
 }  # fmt: skip

@@ -40,7 +40,7 @@ def announce(interp: Evaluator, source: Source, node: n.Private, columns: list[s
     interp.kernel.events.emit("source", node.name, node.span, **fields)
 
 
-def origin_of(interp: Evaluator, call: n.Call, scope: Scope) -> Any:
+def origin_of(interp: Evaluator, call: n.Call, scope: Scope) -> object:
     """What a source is made of: open files, what was bound, or values of the program."""
     name = call.function.id if isinstance(call.function, n.Name) else ""
     if name in REMOTE:

@@ -78,7 +78,7 @@ def _margins(value: object, title: str) -> dict[str, dict[str, Sequence[float | 
     from jostle.run.margins import ends
 
     if isinstance(value, Grouped):
-        lists: dict[str, Any] = {name: value.columns[name] for name in list(value.columns)[value.keys :]}
+        lists: dict[str, object] = {name: value.columns[name] for name in list(value.columns)[value.keys :]}
     else:
         lists = dict(value) if isinstance(value, dict) else {title: value}
     told = {name: ends(items) for name, items in lists.items() if isinstance(items, list) or is_vector(items)}
@@ -86,7 +86,7 @@ def _margins(value: object, title: str) -> dict[str, dict[str, Sequence[float | 
     return {which: {name: both[i] for name, both in known.items()} for i, which in enumerate(("low", "high")) if known}
 
 
-def _along(x: object, series: dict[str, list[float | None]]) -> Any:
+def _along(x: object, series: dict[str, list[float | None]]) -> object:
     """The places on the axis: numbers or texts, shared or by series; positions from 0 where none are given."""
     if x is None:
         return [float(i) for i in range(max(len(v) for v in series.values()))]

@@ -348,7 +348,7 @@ def _quantiles(law: AdditiveLaw | Bracketed, draws: int) -> Floats:
     return quantiles(law, (np.arange(draws) + 0.5) / draws)
 
 
-def _function(function: str | Callable[..., Any]) -> Callable[..., Any]:
+def _function(function: str | Callable[..., Any]) -> Callable[..., object]:
     """What an operator or a function of the language is on arrays of draws: here, or NumPy's of the same name."""
     import numpy as np
 
@@ -362,7 +362,7 @@ def _function(function: str | Callable[..., Any]) -> Callable[..., Any]:
 
 
 @lru_cache(maxsize=1)
-def _operators() -> Mapping[str, Callable[..., Any]]:
+def _operators() -> Mapping[str, Callable[..., object]]:
     import numpy as np
 
     return {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "%": np.mod, "^": np.power}

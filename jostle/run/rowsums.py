@@ -170,7 +170,7 @@ class PrepaidBudget:
         self._kernel, self.paid = kernel, paid
 
     @property
-    def jostle_fields(self) -> dict[str, Any]:
+    def jostle_fields(self) -> dict[str, object]:
         """`noise`: the deviation of a release of sensitivity 1 that takes all that was paid for (0: none)."""
         if self.paid is None:
             return {"noise": 0.0, "mechanism": "none", "left": 1.0}
@@ -313,7 +313,7 @@ def _row_function(rows: Vectors, name: object, parameters: object, builders: Map
         raise refuse("ValueError", f"`{name}` cannot work with these parameters on {d} columns", help=help) from None
 
 
-def _parameters(value: object) -> dict[str, Any]:
+def _parameters(value: object) -> dict[str, object]:
     for handle in handles_in(value):
         raise private_value(handle, "cannot be a parameter")
     if value is None:

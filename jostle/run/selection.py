@@ -97,7 +97,7 @@ class OpenWatch:
         return self._publicly_left if self.watch is None else self.watch.left
 
     @property
-    def jostle_fields(self) -> dict[str, Any]:
+    def jostle_fields(self) -> dict[str, object]:
         """`left`: answers above that it still gives; `within`: how far from the threshold 95 % of answers are right."""
         return {
             "threshold": self.threshold, "most": float(self.most), "left": float(self.left), "tells": self.tells,
@@ -110,7 +110,7 @@ class OpenWatch:
     def __str__(self) -> str:
         return f"a watch for {self.threshold:g}, {self.left} of {self.most} answers above left"
 
-    def publicly(self, number: float) -> Any:
+    def publicly(self, number: float) -> object:
         """The answer on a public number."""
         from jostle.privacy.measurements.watch import used_up
 

@@ -68,7 +68,7 @@ class BoundSelect(Struct):
         return self.table.paid if isinstance(self.table, FreeJoin) else self.table.exposures
 
 
-def select(interp: Evaluator, node: n.Select, scope: Scope) -> Any:
+def select(interp: Evaluator, node: n.Select, scope: Scope) -> object:
     table, tables = _tables(interp, node, scope)
     form = SelectForm.of(node, table)
     compiler = RowCompiler(dict(table.schema), interp, scope, tables)
@@ -278,7 +278,7 @@ def _plain(value: object) -> Any:
     return Record(value) if isinstance(value, dict) else value
 
 
-def _plain_key(value: object) -> Any:
+def _plain_key(value: object) -> object:
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from jostle.diagnostics import refuse
 from jostle.language.builtins import EVERYWHERE
@@ -115,7 +114,7 @@ def _external(interp: Evaluator, node: n.External, scope: Scope) -> None:
     scope.set(node.name, external(node))
 
 
-def _event_value(value: object) -> Any:
+def _event_value(value: object) -> object:
     public = plain(value)
     return public[:2000] if isinstance(public, list) else public
 

@@ -219,7 +219,7 @@ def weight(value: Any) -> float:
     return weigh(value, 0)
 
 
-def _parts_of(value: object) -> Iterable[Any] | None:
+def _parts_of(value: object) -> Iterable[object] | None:
     if isinstance(value, dict):
         return value.values()
     if isinstance(value, Grouped):

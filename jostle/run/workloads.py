@@ -85,7 +85,7 @@ def union_of_workloads(parts: Any, weights: Any = None) -> Any:
 
 
 @builtin
-def _predicates(interp: Evaluator, node: n.Call, scope: Scope) -> Any:
+def _predicates(interp: Evaluator, node: n.Call, scope: Scope) -> object:
     """`predicates(cube, x > 3, y == 2 and x < 9)`, with a list or a comprehension of conditions too.
 
     A condition is a row expression over the cube's dimensions, which are positions from 0.
@@ -106,7 +106,7 @@ def _predicates(interp: Evaluator, node: n.Call, scope: Scope) -> Any:
     schema = dict(cube.schema)
     places = np.indices(cube.shape, dtype=float).reshape(len(cube.shape), -1)
     columns = dict(zip(cube.names, places, strict=True))
-    conditions: list[Any] = []
+    conditions: list[object] = []
     for expr, inner in (pair for arg in node.args[1:] for pair in _conditions(interp, arg, scope)):
         condition = RowCompiler(schema, interp, inner, Qualifiers.of(node.args[0], schema)).condition(expr)
         if kind_of(condition, schema) != "boolean":

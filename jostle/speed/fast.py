@@ -141,7 +141,7 @@ class FastAnswers:
         coded = self.parts.codes(plan, keys)
         return self._engine.codes(plan, keys) if coded is None else coded
 
-    def fold_codes(self, plan: Plan, keys: tuple[Key, ...], work: Work) -> list[Any]:
+    def fold_codes(self, plan: Plan, keys: tuple[Key, ...], work: Work) -> list[object]:
         folded = self.parts.folded(plan, keys, work)
         return self._engine.fold_codes(plan, keys, work) if folded is None else folded
 
@@ -156,7 +156,7 @@ class FastAnswers:
     def tally(self, plan: Plan, expr: RowExpr) -> tuple[NDArray[Any], NDArray[Any]]:
         return self._engine.tally(plan, expr)
 
-    def tuples(self, plan: Plan, exprs: tuple[RowExpr, ...]) -> tuple[list[tuple[Any, ...]], NDArray[Any]]:
+    def tuples(self, plan: Plan, exprs: tuple[RowExpr, ...]) -> tuple[list[tuple[object, ...]], NDArray[Any]]:
         return self._engine.tuples(plan, exprs)
 
     @cached_property

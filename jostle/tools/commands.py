@@ -232,7 +232,7 @@ def _explained(options: Namespace, session: Session) -> int:
 
 
 def _foreseen(
-    options: Namespace, session: Session, bound: Sequence[tuple[str, str]], settings: dict[str, Any] | None
+    options: Namespace, session: Session, bound: Sequence[tuple[str, str]], settings: dict[str, object] | None
 ) -> int:
     """What is known of a program before it runs: its errors, else what it can cost; with settings, line by line."""
     from jostle.check.cost import table

@@ -116,12 +116,12 @@ def _own(name: str, events: Sequence[Event], entries: Sequence[Entry]) -> set[in
     return numbers
 
 
-def _charge(entry: Entry) -> dict[str, Any]:
+def _charge(entry: Entry) -> dict[str, object]:
     fields = ("asked", "mechanism", "amount", "protects", "program", "line")
     return {"number": entry.number, **{key: entry.content.get(key) for key in fields}}
 
 
-def _link(entry: Entry, own: bool) -> dict[str, Any]:
+def _link(entry: Entry, own: bool) -> dict[str, object]:
     if own:
         return {"number": entry.number, "content": dict(entry.content)}
     return {"number": entry.number, "digest": digest(entry.content)}

@@ -252,13 +252,13 @@ class Rehearsal(Protocol):
     def bind(self, name: str, value: object) -> None: ...
 
     def rehearse(
-        self, source: Source, settings: Mapping[str, Any], only: Callable[[n.Stmt], bool],
+        self, source: Source, settings: Mapping[str, object], only: Callable[[n.Stmt], bool],
         fails: Callable[[n.Stmt, Refusal], bool],
     ) -> object: ...  # fmt: skip
 
 
 def wanted_errors(
-    tree: n.Program, settings: Mapping[str, Any], bound: Mapping[str, Any], rehearsal: Callable[[], Rehearsal]
+    tree: n.Program, settings: Mapping[str, object], bound: Mapping[str, Any], rehearsal: Callable[[], Rehearsal]
 ) -> dict[Span, int]:
     """In quanta, by the place of the error as it is written; `rehearsal` makes a session of made-up rows.
 

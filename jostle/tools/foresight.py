@@ -222,7 +222,7 @@ class Foresight(Interpreter):
             of = unknown.value.of if isinstance(node, n.Name | n.Call | n.Spending) else ""
             return NotKnown(of, unknown.value.like)
 
-    def operand(self, node: n.Expr, scope: Scope) -> Any:
+    def operand(self, node: n.Expr, scope: Scope) -> object:
         """What is not known is `none` in rows, of any kind: names and private values are looked at all the same."""
         try:
             return self.eval(node, scope)
@@ -290,7 +290,7 @@ class Foresight(Interpreter):
         except Unknown as unknown:
             return unknown.value
 
-    def _made(self, node: n.Expr, scope: Scope, *parts: tuple[n.Expr, Any]) -> Any:
+    def _made(self, node: n.Expr, scope: Scope, *parts: tuple[n.Expr, Any]) -> object:
         """What a run makes of an expression whose parts have these values."""
         self.parts |= {id(part): value for part, value in parts}
         try:
@@ -479,7 +479,7 @@ def declares(tree: n.Program) -> bool:
 
 
 def foreseen(
-    tree: n.Program, made: Callable[..., Foresight], events: Stream, settings: Mapping[str, Any], look: bool
+    tree: n.Program, made: Callable[..., Foresight], events: Stream, settings: Mapping[str, object], look: bool
 ) -> Foreseen:
     """What a run of a program is sure to refuse, if it comes so far, and the looks that its statements pay for.
 

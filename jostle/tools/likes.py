@@ -75,7 +75,7 @@ def is_of_numbers(like: Any) -> bool:
     return is_number(like) or is_vector(like) or (isinstance(like, list) and bool(like) and all(map(is_number, like)))
 
 
-def of_select(node: n.Select, measurement: object) -> Any:
+def of_select(node: n.Select, measurement: object) -> object:
     """What a select gives that asks this, where all groups are known."""
     request = getattr(measurement, "request", None)
     if not isinstance(request, Request) or node.having is not None or node.first is not None or node.limit is not None:
@@ -100,13 +100,13 @@ def _names(parts: Sequence[n.Column] | Sequence[n.GroupKey]) -> list[str]:
     return [part.name or own_name(part.value) or "" for part in parts]
 
 
-def _of_aggregate(value: n.Expr) -> Any:
+def _of_aggregate(value: n.Expr) -> object:
     called = value.function.id if isinstance(value, n.Call) and isinstance(value.function, n.Name) else ""
     row = AGGREGATES.get(called)
     return 1.0 if row is not None and row.gives_number else ONE
 
 
-def of_measurement(name: str, given: Sequence[Any]) -> Any:
+def of_measurement(name: str, given: Sequence[Any]) -> object:
     """What a function that measures gives of these arguments, where its form is known."""
     import numpy as np
 
@@ -118,7 +118,7 @@ def of_measurement(name: str, given: Sequence[Any]) -> Any:
     return _of_noise(given[0]) if name in ("laplace", "gaussian") and given else None
 
 
-def _of_noise(exposed: object) -> Any:
+def _of_noise(exposed: object) -> object:
     """Of a cube its cells, of a list of cubes a list."""
     import numpy as np
 
@@ -129,7 +129,7 @@ def _of_noise(exposed: object) -> Any:
     return None
 
 
-def of_function(name: str, like: object) -> Any:
+def of_function(name: str, like: object) -> object:
     """What a function or a kernel of the library gives of one argument that is like this, or of any."""
     if name in REPORTS:
         return Report("", [], facts=dict.fromkeys(REPORTS[name], ANY))

@@ -58,7 +58,7 @@ class _Output:
         if self.fault is not None:
             raise self.fault
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         if self.stream is None and name == "buffer":  # of the server of editors
             raise OutputFault(errno.EBADF, "it is closed")
         return getattr(self.stream or _NOTHING, name)
@@ -83,7 +83,7 @@ class _Aside:
         except OSError:
             _let_go(self.stream)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self.stream, name)
 
 

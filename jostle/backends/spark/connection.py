@@ -136,7 +136,7 @@ def _planned(session: Any, query: str) -> Any:
     return SQL(query).to_proto(session.client)
 
 
-_left: list[Any] = []  # what is a parent's, and may not be closed by a forked process, not even when it is collected
+_left: list[object] = []  # what is a parent's, and may not be closed by a forked process, not even when it is collected
 os.register_at_fork(after_in_child=gc.freeze)  # what the parent had not collected stays: a channel would crash here
 
 

@@ -146,7 +146,7 @@ def versions(batches: Iterator[Any]) -> Iterator[Any]:
         yield _batch(json.dumps([__version__, np.__version__]))
 
 
-def _batch(text: str) -> Any:
+def _batch(text: str) -> object:
     import pyarrow as pa
 
     return pa.RecordBatch.from_pydict({"sums": pa.array([text])})

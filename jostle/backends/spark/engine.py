@@ -278,11 +278,11 @@ class Spark(ServerEngine):
         """What `work` makes of the rows, in the partitions of the cluster."""
         return self._folded(relations.vectors(self.relation(plan, exprs), exprs), work)
 
-    def fold_codes(self, plan: Plan, keys: tuple[Key, ...], work: Work) -> list[Any]:
+    def fold_codes(self, plan: Plan, keys: tuple[Key, ...], work: Work) -> list[object]:
         source = self.relation(plan, (key.expr for key in keys))
         return self._folded(relations.codes(source, keys), work)
 
-    def _folded(self, query: str, work: Work) -> list[Any]:
+    def _folded(self, query: str, work: Work) -> list[object]:
         self._prepare()
         result = folded(self.connection, query, work)
         self._check_files(query)

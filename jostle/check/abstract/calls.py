@@ -50,14 +50,14 @@ SINGLE_SCORES = frozenset(row.name for row in BUILTINS.values() if row.function.
 TEXTS = frozenset({"str", *(op.name for op in ROW_FUNCTIONS.values() if op.gives == "text" and op.name not in DOMAINS)})
 
 
-def transfer_call(w: Walk, node: n.Call, scope: Scope) -> Any:
+def transfer_call(w: Walk, node: n.Call, scope: Scope) -> object:
     before = len(w.labels.report)
     function, args, keywords = _prepared(w, node, scope)
     with w.labels.besides(len(w.labels.report) > before):
         return _finished(w, node, function, args, keywords, scope)
 
 
-def _prepared(w: Walk, node: n.Call, scope: Scope) -> tuple[Any, list[Any], dict[str, Any]]:
+def _prepared(w: Walk, node: n.Call, scope: Scope) -> tuple[object, list[object], dict[str, object]]:
     before = len(w.labels.report)
     function = w.eval(node.function, scope)
     if isinstance(function, Builtin) and function.row.over_rows:
@@ -74,7 +74,9 @@ def _not_there(w: Walk, function: n.Expr, scope: Scope) -> bool:
     return isinstance(function, n.Name) and w.look_up(scope, function.id) is MISSING
 
 
-def _finished(w: Walk, node: n.Call, function: object, args: list[Any], keywords: dict[str, Any], scope: Scope) -> Any:
+def _finished(
+    w: Walk, node: n.Call, function: object, args: list[Any], keywords: dict[str, Any], scope: Scope
+) -> object:
     if isinstance(function, Builtin) and function.row.over_rows:
         return rows.row_form(w, function.row, node, scope)
     w.labels.misused(kinds.of_call(function), node)
@@ -95,7 +97,7 @@ def transfer_spending(w: Walk, node: n.Spending, scope: Scope) -> Any:
     )
 
 
-def transfer_apply(w: Walk, function: object, args: Sequence[Any], keywords: dict[str, Any], node: n.Expr) -> Any:
+def transfer_apply(w: Walk, function: object, args: Sequence[Any], keywords: dict[str, Any], node: n.Expr) -> object:
     """Calls any callable value."""
     w.step(node.span)
     match function:
@@ -148,7 +150,7 @@ class Arguments:
         return other if cannot_charge(value) else join(value, other)
 
 
-def _transfer_builtin(w: Walk, call: Arguments, node: n.Expr) -> Any:
+def _transfer_builtin(w: Walk, call: Arguments, node: n.Expr) -> object:
     """The value of a built-in on values; a form of rows under another name is not followed."""
     if call.row.effect is Effect.MEASURES:
         _measure(w, call, node)
@@ -164,7 +166,7 @@ def _result(w: Walk, call: Arguments, node: n.Expr) -> Any:
     return _RESULTS[call.row.gives](w, call, node)
 
 
-def _released(w: Walk, call: Arguments, node: n.Expr) -> Any:
+def _released(w: Walk, call: Arguments, node: n.Expr) -> object:
     if call.row.name in TEXTS:
         return Kind(kinds.TEXT)
     if call.row.effect is Effect.MEASURES and call.row.name in NOISY:
@@ -178,12 +180,12 @@ def _number(w: Walk, call: Arguments, node: n.Expr) -> Any:
     return numbers.function(call.row.name, call.args) if cannot_charge(call.args) else PUBLIC
 
 
-def _one_item(w: Walk, call: Arguments, node: n.Expr) -> Any:
+def _one_item(w: Walk, call: Arguments, node: n.Expr) -> object:
     domain = walked(call.first)
     return domain.item if isinstance(domain, Items) else join_all(domain)
 
 
-def _records(w: Walk, call: Arguments, node: n.Expr) -> Any:
+def _records(w: Walk, call: Arguments, node: n.Expr) -> object:
     return selects.weighted_records(call.row.name, [*call.args, *call.keywords.values()], call.named("name", None))
 
 
@@ -193,7 +195,7 @@ def _advisor(w: Walk, call: Arguments, node: n.Expr) -> Any:
     return Maker(made.options, made.features, call=around) if around is not None else made
 
 
-def _widened(w: Walk, call: Arguments, node: n.Expr) -> Any:
+def _widened(w: Walk, call: Arguments, node: n.Expr) -> object:
     return widened([*call.args, *call.keywords.values()])
 
 
@@ -259,7 +261,7 @@ def _union_handle(args: Sequence[Any]) -> Any:
     return Handle("table", result.exposures, schema, trail=next((table.trail for table in tables if table.trail), ()))
 
 
-def _limited_handle(w: Walk, handle: Any, amount: Any) -> Any:
+def _limited_handle(w: Walk, handle: Any, amount: Any) -> object:
     """An agent: charges through it add up to no more than its amount."""
     if not isinstance(handle, Handle):
         return widened(handle)
@@ -271,7 +273,7 @@ def _limited_handle(w: Walk, handle: Any, amount: Any) -> Any:
     return replace(handle, exposures=exposures)
 
 
-def _balance(value: object) -> Any:
+def _balance(value: object) -> object:
     """`spent` and `left`: a number up to the limit."""
     reached = reached_sources(value)
     limits = [e.source.limit for e in reached.exposures]
@@ -307,7 +309,7 @@ def _appended(w: Walk, call: Arguments, node: n.Expr) -> Any:
     return numbers.transfer_binary("+", items, [call.named("item")])
 
 
-def _zipped(w: Walk, call: Arguments, node: n.Expr) -> Any:
+def _zipped(w: Walk, call: Arguments, node: n.Expr) -> object:
     columns = [walked(arg) for arg in call.args]
     if all(isinstance(c, list) for c in columns):
         return [list(row) for row in zip(*columns, strict=False)]
@@ -322,7 +324,7 @@ def _record(w: Walk, call: Arguments, node: n.Expr) -> Any:
     return {p[0]: p[1] for p in pairs} if len(pairs) == len(value) else widened(value)
 
 
-def _length(value: object) -> Any:
+def _length(value: object) -> object:
     if isinstance(value, Handle):
         value = transfer_attribute(value, "categories")
     if isinstance(value, (list, dict, str)):
@@ -337,7 +339,7 @@ def _length(value: object) -> Any:
 # Fields ------------------------------------------------------------------------------------------
 
 
-def transfer_attribute(value: object, name: str) -> Any:
+def transfer_attribute(value: object, name: str) -> object:
     match value:
         case dict():
             return value.get(name, PUBLIC)
@@ -356,7 +358,7 @@ def transfer_attribute(value: object, name: str) -> Any:
     return TOP if value is TOP else PUBLIC
 
 
-def _of_handle(value: Handle, name: str) -> Any:
+def _of_handle(value: Handle, name: str) -> object:
     match value.kind, name:
         case "cube", "database":
             return value
@@ -370,7 +372,7 @@ def _of_handle(value: Handle, name: str) -> Any:
     return PUBLIC
 
 
-_RESULTS: Mapping[Gives, Callable[[Walk, Arguments, n.Expr], Any]] = {
+_RESULTS: Mapping[Gives, Callable[[Walk, Arguments, n.Expr], object]] = {
     **dict.fromkeys((Gives.RELEASED, Gives.CONSTANT, Gives.DOMAIN), _released),
     **dict.fromkeys((
         Gives.CUBE, Gives.VECTORS, Gives.FILTERED, Gives.DERIVED, Gives.EXPLODED, Gives.PICKED, Gives.PARTS,

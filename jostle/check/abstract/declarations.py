@@ -34,7 +34,7 @@ def _may_be_one(identity: Hashable, other: Hashable) -> bool:
 # Sources -----------------------------------------------------------------------------------------
 
 
-def declared_source(w: Walk, node: n.Private, scope: Scope) -> Any:
+def declared_source(w: Walk, node: n.Private, scope: Scope) -> object:
     """The handle of a private source; of one declared twice, both names share what is spent."""
     call = node.source
     kind = source_kind(call)
@@ -76,7 +76,7 @@ def _budget(w: Walk, node: n.Private, scope: Scope) -> tuple[str, int | None, in
     return written.unit, _one(amount), delta
 
 
-def _linked(w: Walk, node: n.Private, schema: dict[str, Any] | None, identity: Hashable, scope: Scope) -> Any:
+def _linked(w: Walk, node: n.Private, schema: dict[str, Any] | None, identity: Hashable, scope: Scope) -> object:
     """Another table of the persons of a source, under its budget."""
     owner = w.look_up(scope, node.protecting.linked) if node.protecting is not None else None
     if not (isinstance(owner, Handle) and len(owner.exposures) == 1):
@@ -93,7 +93,7 @@ def _exposure(source: SourceFact, node: n.Private) -> Exposure:
     return Exposure(source, unbounded=persons and node.protecting is not None and node.protecting.up_to is None)
 
 
-def _dimensions(args: list[Any]) -> dict[str, Any] | None:
+def _dimensions(args: list[Any]) -> dict[str, object] | None:
     """The dimensions of counts that the program lists; None where they are not known."""
     sides = _sides(args[0]) if len(args) == 1 else 0
     return dict.fromkeys(DIMENSIONS[:sides], PUBLIC) if 1 <= sides <= 3 else None
@@ -113,7 +113,7 @@ def _one(value: object) -> int | None:
     return quanta(value) if isinstance(value, float) else None
 
 
-def _schema(value: object) -> dict[str, Any] | None:
+def _schema(value: object) -> dict[str, object] | None:
     return dict(value) if isinstance(value, dict) else None
 
 

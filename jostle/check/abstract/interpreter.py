@@ -35,7 +35,7 @@ from jostle.syntax import nodes as n
 class Interpreter(Walk):
     """Evaluates expressions and follows statements."""
 
-    def select_query(self, node: n.Select, scope: Scope) -> Any:
+    def select_query(self, node: n.Select, scope: Scope) -> object:
         return selects.transfer_select(self, node, scope)
 
     # Statements ----------------------------------------------------------------------------------
@@ -203,7 +203,7 @@ class Interpreter(Walk):
         self.labels.branched(value, test)
         return self.decided(value)
 
-    def iterated(self, source: n.Expr, scope: Scope) -> Any:
+    def iterated(self, source: n.Expr, scope: Scope) -> object:
         value = self.eval(source, scope)
         self.labels.iterated(value, source)
         return value

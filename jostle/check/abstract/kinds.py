@@ -79,7 +79,7 @@ def kind_of(value: object) -> str | None:
     return None
 
 
-def of_select(node: n.Select, columns: Collection[str]) -> Any:
+def of_select(node: n.Select, columns: Collection[str]) -> object:
     """What a select over `columns` gives; `having` and `order by` only calculate with it."""
     if node.keys:
         known = all(key.name or (isinstance(key.value, n.Name) and key.value.id in columns) for key in node.keys)

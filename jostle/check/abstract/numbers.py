@@ -44,7 +44,7 @@ def certainly_same(a: Any, b: Any) -> bool | None:
     return type(a) is type(b) and bool(a == b)
 
 
-def transfer_unary(op: str, value: object) -> Any:
+def transfer_unary(op: str, value: object) -> object:
     if isinstance(value, NumberInterval):
         return NumberInterval(-value.high, -value.low) if op == "-" else value
     if isinstance(value, float):
@@ -68,17 +68,17 @@ def transfer_binary(op: str, left: Any, right: Any) -> Any:
     return widened([left, right])
 
 
-def _equality(op: str, left: object, right: object) -> Any:
+def _equality(op: str, left: object, right: object) -> object:
     equal = certainly_same(left, right)
     return TRUTH if equal is None else equal == (op == "==")
 
 
-def _contained(op: str, left: object, right: object) -> Any:
+def _contained(op: str, left: object, right: object) -> object:
     answer = _membership(right, left)
     return TRUTH if answer is None else answer == (op == "in")
 
 
-def _lists(op: str, left: list[Any] | Items, right: object) -> Any:
+def _lists(op: str, left: list[Any] | Items, right: object) -> object:
     """Two lists as one, or a list without the items of another."""
     gone = right.items if isinstance(right, Set) else right
     if isinstance(left, list) and isinstance(gone, list) and op == "-":
@@ -111,7 +111,7 @@ def distinct(items: Sequence[Any]) -> Set | Items:
     return Set(result)
 
 
-def _sets(op: str, left: Set, right: object) -> Any:
+def _sets(op: str, left: Set, right: object) -> object:
     other = right.items if isinstance(right, Set) else right
     if not isinstance(other, list) or op not in "+-":
         return widened([left, right])
@@ -121,7 +121,7 @@ def _sets(op: str, left: Set, right: object) -> Any:
     return Set(rest) if isinstance(rest, list) else rest
 
 
-def _without(items: list[Any], gone: list[Any]) -> Any:
+def _without(items: list[Any], gone: list[Any]) -> object:
     rest, unsure = [], False
     for item in items:
         if any(item is g or certainly_same(item, g) for g in gone):
@@ -152,13 +152,13 @@ def _membership(container: object, item: object) -> bool | None:
     return True if True in answer else None if None in answer else False
 
 
-def _ordered(op: str, left: object, right: object) -> Any:
+def _ordered(op: str, left: object, right: object) -> object:
     if isinstance(left, str | float) and type(left) is type(right):
         return ordered(op, left, right)
     return TRUTH  # also where bounds would decide: a number between bounds may be none (NaN)
 
 
-def _arithmetic(op: str, left: object, right: object) -> Any:
+def _arithmetic(op: str, left: object, right: object) -> object:
     if isinstance(left, float) and isinstance(right, float):
         result = _exact(op, left, right)
         return ANY_NUMBER if result is None else result
@@ -187,7 +187,7 @@ def function(name: str, args: list[Any]) -> Any:
     return ANY_NUMBER if result is PUBLIC and _are_numbers(args) else result
 
 
-def _function(name: str, args: list[Any]) -> Any:
+def _function(name: str, args: list[Any]) -> object:
     if name == "sum" and len(args) == 1 and isinstance(args[0], list) and _are_exact(args[0]):
         return total(args[0])
     operation = ROW_FUNCTIONS.get(name)
@@ -236,7 +236,7 @@ def _truth(op: str, left: object, right: object) -> Any:
     return TRUTH
 
 
-_TESTS: dict[str, Callable[[str, Any, Any], Any]] = {
+_TESTS: dict[str, Callable[[str, object, object], object]] = {
     "==": _equality, "!=": _equality, "in": _contained, "not in": _contained,
     **dict.fromkeys(("<", "<=", ">", ">="), _ordered),
     **dict.fromkeys(("between", "not between", "like", "not like"), _truth),

@@ -41,7 +41,7 @@ from jostle.syntax.walk import every
 # Expressions on rows -----------------------------------------------------------------------------
 
 
-def columns_of(table: object) -> dict[str, Any] | None:
+def columns_of(table: object) -> dict[str, object] | None:
     """The names that stand for columns where the rows of a table are read; of a cube, its counts are one."""
     if not isinstance(table, Handle) or table.schema is None:
         return None
@@ -109,7 +109,7 @@ def _column_name(w: Walk, node: n.Expr, handle: Handle, scope: Scope) -> str | N
 CALCULATED = (n.Binary, n.Unary, n.Logic, n.Conditional)
 
 
-def row_form(w: Walk, row: facts.Builtin, node: n.Call, scope: Scope) -> Any:
+def row_form(w: Walk, row: facts.Builtin, node: n.Call, scope: Scope) -> object:
     """A built-in whose arguments after the first are expressions on rows."""
     before = len(w.labels.report)
     table = w.eval(node.args[0], scope) if node.args else PUBLIC
@@ -131,7 +131,7 @@ def row_form(w: Walk, row: facts.Builtin, node: n.Call, scope: Scope) -> Any:
     return w.labels.derived(result, table, node.span, text)
 
 
-def _row_arguments(w: Walk, row: facts.Builtin, table: object, node: n.Call, scope: Scope) -> Any:
+def _row_arguments(w: Walk, row: facts.Builtin, table: object, node: n.Call, scope: Scope) -> object:
     """Looks at the arguments that are read row by row; gives the keys that are listed by `over`, or `MISSING`."""
     schema, tables = columns_of(table), [arg.id for arg in node.args[:1] if isinstance(arg, n.Name)]
     axes = "axis" if row.gives in (Gives.CUBE, Gives.PARTS) and reached_sources(table).exposures else "position"
@@ -195,7 +195,7 @@ def _is_of_rows(w: Walk, node: n.Node, scope: Scope) -> bool:
     )
 
 
-def _formed(w: Walk, row: facts.Builtin, table: object, node: n.Call, over: object, scope: Scope) -> Any:
+def _formed(w: Walk, row: facts.Builtin, table: object, node: n.Call, over: object, scope: Scope) -> object:
     if isinstance(table, OneOf):
         return join_all([_formed(w, row, one, node, over, scope) for one in table.values])
     if not isinstance(table, Handle):
@@ -212,12 +212,12 @@ def _columns(w: Walk, row: facts.Builtin, table: Handle, node: n.Call, over: obj
     return [Handle("column", table.exposures, table.schema, None, False, column) for column in table.schema]
 
 
-def _scored(w: Walk, row: facts.Builtin, table: Handle, node: n.Call, over: object, scope: Scope) -> Any:
+def _scored(w: Walk, row: facts.Builtin, table: Handle, node: n.Call, over: object, scope: Scope) -> object:
     kind = "score" if row.gives is Gives.SCORE else "vectors"
     return Handle(kind, table.exposures) if table.exposures else PUBLIC
 
 
-def _cube(w: Walk, row: facts.Builtin, table: Handle, node: n.Call, over: object, scope: Scope) -> Any:
+def _cube(w: Walk, row: facts.Builtin, table: Handle, node: n.Call, over: object, scope: Scope) -> object:
     args = _listed(node.args[1:])
     columns = [_column_name(w, arg, table, scope) for arg in args]
     named = [column or DIMENSIONS[min(i, 2)] for i, column in enumerate(columns)]
@@ -227,13 +227,13 @@ def _cube(w: Walk, row: facts.Builtin, table: Handle, node: n.Call, over: object
     return Handle("cube", table.exposures, None if unsure else dims)
 
 
-def _derived(w: Walk, row: facts.Builtin, table: Handle, node: n.Call, over: object, scope: Scope) -> Any:
+def _derived(w: Walk, row: facts.Builtin, table: Handle, node: n.Call, over: object, scope: Scope) -> object:
     schema, one = table.schema, row.gives is Gives.DERIVED
     result = {k.name: w.calculated(k.value, schema, scope) if one else PUBLIC for k in node.keywords}
     return Handle(table.kind, table.exposures, {**schema, **result} if schema is not None else None)
 
 
-def _picked(w: Walk, row: facts.Builtin, table: Handle, node: n.Call, over: object, scope: Scope) -> Any:
+def _picked(w: Walk, row: facts.Builtin, table: Handle, node: n.Call, over: object, scope: Scope) -> object:
     picked, schema = [_column_name(w, arg, table, scope) for arg in _listed(node.args[1:])], table.schema
     certain = [column for column in picked if column is not None]
     kept = {c: schema[c] for c in certain} if schema is not None and len(certain) == len(picked) else None
@@ -244,7 +244,7 @@ def _filtered(table: Handle) -> Handle:
     return Handle(table.kind, table.exposures, table.schema, table.origin, trail=table.trail)
 
 
-def _partition_parts(w: Walk, row: facts.Builtin, table: Handle, node: n.Call, over: object, scope: Scope) -> Any:
+def _partition_parts(w: Walk, row: facts.Builtin, table: Handle, node: n.Call, over: object, scope: Scope) -> object:
     column = _column_name(w, node.args[1], table, scope) if len(node.args) > 1 else None
     keys = _listed_keys(over) if over is not MISSING else None
     if over is MISSING and column is not None and table.schema is not None:
@@ -263,7 +263,7 @@ def _partition_parts(w: Walk, row: facts.Builtin, table: Handle, node: n.Call, o
     return [[key, extended(table, label, key)] for key in keys]
 
 
-_FORMS: Mapping[Gives, Callable[[Walk, facts.Builtin, Handle, n.Call, Any, Scope], Any]] = {
+_FORMS: Mapping[Gives, Callable[[Walk, facts.Builtin, Handle, n.Call, object, Scope], object]] = {
     Gives.PARTS: _partition_parts, Gives.FILTERED: lambda w, row, table, node, over, scope: _filtered(table),
     Gives.COLUMNS: _columns, Gives.SCORE: _scored, Gives.VECTORS: _scored, Gives.CUBE: _cube,
     Gives.DERIVED: _derived, Gives.EXPLODED: _derived, Gives.PICKED: _picked,
@@ -271,7 +271,7 @@ _FORMS: Mapping[Gives, Callable[[Walk, facts.Builtin, Handle, n.Call, Any, Scope
 """What a built-in of rows gives of a table."""
 
 
-def _listed_keys(value: object) -> list[Any] | None:
+def _listed_keys(value: object) -> list[object] | None:
     """Keys that a program lists: numbers are taken down, each stands once."""
     items = value.items if isinstance(value, Set) else value
     if isinstance(value, Range):
@@ -354,7 +354,7 @@ def _rows_where(w: Walk, value: Any, node: n.Index, scope: Scope) -> Any:
     return _parts_where(w, value, conditions, scope)
 
 
-def _parts_where(w: Walk, table: Handle, conditions: list[tuple[str, Any]], scope: Scope) -> Handle:
+def _parts_where(w: Walk, table: Handle, conditions: list[tuple[str, object]], scope: Scope) -> Handle:
     result = _filtered(table)
     for name, value in conditions:
         column = _column_of_name(w, name, table, scope)

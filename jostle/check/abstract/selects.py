@@ -28,7 +28,7 @@ from jostle.syntax import nodes as n
 from jostle.syntax.walk import own_name
 
 
-def transfer_select(w: Walk, node: n.Select, scope: Scope) -> Any:
+def transfer_select(w: Walk, node: n.Select, scope: Scope) -> object:
     table = w.eval(node.table, scope)
     whole = isinstance(table, Handle) and table.whole and not node.joins and node.where is None
     for joined in node.joins:
@@ -53,7 +53,7 @@ def transfer_select(w: Walk, node: n.Select, scope: Scope) -> Any:
     return kinds.of_select(node, columns_of(table) or ())
 
 
-def _row_clauses(w: Walk, node: n.Select, table: object, calls: list[n.Call], scope: Scope) -> Any:
+def _row_clauses(w: Walk, node: n.Select, table: object, calls: list[n.Call], scope: Scope) -> object:
     """Looks at what is read row by row: the condition, the keys and the aggregates; gives the table within limits."""
     if node.where is not None:
         w.rows(node.where, columns_of(table), scope, "condition")
@@ -101,7 +101,7 @@ def _is_public_group(key: n.GroupKey, schema: dict[str, Any], reached: ReachedSo
     return all(p is not None and key.value.id in p.groups for p in protecting)
 
 
-def limited(w: Walk, table: object, node: n.Select, scope: Scope) -> Any:
+def limited(w: Walk, table: object, node: n.Select, scope: Scope) -> object:
     """The table that a select reads within its `up to`; what is bounded anew by person is charged to the whole."""
     if node.limit is None and node.per is None:
         return table
@@ -178,7 +178,7 @@ def joined_tables(left: object, right: object) -> Any:
 # Weighted records ---------------------------------------------------------------------------------
 
 
-def weighted_records(function: str, args: Sequence[Any], name: object) -> Any:
+def weighted_records(function: str, args: Sequence[Any], name: object) -> object:
     """What a built-in makes of its arguments, records or a table; `name` is the column that it is told to add."""
     handles = [arg for arg in args if isinstance(arg, Handle)]
     reached = reached_sources(*args)

@@ -184,7 +184,7 @@ class Scope(Struct, eq=False):
             scope = scope.parent
         return scope
 
-    def look_up(self, name: str) -> Any:
+    def look_up(self, name: str) -> object:
         home = self.home(name)
         return MISSING if home is None else home.names[name]
 

@@ -132,7 +132,7 @@ class Explorer(Spending, Interpreter):
 
         return back
 
-    def trial(self, thunk: Callable[[], Any]) -> Any:
+    def trial(self, thunk: Callable[[], object]) -> Any:
         """The value of something inert, or `PUBLIC` where it takes long."""
         outer, back = self.fuel, self.here()
         allowed = min(outer, max(100, min(TRIAL, self.trials // 4)))
@@ -147,7 +147,7 @@ class Explorer(Spending, Interpreter):
             self.trials -= used
             self.fuel, self.trying = outer - used, False
 
-    def cheaply(self, scope: Scope, node: n.Node, value: object, thunk: Callable[[], Any]) -> Any:
+    def cheaply(self, scope: Scope, node: n.Node, value: object, thunk: Callable[[], object]) -> object:
         inert = not self.trying and self.purity.value(value) and self.purity.node(node, scope)
         return self.trial(thunk) if inert else thunk()
 
@@ -161,7 +161,7 @@ class Explorer(Spending, Interpreter):
 
     # Names ---------------------------------------------------------------------------------------
 
-    def look_up(self, scope: Scope, name: str) -> Any:
+    def look_up(self, scope: Scope, name: str) -> object:
         home = scope.home(name)
         self.reads.add((name, 0 if home is None else id(home)))
         value = MISSING if home is None else home.names[name]
@@ -200,11 +200,11 @@ class Explorer(Spending, Interpreter):
 
     # Functions -----------------------------------------------------------------------------------
 
-    def enter(self, function: Closure, local: dict[str, Any], node: n.Expr) -> Any:
+    def enter(self, function: Closure, local: dict[str, object], node: n.Expr) -> object:
         inert = not self.trying and self.purity.function(function) and all(map(self.purity.value, local.values()))
         return self.trial(lambda: self._enter(function, local, node)) if inert else self._enter(function, local, node)
 
-    def _enter(self, function: Closure, local: dict[str, Any], node: n.Expr) -> Any:
+    def _enter(self, function: Closure, local: dict[str, object], node: n.Expr) -> object:
         if self.depth >= MOST_CALLS:
             self.too_long(f"`{function.name}` calls itself more than {MOST_CALLS} deep, or without end", node.span)
         scope = Scope(function.scope, local)
@@ -223,7 +223,7 @@ class Explorer(Spending, Interpreter):
             self.ledger = self.ledger.join(ledger)
         return join_all([value for value, _ in ends])
 
-    def choose_option(self, maker: Maker, args: Sequence[Any], node: n.Expr) -> Any:
+    def choose_option(self, maker: Maker, args: Sequence[Any], node: n.Expr) -> object:
         """Any of the features, each in an allotment of its own, then one of the options with what is left."""
         if maker.call is not None:
             return transfer_apply(self, maker.call, [Maker(maker.options, maker.features), *args], {}, node)
@@ -237,7 +237,7 @@ class Explorer(Spending, Interpreter):
         if private and opened is not None and not opened.boundless:
             most = self.left_of(opened, reached)[1]
 
-        def followed(part: object, apart: bool) -> Callable[[], Any]:
+        def followed(part: object, apart: bool) -> Callable[[], object]:
             inner = Opened(0, most, 0, node.span, reached if private else NO_SOURCES, boundless=not private)
             call = lambda: transfer_apply(self, part, [data], {}, node)  # noqa: E731
             return (lambda: self.inside(inner, call, lambda: TOP)) if apart or not private else call
@@ -254,7 +254,7 @@ class Explorer(Spending, Interpreter):
 
     def _validated(
         self, maker: Maker, data: object, options: Sequence[Callable[[], Any]], reached: ReachedSources, node: n.Expr
-    ) -> Any:  # fmt: skip
+    ) -> object:  # fmt: skip
         """Each of the options in an allotment of its own, and its score; then a selection with all that is left."""
         answers, scores = [], []
         for option in options:
@@ -271,7 +271,7 @@ class Explorer(Spending, Interpreter):
         self.charged_at(reached.exposures, span)
         self.spend(reached, *amount, Why(why, span))
 
-    def left_amount(self, scope: Scope, unit: str, reached: ReachedSources) -> Any:
+    def left_amount(self, scope: Scope, unit: str, reached: ReachedSources) -> object:
         opened = self.allotment
         if opened is None or self.look_up(scope, unit) is not MISSING:
             return MISSING
@@ -282,7 +282,7 @@ class Explorer(Spending, Interpreter):
         return low if low == high else NumberInterval(low, high)
 
     def allotted(self, spend: n.Spend, scope: Scope, reached: ReachedSources, body: Callable[[], Any],
-                 ruined: Callable[[], Any]) -> Any:  # fmt: skip
+                 ruined: Callable[[], object]) -> object:  # fmt: skip
         least, most, delta = self.amount_bounds(spend.amount, scope, reached)
         least = int(min(least, most))  # of a share where nothing is left
         return self.inside(Opened(least, most, delta, spend.span, reached), body, ruined)
@@ -421,7 +421,7 @@ def _loop_variable(value: object, mark: set[str]) -> LoopVariable:
     )
 
 
-def _without_mark(value: object, mark: set[str]) -> Any:
+def _without_mark(value: object, mark: set[str]) -> object:
     if not isinstance(value, LoopVariable):
         return value
     marks = tuple(m for m in value.marks if m is not mark)

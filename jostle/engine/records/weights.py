@@ -158,7 +158,7 @@ def _asked(here: Here, query: str, block: Block, names: tuple[str, ...]) -> Iter
             yield [np.ma.getdata(column) for column in here.columns(query)]
 
 
-def _arrow(column: NDArray[Any]) -> Any:
+def _arrow(column: NDArray[Any]) -> object:
     """A column as Arrow has it, of buffers: where values are handed over, Arrow loads pandas to look at them."""
     import numpy as np
     import pyarrow as pa

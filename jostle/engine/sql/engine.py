@@ -149,7 +149,7 @@ class SqlEngine(ABC):
         """What `work` makes of the rows of a relation, as `vectors` reads them: arrays of whole numbers."""
         return work(self.vectors(plan, exprs, BLOCK))
 
-    def fold_codes(self, plan: Plan, keys: tuple[Key, ...], work: Work) -> list[Any]:
+    def fold_codes(self, plan: Plan, keys: tuple[Key, ...], work: Work) -> list[object]:
         """What `work` makes of where each row stands among the values of keys, as `codes` has it, in any order."""
         import numpy as np
 

@@ -363,7 +363,7 @@ def _json(text: str, table: str | None) -> list[Column]:
     return [_of_field(field) for field in fields]
 
 
-def _schema(document: object, table: str | None) -> Mapping[str, Any]:
+def _schema(document: object, table: str | None) -> Mapping[str, object]:
     if isinstance(document, Mapping) and isinstance(document.get("resources"), list):
         tables = {str(r.get("name", "")): r.get("schema") for r in document["resources"] if isinstance(r, Mapping)}
         if table is None and len(tables) == 1:

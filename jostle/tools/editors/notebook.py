@@ -130,7 +130,7 @@ class Notebook:
                         self.session.define(name, value)
 
 
-def from_python(value: object) -> Any:
+def from_python(value: object) -> object:
     """A Python value as Jostle has it; None for what it has no form for."""
     from jostle.run.values import Record, is_model, is_vector
 

@@ -98,7 +98,7 @@ def _entry(entry: Documentation, following: Documentation | None, links: str = "
     out += [" ".join(filter(None, (plain(entry.about), plain(entry.more), links))), ""]
     out += [f"Price: {entry.price}.", "{ .price }", ""] if entry.price else []
     shown = entry.example and (following is None or following.example != entry.example)
-    return [*out, "```jostle", entry.shown, "```", ""] if shown else out
+    return [*out, "```jostle", entry.program, "```", ""] if shown else out
 
 
 @cache

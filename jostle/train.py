@@ -34,19 +34,19 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("names", nargs="*", help="advisors; left out, all of them")
     parser.add_argument("--check", action="store_true", help="write nothing; say what would differ")
     parser.add_argument("--workers", type=int, help="processes; left out, as many as there are cores")
-    asked = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     session = Session()
-    known = advisors(session)
-    unknown = [name for name in asked.names if name not in known]
+    by_name = advisors(session)
+    unknown = [name for name in options.names if name not in by_name]
     if unknown:
-        parser.error(f"there is no advisor {unknown[0]}; there are {', '.join(known)}")
-    return max(_train(known[name], session, asked.check, asked.workers) for name in asked.names or known)
+        parser.error(f"there is no advisor {unknown[0]}; there are {', '.join(by_name)}")
+    return max(_train(by_name[name], session, options.check, options.workers) for name in options.names or by_name)
 
 
 def _train(advisor: Advisor, session: Session, check: bool, workers: int | None) -> int:
     """Trains one; 1 where `check` finds another policy than the one that ships."""
     start = time.process_time()
-    policy = advisor.train(session._interp, workers, _told(advisor.name))
+    policy = advisor.train(session._interp, workers, _progress(advisor.name))
     took = f"{len(policy.table.runs)} instances, {time.process_time() - start:.0f} s of CPU in this process"
     with tempfile.TemporaryDirectory() as folder:
         fresh = advisor.write(policy, Path(folder) / advisor.path.name)
@@ -60,7 +60,7 @@ def _train(advisor: Advisor, session: Session, check: bool, workers: int | None)
     return int(check and text != ships)
 
 
-def _told(name: str) -> Callable[[int, int], None]:
+def _progress(name: str) -> Callable[[int, int], None]:
     def tell(done: int, total: int) -> None:
         if sys.stderr.isatty() or done % 50 == 0:
             print(f"\r{name}: {done} of {total}", end="\n" if done == total else "", file=sys.stderr, flush=True)

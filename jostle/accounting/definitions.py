@@ -280,8 +280,8 @@ class Measure(Struct, frozen=True):
         if self.kind == "approximate" and len(total) == 2 < places:
             total = (*total, self.limit.value + 1 if any(total) else 0)
         if self.kind == "approximate" and len(total) == 3 < places:
-            asked = PARTS * total[1] + math.ceil(self.limit.delta / 4)
-            total = (total[0], asked, total[2], self.limit.delta) if any(total) else (0, 0, 0, 0)
+            delta = PARTS * total[1] + math.ceil(self.limit.delta / 4)
+            total = (total[0], delta, total[2], self.limit.delta) if any(total) else (0, 0, 0, 0)
         return total
 
     def spent(self, total: Cost) -> dict[str, float]:

@@ -44,7 +44,7 @@ class RemoteData(Struct, frozen=True):
     own: frozenset[Hashable] = frozenset()
 
 
-def written(text: str) -> RemoteData | None:
+def remote_data(text: str) -> RemoteData | None:
     """The data that `postgres("ny.flights")` names, as a program writes it; None where a text is something else."""
     match = _WRITTEN.fullmatch(text)
     if match is None:

@@ -277,9 +277,9 @@ class ServerEngine(StoredRelations, PublicSql):
         ((many, summed),) = self.fetch(f"SELECT count(*) AS a0, {total} AS a1 FROM {subquery(query)}")
         return f"{stored.columns}:{many}:{summed}"
 
-    def relation(self, plan: Plan, asked: Iterable[RowExpr] | None = None) -> Relation:
+    def relation(self, plan: Plan, requested: Iterable[RowExpr] | None = None) -> Relation:
         """A plan as a SELECT, without columns that nothing asked is made of."""
-        return super().relation(plan if asked is None else narrowed(plan, asked))
+        return super().relation(plan if requested is None else narrowed(plan, requested))
 
     def survey(self, key: str, schema: Sequence[tuple[str, Domain]]) -> Survey:
         """How the cells of a table fit a description: exact, and for its owner alone."""

@@ -123,7 +123,7 @@ class StoredRelations(ABC):
         source = self._rows_of_persons(plan)
         names = [f"c{i}" for i in range(len(items))]
         if plan.most is None:
-            rows = f"SELECT {', '.join([*items, 'q'])} FROM {subquery(source)}{persons.known(['q'])}"
+            rows = f"SELECT {', '.join([*items, 'q'])} FROM {subquery(source)}{persons.not_null(['q'])}"
         else:
             hashing = self._hashed_cells(stored, sorted(dict(plan.scan.columns)))
             added = [f"{cell.alias} AS y{i}" for i, cell in enumerate(hashing)]
@@ -132,10 +132,10 @@ class StoredRelations(ABC):
             rows = persons.rows_per_key(
                 ", ".join([*names, "q"]), rows, ["q"], whole, plan.most, weighted=plan.weighted, dialect=self.dialect
             )
-        kept = self.keep(rows)
-        shown = ", ".join([*names, *["w"] * plan.weighted, f"{self.dialect.as_text('q')} AS p"])
-        size = self._size(stored) if plan.owners is None else self.count(kept)
-        return f"SELECT {shown} FROM {kept}", size
+        view = self.keep(rows)
+        columns = ", ".join([*names, *["w"] * plan.weighted, f"{self.dialect.as_text('q')} AS p"])
+        size = self._size(stored) if plan.owners is None else self.count(view)
+        return f"SELECT {columns} FROM {view}", size
 
     def _hashed_cells(self, stored: Stored, names: Any) -> list[Physical]:
         return [sql_cells.whole_or_text(self.dialect, *stored.cell(name)) for name in names]

@@ -70,7 +70,7 @@ def in_words_of_today(
         hints += [former.module_hint(span, name) for name, span in names.unbrought.items()]
         hints += [former.selection_hint(node) for node in names.selections]
         Exploration(unused, builtins, predefined, Modules(load_module, (), unused)).program(program)
-        hints += [found for found in unused.in_order() if found.kind == former.KIND]
+        hints += [hint for hint in unused.in_order() if hint.kind == former.KIND]
         return former.renamed(program, words), hints
 
 

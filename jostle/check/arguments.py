@@ -76,7 +76,7 @@ def arity_error(name: str, params: Sequence[Parameter], places: int, keywords: S
     kinds = {param.kind for param in params}
     by_place = [param.name for param in params if param.kind == ""]
     needed = [param.name for param in params if param.default is None and param.kind in ("", "name")]
-    named = {param.name for param in params if param.kind in ("", "name")}
+    names = {param.name for param in params if param.kind in ("", "name")}
     least = sum(param in needed for param in by_place)
     count = f"{least} to {len(by_place)} arguments"
     if least == len(by_place):
@@ -86,7 +86,7 @@ def arity_error(name: str, params: Sequence[Parameter], places: int, keywords: S
         return f"{takes}, but {places} are given"
     bound = set(by_place[:places])
     for keyword in keywords:
-        if keyword not in named and "**" not in kinds:
+        if keyword not in names and "**" not in kinds:
             return f"`{name}` has no parameter `{keyword}`"
         if keyword in bound:
             return f"the argument `{keyword}` of `{name}` is given twice"
@@ -121,27 +121,27 @@ def of_field_of_table(table: Handle, node: n.Attribute | n.Index, around: Sequen
         message = f"`{name}` is a column of `{it}`, whose rows are read in a query alone"
         return Diagnostic(kind, message, help=_of_column(name, it, columns, around))
     number, key = _numeric(columns), _listed(columns)
-    written = next(iter(_called(around[:1], it)), None) or _indexed(around[:1], it) or Written(it)
-    help = _of_groups(name, written, around) or of_table(name, written, number, key)
+    usage = next(iter(_called(around[:1], it)), None) or _indexed(around[:1], it) or Written(it)
+    help = _of_groups(name, usage, around) or of_table(name, usage, number, key)
     help = help or f"rows are measured in a query: `{{{{ select count(*) from {it} with epsilon 0.1 }}}}`"
     return Diagnostic(kind, f"`{it}` is a table and has no `{name}`", help=help)
 
 
-def _of_groups(name: str, written: Written, around: Sequence[n.Node]) -> str:
+def _of_groups(name: str, usage: Written, around: Sequence[n.Node]) -> str:
     """The way out of `t.groupby("city")["hours"].mean()` and `t.groupby("city").hours.mean()`, or an empty text."""
-    if name not in ("groupby", "group_by") or not written.args:
+    if name not in ("groupby", "group_by") or not usage.args:
         return ""
     match around[1:3]:
         case [n.Index(args=(n.String(value=column),)) | n.Attribute(name=column), n.Attribute(name=method)]:
-            return of_groups(written, column, method)
+            return of_groups(usage, column, method)
     return ""
 
 
 def of_method(kind: str, node: n.Attribute, around: Sequence[n.Node], fields: Sequence[str] = ()) -> str:
     """The way out of `it.name(…)` on a public value of a kind, or an empty text."""
     it = node.value.span.text
-    written = next(iter(_called(around[:1], it)), None) or _indexed(around[:1], it) or Written(it)
-    return of_value(kind, node.name, written, fields[-1] if fields else "", fields[0] if fields else "")
+    usage = next(iter(_called(around[:1], it)), None) or _indexed(around[:1], it) or Written(it)
+    return of_value(kind, node.name, usage, fields[-1] if fields else "", fields[0] if fields else "")
 
 
 def of_call(name: str, call: n.Call | None, columns: Mapping[str, str]) -> str:
@@ -149,27 +149,27 @@ def of_call(name: str, call: n.Call | None, columns: Mapping[str, str]) -> str:
 
     `columns` are those of private tables, each with the name of one that has it.
     """
-    written = next(iter(_called([call], "")), Written("")) if call is not None else Written("")
+    usage = next(iter(_called([call], "")), Written("")) if call is not None else Written("")
     if name in OF_TABLES or name in OF_COLUMNS:
         match call.args[:1] if call is not None else ():
             case (n.Name(id=it),) if it in columns.values():
-                return of_table(name, replace(written, it=it, args=written.args[1:]), "", "")
+                return of_table(name, replace(usage, it=it, args=usage.args[1:]), "", "")
             case (n.Attribute(value=n.Name(id=it), name=column),) if column in columns:
-                return _of_argument(name, written, it, column)
+                return _of_argument(name, usage, it, column)
             case (n.Index(value=n.Name(id=it), args=(n.String(value=column),)),) if column in columns:
-                return _of_argument(name, written, it, column)
-    return of_function(name, written)
+                return _of_argument(name, usage, it, column)
+    return of_function(name, usage)
 
 
-def _of_argument(name: str, written: Written, it: str, column: str) -> str:
+def _of_argument(name: str, usage: Written, it: str, column: str) -> str:
     """The way out of `mean(t.column)` and the like; `crosstab(t.column, t.other)` names another."""
-    rest = replace(written, it=it, args=written.args[1:])
+    rest = replace(usage, it=it, args=usage.args[1:])
     return of_column(column, name, rest, numeric=True, other=_column_named(rest))
 
 
-def _column_named(written: Written) -> str:
+def _column_named(usage: Written) -> str:
     """The column that the first argument names, as `t.hours` or `hours`; empty where there is none."""
-    return written.args[0].rpartition(".")[2] if written.args else ""
+    return usage.args[0].rpartition(".")[2] if usage.args else ""
 
 
 def _of_column(column: str, it: str, columns: Mapping[str, Any], around: Sequence[n.Node]) -> str:
@@ -181,9 +181,9 @@ def _of_column(column: str, it: str, columns: Mapping[str, Any], around: Sequenc
             return of_column(column, name, Written(it), numeric=True)
     method = around[0].name if around and isinstance(around[0], n.Attribute) else ""
     inner = around[1].name if len(around) > 1 and isinstance(around[1], n.Attribute) else ""
-    written = next(iter(_called(around[1:2], it)), Written(it))
-    numeric, other = not _is_listed(columns[column]), _column_named(written)
-    return of_column(column, method, written, numeric=numeric, inner=inner, other=other)
+    usage = next(iter(_called(around[1:2], it)), Written(it))
+    numeric, other = not _is_listed(columns[column]), _column_named(usage)
+    return of_column(column, method, usage, numeric=numeric, inner=inner, other=other)
 
 
 def _called(nodes: Sequence[n.Node], it: str) -> list[Written]:

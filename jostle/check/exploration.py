@@ -66,7 +66,7 @@ class AnyWorld(World):
         return PUBLIC
 
 
-def _same(value: object, other: object) -> bool:
+def _same_builtin(value: object, other: object) -> bool:
     """Whether a name that two modules bring is of one built-in, or of functions that are called alike."""
     if isinstance(value, Signature) and isinstance(other, Signature):
         return value.alike == other.alike
@@ -188,7 +188,7 @@ class Exploration(Interpreter):
         module = dict.fromkeys(self.world.names(node), TOP) | of_language
         module |= {k: v for k, v in self._signatures(node).items() if module.get(k) is TOP}
         there = {name: scope.names[name] for name in module if name in scope.names}
-        own = {name: value if _same(value, module[name]) else TOP for name, value in there.items()}
+        own = {name: value if _same_builtin(value, module[name]) else TOP for name, value in there.items()}
         scope.names |= module | own | {node.path[-1]: Module(module)}
 
     def created(self, function: Closure) -> Closure:
@@ -245,7 +245,7 @@ class Exploration(Interpreter):
         self.delta -= with_delta
         return result
 
-    def variable(self, scope: Scope) -> Callable[[str], Any]:
+    def program_variable(self, scope: Scope) -> Callable[[str], Any]:
         """What the program's own variable of a name holds, or `MISSING`: not what is built in."""
 
         def value(name: str) -> Any:
@@ -259,16 +259,16 @@ class Exploration(Interpreter):
              tables: Sequence[str] = (), over: n.Expr | None = None) -> None:  # fmt: skip
         if schema is None or not self.labels.sure:
             return
-        warnings = Warnings(schema, self.variable(scope), self.labels.report)
+        warnings = Warnings(schema, self.program_variable(scope), self.labels.report)
         warnings.expression(node)
         if how == "axis":
-            warnings.axis(node, over)
+            warnings.check_axis(node, over)
 
     def calculated(self, node: n.Expr, schema: dict[str, Any] | None, scope: Scope) -> Any:
         """A domain that lists no values, where that is sure."""
         if schema is None or not self.labels.sure:
             return PUBLIC
-        open_kind = RowKinds(schema, self.variable(scope)).open_kind(node)
+        open_kind = RowKinds(schema, self.program_variable(scope)).open_kind(node)
         return PUBLIC if open_kind is None else Domain(open_kind)
 
     def select_query(self, node: n.Select, scope: Scope) -> object:
@@ -282,7 +282,7 @@ class Exploration(Interpreter):
         columns = columns_of(table)
         node = persons_by_column(keys_by_alias(node, columns or ()), columns or (), protected(table))
         if sure and owner is not None and columns is not None:
-            Warnings(columns, self.variable(scope), self.labels.report).select(node)
+            Warnings(columns, self.program_variable(scope), self.labels.report).check_select(node)
         if node.per is not None:
             return grouped_rows(table, node)
         if node.spend is not None:
@@ -299,8 +299,8 @@ class Exploration(Interpreter):
         self.paid -= node.spend is not None
         reached = map(reached_sources, sides)
         may_be = [bool(one.exposures) or one.open for one in reached]  # private
-        known = any(isinstance(side, Handle) and side.exposures for side in sides)
-        if self.labels.sure and known and is_smooth(node) and not joins_freely(node.joins, may_be):
+        private = any(isinstance(side, Handle) and side.exposures for side in sides)
+        if self.labels.sure and private and is_smooth(node) and not joins_freely(node.joins, may_be):
             self.labels.report.extend([no_free_join(node)])
         return sides
 

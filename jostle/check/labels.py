@@ -106,7 +106,7 @@ class Labels:
     def iterated(self, value: object, expr: n.Expr) -> None:
         if isinstance(value, Handle):
             table = private_handle(value)
-            measured = f"measure it: {_example(table.declared)}; " if table is not None else ""
+            measured = f"measure it: {_example_query(table.declared)}; " if table is not None else ""
             help = f"{measured}`partition(…)` gives parts that can be iterated, under public keys"
             self._refuse(value, expr, "cannot be iterated", help)
         self.misused(kinds.of_walk(value, expr.span), expr)
@@ -197,13 +197,13 @@ class Labels:
             state = "is private and" if value is table else f"holds private data of `{source.name}` and"
             self.report.add(
                 "PrivateValue", f"{name} {state} {verb}", expr.span, label=f"private since line {source.span.line}",
-                help=help or f"measure it: {_example(source, expr)}", notes=table.trail,
+                help=help or f"measure it: {_example_query(source, expr)}", notes=table.trail,
             )  # fmt: skip
         return True
 
     # Calls ---------------------------------------------------------------------------------------
 
-    def call(self, function: object, node: n.Call, args: Sequence[Any], keywords: dict[str, Any]) -> bool:
+    def call_fault(self, function: object, node: n.Call, args: Sequence[Any], keywords: dict[str, Any]) -> bool:
         """What is wrong with a call; false where the arguments cannot fit."""
         if not self.following:
             return True
@@ -217,13 +217,13 @@ class Labels:
             case Signature(name=name, params=params):
                 usage = ", ".join(p.name if p.default is None else f"{p.name} = …" for p in params)
                 usage = f"write `{name}({usage})`"
-                return self._fits(name, params, node, usage) and self._taken(name, params, node, bound, usage)
+                return self._binds(name, params, node, usage) and self._typed(name, params, node, bound, usage)
             case Closure(params=params):
                 usage = ", ".join(k if v is MISSING else f"{k} = …" for k, v in params)
                 fitting = [Parameter(k, None if v is MISSING else "") for k, v in params]
-                return self._fits(function.name, fitting, node, f"write `{function.name}({usage})`")
+                return self._binds(function.name, fitting, node, f"write `{function.name}({usage})`")
             case Part(run=Closure() as run):
-                if not self.call(run, node, args, keywords):
+                if not self.call_fault(run, node, args, keywords):
                     return False
                 help = "a Utility is evaluated on public data only"
                 for expr, value in bound if function.kind == "Utility" else ():
@@ -235,8 +235,8 @@ class Labels:
         if any(wrong) or row.reads is Reads.SOURCE:
             return True
         usage = f"write `{row.usage}`"
-        fits = self._fits(row.name, row.parameters, node, usage)
-        if not (fits and self._taken(row.name, row.parameters, node, bound, usage)):
+        fits = self._binds(row.name, row.parameters, node, usage)
+        if not (fits and self._typed(row.name, row.parameters, node, bound, usage)):
             return False
         if row.gives is Gives.SORTED and len(bound) == 1 and kinds.unordered(bound[0][1]):
             self.misused(kinds.unordered_items(bound[0][0].span), node)
@@ -267,31 +267,31 @@ class Labels:
             return self._refuse(value, expr, f"cannot be passed to `{row.name}`")
         return row.gives is Gives.CHOICE and not isinstance(value, Handle) and self._trained(value, expr)
 
-    def _fits(self, name: str, params: Sequence[Parameter], node: n.Call, help: str = "") -> bool:
+    def _binds(self, name: str, params: Sequence[Parameter], node: n.Call, help: str = "") -> bool:
         if not node.keywords and len(node.args) == len(params) and all(not param.kind for param in params):
             return True
         wrong = arity_error(name, params, len(node.args), [keyword.name for keyword in node.keywords])
         if wrong and self.sure:
-            named = {param.name for param in params}
-            unknown = next((k for k in node.keywords if k.name not in named and f"`{k.name}`" in wrong), None)
+            names = {param.name for param in params}
+            unknown = next((k for k in node.keywords if k.name not in names and f"`{k.name}`" in wrong), None)
             way_out = _amount_after(name, params, node) or other_call(name, node) or help
             if unknown is not None and unknown.name not in _AMOUNTS:
-                way_out = other_name(unknown, name, named, node) or way_out
+                way_out = other_name(unknown, name, names, node) or way_out
             span = node.span if unknown is None else unknown.span
             self.report.add("TypeError", wrong, span, label="does not fit", help=way_out)
         return not wrong
 
-    def _taken(
+    def _typed(
         self, name: str, params: Sequence[Parameter], node: n.Call, bound: Sequence[tuple[n.Expr, Any]], usage: str
     ) -> bool:
         """Whether the arguments of a function may be of the kinds that it takes."""
         places = [param for param in params if param.kind in ("", "*")]
-        named = {param.name: param for param in params}
+        by_name = {param.name: param for param in params}
         for at, (expr, value) in enumerate(bound):
             if at < len(node.args):
                 param = places[min(at, len(places) - 1)] if places else None
             else:
-                param = named.get(node.keywords[at - len(node.args)].name)
+                param = by_name.get(node.keywords[at - len(node.args)].name)
             fault = kinds.of_argument(name, param.takes, value, expr.span) if param is not None else None
             if param is not None and param.takes in kinds.COLUMNS and fault is None:
                 fault = _of_columns(name, param.takes, value, bound[0][1])
@@ -315,7 +315,7 @@ class Labels:
             help = "name at least one Option"
             self.report.add("ValueError", "a choice among nothing", node.among.span, label="no Option", help=help)
         self._members(among, node.among, "Option")
-        self._kind(wrt, node.wrt, "Utility")
+        self._part_kind(wrt, node.wrt, "Utility")
         if node.informed is not None:
             self._members(informed, node.informed, "Feature")
         if node.trained is not None:
@@ -332,9 +332,9 @@ class Labels:
         members = value.items if isinstance(value, Set) else value
         if isinstance(members, list) and isinstance(expr, n.ListOf | n.SetOf) and len(members) == len(expr.items):
             for member, item in zip(members, expr.items, strict=True):
-                self._kind(member, item, kind)
+                self._part_kind(member, item, kind)
 
-    def _kind(self, value: object, expr: n.Expr, kind: str) -> None:
+    def _part_kind(self, value: object, expr: n.Expr, kind: str) -> None:
         """What is evidently no `kind`: a literal, or a Part of another kind."""
         other = value.kind if isinstance(value, Part) else kind
         if isinstance(expr, LITERALS) or other != kind:
@@ -361,7 +361,7 @@ def source_text(node: n.Expr) -> str:
     return "f"
 
 
-def _example(source: n.Private, rows: n.Expr | None = None) -> str:
+def _example_query(source: n.Private, rows: n.Expr | None = None) -> str:
     """A count of a source, or of its rows under a condition where it is indexed by one."""
     cube = isinstance(source.source, n.Call) and source.source.function == n.Name("counts", span=source.span)
     test = rows.args[0] if isinstance(rows, n.Index) and len(rows.args) == 1 else None
@@ -375,9 +375,9 @@ _AMOUNTS = ("rho", "delta")
 
 def _amount_after(name: str, params: Sequence[Parameter], node: n.Call) -> str:
     """The way out of an amount among the arguments of a function that takes an epsilon there, or an empty text."""
-    given = {keyword.name for keyword in node.keywords}.intersection(_AMOUNTS)
-    if not given or all(param.name != "epsilon" for param in params):
+    amounts = {keyword.name for keyword in node.keywords}.intersection(_AMOUNTS)
+    if not amounts or all(param.name != "epsilon" for param in params):
         return ""
-    tail = "; amounts in rho draw Gaussian noise" if "rho" in given and name in ADDITIVE else ""
-    amount = "rho 0.1" if "rho" in given else "epsilon 0.1 delta 1e-6"
+    tail = "; amounts in rho draw Gaussian noise" if "rho" in amounts and name in ADDITIVE else ""
+    amount = "rho 0.1" if "rho" in amounts else "epsilon 0.1 delta 1e-6"
     return f"write the amount after the call, `{name}(…) with {amount}`{tail}"

@@ -47,7 +47,7 @@ class Modules:
             for name, home in self._homes(use).items():
                 own = name in EVERYWHERE and ".".join(use.path) not in self._paths
                 homes.setdefault(name, {"": ""} if own else {}).setdefault(home, use.path[-1])
-        return {name: tuple(found.values()) for name, found in homes.items() if len(found) > 1}
+        return {name: tuple(modules.values()) for name, modules in homes.items() if len(modules) > 1}
 
     def built_in(self, use: n.Use) -> Collection[str]:
         """The built-ins that a `use` brings: those of the module, and of modules that it uses itself."""
@@ -56,21 +56,21 @@ class Modules:
     def signatures(self, use: n.Use, around: tuple[tuple[str, ...], ...] = ()) -> dict[str, Signature]:
         """The functions of a module, and of those that it uses, with their parameters."""
         program = self._load(use.path) if not self.failed and use.path not in around else None
-        found: dict[str, Signature] = {}
+        signatures: dict[str, Signature] = {}
         for stmt in program.body if program is not None else ():
             if isinstance(stmt, n.Use):
-                found = self.signatures(stmt, (*around, use.path)) | found
+                signatures = self.signatures(stmt, (*around, use.path)) | signatures
         for stmt in program.body if program is not None else ():
             if isinstance(stmt, n.Def | n.External):
-                takes = passed_on(stmt, found) if isinstance(stmt, n.Def) else OF_KERNELS
+                takes = passed_on(stmt, signatures) if isinstance(stmt, n.Def) else OF_KERNELS
                 params = tuple(
                     Parameter(p.name, None if p.default is None else "", takes=takes.get(p.name, ""))
                     for p in stmt.params
                 )
-                found[stmt.name] = Signature(stmt.name, params)
+                signatures[stmt.name] = Signature(stmt.name, params)
             elif isinstance(stmt, n.Assign):
-                found.pop(stmt.name, None)
-        return found
+                signatures.pop(stmt.name, None)
+        return signatures
 
     def _homes(self, use: n.Use, around: tuple[n.Use, ...] = ()) -> dict[str, object]:
         """Where each name of a module is defined: in itself, in one that it uses, as a kernel, or in the language."""
@@ -125,41 +125,41 @@ _PERHAPS = (n.Conditional, n.Logic, n.Lambda, n.Comprehension, n.Over, n.Part, n
 """What may leave a call in it out, or make it of rows."""
 
 
-def passed_on(function: n.Def, known: Mapping[str, Signature]) -> dict[str, str]:
-    """What each parameter of a function takes; `known`: the functions that stand before it."""
+def passed_on(function: n.Def, signatures: Mapping[str, Signature]) -> dict[str, str]:
+    """What each parameter of a function takes; `signatures`: the functions that stand before it."""
     mine = {param.name for param in function.params} - set(bound_in(function.body.body, lambda use: ()))
     takes: dict[str, list[str]] = {}
     for call in _calls(function.body.body):
         if not isinstance(call.function, n.Name) or call.function.id in mine:
             continue
-        for arg, param in _given(call, _parameters(call.function.id, known)):
-            named = arg.items if isinstance(arg, n.ListOf) and param.takes in COLUMNS else [arg]
-            for part in named if param.takes else ():
+        for arg, param in _pairs(call, _parameters(call.function.id, signatures)):
+            items = arg.items if isinstance(arg, n.ListOf) and param.takes in COLUMNS else [arg]
+            for part in items if param.takes else ():
                 if isinstance(part, n.Name) and part.id in mine:
-                    takes.setdefault(part.id, []).append(_taken(call, param))
+                    takes.setdefault(part.id, []).append(_kind_of(call, param))
     if function.name in OF_COLUMNS:
         takes[function.params[1].name] = [OF_COLUMNS[function.name]]
     order = [*TAKEN]
     return {name: min(words, key=lambda word: (len(TAKEN[word]), order.index(word))) for name, words in takes.items()}
 
 
-def _parameters(name: str, known: Mapping[str, Signature]) -> Sequence[Parameter]:
-    if name in known:
-        return known[name].params
+def _parameters(name: str, signatures: Mapping[str, Signature]) -> Sequence[Parameter]:
+    if name in signatures:
+        return signatures[name].params
     return BUILTINS[name].parameters if name in BUILTINS else ()
 
 
-def _taken(call: n.Call, param: Parameter) -> str:
+def _kind_of(call: n.Call, param: Parameter) -> str:
     """With a strategy, noise is on the cells of a cube."""
     row = BUILTINS.get(call.function.id) if isinstance(call.function, n.Name) else None
     by_strategy = row is not None and row.effect is Effect.MEASURES and len(call.args) > 1
     return "cube" if by_strategy and param.takes == "measured" else param.takes
 
 
-def _given(call: n.Call, params: Sequence[Parameter]) -> Iterator[tuple[n.Expr, Parameter]]:
+def _pairs(call: n.Call, params: Sequence[Parameter]) -> Iterator[tuple[n.Expr, Parameter]]:
     yield from zip(call.args, (param for param in params if param.kind == ""), strict=False)
-    named = {param.name: param for param in params}
-    yield from ((keyword.value, named[keyword.name]) for keyword in call.keywords if keyword.name in named)
+    by_name = {param.name: param for param in params}
+    yield from ((keyword.value, by_name[keyword.name]) for keyword in call.keywords if keyword.name in by_name)
 
 
 def _calls(body: Sequence[n.Stmt]) -> Iterator[n.Call]:
@@ -213,12 +213,12 @@ def check_sources(program: n.Program, report: Report) -> None:
 
 def _arguments(call: n.Call, name: str, report: Report) -> None:
     """An argument that a source has not, such as its budget."""
-    known = [param.name for param in BUILTINS[name].parameters[1:]]
+    names = [param.name for param in BUILTINS[name].parameters[1:]]
     for keyword in call.keywords:
-        if keyword.name in known:
+        if keyword.name in names:
             continue
-        help = other_name(keyword, name, known, call) or (
-            f"it takes {', '.join(f'`{word} = …`' for word in known)}" if known else "write its path alone"
+        help = other_name(keyword, name, names, call) or (
+            f"it takes {', '.join(f'`{word} = …`' for word in names)}" if names else "write its path alone"
         )
         if keyword.name in ("epsilon", "rho", "budget"):
             help = f"a budget is a clause: `budget epsilon {keyword.value.span.text}` at the end"

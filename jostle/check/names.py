@@ -73,7 +73,7 @@ class Names:
         self._used = {name: self._modules.names(use) for use in used for name in use.path if name not in own}
         self._built_in = {use.path[-1]: self._modules.built_in(use) for use in used if use.path[-1] not in own}
         self._library = names - own
-        self._clashes = {name: found for name, found in self._modules.clashes(used).items() if name not in own}
+        self._clashes = {name: modules for name, modules in self._modules.clashes(used).items() if name not in own}
         self._block(program.body, Scope(names, self._always))
         if self._modules.failed:  # an unknown name may be one of the missing module
             return
@@ -90,7 +90,7 @@ class Names:
         match stmt:
             case n.Def(name=name, params=params, body=body):
                 self._make_ready([name])
-                self._function(params, body, scope)
+                self._visit_function(params, body, scope)
                 return
             case n.Release(name=name, value=None):
                 self._look_up(name, stmt.span, scope)
@@ -144,7 +144,7 @@ class Names:
             if param.default is not None:
                 self._expr(param.default, scope)
 
-    def _function(self, params: tuple[n.Param, ...], body: n.Block, scope: Scope) -> None:
+    def _visit_function(self, params: tuple[n.Param, ...], body: n.Block, scope: Scope) -> None:
         self._defaults(params, scope)
         names = {param.name for param in params} | set(bound_in(body.body, self._modules.names))
         ready, self._ready = self._ready, None
@@ -163,14 +163,14 @@ class Names:
             self._expr(child, scope, rows=rows, domains=domains)
 
     def _name(self, expr: n.Name, scope: Scope, rows: bool, domains: bool) -> None:
-        if domains and expr.id in DOMAIN_WORDS and not scope.holds(expr.id):
+        if domains and expr.id in DOMAIN_WORDS and not scope.binds(expr.id):
             self._unknown.append((expr.id, expr.span, f"write `{DOMAIN_WORDS[expr.id]}`"))
         elif not (rows or (domains and expr.id in DOMAINS)):
             self._look_up(expr.id, expr.span, scope)
 
     def _set(self, expr: n.SetOf, scope: Scope, rows: bool, domains: bool) -> None:
         for item in expr.items:
-            if domains and isinstance(item, n.Name) and not scope.holds(item.id):
+            if domains and isinstance(item, n.Name) and not scope.binds(item.id):
                 self._unknown.append((item.id, item.span, f'a category is a text: `"{item.id}"`'))
             else:
                 self._expr(item, scope, rows=rows)
@@ -186,7 +186,7 @@ class Names:
         self._expr(expr.body, Scope(expr.params, scope), rows=rows)
         self._ready = ready
 
-    def _comprehension(self, expr: n.Comprehension, scope: Scope, rows: bool, domains: bool) -> None:
+    def _visit_comprehension(self, expr: n.Comprehension, scope: Scope, rows: bool, domains: bool) -> None:
         self._expr(expr.source, scope, rows=rows)
         inner = Scope(expr.names, scope)
         self._expr(expr.item, inner, rows=rows)
@@ -198,13 +198,13 @@ class Names:
         self._expr(expr.body, Scope((expr.name,), scope), rows=rows)
 
     def _part(self, expr: n.Part, scope: Scope, rows: bool, domains: bool) -> None:
-        self._function(expr.params, expr.body, scope)
+        self._visit_function(expr.params, expr.body, scope)
         if expr.predict is not None and expr.predict_params is not None:
-            self._function(expr.predict_params, expr.predict, scope)
+            self._visit_function(expr.predict_params, expr.predict, scope)
 
-    def _attribute(self, expr: n.Attribute, scope: Scope, rows: bool, domains: bool) -> None:
+    def _dotted(self, expr: n.Attribute, scope: Scope, rows: bool, domains: bool) -> None:
         of = expr.value.id if isinstance(expr.value, n.Name) else ""
-        bound = self._ready is None or of in self._ready or self._always.holds(of)
+        bound = self._ready is None or of in self._ready or self._always.binds(of)
         if of and expr.name in ENDINGS and not bound:
             message, help = "a path is a text", f'write `"{expr.span.text}"`'
             self._report.add("NameError", message, expr.span, label="no quotes", help=help)
@@ -215,7 +215,7 @@ class Names:
         else:
             self._expr(expr.value, scope, rows=rows, domains=domains)
 
-    def _index(self, expr: n.Index, scope: Scope, rows: bool, domains: bool) -> None:
+    def _indexed(self, expr: n.Index, scope: Scope, rows: bool, domains: bool) -> None:
         if selects_rows(expr):
             self.selections.append(expr)
         self._expr(expr.value, scope, rows=rows)
@@ -247,7 +247,7 @@ class Names:
 
     def _is_of_python(self, node: n.Attribute, scope: Scope) -> bool:
         """`np.mean`, where the program has no `np` of its own."""
-        return isinstance(node.value, n.Name) and node.value.id in MODULES and not scope.holds(node.value.id)
+        return isinstance(node.value, n.Name) and node.value.id in MODULES and not scope.binds(node.value.id)
 
     def _of_python(self, node: n.Attribute, call: n.Call | None = None) -> None:
         args = call.args if call is not None else ()
@@ -292,7 +292,7 @@ class Names:
     def _is_bare_column(self, arg: n.Expr, function: n.Expr, scope: Scope) -> bool:
         """Whether a column is given to a function of the library by its bare name, which is told."""
         of_library = isinstance(function, n.Name) and function.id in self._library and function.id not in BUILTINS
-        if not (of_library and isinstance(arg, n.Name)) or scope.holds(arg.id):
+        if not (of_library and isinstance(arg, n.Name)) or scope.binds(arg.id):
             return False
         if arg.id not in self._columns and arg.id not in self._derived:
             return False
@@ -302,7 +302,7 @@ class Names:
     def _is_told(self, function: n.Expr, scope: Scope) -> bool:
         """Whether what is called has a way out that replaces its arguments too: `exists (…)`, `t.filter(…)`."""
         if isinstance(function, n.Name):
-            return not scope.holds(function.id) and bool(way(function.id))
+            return not scope.binds(function.id) and bool(way(function.id))
         while isinstance(function, n.Attribute | n.Call | n.Index):
             before, function = function, function.function if isinstance(function, n.Call) else function.value
             if isinstance(before, n.Attribute) and isinstance(function, n.Name):
@@ -344,10 +344,10 @@ class Names:
 
     def _visit_select(self, select: n.Select, scope: Scope) -> None:
         self._query(select.table, scope)
-        named = _table_names(select.table, select.alias)
+        tables = _table_names(select.table, select.alias)
         for join in select.joins:
-            self._owners(join, named)
-            named += _table_names(join.table, join.alias)
+            self._owners(join, tables)
+            tables += _table_names(join.table, join.alias)
             self._expr(join.table, scope)
             if join.up_to is not None:
                 self._expr(join.up_to, scope)
@@ -373,13 +373,13 @@ class Names:
         if select.spend is not None:
             self._spend(select.spend, scope)
 
-    def _owners(self, join: n.Join, named: list[str]) -> None:
+    def _owners(self, join: n.Join, tables: list[str]) -> None:
         """`on a.x = b.y` names a table that is read before."""
         for match in join.on:
-            if match.owner is not None and match.owner not in named:
-                listed = "before it are " + ", ".join(f"`{name}`" for name in named) if named else ""
-                message, help = f"no table before the join is called `{match.owner}`", did_you_mean(match.owner, named)
-                self._report.add("NameError", message, match.span, label="unknown table", help=help or listed)
+            if match.owner is not None and match.owner not in tables:
+                available = "before it are " + ", ".join(f"`{name}`" for name in tables) if tables else ""
+                message, help = f"no table before the join is called `{match.owner}`", did_you_mean(match.owner, tables)
+                self._report.add("NameError", message, match.span, label="unknown table", help=help or available)
 
     def _spend(self, spend: n.Spend, scope: Scope) -> None:
         self._visit_amount(spend.amount, scope)
@@ -409,8 +409,8 @@ class Names:
         self, name: str, span: Span, scope: Scope, more: Collection[str] = (), call: n.Call | None = None
     ) -> None:
         """Says so where no name is such in a scope, nor among `more`; `call`: where it is called."""
-        if not scope.holds(name):
-            if scope.holds(NAMES.get(name, name)):
+        if not scope.binds(name):
+            if scope.binds(NAMES.get(name, name)):
                 self.former[span] = name, NAMES[name]
             else:
                 self._unknown.append((name, span, self._way_out(name, {*scope.visible(), *more}, call)))
@@ -422,7 +422,7 @@ class Names:
             message, help = ambiguity(name, self._clashes[name])
             self._report.add("NameError", message, span, label="which one is meant?", help=help)
         early = self._ready is not None and name in self._mine and name not in self._ready
-        if early and not self._always.holds(name) and scope.home(name) is _top(scope, self._always):
+        if early and not self._always.binds(name) and scope.home(name) is _top(scope, self._always):
             self._unknown.append((name, span, "it is given a value further down; move that line up"))
 
 
@@ -458,8 +458,8 @@ _LEAVES = (n.Number, n.String, n.Constant, n.Star)
 _FORMS: Mapping[type, Callable[[Names, Any, Scope, bool, bool], None]] = {
     n.Name: Names._name, n.Variable: Names._variable, n.Lambda: Names._lambda, n.SetOf: Names._set,
     n.RecordOf: Names._record,
-    n.Comprehension: Names._comprehension, n.Over: Names._over, n.Part: Names._part, n.Call: Names._visit_call,
-    n.Attribute: Names._attribute, n.Index: Names._index, n.Spending: Names._spending, n.Described: Names._described,
+    n.Comprehension: Names._visit_comprehension, n.Over: Names._over, n.Part: Names._part, n.Call: Names._visit_call,
+    n.Attribute: Names._dotted, n.Index: Names._indexed, n.Spending: Names._spending, n.Described: Names._described,
     n.Query: lambda names, expr, scope, rows, domains: names._query(expr.body, scope),
     n.Select: lambda names, expr, scope, rows, domains: names._visit_select(expr, scope),
 }  # fmt: skip

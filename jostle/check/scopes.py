@@ -33,7 +33,7 @@ class Scope(Struct, frozen=True):
             scope = scope.parent
         return scope
 
-    def holds(self, name: str) -> bool:
+    def binds(self, name: str) -> bool:
         return self.home(name) is not None
 
     def visible(self) -> Iterator[str]:
@@ -102,7 +102,7 @@ class Report:
 
     def has(self, kind: str) -> bool:
         """Whether something of this kind was reported, anywhere."""
-        return any(known == kind for known, _ in self._diagnostics)
+        return any(other == kind for other, _ in self._diagnostics)
 
     def add(
         self, kind: str, message: str, span: Span, *, label: str = "", help: str = "", notes: tuple[Note, ...] = ()

@@ -22,7 +22,7 @@ from jostle.check.abstract.values import MISSING, Domain, Range, Set
 from jostle.check.scopes import Report
 from jostle.diagnostics import WARNINGS, Diagnostic, Refusal, did_you_mean
 from jostle.language.aggregates import AGGREGATES
-from jostle.language.facts import MOST_LISTED, literal, literals, shown
+from jostle.language.facts import MOST_LISTED, literal, literals, quote
 from jostle.language.forms import aggregates
 from jostle.language.moments import kind_of_moment, number_of
 from jostle.language.operations import COMPARISONS, ROW_FUNCTIONS
@@ -51,13 +51,13 @@ class RowKinds:
     """Looks at the row expressions over some columns, of which those whose kind is not known are left out."""
 
     def __init__(self, columns: Mapping[str, Any], variable: Variable) -> None:
-        domains = {name: _domain(domain) for name, domain in columns.items()}
+        domains = {name: _example_domain(domain) for name, domain in columns.items()}
         self.schema = {name: domain for name, domain in domains.items() if domain is not None}
         self._variable = variable
 
     def open_kind(self, node: n.Expr) -> str | None:
         """The word for the domain of an expression that has no listed values and, of a number, no bounds; else None."""
-        expr = self._made(node)
+        expr = self._row_expr(node)
         try:
             kind = None if expr is None else kind_of(expr, self.schema)
             is_open = expr is not None and kind in OPEN_KINDS and key_values(expr, self.schema, 1 << 62) is None
@@ -65,9 +65,9 @@ class RowKinds:
             return None
         return kind if is_open else "real" if self.unbounded(node) == "number" else None
 
-    def bounds(self, node: n.Expr) -> tuple[float, float] | None:
+    def finite_bounds(self, node: n.Expr) -> tuple[float, float] | None:
         """The finite bounds of a number, or None."""
-        expr = self._made(node)
+        expr = self._row_expr(node)
         try:
             number = expr is not None and kind_of(expr, self.schema) == "number"
             bounds = bounds_of(expr, self.schema) if expr is not None and number else None
@@ -77,7 +77,7 @@ class RowKinds:
 
     def unbounded(self, node: n.Expr) -> str | None:
         """The kind of a number, date or time that certainly has no bounds, or None."""
-        expr = self._made(node)
+        expr = self._row_expr(node)
         try:
             kind = None if expr is None else kind_of(expr, self.schema)
             bounds = bounds_of(expr, self.schema) if expr is not None and kind in _PLACED else (0.0, 0.0)
@@ -85,7 +85,7 @@ class RowKinds:
             return None
         return None if bounds is not None and all(map(math.isfinite, bounds)) else kind
 
-    def _made(self, node: n.Expr) -> RowExpr | None:
+    def _row_expr(self, node: n.Expr) -> RowExpr | None:
         match node:
             case n.Name(id=name):
                 return Column(name) if name in self.schema else None
@@ -109,9 +109,9 @@ class RowKinds:
         return fits and self._variable(name) is MISSING
 
     def _operation(self, op: str, nodes: list[n.Expr]) -> RowExpr | None:
-        parts = [self._made(node) for node in nodes]
-        known = tuple(part for part in parts if part is not None)
-        return applied(op, known, self.schema) if len(known) == len(parts) and _reads(known) else None
+        parts = [self._row_expr(node) for node in nodes]
+        exprs = tuple(part for part in parts if part is not None)
+        return applied(op, exprs, self.schema) if len(exprs) == len(parts) and _reads(exprs) else None
 
 
 def _reads(parts: tuple[RowExpr, ...]) -> bool:
@@ -119,7 +119,7 @@ def _reads(parts: tuple[RowExpr, ...]) -> bool:
     return any(isinstance(part, Column) or (isinstance(part, Apply) and _reads(part.args)) for part in parts)
 
 
-def inside(node: n.Expr) -> list[n.Node]:
+def row_parts(node: n.Expr) -> list[n.Node]:
     """The parts of a row expression, without names of functions and what is evaluated outside of it."""
     parts: list[n.Node] = []
     waiting: list[n.Node] = [node]
@@ -144,7 +144,7 @@ def inside(node: n.Expr) -> list[n.Node]:
     return parts
 
 
-def _domain(described: object) -> PlanDomain | None:
+def _example_domain(described: object) -> PlanDomain | None:
     """A domain of the same kind as a described column has."""
     if isinstance(described, Domain):
         return Open("boolean" if described.name == "boolean" else described.name)
@@ -178,7 +178,7 @@ class Warnings:
         self._kinds, self._variable, self._report = RowKinds(columns, variable), variable, report
         self._schema = self._kinds.schema
 
-    def select(self, node: n.Select) -> None:
+    def check_select(self, node: n.Select) -> None:
         """A select of private rows."""
         for column in node.columns:
             for call in aggregates(column.value):
@@ -192,32 +192,32 @@ class Warnings:
             self.expression(expr)
         for key in node.keys:
             self.expression(key.value)
-            self.axis(key.value, key.over)
+            self.check_axis(key.value, key.over)
 
     def expression(self, node: n.Expr) -> None:
         """Patterns and clamps in an expression on rows."""
-        for part in inside(node):
+        for part in row_parts(node):
             match part:
                 case n.Binary(op="like" | "not like", left=n.Name(id=name), right=n.String() as pattern):
                     self._pattern(name, pattern)
                 case n.Call(function=n.Name(id="clamp"), args=(value, low, high)):
                     if self._variable("clamp") is MISSING:
-                        self._clamp(part, value, literal(low), literal(high))
+                        self._check_clamp(part, value, literal(low), literal(high))
 
-    def axis(self, node: n.Expr, over: n.Expr | None = None) -> None:
+    def check_axis(self, node: n.Expr, over: n.Expr | None = None) -> None:
         """A key of groups, a dimension of a cube or what parts are by: a number that is taken down to an integer; and
         the keys that are listed, of which a description may rule some out."""
         if over is not None:
-            self._keys(node, over)
+            self._check_keys(node, over)
         domain = self._schema.get(node.id) if isinstance(node, n.Name) else None
         if isinstance(node, n.Name) and isinstance(domain, Real):
             self._report.add(
                 "floored-key", f"`{node.id}` is described with fractions, and a key is an integer", node.span,
-                label=f"{_between(domain)} counts as {math.floor(_between(domain))}",
+                label=f"{_example_between(domain)} counts as {math.floor(_example_between(domain))}",
                 help=f"write `floor({node.id})` if this is meant; `floor({node.id} * 10)` is by tenths",
             )  # fmt: skip
 
-    def _keys(self, node: n.Expr, over: n.Expr) -> None:
+    def _check_keys(self, node: n.Expr, over: n.Expr) -> None:
         domain = self._schema.get(node.id) if isinstance(node, n.Name) else None
         if not isinstance(node, n.Name) or domain is None:
             return
@@ -226,7 +226,7 @@ class Warnings:
         for place, value in pairs:
             why = None if value is None else _never(value, domain)
             if why is not None and value is not None:
-                fault = f"`{node.id}` is never {shown(value)}: {why}"
+                fault = f"`{node.id}` is never {quote(value)}: {why}"
                 self._report.add(
                     "unlisted-key", fault, place.span, label="a group without rows", help=_help(value, domain)
                 )
@@ -235,12 +235,12 @@ class Warnings:
     def _narrow(self, name: n.Name) -> None:
         domain = self._schema.get(name.id)
         if isinstance(domain, Integer) and 0 < domain.high - domain.low < NARROW:
-            listed = ", ".join(map(str, range(domain.low, domain.high + 1)))
+            values = ", ".join(map(str, range(domain.low, domain.high + 1)))
             self._report.add(
                 "narrow-range", f"`{name.id}` is described by the integers {domain.low}..{domain.high}, and averaged",
                 name.span, label=f"a cell {domain.low}.7 would count as {domain.low}",
                 help=f"describe it as `{name.id}: {domain.low}.0..{domain.high}.0` if cells have fractions, as "
-                f"`{name.id}: {{{listed}}}` if they have none",
+                f"`{name.id}: {{{values}}}` if they have none",
             )  # fmt: skip
 
     def _pattern(self, name: str, pattern: n.String) -> None:
@@ -248,31 +248,31 @@ class Warnings:
         texts = [v for v in domain.values if isinstance(v, str)] if isinstance(domain, Categories) else []
         if not texts:
             return
-        exact, loose = (_like(pattern.value, texts, flags) for flags in (0, re.IGNORECASE))
+        exact, loose = (_matches(pattern.value, texts, flags) for flags in (0, re.IGNORECASE))
         if exact == loose and exact:
             return
-        more = ", ".join(map(shown, [text for text in loose if text not in exact][:MOST_LISTED]))
+        more = ", ".join(map(quote, [text for text in loose if text not in exact][:MOST_LISTED]))
         label = "" if exact else "holds for no row"
-        message = f"no value of `{name}` is like {shown(pattern.value)}"
+        message = f"no value of `{name}` is like {quote(pattern.value)}"
         if exact:
-            message = f"{shown(pattern.value)} is like some values of `{name}`, and like others but for their case"
-        listed = ", ".join(map(shown, texts[:MOST_LISTED])) + ", …" * (len(texts) > MOST_LISTED)
+            message = f"{quote(pattern.value)} is like some values of `{name}`, and like others but for their case"
+        sample = ", ".join(map(quote, texts[:MOST_LISTED])) + ", …" * (len(texts) > MOST_LISTED)
         help = (
-            f"{more}: write `lower({name}) like {shown(pattern.value.lower())}`" if more else f"it is one of {listed}"
+            f"{more}: write `lower({name}) like {quote(pattern.value.lower())}`" if more else f"it is one of {sample}"
         )
         self._report.add("unmatched-pattern", message, pattern.span, label=label, help=help)
 
-    def _clamp(self, call: n.Call, value: n.Expr, low: object, high: object) -> None:
-        bounds = self._kinds.bounds(value)
+    def _check_clamp(self, call: n.Call, value: n.Expr, low: object, high: object) -> None:
+        bounds = self._kinds.finite_bounds(value)
         if bounds is None or not isinstance(low, float) or not isinstance(high, float) or low > high:
             return
         text = value.span.text
         if low <= bounds[0] and bounds[1] <= high:
-            message = f"`{text}` is within {shown(bounds[0])}..{shown(bounds[1])} by its description"
+            message = f"`{text}` is within {quote(bounds[0])}..{quote(bounds[1])} by its description"
             help = f"leave the clamp out: `{text}`"
             self._report.add("idle-clamp", message, call.span, label="changes nothing", help=help)
         elif isinstance(value, n.Name):
-            message = f"`{text}` is described as {shown(bounds[0])}..{shown(bounds[1])}, and cut here"
+            message = f"`{text}` is described as {quote(bounds[0])}..{quote(bounds[1])}, and cut here"
             help = "what lies beyond counts as the nearest end, which no ± covers"
             self._report.add("cutting-clamp", message, call.span, label="cuts values", help=help)
 
@@ -289,13 +289,13 @@ def _added(node: n.Expr) -> Iterator[n.Name]:
             yield from _added(right)
 
 
-def _between(domain: Real) -> float:
+def _example_between(domain: Real) -> float:
     """A value of the domain that is no integer, as an example."""
     middle = math.floor((domain.low + domain.high) / 2)
     return middle + 0.7 if middle + 0.7 <= domain.high else (domain.low + domain.high) / 2
 
 
-def _like(pattern: str, texts: list[str], flags: int) -> list[str]:
+def _matches(pattern: str, texts: list[str], flags: int) -> list[str]:
     parts = ({"%": ".*", "_": "."}.get(c) or re.escape(c) for c in re.sub("%+", "%", pattern))
     compiled = re.compile("".join(parts), flags | re.DOTALL)
     return [text for text in texts if compiled.fullmatch(text)]
@@ -308,7 +308,7 @@ def _never(value: str | float, domain: object) -> str | None:
         return "its description does not list it" if alike and value not in domain.values else None
     if isinstance(domain, Integer | Real) and isinstance(value, float):
         outside = value < math.floor(domain.low) or value > domain.high
-        return f"it is described as {shown(domain.low)}..{shown(domain.high)}" if outside else None
+        return f"it is described as {quote(domain.low)}..{quote(domain.high)}" if outside else None
     return None
 
 
@@ -316,9 +316,9 @@ def _help(value: str | float, domain: Any) -> str:
     if isinstance(domain, Categories):
         texts = [text for text in domain.values if isinstance(text, str)]
         hint = did_you_mean(value, texts) if isinstance(value, str) else ""
-        listed = ", ".join(map(shown, domain.values[:MOST_LISTED])) + ", …" * (len(domain.values) > MOST_LISTED)
-        return hint.replace("`", '"') or f"it is one of {listed}"
-    return f"list keys within {shown(domain.low)}..{shown(domain.high)}"
+        sample = ", ".join(map(quote, domain.values[:MOST_LISTED])) + ", …" * (len(domain.values) > MOST_LISTED)
+        return hint.replace("`", '"') or f"it is one of {sample}"
+    return f"list keys within {quote(domain.low)}..{quote(domain.high)}"
 
 
 # Descriptions and amounts ----------------------------------------------------------------------------------
@@ -332,9 +332,9 @@ def of_categories(name: str, domain: n.SetOf, report: Report) -> None:
             continue
         text, same = item.value, plain.setdefault(item.value.strip().casefold(), item.value)
         if text != text.strip():
-            message, help = f"{shown(text)} of `{name}` has blanks around it", f"write {shown(text.strip())}"
+            message, help = f"{quote(text)} of `{name}` has blanks around it", f"write {quote(text.strip())}"
         elif same != text:
-            message = f"{shown(same)} and {shown(text)} of `{name}` differ in their case alone"
+            message = f"{quote(same)} and {quote(text)} of `{name}` differ in their case alone"
             help = f"describe it as `text`, and group by `lower({name})`, if both mean the same"
         else:
             continue
@@ -366,13 +366,13 @@ def unallowed(source: Source, warnings: Iterable[Diagnostic], allowed: Collectio
     of_lines: dict[int, set[str]] = {}
     unknown: list[Diagnostic] = []
     for number, line in enumerate(source.text.split("\n"), 1):
-        found = _ALLOW.search(line) if "jostle" in line else None
-        if found is None:
+        match = _ALLOW.search(line) if "jostle" in line else None
+        if match is None:
             continue
-        names = set(re.findall(r"[\w-]+", found[1]))
-        (of_lines.setdefault(number, set()) if line[: found.start()].strip() else everywhere).update(names)
+        names = set(re.findall(r"[\w-]+", match[1]))
+        (of_lines.setdefault(number, set()) if line[: match.start()].strip() else everywhere).update(names)
         for name in sorted(names - set(WARNINGS)):
-            span = Span(source, number, found.start() + 1, number, found.end() + 1)
+            span = Span(source, number, match.start() + 1, number, match.end() + 1)
             help = did_you_mean(name, WARNINGS) or "`jostle explain` lists them"
             unknown.append(Diagnostic("unknown-warning", f"no warning is named `{name}`", span, help=help))
     for one in (*warnings, *unknown):

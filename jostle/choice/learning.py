@@ -56,9 +56,9 @@ def _outside(table: RunTable, values: Mapping[str, float], epsilon: float | None
         return f"epsilon is {epsilon:.4g} for a row, and was {min(table.epsilons):g} to {max(table.epsilons):g}"
     for name, value in values.items():
         place = table.features.index(name)
-        seen = [draw[place] for run in table.runs for draw in run.features[0]]
-        if not min(seen) <= rounded(value) <= max(seen):
-            return f"{name} is {value:.4g}, and was {min(seen):.4g} to {max(seen):.4g}"
+        draws = [draw[place] for run in table.runs for draw in run.features[0]]
+        if not min(draws) <= rounded(value) <= max(draws):
+            return f"{name} is {value:.4g}, and was {min(draws):.4g} to {max(draws):.4g}"
     return ""
 
 

@@ -90,8 +90,8 @@ class ChoiceMaker:
         unit, whole = self._whole(interp, exposures)
         with interp.kernel.events.within("choice", self.name or "choice", span) as event:
             picked = validated(interp, self._parts, self.way, self._share, data, span)
-            chosen = self._parts.option_names[picked.index]
-            event.update(chosen=chosen, way=self.way, why=picked.why, share=picked.share)
+            option = self._parts.option_names[picked.index]
+            event.update(chosen=option, way=self.way, why=picked.why, share=picked.share)
             event[unit] = whole
             if whole is not None:
                 event["spent"] = whole - interp.kernel.left_of_allotment(exposures, unit)
@@ -217,8 +217,8 @@ class ChoiceMaker:
 
     def _feature(self, interp: Evaluator, name: str, data: object) -> dict[str, Any]:
         value = interp.call(self._parts.features[self._parts.feature_names.index(name)], [data])
-        number, told = number_from(value, f"the Feature `{name}`"), margins(value)
-        return {"name": name, "value": number} | ({} if told is None else {"error": told["error"]})
+        number, margin = number_from(value, f"the Feature `{name}`"), margins(value)
+        return {"name": name, "value": number} | ({} if margin is None else {"error": margin["error"]})
 
     def _policy(self, interp: Evaluator, unit: str, stability: int, epsilon: float | None) -> Policy:
         policy = self.shipped() or self._steady(learn(

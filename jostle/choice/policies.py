@@ -88,8 +88,8 @@ def _bootstraps(groups: Groups, count: int) -> list[npt.NDArray[np.intp]]:
     for number in range(count):
         bytes_ = hashlib.shake_256(f"bootstrap {number}".encode()).digest(8 * len(names))
         sample = np.frombuffer(bytes_, dtype="<u8") % np.uint64(len(names))
-        drawn = many[sample]
-        places = np.arange(drawn.sum()) + np.repeat(begins[sample] - (np.cumsum(drawn) - drawn), drawn)
+        sizes = many[sample]
+        places = np.arange(sizes.sum()) + np.repeat(begins[sample] - (np.cumsum(sizes) - sizes), sizes)
         samples.append(order[places])
     return samples
 
@@ -122,8 +122,8 @@ def _pruned(tree: Tree, x: Array, y: Array, database: Groups, many: int, single:
         for option in {best, single} - sums.keys():
             sums[option] = np.bincount(place, weights=y[:, option], minlength=size).reshape(-1, many)
         here = np.flatnonzero(rows[leaf])
-        seen = rows[leaf, here]
-        gain = sums[best][leaf, here] / seen - sums[single][leaf, here] / seen
+        counts = rows[leaf, here]
+        gain = sums[best][leaf, here] / counts - sums[single][leaf, here] / counts
         if len(gain) > 1 and gain.mean() <= gain.std(ddof=1) / np.sqrt(len(gain)):
             value[leaf] = value[0]
     return replace(tree, value=tuple(value))
@@ -349,7 +349,7 @@ def _winner(
 ) -> tuple[int, str]:  # fmt: skip
     """Returns the best policy and what decided it; `losses` by data set, `sized` by size of data, for each policy."""
     loss = [_loss(float(one.mean()), scale) for one in losses]
-    named = f"its {'error' if scale.logarithmic else 'regret'}"
+    score = f"its {'error' if scale.logarithmic else 'regret'}"
     free = [k for k, candidate in enumerate(all_) if candidate.share == 0]
     gains = [max(0.0, float((losses[0] - one).mean())) for one in losses]
     bars = [sized[0] + gain + max(NO_WORSE, 2 * c.share) for c, gain in zip(all_, gains, strict=True)]
@@ -360,22 +360,22 @@ def _winner(
         if not is_significant_gain(losses[k], losses[best], all_[k].share < all_[best].share):
             look = min(cheap, key=lambda one: (float(losses[one].mean()), one), default=k)
             if losses[look].mean() < losses[k].mean() and not all_[k].learned:
-                why = f"{named} is {loss[look]}; with the {SINGLE_BEST} option it is {loss[k]}, and looking costs "
+                why = f"{score} is {loss[look]}; with the {SINGLE_BEST} option it is {loss[k]}, and looking costs "
                 return look, f"{why}next to nothing, and is hardly worse at any size of data"
             than = "and costs more" if all_[k].share < all_[best].share else "and is less simple"
             more = data_sets_to_settle(losses[k], losses[best], all_[k].share < all_[best].share)
             chance = f"within chance on {len(losses[k])} data sets" + (
                 f" (about {more:,} more would settle it)" if more else ""
             )
-            return k, f"{named} is {loss[k]}; with {all_[best].name} it is {loss[best]}, which is {chance}, {than}"
-    why = f"{named} on data sets left out is {loss[best]}; with the {SINGLE_BEST} option it is {loss[0]}, "
+            return k, f"{score} is {loss[k]}; with {all_[best].name} it is {loss[best]}, which is {chance}, {than}"
+    why = f"{score} on data sets left out is {loss[best]}; with the {SINGLE_BEST} option it is {loss[0]}, "
     why += "and that is more than chance"
     if best == 0:
-        why = f"{named} is {loss[0]}, and no way of looking has less"
+        why = f"{score} is {loss[0]}, and no way of looking has less"
         why = why if len(all_) > 1 else "there is nothing to look at"
     first = min(range(len(all_)), key=lambda k: (float(losses[k].mean()), k))
     if first not in left:
-        why = f"{named} is {loss[best]}; with {all_[first].name} it is {loss[first]}, but worse at some size of data"
+        why = f"{score} is {loss[best]}; with {all_[first].name} it is {loss[first]}, but worse at some size of data"
     return best, why
 
 

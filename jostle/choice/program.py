@@ -155,8 +155,8 @@ class ProgramBench:
     def epsilons(self, database: int, grid: tuple[float, ...]) -> tuple[float, ...]:
         """Those of `grid` that a training record's field `epsilons` names, or all where it names none of them."""
         data = self._parts.databases[database]
-        named = data.get(AMOUNTS) if isinstance(data, dict) else None
-        amounts = () if named is None else _numbers(AMOUNTS, named, "amounts", 0)
+        entry = data.get(AMOUNTS) if isinstance(data, dict) else None
+        amounts = () if entry is None else _numbers(AMOUNTS, entry, "amounts", 0)
         return tuple(e for e in grid if e in amounts) or grid
 
     def _rows(self, data: object) -> float:

@@ -251,8 +251,8 @@ def _lost(runs: list[Run], scale: UtilityScale) -> list[list[float]]:
     scores = np.array([[[scale.score(u) if math.isfinite(u) else math.nan for u in level] for level in one]
                        for one in levels])  # fmt: skip
     gaps = scores[:, 1:] - scores[:, :1]
-    known = np.isfinite(gaps)
-    means: list[list[float]] = (np.where(known, gaps, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)).tolist()
+    finite = np.isfinite(gaps)
+    means: list[list[float]] = (np.where(finite, gaps, 0.0).sum(axis=0) / np.maximum(finite.sum(axis=0), 1)).tolist()
     return means
 
 

@@ -63,8 +63,8 @@ def _evaluate(expr: RowExpr, columns: Mapping[str, NDArray[Any]]) -> Values:
         return ~np.asarray(args[0][1]), np.True_
     if expr.op == "coalesce":
         values, valid = args[-1]
-        for value, known in reversed(args[:-1]):
-            values, valid = _choose(known, value, values), known | valid
+        for value, mask in reversed(args[:-1]):
+            values, valid = _choose(mask, value, values), mask | valid
         return values, valid
     if expr.op == "in":
         return _among(args, expr.args[1:])
@@ -101,12 +101,12 @@ def _each(operation: Operation, args: list[Values]) -> Values:
     values, valid = columns[: len(args)], np.logical_and.reduce(columns[len(args) :])
     rows = zip(*(column.ravel().tolist() for column in values), strict=True)
     results = [
-        _meant(operation, row) if known else None for known, row in zip(valid.ravel().tolist(), rows, strict=True)
+        _meant(operation, row) if is_valid else None for is_valid, row in zip(valid.ravel().tolist(), rows, strict=True)
     ]
     kind = {"text": object, "boolean": bool}.get(operation.gives, float)
     filler = kind() if kind is not object else ""
-    found = np.array([filler if value is None else value for value in results], dtype=kind).reshape(valid.shape)
-    return found, np.array([value is not None for value in results], dtype=bool).reshape(valid.shape)
+    array = np.array([filler if value is None else value for value in results], dtype=kind).reshape(valid.shape)
+    return array, np.array([value is not None for value in results], dtype=bool).reshape(valid.shape)
 
 
 def _meant(operation: Operation, row: tuple[Any, ...]) -> Any:

@@ -13,5 +13,5 @@ class KernelError(ValueError):
 def whole_number(value: object, least: int, most: int, what: str) -> None:
     """Refuses what is no whole number from `least` to `most`; `what` names what is counted, in the plural."""
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-        shown = f'"{value}"' if isinstance(value, str) else f"{value:g}" if isinstance(value, float) else str(value)
-        raise KernelError(f"{what} are a whole number from {least:,} to {most:,}, not {shown}")
+        text = f'"{value}"' if isinstance(value, str) else f"{value:g}" if isinstance(value, float) else str(value)
+        raise KernelError(f"{what} are a whole number from {least:,} to {most:,}, not {text}")

@@ -225,28 +225,28 @@ def compared(node: n.Binary) -> list[tuple[n.Expr, str, n.Expr, str | float]]:
     return pairs
 
 
-def ruled_out(name: str, op: str, value: str | float, known: Listed | Bounded) -> tuple[str, str] | None:
+def ruled_out(name: str, op: str, value: str | float, domain: Listed | Bounded) -> tuple[str, str] | None:
     """Why `name OP value` can hold for no row (or for all, of `!=`), and the way out; None where it may."""
-    if isinstance(known, Listed):
-        if op not in ("==", "!=") or not known.values or isinstance(value, str) != isinstance(known.values[0], str):
+    if isinstance(domain, Listed):
+        if op not in ("==", "!=") or not domain.values or isinstance(value, str) != isinstance(domain.values[0], str):
             return None
-        if value in known.values:
+        if value in domain.values:
             return None
-        listed = ", ".join(map(shown, known.values[:MOST_LISTED]))
-        more = ", …" if len(known.values) > MOST_LISTED else ""
-        return f"`{name}` is never {shown(value)}: its description does not list it", _close(value, known.values) or (
-            f"it is one of {listed}{more}"
+        examples = ", ".join(map(quote, domain.values[:MOST_LISTED]))
+        more = ", …" if len(domain.values) > MOST_LISTED else ""
+        return f"`{name}` is never {quote(value)}: its description does not list it", _close(value, domain.values) or (
+            f"it is one of {examples}{more}"
         )
     if isinstance(value, str):
         return None
-    beyond = value > known.high and op in ("==", "!=", ">", ">=")
-    beneath = value < known.low and op in ("==", "!=", "<", "<=")
+    beyond = value > domain.high and op in ("==", "!=", ">", ">=")
+    beneath = value < domain.low and op in ("==", "!=", "<", "<=")
     if beyond or beneath:
         side = "above" if beyond else "below"
-        is_it = f"is never {shown(value)}" if op in ("==", "!=") else f"is never {side} {shown(value)}"
-        return f"`{name}` {is_it}", f"it is described as {shown(known.low)}..{shown(known.high)}"
-    if known.whole and op in ("==", "!=") and not float(value).is_integer():
-        return f"`{name}` is never {shown(value)}", "its description has whole numbers alone"
+        is_it = f"is never {quote(value)}" if op in ("==", "!=") else f"is never {side} {quote(value)}"
+        return f"`{name}` {is_it}", f"it is described as {quote(domain.low)}..{quote(domain.high)}"
+    if domain.whole and op in ("==", "!=") and not float(value).is_integer():
+        return f"`{name}` is never {quote(value)}", "its description has whole numbers alone"
     return None
 
 
@@ -256,7 +256,7 @@ def ways(name: str, table: str | None) -> str:
     return f"write {column} for the column, `@{name}` for the variable"
 
 
-def shown(value: str | float) -> str:
+def quote(value: str | float) -> str:
     return f'"{value}"' if isinstance(value, str) else f"{value:.12g}"
 
 

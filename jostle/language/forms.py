@@ -44,15 +44,15 @@ def keys_by_alias(select: n.Select, columns: Collection[str]) -> n.Select:
     if not select.keys and not select.per:
         return select
     plain = [column for column in select.columns if not aggregates(column.value)]
-    named = {column.name: column.value for column in plain if column.name is not None}
+    by_alias = {column.name: column.value for column in plain if column.name is not None}
     used: set[str] = set()
 
     def meant(key: n.GroupKey) -> n.GroupKey:
         name = key.value.id if isinstance(key.value, n.Name) else None
-        if name is None or name in columns or name not in named or key.over is not None:
+        if name is None or name in columns or name not in by_alias or key.over is not None:
             return key
         used.add(name)
-        return replace(key, value=named[name], name=key.name or name)
+        return replace(key, value=by_alias[name], name=key.name or name)
 
     keys, per = tuple(map(meant, select.keys)), tuple(map(meant, select.per or ()))
     left = tuple(column for column in select.columns if column.name not in used)
@@ -114,12 +114,12 @@ PERSON = "person"
 def ambiguity(name: str, modules: Sequence[str]) -> tuple[str, str]:
     """The message and the way out for a name that several modules have; an empty one stands for the language itself."""
     of_modules = [module for module in modules if module]
-    listed = " and ".join(f"`{module}`" for module in of_modules)
+    homes = " and ".join(f"`{module}`" for module in of_modules)
     ways = " or ".join(f"`{module}.{name}`" for module in of_modules)
     if len(of_modules) < len(modules):
         help = f"write {ways}; `own = {name}` before the `use` gives the built-in one another name"
-        return f"`{name}` is built in, and {listed} has one too", help
-    return f"`{name}` is in {listed}", f"write {ways}"
+        return f"`{name}` is built in, and {homes} has one too", help
+    return f"`{name}` is in {homes}", f"write {ways}"
 
 
 def source_kind(node: n.Expr) -> str:
@@ -133,8 +133,8 @@ def lone_column(column: n.Name, keys: Sequence[n.GroupKey]) -> tuple[str, str]:
     """What to say of a bare column beside aggregates, by which the groups are not: a message and a way out."""
     message = f"`{column.id}` is no aggregate, and the groups are not by it"
     for key in keys:
-        asked = key.value
-        if isinstance(asked, n.Binary) and asked.op == "in" and asked.left == column:
+        expr = key.value
+        if isinstance(expr, n.Binary) and expr.op == "in" and expr.left == column:
             return message, f"`in` asks whether it is one of them; list keys by `groupby {column.id} over {{…}}`"
     names = [*(key.value.id for key in keys if isinstance(key.value, n.Name)), column.id]
     return message, f"add it to the keys: `groupby {', '.join(names)}`"
@@ -147,11 +147,11 @@ def is_smooth(node: n.Select) -> bool:
 
 def joins_freely(joins: Sequence[n.Join], private: Sequence[bool]) -> bool:
     """Whether two private tables meet without a bound, of a table and those that it is joined with."""
-    met, *others = private
+    any_private, *others = private
     for joined, own in zip(joins, others, strict=True):
-        if own and met and joined.up_to is None:
+        if own and any_private and joined.up_to is None:
             return True
-        met = met or own
+        any_private = any_private or own
     return False
 
 

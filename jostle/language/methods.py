@@ -171,40 +171,40 @@ def _bare(text: str) -> str:
     return text.strip("\"'")
 
 
-def of_value(kind: str, name: str, written: Written, column: str = "", key: str = "") -> str:
+def of_value(kind: str, name: str, usage: Written, column: str = "", key: str = "") -> str:
     """The way out of `it.name(…)` on a public value, or an empty text."""
-    return _write(written.filled(OF_VALUES.get(kind, {}).get(name, ""), name=name, column=column, key=key))
+    return _write(usage.filled(OF_VALUES.get(kind, {}).get(name, ""), name=name, column=column, key=key))
 
 
-def of_table(name: str, written: Written, number: str, key: str) -> str:
+def of_table(name: str, usage: Written, number: str, key: str) -> str:
     """The way out of `t.name(…)` on a table that has the columns `number` and `key` among others, or an empty text."""
     aggregate = _AGGREGATES.get(name, "")
-    return _write(written.filled(OF_TABLES.get(name, ""), number=number, key=key, aggregate=aggregate))
+    return _write(usage.filled(OF_TABLES.get(name, ""), number=number, key=key, aggregate=aggregate))
 
 
-def of_column(column: str, method: str, written: Written, *, numeric: bool, inner: str = "", other: str = "") -> str:
+def of_column(column: str, method: str, usage: Written, *, numeric: bool, inner: str = "", other: str = "") -> str:
     """The way out of `t.column` and `t.column.method(…)`; `inner` stands after the method, as in `t.c.str.upper()`."""
     usual = OF_COLUMNS["mean" if numeric else "value_counts"]
     forms = (OF_COLUMNS.get(method, usual), usual)
-    lines = (written.filled(form, column=column, method=inner, other=other) for form in forms)
+    lines = (usage.filled(form, column=column, method=inner, other=other) for form in forms)
     return _write(next(filter(None, lines)))
 
 
-def of_groups(written: Written, column: str, method: str) -> str:
+def of_groups(usage: Written, column: str, method: str) -> str:
     """The way out of an aggregate of a column in the groups of a table, or an empty text."""
     form = "{{ select <aggregate>(<column>) as <column> from <it> groupby <0bare> with epsilon 0.1 }}"
-    return _write(written.filled(form, column=column, aggregate=_AGGREGATES.get(method, "")))
+    return _write(usage.filled(form, column=column, aggregate=_AGGREGATES.get(method, "")))
 
 
-def of_function(name: str, written: Written) -> str:
+def of_function(name: str, usage: Written) -> str:
     """The way out of a function of another language, or an empty text."""
-    if name in ("range", "arange", "seq_len") and 1 <= len(written.args) <= 2:
-        first, past = ("0", *written.args)[-2:]
+    if name in ("range", "arange", "seq_len") and 1 <= len(usage.args) <= 2:
+        first, past = ("0", *usage.args)[-2:]
         last = str(int(past) - 1) if past.isdigit() else f"{past} - 1"
         return _write(f"{first}..{last}")
-    if name == "int" and written.args and written.args[0][:1] in "\"'":
-        return _write(f"floor(number({written.args[0]}))")
-    return _write(written.filled(OF_FUNCTIONS.get(name, ""), name=name))
+    if name == "int" and usage.args and usage.args[0][:1] in "\"'":
+        return _write(f"floor(number({usage.args[0]}))")
+    return _write(usage.filled(OF_FUNCTIONS.get(name, ""), name=name))
 
 
 def _write(line: str) -> str:

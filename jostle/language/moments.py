@@ -111,13 +111,13 @@ def truncated(kind: str, number: int, unit: str) -> int:
 
 def starts(kind: str, low: int, high: int, unit: str) -> list[int]:
     """The first moments of all units that overlap with low to high, in order."""
-    at, found = truncated(kind, low, unit), []
+    at, places = truncated(kind, low, unit), []
     step = SPANS.get(unit) or (1 if kind == "date" else DAY)
     reach = {"year": 366, "quarter": 92, "month": 31, "week": 7}.get(unit, 1)
     while at <= high:
-        found.append(at)
+        places.append(at)
         at = truncated(kind, at + step * reach, unit)
-    return found
+    return places
 
 
 MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october",
@@ -178,14 +178,14 @@ def _check(places: set[str], many: int, fields: list[str], kind: str) -> None:
             raise ValueError(f"a format with the {finer} has the {coarser} too")
 
 
-def as_iso(text: str, written: str, kind: str) -> str | None:
+def as_iso(text: str, form: str, kind: str) -> str | None:
     """A text as ISO writes it; None where it is not written so. That there is such a day is not looked at."""
-    known = parse(written, kind)
-    pattern = re.sub(r"\\x\{([0-9A-F]+)\}", lambda code: re.escape(chr(int(code[1], 16))), known.pattern)
-    found = re.fullmatch(pattern[1:-1], text)
-    if found is None:
+    layout = parse(form, kind)
+    pattern = re.sub(r"\\x\{([0-9A-F]+)\}", lambda code: re.escape(chr(int(code[1], 16))), layout.pattern)
+    match = re.fullmatch(pattern[1:-1], text)
+    if match is None:
         return None
-    of = {PLACES[field]: _value(field, value) for field, value in zip(known.fields, found.groups(), strict=True)}
+    of = {PLACES[field]: _value(field, value) for field, value in zip(layout.fields, match.groups(), strict=True)}
     hour = int(of.get("hour", "0"))
     if "half" in of:
         hour = hour % 12 + (12 if of["half"] == "PM" else 0)

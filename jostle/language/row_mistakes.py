@@ -57,16 +57,16 @@ def no_column(
 
 
 def reads_nothing(
-    node: n.Expr, what: str, columns: Collection[str], held: str = "", results: Collection[str] = ()
+    node: n.Expr, what: str, columns: Collection[str], variable: str = "", results: Collection[str] = ()
 ) -> Diagnostic:
-    """A condition without a column; `held`: a variable that holds the name of one; `results`: what is measured."""
-    help = f"`{held}` holds the name of a column: write `column({held})`" if held else listed(columns)
+    """A condition without a column; `variable`: a variable that holds the name of one; `results`: what is measured."""
+    help = f"`{variable}` holds the name of a column: write `column({variable})`" if variable else listed(columns)
     for part in every(node):
         if isinstance(part, n.String) and part.value in columns:
             plain = part.value.isidentifier() and part.value.isascii()
-            written = node.span.text.replace(part.span.text, part.value, 1)
+            repair = node.span.text.replace(part.span.text, part.value, 1)
             help = f"a text in quotes is a value; the column is written `` `{part.value}` ``"
-            help = f"a column has no quotes: write `{written}`" if plain else help
+            help = f"a column has no quotes: write `{repair}`" if plain else help
         elif isinstance(part, n.Name) and part.id in results:
             help = f"`{part.id}` is measured of groups: write `having {node.span.text}` after them"
     return Diagnostic("TypeError", f"{what} reads no column of the table", node.span, label="no column", help=help)
@@ -115,9 +115,9 @@ def of_groups(call: n.Call, select: n.Select) -> Diagnostic | None:
     if inner is None or not isinstance(call.function, n.Name):
         return None
     one, keys = inner.span.text, ", ".join(key.span.text for key in select.keys) or "city"
-    written = f"{call.function.id}(select {one} from {select.table.span.text} groupby {keys} with epsilon 0.1)"
+    repair = f"{call.function.id}(select {one} from {select.table.span.text} groupby {keys} with epsilon 0.1)"
     message = f"`{call.function.id}` is of rows, and `{one}` is measured of groups"
-    return Diagnostic("TypeError", message, inner.span, help=f"write `{{{{ {written} }}}}`")
+    return Diagnostic("TypeError", message, inner.span, help=f"write `{{{{ {repair} }}}}`")
 
 
 def hands_out_rows(select: n.Select, column: n.Expr, source: str, declared: Span | None) -> Diagnostic:
@@ -219,11 +219,11 @@ _FUNCTIONS = {
 }
 
 
-def misfit(op: str, left: str, right: str, written: tuple[str, str] = ("", "")) -> Diagnostic:
-    """Why `left op right` is refused, of these kinds, as they are `written`; without a place."""
+def misfit(op: str, left: str, right: str, texts: tuple[str, str] = ("", "")) -> Diagnostic:
+    """Why `left op right` is refused, of these kinds, as they are written, `texts`; without a place."""
     kinds = {left, right}
     message = f"`{op}` takes numbers, and these are {left} and {right}"
-    one, two = written[0] or "xs", written[1] or "2"
+    one, two = texts[0] or "xs", texts[1] or "2"
     other, it = (one, two) if right in _INSTEAD and left not in _INSTEAD else (two, one)
     help = next((way.format(op=op, it=it, other=other) for kind, way in _INSTEAD.items() if kind in kinds), "")
     if op == "*" and left == "a list" and right == "a number":
@@ -235,10 +235,10 @@ def misfit(op: str, left: str, right: str, written: tuple[str, str] = ("", "")) 
     elif op[0] in "<>":
         message = f"`{op}` compares numbers or texts, not {left} and {right}"
         if not kinds & {"none", "a date", "a time"}:
-            help = _read(left, written) if kinds == {"a number", "a text"} else _of_each(op, one, two)
+            help = _read(left, texts) if kinds == {"a number", "a text"} else _of_each(op, one, two)
     elif "a text" in kinds:
         joins = op == "+" or (op == "%" and left == "a text")
-        help = _joined(left, written) if joins else _read(left, written)
+        help = _joined(left, texts) if joins else _read(left, texts)
         message = "`%` is the remainder of numbers, and fills no text" if op == "%" and joins else message
     return Diagnostic("TypeError", message, help=help)
 
@@ -251,16 +251,16 @@ def _of_each(op: str, one: str, two: str) -> str:
     return f"compare each: `[r for r in {column[1]} if r.{column[2]} {op} {two}]`"
 
 
-def _joined(left: str, written: tuple[str, str]) -> str:
+def _joined(left: str, texts: tuple[str, str]) -> str:
     """The way out of a text and something else that are to be one text."""
-    one, two = (side or word for side, word in zip(written, ('"a"', "n"), strict=True))
+    one, two = (side or word for side, word in zip(texts, ('"a"', "n"), strict=True))
     one = re.sub(r"%[dsif]|\{\}", "", one)
     return f"join texts with `{one} + str({two})`" if left == "a text" else f"join texts with `str({one}) + {two}`"
 
 
-def _read(left: str, written: tuple[str, str]) -> str:
+def _read(left: str, texts: tuple[str, str]) -> str:
     """The way out of a text that stands for a number."""
-    text = written[left != "a text"]
+    text = texts[left != "a text"]
     return f"write `number({text})` where the text holds a number" if text else READ
 
 
@@ -286,8 +286,8 @@ def no_fields(kind: str, name: str) -> Diagnostic:
 def no_field(kind: str, name: str, fields: Iterable[str]) -> Diagnostic:
     """A field that is not among those of a value."""
     names = list(fields)
-    listed = "it has " + ", ".join(f"`{field}`" for field in names[:8]) if names else ""
-    return Diagnostic("NameError", f"{kind} has no `{name}`", help=did_you_mean(name, names) or listed)
+    fields_text = "it has " + ", ".join(f"`{field}`" for field in names[:8]) if names else ""
+    return Diagnostic("NameError", f"{kind} has no `{name}`", help=did_you_mean(name, names) or fields_text)
 
 
 def no_categories(column: str, *, real: bool) -> Diagnostic:

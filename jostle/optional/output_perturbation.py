@@ -103,8 +103,8 @@ class PerturbedOptimum(Measurement["list[Ints]", Perturbed]):
         weight = weighted_stability_of(self.together)
         l1, l2 = sensitivities(self.structure, self.rows, self.ridge, weight)
         linear = Linear.of(self.how, l1, l2, BITS)
-        law, drawn = linear.law, linear.release(np.rint(np.ldexp(theta, BITS)), noise)
-        potentials = Perturbed(drawn, law.deviation, self.ridge)
+        law, noisy = linear.law, linear.release(np.rint(np.ldexp(theta, BITS)), noise)
+        potentials = Perturbed(noisy, law.deviation, self.ridge)
         measured = Measured(self.title, law, self.how, math.ldexp(l2, -BITS) / weight, weight)
         return Release(potentials, (measured,))
 
@@ -112,8 +112,8 @@ class PerturbedOptimum(Measurement["list[Ints]", Perturbed]):
 def sensitivities(structure: Structure, rows: float, ridge: float, weight: float = 1.0) -> tuple[float, float]:
     """(ℓ₁, ℓ₂) of the potentials that `descended` returns, in units of 2^-BITS, rounded up."""
     cells = sum(structure.lengths)
-    moved = (weight * math.sqrt(len(structure.lengths)) / rows + 2 * ERROR) / (2 * ridge)
-    l2 = math.ldexp(moved * (1 + 2.0**-40), BITS) + math.sqrt(cells)
+    shift = (weight * math.sqrt(len(structure.lengths)) / rows + 2 * ERROR) / (2 * ridge)
+    l2 = math.ldexp(shift * (1 + 2.0**-40), BITS) + math.sqrt(cells)
     return math.ceil(l2 * math.sqrt(cells)), math.ceil(l2)
 
 
@@ -127,8 +127,8 @@ def ridge_for(how: Additive, structure: Structure, rows: float, weight: float) -
     cells = sum(structure.lengths)
     side = math.sqrt(len(structure.lengths)) * weight
     sigma = how.law(side * math.sqrt(cells), side).smooth.deviation
-    told = sigma / rows * cells / len(structure.lengths)
-    return max(LEAST_RIDGE, sigma / (2 * rows * min(math.sqrt(told), 0.125 / told)))
+    ratio = sigma / rows * cells / len(structure.lengths)
+    return max(LEAST_RIDGE, sigma / (2 * rows * min(math.sqrt(ratio), 0.125 / ratio)))
 
 
 def descended(structure: Structure, exact: Floats, rows: float, ridge: float) -> Floats:

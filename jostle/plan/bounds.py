@@ -112,7 +112,7 @@ def _applied(expr: Apply, schema: Schema) -> Interval | None:
         return None
     many = len(expr.args) - OPERATIONS[op].constants
     if {"text", "any"} & {*OPERATIONS[op].kinds[:many]}:
-        return _listed(expr, schema)
+        return _case_bounds(expr, schema)
     args = [_bounds(arg, schema) for arg in expr.args[:many]]
     if op in PARTS and args[0] is None:
         args[0] = _CALENDAR[OPERATIONS[op].kinds[0]]
@@ -127,7 +127,7 @@ def _applied(expr: Apply, schema: Schema) -> Interval | None:
     return OPERATIONS[op].bounds(*operands, *constants)
 
 
-def _listed(expr: Apply, schema: Schema) -> Interval | None:
+def _case_bounds(expr: Apply, schema: Schema) -> Interval | None:
     """The bounds of an operation on texts, where what they can be is listed."""
     values = listed_values(expr, schema)
     numbers = [value for value in values or () if isinstance(value, float)]

@@ -86,8 +86,8 @@ def cuts(plan: Plan, values: Sequence[RowExpr] = (), stated: bool = False) -> tu
 
     `stated`: the owner states that nobody has more rows than the declaration keeps.
     """
-    seen: set[tuple[RowExpr, int]] = set()
-    clamped = [cut for value in values for cut in _clamped(value, plan, seen)]
+    visited: set[tuple[RowExpr, int]] = set()
+    clamped = [cut for value in values for cut in _clamped(value, plan, visited)]
     return tuple(dict.fromkeys((*_rows(plan, stated), *clamped)))
 
 
@@ -117,10 +117,10 @@ def _truncates(plan: Truncate) -> bool:
 def _values_of(key: RowExpr, plan: Plan) -> int | None:
     """How many values a key has: those that a list leaves, or those that it can be by its description."""
     try:
-        listed = key_values(key, schema_of(plan), MOST_KEYS)
+        sizes_of = key_values(key, schema_of(plan), MOST_KEYS)
     except Refusal:  # too many to list
-        listed = None
-    sizes = [] if listed is None else [len(listed)]
+        sizes_of = None
+    sizes = [] if sizes_of is None else [len(sizes_of)]
     while isinstance(plan, Filter):
         match plan.condition:
             case Apply(op="in", args=(value, *values)) if value == key:
@@ -148,21 +148,21 @@ def _limit(groups: int | None, rows: int | None, each: bool) -> str:
     return f"up to {', '.join(parts)}"
 
 
-def _clamped(expr: RowExpr, plan: Plan, seen: set[tuple[RowExpr, int]]) -> Iterator[str]:
+def _clamped(expr: RowExpr, plan: Plan, visited: set[tuple[RowExpr, int]]) -> Iterator[str]:
     """The ranges to which a program clamps what a number is calculated from, back to the columns of a source."""
-    if isinstance(expr, Constant) or (expr, id(plan)) in seen:
+    if isinstance(expr, Constant) or (expr, id(plan)) in visited:
         return
-    seen.add((expr, id(plan)))
+    visited.add((expr, id(plan)))
     if isinstance(expr, Column):
         for inner, source in _definitions(expr, plan):
-            yield from _clamped(inner, source, seen)
+            yield from _clamped(inner, source, visited)
         return
     if expr.op in _TESTS:
         return
     if expr.op in _CLAMPS and not _within(expr, plan):
         yield f"values clamped to {'..'.join(map(_end, expr.args[1:]))}"
     for arg in expr.args[expr.op == "if" :]:
-        yield from _clamped(arg, plan, seen)
+        yield from _clamped(arg, plan, visited)
 
 
 def _definitions(column: Column, plan: Plan) -> Iterator[tuple[RowExpr, Plan]]:

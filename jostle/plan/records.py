@@ -162,11 +162,11 @@ def on_rows(plan: Plan, steps: tuple[Kept | Mapped, ...]) -> Plan:
         if isinstance(step, Kept):
             plan = Filter(plan, step.condition)
         else:
-            plan = known(Derive(plan, step.columns), [name for name, e in step.columns if not isinstance(e, Column)])
+            plan = whole(Derive(plan, step.columns), [name for name, e in step.columns if not isinstance(e, Column)])
     return plan
 
 
-def known(plan: Plan, names: list[str]) -> Plan:
+def whole(plan: Plan, names: list[str]) -> Plan:
     """The rows in which none of these columns is missing."""
     tests = tuple(Apply("not", (Apply("missing", (Column(name),)),)) for name in names)
     return Filter(plan, Apply("and", tests)) if tests else plan

@@ -240,14 +240,14 @@ def key_values(expr: RowExpr, schema: Schema, limit: int) -> range | tuple[KeyVa
     kind = kind_of(expr, schema)
     if kind == "boolean":
         return (False, True)
-    listed: tuple[KeyValue, ...] | None = None
+    values: tuple[KeyValue, ...] | None = None
     if kind == "text":
-        listed = text_values(expr, schema)
+        values = text_values(expr, schema)
     elif isinstance(expr, Column) and isinstance(domain := schema[expr.name], Categories):
-        listed = tuple(dict.fromkeys(float(value) for value in domain.values))
-    if kind == "text" or listed is not None:
-        _check_count(0 if listed is None else len(listed), limit)
-        return listed
+        values = tuple(dict.fromkeys(float(value) for value in domain.values))
+    if kind == "text" or values is not None:
+        _check_count(0 if values is None else len(values), limit)
+        return values
     if kind in ("date", "time"):
         return _moments(expr, kind, schema, limit)
     if isinstance(expr, Column) and isinstance(domain := schema[expr.name], Integer):
@@ -292,16 +292,16 @@ def key_of(expr: RowExpr, over: range | tuple[KeyValue, ...] | None, schema: Sch
 
 
 def dimensions(
-    named: Sequence[tuple[str, RowExpr, range | tuple[KeyValue, ...] | None]], schema: Schema, limit: int
+    axes: Sequence[tuple[str, RowExpr, range | tuple[KeyValue, ...] | None]], schema: Schema, limit: int
 ) -> tuple[tuple[Key, ...], tuple[str, ...], tuple[int, ...]]:
     """The keys of a histogram's dimensions, their names, and how many values each has; refuses an open one."""
     keys = []
-    for name, expr, over in named:
+    for name, expr, over in axes:
         key = key_of(expr, over, schema, limit)
         if key is None:
             raise open_keys(name)
         keys.append(key)
-    return tuple(keys), tuple(name for name, _, _ in named), tuple(len(key.values) for key in keys)
+    return tuple(keys), tuple(name for name, _, _ in axes), tuple(len(key.values) for key in keys)
 
 
 @lru_cache(maxsize=2**12)

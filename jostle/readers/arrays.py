@@ -36,8 +36,8 @@ class Arrays:
     def codes(self, plan: Plan, keys: Sequence[Key]) -> list[NDArray[Any]] | None:
         """What the engine's `codes` gives of a scan; None where it is not to be had of the arrays."""
         domains = _described(plan)
-        found = [self._codes(key, domains) for key in keys]
-        return None if any(codes is None for codes in found) else [codes for codes in found if codes is not None]
+        arrays = [self._codes(key, domains) for key in keys]
+        return None if any(codes is None for codes in arrays) else [codes for codes in arrays if codes is not None]
 
     def counts(self, plan: Plan, keys: Sequence[Key], shape: tuple[int, ...]) -> NDArray[np.int64] | None:
         """How many rows there are of each combination of the keys' values, in their shape; or None."""
@@ -60,19 +60,19 @@ class Arrays:
 
         domains = _described(plan)
         columns = [self._values(name, domains) for name in names]
-        known = [column for column in columns if column is not None]
-        if len(known) < len(columns) or not known or any((codes < 0).any() for codes, _ in known):
+        pairs = [column for column in columns if column is not None]
+        if len(pairs) < len(columns) or not pairs or any((codes < 0).any() for codes, _ in pairs):
             return None
-        sizes = [len(values) for _, values in known]
+        sizes = [len(values) for _, values in pairs]
         if math.prod(sizes) > _CELLS:
             return None
         places = np.zeros(self.size, dtype=np.int64)
-        for codes, values in known:
+        for codes, values in pairs:
             places = places * len(values) + codes
         different, counts = np.unique(places, return_counts=True)
         at = np.unravel_index(different, sizes)
-        listed = [_listed(values, codes) for (_, values), codes in zip(known, at, strict=True)]
-        return listed, counts.astype(np.float64).tolist()
+        lists = [_listed(values, codes) for (_, values), codes in zip(pairs, at, strict=True)]
+        return lists, counts.astype(np.float64).tolist()
 
     def stamp(self) -> str | None:
         """A text that changes when the cells do, whatever the order of rows; or None."""
@@ -97,10 +97,10 @@ class Arrays:
 
         if not isinstance(key.expr, Column):
             return None
-        found = self._values(key.expr.name, domains)
-        if found is None:
+        pair = self._values(key.expr.name, domains)
+        if pair is None:
             return None
-        codes, values = found
+        codes, values = pair
         size = len(key.values)
         width = np.int8 if size < 2**7 else np.int16 if size < 2**15 else np.int32
         if isinstance(values, range) and isinstance(key.values, range):

@@ -59,9 +59,9 @@ def lists(rows: Sequence[Sequence[str]]) -> pa.ListArray:
     """Rows of texts, none in place of one that is empty."""
     import numpy as np
 
-    found = [text.encode() for row in rows for text in row]
-    ends = np.cumsum([0, *map(len, found)])[1:]
-    return _lists(b"".join(found), ends, np.cumsum([0, *map(len, rows)])[1:])
+    texts = [text.encode() for row in rows for text in row]
+    ends = np.cumsum([0, *map(len, texts)])[1:]
+    return _lists(b"".join(texts), ends, np.cumsum([0, *map(len, rows)])[1:])
 
 
 def cells(data: bytes, separator: str, split: Callable[[str], list[str]]) -> pa.ListArray:
@@ -91,26 +91,26 @@ def _cells_of_short(data: bytes, separator: str, split: Callable[[str], list[str
     marks = (text == ord(separator)) | (text == _END)
     if quoted:
         dropped, ends = _unquoted(text, marks)
-        kept = np.ones(len(text), dtype=bool)
-        kept[dropped] = False
-        shown: bytes | Whole = text[kept]
+        mask = np.ones(len(text), dtype=bool)
+        mask[dropped] = False
+        content: bytes | Whole = text[mask]
     else:
         dropped = np.flatnonzero(marks)
         ends = np.arange(len(dropped))
-        shown = data.translate(None, f"{separator}\n".encode())
+        content = data.translate(None, f"{separator}\n".encode())
     last = dropped[ends]
     before = last - ends  # the bytes before a cell's end that were not dropped
-    return _lists(shown, before, np.flatnonzero(text[last] == _END) + 1)
+    return _lists(content, before, np.flatnonzero(text[last] == _END) + 1)
 
 
-def _lists(shown: bytes | Whole, ends: Whole, rows: Whole) -> pa.ListArray:
+def _lists(content: bytes | Whole, ends: Whole, rows: Whole) -> pa.ListArray:
     """Lists of texts: `ends` are those of the texts in their bytes, `rows` those of the lists among the texts."""
     import numpy as np
     import pyarrow as pa
 
     ends, rows = (narrowed(np.concatenate([[0], places]), np.int32) for places in (ends, rows))
     full = np.packbits(ends[1:] > ends[:-1], bitorder="little")
-    buffers = [pa.py_buffer(part) for part in (ends, shown, full)]
+    buffers = [pa.py_buffer(part) for part in (ends, content, full)]
     texts = pa.StringArray.from_buffers(len(ends) - 1, *buffers)
     return pa.Array.from_buffers(pa.list_(pa.string()), len(rows) - 1, [None, pa.py_buffer(rows)], children=[texts])
 
@@ -144,8 +144,8 @@ def _regular(data: bytes, separator: str, split: Callable[[str], list[str]]) -> 
     parts, at = [], 0
     for number in np.unique(line[odd]).tolist():
         start, stop = int(stops[number - 1]) + 1 if number else 0, int(stops[number])
-        written = [cell.replace('"', '""') for cell in split(data[start:stop].decode())]
-        parts += [data[at:start], separator.join(f'"{cell}"' for cell in written).encode()]
+        cells = [cell.replace('"', '""') for cell in split(data[start:stop].decode())]
+        parts += [data[at:start], separator.join(f'"{cell}"' for cell in cells).encode()]
         at = stop
     return b"".join([*parts, data[at:]]) if parts else data
 
@@ -212,10 +212,10 @@ class CsvFile(TextFile):
             lines = decoded(lines, self._encoding).encode()
         return cells(full_lines(lines), self._separator, self._split)
 
-    def all_fit(self, found: pa.ListArray) -> bool:
+    def all_fit(self, cells: pa.ListArray) -> bool:
         import pyarrow.compute as pc
 
-        return not pc.any(pc.not_equal(pc.list_value_length(found), len(self.columns))).as_py()
+        return not pc.any(pc.not_equal(pc.list_value_length(cells), len(self.columns))).as_py()
 
     def _split(self, line: str) -> list[str]:
         """The cells of a line, and one more where it has more than the header."""

@@ -60,7 +60,7 @@ def sqlite_table(file: OpenFile, label: str, part: str) -> pa.Table:
         try:
             connection.text_factory = bytes
             tables = connection.execute(_STORED)
-            name = _chosen(label, part, [table.decode("utf-8", "replace") for (table,) in tables])
+            name = _choice(label, part, [table.decode("utf-8", "replace") for (table,) in tables])
             described = connection.execute(f"PRAGMA table_xinfo({_quoted(name)})").fetchall()
             columns = [row[1].decode("utf-8", "replace") for row in described if row[6] == 0]
             cursor = connection.execute(f"SELECT {', '.join(map(_quoted, columns))} FROM {_quoted(name)}")
@@ -89,7 +89,7 @@ def duckdb_table(file: OpenFile, label: str, part: str) -> tuple[pa.Table, tuple
                 "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = 'source' "
                 "AND sql NOT ILIKE '%GENERATED ALWAYS AS%'"
             ).fetchall()
-            name = _chosen(label, part, [_full(*table) for table in tables])
+            name = _choice(label, part, [_full(*table) for table in tables])
             schema, table = next(table for table in tables if _full(*table) == name)
             place = f"source.{_quoted(schema)}.{_quoted(table)}"
             described = connection.execute(f"DESCRIBE {place}").fetchall()
@@ -120,12 +120,12 @@ def _item(column: str, kind: str) -> str:
     return f"CAST({name} AS VARCHAR) AS {name}" if _AS_TEXT.fullmatch(kind) else name
 
 
-def _chosen(label: str, part: str, tables: list[str]) -> str:
+def _choice(label: str, part: str, tables: list[str]) -> str:
     """The table that is meant, in any case, as databases have it."""
     named = next((table for table in tables if table.casefold() == part.casefold()), None)
     if named is None:
-        listed = f"it has {', '.join(sorted(tables)[:12])}" if tables else "it has none"
-        raise refuse("DataError", f"{label} has no table `{part}`", help=did_you_mean(part, tables) or listed)
+        available = f"it has {', '.join(sorted(tables)[:12])}" if tables else "it has none"
+        raise refuse("DataError", f"{label} has no table `{part}`", help=did_you_mean(part, tables) or available)
     return named
 
 
@@ -237,7 +237,7 @@ class JsonFile(TextFile):
 
     def cells(self, lines: bytes) -> pa.ListArray:
         full = [line for line in decoded(lines, "utf-8").split("\n") if line.rstrip("\r")]
-        return lists([[cell(found.get(name)) or "" for name in self.columns] for found in map(_any_record, full)])
+        return lists([[cell(record.get(name)) or "" for name in self.columns] for record in map(_any_record, full)])
 
 
 def names_of(file: OpenFile, label: str) -> tuple[str, ...]:

@@ -74,7 +74,7 @@ def reads_of(origin: Any, connection: Any) -> frozenset[Hashable] | None:
 
 def _marks(tree: Node, tables: list[Any], functions: frozenset[str], connection: object) -> Iterator[Hashable]:
     parts = list(_parts(tree))
-    named = {entry["key"].casefold() for part in parts if "cte_map" in part for entry in part["cte_map"]["map"]}
+    ctes = {entry["key"].casefold() for part in parts if "cte_map" in part for entry in part["cte_map"]["map"]}
     for part in parts:
         kind, function = part.get("type"), part.get("function_name")
         if kind == "BASE_TABLE":
@@ -85,7 +85,7 @@ def _marks(tree: Node, tables: list[Any], functions: frozenset[str], connection:
                     yield _mark(name, schema, path)
                 else:
                     yield from _marks(_body(view, connection), tables, functions, connection)
-            if not meant and name not in named:
+            if not meant and name not in ctes:
                 yield from _of_files([part["table_name"]])
         elif kind == "TABLE_FUNCTION":
             if part["function"]["function_name"] in _FILES:
@@ -175,7 +175,7 @@ class LocalDuckDb(PublicSql, DuckDb):
         place = origin.place, None if all(map(has_names, origin.parts)) else names
         opened, before = self._opened.get(place, (None, origin))
         if opened is not None:
-            if not self._known(opened.key).stale():
+            if not self._raw_of(opened.key).stale():
                 return opened
             if not public:
                 before.check()

@@ -94,8 +94,8 @@ def _check_reading(kind: str, label: str, reading: Reading) -> None:
         if kind != "csv":
             raise refuse("DataError", f"{label} is no CSV file and has no {what}", help=f"leave `{what}` out")
         if value not in values:
-            listed = ", ".join(f'"{one}"'.replace("\t", "\\t") for one in values)
-            raise refuse("DataError", f"`{value}` is no {what} of a CSV file", help=f"one of {listed}")
+            allowed = ", ".join(f'"{one}"'.replace("\t", "\\t") for one in values)
+            raise refuse("DataError", f"`{value}` is no {what} of a CSV file", help=f"one of {allowed}")
     if reading.decimal is not None and reading.decimal == reading.separator:
         raise refuse("DataError", "one sign cannot separate cells and stand in their numbers",
                      help='something like `separator = ";", decimal = ","`')  # fmt: skip
@@ -223,8 +223,8 @@ class Union(Raw):
     def look(self) -> None:
         for part in self._parts:
             part.look()
-        seen = [part.irregular for part in self._parts]
-        self.irregular = Irregular(sum(i.ragged for i in seen), 0, sum(i.undecodable for i in seen), 0)
+        counts = [part.irregular for part in self._parts]
+        self.irregular = Irregular(sum(i.ragged for i in counts), 0, sum(i.undecodable for i in counts), 0)
 
 
 def _common(kinds: set[str]) -> str:
@@ -235,9 +235,9 @@ def _common(kinds: set[str]) -> str:
     return "DOUBLE" if kinds <= (WHOLE - {"BIGINT"}) | {"DOUBLE"} else "VARCHAR"  # a FLOAT's text is not its double's
 
 
-def _as(cell: str, kind: str, wanted: str) -> str:
-    if kind == wanted:
+def _as(cell: str, kind: str, target: str) -> str:
+    if kind == target:
         return cell
-    if wanted == "BIGINT":
+    if target == "BIGINT":
         return f"CAST({cell} AS BIGINT)"
-    return number(DUCKDB, cell, kind) if wanted == "DOUBLE" else text(DUCKDB, cell, kind)
+    return number(DUCKDB, cell, kind) if target == "DOUBLE" else text(DUCKDB, cell, kind)

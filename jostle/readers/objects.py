@@ -35,9 +35,9 @@ class _Group(Struct, eq=False):
     marks: set[Hashable] = field(default_factory=set)
     spans: list[Span] = field(default_factory=list)
 
-    def has(self, known: _Known, starts: list[int], ends: list[int]) -> bool:
+    def has(self, entry: _Known, starts: list[int], ends: list[int]) -> bool:
         """Whether it has a mark of these, or lies in part where they do: from `starts` to `ends`, rising and apart."""
-        if self.marks & known.marks:
+        if self.marks & entry.marks:
             return True
         return any((i := bisect_left(starts, b)) and ends[i - 1] > a for a, b in self.spans)
 
@@ -58,12 +58,12 @@ class Objects:
 
     def lies_in(self, origin: object, columns: Iterable[Any]) -> None:
         """Remembers the arrays, of NumPy or Arrow, and the lists in which the columns of an object lie."""
-        known = self._of(origin)
-        known.columns = tuple(columns)
-        lists = [column for column in known.columns if isinstance(column, list | tuple)]
-        known.marks |= {("object", id(column)) for column in lists}
-        known.spans = [
-            span for column in known.columns if not isinstance(column, list | tuple) for span in _spans(column)
+        entry = self._of(origin)
+        entry.columns = tuple(columns)
+        lists = [column for column in entry.columns if isinstance(column, list | tuple)]
+        entry.marks |= {("object", id(column)) for column in lists}
+        entry.spans = [
+            span for column in entry.columns if not isinstance(column, list | tuple) for span in _spans(column)
         ]
 
     def reads(self, origin: object, marks: frozenset[Hashable] | None) -> None:
@@ -75,22 +75,22 @@ class Objects:
                 help="bind the frame that it reads, a table, `connection.table(…)`, or once what it gives, "
                 "`query.to_arrow_table()`",
             )  # fmt: skip
-        known = self._of(origin)
-        known.reads = marks
-        known.marks |= marks
+        entry = self._of(origin)
+        entry.reads = marks
+        entry.marks |= marks
 
     def identity(self, origin: object) -> frozenset[Hashable]:
         """What an object is known by, with a part in common with that of all data that it has something in common
         with, and with that of a file that it reads."""
-        known = self._of(origin)
-        fresh = known.marks.difference(*(group.marks for group in self._groups))
-        starts, ends = _apart(known.spans)
-        met = [group for group in self._groups if group.has(known, starts, ends)] or [_Group()]
-        for group in met:
+        entry = self._of(origin)
+        fresh = entry.marks.difference(*(group.marks for group in self._groups))
+        starts, ends = _apart(entry.spans)
+        overlaps = [group for group in self._groups if group.has(entry, starts, ends)] or [_Group()]
+        for group in overlaps:
             group.marks |= fresh
-            group.spans += [span for span in known.spans if span not in group.spans]
-        self._groups += [group for group in met if group not in self._groups]
-        return frozenset([*map(id, met), *(mark for mark in known.reads if _is_file(mark))])
+            group.spans += [span for span in entry.spans if span not in group.spans]
+        self._groups += [group for group in overlaps if group not in self._groups]
+        return frozenset([*map(id, overlaps), *(mark for mark in entry.reads if _is_file(mark))])
 
 
 def _is_file(mark: Hashable) -> bool:

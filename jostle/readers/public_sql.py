@@ -98,7 +98,7 @@ class PublicSql(SqlEngine, ABC):
             rows.sort(key=lambda row: [(cell is None, 0 if cell is None else cell) for cell in row])
         cells = zip(*rows, strict=True)
         kinds = map(domain_kind, relation.schema.values())
-        columns = [_shown(list(map(base.plain, column)), kind) for column, kind in zip(cells, kinds, strict=False)]
+        columns = [_cells(list(map(base.plain, column)), kind) for column, kind in zip(cells, kinds, strict=False)]
         return list(zip(*columns, strict=True))
 
     def different(self, plan: Plan, names: Sequence[str]) -> tuple[list[list[Any]], list[float]]:
@@ -110,7 +110,7 @@ class PublicSql(SqlEngine, ABC):
         rows = self.fetch(relations.tuples(relation, exprs))
         *cells, counts = zip(*rows, strict=True) if rows else [()] * (len(names) + 1)
         kinds = [kind_of(expr, relation.schema) for expr in exprs]
-        columns = [_shown(list(map(base.plain, column)), kind) for column, kind in zip(cells, kinds, strict=True)]
+        columns = [_cells(list(map(base.plain, column)), kind) for column, kind in zip(cells, kinds, strict=True)]
         return columns, [float(count) for count in counts]
 
     def exact(
@@ -139,11 +139,11 @@ class PublicSql(SqlEngine, ABC):
             kind if term.function in ("min", "max", "mode") else None
             for term, kind in zip(terms, kinds[len(keys) :], strict=True)
         ]
-        columns = [_shown([row[i] for row in rows], kind) for i, kind in enumerate(kinds)]
+        columns = [_cells([row[i] for row in rows], kind) for i, kind in enumerate(kinds)]
         return columns[: len(keys)], columns[len(keys) :]
 
 
-def _shown(values: list[Any], kind: str | None) -> list[Any]:
+def _cells(values: list[Any], kind: str | None) -> list[Any]:
     """Dates and times for the numbers that stand for them."""
     if kind not in ("date", "time"):
         return values
@@ -165,16 +165,16 @@ def _order(
     keys: tuple[Key | RowExpr, ...], by_place: dict[tuple[object, ...], list[object]]
 ) -> list[tuple[object, ...]]:
     """The groups to report: what occurs of the bare keys, times all values of the listed ones, in key order."""
-    listed = [i for i, key in enumerate(keys) if isinstance(key, Key)]
-    if not listed:
+    places = [i for i, key in enumerate(keys) if isinstance(key, Key)]
+    if not places:
         return sorted(by_place) if keys else [()]
     values = [[base.plain(value) for value in key.values] for key in keys if isinstance(key, Key)]
-    bare = [i for i in range(len(keys)) if i not in listed]
+    bare = [i for i in range(len(keys)) if i not in places]
     occurring = sorted({tuple(place[i] for i in bare) for place in by_place}) if bare else [()]
-    ranks = {i: {value: n for n, value in enumerate(values[j])} for j, i in enumerate(listed)}
+    ranks = {i: {value: n for n, value in enumerate(values[j])} for j, i in enumerate(places)}
     order = []
     for some in occurring:
         for rest in itertools.product(*values):
-            place = dict(zip(bare, some, strict=True)) | dict(zip(listed, rest, strict=True))
+            place = dict(zip(bare, some, strict=True)) | dict(zip(places, rest, strict=True))
             order.append(tuple(place[i] for i in range(len(keys))))
     return sorted(order, key=lambda place: tuple(ranks[i][v] if i in ranks else v for i, v in enumerate(place)))

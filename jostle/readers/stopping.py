@@ -29,15 +29,15 @@ def beside(work: Callable[[], T], interrupt: Callable[[], None]) -> T:
     after `Endless` it cannot. Signals come to the main thread alone: in another one `work` is called as it is."""
     if threading.get_ident() != threading.main_thread().ident:
         return work()
-    asked, answers = worker = _idle.pop() if _idle else _started()
+    tasks, answers = worker = _idle.pop() if _idle else _started()
     answer: tuple[T | None, BaseException | None] | None = None
     try:
-        asked.put(work)
+        tasks.put(work)
         while answer is None:
             answer = _next(answers)
     except KeyboardInterrupt as stop:
         if answer is None and not _ended(answers, interrupt):
-            asked.put(None)
+            tasks.put(None)
             raise Endless(*stop.args) from None
         _idle.append(worker)
         answer = None  # while a result is open the connection can be asked nothing else
@@ -58,8 +58,8 @@ def _started() -> _Worker:
     return worker
 
 
-def _serve(asked: SimpleQueue[Any], answers: SimpleQueue[Any]) -> None:
-    while (work := asked.get()) is not None:
+def _serve(tasks: SimpleQueue[Any], answers: SimpleQueue[Any]) -> None:
+    while (work := tasks.get()) is not None:
         try:
             answer: tuple[Any, BaseException | None] = work(), None
         except BaseException as fault:  # raised again by the one who waits

@@ -97,11 +97,11 @@ def surveyed(
 
 def _forms(d: Dialect, cell: str, kind: str, domain: Domain) -> list[str]:
     """Conditions on a raw cell that it is written in each of the formats of its kind; none of what is no text."""
-    wanted = domain_kind(domain)
+    target = domain_kind(domain)
     if kind != "VARCHAR":
         return []
-    read = [template(d, f"{wanted} by format", (form,)).format(cell) for form in FORMATS.get(wanted, ())]
-    return [f"({of_text(wanted)(d).format(iso)}) IS NOT NULL" for iso in read]
+    read = [template(d, f"{target} by format", (form,)).format(cell) for form in FORMATS.get(target, ())]
+    return [f"({of_text(target)(d).format(iso)}) IS NOT NULL" for iso in read]
 
 
 def most_rows(file: FileSet, column: str) -> int:
@@ -124,12 +124,12 @@ def most_alike(dialect: Dialect, fetch: Fetch, table: str, cell: tuple[str, str]
 
 def _tests(d: Dialect, cell: str, kind: str, domain: Domain) -> tuple[str, str, str, str, str, str]:
     """Conditions on a raw cell for the six counts of a column."""
-    wanted = domain_kind(domain)
-    numeric, temporal = wanted == "number", wanted in ("date", "time")
+    target = domain_kind(domain)
+    numeric, temporal = target == "number", target in ("date", "time")
     empty = f"{text(d, cell, kind)} IS NULL"
-    value = moment(d, cell, kind, wanted) if temporal else number(d, cell, kind)
-    read = truth(d, cell, kind) if wanted == "boolean" else value
-    unreadable = f"{text(d, cell, kind)} IS NOT NULL AND {read} IS NULL" if wanted != "text" else "FALSE"
+    value = moment(d, cell, kind, target) if temporal else number(d, cell, kind)
+    read = truth(d, cell, kind) if target == "boolean" else value
+    unreadable = f"{text(d, cell, kind)} IS NOT NULL AND {read} IS NULL" if target != "text" else "FALSE"
     outside = fraction = unlisted = respelt = "FALSE"
     if isinstance(domain, Integer) or domain == Open("integer"):
         fraction = f"floor({value}) <> {value}"

@@ -110,7 +110,7 @@ class TextFile(Raw):
     def fits(self, line: str) -> bool:
         """Whether a line has the form that those of a public file have."""
 
-    def all_fit(self, found: pa.ListArray) -> bool:
+    def all_fit(self, cells: pa.ListArray) -> bool:
         """Whether the lines of a block, of these cells, are known to fit."""
         return False
 
@@ -176,11 +176,11 @@ class TextFile(Raw):
                 try:
                     number = 1 + self.lines_above(source)
                     for block in blocks(source):
-                        found = self.cells(block)
+                        cells = self.cells(block)
                         if look:
-                            self._count(block, number, irregular, fit=self.all_fit(found))
+                            self._count(block, number, irregular, fit=self.all_fit(cells))
                             number += block.count(b"\n")
-                        yield pa.record_batch([found], names=["l"])
+                        yield pa.record_batch([cells], names=["l"])
                 except FAULTS as fault:  # which the database would tell in words of its own
                     faults.append(fault)
 

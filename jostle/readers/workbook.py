@@ -93,17 +93,17 @@ def _rows(book: zipfile.ZipFile, label: str, reading: Reading) -> Iterator[dict[
     main = next(places, "xl/workbook.xml")
     related, described = _relations(book, main), _text_of(book, main)
     sheets = {}
-    for found in _tags(described, "sheet"):
-        target = related.get(next((found[key] for key in found if key.split(":")[-1] == "id"), ""), ("", ""))
+    for tag in _tags(described, "sheet"):
+        target = related.get(next((tag[key] for key in tag if key.split(":")[-1] == "id"), ""), ("", ""))
         if target[0] == "worksheet":
-            sheets[found.get("name", "")] = target[1]
-    first_date = any(found.get("date1904") in ("1", "true") for found in _tags(described, "workbookPr"))
+            sheets[tag.get("name", "")] = target[1]
+    first_date = any(tag.get("date1904") in ("1", "true") for tag in _tags(described, "workbookPr"))
     parts = dict(related.values())
     shared = _shared(book, parts["sharedStrings"]) if "sharedStrings" in parts else []
     kinds = _kinds(_text_of(book, parts["styles"])) if "styles" in parts else []
     read = _Cells(shared, kinds, 1462 if first_date else 0)
     first, at = reading.header or 1, 0
-    with book.open(sheets[_chosen(label, reading.sheet, [*sheets])]) as source:
+    with book.open(sheets[_choice(label, reading.sheet, [*sheets])]) as source:
         for row in _pieces(source, _ROW):
             if at < first:
                 number = _attributes(row[: row.find(">")]).get("r", "")
@@ -122,11 +122,11 @@ def _relations(book: zipfile.ZipFile, part: str) -> dict[str, tuple[str, str]]:
     if not part and place not in book.namelist():
         return {}
     return {
-        found.get("Id", ""): (
-            found.get("Type", "").rpartition("/")[2],
-            posixpath.normpath(posixpath.join("/", folder, found.get("Target", "")))[1:],
+        tag.get("Id", ""): (
+            tag.get("Type", "").rpartition("/")[2],
+            posixpath.normpath(posixpath.join("/", folder, tag.get("Target", "")))[1:],
         )
-        for found in _tags(_text_of(book, place), "Relationship")
+        for tag in _tags(_text_of(book, place), "Relationship")
     }
 
 
@@ -148,26 +148,26 @@ def _decoded(source: IO[bytes]) -> Iterator[str]:
 
 def _pieces(source: IO[bytes], start: re.Pattern[str]) -> Iterator[str]:
     """What stands from each start to the next, and after the last one."""
-    piece, known = "", False  # whether the piece has begun with a start
+    piece, has_start = "", False  # whether the piece has begun with a start
     for block in _decoded(source):
         at = max(0, len(piece) - 80)  # a start may lie across two blocks
         piece += block
         begin = 0
-        for found in start.finditer(piece, at):
-            if known and found.start() == begin:
+        for match in start.finditer(piece, at):
+            if has_start and match.start() == begin:
                 continue
-            if known:
-                yield piece[begin : found.start()][:_LONGEST]
-            begin, known = found.start(), True
-        piece = piece[begin:] if known else piece[-80:]
+            if has_start:
+                yield piece[begin : match.start()][:_LONGEST]
+            begin, has_start = match.start(), True
+        piece = piece[begin:] if has_start else piece[-80:]
         piece = piece[:_LONGEST]
-    if known:
+    if has_start:
         yield piece
 
 
 def _tags(text: str, name: str) -> Iterator[dict[str, str]]:
     """The attributes of each tag of a name."""
-    return (_attributes(found[2]) for found in _TAG.finditer(text) if found[1] == name)
+    return (_attributes(match[2]) for match in _TAG.finditer(text) if match[1] == name)
 
 
 def _attributes(tag: str) -> dict[str, str]:
@@ -200,10 +200,10 @@ def _unescaped(text: str) -> str:
 
 def _kinds(styles: str) -> list[str]:
     """For each style of cells whether its numbers are dates (`date`), spans of time (`span`) or numbers (``)."""
-    formats = {found.get("numFmtId", ""): found.get("formatCode", "") for found in _tags(styles, "numFmt")}
+    formats = {tag.get("numFmtId", ""): tag.get("formatCode", "") for tag in _tags(styles, "numFmt")}
     begin = re.search(rf"<{_NAME}cellXfs[\s>]", styles)
-    listed = re.split(rf"</{_NAME}cellXfs\s*>", styles[begin.end() :], maxsplit=1)[0] if begin else ""
-    return [_kind(found.get("numFmtId", "0"), formats) for found in _tags(listed, "xf")]
+    formats_xml = re.split(rf"</{_NAME}cellXfs\s*>", styles[begin.end() :], maxsplit=1)[0] if begin else ""
+    return [_kind(tag.get("numFmtId", "0"), formats) for tag in _tags(formats_xml, "xf")]
 
 
 def _kind(number: str, formats: dict[str, str]) -> str:
@@ -228,29 +228,29 @@ class _Cells:
     def row(self, text: str) -> dict[int, str]:
         """The cells of a row that are not none, by their places; of two in one place the last one."""
         cells: dict[int, str] = {}
-        starts = [found.start() for found in _CELL.finditer(text)]
+        starts = [match.start() for match in _CELL.finditer(text)]
         place = -1
         for start, end in itertools.pairwise([*starts, len(text)]):
             tag = text[start : text.find(">", start, end) + 1 or end]
-            given = {name: one or other for name, one, other in _ATTRIBUTE.findall(tag)}
-            place = _place(given.get("r", ""), place + 1)
-            cell = self._cell(given, text[start + len(tag) : end])
+            attributes = {name: one or other for name, one, other in _ATTRIBUTE.findall(tag)}
+            place = _place(attributes.get("r", ""), place + 1)
+            cell = self._cell(attributes, text[start + len(tag) : end])
             if cell is not None and place < _MOST_COLUMNS:
                 cells[place] = cell
             else:
                 cells.pop(place, None)
         return cells
 
-    def _cell(self, given: dict[str, str], text: str) -> str | None:
-        kind = given.get("t", "n")
+    def _cell(self, attributes: dict[str, str], text: str) -> str | None:
+        kind = attributes.get("t", "n")
         if kind == "inlineStr":
             return _text(_texts_in(text))
-        found = _VALUE.search(text)
-        if found is None:
+        match = _VALUE.search(text)
+        if match is None:
             return None
-        value = _unescaped(found[1])
+        value = _unescaped(match[1])
         if kind == "n":
-            style = given.get("s", "0")
+            style = attributes.get("s", "0")
             at = int(style) if style.isdecimal() and len(style) < 9 else 0
             return self._number(value, self._kinds[at] if at < len(self._kinds) else "")
         if kind == "s":
@@ -292,21 +292,21 @@ class _Cells:
 
 def _place(name: str, following: int) -> int:
     """The place of a column from 0, `C` or `C7` of the third; the following one where nothing says so."""
-    found = _PLACE.fullmatch(name)
-    if found is None:
+    match = _PLACE.fullmatch(name)
+    if match is None:
         return following
     place = 0
-    for letter in found[1].upper():
+    for letter in match[1].upper():
         place = place * 26 + ord(letter) - ord("A") + 1
     return place - 1
 
 
 def _moment(text: str) -> str | None:
-    found = _MOMENT.fullmatch(text)
-    if found is None:
+    match = _MOMENT.fullmatch(text)
+    if match is None:
         return None
-    clock = found[2] or ""
-    return found[1] if not clock or not clock.strip("0:.") else f"{found[1]} {clock}"
+    clock = match[2] or ""
+    return match[1] if not clock or not clock.strip("0:.") else f"{match[1]} {clock}"
 
 
 def _text(text: str) -> str | None:
@@ -316,22 +316,22 @@ def _text(text: str) -> str | None:
 # What is public -------------------------------------------------------------------------------------
 
 
-def _chosen(label: str, sheet: str | int | None, names: list[str]) -> str:
+def _choice(label: str, sheet: str | int | None, names: list[str]) -> str:
     """The sheet that is meant: by its name, in any case, or its number from 1; the only one where none is said."""
-    listed = f"it has {', '.join(names[:12])}" if names else "it has none"
+    available = f"it has {', '.join(names[:12])}" if names else "it has none"
     if sheet is None and len(names) == 1:
         return names[0]
     if sheet is None:
-        asked = f'say which one, `table("{label[1:-1]}", sheet = "NAME")` or `--sheet NAME`; {listed}'
-        raise refuse("DataError", f"{label} has {len(names)} sheets", help=asked if names else listed)
+        hint = f'say which one, `table("{label[1:-1]}", sheet = "NAME")` or `--sheet NAME`; {available}'
+        raise refuse("DataError", f"{label} has {len(names)} sheets", help=hint if names else available)
     if isinstance(sheet, int):
         if 1 <= sheet <= len(names):
             return names[sheet - 1]
-        raise refuse("DataError", f"{label} has no sheet {sheet}: it has {len(names)}", help=listed)
-    named = next((name for name in names if name.casefold() == sheet.casefold()), None)
-    if named is None:
-        raise refuse("DataError", f"{label} has no sheet `{sheet}`", help=did_you_mean(sheet, names) or listed)
-    return named
+        raise refuse("DataError", f"{label} has no sheet {sheet}: it has {len(names)}", help=available)
+    match = next((name for name in names if name.casefold() == sheet.casefold()), None)
+    if match is None:
+        raise refuse("DataError", f"{label} has no sheet `{sheet}`", help=did_you_mean(sheet, names) or available)
+    return match
 
 
 def _names(row: dict[int, str], label: str, reading: Reading) -> tuple[dict[str, int], tuple[tuple[str, str], ...]]:

@@ -69,7 +69,7 @@ def run(kernel: Kernel, request: object, amount: Amount, via: str | None, span: 
     if stored is not None:
         return _from_json(stored, request), True
     answer = answered(kernel.measure(measurement, span))
-    stored_request.remember(_as_json(answer))
+    stored_request.remember(_document(answer))
     return answer, False
 
 
@@ -127,8 +127,8 @@ def of_terms(aggregate: Aggregate, table: Table, columns: Sequence[Sequence[floa
     estimator = aggregate.estimator(table)
     if isinstance(aggregate, CentredSum):  # a sum of noisy numbers, whose noise is known as such
         middle = float(estimator.answers(0.0, 1.0))
-        moved = [calculated(middle * count, "*", (middle, count)) for count in columns[1]]
-        return [calculated(total + more, "+", (total, more)) for total, more in zip(columns[0], moved, strict=True)]
+        shifts = [calculated(middle * count, "*", (middle, count)) for count in columns[1]]
+        return [calculated(total + more, "+", (total, more)) for total, more in zip(columns[0], shifts, strict=True)]
     import numpy as np
 
     groups = list(zip(*columns, strict=True))
@@ -230,8 +230,8 @@ class _StoredRequest(Struct, frozen=True):
             return None
         facts = [digested.digest, str(amount), via or "", account.version]
         same = digest(facts)
-        account.asked[same] = account.asked.get(same, 0) + 1
-        return cls(account, digest([*facts, account.asked[same]]))
+        account.requests[same] = account.requests.get(same, 0) + 1
+        return cls(account, digest([*facts, account.requests[same]]))
 
     def again(self, kernel: Kernel, measurement: Measurement[Any, Any], span: Span | None) -> Any | None:
         """The stored answer, with the allotments charged for the measurement as then; its charge is this run's too."""
@@ -252,7 +252,7 @@ class _StoredRequest(Struct, frozen=True):
 # Answers as JSON: a noised number keeps its law --------------------------------------------------
 
 
-def _as_json(answer: Answer) -> object:
+def _document(answer: Answer) -> object:
     """Numbers that were measured stand in `sources`, once each: answers that have some in common have them again."""
     places: dict[Source, int] = {}
     values = [[_cell(value, places) for value in column] for column in answer.values]
@@ -277,11 +277,11 @@ def _sources(origin: object) -> list[Source]:
     return [source for part in getattr(origin, "inputs", ()) for source in _sources(part)]
 
 
-def _from_json(said: Any, request: Any) -> Answer:
-    sources = [Noised(cell[0], law_named(*cell[1:])) for cell in said.get("sources", ())]
-    keys = [[_value(key, sources) for key in keys] for keys in said["keys"]]
-    layout = Layout.of(request.aggregates, request.table, "pairs" in said)  # earlier versions bought term by term
-    return Answer(keys, [_column(cells, place, layout, request, sources) for place, cells in enumerate(said["values"])])
+def _from_json(data: Any, request: Any) -> Answer:
+    sources = [Noised(cell[0], law_named(*cell[1:])) for cell in data.get("sources", ())]
+    keys = [[_value(key, sources) for key in keys] for keys in data["keys"]]
+    layout = Layout.of(request.aggregates, request.table, "pairs" in data)  # earlier versions bought term by term
+    return Answer(keys, [_column(cells, place, layout, request, sources) for place, cells in enumerate(data["values"])])
 
 
 def _column(cells: Sequence[Any], place: int, layout: Layout, request: Any, sources: Sequence[Noised]) -> list[Any]:
@@ -291,11 +291,11 @@ def _column(cells: Sequence[Any], place: int, layout: Layout, request: Any, sour
         [sources[term] if isinstance(term, int) else _value(term, sources) for term in cell["terms"]]
         for cell, of in zip(cells, several, strict=True) if of
     ]  # fmt: skip
-    again = iter(_calculated(groups, place, layout, request.table) if groups else ())
+    again = iter(_aggregate_column(groups, place, layout, request.table) if groups else ())
     return [next(again) if of else _value(cell, sources) for cell, of in zip(cells, several, strict=True)]
 
 
-def _calculated(groups: Sequence[Sequence[Noised]], place: int, layout: Layout, table: Any) -> list[Any]:
+def _aggregate_column(groups: Sequence[Sequence[Noised]], place: int, layout: Layout, table: Any) -> list[Any]:
     """The answers of an aggregate in all groups, of what was measured in each."""
     numbers = iter(zip(*groups, strict=True))
     bought = {i: layout.bought[i] for i, _ in layout.places[place]}

@@ -70,9 +70,9 @@ def _moments(value: Any) -> list[date]:
     """The items of a list where they are all dates, or all times; `none` is skipped."""
     if not (is_sequence(value) or isinstance(value, JSet)):
         return []
-    known = [item for item in value if item is not None]
-    alike = all(isinstance(item, date) for item in known) and len(set(map(type, known))) == 1
-    return known if alike else []
+    dates = [item for item in value if item is not None]
+    alike = all(isinstance(item, date) for item in dates) and len(set(map(type, dates))) == 1
+    return dates if alike else []
 
 
 def _elementwise(name: str, function: object) -> Any:
@@ -214,8 +214,8 @@ def _index_of_best(name: str, choose: Any) -> Any:
 def _sorted(values: Any, by: Any = None, *, at: Any) -> list[Any]:
     """The items in order; `by` says of each what counts: `sorted(rows, lambda row: row.n)`."""
     interp, _ = at
-    listed = isinstance(values, (JSet, Grouped)) or is_sequence(values)
-    items = list(values) if listed and not (isinstance(values, Grouped) and by is None) else numbers(values, "sorted")
+    is_list = isinstance(values, (JSet, Grouped)) or is_sequence(values)
+    items = list(values) if is_list and not (isinstance(values, Grouped) and by is None) else numbers(values, "sorted")
     keys = items if by is None else [interp.call(by, [item]) for item in items]
     alike = all(map(is_number, keys)) or all(isinstance(key, str) for key in keys) or len(_moments(keys)) == len(keys)
     if not alike:

@@ -99,8 +99,8 @@ def _on_public_data(values: list[Any]) -> bool:
 
 
 def _call(interp: Evaluator, node: n.Call, scope: Scope) -> Any:
-    if id(node) in interp.given:
-        return interp.given[id(node)]
+    if id(node) in interp.aggregates:
+        return interp.aggregates[id(node)]
     function, args, keywords = _prepare_call(interp, node, scope)
     return _finish_call(interp, node, function, args, keywords, scope)
 

@@ -90,14 +90,14 @@ def _domain(name: str, wish: Any, span: Span | None) -> Domain:
             message = f"`{name}` has no values between {wish.low:g} and {wish.high:g}"
             raise refuse("DataError", message, span, help=help)
         return Real(wish.low, wish.high) if wish.real else Integer(int(wish.low), int(wish.high))
-    listed = _listed(name, list(wish), span) if isinstance(wish, JSet) or is_sequence(wish) else None
+    listed = _list_domain(name, list(wish), span) if isinstance(wish, JSet) or is_sequence(wish) else None
     if listed is None:
         message = f"`{name}` needs a domain, and this is {kind_name(wish)}"
         raise refuse("DataError", message, span, help=DOMAINS_ARE)
     return listed
 
 
-def _listed(name: str, values: list[Any], span: Span | None) -> Domain | None:
+def _list_domain(name: str, values: list[Any], span: Span | None) -> Domain | None:
     """The domain of the values that a description lists; None where these are no texts, numbers or truths."""
     if any(isinstance(v, str) and len(v) > LONGEST for v in values):
         raise refuse("DataError", f"`{name}` lists a text of more than {LONGEST:,} characters", span,

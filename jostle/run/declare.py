@@ -75,17 +75,17 @@ def simulated(interp: Evaluator, node: n.Private, kind: str, measure: Measure, u
     if node.described is None:
         raise refuse("DataError", f"`{node.name}` is not described", node.span, help="add `described by {…}`")
     schema = described_schema(interp, node.described, scope)
-    told: dict[str, Domain] = dict.fromkeys(unit.columns, Open("text"))  # what is protected need not be described
-    key = simulated_rows(interp, node, schema, told, seed)
+    keys: dict[str, Domain] = dict.fromkeys(unit.columns, Open("text"))  # what is protected need not be described
+    key = simulated_rows(interp, node, schema, keys, seed)
     announce(interp, source, node, [name for name, _ in schema])
     table = private_table(source, key, schema, never_missing(node.described, schema))
     return interp.looks.described(table, node.described)
 
 
-def simulated_rows(interp: Evaluator, node: n.Private, schema: Schema, told: dict[str, Domain], seed: int) -> str:
+def simulated_rows(interp: Evaluator, node: n.Private, schema: Schema, keys: dict[str, Domain], seed: int) -> str:
     """The engine's key of rows that stand in for those of a private table: what is bound to its name, or made up.
 
-    `told` are the columns that tell whose a row is. Where no rows are to be made up none are opened, and none can be
+    `keys` are the columns that tell whose a row is. Where no rows are to be made up none are opened, and none can be
     read.
     """
     from jostle.simulate import rows_of
@@ -95,8 +95,8 @@ def simulated_rows(interp: Evaluator, node: n.Private, schema: Schema, told: dic
     public = interp.bound.get(node.name)
     rows = files_of(interp, public, node.source.span) if is_paths(public) else public
     if rows is None:
-        rows = rows_of({name: _wish(d) for name, d in (told | dict(schema)).items()}, interp.made_up_rows, seed)
-    names = (*(name for name, _ in schema), *told)
+        rows = rows_of({name: _wish(d) for name, d in (keys | dict(schema)).items()}, interp.made_up_rows, seed)
+    names = (*(name for name, _ in schema), *keys)
     opened = open_origin(interp, rows, node.source.span, public=False, names=names)
     check_columns(schema, opened, node.described.span if node.described is not None else None)
     return str(opened.key)
@@ -162,8 +162,8 @@ def linked(
         raise refuse("DataError", f"`{node.name}` is not described", node.span, help="add `described by {…}`")
     schema = described_schema(interp, node.described, scope)
     if interp.simulate is not None:
-        told = {unit.columns[0]: owner.domains.get(protecting.key, Open("text"))}
-        key = simulated_rows(interp, node, schema, told, interp.simulate + len(interp.kernel.register.names))
+        keys = {unit.columns[0]: owner.domains.get(protecting.key, Open("text"))}
+        key = simulated_rows(interp, node, schema, keys, interp.simulate + len(interp.kernel.register.names))
         interp.kernel.register.link(node.name, ("simulated", node.name), source, unit, node.span)
     else:
         origin = origin_of(interp, call, scope)

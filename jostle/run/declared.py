@@ -57,17 +57,17 @@ def _body(row: Builtin) -> Callable[..., Any]:
         amount = {name: arguments.pop(name, None) for name in AMOUNTS}
         tuning = next((p.name for p in row.parameters if p.kind == "**"), "")
         more = arguments.pop(tuning, {})
-        named = {**arguments, **more}
+        arguments_by_name = {**arguments, **more}
         readers = readers_of(row)
         about: Handle | None = None
-        for name, value in named.items():
-            named[name] = (readers.get(name) or readers[tuning])(value, row.name, about)
+        for name, value in arguments_by_name.items():
+            arguments_by_name[name] = (readers.get(name) or readers[tuning])(value, row.name, about)
             about = value if about is None and isinstance(value, Handle) else about
         function = function_of(row)
         if about is not None and any(p.name in AMOUNTS for p in row.parameters):
-            with amount_for(interp, about, span, **amount) as named["amount"]:
-                return interp.kernel.measure(function(**named), span)
-        result = function(**named)
+            with amount_for(interp, about, span, **amount) as arguments_by_name["amount"]:
+                return interp.kernel.measure(function(**arguments_by_name), span)
+        result = function(**arguments_by_name)
         if isinstance(result, Measurement):
             return interp.kernel.measure(result, span)
         return (

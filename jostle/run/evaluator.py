@@ -63,7 +63,7 @@ class Evaluator(Protocol):
     bare_left: int
     joint: JointSelects | None
     looks: Looks
-    given: dict[int, Value]
+    aggregates: dict[int, Value]
     left: list[tuple[Function, Scope]]
 
     @property

@@ -54,7 +54,7 @@ def attribute(value: object, name: str) -> Any:
     if type(value) is Record and name in value:  # nearly always
         return value[name]
     if isinstance(value, ColumnHandle):
-        return _of_column(value, name)
+        return _column_field(value, name)
     if isinstance(value, Cube) and name == "database":
         return value
     if isinstance(value, Cube) and name == "queries":
@@ -72,14 +72,14 @@ def attribute(value: object, name: str) -> Any:
     return element
 
 
-def _of_column(column: ColumnHandle, name: str) -> object:
+def _column_field(column: ColumnHandle, name: str) -> object:
     """A field of a column; its categories are listed only where they are asked for."""
     if name in ("name", "edges"):
         return column.name if name == "name" else edges_of(column)
-    finite = _listed(column.domain) if name == "categories" and not isinstance(column.domain, Real) else None
+    finite = _finite_values(column.domain) if name == "categories" and not isinstance(column.domain, Real) else None
     if finite is not None:
         return list(finite)
-    fields = {"name": column.name} | _bounds(column) if name in ("kind", "low", "high") else fields_of(column) or {}
+    fields = {"name": column.name} | _facts(column) if name in ("kind", "low", "high") else fields_of(column) or {}
     if name == "categories" and name not in fields:
         raise Refusal(no_categories(column.name, real=isinstance(column.domain, Real)))
     if name not in fields:
@@ -106,8 +106,8 @@ def fields_of(value: Any) -> Mapping[str, Any] | None:
     if isinstance(value, Vectors):
         return vectors_facts(value)
     if isinstance(value, ColumnHandle):
-        finite = _listed(value.domain)
-        facts = {"name": value.name, "edges": edges_of(value)} | _bounds(value)
+        finite = _finite_values(value.domain)
+        facts = {"name": value.name, "edges": edges_of(value)} | _facts(value)
         return facts | ({"categories": list(finite)} if finite is not None else {})
     if isinstance(value, Interval | Period):
         return {"low": value.low, "high": value.high}
@@ -116,7 +116,7 @@ def fields_of(value: Any) -> Mapping[str, Any] | None:
     return getattr(value, "jostle_fields", None)
 
 
-def _listed(domain: Domain) -> tuple[object, ...] | None:
+def _finite_values(domain: Domain) -> tuple[object, ...] | None:
     """The public values of a column, where there are finitely many; refused where these are too many to hold."""
     if isinstance(domain, Integer):
         need_room(domain.high - domain.low + 1)
@@ -130,7 +130,7 @@ _few = lru_cache(maxsize=2**10)(listed)
 """What domains of few values list, which is asked again and again."""
 
 
-def _bounds(column: ColumnHandle) -> dict[str, object]:
+def _facts(column: ColumnHandle) -> dict[str, object]:
     """A column's `kind` (integer, real, listed, open) and, of a bounded number, its public `low` and `high`."""
     domain = column.domain
     if isinstance(domain, Integer | Real):

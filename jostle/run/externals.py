@@ -255,9 +255,9 @@ def external(node: n.External) -> Builtin:
     params = tuple((p.name, REQUIRED if p.default is None else LEFT_OUT) for p in node.params)
     if name not in KERNELS:
         raise refuse("NameError", f"there is no kernel `{name}`", help=f"the kernels are {', '.join(KERNELS)}")
-    made = _DECLARED.get((name, params))
-    if made is not None:
-        return made
+    builtin = _DECLARED.get((name, params))
+    if builtin is not None:
+        return builtin
 
     @cache
     def declared() -> Callable[..., Any]:
@@ -297,9 +297,9 @@ def of_kernel(name: str, function: Callable[..., Any]) -> Builtin:
         import numpy as np
 
         positional = [_to_python(a) for a in args]
-        named = {k: _to_python(v) for k, v in keywords.items()}
+        by_name = {k: _to_python(v) for k, v in keywords.items()}
         with np.errstate(all="ignore"):
-            return to_jostle(guarded(name, function, positional, named))
+            return to_jostle(guarded(name, function, positional, by_name))
 
     return Builtin(name, body, sees_handles=True)
 

@@ -98,7 +98,7 @@ def _where(interp: Evaluator, node: n.Call, scope: Scope) -> Handle:
         raise refuse("TypeError", "`where` takes a table and a condition", node.span, help="`where(people, age > 40)`")
     condition = _compiler(interp, handle, node, scope).condition(node.args[1])
     return (
-        records.kept(handle, condition) if isinstance(handle, WeightedRecords) else transform.where(handle, condition)
+        records.where(handle, condition) if isinstance(handle, WeightedRecords) else transform.where(handle, condition)
     )
 
 
@@ -154,10 +154,10 @@ def edges_of(column: ColumnHandle) -> list[float]:
     """The edges of a column that is a `bin_number`, rising; empty for any other column."""
     name, plan = column.name, column.table.plan
     while isinstance(plan, Derive | Filter):
-        made = dict(plan.columns).get(name) if isinstance(plan, Derive) else None
-        if made is not None and not isinstance(made, Column):
-            return _edges(made)
-        name, plan = made.name if isinstance(made, Column) else name, plan.source
+        expr = dict(plan.columns).get(name) if isinstance(plan, Derive) else None
+        if expr is not None and not isinstance(expr, Column):
+            return _edges(expr)
+        name, plan = expr.name if isinstance(expr, Column) else name, plan.source
     return []
 
 

@@ -76,21 +76,21 @@ class Arrangement(Struct, frozen=True):
         many = len(next(iter(columns.values()), []))
         places = list(range(many))
 
-        def value(expr: n.Expr, row: int) -> Any:
-            given = {id(call): values[_place(call, calls)][row] for call in aggregates(expr)}
-            outer, interp.given = interp.given, {**interp.given, **given}
+        def row_value(expr: n.Expr, row: int) -> Any:
+            results = {id(call): values[_place(call, calls)][row] for call in aggregates(expr)}
+            outer, interp.aggregates = interp.aggregates, {**interp.aggregates, **results}
             inner = Scope(self.scope, {name: column[row] for name, column in columns.items()})
             inner.groups = True
             try:
                 return interp.eval(expr, inner)
             finally:
-                interp.given = outer
+                interp.aggregates = outer
 
         having = self.node.having
         if having is not None:
-            places = [row for row in places if interp.truth(value(having, row), having)]
+            places = [row for row in places if interp.truth(row_value(having, row), having)]
         for rank in reversed(self.node.ranking):
-            order = [(_order(value(rank.value, row), rank.value), row) for row in places]
+            order = [(_sort_key(row_value(rank.value, row), rank.value), row) for row in places]
             valued = [(of, row) for of, row in order if of is not None]
             valued.sort(key=lambda pair: pair[0], reverse=rank.descending)
             places = [row for _, row in valued] + [row for of, row in order if of is None]
@@ -103,7 +103,7 @@ def _expressions(node: n.Select) -> list[n.Expr]:
     return [*having, *[rank.value for rank in node.ranking]] if node.ranking else having
 
 
-def _order(value: Any, node: n.Expr) -> tuple[int, Any] | None:
+def _sort_key(value: Any, node: n.Expr) -> tuple[int, Any] | None:
     """What a value is ordered by; `none` comes last either way."""
     if value is None:
         return None
@@ -183,13 +183,13 @@ def together(
             "TypeError", "keys in parentheses are listed together", key.span,
             help='write `groupby sex, city`, or list them: `groupby (sex, city) over [("F", "Cork")]`',
         )  # fmt: skip
-    named = [compiler.column_position(item) for item in key.value.items]
-    names = tuple(column or f"key{i + 1}" for i, (_, column) in enumerate(named))
-    rows = _rows(interp, interp.eval(key.over, scope), names, key.over.span)
+    columns = [compiler.column_position(item) for item in key.value.items]
+    names = tuple(column or f"key{i + 1}" for i, (_, column) in enumerate(columns))
+    rows = _key_rows(interp, interp.eval(key.over, scope), names, key.over.span)
     whole = [all(not is_number(row[i]) or float(row[i]).is_integer() for row in rows) for i in range(len(names))]
     exprs: list[RowExpr] = [
         Apply("floor", (expr,)) if rows and is_number(rows[0][i]) and whole[i] else expr
-        for i, (expr, _) in enumerate(named)
+        for i, (expr, _) in enumerate(columns)
     ]  # fmt: skip
     try:
         placed = with_place(table, exprs, rows)
@@ -200,7 +200,7 @@ def together(
 
 def column_of_keys(interp: Evaluator, value: object, name: str, span: Span) -> object:
     """What `over` lists for one key: the column of its name, where that is a public table or a released result."""
-    return [row[0] for row in _rows(interp, value, (name,), span)] if isinstance(value, Table | Grouped) else value
+    return [row[0] for row in _key_rows(interp, value, (name,), span)] if isinstance(value, Table | Grouped) else value
 
 
 def _combination(item: Any, many: int, span: Span) -> tuple[Any, ...]:
@@ -222,7 +222,7 @@ def _of_records(items: list[Any], names: tuple[str, ...], span: Span) -> list[li
     return [[item[name] for name in names] for item in items]
 
 
-def _rows(interp: Evaluator, value: Any, names: tuple[str, ...], span: Span) -> tuple[tuple[Any, ...], ...]:
+def _key_rows(interp: Evaluator, value: Any, names: tuple[str, ...], span: Span) -> tuple[tuple[Any, ...], ...]:
     if isinstance(value, Table):
         value = records(interp, value, span)
     if isinstance(value, Grouped) or (is_sequence(value) and value and isinstance(value[0], dict)):
@@ -233,7 +233,7 @@ def _rows(interp: Evaluator, value: Any, names: tuple[str, ...], span: Span) -> 
     if len(rows) > MOST_LISTED:
         message = f"a list of {len(rows):,} combinations of keys is too long"
         raise refuse("DataError", message, span, help=f"at most {MOST_LISTED:,}: group more coarsely")
-    known = [row for row in rows if None not in row]  # a row with a missing key is in no group
+    complete = [row for row in rows if None not in row]  # a row with a missing key is in no group
     for i, name in enumerate(names):
-        _need_one_kind([row[i] for row in known], f"the keys of `{name}` are", span)
-    return tuple(dict.fromkeys(tuple(float(c) + 0.0 if is_number(c) else c for c in row) for row in known))
+        _need_one_kind([row[i] for row in complete], f"the keys of `{name}` are", span)
+    return tuple(dict.fromkeys(tuple(float(c) + 0.0 if is_number(c) else c for c in row) for row in complete))

@@ -65,15 +65,15 @@ def inlined(
             raise refuse("TypeError", f"`{function.name}` calls itself, and rows have no recursion", node.span)
         around = around.outer
     try:
-        given = operators.bound(function.name, function.params, args, keywords)
+        arguments = operators.bound(function.name, function.params, args, keywords)
     except Refusal as refusal:
         raise refusal.at(node.span) from None
-    bound = {name: value for name, value in given.items() if isinstance(value, Apply | Column | Constant)}
+    bound = {name: value for name, value in arguments.items() if isinstance(value, Apply | Column | Constant)}
     uses = sum(isinstance(part, n.Name) and part.id in bound for part in every(value))
     if uses * max((_size(expr) for expr in bound.values()), default=0) > LARGEST:
         message = f"`{function.name}` makes an expression of more than {LARGEST:,} operations here"
         raise refuse("RecursionLimit", message, node.span, help="`derive` columns in several steps")
-    public = {name: value for name, value in given.items() if name not in bound}
+    public = {name: value for name, value in arguments.items() if name not in bound}
     scope = Scope(function.scope, public)
     return Body(function.name, value, bound, scope, outer), scope
 

@@ -80,7 +80,7 @@ class Interpreter:
         self.bare_left = 0  # bare selects still to come in the query at hand
         self.joint: JointSelects | None = None  # the `jointly` block that is being walked
         self.looks = Looks()  # at how the cells of columns fit that are measured
-        self.given: dict[int, Any] = {}  # aggregates of a select that are already measured, by node
+        self.aggregates: dict[int, Any] = {}  # aggregates of a select that are already measured, by node
         self.left: list[tuple[Function, Scope]] = []  # functions of the program that a failure ended, innermost first
 
     # Running -------------------------------------------------------------------------------------
@@ -147,9 +147,9 @@ class Interpreter:
         tell = self.progress
         if tell is None or self.quiet or self.looping or not isinstance(items, (list, Interval, Grouped, JSet)):
             return items
-        return self._told(items, span, tell)
+        return self._with_progress(items, span, tell)
 
-    def _told(self, items: Any, span: Span, tell: Callable[[str, int, int], None]) -> Iterator[Any]:
+    def _with_progress(self, items: Any, span: Span, tell: Callable[[str, int, int], None]) -> Iterator[Any]:
         many = int(items.count) if isinstance(items, Interval) else len(items)
         label = f"line {span.line}"
         self.looping = True

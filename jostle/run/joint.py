@@ -29,7 +29,7 @@ from jostle.run import answers
 from jostle.run.arguments import amount_of, mechanism_of, no_error, wish_of
 from jostle.run.evaluator import Evaluator
 from jostle.run.faults import private_value
-from jostle.run.jointplan import PLAIN, Asked, JointPlan, Shape
+from jostle.run.jointplan import PLAIN, JointPlan, JointQuery, Shape
 from jostle.run.jointworkload import JointWorkload, check_together, joint_workload
 from jostle.run.values import Grouped, Pending, is_number, is_sequence, kind_name
 from jostle.syntax import nodes as n
@@ -40,12 +40,12 @@ if TYPE_CHECKING:
 
 
 class JointBlock(Struct):
-    """The selects of a block as they come, and then their answers; `wanted` is its error where it has no amount."""
+    """The selects of a block as they come, and then their answers; `target` is its error where it has no amount."""
 
-    wanted: float | None = None
+    target: float | None = None
     shape: Shape = PLAIN
-    asked: list[Asked] = field(default_factory=list)
-    answers: Iterator[tuple[Asked, Answer]] | None = None
+    selects: list[JointQuery] = field(default_factory=list)
+    answers: Iterator[tuple[JointQuery, Answer]] | None = None
 
     def answer(
         self, request: object, node: n.Select, wish: float | None, given: tuple[float, ...] | None = None
@@ -56,23 +56,23 @@ class JointBlock(Struct):
                 "TypeError", "a `jointly` block answers selects of tables, and this reads a cube", node.span,
                 help="measure cubes together by `laplace([cube, …])`, outside the block",
             )  # fmt: skip
-        asked = self._asked(request, node, wish) if given is None else self._given(request, node, given)
+        query = self._joint_query(request, node, wish) if given is None else self._given(request, node, given)
         if self.answers is not None:
             same, answer = next(self.answers, (None, Answer([], [])))
-            if same is None or _facts(same) != _facts(asked):
+            if same is None or _facts(same) != _facts(query):
                 raise refuse(
                     "TypeError", "what a `jointly` block selects depends on what it spends", node.span,
                     help="ask for `left`, `spent` and `epsilon` before the block",
                 )  # fmt: skip
             return answer
         try:
-            check_together([*(one.request for one in self.asked[:1]), request])
+            check_together([*(one.request for one in self.selects[:1]), request])
         except Refusal as refusal:
             raise refusal.at(node.span) from None
-        self.asked.append(asked)
+        self.selects.append(query)
         return Pending(request.table.exposures)
 
-    def _given(self, request: Request, node: n.Select, given: tuple[float, ...]) -> Asked:
+    def _given(self, request: Request, node: n.Select, given: tuple[float, ...]) -> JointQuery:
         """A select whose answers are public; refused where they are not what it can be answered with."""
         span = node.spend.span if node.spend is not None else node.span
         (aggregate, *others) = request.aggregates
@@ -86,15 +86,15 @@ class JointBlock(Struct):
             raise refuse(
                 "DataError", "a count that is given is no integer", span, help="leave `whole` out, or round it"
             )
-        return Asked(request, span=span, given=given)
+        return JointQuery(request, span=span, given=given)
 
-    def _asked(self, request: Request, node: n.Select, wish: float | None) -> Asked:
+    def _joint_query(self, request: Request, node: n.Select, wish: float | None) -> JointQuery:
         """A select and what it wishes for; refused where that is not what the block is about."""
         if node.spend is None:
-            wish, unit = self.wanted, "error"
+            wish, unit = self.target, "error"
         else:
             unit = node.spend.amount.unit
-        takes = "weight" if self.wanted is None else "error"
+        takes = "weight" if self.target is None else "error"
         if node.spend is not None and unit != takes:
             helps = {
                 "weight": "leave it out: the block's amount pays for all; `with weight 4` gives a select more of it",
@@ -103,10 +103,10 @@ class JointBlock(Struct):
             what = "error" if unit == "error" else "weight" if unit == "weight" else "amount"
             message = f"a select in this `jointly` block has no {what} of its own"
             raise refuse("TypeError", message, node.spend.span, help=helps[takes])
-        if self.wanted is None:
+        if self.target is None:
             if not self.shape.nonnegative:  # where a sum has to stand for itself
                 request = replace(request, aggregates=with_common_terms(request.aggregates))
-            return Asked(request, 1.0 if wish is None else wish, span=node.span)
+            return JointQuery(request, 1.0 if wish is None else wish, span=node.span)
         for aggregate in request.aggregates:
             if isinstance(aggregate, Estimate) or not isinstance(aggregate, AdditiveAggregate):
                 parts = "ask for its parts, `sum(x)` and `count(*)`, or " if isinstance(aggregate, Estimate) else ""
@@ -120,7 +120,7 @@ class JointBlock(Struct):
                     "TypeError", "the error of what is calculated cannot be asked for, only that of an aggregate",
                     column.value.span, help="ask for the aggregates, and calculate with the answers",
                 )  # fmt: skip
-        return Asked(request, wanted=wish, span=node.span)
+        return JointQuery(request, target=wish, span=node.span)
 
 
 def given_answers(
@@ -160,8 +160,8 @@ def _by_keys(table: Grouped, request: Request, names: Sequence[str], output: str
     column = table.columns[output] if output in table.columns else table.only()
     rows = zip(*(table.columns[name] for name in names), strict=True)
     of = dict(zip(rows, column, strict=True))
-    shown = request.shown(key_columns([list(key.values) for key in request.keys]))
-    groups = list(zip(*shown, strict=True))
+    columns = request.key_columns(key_columns([list(key.values) for key in request.keys]))
+    groups = list(zip(*columns, strict=True))
     for group in groups:
         if group not in of:
             raise refuse("DataError", f"what is given has no number for {_named(names, group)}", span)
@@ -184,14 +184,14 @@ def alone(interp: Evaluator, request: object, node: n.Select, wish: float | None
         raise no_error(node)
     block = JointBlock(wish)
     block.answer(request, node, wish)
-    (answer,) = _answers(interp, block.asked, None, node.spend, scope)
+    (answer,) = _answers(interp, block.selects, None, node.spend, scope)
     return answer
 
 
-def _facts(asked: Asked) -> tuple[object, ...]:
+def _facts(query: JointQuery) -> tuple[object, ...]:
     """What a select asks, to tell it from another."""
-    request = asked.request
-    return request.table.plan, request.keys, request.aggregates, asked.weight, asked.wanted, asked.given
+    request = query.request
+    return request.table.plan, request.keys, request.aggregates, query.weight, query.target, query.given
 
 
 def jointly(interp: Evaluator, node: n.With, scope: Scope) -> Any:
@@ -204,14 +204,14 @@ def jointly(interp: Evaluator, node: n.With, scope: Scope) -> Any:
     if not spend.amount.is_wish:
         amount = amount_of(interp, spend.amount, scope, ())
         with interp.allotted(amount, spend.span, ()):
-            return _walked(interp, node, scope, amount, None)
-    wanted = wish_of(interp, spend.amount, scope)
-    return _walked(interp, node, scope, None, wanted)
+            return _block_value(interp, node, scope, amount, None)
+    target = wish_of(interp, spend.amount, scope)
+    return _block_value(interp, node, scope, None, target)
 
 
-def _walked(interp: Evaluator, node: n.With, scope: Scope, amount: Amount | None, wanted: float | None) -> object:
+def _block_value(interp: Evaluator, node: n.With, scope: Scope, amount: Amount | None, target: float | None) -> object:
     names = dict(scope.names)
-    interp.joint = block = JointBlock(wanted, Shape(node.nonnegative, node.whole))
+    interp.joint = block = JointBlock(target, Shape(node.nonnegative, node.whole))
     interp.quiet += 1
     try:
         with interp.kernel.events.silent():
@@ -221,9 +221,9 @@ def _walked(interp: Evaluator, node: n.With, scope: Scope, amount: Amount | None
         interp.joint = None
         scope.names.clear()
         scope.names.update(names)
-    if block.asked:
-        answers = _answers(interp, block.asked, amount, node.spend, scope, node.total, block.shape)
-        block.answers = iter(list(zip(block.asked, answers, strict=True)))
+    if block.selects:
+        answers = _answers(interp, block.selects, amount, node.spend, scope, node.total, block.shape)
+        block.answers = iter(list(zip(block.selects, answers, strict=True)))
     interp.joint = block
     try:
         return interp.block(node.body.body, scope)
@@ -232,22 +232,22 @@ def _walked(interp: Evaluator, node: n.With, scope: Scope, amount: Amount | None
 
 
 def _answers(
-    interp: Evaluator, asked: Sequence[Asked], amount: Amount | None, spend: n.Spend, scope: Scope,
+    interp: Evaluator, selects: Sequence[JointQuery], amount: Amount | None, spend: n.Spend, scope: Scope,
     total: bool = False, shape: Shape = PLAIN,
 ) -> list[Answer]:  # fmt: skip
-    workload = joint_workload([one.request for one in asked])
-    for one, sums_of in zip(asked, workload.selects, strict=True):
+    workload = joint_workload([one.request for one in selects])
+    for one, sums_of in zip(selects, workload.selects, strict=True):
         if any(not factor.levels for sums in sums_of for factor in sums.factors.values()):
             help = "its answer is 0: leave it out, or mend the condition"
             raise refuse("ValueError", "the condition of this select holds for no row", one.span, help=help)
-    via, requests = mechanism_of(interp, spend), [one.request for one in asked]
+    via, requests = mechanism_of(interp, spend), [one.request for one in selects]
     if spend.amount.is_wish:
-        plan = JointPlan.wanted(workload, asked, _unit(interp, workload.table, spend.amount, scope), via)
+        plan = JointPlan.within(workload, selects, _least_unit(interp, workload.table, spend.amount, scope), via)
         return _planned(interp, plan, workload, spend, via)
     if amount is None:
         raise refuse("NoEpsilon", "a private source was met in a call on public data", spend.span)
     with interp.looks.looking(interp.kernel, requests, workload.table.exposures, amount, spend.span) as left:
-        plan = JointPlan.of(workload, asked, left, via, total, shape)
+        plan = JointPlan.of(workload, selects, left, via, total, shape)
         return _planned(interp, plan, workload, spend, via)
 
 
@@ -257,7 +257,7 @@ def _planned(
     least = plan.measurement.how.amount
     with interp.kernel.events.within("query", "jointly", spend.span) as event:
         event[least.unit] = as_float(least.value)
-        event.update(plan.told(workload))
+        event.update(plan.trace_fields(workload))
         try:
             measured, again = answers.joint(interp.kernel, plan.measurement, via, spend.span)
         except Refusal as refusal:
@@ -266,7 +266,7 @@ def _planned(
         return plan.answers(workload, measured)
 
 
-def _unit(interp: Evaluator, table: Table, node: n.Amount, scope: Scope) -> Amount:
+def _least_unit(interp: Evaluator, table: Table, node: n.Amount, scope: Scope) -> Amount:
     """One of what the table is counted in, with the delta that is written."""
     measure = table.exposures[0].source.measure
     delta = interp.eval(node.delta, scope) if node.delta is not None else None

@@ -41,7 +41,7 @@ MOST_AMOUNT = 10**6 * QUANTA
 SAFE = 1 - 1e-9  # of the noise that is allowed, for what its scale is rounded up by
 
 
-class Asked(Struct, frozen=True):
+class JointQuery(Struct, frozen=True):
     """A select of a block: how many parts of the amount it counts for, or the half-width that its answers may have.
 
     `given` are its answers where they are public, a number for each group.
@@ -49,7 +49,7 @@ class Asked(Struct, frozen=True):
 
     request: Request
     weight: float = 1.0
-    wanted: float | None = None
+    target: float | None = None
     span: Span | None = None
     given: tuple[float, ...] | None = None
 
@@ -71,7 +71,7 @@ class JointPlan(Struct, frozen=True, eq=False):
     which no answer may be negative.
     """
 
-    asked: tuple[Asked, ...]
+    selects: tuple[JointQuery, ...]
     strategy: Strategy
     measurement: JointBlocks
     queries: tuple[tuple[Query, ...], ...]
@@ -83,51 +83,51 @@ class JointPlan(Struct, frozen=True, eq=False):
 
     @classmethod
     def of(
-        cls, workload: JointWorkload, asked: Sequence[Asked], amount: Amount, via: str | None, total: bool = False,
+        cls, workload: JointWorkload, block: Sequence[JointQuery], amount: Amount, via: str | None, total: bool = False,
         shape: Shape = PLAIN,
     ) -> JointPlan:  # fmt: skip
         """What an amount buys; with `total` the least total squared error, whatever single answers have alone.
 
         `nonnegative`: no count is below 0, nor a sum of what is not; `whole`: counts are integers. Refuses what is too
-        large; from public facts alone, as `wanted`.
+        large; from public facts alone, as `within`.
         """
         how = Additive.of(amount, via, workload.table.measures)
-        units = _Units.of(workload, how, asked)
-        plan = cls._with(units, workload, asked, via, total=total)
+        units = _Units.of(workload, how, block)
+        plan = cls._build(units, workload, block, via, total=total)
         cones = units.cones(plan) if shape.nonnegative else ()
         return replace(plan, cones=cones, whole=units.whole(plan, workload) if shape.whole else ())
 
     @classmethod
-    def wanted(cls, workload: JointWorkload, asked: Sequence[Asked], amount: Amount, via: str | None) -> JointPlan:
+    def within(cls, workload: JointWorkload, block: Sequence[JointQuery], amount: Amount, via: str | None) -> JointPlan:
         """What buys the wanted errors: of all amounts of the unit, and the delta, of `amount` the least."""
-        units = _Units.of(workload, Additive.of(amount, via, workload.table.measures), asked)
+        units = _Units.of(workload, Additive.of(amount, via, workload.table.measures), block)
         kind = units.how.kind
         wishes = []
-        for one, sums_of in zip(asked, workload.selects, strict=True):
+        for one, sums_of in zip(block, workload.selects, strict=True):
             for sums in sums_of:
                 unit, step = units.deviations[sums.term], units.step(sums.term)
                 if unit:
-                    wide = (one.wanted or math.inf) / unit
+                    wide = (one.target or math.inf) / unit
                     query = units.query(sums, (wide / sum_quantile(kind)) ** 2)
                     wishes += [Wish(query, wide, step / unit)] if query.residuals else []
         strategy = units.strategy(workload, [wish.query for wish in wishes], True)
         allowed = allowed_noise(strategy, wishes, kind)
         least = _least_amount(units.how, via, workload.table, allowed * SAFE)
-        units = _Units.of(workload, Additive.of(least, via, workload.table.measures), asked)
-        return cls._with(units, workload, asked, via, strategy)
+        units = _Units.of(workload, Additive.of(least, via, workload.table.measures), block)
+        return cls._build(units, workload, block, via, strategy)
 
     @classmethod
-    def _with(
-        cls, units: _Units, workload: JointWorkload, asked: Sequence[Asked], via: str | None,
+    def _build(
+        cls, units: _Units, workload: JointWorkload, block: Sequence[JointQuery], via: str | None,
         strategy: Strategy | None = None, total: bool = False,
     ) -> JointPlan:  # fmt: skip
         import numpy as np
 
         table, amount, terms = workload.table, units.how.amount, units.terms
-        parts = _parts(asked)
+        parts = _parts(block)
         alone = tuple(
             _alone(one.request, [sums.term for sums in sums_of], _part(amount, one.weight / parts), via, table)
-            for one, sums_of in zip(asked, workload.selects, strict=True)
+            for one, sums_of in zip(block, workload.selects, strict=True)
         )
         queries = tuple(
             tuple(
@@ -137,7 +137,7 @@ class JointPlan(Struct, frozen=True, eq=False):
             for sums_of, others in zip(workload.selects, alone, strict=True)
         )  # fmt: skip
         if strategy is None:
-            pairs = ((one, query) for one, some in zip(asked, queries, strict=True) for query in some)
+            pairs = ((one, query) for one, some in zip(block, queries, strict=True) for query in some)
             counted = [replace(query, alone=1 / one.weight) if total else query for one, query in pairs]
             strategy = units.strategy(workload, counted, False, not total)
         blocks = [Block(units.grids[terms[one.family]], one.levels, one.residual, one.share) for one in strategy.blocks]
@@ -149,9 +149,9 @@ class JointPlan(Struct, frozen=True, eq=False):
             for some, sums_of in zip(queries, workload.selects, strict=True)
         )
         measurement = JointBlocks.of(table, workload.axes, blocks, amount, via)
-        return cls(tuple(asked), strategy, measurement, queries, deviations, alone, units.known)
+        return cls(tuple(block), strategy, measurement, queries, deviations, alone, units.known)
 
-    def told(self, workload: JointWorkload) -> dict[str, Any]:
+    def trace_fields(self, workload: JointWorkload) -> dict[str, Any]:
         """What a trace tells: what is measured, and the largest error of each select over what it has alone."""
         blocks = sorted(self.measurement.blocks, key=lambda block: -block.share)[:20]
         ratios = [
@@ -168,22 +168,22 @@ class JointPlan(Struct, frozen=True, eq=False):
             }
             for block in blocks
         ]
-        told = {"largest": max(ratios), "mean": math.fsum(ratios) / len(ratios)} if ratios else {}
-        wishes = sorted({one.wanted for one in self.asked if one.wanted is not None})
-        return {"selects": len(self.queries), "blocks": len(self.strategy.blocks), "strategy": shares, "of_alone": told,
+        gain = {"largest": max(ratios), "mean": math.fsum(ratios) / len(ratios)} if ratios else {}
+        wishes = sorted({one.target for one in self.selects if one.target is not None})
+        return {"selects": len(self.queries), "blocks": len(self.strategy.blocks), "strategy": shares, "of_alone": gain,
                 "apart": self._apart(), "wanted": wishes} | self._told_of_shape()  # fmt: skip
 
     def _told_of_shape(self) -> dict[str, object]:
-        given = sum(one.given is not None for one in self.asked)
-        told = {"nonnegative": bool(self.cones), "whole": bool(self.whole), "given": given}
-        return {name: value for name, value in told.items() if value}
+        public = sum(one.given is not None for one in self.selects)
+        fields = {"nonnegative": bool(self.cones), "whole": bool(self.whole), "given": public}
+        return {name: value for name, value in fields.items() if value}
 
     def _apart(self) -> float:
         """About how much all selects would take with amounts of their own, for the largest errors that they have."""
         amount = self.measurement.how.amount
         power = 2 if amount.unit == "rho" else 1
-        parts, total = _parts(self.asked), 0.0
-        for one, some, others in zip(self.asked, self.deviations, self.alone, strict=True):
+        parts, total = _parts(self.selects), 0.0
+        for one, some, others in zip(self.selects, self.deviations, self.alone, strict=True):
             pairs = zip(some, others, strict=True)
             more = [other / float(error.max()) for error, other in pairs if error.size and error.max() > 0]
             total += one.weight / parts * max(more, default=0.0) ** power
@@ -191,19 +191,19 @@ class JointPlan(Struct, frozen=True, eq=False):
 
     def answers(self, workload: JointWorkload, measured: list[Floats]) -> list[Answer]:
         """The answers of all selects, numbers that know their noise."""
-        known = known_residuals(self.strategy.axes, self.known)
-        estimates, kind = Estimates(self.strategy, measured, known), self.measurement.how.kind
+        residuals = known_residuals(self.strategy.axes, self.known)
+        estimates, kind = Estimates(self.strategy, measured, residuals), self.measurement.how.kind
         projected = estimates.projected(self.cones)
         for family, top in self.whole:
             projected = projected.rounded(family, top, self.known)
         vectors = [Vector(values.ravel(), kind(scale)) for values, scale in zip(measured, self._scales(), strict=True)]
         result = []
         for one, queries, sums_of, deviations in zip(
-            self.asked, self.queries, workload.selects, self.deviations, strict=True
+            self.selects, self.queries, workload.selects, self.deviations, strict=True
         ):
             request = one.request
             columns = [
-                self._noised(vectors, query, sums, estimates, errors, one.wanted)
+                self._noised(vectors, query, sums, estimates, errors, one.target)
                 for query, sums, errors in zip(queries, sums_of, deviations, strict=True)
             ]
             for column, query, sums in zip(columns, queries, sums_of, strict=True):
@@ -214,7 +214,7 @@ class JointPlan(Struct, frozen=True, eq=False):
                     column[:] = [
                         Noised.of(value, Projected(one, low)) for value, one in pairs if isinstance(one, Noised)
                     ]
-            keys = request.shown(key_columns([list(key.values) for key in request.keys]))
+            keys = request.key_columns(key_columns([list(key.values) for key in request.keys]))
             result.append(Answer(keys, _aggregated(request, columns)))
         return result
 
@@ -223,7 +223,7 @@ class JointPlan(Struct, frozen=True, eq=False):
 
     def _noised(
         self, vectors: Sequence[Vector], query: Query, sums: Sums, estimates: Estimates, errors: Any,
-        wanted: float | None,
+        target: float | None,
     ) -> list[float]:  # fmt: skip
         """The answers of a query, each with the law of its own noise and the noises that it is made of, if any."""
         import numpy as np
@@ -238,7 +238,7 @@ class JointPlan(Struct, frozen=True, eq=False):
             return [(vectors[at], weights) for at, weights in self.strategy.coefficients(query, place)]
 
         def law(error: float) -> Laplace | Gaussian:
-            wide = min(sum_quantile(kind) * error, wanted or math.inf)
+            wide = min(sum_quantile(kind) * error, target or math.inf)
             return LaplaceSum(error / math.sqrt(2), wide=wide) if kind is Laplace else kind(wide / sum_quantile(kind))
 
         return [
@@ -260,15 +260,15 @@ class _Units(Struct, frozen=True, eq=False):
     residuals: dict[int, frozenset[Levels]]
 
     @classmethod
-    def of(cls, workload: JointWorkload, how: Additive, asked: Sequence[Asked]) -> _Units:
+    def of(cls, workload: JointWorkload, how: Additive, block: Sequence[JointQuery]) -> _Units:
         terms = list(dict.fromkeys(sums.term for sums_of in workload.selects for sums in sums_of))
         grids = {term: coarser(term) if how.kind is Gaussian else term for term in terms}
         deviations = {term: _deviation(how, grids[term], workload.table) for term in terms}
         most = [MOST_SPREAD / max(1, sensitivity_of(grids[term], workload.table)) for term in terms]
-        known = _known(workload, asked, terms)
-        of = {family: frozenset(level for one in known if one.family == family for level in below(one.top))
+        groups = _groups(workload, block, terms)
+        of = {family: frozenset(level for one in groups if one.family == family for level in below(one.top))
               for family in range(len(terms))}  # fmt: skip
-        return cls(how, terms, grids, deviations, most, known, of)
+        return cls(how, terms, grids, deviations, most, groups, of)
 
     def query(self, sums: Sums, alone: float) -> Query:
         """What the sums of a select ask."""
@@ -282,9 +282,9 @@ class _Units(Struct, frozen=True, eq=False):
     def cones(self, plan: JointPlan) -> tuple[Nonnegative, ...]:
         """Those of counts, and of sums of what is not negative."""
         queries = [query for some in plan.queries for query in some]
-        kept = (at for at, term in enumerate(self.terms) if isinstance(term, Count) or term.square or term.low >= 0)
+        families = (at for at, term in enumerate(self.terms) if isinstance(term, Count) or term.square or term.low >= 0)
         try:
-            return tuple([Nonnegative(plan.strategy, queries, family, plan.known) for family in kept])
+            return tuple([Nonnegative(plan.strategy, queries, family, plan.known) for family in families])
         except KernelError as fault:
             raise refuse(
                 "DataError", str(fault), help="group more coarsely, divide the block in two, or leave `nonnegative` out"
@@ -311,23 +311,23 @@ class _Units(Struct, frozen=True, eq=False):
             result.append((family, top))
         return tuple(result)
 
-    def strategy(self, workload: JointWorkload, queries: Sequence[Query], wanted: bool, kept: bool = True) -> Strategy:
+    def strategy(self, workload: JointWorkload, queries: Sequence[Query], minimax: bool, fair: bool = True) -> Strategy:
         queries = [query for query in queries if query.residuals]
         if not queries:
             raise refuse("TypeError", "every answer of this block follows from what is given",
                          help="add a select that is to be measured, or leave the block out")  # fmt: skip
         try:
-            return strategy_for(workload.trees, queries, self.how.kind is Gaussian, self.most, wanted, kept)
+            return strategy_for(workload.trees, queries, self.how.kind is Gaussian, self.most, minimax, fair)
         except KernelError as fault:
             raise refuse("DataError", str(fault), help="group more coarsely, or divide the block in two") from None
 
 
-def _known(workload: JointWorkload, asked: Sequence[Asked], terms: Sequence[Term]) -> tuple[KnownGroups, ...]:
+def _groups(workload: JointWorkload, block: Sequence[JointQuery], terms: Sequence[Term]) -> tuple[KnownGroups, ...]:
     """The groups whose answers are given; refused where they are not of all rows, or disagree."""
     import numpy as np
 
     result: list[KnownGroups] = []
-    for one, sums_of in zip(asked, workload.selects, strict=True):
+    for one, sums_of in zip(block, workload.selects, strict=True):
         if one.given is None:
             continue
         (sums,) = sums_of
@@ -352,9 +352,9 @@ def _level_names(workload: JointWorkload, levels: Levels) -> str:
     return " and ".join([f"`{workload.names[axis][level - 1]}`" for axis, level in levels])
 
 
-def _parts(asked: Sequence[Asked]) -> float:
+def _parts(block: Sequence[JointQuery]) -> float:
     """How many parts the amount has: those of what is measured."""
-    return math.fsum(one.weight for one in asked if one.given is None) or 1.0
+    return math.fsum(one.weight for one in block if one.given is None) or 1.0
 
 
 def _least_amount(how: Additive, via: str | None, table: Table, allowed: float) -> Amount:

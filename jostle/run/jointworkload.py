@@ -92,7 +92,7 @@ class _Asked(Struct, frozen=True):
 
 def joint_workload(requests: Sequence[Request]) -> JointWorkload:
     """The workload of these selects. Refuses what is not linear, and selects of different tables."""
-    table, asked = _common(requests), []
+    table, queries = _common(requests), []
     domains = dict(table.schema)
     never_missing = set(table.plan.on) if isinstance(table.plan, Join) and table.plan.kind == "inner" else set()
     below = {name: Column(name) for name in domains} | joined_columns(table.plan)
@@ -101,8 +101,8 @@ def joint_workload(requests: Sequence[Request]) -> JointWorkload:
         conditions = [replaced(condition, below) for condition in conditions]
         keys = tuple(Key(replaced(replaced(key.expr, columns), below), key.values) for key in request.keys)
         only = tuple(_one_group(part, domains) for condition in conditions for part in _conjuncts(condition))
-        asked.append(_Asked(keys, only, tuple(_term(term, columns) for term in terms_of(request))))
-    every = dict.fromkeys(key for one in asked for key in (*one.keys, *(key for key, _ in one.only)))
+        queries.append(_Asked(keys, only, tuple(_term(term, columns) for term in terms_of(request))))
+    every = dict.fromkeys(key for one in queries for key in (*one.keys, *(key for key, _ in one.only)))
     groups: dict[Any, list[Key]] = {}
     for key in every:
         groups.setdefault(_home(key, domains), []).append(key)
@@ -111,12 +111,12 @@ def joint_workload(requests: Sequence[Request]) -> JointWorkload:
     names: list[tuple[str, ...]] = []
     places: dict[Key, tuple[int, Ints]] = {}
     for home, keys_of_axis in groups.items():
-        axis, tree, labels = _axis(home, keys_of_axis, domains, home in never_missing)
+        axis, tree, labels = _tree(home, keys_of_axis, domains, home in never_missing)
         places |= {key: (len(axes), labels[key]) for key in keys_of_axis}
         axes.append(axis)
         trees.append(tree)
         names.append(tuple(_level_name(home, labels, level) for level in tree.labels[1:]))
-    selects = tuple(tuple(_sums(one, term, trees, places) for term in one.terms) for one in asked)
+    selects = tuple(tuple(_sums(one, term, trees, places) for term in one.terms) for one in queries)
     return JointWorkload(table, tuple(axes), tuple(trees), tuple(names), selects)
 
 
@@ -191,7 +191,7 @@ def _home(key: Key, domains: Mapping[str, Any]) -> str | Key:
     return name if name and _countable(domains[name]) else key
 
 
-def _axis(home: Any, keys: list[Key], domains: Mapping[str, Any], never_missing: bool) -> tuple[KeyAxis, Axis, Labels]:
+def _tree(home: Any, keys: list[Key], domains: Mapping[str, Any], never_missing: bool) -> tuple[KeyAxis, Axis, Labels]:
     """An axis for keys of one home, its tree, and for each key the group of every cell of the tree, −1 for none.
 
     Where the home is `never_missing` the cell of such rows is one with the first.
@@ -207,7 +207,7 @@ def _axis(home: Any, keys: list[Key], domains: Mapping[str, Any], never_missing:
         whole = [np.zeros(1, dtype=np.int64)]
         return KeyAxis(key, complete, _tuples(levels)), Axis(levels or whole), {key: groups}
     values, column = _cells(home, domains, never_missing)
-    by_key = {key: _places(key, {home: column}) for key in keys}
+    by_key = {key: _group_codes(key, {home: column}) for key in keys}
     _, first, cell_of = np.unique(np.stack(list(by_key.values())), axis=1, return_index=True, return_inverse=True)
     cell_of = cell_of.ravel()
     chain, ranges = [np.arange(len(first))], False  # whether some keys do not divide one another
@@ -239,7 +239,7 @@ def _cells(home: str, domains: Mapping[str, Any], never_missing: bool = False) -
 
 def _has_every_row(key: Key, home: object, domains: Mapping[str, Any]) -> bool:
     """Whether each value of a listed column, and a missing one, is in a group of a key that follows from it."""
-    return isinstance(home, str) and bool((_places(key, {home: _cells(home, domains)[1]}) >= 0).all())
+    return isinstance(home, str) and bool((_group_codes(key, {home: _cells(home, domains)[1]}) >= 0).all())
 
 
 RUN = 4
@@ -297,7 +297,7 @@ def _never_missing(key: Key, domains: Mapping[str, Any]) -> bool:
     return False
 
 
-def _places(key: Key, columns: Mapping[str, Any]) -> Ints:
+def _group_codes(key: Key, columns: Mapping[str, Any]) -> Ints:
     """Which of a key's values each row of these columns has, −1 for none."""
     import numpy as np
 
@@ -306,7 +306,7 @@ def _places(key: Key, columns: Mapping[str, Any]) -> Ints:
         values = np.floor(values)
     at = {number_of(v) if isinstance(v, date) else v: place for place, v in enumerate(key.values)}
     pairs = zip(values.tolist(), valid.tolist(), strict=True)
-    return np.array([at.get(value, -1) if known else -1 for value, known in pairs], dtype=np.int64)
+    return np.array([at.get(value, -1) if valid else -1 for value, valid in pairs], dtype=np.int64)
 
 
 def _sums(one: _Asked, term: Term, trees: Sequence[Axis], places: Mapping[Key, tuple[int, Ints]]) -> Sums:

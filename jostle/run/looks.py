@@ -152,7 +152,7 @@ class Looked(Struct, frozen=True):
             return _read_as(self.table, Scan(self.data, tuple(read.items()))), state
         return None
 
-    def named(self, read: Collection[str | Apply]) -> list[str]:
+    def readings(self, read: Collection[str | Apply]) -> list[str]:
         """Of what is read the columns, and the conversions of columns of texts."""
         for one in read:
             if isinstance(one, Apply):
@@ -181,7 +181,7 @@ class Looks(Struct):
     tables: dict[tuple[int, str], Looked] = field(default_factory=dict)
     cost: Counter[tuple[int, Path, Hashable]] = field(default_factory=Counter)
     """Of each partition of a source, in quanta, what looks have cost that charges on its parts paid."""
-    given: Counter[tuple[int, Path]] = field(default_factory=Counter)
+    payments: Counter[tuple[int, Path]] = field(default_factory=Counter)
     """By paths of its budget, what the charges there gave up."""
     planned: list[Planned] = field(default_factory=list)
     cuts: list[str] = field(default_factory=list)
@@ -234,7 +234,7 @@ class Looks(Struct):
                     del looked.misfits[name]
             raise
         for exposure in exposures:
-            self.given[id(exposure.source), exposure.path] += paid
+            self.payments[id(exposure.source), exposure.path] += paid
         for exposure, looked, looks in due:
             each = Amount(amount.unit, cost // many[id(exposure.source)])
             with suppress(Refusal):  # where the amounts of several charges are not simply added up
@@ -269,20 +269,20 @@ class Looks(Struct):
         read: dict[tuple[int, str], set[str | Apply]] = {}
         for scan, names in scans_of(what):
             for exposure in exposures:
-                known = self.tables.get((id(exposure.source), scan.data))
-                if known is not None and (scan.data or dict(scan.columns) == known.schema):
+                entry = self.tables.get((id(exposure.source), scan.data))
+                if entry is not None and (scan.data or dict(scan.columns) == entry.schema):
                     read.setdefault((id(exposure.source), scan.data), set()).update(names)
         for exposure in exposures:
             for (source, data), columns in read.items():
                 if source == id(exposure.source):
-                    yield exposure, self.tables[source, data], self.tables[source, data].named(columns)
+                    yield exposure, self.tables[source, data], self.tables[source, data].readings(columns)
 
     def _owed(self, exposure: Exposure) -> int:
         """What charges on the path of a part have yet to give up for looks that other parts of its partition paid."""
         source, path, owed = id(exposure.source), exposure.path, 0
         for at, (partition, _) in enumerate(path):
-            given = sum(self.given[source, path[:end]] for end in range(at + 1, len(path) + 1))
-            owed = max(owed, self.cost[source, path[:at], partition] - given)
+            paid = sum(self.payments[source, path[:end]] for end in range(at + 1, len(path) + 1))
+            owed = max(owed, self.cost[source, path[:at], partition] - paid)
         return owed
 
     def _look(
@@ -290,20 +290,20 @@ class Looks(Struct):
         amount: Amount, span: Span | None,
     ) -> None:  # fmt: skip
         """Counts the cells of each column that do not fit, and warns of those that noise does not hide."""
-        said = (FITS, *STATES)
+        names = (FITS, *STATES)
         for name, (table, state) in looks.items():
             table = replace(table, exposures=tuple(replace(e, agents=exposure.agents) for e in table.exposures))
-            request = prepare(table, [GroupKey("state", state, said)], [registry.AGGREGATES["count"]()])
+            request = prepare(table, [GroupKey("state", state, names)], [registry.AGGREGATES["count"]()])
             with kernel.events.within("query", f"look at {name}", span) as event:
                 (counts,) = answers.run(kernel, request, amount, None, span)[0].values
                 for at, (partition, _) in enumerate(exposure.path):
                     self.cost[id(exposure.source), exposure.path[:at], partition] += amount.value
-                looked.misfits[name] = shares = _shares(dict(zip(said, counts, strict=True)))
+                looked.misfits[name] = shares = _misfit_shares(dict(zip(names, counts, strict=True)))
                 event.update({amount.unit: as_float(amount.value), "look": shares})
             place = looked.places.get(name, span)
             for what, share in shares.items():
                 kind = looked.kind(name)
-                example = _example(kind) if what == "unreadable" else ""
+                example = _example_cell(kind) if what == "unreadable" else ""
                 says, help = STATES[what].format(share=share, kind=example), _WAYS_OUT[kind if example else what]
                 if name in looked.filled:
                     says = (
@@ -325,7 +325,7 @@ def _read_as(table: Table, scan: Scan) -> Table:
     return read if table.exposures[0].rows is not None else truncate(read, (), None, 1)
 
 
-def _shares(counts: Mapping[str, Any]) -> dict[str, str]:
+def _misfit_shares(counts: Mapping[str, Any]) -> dict[str, str]:
     """The shares of cells that do not fit, where noise does not hide them."""
     error = max((one.error for one in of_numbers([*counts.values()]) if one is not None), default=0.0)
     total = sum(max(0.0, float(count)) for count in counts.values())
@@ -336,7 +336,7 @@ def _shares(counts: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _example(kind: str) -> str:
+def _example_cell(kind: str) -> str:
     """A kind with how a cell of it is written: `date as 2024-12-31`."""
     if kind in ("number", "boolean"):
         return kind if kind == "number" else "true or false"
@@ -371,8 +371,8 @@ def _below(plan: Plan, names: frozenset[str | Apply]) -> Iterator[tuple[Scan, fr
             yield plan, names
         case Derive(columns=columns):
             read = [expr for name, expr in columns if name in names]
-            kept = {expr for name, expr in columns if expr == Column(name)}
-            names = frozenset(one for one in names if isinstance(one, Apply) and _converted(one)[0] in kept)
+            identities = {expr for name, expr in columns if expr == Column(name)}
+            names = frozenset(one for one in names if isinstance(one, Apply) and _converted(one)[0] in identities)
         case GroupRows(keys=keys, terms=terms):
             read = [*(expr for _, expr in keys), *(term for name, term in terms if name in names)]
             names = frozenset()
@@ -455,11 +455,11 @@ def _state(text: Column, domain: Domain, schema: dict[str, Domain], empty: str |
     if isinstance(domain, Categories):
         if not 0 < len(domain.values) <= MOST_LISTED:
             return None
-        listed = applied("in", (value, *map(Constant, domain.values)), schema)
+        among = applied("in", (value, *map(Constant, domain.values)), schema)
         if kind == "text":  # the first question, of the cell, is the whole of it for nearly all
             missing = _either(Apply("missing", (text,)), None, Constant("unlisted"), schema)
-            return _either(listed, FITS, missing, schema)
-        state = _either(Apply("not", (listed,)), "unlisted", state, schema)
+            return _either(among, FITS, missing, schema)
+        state = _either(Apply("not", (among,)), "unlisted", state, schema)
     if kind != "text":
         state = _either(Apply("missing", (value,)), "unreadable", state, schema)
     return _either(Apply("missing", (text,)), empty, state, schema)

@@ -45,15 +45,15 @@ MOST_SHOWN = 2000
 """Elements and rows whose margins go into traces and listings; files and frames have all of them."""
 
 
-def ends(values: Any) -> tuple[list[float | None], list[float | None]] | None:
+def bars(values: Any) -> tuple[list[float | None], list[float | None]] | None:
     """The lower and the upper ends of the numbers of a column; None where no error is known."""
     if is_vector(values):
         vector = None if rests_on_misfits(cuts_of(values)) else _of_vector(values)
         return None if vector is None else ([*vector.low.ravel().tolist()], [*vector.high.ravel().tolist()])
-    told = [None if rests_on_misfits(cuts_of(v)) else one for v, one in zip(values, of_numbers(values), strict=True)]
-    if not any(told):
+    laws = [None if rests_on_misfits(cuts_of(v)) else one for v, one in zip(values, of_numbers(values), strict=True)]
+    if not any(laws):
         return None
-    return [one.low if one else None for one in told], [one.high if one else None for one in told]
+    return [one.low if one else None for one in laws], [one.high if one else None for one in laws]
 
 
 def with_ends(columns: dict[str, Sequence[Any]]) -> dict[str, Sequence[object]]:
@@ -64,13 +64,13 @@ def with_ends(columns: dict[str, Sequence[Any]]) -> dict[str, Sequence[object]]:
     out: dict[str, Sequence[Any]] = {}
     for name, values in columns.items():
         out[name] = values
-        told = ends(values)
+        bounds = bars(values)
         names = [f"{name}_low", f"{name}_high"]
-        if told is None:
-            chosen = {f"{name}_{of}": column for of, column in _chosen(values).items()}
-            out.update({other: column for other, column in chosen.items() if other not in columns})
+        if bounds is None:
+            extra = {f"{name}_{of}": column for of, column in _chosen(values).items()}
+            out.update({other: column for other, column in extra.items() if other not in columns})
         elif not any(other in columns for other in names):
-            out.update(zip(names, told, strict=True))
+            out.update(zip(names, bounds, strict=True))
         if cuts_of(values, *values) and f"{name}_cut" not in columns:
             out[f"{name}_cut"] = ["; ".join(cuts_of(values, value)) for value in values]
     return out
@@ -87,9 +87,9 @@ def _margins_of_groups(value: Grouped) -> list[dict[str, object]] | None:
     """For each group that is shown, the margins by column."""
     hidden = value.hidden(MOST_SHOWN)
     columns = {name: _margins_of(values, hidden) for name, values in list(value.columns.items())[value.keys :]}
-    told = {name: column for name, column in columns.items() if column is not None}
+    lists = {name: column for name, column in columns.items() if column is not None}
     many = min(len(value), MOST_SHOWN)
-    return [{name: column[row] for name, column in told.items()} for row in range(many)] if told else None
+    return [{name: column[row] for name, column in lists.items()} for row in range(many)] if lists else None
 
 
 def margins(value: Any) -> Any:
@@ -114,18 +114,18 @@ def margins(value: Any) -> Any:
 
 def _margins_of(values: Sequence[Any], hidden: Sequence[bool] = ()) -> list[Any] | None:
     """The margins of a column; where noise hides the rows of a group, of what is no number too."""
-    shown = values[:MOST_SHOWN]
-    told = [_margin(value, one) for value, one in zip(shown, of_numbers(shown), strict=True)]
+    head = values[:MOST_SHOWN]
+    entries = [_margin(value, one) for value, one in zip(head, of_numbers(head), strict=True)]
     for row, doubt in enumerate(hidden):
-        told[row] = {**(told[row] or {}), "hidden": True} if doubt else told[row]
-    return told if any(told) else None
+        entries[row] = {**(entries[row] or {}), "hidden": True} if doubt else entries[row]
+    return entries if any(entries) else None
 
 
 def _margins_of_vector(value: Any) -> list[Any] | None:
-    told = _of_vector(value) if value.ndim == 1 and len(value) else None
-    if told is None:
+    uncertainty = _of_vector(value) if value.ndim == 1 and len(value) else None
+    if uncertainty is None:
         return None
-    columns = (value, told.error, told.low, told.high)
+    columns = (value, uncertainty.error, uncertainty.low, uncertainty.high)
     rows = zip(*(column[:MOST_SHOWN].tolist() for column in columns), strict=True)
     return [_finite(*row) | _cut(value) for row in rows]
 
@@ -181,13 +181,13 @@ def _error(value: object) -> object:
 
     Of a number that was chosen, the ranks (of a mode the rows) that it is off at most.
     """
-    return _told(value, LEVEL, lambda one: one.error, in_ranks=True)
+    return _part_of(value, LEVEL, lambda one: one.error, in_ranks=True)
 
 
 @builtin
 def _standard_error(value: object) -> object:
     """The standard deviation of the noise in a number, or in every element of what holds several."""
-    return _told(value, LEVEL, lambda one: one.deviation)
+    return _part_of(value, LEVEL, lambda one: one.deviation)
 
 
 @builtin
@@ -196,7 +196,7 @@ def _band(value: object, level: object = LEVEL) -> Record:
     probability = need_number(level, "`band`")
     if not 0 < probability < 1:
         raise refuse("ValueError", "the level of a band lies between 0 and 1", help="`band(answers, level = 0.9)`")
-    ends = _told(value, probability, lambda one: (one.low, one.high))
+    ends = _part_of(value, probability, lambda one: (one.low, one.high))
     return Record(low=_end(ends, 0), high=_end(ends, 1))
 
 
@@ -212,7 +212,7 @@ def _end(ends: Any, which: int) -> Any:
     return NumberColumn([None if pair is None else pair[which] for pair in ends])
 
 
-def _told(
+def _part_of(
     value: object, level: float, part: Callable[[Uncertainty | Uncertainties], Any], in_ranks: bool = False
 ) -> Any:
     """This part of what is known of a number, or of every number in a value, in its form; keys are left as they are."""
@@ -222,21 +222,21 @@ def _told(
         return _marked(part(uncertainties([value], level)[0]), value)
     if isinstance(value, Grouped):
         keys = list(value.columns)[: value.keys]
-        errors = {k: _told(v, level, part, in_ranks) for k, v in value.columns.items() if k not in keys}
+        errors = {k: _part_of(v, level, part, in_ranks) for k, v in value.columns.items() if k not in keys}
         return Grouped({**value.columns, **errors}, value.keys)
     if isinstance(value, Record):
-        return Record((name, _told(item, level, part, in_ranks)) for name, item in value.items())
+        return Record((name, _part_of(item, level, part, in_ranks)) for name, item in value.items())
     if is_vector(value):
         return part(_accuracy_of_vector(value, level))
     if not isinstance(value, list) or not value or set(map(type, value)) - {Noised, type(None)}:
         raise _not_measured(value)
-    known = [v for v in value if v is not None]
-    if in_ranks and any(v.ranks is not None for v in known):
-        parts = [_told(v, level, part, in_ranks) for v in known]
+    numbers = [v for v in value if v is not None]
+    if in_ranks and any(v.ranks is not None for v in numbers):
+        parts = [_part_of(v, level, part, in_ranks) for v in numbers]
     else:
-        parts = list(map(_marked, map(part, uncertainties(known, level)), known))
-    told = iter(parts)
-    return NumberColumn([None if v is None else next(told) for v in value])
+        parts = list(map(_marked, map(part, uncertainties(numbers, level)), numbers))
+    results = iter(parts)
+    return NumberColumn([None if v is None else next(results) for v in value])
 
 
 def _not_measured(value: object) -> Refusal:

@@ -52,7 +52,7 @@ def _laplace(value: Any, strategy: Any = None, *, epsilon: Any = None, via: str 
         from jostle.privacy.measurements.choices import NoisyScore
 
         with amount_for(interp, value, span, epsilon) as amount:
-            answer = _score(interp, NoisyScore.of(value, amount, via), span)
+            answer = _noisy_score(interp, NoisyScore.of(value, amount, via), span)
         several = answer if isinstance(answer, list) else [answer]
         several = marked(several, interp.looks.cut_of(value, value.exposures), ())
         return several if isinstance(answer, list) else several[0]
@@ -72,7 +72,7 @@ def _laplace(value: Any, strategy: Any = None, *, epsilon: Any = None, via: str 
     return Record(answers=[with_noise(a, amount, law, cut=cut) for a in parts], scale=scale)
 
 
-def _score(interp: Evaluator, noisy: NoisyScore, span: Any) -> Any:
+def _noisy_score(interp: Evaluator, noisy: NoisyScore, span: Any) -> Any:
     """A score, or a list of them, with noise; exact of public data."""
     numbers, law = interp.kernel.measure(noisy, span), noisy.linear[0].law
     if not noisy.score.private:
@@ -118,12 +118,12 @@ def _gaussian(
 def _exp_mech(domain: Any, utilities: Any, epsilon: Any = None, *, at: Any) -> Any:
     """The element of `domain` with (nearly) the largest utility; public utilities cost nothing."""
     interp, span = at
-    listed = list(domain) if isinstance(domain, JSet) or is_sequence(domain) else None
-    if listed is None:
+    options = list(domain) if isinstance(domain, JSet) or is_sequence(domain) else None
+    if options is None:
         raise refuse("TypeError", f"`exp_mech` takes a set or list to choose from, not {kind_name(domain)}")
     if isinstance(utilities, Scores) and utilities.groups:
         raise refuse("TypeError", "scores in groups have several winners", help="use `noisy_max`")
-    return listed[_choose(interp, utilities, len(listed), epsilon, span)[0]]
+    return options[_choose(interp, utilities, len(options), epsilon, span)[0]]
 
 
 @builtin
@@ -137,8 +137,8 @@ def _noisy_max(utilities: Any, epsilon: Any = None, *, at: Any) -> Any:
             drawn: list[int] = interp.kernel.measure(DrawnTree.of(utilities, amount), span)
         return [float(i) for i in drawn]
     length = utilities.length if isinstance(utilities, Scores) else len(items(utilities))
-    chosen = [float(i) for i in _choose(interp, utilities, length, epsilon, span)]
-    return chosen if isinstance(utilities, Scores) and utilities.groups else chosen[0]
+    places = [float(i) for i in _choose(interp, utilities, length, epsilon, span)]
+    return places if isinstance(utilities, Scores) and utilities.groups else places[0]
 
 
 def _choose(interp: Evaluator, utilities: object, length: int, epsilon: object, span: object) -> list[int]:
@@ -146,27 +146,27 @@ def _choose(interp: Evaluator, utilities: object, length: int, epsilon: object, 
         if utilities.length != length:
             raise refuse("ValueError", f"{utilities.length} scores for {length} elements")
         return _argmax(interp, [utilities], epsilon, span)
-    listed = items(utilities)
-    if len(listed) != length:
-        raise refuse("ValueError", f"{len(listed)} utilities for {length} elements")
-    if all(is_number(u) for u in listed):
+    scores = items(utilities)
+    if len(scores) != length:
+        raise refuse("ValueError", f"{len(scores)} utilities for {length} elements")
+    if all(is_number(u) for u in scores):
         public = None
         if epsilon is not None:
             public = as_float(quanta(epsilon)) if epsilon != float("inf") else None
         from jostle.privacy.measurements.choices import choose_publicly
 
-        return [choose_publicly([float(u) for u in listed], public)]
-    if not all(isinstance(u, Score) for u in listed):
+        return [choose_publicly([float(u) for u in scores], public)]
+    if not all(isinstance(u, Score) for u in scores):
         raise refuse("TypeError", "utilities are all public numbers or all scores")
-    return _argmax(interp, listed, epsilon, span)
+    return _argmax(interp, scores, epsilon, span)
 
 
 def _argmax(interp: Evaluator, utilities: list[Any], epsilon: object, span: Any) -> list[int]:
     from jostle.privacy.measurements.choices import NoisyArgmax
 
     with amount_for(interp, utilities, span, epsilon) as amount:
-        chosen: list[int] = interp.kernel.measure(NoisyArgmax.of(utilities, amount), span)
-    return chosen
+        places: list[int] = interp.kernel.measure(NoisyArgmax.of(utilities, amount), span)
+    return places
 
 
 @builtin
@@ -280,8 +280,8 @@ def _noisy_samples(
     step, `rate`, and `noise`, the deviation of each number.
     """
     interp, span = at
-    listed = list(cubes) if isinstance(cubes, (list, JSet)) else [cubes]
-    if not listed or not all(isinstance(c, Cube) for c in listed):
+    measures = list(cubes) if isinstance(cubes, (list, JSet)) else [cubes]
+    if not measures or not all(isinstance(c, Cube) for c in measures):
         raise refuse("TypeError", "samples are of a list of cubes", help="`noisy_samples([histogram(t, a), …])`")
     for handle in handles_in([rate, steps, delta]):
         raise private_value(handle, "cannot say how to sample")
@@ -290,8 +290,8 @@ def _noisy_samples(
     from jostle.privacy.measurements.subsampled_batches import batches
 
     part = None if rate is None else float(rate)
-    with amount_for(interp, listed, span, epsilon, delta) as amount:
-        drawn = batches(interp.kernel, listed, part, int(steps), amount, span)
+    with amount_for(interp, measures, span, epsilon, delta) as amount:
+        drawn = batches(interp.kernel, measures, part, int(steps), amount, span)
     return Record(sums=drawn.sums, rate=drawn.rate, noise=drawn.noise)
 
 
@@ -309,8 +309,8 @@ def _perturbed_optimum(
     from jostle.optional.output_perturbation import PerturbedOptimum
 
     interp, span = at
-    listed = list(cubes) if isinstance(cubes, (list, JSet)) else [cubes]
-    if not listed or not all(isinstance(c, Cube) for c in listed) or not isinstance(model, GraphicalModel):
+    all_cubes = list(cubes) if isinstance(cubes, (list, JSet)) else [cubes]
+    if not all_cubes or not all(isinstance(c, Cube) for c in all_cubes) or not isinstance(model, GraphicalModel):
         raise refuse("TypeError", "this takes a list of cubes and a graphical model", help="`clique_tables(t, m)`, `m`")
     for handle in handles_in([rows, ridge, delta]):
         raise private_value(handle, "cannot say how to learn")
@@ -319,8 +319,8 @@ def _perturbed_optimum(
     if model.ties is not None:
         raise refuse("ValueError", "output perturbation is of models whose cliques share no potential")
     public = None if ridge is None else float(ridge)
-    with amount_for(interp, listed, span, epsilon, delta) as amount:
-        optimum = PerturbedOptimum.of(listed, model.structure, float(rows), public, amount, via)
+    with amount_for(interp, all_cubes, span, epsilon, delta) as amount:
+        optimum = PerturbedOptimum.of(all_cubes, model.structure, float(rows), public, amount, via)
         noisy = interp.kernel.measure(optimum, span)
     return Record(potentials=noisy.theta, noise=noisy.noise, ridge=noisy.ridge)
 

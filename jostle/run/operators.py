@@ -47,28 +47,28 @@ def apply(name: str, values: Sequence[Any]) -> Any:
         if not (value is None or is_number(value) or isinstance(value, bool | str | date)):
             raise refuse("TypeError", f"`{name}` does not take {kind_name(value)}")
     constants = tuple(Constant(float(value) if is_number(value) else value) for value in values)
-    return _value(name, applied(name, constants, {}))
+    return _constant_value(name, applied(name, constants, {}))
 
 
-def _value(name: str, expr: Apply) -> Any:
+def _constant_value(name: str, expr: Apply) -> Any:
     """What an operation on constants gives; `name` is what the program calls it."""
-    given = [_value(name, arg) if isinstance(arg, Apply) else arg.value
+    arguments = [_constant_value(name, arg) if isinstance(arg, Apply) else arg.value
              for arg in expr.args if isinstance(arg, Apply | Constant)]  # fmt: skip
-    chosen = OPERATIONS[expr.op]
-    if len(given) != chosen.arity and "*" not in chosen.signature:
-        raise refuse("TypeError", f"`{name}({chosen.signature})` takes {chosen.arity}, and {len(given)} were given")
-    for value, kind in zip(given, chosen.kinds, strict=False):
+    entry = OPERATIONS[expr.op]
+    if len(arguments) != entry.arity and "*" not in entry.signature:
+        raise refuse("TypeError", f"`{name}({entry.signature})` takes {entry.arity}, and {len(arguments)} were given")
+    for value, kind in zip(arguments, entry.kinds, strict=False):
         if kind != "any" and (value is None or value_kind(value) != kind):
             raise refuse("TypeError", f"`{name}` takes {WORDS[kind]}, and this is {kind_name(value)}")
-    if chosen.check is not None:
+    if entry.check is not None:
         try:
-            chosen.check(*given[len(given) - chosen.constants :])
+            entry.check(*arguments[len(arguments) - entry.constants :])
         except ValueError as error:
             raise refuse("ValueError", str(error)) from None
-    result = chosen.value(*given) if chosen.value is not None else None
-    if result is None and "any" not in chosen.kinds:
-        written = _FORMATS.get(expr.op)
-        help = f'texts are read as ISO writes them; else a format says how, `{name}(x, "{written}")`' if written else ""
+    result = entry.value(*arguments) if entry.value is not None else None
+    if result is None and "any" not in entry.kinds:
+        form = _FORMATS.get(expr.op)
+        help = f'texts are read as ISO writes them; else a format says how, `{name}(x, "{form}")`' if form else ""
         raise refuse("ValueError", f"`{name}` has no value here", help=help)
     return result
 
@@ -199,7 +199,7 @@ def contains(container: Any, item: Any) -> bool:
     if isinstance(container, str) and isinstance(item, str):
         return item in container
     if isinstance(container, Period):
-        return container.holds(item)
+        return container.covers(item)
     if isinstance(container, Interval):
         return is_number(item) and container.low <= item <= container.high
     if is_sequence(container):
@@ -305,8 +305,8 @@ def guarded(
     except MemoryError:
         raise refuse("ValueError", f"`{name}` needs more memory here than there is") from None
     except (ValueError, ArithmeticError, IndexError, KeyError, AttributeError) as error:
-        said = quote and isinstance(error, KernelError)
-        raise refuse("ValueError", str(error) if said else f"`{name}` has no value here") from error
+        has_text = quote and isinstance(error, KernelError)
+        raise refuse("ValueError", str(error) if has_text else f"`{name}` has no value here") from error
 
 
 def _takes(body: Callable[..., Any]) -> str:

@@ -45,7 +45,7 @@ def origin_of(interp: Evaluator, call: n.Call, scope: Scope) -> object:
     name = call.function.id if isinstance(call.function, n.Name) else ""
     if name in REMOTE:
         return _remote(interp, call, name, scope)
-    value, reading = _arguments(interp, call, name, scope)
+    value, reading = _source_arguments(interp, call, name, scope)
     if handles_in(value) or isinstance(value, Handle):
         raise refuse("TypeError", "a source is a file or public data, not a table of this program", call.span)
     if name == "bound":
@@ -79,27 +79,27 @@ def _remote(interp: Evaluator, call: n.Call, name: str, scope: Scope) -> RemoteD
     return RemoteData(name, tuple(names))
 
 
-def _arguments(interp: Evaluator, call: n.Call, name: str, scope: Scope) -> tuple[Any, Reading | None]:
+def _source_arguments(interp: Evaluator, call: n.Call, name: str, scope: Scope) -> tuple[Any, Reading | None]:
     """The one argument of a source, and how its files are to be read where that is said."""
-    said: dict[str, Any] = {keyword.name: interp.eval(keyword.value, scope) for keyword in call.keywords}
+    options: dict[str, Any] = {keyword.name: interp.eval(keyword.value, scope) for keyword in call.keywords}
     args = [interp.eval(arg, scope) for arg in call.args]
     readable = name in ("table", "bound")
     if len(args) == 2 and readable:
-        said["part"] = args.pop()
+        options["part"] = args.pop()
     words = [*field_names(Reading)] if readable else []
-    unknown = next((word for word in said if word not in words), None)
+    unknown = next((word for word in options if word not in words), None)
     if len(args) != 1 or unknown is not None:
         help = f"`{name}(PATH, {', '.join(f'{word} = …' for word in words)})`" if words else f'`{name}("people.csv")`'
         what = f"`{name}` has no argument `{unknown}`" if unknown is not None else "a source takes one argument"
         raise refuse("TypeError", what, call.span, help=help)
-    for word, value in said.items():
+    for word, value in options.items():
         if word == "header":
-            said[word] = _line(value, call.span)
+            options[word] = _line(value, call.span)
         elif word == "sheet" and is_number(value) and float(value).is_integer():
-            said[word] = int(value)
+            options[word] = int(value)
         elif not isinstance(value, str):
             raise refuse("TypeError", f"`{word}` is a text, not {kind_name(value)}", call.span)
-    return args[0], Reading(**said) if said else None
+    return args[0], Reading(**options) if options else None
 
 
 def _line(value: object, span: Span) -> int:

@@ -43,7 +43,7 @@ class Period(Struct, frozen=True):
         numbers = starts(self.kind, number_of(self.low), number_of(self.high), self.step)
         return (moment_of(self.kind, number) for number in numbers)
 
-    def holds(self, value: object) -> bool:
+    def covers(self, value: object) -> bool:
         """Whether a date or time lies in it; a date is its beginning."""
         if not isinstance(value, date):
             return False

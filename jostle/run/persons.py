@@ -130,9 +130,9 @@ def limited(interp: Evaluator, table: Table, keys: Sequence[GroupKey], limit: n.
     order = None
     if limit.order is not None:
         order = RowCompiler(table.domains, interp, scope).column_position(limit.order)[0]
-    listed = [key for _, key in _listed(keys, table)]
+    exprs = [key for _, key in _key_pairs(keys, table)]
     try:
-        return persons.truncate(table, listed, groups, rows, order, limit.descending, in_all=not limit.each)
+        return persons.truncate(table, exprs, groups, rows, order, limit.descending, in_all=not limit.each)
     except Refusal as refusal:
         raise refusal.at(limit.span) from None
 
@@ -143,32 +143,32 @@ def stage(
     """`select sum(amount) as total from orders per person groupby month`: a table with a row for each, as private."""
     compiler = RowCompiler(table.domains, interp, scope)
     terms: list[tuple[str, GroupTerm]] = []
-    given: dict[int, RowExpr] = {}
+    values: dict[int, RowExpr] = {}
     calculated = [*(column.value for column in node.columns), *([] if node.having is None else [node.having])]
     for call in (call for expr in calculated for call in aggregates(expr)):
         expr, distinct = _argument(call, compiler)
         name = call.function.id  # type: ignore[union-attr]
         try:
             moment = counted(AGGREGATES[name], expr, table.domains) if expr is not None else None
-            wanted = summary(name, moment.expr if moment is not None else expr, distinct, table)
+            aggregate = summary(name, moment.expr if moment is not None else expr, distinct, table)
         except Refusal as refusal:
             raise refusal.at(call.span) from None
-        names = [f"\u00b7{len(terms) + i}" for i in range(len(wanted.terms))]
-        terms += zip(names, wanted.terms, strict=True)
-        value = wanted.value(tuple(Column(name) for name in names))
-        given[id(call)] = value if moment is None else moment.shifted(value)
+        names = [f"\u00b7{len(terms) + i}" for i in range(len(aggregate.terms))]
+        terms += zip(names, aggregate.terms, strict=True)
+        value = aggregate.value(tuple(Column(name) for name in names))
+        values[id(call)] = value if moment is None else moment.shifted(value)
     try:
-        grouped = persons.group_rows(table, person, _listed(keys, table), terms)
+        grouped = persons.group_rows(table, person, _key_pairs(keys, table), terms)
     except Refusal as refusal:
         raise refusal.at(node.span) from None
-    columns = _results(node, keys, RowCompiler(grouped.domains, interp, scope, given=given))
+    columns = _results(node, keys, RowCompiler(grouped.domains, interp, scope, aggregates=values))
     try:
         rows = transform.derive(grouped, tuple(columns.items()))
         if node.having is None:
             return transform.pick(rows, tuple(columns))
-        shown = RowCompiler(rows.domains, interp, scope, given=given)
-        chosen = transform.where(rows, shown.condition(node.having))
-        return transform.pick(chosen, tuple(columns))  # type: ignore[arg-type]
+        having_rows = RowCompiler(rows.domains, interp, scope, aggregates=values)
+        rows_left = transform.where(rows, having_rows.condition(node.having))
+        return transform.pick(rows_left, tuple(columns))  # type: ignore[arg-type]
     except Refusal as refusal:
         raise refusal.at(node.span) from None
 
@@ -209,10 +209,10 @@ def _argument(call: n.Call, compiler: RowCompiler) -> tuple[RowExpr | None, bool
 
 def persons_in_groups(table: Table, keys: Sequence[GroupKey]) -> tuple[Table, list[GroupKey]]:
     """A table whose rows are the persons of each group, once each, and the keys of its groups."""
-    grouped = persons.persons_of_groups(table, _listed(keys, table))
+    grouped = persons.persons_of_groups(table, _key_pairs(keys, table))
     return grouped, [replace(key, expr=Column(key.name)) for key in keys]
 
 
-def _listed(keys: Sequence[GroupKey], table: Table) -> list[tuple[str, Key | RowExpr]]:
+def _key_pairs(keys: Sequence[GroupKey], table: Table) -> list[tuple[str, Key | RowExpr]]:
     """The names of keys, and their public values where they have some."""
     return [(key.name, key_of(key.expr, key.over, table.domains, MOST_KEYS) or key.expr) for key in keys]

@@ -75,15 +75,15 @@ def _by_name(value: Any, what: str, title: str) -> dict[str, list[float | None]]
 
 def _margins(value: object, title: str) -> dict[str, dict[str, Sequence[float | None]]]:
     """The ends of what is noisy, where the program gives none of its own."""
-    from jostle.run.margins import ends
+    from jostle.run.margins import bars
 
     if isinstance(value, Grouped):
         lists: dict[str, object] = {name: value.columns[name] for name in list(value.columns)[value.keys :]}
     else:
         lists = dict(value) if isinstance(value, dict) else {title: value}
-    told = {name: ends(items) for name, items in lists.items() if isinstance(items, list) or is_vector(items)}
-    known = {name: both for name, both in told.items() if both is not None}
-    return {which: {name: both[i] for name, both in known.items()} for i, which in enumerate(("low", "high")) if known}
+    bounds = {name: bars(items) for name, items in lists.items() if isinstance(items, list) or is_vector(items)}
+    pairs = {name: both for name, both in bounds.items() if both is not None}
+    return {which: {name: both[i] for name, both in pairs.items()} for i, which in enumerate(("low", "high")) if pairs}
 
 
 def _along(x: object, series: dict[str, list[float | None]]) -> object:
@@ -94,12 +94,12 @@ def _along(x: object, series: dict[str, list[float | None]]) -> object:
         for name in series:
             if name not in x:
                 raise refuse("NameError", f"`x` has no places for `{name}`", help=f"it has {', '.join(x)}")
-        return {name: _places(x[name]) for name in series}
-    return _places(x)
+        return {name: _positions(x[name]) for name in series}
+    return _positions(x)
 
 
-def _places(value: object) -> list[Any]:
-    items = _items(value, "x")
+def _positions(value: object) -> list[Any]:
+    items = _item_list(value, "x")
     if not (all(is_number(v) for v in items) or all(isinstance(v, str) for v in items)):
         raise refuse("TypeError", "`x` takes all numbers or all texts")
     return [float(v) if is_number(v) else v for v in items]
@@ -107,14 +107,14 @@ def _places(value: object) -> list[Any]:
 
 def _numbers(value: object, what: str) -> list[float | None]:
     out: list[float | None] = []
-    for v in _items(value, what):
+    for v in _item_list(value, what):
         if not (v is None or is_number(v) or type(v).__module__ == "numpy"):
             raise refuse("TypeError", f"`{what}` takes numbers, and here is {kind_name(v)}")
         out.append(None if v is None or not math.isfinite(float(v)) else float(v))
     return out
 
 
-def _items(value: Any, what: str) -> list[Any]:
+def _item_list(value: Any, what: str) -> list[Any]:
     if isinstance(value, Interval):
         need_room(value.count)
         return list(value)

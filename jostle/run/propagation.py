@@ -79,10 +79,10 @@ class Uncertainties(Struct, frozen=True):
 def uncertainties(values: Sequence[Noised], level: float = LEVEL) -> list[Uncertainty]:
     """Of each number by itself; those that share sources are drawn together. Refuses what is known in ranks only."""
     sums = [_projected(value, level) or _noises(value.origin) for value in values]
-    drawn = _outcomes([value.origin for value, noises in zip(values, sums, strict=True) if noises is None])
+    outcomes = _outcomes([value.origin for value, noises in zip(values, sums, strict=True) if noises is None])
     return [
         noises if isinstance(noises, Uncertainty)
-        else _of_draws(value, next(drawn), level) if noises is None else _of_sum(float(value), *noises, level)
+        else _of_draws(value, next(outcomes), level) if noises is None else _of_sum(float(value), *noises, level)
         for value, noises in zip(values, sums, strict=True)
     ]  # fmt: skip
 
@@ -103,14 +103,14 @@ def _projected(value: Noised, level: float) -> Uncertainty | None:
 
 def of_numbers(values: Sequence[Any]) -> list[Uncertainty | None]:
     """Of each item that is a number with known error, its uncertainty; of each other, None."""
-    known = [value for value in values if type(value) is Noised]
-    if not known:
+    numbers = [value for value in values if type(value) is Noised]
+    if not numbers:
         return [None] * len(values)
     try:
-        told = iter(uncertainties(known))
+        results = iter(uncertainties(numbers))
     except Refusal:  # one of them is known in ranks, or calculated from such
         return [_of_one(value) if type(value) is Noised else None for value in values]
-    return [next(told) if type(value) is Noised else None for value in values]
+    return [next(results) if type(value) is Noised else None for value in values]
 
 
 def _of_one(value: Noised) -> Uncertainty | None:
@@ -216,7 +216,7 @@ def _slopes(node: Formula) -> Sequence[float] | None:
     return None
 
 
-def _in_order(roots: Sequence[Origin], drawn: Container[Origin] = ()) -> list[Origin]:
+def _in_order(roots: Sequence[Origin], done: Container[Origin] = ()) -> list[Origin]:
     """Every node once, and before all that it was calculated from; what was drawn, and what that is of, is left out."""
     order: list[Origin] = []
     state: dict[Origin, bool] = {}  # whether all that it was calculated from stands in the order
@@ -231,7 +231,7 @@ def _in_order(roots: Sequence[Origin], drawn: Container[Origin] = ()) -> list[Or
             continue
         state[node] = False
         for part in node.inputs if isinstance(node, Formula) else ():
-            if isinstance(part, Source | Formula) and part not in state and part not in drawn:
+            if isinstance(part, Source | Formula) and part not in state and part not in done:
                 waiting.append(part)
     order.reverse()
     return order
@@ -271,14 +271,14 @@ def vector_uncertainties(value: Any, level: float = LEVEL) -> Uncertainties | No
 def _of_draws(value: float, outcomes: Floats, level: float) -> Uncertainty:
     import numpy as np
 
-    known = outcomes[~np.isnan(outcomes)]
-    if not known.size:
+    finite = outcomes[~np.isnan(outcomes)]
+    if not finite.size:
         return Uncertainty(-np.inf, np.inf, np.inf, np.inf, level)
-    places = [_place(len(known), q) for q in ((1 - level) / 2, (1 + level) / 2)]
-    low, high = np.partition(known, places)[places].tolist()
+    places = [_place(len(finite), q) for q in ((1 - level) / 2, (1 + level) / 2)]
+    low, high = np.partition(finite, places)[places].tolist()
     error = max(high - float(value), float(value) - low, 0.0)
     with np.errstate(all="ignore"):
-        deviation = float(np.sqrt(np.mean((known - float(value)) ** 2)))
+        deviation = float(np.sqrt(np.mean((finite - float(value)) ** 2)))
     return Uncertainty(low, high, error, deviation, level)
 
 
@@ -310,25 +310,25 @@ def _outcomes(roots: Sequence[Origin]) -> Iterator[Floats]:
         uses.update(part for part in getattr(node, "inputs", ()) if isinstance(part, Source | Formula))
     draws = max(FEWEST, min(DRAWS, MOST_CELLS // max(1, sum(isinstance(node, Source) for node in whole))))
     orders = random_orders(draws, seed=1)
-    drawn: dict[Origin, Any] = {}
+    arrays: dict[Origin, Any] = {}
 
-    def taken(node: object) -> Any:
+    def take(node: object) -> Any:
         if not isinstance(node, Source | Formula):
             return node
-        array = drawn[node]
+        array = arrays[node]
         uses[node] -= 1
         if not uses[node]:
-            del drawn[node]
+            del arrays[node]
         return array
 
     for root in roots:
-        for node in reversed(_in_order([root], drawn)) if root not in drawn else ():
+        for node in reversed(_in_order([root], arrays)) if root not in arrays else ():
             if isinstance(node, Source):
-                drawn[node] = _drawn_again(node, next(orders))
+                arrays[node] = _drawn_again(node, next(orders))
             else:
                 with np.errstate(all="ignore"):
-                    drawn[node] = _function(node.function)(*map(taken, node.inputs))
-        outcomes = taken(root)
+                    arrays[node] = _array_function(node.function)(*map(take, node.inputs))
+        outcomes = take(root)
         yield outcomes if np.ndim(outcomes) == 2 else np.broadcast_to(outcomes, draws)
 
 
@@ -336,8 +336,8 @@ def _drawn_again(source: Source, order: NDArray[np.int64]) -> Floats:
     law = source.law
     if isinstance(law, Selected):
         raise _in_ranks()
-    drawn = _quantiles(law, len(order))[order]
-    return drawn if isinstance(law, Bracketed) else source.value - drawn
+    noise = _quantiles(law, len(order))[order]
+    return noise if isinstance(law, Bracketed) else source.value - noise
 
 
 @lru_cache(maxsize=16)
@@ -348,7 +348,7 @@ def _quantiles(law: AdditiveLaw | Bracketed, draws: int) -> Floats:
     return quantiles(law, (np.arange(draws) + 0.5) / draws)
 
 
-def _function(function: str | Callable[..., Any]) -> Callable[..., object]:
+def _array_function(function: str | Callable[..., Any]) -> Callable[..., object]:
     """What an operator or a function of the language is on arrays of draws: here, or NumPy's of the same name."""
     import numpy as np
 
@@ -356,9 +356,9 @@ def _function(function: str | Callable[..., Any]) -> Callable[..., object]:
         return function
     name, _, of_elements = function.partition(" of ")
     if of_elements:
-        return lambda vector: _function(name)(*vector)
-    named: Callable[..., Any] = _operators().get(name) or getattr(_OnDraws, name, None) or getattr(np, name)
-    return named
+        return lambda vector: _array_function(name)(*vector)
+    found_function: Callable[..., Any] = _operators().get(name) or getattr(_OnDraws, name, None) or getattr(np, name)
+    return found_function
 
 
 @lru_cache(maxsize=1)

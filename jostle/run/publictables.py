@@ -83,14 +83,14 @@ def _sample(items: Any, count: Any, seed: Any = 0.0, *, at: Any) -> list[Any]:
         items = records(interp, items, span)
     if not (is_sequence(items) or isinstance(items, (JSet, Grouped))):
         raise refuse("TypeError", f"`sample` takes a list or a public table, not {kind_name(items)}")
-    listed = list(items)
-    if not is_number(count) or not float(count).is_integer() or not 0 <= count <= len(listed):
-        raise refuse("ValueError", f"a sample of these has 0 to {len(listed):,} items")
+    pool = list(items)
+    if not is_number(count) or not float(count).is_integer() or not 0 <= count <= len(pool):
+        raise refuse("ValueError", f"a sample of these has 0 to {len(pool):,} items")
     if not is_number(seed):
         raise refuse("TypeError", "a seed is a number")
-    ranks = [hashlib.sha256(f"{float(seed)!r}:{place}".encode()).digest() for place in range(len(listed))]
-    chosen = sorted(sorted(range(len(listed)), key=ranks.__getitem__)[: int(count)])
-    return [listed[place] for place in chosen]
+    ranks = [hashlib.sha256(f"{float(seed)!r}:{place}".encode()).digest() for place in range(len(pool))]
+    picks = sorted(sorted(range(len(pool)), key=ranks.__getitem__)[: int(count)])
+    return [pool[place] for place in picks]
 
 
 @builtin
@@ -116,10 +116,10 @@ def _grouped(
     reducer: object = "count",
     of: object = None,
 ) -> WeightedRecords:
-    source, keys, new = _need(records, "grouped"), _names(by, "grouped"), _text(name, "grouped")
+    source, keys, new = _need(records, "grouped"), _column_names(by, "grouped"), _text(name, "grouped")
     if not isinstance(reducer, str):
         raise refuse("TypeError", f"the reducer of `grouped` is a text, not {kind_name(reducer)}", help='`"max"`')
-    column = None if of is None else _names(of, "grouped")
+    column = None if of is None else _column_names(of, "grouped")
     if column is not None and len(column) != 1:
         raise refuse("TypeError", "`grouped` reduces one column", help='`of = "hours"`')
     return of_records.grouped(source, keys, new, _whole(most, "grouped"), reducer, column[0] if column else None)
@@ -128,7 +128,7 @@ def _grouped(
 @builtin
 def _joined(left: object, right: object, on: object, most: object = 1048576.0) -> WeightedRecords:
     sides = _need(left, "joined"), _need(right, "joined")
-    return of_records.joined(*sides, _names(on, "joined"), need_number(most, "`joined`"))
+    return of_records.joined(*sides, _column_names(on, "joined"), need_number(most, "`joined`"))
 
 
 @builtin
@@ -162,10 +162,10 @@ def _need(value: object, what: str) -> WeightedRecords:
     raise refuse("TypeError", f"`{what}` takes weighted records, not {kind_name(value)}", help=help)
 
 
-def _names(value: Any, what: str) -> list[str]:
+def _column_names(value: Any, what: str) -> list[str]:
     """The names of columns: one, or a list of them; columns stand for their names."""
-    listed = list(value) if is_sequence(value) else [value]
-    names = [item.name if isinstance(item, ColumnHandle) else item for item in listed]
+    entries = list(value) if is_sequence(value) else [value]
+    names = [item.name if isinstance(item, ColumnHandle) else item for item in entries]
     if not names or not all(isinstance(name, str) for name in names):
         raise refuse(
             "TypeError", f"`{what}` takes the names of columns, not {kind_name(value)}", help=f'`{what}(…, "a")`'
@@ -189,20 +189,20 @@ def _whole(value: object, what: str) -> int:
 @builtin
 def _union(*parts: Any, weights: object = None) -> Any:
     """`union(a, b)`: all rows of the tables. `union([v, w], [2, 1])`: the answers of the workloads."""
-    listed = list(parts[0]) if parts and is_sequence(parts[0]) else list(parts)
-    if any(isinstance(part, WeightedRecords) for part in listed):
-        return larger_weights(listed, weights)
-    if not any(isinstance(part, Table) for part in listed):
+    tables = list(parts[0]) if parts and is_sequence(parts[0]) else list(parts)
+    if any(isinstance(part, WeightedRecords) for part in tables):
+        return larger_weights(tables, weights)
+    if not any(isinstance(part, Table) for part in tables):
         if len(parts) > 2 or (len(parts) == 2 and weights is not None):
             raise refuse("TypeError", "`union` takes tables, or a list of workloads and perhaps their weights",
                          help="`union(a, b)`; `union([prefixes(c), marginals(c, 1)], [1, 2])`")  # fmt: skip
         return union_of_workloads(parts[0] if parts else None, parts[1] if len(parts) == 2 else weights)
     if weights is not None or (len(parts) > 1 and is_sequence(parts[0])):
         raise refuse("TypeError", "a union of tables has no weights", help="`union(a, b)`, or `union([a, b])`")
-    for part in listed:
+    for part in tables:
         if not isinstance(part, Table):
             raise refuse("TypeError", f"a union is of tables, and this is {kind_name(part)}")
-    return union(listed)
+    return union(tables)
 
 
 @builtin
@@ -228,10 +228,10 @@ def _row_items(interp: Evaluator, node: n.Expr, table: Table, scope: Scope) -> l
         return [compiler.expression(item) for item in node.items]
     if isinstance(node, n.Comprehension) and node.kind == "list" and not node.flat:
         return [compiler.expression(node.item) for compiler in item_compilers(interp, node, table, scope)]
-    named = isinstance(node, n.Name) and node.id not in table.domains
-    listed: Any = interp.eval(node, scope) if named else None
-    if is_sequence(listed) and all(v is None or isinstance(v, (str, bool)) or is_number(v) for v in listed):
-        return [Constant(float(v) if is_number(v) else v) for v in listed]
+    is_variable = isinstance(node, n.Name) and node.id not in table.domains
+    values: Any = interp.eval(node, scope) if is_variable else None
+    if is_sequence(values) and all(v is None or isinstance(v, (str, bool)) or is_number(v) for v in values):
+        return [Constant(float(v) if is_number(v) else v) for v in values]
     raise refuse("TypeError", "`explode` takes lists that are written out, or of public values", node.span,
                  help="`explode(t, item = [a, b, c])`, or `[part(tags, \";\", i) for i in 1..3]`")  # fmt: skip
 

@@ -39,7 +39,7 @@ def run(interp: Evaluator, node: n.Run, scope: Scope) -> Returned | None:
     idle = 0  # what rounds that spent nothing count for
     while True:
         amount = amount_of(interp, node.spend.amount, scope, exposures)
-        if amount is None or not _fits(amount, idle, exposures, around):
+        if amount is None or not _affordable(amount, idle, exposures, around):
             return None
         with interp.allotted(amount, node.spend.span, exposures) as allotment:
             ended = interp.block(node.body.body, scope)
@@ -65,7 +65,7 @@ def _budgets(interp: Evaluator, node: n.Run, scope: Scope) -> tuple[Exposures, A
     return exposures, around
 
 
-def _fits(amount: Amount, idle: int, exposures: Exposures, around: Allotment | None) -> bool:
+def _affordable(amount: Amount, idle: int, exposures: Exposures, around: Allotment | None) -> bool:
     """Whether a round that may spend an amount, beside what `idle` rounds count for, is sure to be paid."""
     whole = replace(amount, value=amount.value + idle)
     for exposure in exposures:

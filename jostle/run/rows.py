@@ -57,14 +57,14 @@ class RowCompiler:
 
     def __init__(
         self, schema: Mapping[str, Domain], interp: Evaluator, scope: Scope, tables: Qualifiers | None = None,
-        body: Body | None = None, given: Mapping[int, RowExpr] | None = None, results: Collection[str] = (),
+        body: Body | None = None, aggregates: Mapping[int, RowExpr] | None = None, results: Collection[str] = (),
     ) -> None:  # fmt: skip
         self.schema = schema
         self._interp, self._evaluate = interp, interp.eval
         self._scope = scope
         self._tables = tables or Qualifiers()
         self._body = body
-        self._given = given or {}
+        self._given = aggregates or {}
         self._results = results
         self._where: n.Expr | None = None  # the condition at hand
 
@@ -102,10 +102,10 @@ class RowCompiler:
         if expr is not None:
             return expr, None
         value = self._evaluate(node, self._scope)
-        named = self._named(value)
-        if named is not None and (not constant or named in self.schema):
-            self._need(named, node)
-            return self._column(named), named
+        name = self._named(value)
+        if name is not None and (not constant or name in self.schema):
+            self._need(name, node)
+            return self._column(name), name
         expr = self._constant(value, node)
         if not constant:
             raise self._reads_nothing(node, "this")
@@ -313,8 +313,8 @@ class RowCompiler:
         if isinstance(value, Interval | Period):
             inside = self._inside(left, Constant(value.low), Constant(value.high))
         elif isinstance(value, JSet) or is_sequence(value):
-            listed = (left, *(self._constant(v, node.right) for v in value))
-            inside = applied("in", listed, self.schema)
+            operands = (left, *(self._constant(v, node.right) for v in value))
+            inside = applied("in", operands, self.schema)
         else:
             raise refuse("TypeError", f"`in` takes a set, a list or a range, not {kind_name(value)}", node.right.span)
         return Apply("not", (inside,)) if node.op == "not in" else inside
@@ -376,21 +376,21 @@ class RowCompiler:
         if len(node.args) != 1 or node.keywords:
             raise refuse("TypeError", "`column` takes the name of a column", node.span, help="`column(c) == 1`")
         value = self._evaluate_public(node.args[0])
-        named = self._named(value)
-        if named is None:
+        name = self._named(value)
+        if name is None:
             message = f"`column` takes the name of a column, not {kind_name(value)}"
             raise refuse("TypeError", message, node.args[0].span)
-        self._need(named, node.args[0])
-        return Column(named)
+        self._need(name, node.args[0])
+        return Column(name)
 
     def _inlined(self, function: Function, node: n.Call, args: list[RowExpr | None]) -> RowExpr:
         """A call of a function of the program: its one expression, over what the call gives it."""
         values = [*node.args, *(k.value for k in node.keywords)]
-        given = [
+        arguments = [
             expr if expr is not None else self._evaluate_public(value) for expr, value in zip(args, values, strict=True)
         ]
-        keywords = {k.name: given[len(node.args) + i] for i, k in enumerate(node.keywords)}
-        body, scope = inlined(function, given[: len(node.args)], keywords, node, self._body)
+        keywords = {k.name: arguments[len(node.args) + i] for i, k in enumerate(node.keywords)}
+        body, scope = inlined(function, arguments[: len(node.args)], keywords, node, self._body)
         inner = RowCompiler(self.schema, self._interp, scope, None, body)
         return inner.expression(body.value)
 
@@ -431,8 +431,8 @@ class RowCompiler:
             return
         for side, op, place, value in facts.compared(node):
             expr = Column(side.id) if isinstance(side, n.Name) and side.id in self.schema else self._compile(side)
-            known = known_of(self.schema[expr.name]) if isinstance(expr, Column) else None
-            fault = facts.ruled_out(expr.name, op, value, known) if isinstance(expr, Column) and known else None
+            domain = known_of(self.schema[expr.name]) if isinstance(expr, Column) else None
+            fault = facts.ruled_out(expr.name, op, value, domain) if isinstance(expr, Column) and domain else None
             if fault:
                 label = "holds for no row" if op != "!=" else "holds for every row"
                 raise refuse("ValueError", fault[0], place.span, label=label, help=fault[1])
@@ -445,8 +445,8 @@ class RowCompiler:
         """Refuses `c == 1` where c is the name of a column."""
         for side, other in ((node.left, node.right), (node.right, node.left)):
             value = facts.literal(other)
-            named = isinstance(side, n.Name | n.Variable) and self._body is None
-            if named and value is not None and value not in self.schema and self._holds_a_column(side):
+            is_variable = isinstance(side, n.Name | n.Variable) and self._body is None
+            if is_variable and value is not None and value not in self.schema and self._holds_a_column(side):
                 raise self._reads_nothing(node, "this comparison")
 
     def _holds_a_column(self, node: n.Expr) -> bool:

@@ -62,16 +62,16 @@ def _vectors(interp: Evaluator, node: n.Call, scope: Scope) -> Vectors:
         raise refuse("TypeError", "vectors of a weighted source cannot be summed", node.span, help="`up to k rows`")
     tables = Qualifiers.of(node.args[0], table.domains)
     compiler = RowCompiler(table.domains, interp, scope, tables)
-    named = _named_columns(interp, node, table, compiler, scope)
+    pairs = _named_columns(interp, node, table, compiler, scope)
     scaled, norm = options.get("scaled", True), options.get("norm", "l2")
     if norm not in ("l2", "sup") or not isinstance(scaled, bool):
         raise refuse("TypeError", '`norm` is "l2" or "sup", and `scaled` is true or false', node.span)
-    places = [_place(table, expr, name, scaled) for expr, name in named]
-    longest = math.sqrt(len(named)) if norm == "l2" else 1.0
+    places = [_place(table, expr, name, scaled) for expr, name in pairs]
+    longest = math.sqrt(len(pairs)) if norm == "l2" else 1.0
     radius = _radius(options.get("radius", longest if scaled else None), node)
     coordinates = [
         (name, _scaled(expr, centre, scale), centre, scale)
-        for (expr, name), (centre, scale) in zip(named, places, strict=True)
+        for (expr, name), (centre, scale) in zip(pairs, places, strict=True)
     ]
     return row_vectors(table, coordinates, min(radius, longest) if scaled else radius, norm)
 
@@ -80,8 +80,8 @@ def _named_columns(
     interp: Evaluator, node: n.Call, table: Table, compiler: RowCompiler, scope: Scope
 ) -> list[tuple[RowExpr, str]]:
     """The columns that are written, or all numeric ones, with their names."""
-    chosen = [pair for arg in node.args[1:] for pair in _columns_at(interp, arg, table, scope, compiler)]
-    named = [(as_number(expr, table.domains), name or f"column {i + 1}") for i, (expr, name) in enumerate(chosen)]
+    pairs = [pair for arg in node.args[1:] for pair in _columns_at(interp, arg, table, scope, compiler)]
+    named = [(as_number(expr, table.domains), name or f"column {i + 1}") for i, (expr, name) in enumerate(pairs)]
     if not named:
         named = [(Column(name), name) for name, domain in table.schema if _numeric(domain)]
     if not 1 <= len(named) <= MOST_COLUMNS:
@@ -145,8 +145,8 @@ def _place(table: Table, expr: RowExpr, name: str, scaled: bool) -> tuple[float,
 def _scaled(expr: RowExpr, centre: float, scale: float) -> RowExpr:
     if (centre, scale) == (0.0, 1.0):
         return expr
-    moved = Apply("-", (expr, Constant(centre))) if centre else expr
-    return Apply("/", (moved, Constant(scale)))
+    centred = Apply("-", (expr, Constant(centre))) if centre else expr
+    return Apply("/", (centred, Constant(scale)))
 
 
 # Measuring -----------------------------------------------------------------------------------------

@@ -136,7 +136,7 @@ class Qualifiers:
         if name is None:
             name = f"table {len(self._columns) + 1}"  # no program can write it
         if self._columns:
-            before = {column for listed in self._columns.values() for column in listed}
+            before = {column for names in self._columns.values() for column in names}
             self._hidden |= {(name, column) for column in columns if column in before and column not in on}
         self._columns[name] = columns
 

@@ -95,9 +95,9 @@ class SelectForm:
         """The first key whose values are not public."""
         if refusal.first.kind != "OpenKeys" or len(self.node.keys) > len(keys):
             return None
-        for written, key in zip(self.node.keys, keys, strict=True):
-            if written.over is None and key_of(key.expr, key.over, table.domains, MOST_KEYS) is None:
-                return row_mistakes.open_key(written, kind_of(key.expr, table.domains), isinstance(key.expr, Column))
+        for key_node, key in zip(self.node.keys, keys, strict=True):
+            if key_node.over is None and key_of(key.expr, key.over, table.domains, MOST_KEYS) is None:
+                return row_mistakes.open_key(key_node, kind_of(key.expr, table.domains), isinstance(key.expr, Column))
         return None
 
     def _at_aggregate(
@@ -112,7 +112,7 @@ class SelectForm:
             except Refusal as own:
                 if own.first.message != refusal.first.message or not call.args or not aggregate.expressions:
                     continue
-                return _of_argument(own.first, call, aggregate, compiler)
+                return _argument_fault(own.first, call, aggregate, compiler)
         return None
 
     def need_aggregates(self, table: Table | Cube) -> None:
@@ -153,15 +153,15 @@ _APART = (n.Attribute, n.Index, n.Query, n.Select, n.Lambda, n.Comprehension, n.
 def at_fault(compiler: RowCompiler, node: n.Expr, refusal: Refusal) -> Refusal:
     """A refusal of the kinds in an expression on rows, at the part of it that mixes them, with what to write there."""
     try:
-        _kind(compiler, node)
+        _kind_of_expr(compiler, node)
     except Refusal as placed:
         return placed
     return refusal.at(node.span)
 
 
-def _kind(compiler: RowCompiler, node: n.Expr) -> str | None:
+def _kind_of_expr(compiler: RowCompiler, node: n.Expr) -> str | None:
     """The kind of an expression; None where it reads no column or is not known."""
-    kinds = [] if isinstance(node, _APART) else [_kind(compiler, part) for part in expressions(node)]
+    kinds = [] if isinstance(node, _APART) else [_kind_of_expr(compiler, part) for part in expressions(node)]
     try:
         expr = compiler.part(node)
         return None if expr is None else kind_of(expr, compiler.schema)
@@ -169,14 +169,14 @@ def _kind(compiler: RowCompiler, node: n.Expr) -> str | None:
         if refusal.first.span is not None:
             raise
         left, right = (*kinds, None, None)[:2]
-        named = node.left if isinstance(node, n.Binary) and left == "text" else getattr(node, "right", None)
-        domain = compiler.schema.get(named.id) if isinstance(named, n.Name) else None
+        side = node.left if isinstance(node, n.Binary) and left == "text" else getattr(node, "right", None)
+        domain = compiler.schema.get(side.id) if isinstance(side, n.Name) else None
         values = domain.values if isinstance(domain, Categories) else None
         help = row_mistakes.other_kind(node, left, right, values) or refusal.first.help
         raise Refusal(replace(refusal.first, span=node.span, help=help)) from None
 
 
-def _of_argument(fault: Diagnostic, call: n.Call, aggregate: Aggregate, compiler: RowCompiler) -> Diagnostic:
+def _argument_fault(fault: Diagnostic, call: n.Call, aggregate: Aggregate, compiler: RowCompiler) -> Diagnostic:
     """What is wrong with what an aggregate is taken of, and how to write it."""
     arg = next((arg for arg in call.args if not isinstance(arg, n.Star | n.Distinct)), None)
     if arg is None:

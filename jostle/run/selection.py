@@ -43,14 +43,14 @@ def _largest(utilities: Any, count: Any = 1.0, leads: Any = False, *, epsilon: A
         raise private_value(handle, "cannot say what to select")
     if not is_number(count) or not float(count).is_integer() or not isinstance(leads, bool):
         raise refuse("TypeError", "`count` is a whole number, and `leads` is true or false")
-    listed: list[Any] = [utilities] if isinstance(utilities, Scores) else items(utilities)
-    if not listed:
+    scores: list[Any] = [utilities] if isinstance(utilities, Scores) else items(utilities)
+    if not scores:
         raise refuse("ValueError", "there is nothing to choose from")
-    if all(is_number(u) for u in listed):
-        ranking = _public(listed, int(count))
-    elif all(isinstance(u, Score) for u in listed):
-        with amount_for(interp, listed, span, epsilon) as amount:
-            ranking = interp.kernel.measure(LargestScores.of(listed, int(count), leads, amount), span)
+    if all(is_number(u) for u in scores):
+        ranking = _public(scores, int(count))
+    elif all(isinstance(u, Score) for u in scores):
+        with amount_for(interp, scores, span, epsilon) as amount:
+            ranking = interp.kernel.measure(LargestScores.of(scores, int(count), leads, amount), span)
     else:
         raise refuse("TypeError", "utilities are all public numbers or all scores")
     places = [float(place) for place in ranking.places]
@@ -63,13 +63,13 @@ def _margin_max(utilities: Any, *, epsilon: Any = None, delta: Any = None, at: A
     from jostle.privacy.measurements.choices import MarginMax
 
     interp, span = at
-    listed: list[Any] = [utilities] if isinstance(utilities, Scores) else items(utilities)
-    if listed and all(is_number(u) for u in listed):
-        return float(listed.index(max(listed)))
-    if not all(isinstance(u, Score) for u in listed):
+    scores: list[Any] = [utilities] if isinstance(utilities, Scores) else items(utilities)
+    if scores and all(is_number(u) for u in scores):
+        return float(scores.index(max(scores)))
+    if not all(isinstance(u, Score) for u in scores):
         raise refuse("TypeError", "utilities are all public numbers or all scores")
-    with amount_for(interp, listed, span, epsilon, delta) as amount:
-        return float(interp.kernel.measure(MarginMax.of(listed, amount), span).place)
+    with amount_for(interp, scores, span, epsilon, delta) as amount:
+        return float(interp.kernel.measure(MarginMax.of(scores, amount), span).place)
 
 
 def _public(utilities: list[float], count: int) -> Ranking:
@@ -137,7 +137,7 @@ def _above_threshold(
     if not is_number(threshold) or not is_number(most) or not isinstance(tells, str):
         raise refuse("TypeError", "a watch takes a threshold and `most`, numbers, and what it `tells`, a text")
     check_watch(threshold, most, tells)
-    score = _score(interp, value, span)
+    score = _score_of(interp, value, span)
     facts = (float(threshold), int(most), tells)
     with amount_for(interp, [score] if isinstance(score, Score) else (), span, epsilon) as amount:
         opening = Opening.of(score, *facts, amount) if isinstance(score, Score) else None
@@ -153,7 +153,7 @@ def _above(value: Any, watch: Any, *, at: Any) -> Any:
     if not isinstance(watch, OpenWatch):
         help = "`watch = above_threshold(people, 500)`"
         raise refuse("TypeError", f"`above` asks a watch, not {kind_name(watch)}", help=help)
-    score = _score(interp, value, span)
+    score = _score_of(interp, value, span)
     if not isinstance(score, Score):
         return watch.publicly(score)
     if watch.watch is None:
@@ -163,7 +163,7 @@ def _above(value: Any, watch: Any, *, at: Any) -> Any:
     return Noised(float(answer), watch.watch.number_law) if number else answer
 
 
-def _score(interp: Evaluator, value: Any, span: Any) -> Score | float:
+def _score_of(interp: Evaluator, value: Any, span: Any) -> Score | float:
     """A private score, that of counting rows among them; or a public number."""
     from jostle.privacy.scores.cells import size
 
@@ -193,13 +193,13 @@ def _split_score(name: str) -> Any:
         if not isinstance(table, Table):
             raise refuse("TypeError", f"`{name}` takes a table, not {kind_name(table)}", node.args[0].span)
         compiler = RowCompiler(table.domains, interp, scope, Qualifiers.of(node.args[0], table.domains))
-        given = {k.name: interp.eval(k.value, scope) for k in node.keywords}
-        most = _bound(given["most"]) if "most" in given else None
+        options = {k.name: interp.eval(k.value, scope) for k in node.keywords}
+        most = _bound(options["most"]) if "most" in options else None
         label, tree = _column(compiler, table, node.args[2]), _tree(table, node.args[1], scope)
         if tree is not None:
-            prices = _prices(given["prices"]) if "prices" in given else None
+            prices = _prices(options["prices"]) if "prices" in options else None
             return splits.level_splits(interp.data, name, table, tree, splits.split_key(*label, table), most, prices)
-        if "prices" in given:
+        if "prices" in options:
             raise refuse("TypeError", "splits by a column have no prices", node.span, help="a tree's next splits have")
         score = splits.split_score(interp.data, name, table, _column(compiler, table, node.args[1]), label, most)
         return score_or_number(interp, score, node.span)
@@ -229,8 +229,8 @@ def _prices(value: Any) -> Any:
 
     for handle in handles_in(value):
         raise private_value(handle, "cannot be a price")
-    listed = is_sequence(value) and all(is_sequence(some) and all(map(is_number, some)) for some in value)
-    if not listed:
+    is_table = is_sequence(value) and all(is_sequence(some) and all(map(is_number, some)) for some in value)
+    if not is_table:
         raise refuse("TypeError", "prices are a list for each leaf of the level, of a number for each of its splits")
     return [np.array(list(some), dtype=float) for some in value]
 
@@ -311,8 +311,8 @@ def _binned(table: Any, column: Any, edges: Any, *, at: Any) -> Table:
         raise refuse("TypeError", f"`binned` takes a column or its name, not {kind_name(column)}")
     for handle in handles_in(edges):
         raise private_value(handle, "cannot be the edge of a bin")
-    listed = isinstance(edges, Interval) or is_sequence(edges) or is_vector(edges)
-    places = sorted({float(e) for e in edges if is_number(e) or type(e).__module__ == "numpy"}) if listed else []
+    has_edges = isinstance(edges, Interval) or is_sequence(edges) or is_vector(edges)
+    places = sorted({float(e) for e in edges if is_number(e) or type(e).__module__ == "numpy"}) if has_edges else []
     if not places or len(places) > MOST_EDGES:
         raise refuse("ValueError", f"the edges of bins are a list of 1 to {MOST_EDGES} numbers")
     transform.need_column(table, name)

@@ -95,7 +95,7 @@ def _tables(interp: Evaluator, node: n.Select, scope: Scope) -> tuple[Table | Cu
         raise refuse("TypeError", f"a select reads a table or a cube, and this is {kind_name(table)}", node.table.span)
     tables, smooth = Qualifiers.of(node.table, dict(table.schema), node.alias), is_smooth(node)
     for joined in node.joins:
-        table = _join(interp, table, joined, scope, tables, smooth)
+        table = _join_tables(interp, table, joined, scope, tables, smooth)
     if smooth and table.private and not isinstance(table, FreeJoin):
         raise Refusal(no_free_join(node))
     return table, tables
@@ -125,10 +125,10 @@ def _bound(
 ) -> BoundSelect:
     """The select with its keys, aggregates and amount; whatever can be refused of it is refused here."""
     node = form.node
-    table, keys = _keys(interp, form, table, compiler, scope)
+    table, keys = _group_keys(interp, form, table, compiler, scope)
     form.need_aggregates(table)
-    named = [name for key in keys for name in key.names or (key.name,)]
-    form.need_distinct_names(named)
+    key_names = [name for key in keys for name in key.names or (key.name,)]
+    form.need_distinct_names(key_names)
     persons_of = form.counts_persons(table)
     if persons_of is not None and _in_groups(form, persons_of, table, keys):
         table, keys = _persons_in_groups(persons_of, table, keys)
@@ -140,8 +140,8 @@ def _bound(
         request = prepare_cube(table, where, keys, of) if isinstance(table, Cube) else prepare(table, keys, of)
     except Refusal as refusal:
         raise form.place(refusal, table, keys, of, compiler) from None
-    arrangement = groups.Arrangement.of(interp, node, named, form.outputs, table, scope)
-    bound = BoundSelect(form, table, named, of, moments, request, arrangement, None, None, None)
+    arrangement = groups.Arrangement.of(interp, node, key_names, form.outputs, table, scope)
+    bound = BoundSelect(form, table, key_names, of, moments, request, arrangement, None, None, None)
     if node.spend is not None:
         if node.spend.amount.is_wish:
             if form.is_smooth:
@@ -149,7 +149,7 @@ def _bound(
             if node.spend.amount.unit == "given":
                 from jostle.run.joint import given_answers
 
-                bound.given = given_answers(interp, node.spend.amount, scope, request, named, form.outputs[0].name)
+                bound.given = given_answers(interp, node.spend.amount, scope, request, key_names, form.outputs[0].name)
             else:
                 bound.wish = wish_of(interp, node.spend.amount, scope)
         elif form.is_smooth and interp.joint is not None:
@@ -160,7 +160,7 @@ def _bound(
     return bound
 
 
-def _keys(
+def _group_keys(
     interp: Evaluator, form: SelectForm, table: Table | Cube, compiler: RowCompiler, scope: Scope
 ) -> tuple[Table | Cube, list[GroupKey]]:
     """The group keys, and the table within the limits of the select, with the places of keys listed together."""
@@ -255,22 +255,22 @@ def _result(interp: Evaluator, bound: BoundSelect, answer: Answer, scope: Scope)
         if isinstance(output.value, n.Call) and id(output.value) in simple:
             columns[output.name] = simple[id(output.value)]
         else:
-            columns[output.name] = _calculated(interp, output.value, simple, scope)
+            columns[output.name] = _result_column(interp, output.value, simple, scope)
     if bound.keys:
         return Grouped(bound.arrangement.arranged(interp, columns, calls, answer.values), len(bound.keys))
     record = Record((name, values[0]) for name, values in columns.items())
     return next(iter(record.values())) if len(record) == 1 else record
 
 
-def _calculated(interp: Evaluator, value: n.Expr, simple: dict[int, list[Any]], scope: Scope) -> list[Any]:
+def _result_column(interp: Evaluator, value: n.Expr, simple: dict[int, list[Any]], scope: Scope) -> list[Any]:
     """A result that is calculated from aggregates, group by group."""
-    column, outer = [], interp.given
+    column, outer = [], interp.aggregates
     for group in range(len(next(iter(simple.values()), []))):
-        interp.given = {**outer, **{key: values[group] for key, values in simple.items()}}
+        interp.aggregates = {**outer, **{key: values[group] for key, values in simple.items()}}
         try:
             column.append(interp.eval(value, scope))
         finally:
-            interp.given = outer
+            interp.aggregates = outer
     return column
 
 
@@ -294,12 +294,12 @@ def _stage(interp: Evaluator, node: n.Select, table: object, compiler: RowCompil
             "TypeError", "`per` gives rows, which cost nothing until they are measured", node.spend.span,
             help="select from it: `select avg(total) from (select … per person) with epsilon 0.1`",
         )  # fmt: skip
-    written = (*(node.per or ()), *node.keys)
-    own = [key for key in written if table.private and persons.is_person(key.value, table)]
-    names = key_names([(key.value, key.name) for key in written], node.columns)
+    key_nodes = (*(node.per or ()), *node.keys)
+    own = [key for key in key_nodes if table.private and persons.is_person(key.value, table)]
+    names = key_names([(key.value, key.name) for key in key_nodes], node.columns)
     groups_of = [
         (key, _key(interp, key, name, compiler, scope))
-        for name, key in zip(names, written, strict=True) if _is_key(key, table)
+        for name, key in zip(names, key_nodes, strict=True) if _is_key(key, table)
     ]  # fmt: skip
     table = persons.limited(interp, table, [key for it, key in groups_of if it not in own], node.limit, scope)
     return persons.stage(interp, node, table, bool(own), [key for _, key in groups_of], scope)
@@ -310,7 +310,7 @@ def _is_key(key: n.GroupKey, table: Table) -> bool:
     return not (isinstance(key.value, n.Name) and key.value.id == PERSON and key.value.id not in table.domains)
 
 
-def _join(interp: Evaluator, left: Any, joined: n.Join, scope: Scope, tables: Qualifiers, smooth: bool) -> Table:
+def _join_tables(interp: Evaluator, left: Any, joined: n.Join, scope: Scope, tables: Qualifiers, smooth: bool) -> Table:
     right = interp.eval(joined.table, scope)
     for side in (left, right):
         if not isinstance(side, Table):
@@ -443,9 +443,9 @@ def _column_named(handle: Any, keyword: n.Keyword, scope: Scope) -> str:
     names = [name for name, _ in handle.schema]
     if keyword.name in names:
         return keyword.name
-    named = scope.find(keyword.name)
-    if isinstance(named, ColumnHandle):
-        named = named.name
-    if isinstance(named, str) and named in names:
-        return named
+    column = scope.find(keyword.name)
+    if isinstance(column, ColumnHandle):
+        column = column.name
+    if isinstance(column, str) and column in names:
+        return column
     raise refuse("NameError", f"no column `{keyword.name}`", keyword.span, help=_columns(keyword.name, names))

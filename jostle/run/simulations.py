@@ -43,8 +43,8 @@ def _simulated_tables(
 
     from jostle.kernels.classifiers.synthetic_tables import synthetic_table
 
-    def table(number: int, drawn: int, least: int, most: int) -> Record:
-        synthetic = synthetic_table(number, drawn, least, most, TESTED, bool(wide))
+    def example(number: int, rows: int, least: int, most: int) -> Record:
+        synthetic = synthetic_table(number, rows, least, most, TESTED, bool(wide))
         classes = [f"class {c + 1}" for c in range(synthetic.classes)]
         columns: dict[str, Any] = {f"a{i + 1}": synthetic.cells[:, i] for i in range(len(synthetic.sizes))}
         columns["class"] = np.array(classes)[synthetic.labels]
@@ -52,7 +52,7 @@ def _simulated_tables(
         domains["class"] = JSet(classes)
         return Record({**_parts(columns, domains, at), "class": "class"})
 
-    return _simulated("simulated_tables", count, seed, rows, Interval(500.0, 20_000.0), table)
+    return _simulated("simulated_tables", count, seed, rows, Interval(500.0, 20_000.0), example)
 
 
 @builtin
@@ -63,15 +63,15 @@ def _simulated_regressions(count: object, seed: object = 1.0, *, rows: object = 
     """
     from jostle.kernels.regressions.simulated import TARGET, regression_table
 
-    def table(number: int, drawn: int, least: int, most: int) -> Record:
-        simulated = regression_table(number, drawn, least, most, TESTED)
+    def example(number: int, rows: int, least: int, most: int) -> Record:
+        simulated = regression_table(number, rows, least, most, TESTED)
         domains = Record(
-            (name, JSet(list(known)) if isinstance(known[0], str) else Interval(known[0], known[1], not known[2]))
-            for name, known in simulated.domains.items()
+            (name, JSet(list(domain)) if isinstance(domain[0], str) else Interval(domain[0], domain[1], not domain[2]))
+            for name, domain in simulated.domains.items()
         )
         return Record({**_parts(simulated.columns, domains, at), "target": TARGET})
 
-    return _simulated("simulated_regressions", count, seed, rows, Interval(300.0, 30_000.0), table)
+    return _simulated("simulated_regressions", count, seed, rows, Interval(300.0, 30_000.0), example)
 
 
 @builtin
@@ -85,14 +85,14 @@ def _simulated_studies(count: Any, seed: Any = 1.0, *, rows: Any = None, at: Any
 
     interp, span = at
 
-    def study(number: int, drawn: int, least: int, most: int) -> Record:
-        simulated = simulated_study(number, drawn, least, most)
+    def study(number: int, rows: int, least: int, most: int) -> Record:
+        simulated = simulated_study(number, rows, least, most)
         by = [f"x{i + 1}" for i in range(len(simulated.sizes))]
         domains = {name: Interval(0.0, size - 1.0) for name, size in zip(by, simulated.sizes, strict=True)}
         domains |= {"treated": Interval(0.0, 1.0), "outcome": Interval(0.0, 1.0, not simulated.binary)}
-        database = declare.open_public(interp, simulated.drawn(drawn, number), Record(domains), span)
-        known = {"treatment": "treated", "outcome": "outcome", "by": by, "effect": simulated.truth}
-        return Record({"database": database, **known})
+        database = declare.open_public(interp, simulated.data_set(rows, number), Record(domains), span)
+        fields = {"treatment": "treated", "outcome": "outcome", "by": by, "effect": simulated.truth}
+        return Record({"database": database, **fields})
 
     return _simulated("simulated_studies", count, seed, rows, Interval(500.0, 100_000.0), study)
 
@@ -219,7 +219,7 @@ def _prediction_error(table: Any, model: Any, *, at: Any) -> float:
     values = [v if isinstance(v, float) else math.nan for v in target.values] or [math.nan]
     truth = np.array(values)[target.codes]
     off = model.predict(columns, len(counts)) - truth
-    known = ~np.isnan(off)
-    if not known.any():
+    valid = ~np.isnan(off)
+    if not valid.any():
         raise refuse("ValueError", f"the table has no rows with a `{model.target}`")
-    return float(math.sqrt((counts[known] * off[known] ** 2).sum() / counts[known].sum()))
+    return float(math.sqrt((counts[valid] * off[valid] ** 2).sum() / counts[valid].sum()))

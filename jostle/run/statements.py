@@ -59,9 +59,9 @@ def _release(interp: Evaluator, node: n.Release, scope: Scope) -> None:
         scope.release(node.name, value)
     if interp.quiet:
         return
-    public, told = _event_value(value), margins(value)
+    public, margin = _event_value(value), margins(value)
     interp.released[node.name] = value
-    fields = {} if told is None else {"margins": told}
+    fields = {} if margin is None else {"margins": margin}
     if isinstance(value, Grouped) and value.keys:
         fields["keys"] = list(value.columns)[: value.keys]
     interp.kernel.events.emit("release", node.name, node.span, value=public, **fields)

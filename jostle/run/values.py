@@ -411,13 +411,13 @@ def _show_table(value: Grouped) -> str:
     columns: list[list[str]] = []
     hidden = value.hidden(ROWS)
     for place, (name, items) in enumerate(value.columns.items()):
-        shown = items[:ROWS]
-        texts = [v if isinstance(v, str) else _show(v, 1) for v in shown]
+        head = items[:ROWS]
+        texts = [v if isinstance(v, str) else _show(v, 1) for v in head]
         if place >= value.keys and any(hidden):
-            pairs = zip(shown, texts, hidden, strict=True)
+            pairs = zip(head, texts, hidden, strict=True)
             texts = [text + DOUBTFUL * (doubt and not is_number(item)) for item, text, doubt in pairs]
         columns.append([name, *texts])
-        errors = errors_beside(shown)
+        errors = errors_beside(head)
         columns += [["±", *errors]] if errors else []
     widths = [max(map(len, column)) for column in columns]
     rows = zip(*columns, strict=True)

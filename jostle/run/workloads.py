@@ -58,8 +58,8 @@ def _named(one: Any) -> list[Any]:
 def _axis(cube: Cube, name: object) -> int:
     if name not in cube.names:
         hint = did_you_mean(name, cube.names) if isinstance(name, str) else ""
-        listed = f"it has {', '.join(cube.names)}"
-        raise refuse("NameError", f"the cube has no dimension `{show(name)}`", help=hint or listed)
+        available = f"it has {', '.join(cube.names)}"
+        raise refuse("NameError", f"the cube has no dimension `{show(name)}`", help=hint or available)
     return cube.names.index(name)
 
 

@@ -96,10 +96,10 @@ def staying(table: pa.Table, most: int, needed: list[str], hashes: Hashes, hash_
         split = [*pool.map(decided, parts, codes, digits)]
     stays, rests, keys = ([*column] for column in zip(*split, strict=True)) if split else ([], [], [])
     if any(map(len, keys)):
-        chosen = _least(keys, hash_bits - to_key, places, lambda tied: _alike(table, _places(parts, rests)[tied]))
-        if chosen is None:
+        picks = _least(keys, hash_bits - to_key, places, lambda tied: _alike(table, _places(parts, rests)[tied]))
+        if picks is None:
             return None
-        for stay, rest, some in zip(stays, rests, chosen, strict=True):
+        for stay, rest, some in zip(stays, rests, picks, strict=True):
             stay[rest] = some
     return np.concatenate([np.zeros(0, dtype=bool), *stays])
 
@@ -166,10 +166,10 @@ def _least(keys: Blocks, bits: int, places: Whole, alike: Callable[[Whole], Whol
     beyond = first + places[some]  # where the first row of a person stands that goes
     last = np.zeros(len(places), dtype=np.int64)
     last[some] = ordered[beyond - 1]
-    chosen = [key <= last[key >> bits] for key in keys]
+    picks = [key <= last[key >> bits] for key in keys]
     tie = ordered[beyond] == ordered[beyond - 1]
     if tie.any():
-        every, stay = np.concatenate(keys), np.concatenate(chosen)
+        every, stay = np.concatenate(keys), np.concatenate(picks)
         tied = np.flatnonzero(stay & np.isin(every >> bits, some[tie]))
         tied = tied[np.argsort(every[tied], kind="stable")]
         codes = every[tied] >> bits
@@ -180,7 +180,7 @@ def _least(keys: Blocks, bits: int, places: Whole, alike: Callable[[Whole], Whol
         place = np.arange(len(tied)) - np.repeat(first, np.diff(first, append=len(tied)))
         stay[tied[place >= places[codes]]] = False
         return np.split(stay, np.cumsum([*map(len, keys)])[:-1])
-    return chosen
+    return picks
 
 
 def _places(parts: list[pa.RecordBatch], rests: Blocks) -> Whole:
@@ -269,10 +269,10 @@ class Bounding:
             self._choose(source, part + parts, 2 * parts, halvings - 1)
         elif not read or not self._chosen_in_arrays(read):
             weighted = self._plan.weighted
-            chosen = persons.rows_per_key(
+            query = persons.rows_per_key(
                 "*", rows, ["q"], self._cells, self._most, weighted=weighted, dialect=self._dialect
             )
-            self._keep(f"SELECT {', '.join([*self._items, *['w'] * weighted])} FROM ({chosen})")
+            self._keep(f"SELECT {', '.join([*self._items, *['w'] * weighted])} FROM ({query})")
 
     def _keep(self, query: str) -> None:
         self._table = self._engine.keep(query, self._raw, self._table)
@@ -282,7 +282,7 @@ class Bounding:
         items = self._raw_names | {self._owner}
         others = [(i, cell) for i, cell in enumerate(self._cells) if not self._as_it_is(cell)]
         items |= {f"{counted_as(cell, self._dialect)} AS x{i}" for i, cell in others}
-        query = f"SELECT {', '.join(sorted(items))} FROM ({rows}){persons.known(['q'])}"
+        query = f"SELECT {', '.join(sorted(items))} FROM ({rows}){persons.not_null(['q'])}"
         return gathered(self._engine.batches(query, BLOCK, self._raw.label))
 
     def _as_it_is(self, cell: Physical) -> bool:

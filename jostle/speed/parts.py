@@ -68,10 +68,10 @@ class Base(Struct, eq=False):
 
     def by_value(self, condition: RowExpr) -> tuple[Key, int] | None:
         """`_by_value` of a condition on its rows, worked out once."""
-        known = self._pieces.get(condition)
-        if known is None:
-            known = self._pieces.put(condition, (_by_value(condition, self.schema),))
-        return known[0]
+        entry = self._pieces.get(condition)
+        if entry is None:
+            entry = self._pieces.put(condition, (_by_value(condition, self.schema),))
+        return entry[0]
 
     def step(self, condition: RowExpr) -> tuple[Key, int]:
         """A filter as the piece of a split: by the value of an expression, else by the condition's own truth."""
@@ -109,22 +109,22 @@ class Parts:
     def group(self, plan: Plan, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> list[NDArray[Any]]:
         """What the engine's `group` gives. A part by an expression is asked about alone, until a part by it is asked
         about again: then the engine is asked for all of them in one statement."""
-        found = _by_value(plan.condition, schema_of(plan.source)) if isinstance(plan, Filter) else None
-        if found is None or not isinstance(plan, Filter):
+        split = _by_value(plan.condition, schema_of(plan.source)) if isinstance(plan, Filter) else None
+        if split is None or not isinstance(plan, Filter):
             return self._engine.group(plan, keys, terms)
-        (by, place), parent = found, self._known(plan.source)
+        (by, place), parent = split, self._known(plan.source)
         groups = len(by.values) * math.prod(len(key.values) for key in keys)
         if place < 0 or groups > MOST_TOGETHER:
             return self._engine.group(plan, keys, terms)
-        asked = (id(parent), by, keys, terms)
-        entry = self._together.get(asked)
+        request = (id(parent), by, keys, terms)
+        entry = self._together.get(request)
         before, sums = (0, []) if entry is None or entry[0] is not parent else entry[1:]
         if not sums and before <= groups // MANY_TOGETHER:
-            self._together.put(asked, (parent, before + 1, sums))
+            self._together.put(request, (parent, before + 1, sums))
             return self._engine.group(plan, keys, terms)
         if not sums:
             sums = self._engine.group(parent, (by, *keys), terms)
-            self._together.put(asked, (parent, before, sums), sum(array.nbytes for array in sums))
+            self._together.put(request, (parent, before, sums), sum(array.nbytes for array in sums))
         return [array[place, ...] for array in sums]
 
     def counts(self, plan: Plan, keys: Sequence[Key]) -> NDArray[np.int64] | None:

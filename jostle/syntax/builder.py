@@ -361,13 +361,13 @@ class Builder(QueryBuilder):
         self, function: n.Expr, _open: Token, part: Token, _from: Token, value: n.Expr, close: Token
     ) -> n.Call:
         """SQL's `extract(year from d)`, which is `year(d)`."""
-        known = PARTS.get(str(part).lower())
-        if not (isinstance(function, n.Name) and function.id.lower() == "extract") or known is None:
+        name = PARTS.get(str(part).lower())
+        if not (isinstance(function, n.Name) and function.id.lower() == "extract") or name is None:
             raise refuse(
                 "SyntaxError", f"`extract` takes no part `{part}`", self._span(part),
                 help="write `week(d)` for ISO's weeks, `weekday(d)` from 1 for Monday, `second(t)` for whole seconds",
             )  # fmt: skip
-        return n.Call(n.Name(known, span=self._span(part)), (value,), span=self._span(function, close))
+        return n.Call(n.Name(name, span=self._span(part)), (value,), span=self._span(function, close))
 
     def call_filter(
         self, call: n.Expr, word: Token, _open: Token, _where: Token, condition: n.Expr, close: Token
@@ -386,9 +386,9 @@ class Builder(QueryBuilder):
                 help="write `where` in a select of its own",
             )  # fmt: skip
         value = n.Number(1.0, span=first.span) if isinstance(first, n.Star) else first
-        kept: n.Expr = n.Conditional(condition, value, n.Constant(None, span=span), span=span)
-        kept = n.Distinct(kept, span=span) if distinct else kept
-        return n.Call(call.function, (kept, *others), span=span)
+        operand: n.Expr = n.Conditional(condition, value, n.Constant(None, span=span), span=span)
+        operand = n.Distinct(operand, span=span) if distinct else operand
+        return n.Call(call.function, (operand, *others), span=span)
 
     def index(self, value: n.Expr, _open: Token, args: Any, close: Token) -> n.Index:
         positions, keywords, trailing = args

@@ -256,12 +256,12 @@ def colon(place: ErrorPlace) -> Diagnostic | None:
 def _slice(place: ErrorPlace) -> str:
     """The way out of a slice of a name between two numbers, or an empty text."""
     line = place.source.line(place.span.line).strip()
-    written = re.search(r"(\w+)\[(\d*):(\d*)\]", line)
-    if written is None:
+    match = re.search(r"(\w+)\[(\d*):(\d*)\]", line)
+    if match is None:
         return ""
-    name, first, end = written.groups()
+    name, first, end = match.groups()
     last = str(int(end) - 1) if end else f"len({name}) - 1"
-    return as_line(line.replace(written.group(), f"[{name}[i] for i in {first or 0}..{last}]"))
+    return as_line(line.replace(match.group(), f"[{name}[i] for i in {first or 0}..{last}]"))
 
 
 def select_star(place: ErrorPlace) -> Diagnostic | None:
@@ -356,10 +356,10 @@ def unfilled(place: ErrorPlace) -> Diagnostic | None:
         return None
     text = place.source.text[place.frame.opener.end_pos or 0 :]
     names = [name.strip('"') for name in _UNFILLED.findall(re.sub(r"#[^\n]*", "", text).partition("protecting")[0])]
-    listed = ", ".join(f"`{name}`" for name in names[:_MOST_NAMED])
+    names_text = ", ".join(f"`{name}`" for name in names[:_MOST_NAMED])
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     return place.error(
-        f"the description is to be filled in: {listed}{more}", label="what is not known",
+        f"the description is to be filled in: {names_text}{more}", label="what is not known",
         help="a range `0..99`, categories `{\"a\", \"b\"}`, or `text`, `integer`, `real`",
     )  # fmt: skip
 
@@ -388,8 +388,8 @@ def after_parsing(program: n.Program, *, interactive: bool) -> None:
         if type(node) not in _MISTAKABLE:
             continue
         if isinstance(node, n.Return) and id(node) not in of_functions:
-            named = f"`release {node.value.id}`" if isinstance(node.value, n.Name) else "`release x = …`"
-            raise refuse("SyntaxError", "a `return` outside a function", node.span, help=f"write {named}")
+            repair = f"`release {node.value.id}`" if isinstance(node.value, n.Name) else "`release x = …`"
+            raise refuse("SyntaxError", "a `return` outside a function", node.span, help=f"write {repair}")
         if isinstance(node, n.Bare) and not (interactive and id(node) not in of_functions):
             _does_something(node.value)
         elif isinstance(node, n.Def | n.Part) and id(node) not in of_functions:
@@ -456,9 +456,9 @@ def _does_something(value: n.Expr) -> None:
     if isinstance(value, n.Variable):
         word = entries()["sign"]["@"]
         raise refuse("SyntaxError", word["message"], value.span, help=word["help"])
-    known = entries()["alone"].get(value.id) if isinstance(value, n.Name) else None
-    if known is not None:
-        word = known
+    entry = entries()["alone"].get(value.id) if isinstance(value, n.Name) else None
+    if entry is not None:
+        word = entry
         raise refuse("SyntaxError", word["message"], value.span, help=word["help"])
     help = f"give it a name, `x = …`, or show it: `print({value.span.text})`"
     if isinstance(value, n.Binary) and value.op == "<" and re.fullmatch(r"\w+ *<- *.+", value.span.text):

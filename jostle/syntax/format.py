@@ -124,10 +124,10 @@ class _Recorder(Layout):
         if [one.kind for one in self.pieces[-3:]] != ["NAME", "LPAR", "NAME"]:
             return False
         function, _, part = self.pieces[-3:]
-        known = PARTS.get(part.text.lower()) if function.text.lower() == "extract" else None
-        if known is not None:
-            function.text, part.text = known, ""
-        return known is not None
+        name = PARTS.get(part.text.lower()) if function.text.lower() == "extract" else None
+        if name is not None:
+            function.text, part.text = name, ""
+        return name is not None
 
     def _in_missing_test(self) -> bool:
         """Whether `is` or `is not` stands right before."""

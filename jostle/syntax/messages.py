@@ -150,12 +150,12 @@ def by_phrase(place: ErrorPlace) -> Diagnostic | None:
     starts = [place.position, *((token.start_pos or 0) for token in (*reversed(place.statement[-5:]), *outside))]
     for pattern, entry in entries()["phrase"].items():
         for start in starts:
-            found = _phrase(pattern).match(place.source.text, start)
-            if found is not None and found.end() > reach:
-                help = entry["help"].format(*(group for group in found.groups() if group is not None))
+            match = _phrase(pattern).match(place.source.text, start)
+            if match is not None and match.end() > reach:
+                help = entry["help"].format(*(group for group in match.groups() if group is not None))
                 before = place.source.text[:start]
                 line, column = before.count("\n") + 1, start - before.rfind("\n")
-                span = Span(place.source, line, column, line, column + len(found[0].partition("\n")[0]))
+                span = Span(place.source, line, column, line, column + len(match[0].partition("\n")[0]))
                 return _entry_diagnostic(entry | {"help": help}, span)
     return None
 

@@ -147,9 +147,9 @@ class QueryBuilder(Transformer):  # type: ignore[type-arg]
 
     def alias(self, word: Token | None, name: Token) -> Token:
         """Without `as`, a word of SQL is no name: `from a left join b` is no join of `a as left`."""
-        known = entries()["word"].get(name.lower()) if word is None else None
-        if known is not None:
-            raise refuse("SyntaxError", known["message"], self._span(name), help=known["help"])
+        entry = entries()["word"].get(name.lower()) if word is None else None
+        if entry is not None:
+            raise refuse("SyntaxError", entry["message"], self._span(name), help=entry["help"])
         return name
 
     def where(self, _where: Token, condition: n.Expr) -> n.Expr:
@@ -215,8 +215,8 @@ def _without_keys(
             names[at] = column.name
     if not left:
         return columns, keys
-    named = (replace(key, name=key.name or names.get(i)) for i, key in enumerate(keys))
-    return tuple(left), tuple(named)
+    named_keys = (replace(key, name=key.name or names.get(i)) for i, key in enumerate(keys))
+    return tuple(left), tuple(named_keys)
 
 
 def _at_place(key: n.GroupKey, columns: tuple[n.Column, ...]) -> n.GroupKey:

@@ -48,10 +48,10 @@ def misspelt(source: Source, place: Span) -> Diagnostic | None:
     rest = line[word.end() : end.start() if end is not None else len(line)].strip()
     right = f"{clause} {rest}".strip()
     after = line[end.start() :].strip() if end is not None else ""
-    written = f"{line[: place.column - 1].strip()} {right} {after}".strip()
+    repair = f"{line[: place.column - 1].strip()} {right} {after}".strip()
     span = Span(source, place.line, place.column, place.line, place.column + len(word[1]))
     message = f"`{word[1]}` begins no clause of a private source"
-    return Diagnostic("SyntaxError", message, span, "unknown here", as_line(written, right))
+    return Diagnostic("SyntaxError", message, span, "unknown here", as_line(repair, right))
 
 
 def _is_in_declaration(source: Source, place: Span) -> bool:

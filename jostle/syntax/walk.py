@@ -130,9 +130,9 @@ def key_names(keys: Sequence[tuple[Expr, str | None]], columns: Sequence[Column]
     The name of another key, or of a result that is no column, is not given again.
     """
     names = [column.name or own_name(column.value) for column in columns if not isinstance(column.value, Name)]
-    given: list[str] = []
+    result: list[str] = []
     for at, (value, name) in enumerate(keys):
         own = value.name if isinstance(value, Attribute) else own_name(value)
-        free = own is not None and own not in given and (isinstance(value, Name) or own not in names)
-        given.append(name or (own if own is not None and free else f"key{at + 1}"))
-    return given
+        free = own is not None and own not in result and (isinstance(value, Name) or own not in names)
+        result.append(name or (own if own is not None and free else f"key{at + 1}"))
+    return result

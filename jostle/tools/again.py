@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from jostle.diagnostics import Refusal
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every
-from jostle.tools.outlet import kept
+from jostle.tools.outlet import stored
 from jostle.tools.render import clean, width_of
 from jostle.tools.show import budget_text, released
 
@@ -83,7 +83,7 @@ def _is_answer(value: object) -> bool:
 def command(_: Namespace) -> int:
     """Each kept run in turn; it is removed when it was written to its end."""
     runs = 0
-    for path, document in kept():
+    for path, document in stored():
         sys.stdout.write(_text(document))
         sys.stdout.flush()
         path.unlink(missing_ok=True)
@@ -100,8 +100,8 @@ def _text(document: dict[str, Any]) -> str:
         values = document.get(title) or {}
         lines += ["", title if title == "released" else "measured, not released"] if values else []
         for name, value in values.items():
-            shown = released(name, value, width_of(sys.stdout) - 2, margins.get(name))
-            lines += ["  " + line for line in shown.split("\n")]
+            text = released(name, value, width_of(sys.stdout) - 2, margins.get(name))
+            lines += ["  " + line for line in text.split("\n")]
     if document.get("budget"):
         lines += ["", "budget", *("  " + line for line in budget_text(document["budget"]).split("\n"))]
     return "".join(clean(line).rstrip() + "\n" for line in [*lines, ""])

@@ -33,16 +33,16 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         unknown = re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message)
         if unknown is not None:
-            word, known = unknown[1], re.findall(r"[\w-]+", unknown[2])
+            word, commands = unknown[1], re.findall(r"[\w-]+", unknown[2])
             close = f"jostle run {word}" if word.endswith(".jst") else ""
-            hint = f"did you mean `{close}`?" if close else did_you_mean(word, known)
-            message = f"there is no `{word}`; {hint or 'there are ' + ', '.join(known)}"
+            hint = f"did you mean `{close}`?" if close else did_you_mean(word, commands)
+            message = f"there is no `{word}`; {hint or 'there are ' + ', '.join(commands)}"
         super().error(message)
 
     def unknown(self, word: str, command: str, commands: Mapping[str, argparse.ArgumentParser]) -> NoReturn:
         """Ends with what is meant by a word that a command does not know."""
         flags = {name: [*parser._option_string_actions] for name, parser in commands.items()}
-        homes = [f"`jostle {name} … {word}`" for name, known in flags.items() if word in known]
+        homes = [f"`jostle {name} … {word}`" for name, options in flags.items() if word in options]
         hint = " or ".join(homes[:2]) or did_you_mean(word, flags[command]) or f"`jostle {command} --help` lists all"
         self.error(f"`jostle {command}` has no `{word}`; {hint}")
 

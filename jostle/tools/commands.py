@@ -220,12 +220,12 @@ def _explained(options: Namespace, session: Session) -> int:
     source, settings = read_program(options.file), dict(options.set)
     _bind(session, options.file, options.bind)
     faults = session.check(source, settings)
-    told = None if faults else explained(source, settings, options.engine)
+    explanation = None if faults else explained(source, settings, options.engine)
     if options.format == "json":
         document: dict[str, Any] = {"ok": not faults, "errors": [d.as_json() for d in faults]}
-        print(json.dumps(document | ({} if told is None else told.as_json()), ensure_ascii=False))
-    elif told is not None:
-        print(clean(str(told)))
+        print(json.dumps(document | ({} if explanation is None else explanation.as_json()), ensure_ascii=False))
+    elif explanation is not None:
+        print(clean(str(explanation)))
     else:
         tell(faults)
     return 1 if faults else 0
@@ -267,7 +267,7 @@ def _left(source: Source, costs: Sequence[Cost], place: str | None) -> Iterator[
     from jostle.syntax.walk import every_of
 
     where = str(place or default_place())
-    asked = {cost.name: cost.asked for cost in costs if not cost.unit}
+    asked = {cost.name: cost.bound for cost in costs if not cost.unit}
     for node in every_of(parse(source), n.Private) if asked and ("://" in where or Path(where).exists()) else ():
         match node.source:
             case n.Call(function=n.Name(id="dataset"), args=(n.String(value=name),)) if node.name in asked:
@@ -359,8 +359,8 @@ def explain(options: Namespace) -> int:
     kind = kinds.get(options.kind.lower())
     if kind is None:
         hint = did_you_mean(options.kind, kinds.values())
-        said = f"`{options.kind}` is no kind of error and no warning{'; ' + hint if hint else ''}"
-        sys.stderr.write(f"jostle: {clean(said)}\n`jostle explain` lists them all\n")
+        message = f"`{options.kind}` is no kind of error and no warning{'; ' + hint if hint else ''}"
+        sys.stderr.write(f"jostle: {clean(message)}\n`jostle explain` lists them all\n")
         return 2
     sys.stdout.write(page(kind))
     return 0

@@ -44,7 +44,7 @@ class Place(Struct, frozen=True):
     Kinds: "module", "path", "value" (of the column `of`; `quoted` inside a text), "text" (nothing is offered), "table",
     "rows" (an expression on rows: no aggregate), "select" (a column of a select), "result" (of released groups), "" for
     anything. `tables`: what the query around asks, as far as it is written; `results`: the names of what it gives.
-    `call`: the function of which an argument begins here, with the names already `given`.
+    `call`: the function of which an argument begins here, with the names already `keywords`.
     """
 
     kind: str = ""
@@ -54,7 +54,7 @@ class Place(Struct, frozen=True):
     tables: tuple[str, ...] = ()
     results: tuple[str, ...] = ()
     call: str = ""
-    given: tuple[str, ...] = ()
+    keywords: tuple[str, ...] = ()
 
 
 def place(text: str) -> Place:
@@ -71,7 +71,7 @@ def place(text: str) -> Place:
     word = re.search(rf"(?:{_NAME})?$", statement)
     typed = word[0] if word else ""
     before = statement[: len(statement) - len(typed)]
-    call, given = _call(before, scan)
+    call, keywords = _call(before, scan)
     query = _query(before, scan)
     tables = tuple(re.findall(rf"\b(?:from|join)\s+({_NAME})", query, re.IGNORECASE))
     compared = _COMPARED.search(before) if query or before.rstrip().endswith("=") else None
@@ -86,7 +86,7 @@ def place(text: str) -> Place:
         kind, tables = "rows", (first[1],) if first else ()
     results = tuple(re.findall(rf"\bas\s+({_NAME})|group\s*by\s+({_NAME})", query, re.IGNORECASE))
     names = tuple(filter(None, chain(*results)))
-    return Place(kind, typed, "", False, tables, names if kind == "result" else (), call, given)
+    return Place(kind, typed, "", False, tables, names if kind == "result" else (), call, keywords)
 
 
 def _inside_text(before: str, typed: str) -> Place:
@@ -184,8 +184,8 @@ def _call(before: str, scan: _Scan) -> tuple[str, tuple[str, ...]]:
     parts = list(_parts(before[at + 1 :]))
     if name is None or parts[-1].strip():
         return "", ()
-    named = (re.match(rf"\s*({_NAME})\s*=(?!=)", part) for part in parts)
-    return name[1], tuple(match[1] for match in named if match)
+    matches = (re.match(rf"\s*({_NAME})\s*=(?!=)", part) for part in parts)
+    return name[1], tuple(match[1] for match in matches if match)
 
 
 def _parts(text: str) -> Iterator[str]:
@@ -307,15 +307,15 @@ def _of_place(here: Place, vocabulary: Vocabulary) -> Iterator[Completion]:
         values = vocabulary.values.get(here.of, ())
         yield from (Completion(f'"{value}"' if isinstance(value, str) else str(value), "value") for value in values)
     if here.call:
-        given = {*here.given}
+        keywords = {*here.keywords}
         for parameter in _parameters(here.call, vocabulary):
             name = parameter.partition(" = ")[0]
-            if not name.startswith("*") and name not in given:
+            if not name.startswith("*") and name not in keywords:
                 yield Completion(f"{name} = ", "argument")
     yield from (Completion(name, "column") for name in here.results)
     if here.kind in ("select", "rows", "value"):
-        known = [vocabulary.columns[table] for table in here.tables if table in vocabulary.columns]
-        for columns in known or vocabulary.columns.values():
+        tables = [vocabulary.columns[table] for table in here.tables if table in vocabulary.columns]
+        for columns in tables or vocabulary.columns.values():
             yield from (Completion(column, "column") for column in columns)
     if here.kind == "select":
         yield from (Completion(name, "aggregate") for name in AGGREGATES)

@@ -24,7 +24,7 @@ from typing import Any
 
 from jostle.accounting.amounts import Unit, as_text
 from jostle.accounting.definitions import Measure, parts_of
-from jostle.backends.remote import VARIABLE, RemoteData, written
+from jostle.backends.remote import VARIABLE, RemoteData, remote_data
 from jostle.diagnostics import Refusal, refuse, unwritable
 from jostle.engine.files import OpenFile, Reading
 from jostle.events import Event
@@ -133,7 +133,7 @@ def _bad(why: str) -> Refusal:
 
 def register(options: Namespace) -> str:
     """Puts a dataset into the ledger, which is made where there is none."""
-    path, data = Path(options.file), written(options.file)
+    path, data = Path(options.file), remote_data(options.file)
     kind = "counts" if path.suffix == ".npy" and data is None else "table"
     reading = reading_of(options)
     if (kind == "counts" or data is not None) and reading != Reading():
@@ -149,16 +149,16 @@ def register(options: Namespace) -> str:
     )  # fmt: skip
     if data is None:
         ledger.register(terms, check_promises, copy=options.copy)
-        told = misfits(terms.path, terms.schema, terms.reading, filled=terms.filled) if terms.kind == "table" else ""
+        notes = misfits(terms.path, terms.schema, terms.reading, filled=terms.filled) if terms.kind == "table" else ""
     else:
         place = address(options.engine or os.environ.get(VARIABLE, ""))
         terms = replace(terms, server=ServerTable(data.source, data.names, place))
         ledger.register(terms, copy=options.copy, contents=contents_of(terms, data, options.engine))
-        told = misfits(options.file, terms.schema, engine=options.engine, filled=terms.filled)
+        notes = misfits(options.file, terms.schema, engine=options.engine, filled=terms.filled)
     whose = f", that of `{_owner(terms)}`" if terms.unit.linked else ""
     return (
         f"registered `{options.name}` with budget {measure.limit}{whose}, in {clean(ledger.store.place)}\n"
-        f'a program says: private {options.name} = dataset("{options.name}")\n{told}'
+        f'a program says: private {options.name} = dataset("{options.name}")\n{notes}'
     )
 
 

@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 
 from jostle.backends.choice import server_at
-from jostle.backends.remote import written
+from jostle.backends.remote import remote_data
 from jostle.engine.files import FileSet, Reading, open_file, paths
 from jostle.language.moments import moment_of
 from jostle.plan.kinds import domain_kind
@@ -45,14 +45,14 @@ def report(path: str | Path, described: str, reading: Reading | None = None, eng
         lines.append(f"  {whole.ragged} with missing or extra cells (missing ones are `none`, extra ones are dropped)")
     if whole.undecodable:
         lines.append(f"  {whole.undecodable} with bytes that are none of its encoding (each such byte is replaced)")
-    told: set[str] = set()
+    kinds: set[str] = set()
     for column, (_, domain) in zip(whole.columns, domains, strict=True):
         counts = _counts(column)
-        told |= counts.keys()
+        kinds |= counts.keys()
         shares = ", ".join(f"{what} {n} ({_share(n / whole.rows)})" for what, n in counts.items())
         lines += ["", f"{name_of(clean(column.name))}: {domain_text(domain)}", f"  {shares or 'every cell fits'}"]
         lines += [f"  {advice}" for advice in _advice(column, domain, decimal)]
-    lines += ["", *(f"{what}: {meaning}" for what, meaning in _MEANINGS.items() if what in told)]
+    lines += ["", *(f"{what}: {meaning}" for what, meaning in _MEANINGS.items() if what in kinds)]
     lines.append(EXACT)
     return "\n".join(lines) + "\n"
 
@@ -65,7 +65,7 @@ def fit(
 ) -> tuple[Survey, str | None]:
     """How files, or data of a server, fit a description, and the decimal point that more of their numbers have, where
     that is a comma. Raises `Refusal` for what cannot be read."""
-    data = written(str(path))
+    data = remote_data(str(path))
     if data is not None:
         with closing(server_at(data, engine)) as server:
             return server.survey(server.open(data, public=False).key, domains), None
@@ -85,8 +85,8 @@ def _unreadable_numbers(whole: Survey, domains: Sequence[tuple[str, Domain]]) ->
 
 
 def misfits(path: str | Path, domains: Sequence[tuple[str, Domain]], reading: Reading | None = None,
-            said: str | None = None, engine: str | None = None, filled: Sequence[str] = ()) -> str:  # fmt: skip
-    """What does not fit of described data, a line or two a column, for their owner; empty where all of it does. `said`
+            mark: str | None = None, engine: str | None = None, filled: Sequence[str] = ()) -> str:  # fmt: skip
+    """What does not fit of described data, a line or two a column, for their owner; empty where all of it does. `mark`
     is the decimal point that their description says, and `filled` are the columns that are never missing."""
     whole, decimal = fit(path, domains, reading, engine)
     lines = []
@@ -96,7 +96,7 @@ def misfits(path: str | Path, domains: Sequence[tuple[str, Domain]], reading: Re
         if counts:
             shares = ", ".join(f"{what} {n:,} ({_share(n / whole.rows)})" for what, n in counts.items())
             lines += [f"  {name_of(clean(column.name))}: {shares}", *(f"    {one}" for one in advice)]
-    if decimal is not None and said is None:
+    if decimal is not None and mark is None:
         lines.append(f"  {_COMMAS}")
     return "\n".join(["what does not fit:", *lines, EXACT]) + "\n" if lines else ""
 
@@ -115,8 +115,8 @@ _MEANINGS = {
 
 def _counts(column: ColumnSurvey) -> dict[str, int]:
     """What does not fit, and how often, in the order of `_MEANINGS`."""
-    found = (column.empty, column.unreadable, column.outside, column.not_whole, column.unlisted)
-    return {what: count for what, count in zip(_MEANINGS, found, strict=True) if count}
+    counts = (column.empty, column.unreadable, column.outside, column.not_whole, column.unlisted)
+    return {what: count for what, count in zip(_MEANINGS, counts, strict=True) if count}
 
 
 def _advice(column: ColumnSurvey, domain: Domain, decimal: str | None) -> Iterator[str]:
@@ -138,8 +138,8 @@ def _advice(column: ColumnSurvey, domain: Domain, decimal: str | None) -> Iterat
         spelt = "is" if column.respelt == 1 else "are"
         yield f"{column.respelt} of these {spelt} listed but for case or blanks: describe it as `text`, and query"
         plain = list(dict.fromkeys(value.strip().lower() for value in domain.values if isinstance(value, str)))
-        listed = categories(plain) if len(plain) <= 6 else domain_text(Categories(tuple(plain)))
-        yield f"groupby lower(trim({name})) over {clean(listed)}"
+        categories_text = categories(plain) if len(plain) <= 6 else domain_text(Categories(tuple(plain)))
+        yield f"groupby lower(trim({name})) over {clean(categories_text)}"
 
 
 _EXAMPLE = {

@@ -102,7 +102,7 @@ def reasons(name: str, provenance: Provenance | None) -> str:
     return head + "\nit was computed from what was known; nothing was measured and nothing was chosen"
 
 
-def shown(value: object) -> str:
+def display_text(value: object) -> str:
     """A value as text, with its ± where it is a number, or a record of numbers, whose error is known."""
     from jostle.formulas import cut_text, cuts_in, cuts_of, margin_text, with_margin
     from jostle.privacy.kernel.exposures import Handle
@@ -111,14 +111,14 @@ def shown(value: object) -> str:
 
     if isinstance(value, Handle) and value.private:
         return kind_name(value)
-    told = margins(value)
+    errors = margins(value)
 
     def beside(item: object, margin: object) -> str:
         return with_margin(show(item), margin_text(item, margin))
 
     if isinstance(value, Record) and value and all(map(is_number, value.values())):
-        items = [f"{name}: {beside(item, (told or {}).get(name))}" for name, item in value.items()]
-        return "\n".join(["{" + ", ".join(items) + "}", *cut_text(cuts_in(told))])
+        items = [f"{name}: {beside(item, (errors or {}).get(name))}" for name, item in value.items()]
+        return "\n".join(["{" + ", ".join(items) + "}", *cut_text(cuts_in(errors))])
     if not is_number(value):
         return show(value)
-    return "\n".join([beside(value, told), *cut_text(cuts_of(value))])
+    return "\n".join([beside(value, errors), *cut_text(cuts_of(value))])

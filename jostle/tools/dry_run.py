@@ -61,8 +61,8 @@ class DryRun(Struct, frozen=True):
             looks, errors = as_text(charge.looked) if charge.looked else "", self.errors.get(charge.span, ())
             rows.append([*(("", "") if again else (_lines(charge), self._text(charge))), charge.source, amount(charge),
                          looks, left(charge), "" if again else ", ".join(_errors(errors))])  # fmt: skip
-        known = [at for at in range(len(rows[0])) if at == 1 or any(row[at] for row in rows[1:])]
-        return "\n".join(align([[row[at] for at in known] for row in rows], [True, *[False] * (len(known) - 1)]))
+        columns = [at for at in range(len(rows[0])) if at == 1 or any(row[at] for row in rows[1:])]
+        return "\n".join(align([[row[at] for at in columns] for row in rows], [True, *[False] * (len(columns) - 1)]))
 
     def as_json(self) -> list[dict[str, Any]]:
         """Amounts as exact decimals, null where there is no bound or, of what is left, where it is not known."""
@@ -97,8 +97,8 @@ def dry_run(source: Source, costs: Sequence[Cost], events: Sequence[Event], name
         for place in {charge.span for charge in charges}:
             if place.line <= direct.line <= place.end_line:
                 errors.setdefault(place, []).append(direct)
-    paid = {place: told for place, told in errors.items() if _paid(place, told, charges)}
-    return DryRun(source, tuple(costs), {place: _beside_looks(told, place, charges) for place, told in paid.items()})
+    paid = {place: each for place, each in errors.items() if _paid(place, each, charges)}
+    return DryRun(source, tuple(costs), {place: _beside_looks(each, place, charges) for place, each in paid.items()})
 
 
 def with_looks(costs: Sequence[Cost], looks: Mapping[Span, Sequence[Planned]]) -> list[Cost]:
@@ -128,9 +128,9 @@ def simple(statement: n.Stmt) -> bool:
 
 def _paid(place: Span, errors: Sequence[Direct], charges: Sequence[Charge]) -> bool:
     """Whether the measurements of the rehearsal asked for what the statement will: others may have been left out."""
-    asked = math.fsum(direct.amount for direct in errors)
+    amount = math.fsum(direct.amount for direct in errors)
     return any(
-        charge.exact and charge.span == place and math.isclose(asked, charge.most / QUANTA, rel_tol=1e-9)
+        charge.exact and charge.span == place and math.isclose(amount, charge.most / QUANTA, rel_tol=1e-9)
         for charge in charges
     )
 
@@ -144,9 +144,9 @@ def _beside_looks(errors: Sequence[Direct], place: Span, charges: Sequence[Charg
 def _errors(errors: Sequence[Direct]) -> Iterator[str]:
     """`± 10`, to two digits; of several, with their names; of vectors the root mean square."""
     for direct in errors:
-        said = direct.said(rounded_up(direct.error))
+        text = direct.text(rounded_up(direct.error))
         name = f"{direct.name} " if len(errors) > 1 or direct.vector else ""
-        yield f"{name}off by {said}" if direct.vector else f"{name}± {said}"
+        yield f"{name}off by {text}" if direct.vector else f"{name}± {text}"
 
 
 def amount(charge: Charge) -> str:

@@ -94,8 +94,8 @@ def choices_of(
     if choice is not None and choice not in makers:
         hint = did_you_mean(choice, makers) or f"there are: {', '.join(makers)}"
         raise refuse("NameError", f"the program has no choice named `{choice}`", help=hint)
-    asked = {name: maker for name, maker in makers.items() if choice in (None, name)}
-    return [(name, maker, interp, _amounts(maker, calls, epsilon)) for name, maker in asked.items()]
+    choices = {name: maker for name, maker in makers.items() if choice in (None, name)}
+    return [(name, maker, interp, _amounts(maker, calls, epsilon)) for name, maker in choices.items()]
 
 
 def _amounts(maker: Any, calls: Sequence[Any], epsilon: float | None) -> list[tuple[str, float]]:

@@ -63,7 +63,7 @@ class Direct(Struct, frozen=True):
     """Of a sum or a mean the width of the range of what is added up, with which its error goes; else 0."""
     groups: int = 1
 
-    def said(self, error: float) -> str:
+    def text(self, error: float) -> str:
         """An error of it, in words."""
         return number(error) + (NOISE_ONLY if self.cut else "") + _OVER[self.of]
 
@@ -116,19 +116,19 @@ def lines_of(source: Source) -> dict[str, int]:
     """The lines on which a program's variables are last assigned or released, at its top or inside an allotment."""
     from jostle.syntax import parse
 
-    named = [node for node in every(parse(source)) if isinstance(node, n.Assign | n.Release)]
-    return {node.name: node.span.line for node in sorted(named, key=lambda node: node.span.line)}
+    bindings = [node for node in every(parse(source)) if isinstance(node, n.Assign | n.Release)]
+    return {node.name: node.span.line for node in sorted(bindings, key=lambda node: node.span.line)}
 
 
 def _measured(events: Sequence[Event], source: Source, names: Mapping[str, Any]) -> Iterator[Direct]:
     """Measured numbers: as they are, estimates over the rows, and what was selected."""
     terms, cuts = _terms_and_cuts(events, source)
     groups = _groups(source, names)
-    for (line, name), found in terms.items():
+    for (line, name), group in terms.items():
         which, parts, of = _term_of(name)
-        if of is None and found[0].fields.get("direct"):
+        if of is None and group[0].fields.get("direct"):
             which, parts, of = 0, 1, ""
-        fields = found[which].fields
+        fields = group[which].fields
         law: AdditiveLaw | None = None
         unit = next((u for u in ("epsilon", "rho") if u in fields), None)
         if unit is not None and name in AGGREGATES and fields["mechanism"] == Selected.name:
@@ -226,10 +226,10 @@ def _numbers(path: str, value: object) -> Iterator[tuple[str, list[Noised]]]:
 
 
 def _calculated(path: str, line: int, numbers: Collection[Noised], on_made_up_rows: bool) -> Calculated | None:
-    told = [(one.error, float(value)) for value, one in zip(numbers, of_numbers(list(numbers)), strict=True) if one]
-    if len(told) < len(numbers):
+    pairs = [(one.error, float(value)) for value, one in zip(numbers, of_numbers(list(numbers)), strict=True) if one]
+    if len(pairs) < len(numbers):
         return None  # of what is calculated from selected numbers, ranks say nothing
-    (error, value), cut = max(told), cuts_of(*numbers)
+    (error, value), cut = max(pairs), cuts_of(*numbers)
     if all(additive(item) for item in numbers):
         return Calculated(path, line, error, cut=cut)
     if on_made_up_rows:
@@ -277,12 +277,12 @@ def wanted_errors(
         if only.failed:
             raise
         return {}  # no program that runs
-    found = {}
+    amounts = {}
     for event in session.events:
         if event.kind == "query" and event.span in wishes and "apart" in event.fields:
             amount = event.fields.get("epsilon", event.fields.get("rho"))
-            found[wishes[event.span]] = quanta(amount)
-    return found
+            amounts[wishes[event.span]] = quanta(amount)
+    return amounts
 
 
 def _wishes(statement: n.Stmt) -> list[n.Spend]:
@@ -312,10 +312,10 @@ class PublicStatements:
     def __call__(self, statement: n.Stmt) -> bool:
         nodes = every(statement)
         depends = any(isinstance(node, n.Name) and node.id in self._lost for node in nodes)
-        wanted = bool(_wishes(statement))
-        public = not depends and ((isinstance(statement, n.With) and wanted) or self._measures_nothing(statement))
-        if not public or wanted:
-            self._lost |= {name for node in nodes for name in _given(node)}
+        has_target = bool(_wishes(statement))
+        public = not depends and ((isinstance(statement, n.With) and has_target) or self._measures_nothing(statement))
+        if not public or has_target:
+            self._lost |= {name for node in nodes for name in _bound_names(node)}
         return public
 
     def fails(self, statement: n.Stmt, refusal: Refusal) -> bool:
@@ -350,7 +350,7 @@ class PublicStatements:
         return True
 
 
-def _given(node: n.Node) -> set[str]:
+def _bound_names(node: n.Node) -> set[str]:
     """The names that a statement binds."""
     names = [getattr(node, field) for field in node.binds] if isinstance(node, n.Statement) else []
     return {name for one in names for name in ((one,) if isinstance(one, str) else one)}

@@ -130,9 +130,9 @@ def _column(values: Sequence[Any]) -> Any:
     if any(isinstance(value, date) for value in values) and all(isinstance(v, date | None) for v in values):
         return pa.array(values)
     cells = [_cell(value) for value in values]
-    known = [cell for cell in cells if cell is not None]
+    present = [cell for cell in cells if cell is not None]
     for kind, type_ in ((bool, pa.bool_()), (int, pa.int64()), (int | float, pa.float64())):
-        if known and all(isinstance(cell, kind) and isinstance(cell, bool) == (kind is bool) for cell in known):
+        if present and all(isinstance(cell, kind) and isinstance(cell, bool) == (kind is bool) for cell in present):
             return pa.array(cells, type_)
     return pa.array([None if cell is None else _text(cell) for cell in cells], pa.string())
 

@@ -116,10 +116,10 @@ def _status(action: Callable[[], int], json_wanted: bool) -> int:
         raise
     # The one broad clause: beyond it stands only Python's own traceback, which may show private values.
     except Exception as fault:
-        return _told(fault, json_wanted)
+        return _report(fault, json_wanted)
 
 
-def _told(fault: Exception, json_wanted: bool) -> int:
+def _report(fault: Exception, json_wanted: bool) -> int:
     if json_wanted:
         error = {"kind": KIND, "message": _message(fault), "help": _REPORT}
         _print_json({"ok": False, "error": error, "released": {}, "budget": {}})

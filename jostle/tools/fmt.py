@@ -39,8 +39,8 @@ def command(options: Namespace) -> int:
         except Refusal as refusal:
             faults += refusal.diagnostics
             continue
-        said = f"would be formatted, {_lines(source.text, text)}" if options.check else "formatted"
-        print(clean(f"{path}: {said}"))
+        status = f"would be formatted, {_lines(source.text, text)}" if options.check else "formatted"
+        print(clean(f"{path}: {status}"))
     if faults:
         tell(faults)
     return 1 if faults or (options.check and changed) else 0

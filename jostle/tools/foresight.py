@@ -83,7 +83,7 @@ class Door(Kernel):
     """A kernel that nothing passes: what is measured is refused as ever, or not known."""
 
     skipped = 0  # how often something was left out, which may have spent
-    asked: object = None  # the measurement that was asked for last
+    last: object = None  # the measurement that was asked for last
 
     def measure(self, measurement: Measurement[Any, Any], span: Span | None = None) -> Any:
         exposures = measurement.exposures
@@ -93,7 +93,7 @@ class Door(Kernel):
         if measurement.title == "above_threshold":
             self.skipped += 1
             return Nothing()  # a watch is one whatever the data are
-        self.asked = measurement
+        self.last = measurement
         raise Unknown
 
     def left_of_allotment(self, exposures: Exposures, what: str = "epsilon") -> float:
@@ -244,15 +244,15 @@ class Foresight(Interpreter):
     def _called(
         self, function: Any, args: Sequence[Any], keywords: dict[str, Any] | None = None, span: Span | None = None
     ) -> Any:
-        given = [*args, *(keywords or {}).values()]
+        arguments = [*args, *(keywords or {}).values()]
         if isinstance(function, Function):
             self.entered.add(id(function.body))
         if isinstance(function, Builtin):
-            if _is_structural(function.name) and any(isinstance(value, NotKnown) for value in given):
+            if _is_structural(function.name) and any(isinstance(value, NotKnown) for value in arguments):
                 return self._structure(function, args, keywords, span)
             if function.name == "advisor" and len(args) > 1:
                 return Advisor(args[0], args[1], 1, (), "", False)
-        self._need_known(function, given)
+        self._need_known(function, arguments)
         try:
             return super().call(function, args, keywords, span)
         except Unknown as unknown:
@@ -260,20 +260,20 @@ class Foresight(Interpreter):
             if isinstance(function, Function) and (unknown.returned or not isinstance(function.body, n.Block)):
                 like = unknown.value.like
             elif isinstance(function, Builtin):
-                like = likes.of_measurement(function.name, given)
+                like = likes.of_measurement(function.name, arguments)
             raise Unknown(function.name if _is_adaptive(function) else "", like) from None
 
-    def _need_known(self, function: object, given: Sequence[object]) -> None:
+    def _need_known(self, function: object, arguments: Sequence[object]) -> None:
         """Raises `Unknown` for a call that gives nothing known of these values, or would measure or learn."""
         if isinstance(function, ChoiceMaker):
             raise Unknown
         if isinstance(function, Builtin):
-            if function.body.__module__ == no_error.__module__ and given and isinstance(given[0], NotKnown):
-                raise no_error(given[0].of) if given[0].of else Unknown
+            if function.body.__module__ == no_error.__module__ and arguments and isinstance(arguments[0], NotKnown):
+                raise no_error(arguments[0].of) if arguments[0].of else Unknown
             if _is_unknown(function.name, self.kernel):
                 raise Unknown(like=likes.of_function(function.name, None))
-        if not isinstance(function, Function) and any(isinstance(value, NotKnown) for value in given):
-            single = given[0].like if len(given) == 1 and isinstance(given[0], NotKnown) else None
+        if not isinstance(function, Function) and any(isinstance(value, NotKnown) for value in arguments):
+            single = arguments[0].like if len(arguments) == 1 and isinstance(arguments[0], NotKnown) else None
             raise Unknown(like=likes.of_function(function.name, single) if isinstance(function, Builtin) else None)
 
     # Forms -----------------------------------------------------------------------------------------
@@ -290,7 +290,7 @@ class Foresight(Interpreter):
         except Unknown as unknown:
             return unknown.value
 
-    def _made(self, node: n.Expr, scope: Scope, *parts: tuple[n.Expr, Any]) -> object:
+    def _evaluated(self, node: n.Expr, scope: Scope, *parts: tuple[n.Expr, Any]) -> object:
         """What a run makes of an expression whose parts have these values."""
         self.parts |= {id(part): value for part, value in parts}
         try:
@@ -304,20 +304,20 @@ class Foresight(Interpreter):
     def _index(self, node: n.Index, scope: Scope) -> Any:
         value = self._part(node.value, scope)
         if not isinstance(value, NotKnown):
-            return self._made(node, scope, (node.value, value))
+            return self._evaluated(node, scope, (node.value, value))
         if value.like is None or value.like is likes.ONE or len(node.args) != 1:
             raise Unknown
         if isinstance(at := self._part(node.args[0], scope), NotKnown):
             raise Unknown
-        raise Unknown(like=likes.form(self._made(node, scope, (node.value, value.like), (node.args[0], at))))
+        raise Unknown(like=likes.form(self._evaluated(node, scope, (node.value, value.like), (node.args[0], at))))
 
     def _attribute(self, node: n.Attribute, scope: Scope) -> Any:
         value = self._part(node.value, scope)
         if not isinstance(value, NotKnown):
-            return self._made(node, scope, (node.value, value))
+            return self._evaluated(node, scope, (node.value, value))
         if value.like is None or value.like is likes.ONE:
             raise Unknown
-        field = self._made(node, scope, (node.value, value.like))
+        field = self._evaluated(node, scope, (node.value, value.like))
         raise Unknown(like=None if is_model(value.like) else likes.form(field))  # of a model the names alone are known
 
     def _binary(self, node: n.Binary, scope: Scope) -> Any:
@@ -345,13 +345,13 @@ class Foresight(Interpreter):
     def _record(self, node: n.RecordOf, scope: Scope) -> Any:
         parts = [(name, item, self._part(item, scope)) for name, item in node.items]
         if not any(isinstance(value, NotKnown) for _, _, value in parts):
-            return self._made(node, scope, *((item, value) for _, item, value in parts))
+            return self._evaluated(node, scope, *((item, value) for _, item, value in parts))
         raise Unknown(like=Record([(name, _inside(value)) for name, _, value in parts]))
 
     def _list(self, node: n.ListOf, scope: Scope) -> Any:
         parts = [(item, self._part(item, scope)) for item in node.items]
         if not any(isinstance(value, NotKnown) for _, value in parts):
-            return self._made(node, scope, *parts)
+            return self._evaluated(node, scope, *parts)
         raise Unknown(like=[_inside(value) for _, value in parts])
 
     def _comprehension(self, node: n.Comprehension, scope: Scope) -> Any:
@@ -361,10 +361,10 @@ class Foresight(Interpreter):
         if isinstance(items, Interval) and not items.real and items.count <= likes.MOST:
             many = int(items.count)
         try:
-            return self._made(node, scope, (node.source, source))
+            return self._evaluated(node, scope, (node.source, source))
         except Unknown:
-            listed = many is not None and node.condition is None and not node.flat and node.kind != "set"
-            raise Unknown(like=[likes.ANY] * many if listed and many is not None else None) from None
+            is_known = many is not None and node.condition is None and not node.flat and node.kind != "set"
+            raise Unknown(like=[likes.ANY] * many if is_known and many is not None else None) from None
 
     def _call(self, node: n.Call, scope: Scope) -> Any:
         selecting, self.selecting = self.selecting, False
@@ -375,7 +375,7 @@ class Foresight(Interpreter):
 
     def _select(self, node: n.Select, scope: Scope) -> Any:
         around = self.blurred, self.selecting
-        self.kernel.asked, self.blurred, self.selecting = None, False, True  # type: ignore[attr-defined]
+        self.kernel.last, self.blurred, self.selecting = None, False, True  # type: ignore[attr-defined]
         try:
             value = super().eval(node, scope)
             if self.blurred:
@@ -386,7 +386,7 @@ class Foresight(Interpreter):
                 raise Unknown from None
             raise
         except Unknown:
-            like = None if self.joint is not None else likes.of_select(node, self.kernel.asked)  # type: ignore[attr-defined]
+            like = None if self.joint is not None else likes.of_select(node, self.kernel.last)  # type: ignore[attr-defined]
             raise Unknown(like=like) from None
         finally:
             self.blurred, self.selecting = around
@@ -479,13 +479,13 @@ def declares(tree: n.Program) -> bool:
 
 
 def foreseen(
-    tree: n.Program, made: Callable[..., Foresight], events: Stream, settings: Mapping[str, object], look: bool
+    tree: n.Program, factory: Callable[..., Foresight], events: Stream, settings: Mapping[str, object], look: bool
 ) -> Foreseen:
     """What a run of a program is sure to refuse, if it comes so far, and the looks that its statements pay for.
 
-    `made` makes an interpreter of a session, which the walk takes for its own.
+    `factory` makes an interpreter of a session, which the walk takes for its own.
     """
-    interp = made(Foresight, *door(events), lambda *_: Nothing())  # what a choice learns takes long
+    interp = factory(Foresight, *door(events), lambda *_: Nothing())  # what a choice learns takes long
     interp.settings, planned = dict(settings), {}
     interp.looks = Looks((lambda *_: None) if look else None)
     interp.kernel.begin(tree.span.source)

@@ -32,9 +32,9 @@ def doubts(program: n.Program, folders: Sequence[Path]) -> list[Diagnostic]:
         separator = _separator(there) if there is not None else ""
         numbers = isinstance(described, n.RecordOf) and any(_is_number(domain) for _, domain in described.items)
         if separator in _GERMAN and numbers:
-            named, written = _GERMAN[separator]
-            message = f"the header of `{path.value}` separates cells by {named}, as files with decimal commas do"
-            call = f'table("{path.value}", separator = "{written}"'
+            mark, literal = _GERMAN[separator]
+            message = f"the header of `{path.value}` separates cells by {mark}, as files with decimal commas do"
+            call = f'table("{path.value}", separator = "{literal}"'
             help = f'write `{call}, decimal = ",")` if its numbers are like 12,5, `{call})` if they are like 12.5'
             result.append(Diagnostic("csv-decimal", message, path.span, "12,5 would be unreadable", help))
     return result
@@ -75,10 +75,10 @@ def _tables(program: n.Program) -> Iterator[tuple[n.String, Reading, n.Expr | No
 
 def _reading(call: n.Call) -> Reading | None:
     """How a file is read, where all that is said of it is written out, and right."""
-    said = {keyword.name: keyword.value for keyword in call.keywords}
-    line = said.pop("header", None)
-    texts = {name: value.value for name, value in said.items() if isinstance(value, n.String)}
-    if texts.keys() != said.keys() or not texts.keys() <= {"separator", "encoding", "decimal"}:
+    keywords = {keyword.name: keyword.value for keyword in call.keywords}
+    line = keywords.pop("header", None)
+    texts = {name: value.value for name, value in keywords.items() if isinstance(value, n.String)}
+    if texts.keys() != keywords.keys() or not texts.keys() <= {"separator", "encoding", "decimal"}:
         return None
     header = int(line.value) if isinstance(line, n.Number) and 1 <= line.value <= LAST_HEADER else None
     if line is not None and (header is None or not isinstance(line, n.Number) or header != line.value):
@@ -102,8 +102,8 @@ def lacking(
 ) -> list[Diagnostic]:
     """The columns of public files that their headers lack, found by the `check` of a program that has nothing else."""
     described = with_headers(program, folders)
-    told = [] if described is program else [fault for fault in check(described) if fault.label == "no such column"]
-    return [replace(f, message=f.message.partition(":")[0], help=f.help.partition("; others")[0]) for f in told]
+    faults = [] if described is program else [fault for fault in check(described) if fault.label == "no such column"]
+    return [replace(f, message=f.message.partition(":")[0], help=f.help.partition("; others")[0]) for f in faults]
 
 
 def with_headers(program: n.Program, folders: Sequence[Path]) -> n.Program:

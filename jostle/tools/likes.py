@@ -106,16 +106,16 @@ def _of_aggregate(value: n.Expr) -> object:
     return 1.0 if row is not None and row.gives_number else ONE
 
 
-def of_measurement(name: str, given: Sequence[Any]) -> object:
+def of_measurement(name: str, values: Sequence[Any]) -> object:
     """What a function that measures gives of these arguments, where its form is known."""
     import numpy as np
 
-    if name == "noisy_moments" and len(given) == 1 and isinstance(given[0], Vectors):
-        many = len(given[0].exprs)
+    if name == "noisy_moments" and len(values) == 1 and isinstance(values[0], Vectors):
+        many = len(values[0].exprs)
         shapes = {"count": (1,), "first": (1, many), "second": (1, many, many)}
         noise = {f"{name}_noise": 1.0 for name in shapes} | {"mechanism": "laplace"}
         return Record([*((name, np.ones(shape)) for name, shape in shapes.items()), *noise.items()])
-    return _of_noise(given[0]) if name in ("laplace", "gaussian") and given else None
+    return _of_noise(values[0]) if name in ("laplace", "gaussian") and values else None
 
 
 def _of_noise(exposed: object) -> object:

@@ -147,8 +147,8 @@ def reason_of(fault: OSError) -> str:
 def keep(program: str, document: str) -> None:
     """Keeps the answers of a run, one JSON object, and says on standard error how to have them; prints them there
     where no file takes them."""
-    named = {"program": program, "time": time.strftime("%Y-%m-%d %H:%M:%S")}
-    document = json.dumps(named | json.loads(document), ensure_ascii=False)
+    header = {"program": program, "time": time.strftime("%Y-%m-%d %H:%M:%S")}
+    document = json.dumps(header | json.loads(document), ensure_ascii=False)
     try:
         folder = _folder()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -161,7 +161,7 @@ def keep(program: str, document: str) -> None:
     sys.stderr.write(f"jostle: what this run paid for is kept in {path}; `jostle again` prints it\n")
 
 
-def kept() -> Iterator[tuple[Path, dict[str, Any]]]:
+def stored() -> Iterator[tuple[Path, dict[str, Any]]]:
     """What is kept, the oldest first."""
     try:
         places = sorted(_folder().glob("*.json"))

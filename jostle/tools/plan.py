@@ -128,8 +128,8 @@ def plan(
     )  # fmt: skip
     ships = {maker.name for maker, *_ in planned if maker.shipped() is not None}
     advised = [_advice(event) for event in session.events if event.kind == "choice" and event.name in ships]
-    known = (tuple(direct), tuple(calculated), tuple(choices), tuple(left_out), tuple(advised), joint, data, rows or 0)
-    return ErrorPlan(*known, _looks(Session().checked(source, settings)[1]))
+    parts = (tuple(direct), tuple(calculated), tuple(choices), tuple(left_out), tuple(advised), joint, data, rows or 0)
+    return ErrorPlan(*parts, _looks(Session().checked(source, settings)[1]))
 
 
 def _looks(costs: Sequence[Cost]) -> tuple[Charge, ...]:
@@ -139,8 +139,8 @@ def _looks(costs: Sequence[Cost]) -> tuple[Charge, ...]:
 def _advice(event: Event) -> Advice:
     fields = event.fields
     unit = "rho" if "rho" in fields else "epsilon"
-    chosen = fields["chosen"] if not fields["share"] else ""
-    return Advice(event.name, unit, fields[unit], chosen, fields["policy"], fields["why"])
+    option = fields["chosen"] if not fields["share"] else ""
+    return Advice(event.name, unit, fields[unit], option, fields["policy"], fields["why"])
 
 
 # Rendering ----------------------------------------------------------------------------------------
@@ -171,9 +171,9 @@ def _direct_text(errors: ErrorPlan, error: float | None, epsilon: float | None) 
     rows = [heads]
     for d in errors.direct:
         there = replace(d, error=d.at(epsilon)) if epsilon else d
-        extra = [there.plain(errors.rows) if errors.rows else d.said(there.error)] if epsilon else []
+        extra = [there.plain(errors.rows) if errors.rows else d.text(there.error)] if epsilon else []
         extra += [_needs(d, error, errors.rows)] if error else []
-        here = d.plain(errors.rows) if errors.rows else d.said(d.error)
+        here = d.plain(errors.rows) if errors.rows else d.text(d.error)
         rows.append([d.name, str(d.line), _amount(d.unit, d.amount), here, *extra])
     right = [False] + [True] * (len(heads) - 1)
     notes = [note for of, note in _NOTES.items() if any(d.of == of for d in errors.direct) and not errors.rows]
@@ -204,7 +204,7 @@ def _calculated_text(errors: ErrorPlan) -> str:
     return "\n".join([*align(rows, [False] + [True] * (len(heads) - 1)), *notes])
 
 
-def _narrower(errors: ErrorPlan, wanted: float | None) -> Iterator[str]:
+def _narrower(errors: ErrorPlan, target: float | None) -> Iterator[str]:
     """What narrower ranges would gain, of sums and means whose error is larger than it is wanted, or than a twentieth
     of the range: that costs nothing, so it is said before anything that does."""
     for d in errors.direct:
@@ -212,10 +212,10 @@ def _narrower(errors: ErrorPlan, wanted: float | None) -> Iterator[str]:
             continue
         there = d.on(errors.rows)
         where = f"{d.name} on line {d.line}: its range is {number(d.width)} wide"
-        if wanted and there > wanted:
-            gain = there / wanted
+        if target and there > target:
+            gain = there / target
             yield f"{where}; one {number(d.width / gain)} wide has this error at the same price: a factor of {gain:.2g}"
-        elif not wanted and there > d.width / 20 and d.of:
+        elif not target and there > d.width / 20 and d.of:
             yield f"{where}, its ± {number(100 * there / d.width, 2)} % of that; half the range has half the error"
 
 
@@ -254,9 +254,9 @@ def _choice_text(choice: ChoicePlan, error: float | None, epsilon: float | None)
 
 
 def _advice_text(advice: Advice) -> str:
-    given = "public data" if advice.amount is None else f"{UNITS[advice.unit]} {number(advice.amount)}"
+    basis = "public data" if advice.amount is None else f"{UNITS[advice.unit]} {number(advice.amount)}"
     takes = f"runs {advice.chosen}" if advice.chosen else "pays for a look, which says what runs"
-    return f"{advice.name}, given {given}: {takes}\n{advice.policy}: {advice.why}"
+    return f"{advice.name}, given {basis}: {takes}\n{advice.policy}: {advice.why}"
 
 
 def _exact_at(choice: ChoicePlan, curve: Curve, amount: float) -> float:
@@ -297,8 +297,8 @@ def as_json(errors: ErrorPlan, error: float | None, epsilon: float | None) -> di
     calculated = [{"name": one.name, "line": one.line, "error": _finite(one.error), "value": one.value}
                  | ({"cut": list(one.cut)} if one.cut else {})
                   for one in errors.calculated]  # fmt: skip
-    told = ("line", "selects", "strategy", "of_alone", "apart", "wanted")
-    joint = [{key: one.get(key) for key in told} for one in errors.joint]
+    fields = ("line", "selects", "strategy", "of_alone", "apart", "wanted")
+    joint = [{key: one.get(key) for key in fields} for one in errors.joint]
     return {"measured": direct, "joint": joint, "calculated": calculated, "data": errors.data or None,
             "choices": choices, "advised": [as_dict(one) for one in errors.advised],
             "left_out": list(errors.left_out),

@@ -95,8 +95,8 @@ class Repl:
         names = self._session.names()
         if (word := _GONE.match(text)) and word[1] not in names:
             return False
-        if (asked := _ASKED.match(text)) and "help" not in names:
-            return self._command(f"help {asked[1] or asked[2] or asked[3] or ''}")
+        if (match := _ASKED.match(text)) and "help" not in names:
+            return self._command(f"help {match[1] or match[2] or match[3] or ''}")
         if self._ask is not None and (steep := self._cost_preview.steep(entry.rstrip())):
             words = "; ".join(prices(steep))
             if not self._ask(f"this can spend more than half of what is left ({words}). Go on?"):
@@ -132,16 +132,16 @@ class Repl:
         if self._session.warnings:
             self._tell(Refusal(*self._session.warnings))
             self._session.warnings.clear()
-        self._made(source, self.events[first:])
+        self._report(source, self.events[first:])
         if self._timed:
             self._say(f"{time.monotonic() - began:.2f} s")
 
     def ran(self, source: Source, events: Sequence[Event]) -> None:
         """Takes note of a text that ran elsewhere to its end, and of what happened in it: for `:cost` and `:why`."""
         self._cost_preview.ran(source.text.rstrip())
-        self._made(source, events)
+        self._report(source, events)
 
-    def _made(self, source: Source, events: Sequence[Event]) -> None:
+    def _report(self, source: Source, events: Sequence[Event]) -> None:
         self._provenance.update(dict.fromkeys(assigned_names(source), Provenance(source, events)))
 
     def _refused(self, refusal: Refusal) -> None:

@@ -101,8 +101,8 @@ class Result:
         """For each such value whose noise is known, its 95 % `error`, `low` and `high`, in the value's form."""
         from jostle.run.margins import margins
 
-        told = {name: margins(value) for name, value in {**self.unreleased, **self.values}.items()}
-        return {name: one for name, one in told.items() if one is not None}
+        by_name = {name: margins(value) for name, value in {**self.unreleased, **self.values}.items()}
+        return {name: one for name, one in by_name.items() if one is not None}
 
     def frame(self, name: str, library: str = "pandas") -> Any:
         """A released table, each noisy column with the ends of its ±: a frame of `pandas` or `polars`, or an `arrow`

@@ -18,7 +18,7 @@ from jostle.run.interpreter import Modules
 from jostle.source import Source
 from jostle.syntax import nodes as n
 from jostle.tools.arguments import read_program
-from jostle.tools.describe_value import shown
+from jostle.tools.describe_value import display_text
 from jostle.tools.faults import Others, deep, with_room
 from jostle.tools.likes import Warned
 from jostle.tools.result import Result, log_end, log_start, need_settings
@@ -110,14 +110,14 @@ class Session:
         from jostle.speed.fast import FastAnswers
 
         engine = engine_at(self._engine, self._memory, environment=self._simulate is None)
-        interp = self._made(Interpreter, *kernel_over(engine, self._stream, FastAnswers(engine)), maker(self._progress))
+        interp = self._new(Interpreter, *kernel_over(engine, self._stream, FastAnswers(engine)), maker(self._progress))
         interp.ledger, interp.progress = (ledger := Ledger(self._ledger)), self._progress
         self._resources.enter_context(closing(ledger.store))
         self._resources.enter_context(closing(engine) if engine is not self._engine else ExitStack())
         interp.looks = Looks(self.warnings.add if self._look and self._simulate is None else None, engine.check)
         return interp
 
-    def _made(self, kind: type[I], kernel: Kernel, data: PublicData, choose: Callable[..., Any]) -> I:
+    def _new(self, kind: type[I], kernel: Kernel, data: PublicData, choose: Callable[..., Any]) -> I:
         """An interpreter on a kernel, with the built-ins, modules and data of this session."""
         import jostle.choice.advisors
         import jostle.choice.bootstrap
@@ -416,7 +416,7 @@ class Session:
 
     def show(self, value: object) -> str:
         """A value as text, with its ± where it is a number, or a record of numbers, whose error is known."""
-        return shown(value)
+        return display_text(value)
 
     @property
     def events(self) -> list[Event]:
@@ -474,8 +474,8 @@ class Session:
 
         tree = self._parsed(source)
         faults = self._sure_refusals(tree, settings) if any(isinstance(one, n.Private) for one in tree.body) else []
-        known = faults or self._interp.kernel.register.names
-        if faults := faults or overspent([] if known else self.costs(source, settings, charges=False)):
+        names = faults or self._interp.kernel.register.names
+        if faults := faults or overspent([] if names else self.costs(source, settings, charges=False)):
             raise Refusal(*faults)
 
     def _sure_refusals(self, tree: n.Program, settings: Mapping[str, Any] | None = None) -> list[Diagnostic]:
@@ -489,12 +489,12 @@ class Session:
             return [], {}
         other = Session(simulate=1, cwd=self._cwd)
         other._folders[:], other._modules = self._folders, self._modules.afresh()
-        return foreseen(tree, other._made, other._stream, settings or {}, self._look)
+        return foreseen(tree, other._new, other._stream, settings or {}, self._look)
 
     def _check(self, tree: n.Program, predefined: Mapping[str, Any] | None = None) -> list[Diagnostic]:
         from jostle.check import check
 
         own = Path(tree.span.source.name).resolve().is_relative_to(resources.folder("stdlib").resolve())
-        warn, known = partial(self.warnings.add, tree.span.source), list(predefined or ())
-        return check(tree, builtins=BUILTINS, modules=self._modules.library(), library=own, predefined=known,
+        warn, names = partial(self.warnings.add, tree.span.source), list(predefined or ())
+        return check(tree, builtins=BUILTINS, modules=self._modules.library(), library=own, predefined=names,
                      load_module=self._tree, warn=warn)  # fmt: skip

@@ -99,14 +99,14 @@ def _matrix(value: Sequence[Any]) -> bool:
 def _vector(value: Sequence[float], width: int, margins: Any) -> list[str]:
     line = f"[{', '.join(number(v, 5) for v in value)}]"
     errors = [m["error"] for m in margins or () if isinstance(m, Mapping) and m.get("error") is not None]
-    told = [_range(min(errors), max(errors), NOISE_ONLY if cuts_in(margins) else "")] if errors else []
-    told = [f"± {UNKNOWN} each"] if rests_on_misfits(cuts_in(margins)) else told
+    notes = [_range(min(errors), max(errors), NOISE_ONLY if cuts_in(margins) else "")] if errors else []
+    notes = [f"± {UNKNOWN} each"] if rests_on_misfits(cuts_in(margins)) else notes
     if len(value) <= _ROW or len(line) <= width - 10:
-        return [line, *told] if len(line) > width // 2 else [" ".join([line, *told])]
+        return [line, *notes] if len(line) > width // 2 else [" ".join([line, *notes])]
     finite = [v for v in value if math.isfinite(v)]
     ends = f", {number(min(finite), 5)} to {number(max(finite), 5)}" if finite else ""
     first = ", ".join(number(v, 5) for v in value[:6])
-    return [f"{len(value)} values{ends}", sparkline(value, min(width, 64)), f"[{first}, …]", *told]
+    return [f"{len(value)} values{ends}", sparkline(value, min(width, 64)), f"[{first}, …]", *notes]
 
 
 def _range(least: float, most: float, mark: str) -> str:
@@ -133,13 +133,13 @@ def _grid(value: Sequence[Sequence[float]], width: int) -> list[str]:
 
 
 def _rows(value: Sequence[Mapping[str, Any]], width: int, margins: object) -> list[str]:
-    told = margins[:ROWS] if isinstance(margins, list) else []
-    shown = value[:ROWS]
-    columns = [[clean(str(n)), *(clean(number(row[n], 6)).replace("\n", " ") for row in shown)] for n in value[0]]
+    row_margins = margins[:ROWS] if isinstance(margins, list) else []
+    head = value[:ROWS]
+    columns = [[clean(str(n)), *(clean(number(row[n], 6)).replace("\n", " ") for row in head)] for n in value[0]]
     numeric = [all(_number(row[n]) or row[n] is None for row in value) for n in value[0]]
     for place, name in reversed(list(enumerate(value[0]))):
-        if any(isinstance(m, Mapping) and m.get(name) for m in told):
-            beside = [_beside(row[name], m.get(name)) for row, m in zip(value, told, strict=False)]
+        if any(isinstance(m, Mapping) and m.get(name) for m in row_margins):
+            beside = [_beside(row[name], m.get(name)) for row, m in zip(value, row_margins, strict=False)]
             columns.insert(place + 1, ["", *beside])
             numeric.insert(place + 1, False)
     cells = [list(row) for row in zip(*columns, strict=True)]

@@ -126,11 +126,11 @@ def explained(source: Source, settings: Mapping[str, Any], url: str | None) -> E
     from jostle.tools.session import Session
 
     dialect, rehearsed = _dialect(url), QuestionLog()
-    told: list[tuple[Event, Sequence[Question]]] = []
+    pairs: list[tuple[Event, Sequence[Question]]] = []
 
     def measured(event: Event) -> None:
         if event.kind == "measure":
-            told.append((event, tuple(rehearsed.questions)))
+            pairs.append((event, tuple(rehearsed.questions)))
             rehearsed.questions.clear()
 
     rehearsal = Session(simulate=1, engine=rehearsed, listeners=[measured])
@@ -140,9 +140,9 @@ def explained(source: Source, settings: Mapping[str, Any], url: str | None) -> E
     for name, value in names.items():  # of several names of a table the first
         if (key := _key(value)) is not None:
             tables.setdefault(key, name)
-    form = Form((q for _, questions in told for q in questions if _reads(q, private)), dialect, tables)
+    form = Form((q for _, questions in pairs for q in questions if _reads(q, private)), dialect, tables)
     statements: list[Statement] = []
-    for event, questions in told:
+    for event, questions in pairs:
         if event.span is None:
             continue
         if not statements or statements[-1].place != event.span:
@@ -214,19 +214,19 @@ _CUT = 160  # characters of a line
 def steps(plan: Plan, names: Mapping[str, str], depth: int = 0) -> list[str]:
     """The lines of a plan; `names` has what its data sets are called."""
     line, sources = _step(plan, names)
-    told = [f"{'  ' * depth}{_cut(line)}"]
+    lines = [f"{'  ' * depth}{_cut(line)}"]
     for source in sources:
-        told += steps(source, names, depth + 1)
-    return told
+        lines += steps(source, names, depth + 1)
+    return lines
 
 
 def key_text(key: Key) -> str:
     """A group key with its public values."""
     if isinstance(key.values, range):
         return f"{expression(key.expr)} from {key.values[0]} to {key.values[-1]}" if key.values else "no key"
-    shown = ", ".join(map(constant, key.values[:_FEW]))
+    values = ", ".join(map(constant, key.values[:_FEW]))
     more = f", … {len(key.values)} in all" if len(key.values) > _FEW else ""
-    return f"{expression(key.expr)} of {{{shown}{more}}}"
+    return f"{expression(key.expr)} of {{{values}{more}}}"
 
 
 def term_text(term: GroupTerm) -> str:
@@ -289,12 +289,12 @@ def _step(plan: Plan, names: Mapping[str, str]) -> tuple[str, tuple[Plan, ...]]:
 
 def _persons(plan: Bound, names: Mapping[str, str]) -> str:
     if plan.owners is None:
-        told = f"told by {', '.join(plan.by)}"
+        rule = f"told by {', '.join(plan.by)}"
     else:
         table = names.get(plan.owners.table.scan.data, "another table")
-        told = f"who have {plan.owners.on} as {plan.owners.key} in {table}"
+        rule = f"who have {plan.owners.on} as {plan.owners.key} in {table}"
     most = "all rows" if plan.most is None else f"at most {plan.most} rows of each, by a hash of the row"
-    return f"of persons {told}: {most}{', which weigh 1 together' if plan.weighted else ''}"
+    return f"of persons {rule}: {most}{', which weigh 1 together' if plan.weighted else ''}"
 
 
 def _truncated(plan: Truncate) -> str:

@@ -197,10 +197,10 @@ def first_budget(interp: Interpreter, statement: n.Private, scope: Scope) -> lis
     source = interp.kernel.register.names[statement.name]
     if statement.budget is None or source.span is statement.span:
         return []
-    limit, asked = source.measure.limit, measure_of(interp, statement.budget, scope).limit
-    if asked == limit:
+    limit, new_limit = source.measure.limit, measure_of(interp, statement.budget, scope).limit
+    if new_limit == limit:
         return []
     return [Diagnostic(
-        KIND, f"these data were declared before, with a budget of {limit}: it stands, and {asked} is not added",
+        KIND, f"these data were declared before, with a budget of {limit}: it stands, and {new_limit} is not added",
         statement.budget.span, help="a file has one budget in a session; a new session begins with a new one",
     )]  # fmt: skip

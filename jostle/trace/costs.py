@@ -174,18 +174,18 @@ MOST = 8  # blocks that are shown
 
 def joint_text(fields: Mapping[str, Any]) -> str:
     """In one line, of the fields of a query; nothing for any other query."""
-    told = fields.get("of_alone")
-    if not isinstance(told, Mapping) or not told:
+    comparison = fields.get("of_alone")
+    if not isinstance(comparison, Mapping) or not comparison:
         return ""
     unit = "rho" if "rho" in fields else "epsilon"
     spent, apart = (f"{UNITS[unit]} {number(fields.get(name, 0))}" for name in (unit, "apart"))
     head = f"{plural(fields.get('selects', 0), 'select')} by one measurement"
-    wanted = fields.get("wanted")
-    if wanted and fields.get("selects") == 1:
-        return f"every answer within {number(wanted[0])}: {spent}"
-    if wanted:
-        return f"{head}, every answer within {' or '.join(map(number, wanted))}: {spent}, one by one about {apart}"
-    mean, largest = (number(told.get(name, 0)) for name in ("mean", "largest"))
+    targets = fields.get("wanted")
+    if targets and fields.get("selects") == 1:
+        return f"every answer within {number(targets[0])}: {spent}"
+    if targets:
+        return f"{head}, every answer within {' or '.join(map(number, targets))}: {spent}, one by one about {apart}"
+    mean, largest = (number(comparison.get(name, 0)) for name in ("mean", "largest"))
     errors = f"errors {mean} of what each would have with its part of {spent}, {largest} at most"
     given = fields.get("given")
     head += f", {number(given)} of them given" if given else ""

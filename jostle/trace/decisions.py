@@ -106,10 +106,10 @@ def _parting(here: Mapping[str, Any], there: Mapping[str, Any]) -> Iterator[str]
 def _predicted(here: Mapping[str, Any], there: Mapping[str, Any]) -> Iterator[str]:
     """What was predicted of the two options that were taken, in both runs."""
     mine, theirs = figures(here), figures(there)
-    taken = dict.fromkeys(str(fields.get("chosen")) for fields in (here, there))
-    told = [f"{o} {mine[o][0]} here and {theirs[o][0]} there" for o in taken if o in mine and o in theirs]
-    if told and heading(here) == heading(there):
-        yield f"{heading(here)}: {'; '.join(told)}"
+    options = dict.fromkeys(str(fields.get("chosen")) for fields in (here, there))
+    texts = [f"{o} {mine[o][0]} here and {theirs[o][0]} there" for o in options if o in mine and o in theirs]
+    if texts and heading(here) == heading(there):
+        yield f"{heading(here)}: {'; '.join(texts)}"
 
 
 _MOST = 12  # nodes that are shown under one

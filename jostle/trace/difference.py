@@ -67,11 +67,11 @@ class Pair(Struct, frozen=True):
     def words(self) -> tuple[str, str, str, str]:
         """Both values, the difference with its noise, and what that means."""
         apart, noise = self.difference, self.noise
-        told = "" if apart is None else ("+" if apart > 0 else "") + number(apart, 4)
+        difference = "" if apart is None else ("+" if apart > 0 else "") + number(apart, 4)
         if noise is not None:
-            told += f" ± {number(float(f'{noise:.2g}'))}"
+            difference += f" ± {number(float(f'{noise:.2g}'))}"
         ends = [str(figure) if figure is not None else "not released" for figure in (self.mine, self.theirs)]
-        return ends[0], ends[1], told, "more than noise" if self.beyond else ""
+        return ends[0], ends[1], difference, "more than noise" if self.beyond else ""
 
 
 class Compared(Struct, frozen=True):
@@ -124,13 +124,13 @@ def compared(one: Sequence[Event], other: Sequence[Event]) -> list[Compared]:
 def verdict(values: Sequence[Compared]) -> str:
     """How many numbers differ by more than noise explains, in a sentence; empty where no noise is known."""
     pairs = [pair for value in values for column in value.pairs.values() for pair in column.values()]
-    known = [pair for pair in pairs if pair.noise is not None]
-    if not known:
+    noisy = [pair for pair in pairs if pair.noise is not None]
+    if not noisy:
         return ""
-    beyond = sum(pair.beyond for pair in known)
+    beyond = sum(pair.beyond for pair in noisy)
     chance = "" if not beyond else "; at 95 % one in 20 does by chance"
     many = "none" if not beyond else str(beyond)
-    return f"{many} of {plural(len(known), 'number')} differ{'s' * (beyond == 1)} by more than noise explains{chance}"
+    return f"{many} of {plural(len(noisy), 'number')} differ{'s' * (beyond == 1)} by more than noise explains{chance}"
 
 
 _MOST = 30  # lines of one part
@@ -194,10 +194,10 @@ def _spent(events: Sequence[Event]) -> dict[str, str]:
 
 def _choices(one: Sequence[Event], other: Sequence[Event]) -> str:
     pairs = decisions(one, other)
-    shown = [p for p in pairs if p.differs or features_of(p.mine) != features_of(p.theirs)]
-    rows = [(p.name, _choice_text(p, 0), _choice_text(p, 1)) for p in shown]
+    changes = [p for p in pairs if p.differs or features_of(p.mine) != features_of(p.theirs)]
+    rows = [(p.name, _choice_text(p, 0), _choice_text(p, 1)) for p in changes]
     head, *lines = _table("chosen", rows).splitlines() or [""]
-    reasons = [p.reasons() if p.differs else [] for p in shown[:_MOST]]
+    reasons = [p.reasons() if p.differs else [] for p in changes[:_MOST]]
     out = [head]
     for place, line in enumerate(lines):
         out += [line, *(f"    {reason}" for reason in (reasons[place] if place < len(reasons) else ()))]
@@ -223,15 +223,15 @@ def _releases(one: Sequence[Event], other: Sequence[Event]) -> str:
             if list(pairs) == [""]:
                 rows.append((name, *pairs[""].words()))
                 continue
-            shown = value.most(column, _OF_MANY if len(pairs) > _MOST else _MOST)
+            largest = value.most(column, _OF_MANY if len(pairs) > _MOST else _MOST)
             differing = sum(not pair.same for pair in pairs.values())
             beyond = sum(pair.beyond for pair in pairs.values())
             if not differing:
                 continue
-            cut = f"{differing} of {len(pairs)} differ, {beyond} by more than noise" if differing > len(shown) else ""
-            rows += [(name, cut), *((f"  {label}", *pair.words()) for label, pair in shown.items())]
-    told = verdict(values)
-    return _table("released", rows, "difference", "", most=_RELEASED) + (f"  {told}\n" if told and rows else "")
+            cut = f"{differing} of {len(pairs)} differ, {beyond} by more than noise" if differing > len(largest) else ""
+            rows += [(name, cut), *((f"  {label}", *pair.words()) for label, pair in largest.items())]
+    summary = verdict(values)
+    return _table("released", rows, "difference", "", most=_RELEASED) + (f"  {summary}\n" if summary and rows else "")
 
 
 def released_in(events: Sequence[Event], name: str) -> str:

@@ -39,8 +39,8 @@ class Figure(Struct, frozen=True):
     @staticmethod
     def of(value: object, margin: object) -> Figure:
         """The figure of a value and its margin, as a `release` event has them."""
-        told = margin if isinstance(margin, Mapping) and is_number(value) else {}
-        error, low, high = (told.get(name) if is_number(told.get(name)) else None for name in ("error", "low", "high"))
+        part = margin if isinstance(margin, Mapping) and is_number(value) else {}
+        error, low, high = (part.get(name) if is_number(part.get(name)) else None for name in ("error", "low", "high"))
         return Figure(value, error, low, high, margin_text(value, margin))
 
     def __str__(self) -> str:
@@ -70,8 +70,8 @@ def columns(event: Event) -> Columns:
     """
     keys = event.fields.get("keys")
     out: Columns = {}
-    named = [str(k) for k in keys] if isinstance(keys, list) else []
-    for column, label, figure in _figures(event.fields.get("value"), event.fields.get("margins"), named):
+    key_names = [str(k) for k in keys] if isinstance(keys, list) else []
+    for column, label, figure in _figures(event.fields.get("value"), event.fields.get("margins"), key_names):
         out.setdefault(column, {})[label] = figure
     return out
 
@@ -113,10 +113,10 @@ def _of_rows(
     if not keys or len(set(labels)) < len(rows):
         labels = [str(place) for place in range(1, len(rows) + 1)]
     for place, (row, label) in enumerate(zip(rows, labels, strict=True)):
-        told = _item(margins, place)
+        entry = _item(margins, place)
         for name, cell in row.items():
             if name not in keys:
-                yield str(name), label, Figure.of(cell, told.get(name) if isinstance(told, Mapping) else None)
+                yield str(name), label, Figure.of(cell, entry.get(name) if isinstance(entry, Mapping) else None)
 
 
 def _item(margins: object, place: int) -> object:
@@ -128,15 +128,15 @@ def pictures_of(event: Event) -> list[Picture]:
     value = event.fields.get("value")
     if not isinstance(value, list) or not value:
         return []
-    known = isinstance(event.fields.get("margins"), list)
-    if not (known or (isinstance(value[0], Mapping) and event.fields.get("keys")) or
+    has_margins = isinstance(event.fields.get("margins"), list)
+    if not (has_margins or (isinstance(value[0], Mapping) and event.fields.get("keys")) or
             (len(value) > 4 and all(is_number(v) for v in value))):  # fmt: skip
         return []
     titled = ((f"{event.name}: {name}" if name else event.name, figures) for name, figures in columns(event).items())
-    return [picture for title, figures in titled if (picture := drawn(title, {title: figures})) is not None]
+    return [picture for title, figures in titled if (picture := plot(title, {title: figures})) is not None]
 
 
-def drawn(title: str, series: Mapping[str, Mapping[str, Figure]]) -> Picture | None:
+def plot(title: str, series: Mapping[str, Mapping[str, Figure]]) -> Picture | None:
     """Columns with the same labels in one picture, with their intervals: bars for few labels, steps for many; None
     where fewer than two of them are numbers."""
     labels = list(dict.fromkeys(label for figures in series.values() for label in figures))

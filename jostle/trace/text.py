@@ -85,8 +85,8 @@ def folded(tree: str, width: int) -> str:
     """A drawn tree whose long lines go on below, under their own twig."""
     lines: list[str] = []
     for line in tree.split("\n"):
-        drawn = line[: len(line) - len(line.lstrip(" │├└─"))]
-        under = drawn.replace("├─", "│ ").replace("└─", "  ") + "  "
+        twig = line[: len(line) - len(line.lstrip(" │├└─"))]
+        under = twig.replace("├─", "│ ").replace("└─", "  ") + "  "
         wrapped = textwrap.wrap(line, width, subsequent_indent=under, break_on_hyphens=False, break_long_words=False)
         lines += wrapped or [line]
     return "\n".join(lines)

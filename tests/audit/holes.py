@@ -123,7 +123,7 @@ def certified(program: str) -> float:
     declared = 'private c = bound("c") protecting rows budget epsilon 1\n'
     with patch.dict(BUILTINS, laplace=replace(BUILTINS["laplace"], effect=Effect.PURE)):
         (cost,) = Session().costs(Source("audit.jst", declared + program))
-    return float(cost.asked) / QUANTA
+    return float(cost.bound) / QUANTA
 
 
 def open_bound() -> Case:

@@ -48,7 +48,7 @@ def amounts_by_answers(program: str, count: int, runs: int, noise: Any) -> np.nd
     sealed, answer = first.refinable.state.sealed, np.zeros(runs)
     for some, step in ((low, large), (~low, small)):
         part = Sealed(sealed.exact[some], sealed.first[some], sealed.second[some], sealed.paid)
-        own = replace(step, refinable=replace(step.refinable, state=_State(step.refinable.state.shown, part)))
+        own = replace(step, refinable=replace(step.refinable, state=_State(step.refinable.state.on_step, part)))
         answer[some] = own.release(part.exact, noise).value.values
     return low * 16 + bins(answer, 4)
 

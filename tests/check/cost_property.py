@@ -368,11 +368,11 @@ def failures(seed: int, rows: bool = False) -> tuple[list[str], str]:
             wrong.append(f"{cost.name}: spent {spent}, and the bound is {cost.most}")
         if result.ok and spent < cost.least:
             wrong.append(f"{cost.name}: spent {spent}, and the least is {cost.least}")
-        if result.ok and cost.exact and cost.fits and spent != cost.asked:
-            wrong.append(f"{cost.name}: spent {spent}, and exactly {cost.asked} was said")
+        if result.ok and cost.exact and cost.fits and spent != cost.bound:
+            wrong.append(f"{cost.name}: spent {spent}, and exactly {cost.bound} was said")
         wrong += wrong_charges(cost, budgets)
     ended = "well" if result.ok else result.diagnostics[0].kind
-    bound = "exact" if costs[0].exact else "boundless" if costs[0].asked == float("inf") else "bounded"
+    bound = "exact" if costs[0].exact else "boundless" if costs[0].bound == float("inf") else "bounded"
     bound = "refused" if refused else bound
     return wrong, f"{ended}, {bound}"
 

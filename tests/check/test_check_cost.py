@@ -117,7 +117,7 @@ def test_exact(case: str) -> None:
     program, asked = EXACT[case]
     cost = cost_of(program)
     assert cost.exact
-    assert cost.asked == Decimal(asked) * 10**12
+    assert cost.bound == Decimal(asked) * 10**12
 
 
 # At most -----------------------------------------------------------------------------------------
@@ -234,7 +234,7 @@ def test_after_what_is_too_long_every_source_is_without_bound() -> None:
     late = 'private late = table("late.csv") described by {age: 0..99} protecting rows budget epsilon 2\n'
     program = "def f(d): return d if d == 0 else f(d - 1) + f(d - 1) + len([people])\nm = f(40)\n" + late
     costs = Session().costs(Source("p.jst", PEOPLE + program))
-    assert [(c.name, c.asked, c.limit) for c in costs] == [("people", math.inf, 10**12), ("late", math.inf, 2 * 10**12)]
+    assert [(c.name, c.bound, c.limit) for c in costs] == [("people", math.inf, 10**12), ("late", math.inf, 2 * 10**12)]
 
 
 # Other units, parameters, faces ------------------------------------------------------------------
@@ -270,14 +270,14 @@ def test_the_undivided_count_of_a_public_size_is_free() -> None:
 
 def test_parameters_are_at_their_defaults_unless_set() -> None:
     program = "param rounds = 2\nfor i in 1..rounds: n = {{ select count(*) from people with epsilon 0.1 }}"
-    assert cost_of(program).asked == 2 * 10**11
-    assert cost_of(program, rounds="5").asked == 5 * 10**11
+    assert cost_of(program).bound == 2 * 10**11
+    assert cost_of(program, rounds="5").bound == 5 * 10**11
 
 
 def test_a_choice_costs_its_allotment_at_most() -> None:
     path = Path(__file__).resolve().parents[2] / "programs" / "figure_1_2.jst"
     costs = Session().costs(Source(str(path), path.read_text(encoding="utf-8")))
-    assert [(cost.asked, cost.limit) for cost in costs] == [(10**11, 10**12)] * 2
+    assert [(cost.bound, cost.limit) for cost in costs] == [(10**11, 10**12)] * 2
 
 
 def test_it_opens_nothing(tmp_path: Path) -> None:
@@ -410,4 +410,4 @@ def test_each_part_and_one_of_them_are_added() -> None:
 def test_sums_beyond_what_doubles_hold(sum_: str) -> None:
     """An infinite sum is above zero, and an undefined one is not."""
     program = f"x = {sum_}\nn = laplace(size(people), epsilon = 0.1 if x > 0 else 0.2)\n"
-    assert cost_of(program).asked == (2 if "-1e400" in sum_ else 1) * 10**11
+    assert cost_of(program).bound == (2 if "-1e400" in sum_ else 1) * 10**11

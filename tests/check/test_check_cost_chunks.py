@@ -53,7 +53,7 @@ def test_a_chunk_spends_what_was_said(text: str, data: Path, monkeypatch: pytest
         assert spent <= cost.most
         if result.ok:
             assert spent >= cost.least
-            assert not (cost.exact and cost.fits) or spent == cost.asked
+            assert not (cost.exact and cost.fits) or spent == cost.bound
 
 
 def test_there_are_chunks() -> None:

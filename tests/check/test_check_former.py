@@ -112,7 +112,7 @@ def test_what_is_of_a_module_is_known_without_it_for_one_version(text: str, name
 def test_what_is_of_a_module_is_checked_and_priced_by_either_name() -> None:
     for word in ("noisy_moments", "row_vectors.noisy_moments"):
         text = f"use row_vectors{BY_ROWS}m = {word}(vectors(t, v)) with epsilon 2\n"
-        assert [cost.asked for cost in Session(allow=["large-epsilon"]).costs(Source("test.jst", text))] == [
+        assert [cost.bound for cost in Session(allow=["large-epsilon"]).costs(Source("test.jst", text))] == [
             2 * 10**12
         ], word
     for word in ("vectors", "row_vectors.vectors"):

@@ -130,7 +130,7 @@ def test_wrong_valuations_are_replaced() -> None:
     """Both are valued the wrong way round, which is what the formulas mend."""
     own = {"Small": lambda f: f["size"], "Large": lambda f: -f["size"]}
     got = improvement(FakeBench(SIZES, CROSSING, own=own))
-    assert not got.stays and all(one.kept and one.before == "predict" for one in got.options)
+    assert not got.stays and all(one.better and one.before == "predict" for one in got.options)
     assert math.exp(got.regrets.before) > 2.5 and math.exp(got.regrets.after) < 1.4
     assert got.regrets.gain > 2 * got.regrets.error
     for one in got.options:
@@ -144,7 +144,7 @@ def test_a_valuation_that_is_right_stays() -> None:
     })  # fmt: skip
     got = improvement(bench)
     assert got.stays == "no formula explains more beyond one standard error"
-    assert not any(one.kept for one in got.options) and all(one.explained > 0.9 for one in got.options)
+    assert not any(one.better for one in got.options) and all(one.explained > 0.9 for one in got.options)
     assert got.regrets.before == got.regrets.after and got.regrets.gain == 0
 
 
@@ -153,9 +153,9 @@ def test_utilities_that_are_no_errors_are_predicted_as_they_are() -> None:
     smooth = {"Falling": lambda size, epsilon: 4 - math.log10(size), "Even": lambda size, epsilon: 1.5}
     got = improvement(FakeBench(SIZES, smooth, positive=True, jitter=0.0))
     falling, even = got.options
-    assert not got.logarithmic and falling.before == str(tree()) and falling.kept
+    assert not got.logarithmic and falling.before == str(tree()) and falling.better
     assert falling.model == falling.explained < 0.9 < falling.proposed.explained
-    assert even.proposed.formula.complexity == 0 and not even.kept and even.explained == 1
+    assert even.proposed.formula.complexity == 0 and not even.better and even.explained == 1
 
 
 def test_the_same_runs_give_the_same_formulas() -> None:

@@ -85,14 +85,14 @@ def two_zeros(patch: Patch) -> None:
 
 def records_that_fail(patch: Patch) -> None:
     """What is calculated of weighted records is a function that fails on a cell, the number 5."""
-    asked = weights._asked
+    asked = weights._chunks
 
     def failing(here: Any, query: str, block: Any, names: tuple[str, ...]) -> Any:
         if any(5 in block.columns[name].tolist() for name in names):
             raise ValueError("five")
         return asked(here, query, block, names)
 
-    patch.setattr(weights, "_asked", failing)
+    patch.setattr(weights, "_chunks", failing)
 
 
 def _fails_on_long_texts(patch: Patch, operation: str, most: int) -> None:

@@ -144,13 +144,13 @@ def run(blocks: int, drawn: int) -> dict[str, Tally]:
     rows = ["v,town,sex", *(f"{rng.randrange(20)},{rng.choice(['A1', 'A2', 'A3', 'B1', 'B2', 'C1'])},{rng.choice('FM')}"
                             for _ in range(2000))]  # fmt: skip
     plans: list[JointPlan] = []
-    found = JointPlan.wanted.__func__  # type: ignore[attr-defined]
+    found = JointPlan.within.__func__  # type: ignore[attr-defined]
 
     def kept(cls: type[JointPlan], *facts: Any) -> JointPlan:
         plans.append(found(cls, *facts))
         return plans[-1]
 
-    JointPlan.wanted = classmethod(kept)  # type: ignore[assignment, method-assign]
+    JointPlan.within = classmethod(kept)  # type: ignore[assignment, method-assign]
     tallies = {unit: Tally() for unit in BUDGETS}
     derived = 'known = derive(t, town = coalesce(town, "A1"), sex = coalesce(sex, "F"))\n'
     sessions: dict[str, Session] = {}

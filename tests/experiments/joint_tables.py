@@ -68,7 +68,7 @@ def main() -> int:
         alone = float(many if gaussian else many**2)
         axes, asked = queries(alone)
         start = time.process_time()
-        free = strategy_for(axes, asked, gaussian, kept=False)
+        free = strategy_for(axes, asked, gaussian, fair=False)
         took = time.process_time() - start
         total = sum(float(free.variances(query).sum()) for query in asked)
         worse = [float(free.variances(query).max()) / alone for query in asked]

@@ -203,7 +203,7 @@ def test_two_measurements_of_a_table_count_by_their_precision() -> None:
     one = Table((0,), np.array([10.0, 0.0]), Laplace(3.0))
     both = one.with_more(Table((0,), np.array([0.0, 10.0]), Laplace(4.0)))
     assert both.law.scale == pytest.approx(2.4)
-    np.testing.assert_allclose(both.seen, [6.4, 3.6])
+    np.testing.assert_allclose(both.cells, [6.4, 3.6])
 
 
 def test_what_does_not_fit_is_left_for_later() -> None:

@@ -129,13 +129,13 @@ def test_for_the_least_total_no_query_keeps_what_it_has_alone() -> None:
     """Of two tables of which one is small: all is done for the total, in closed form, and the small one pays."""
     axes = [flat(2), flat(50)]
     queries = marginals(axes, [(0,), (1,)], True)
-    kept, least = (strategy_for(axes, queries, True, kept=keeps) for keeps in (True, False))
+    kept, least = (strategy_for(axes, queries, True, fair=keeps) for keeps in (True, False))
     free = strategy_for(axes, [Query(0, one.factors, 1e9) for one in queries], True)
     totals = [sum(s.variances(query).sum() / query.alone for query in queries) for s in (kept, least, free)]
     assert totals[1] == pytest.approx(totals[2]) and totals[1] < 0.99 * totals[0]
     assert least.variances(queries[0]).max() > queries[0].alone >= kept.variances(queries[0]).max() * (1 - 1e-9)
     laplace = [Query(0, one.factors, 4.0) for one in queries]
-    kept, least = (strategy_for(axes, laplace, False, kept=keeps) for keeps in (True, False))
+    kept, least = (strategy_for(axes, laplace, False, fair=keeps) for keeps in (True, False))
     total, other = (sum(s.variances(query).sum() for query in laplace) for s in (least, kept))
     assert total <= other
 
@@ -186,7 +186,7 @@ def test_the_worst_answer_is_as_good_as_can_be(gaussian: bool) -> None:
     rng = np.random.default_rng(5)
     for axes, queries in workloads(gaussian):
         queries = [Query(one.family, one.factors, float(rng.uniform(1, 5))) for one in queries]
-        strategy = strategy_for(axes, queries, gaussian, wanted=True)
+        strategy = strategy_for(axes, queries, gaussian, minimax=True)
         worst = max(float((strategy.variances(query) / query.alone).max()) for query in queries)
         if gaussian:
             places: dict[tuple[int, Levels], int] = {}
@@ -209,8 +209,8 @@ def test_with_the_noise_that_is_allowed_the_worst_answer_just_keeps_its_wish(
     rng, draws = np.random.default_rng(7), 50_000
     for axes, queries in workloads(kind is Gaussian)[1:3]:
         wishes = [Wish(query, 40.0 + 20 * i, 0.0) for i, query in enumerate(queries)]
-        strategy = strategy_for(axes, [Query(w.query.family, w.query.factors, w.wanted**2) for w in wishes],
-                                kind is Gaussian, wanted=True)  # fmt: skip
+        strategy = strategy_for(axes, [Query(w.query.family, w.query.factors, w.half_width**2) for w in wishes],
+                                kind is Gaussian, minimax=True)  # fmt: skip
         allowed, inside = allowed_noise(strategy, wishes, kind), []
         for wish in wishes:
             worst = int(strategy.variances(wish.query).argmax())
@@ -219,7 +219,7 @@ def test_with_the_noise_that_is_allowed_the_worst_answer_just_keeps_its_wish(
                 law = kind(allowed * strategy.blocks[at].variance ** 0.5 / kind(1.0).deviation)
                 for weight in weights[weights != 0]:
                     noise += weight * quantiles(law, rng.uniform(size=draws))
-            inside.append((np.abs(noise) <= wish.wanted).mean())
+            inside.append((np.abs(noise) <= wish.half_width).mean())
         slack = 7 * (0.95 * 0.05 / draws) ** 0.5
         assert 0.95 - slack <= min(inside) <= 0.95 + slack
 

@@ -25,7 +25,7 @@ def test_the_reference_of_a_module_is_whole(path: Path) -> None:
     assert {entry.name for entry in entries if entry.span is not None} == set(defined)
     page = reference.library_page(path)
     assert [e.name for e in entries if f"### `{e.usage}` {{ #{e.name} " not in page] == []
-    assert [e.name for e in entries if not e.example or f"```jostle\n{e.shown}\n```" not in page] == []
+    assert [e.name for e in entries if not e.example or f"```jostle\n{e.program}\n```" not in page] == []
     assert [e.name for e in entries if not e.price and e.kind != "value"] == []
 
 

@@ -38,7 +38,7 @@ def test_an_example_is_of_a_name_that_there_is() -> None:
 
 def test_prices_follow_from_what_a_function_calls() -> None:
     assert "allotment" in documentation("dawa")[0].price and documentation("rounds_for")[0].price == "free"
-    assert documentation("floor")[0].shown == "floor(2.7)  # 2"
+    assert documentation("floor")[0].program == "floor(2.7)  # 2"
     assert [e.module for e in documentation("noisyCount")] == ["pinq", "trees"]
     assert documentation("friedman_schuster")[0].about.startswith("A1: Friedman and Schuster")
     assert documentation("nothing") == ()

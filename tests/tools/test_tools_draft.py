@@ -20,7 +20,7 @@ from jostle.plan.plan import Open
 from jostle.tools.datacheck import schema
 from jostle.tools.draft import Column, clause, columns_of, describe
 from jostle.tools.draft.columns import columns_of_arrow
-from jostle.tools.draft.init import asked, draft
+from jostle.tools.draft.init import draft, interview
 from jostle.tools.draft.init import drafted as program_for
 from jostle.tools.entry import main
 
@@ -253,7 +253,7 @@ def test_what_is_not_known_is_asked_for() -> None:
         prompts.append(prompt)
         return next(answers)
 
-    columns = asked([Column.of("a b", "integer"), Column.of("t", "text"), *map(Column.of, "xyzuvw")], ask)
+    columns = interview([Column.of("a b", "integer"), Column.of("t", "text"), *map(Column.of, "xyzuvw")], ask)
     assert [column.domain for column in columns] == [
         "0..9", "text", "?", '{"a", "b"}', '{"F", "not said"}', "{1, 2}", "{true, false}", '{"a", "c"}',
     ]  # fmt: skip

@@ -18,7 +18,7 @@ from jostle.source import Source
 from jostle.syntax import nodes as n
 from jostle.syntax.parser import parse
 from jostle.tools.entry import main
-from jostle.tools.improvement.command import edit, edited, shown
+from jostle.tools.improvement.command import edit, edited, part_text
 from jostle.tools.session import Session
 
 PROGRAM = """\
@@ -81,10 +81,10 @@ def test_formulas_are_shown_and_written(program: Path, capsys: pytest.CaptureFix
 def test_python_says_the_same(program: Path) -> None:
     found = jostle.improve(program, most=3)
     (choice,) = found.choices
-    assert choice.found.options[1].kept and choice.texts["Each"] in found.program
+    assert choice.improvement.options[1].better and choice.texts["Each"] in found.program
     assert found == jostle.improve(program, most=3)
     names, _, interp = Session(simulate=1).rehearse(Source("p.jst", found.program), {})
-    predict, formula = names["choose"].bench(interp).predicts[1], choice.found.options[1].proposed.formula
+    predict, formula = names["choose"].bench(interp).predicts[1], choice.improvement.options[1].proposed.formula
     for value in (-50.0, 0.0, 2.5, 6.8, 900.0):
         said = -math.exp(formula.values({"people_in_all": np.array([value])})[0])
         assert predict({"people_in_all": value}) == pytest.approx(said, rel=1e-9)
@@ -114,7 +114,7 @@ def test_every_spelling_of_an_option_takes_a_formula(text: str) -> None:
     change = edit(part, formula, True)
     after = edited(text, {change.start: change})
     (again,) = every_part(Source("p.jst", after))
-    assert again.predict is not None and shown(part, change) in after
+    assert again.predict is not None and part_text(part, change) in after
     start, end = after.index("{\n"), after.index("2 * f)\n")
     block = after[start : after.index("}", end) + 1]
     assert after.replace(block, "BLOCK") == SPELLINGS[text]

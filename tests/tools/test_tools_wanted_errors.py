@@ -25,7 +25,7 @@ def known(tmp_path: Path, before: str) -> bool:
     result = session.attempt(source)
     assert result.ok, result.diagnostics
     if cost.exact:
-        assert float(result.budget["t"]["epsilon"]["spent"]) == pytest.approx(cost.asked / 1e12, rel=1e-12)
+        assert float(result.budget["t"]["epsilon"]["spent"]) == pytest.approx(cost.bound / 1e12, rel=1e-12)
     return cost.exact
 
 

@@ -13,7 +13,7 @@ from jostle.events import Event
 from jostle.tools.entry import main
 from jostle.trace.difference import Pair, compared, difference, verdict
 from jostle.trace.html import difference_page
-from jostle.trace.released import Figure, columns, drawn, pictures_of
+from jostle.trace.released import Figure, columns, pictures_of, plot
 
 sys.path.insert(0, str(Path(__file__).parent))
 import real_runs
@@ -99,7 +99,7 @@ def test_values_of_other_forms_are_named_by_their_place() -> None:
     }  # fmt: skip
     assert compared([release("n", 3)], [release("n", 3)]) == []
     assert "  n       3         not released" in difference([release("n", 3)], [])
-    assert drawn("n", {"n": {"a": Figure(1.0), "b": Figure("x")}}) is None
+    assert plot("n", {"n": {"a": Figure(1.0), "b": Figure("x")}}) is None
 
 
 def test_choices_that_went_apart_come_first_with_the_test_that_parted_them() -> None:

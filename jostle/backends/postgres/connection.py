@@ -71,7 +71,7 @@ class Connection:
 
     def catalog(self, query: str, label: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
         """The rows of a query that reads no table of a user's."""
-        with self._told(label), self._open().cursor(binary=True) as cursor:
+        with self._refusals(label), self._open().cursor(binary=True) as cursor:
             cursor.execute(query, values or None)
             return list(cursor.fetchall())
 
@@ -89,7 +89,7 @@ class Connection:
     def rest(self) -> None:
         """Ends the transaction that reads, until something is asked again. The state stays."""
         if self._held and not self._resting and os.getpid() == self._owner:
-            with contextlib.suppress(Refusal), self._told("the server"):
+            with contextlib.suppress(Refusal), self._refusals("the server"):
                 self._held[0].execute("COMMIT")
                 self._sure.clear()
                 self._resting = True
@@ -102,7 +102,7 @@ class Connection:
 
     def read(self, query: str, label: str, take: Callable[[Any], T]) -> T:
         """What `take` makes of the cursor of a query."""
-        with self._told(label), self._open().cursor(binary=True) as cursor:
+        with self._refusals(label), self._open().cursor(binary=True) as cursor:
             self.need(query)
             self._mark()
             cursor.execute(query)
@@ -113,7 +113,7 @@ class Connection:
 
     def blocks(self, query: str, label: str, size: int) -> Iterator[tuple[list[Any], list[tuple[Any, ...]]]]:
         """The columns' description and at most `size` rows of a query at a time, as the server has them."""
-        with self._told(label), self._open().cursor("blocks", binary=True) as cursor:
+        with self._refusals(label), self._open().cursor("blocks", binary=True) as cursor:
             self.need(query)
             self._mark()
             cursor.execute(query)
@@ -127,8 +127,8 @@ class Connection:
         """Refuses where a table took another's name since that was looked up. A query has locked all that it names, and
         a name stays where it is while its table is locked."""
         for name in [name for name in self._tables if name not in self._sure and name in query]:
-            asked = self._open().execute("SELECT to_regclass(%s)::oid::bigint", (name,))
-            if asked.fetchone() != (self._tables[name],):
+            cursor = self._open().execute("SELECT to_regclass(%s)::oid::bigint", (name,))
+            if cursor.fetchone() != (self._tables[name],):
                 raise refuse("DataError", "a table of the PostgreSQL database has another's name by now", help=_AGAIN)
             self._sure.add(name)
 
@@ -143,7 +143,7 @@ class Connection:
                 raise refuse("DataError", "a table of the PostgreSQL database has other parts by now", help=_AGAIN)
 
     @contextlib.contextmanager
-    def _told(self, label: str) -> Iterator[None]:
+    def _refusals(self, label: str) -> Iterator[None]:
         import psycopg
 
         try:
@@ -237,7 +237,7 @@ class Connection:
     def _go_on(self) -> None:
         """Reads the state again, and finds the tables that are others by now: of one that was rebuilt it has no row."""
         self._resting = False
-        with self._told("the data"):
+        with self._refusals("the data"):
             self._enter(self._held[0])
             for name, (values, facts) in self._facts.items():
                 if self._held[0].cursor(binary=True).execute(_FACTS, values).fetchall() != facts:
@@ -260,9 +260,9 @@ def unreadable(label: str) -> Refusal:
     )  # fmt: skip
 
 
-def _close(held: list[Any], owner: int) -> None:
+def _close(connections: list[Any], owner: int) -> None:
     if os.getpid() != owner:  # a forked child: the connection is the parent's
         return
-    while held:
+    while connections:
         with contextlib.suppress(Exception):  # it may be broken in any way
-            held.pop().close()
+            connections.pop().close()

@@ -189,7 +189,7 @@ def _micros() -> str:
     year, month, day = (f"CAST(substr({{0}}, {at}, {many}) AS INTEGER)" for at, many in ((1, 4), (6, 2), (9, 2)))
     clock = [f"coalesce(CAST(nullif(substr({{0}}, {at}, 2), '') AS BIGINT), 0)" for at in (12, 15, 18)]
     fraction = "CAST(rpad(substr({0}, 21, 6), 6, '0') AS INTEGER)"
-    written = (
+    pattern = (
         "^[0-9][0-9][0-9][0-9]-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
         "( ([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.][0-9]+)?)?)?$"
     )
@@ -198,7 +198,7 @@ def _micros() -> str:
     days = f"CAST(make_date({year}, {month}, {day}) - DATE '1970-01-01' AS BIGINT)"
     seconds = f"(({days} * 24 + {clock[0]}) * 60 + {clock[1]}) * 60 + {clock[2]}"
     return (
-        f"(CASE WHEN {{0}} ~ '{written}' THEN CASE WHEN {year} > 0 AND {day} <= {last} "
+        f"(CASE WHEN {{0}} ~ '{pattern}' THEN CASE WHEN {year} > 0 AND {day} <= {last} "
         f"THEN ({seconds}) * 1000000 + {fraction} END END)"
     )
 

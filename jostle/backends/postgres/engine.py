@@ -125,7 +125,7 @@ def stored_table(connection: Connection, name: str) -> tuple[Stored, Hashable]:
         raise refuse("DataError", f"{label} has parts on another server")
     described = connection.catalog(_COLUMNS, label, (number,))
     columns = [
-        (column, "text" if sort == "e" else name, full) for column, name, sort, made, full, _ in described if not made
+        (column, "text" if sort == "e" else name, full) for column, name, sort, auto, full, _ in described if not auto
     ]
     if not columns:
         raise refuse("DataError", f"this user may read no column of {label}")
@@ -135,10 +135,10 @@ def stored_table(connection: Connection, name: str) -> tuple[Stored, Hashable]:
     place = f"{_quoted(schema)}.{_quoted(table)}"
     connection.uses(place, number, parts, [row[0] for row in kin], [row[5] for row in described])
     rows = subquery(f"SELECT {', '.join(items)} FROM {only}{place}")
-    names, made = tuple(column for column, *_ in columns), frozenset(row[0] for row in described if row[3])
+    names, auto = tuple(column for column, *_ in columns), frozenset(row[0] for row in described if row[3])
     marks = {row[0]: ("postgres", *connection.server, row[0]) for row in kin}
     own = frozenset({marks[number]})
-    return Stored(rows, label, names, tuple(cells), MOST_ROWS, numbers, made, tuple(unread), own), frozenset(
+    return Stored(rows, label, names, tuple(cells), MOST_ROWS, numbers, auto, tuple(unread), own), frozenset(
         marks.values()
     )
 
@@ -149,10 +149,10 @@ def renamed(connection: Connection, name: str, own: frozenset[Hashable]) -> str:
     label, (mark,) = f"`{name}`", own
     if not isinstance(mark, tuple) or mark[1:3] != connection.server:
         raise refuse("LedgerError", f"{label} was registered in another database than this session works on")
-    taken = [row[0] for row in connection.catalog(_MEANT, label, (name if "." in name else f"public.{name}",))]
-    if taken == [mark[3]]:
+    rows = [row[0] for row in connection.catalog(_MEANT, label, (name if "." in name else f"public.{name}",))]
+    if rows == [mark[3]]:
         return name
-    if taken:
+    if rows:
         raise refuse("LedgerError", f"the name {label} is that of another table than was registered")
     now = connection.catalog(_NAMED, label, (mark[3],))
     if not now:
@@ -162,8 +162,8 @@ def renamed(connection: Connection, name: str, own: frozenset[Hashable]) -> str:
 
 def _unknown(connection: Connection, name: str) -> Refusal:
     names = [row[0] for row in connection.catalog(_NAMES, "the catalog")]
-    listed = f"it has {', '.join(names[:12])}" if names else "there is none that this user may read"
-    return refuse("DataError", f"the database has no table `{name}`", help=did_you_mean(name, names) or listed)
+    available = f"it has {', '.join(names[:12])}" if names else "there is none that this user may read"
+    return refuse("DataError", f"the database has no table `{name}`", help=did_you_mean(name, names) or available)
 
 
 def _quoted(name: str) -> str:
@@ -223,8 +223,8 @@ class Postgres(ServerEngine):
             raise refuse("DataError", message, help='load it into the database, and name it `postgres("…")`')
         arrays = []
         for field, column in zip(table.schema, table.columns, strict=True):
-            listed = ",".join(map(_element, column.to_pylist()))
-            arrays.append(f"{bare('{' + listed + '}')}::{_TYPES.get(str(field.type), 'TEXT')}[]")
+            elements = ",".join(map(_element, column.to_pylist()))
+            arrays.append(f"{bare('{' + elements + '}')}::{_TYPES.get(str(field.type), 'TEXT')}[]")
         return f"unnest({', '.join(arrays)}) AS s({', '.join(table.column_names)})"
 
     def keep(self, query: str) -> str:

@@ -78,7 +78,7 @@ class Connection:
     def _opened(self) -> Any:
         os.environ.setdefault("GRPC_VERBOSITY", "NONE")
         warnings.simplefilter("ignore")  # of the client: a warning may quote values
-        with _told("the Spark cluster cannot be reached", "is the URL right, and is the server up?"):
+        with _refusals("the Spark cluster cannot be reached", "is the URL right, and is the server up?"):
             builder, channel, policy = client()
             for name in _LOGS:
                 log = logging.getLogger(name)
@@ -102,7 +102,7 @@ class Connection:
     def batches(self, query: str) -> Iterator[Any]:
         """The rows of a query as Arrow record batches, as they come."""
         session = self.session
-        with _told(_NO_ANSWER), _stoppable(session):
+        with _refusals(_NO_ANSWER), _stoppable(session):
             for part in session.client.to_table_as_iterator(_planned(session, query), {}):
                 if hasattr(part, "to_batches"):
                     yield from part.to_batches()
@@ -110,17 +110,17 @@ class Connection:
     def ask(self, read: Callable[[Any], T], message: str = _NO_ANSWER, help: str | None = None) -> T:
         """What `read` gives of the session."""
         session = self.session
-        with _told(message, help), _stoppable(session):
+        with _refusals(message, help), _stoppable(session):
             return read(session)
 
-    def kept(self, query: str) -> Any:
+    def cache(self, query: str) -> Any:
         """A data frame whose rows the cluster keeps until this connection is closed.
 
         Spark answers whatever plan is equal to a kept one from what it keeps, in every session, also when files have
         changed meanwhile. So the plan names the session, which costs nothing on a row.
         """
-        named = f"SELECT * FROM {subquery(query)} WHERE '{self.session.session_id}' <> ''"
-        frame = self.ask(lambda session: session.sql(named).persist())
+        statement = f"SELECT * FROM {subquery(query)} WHERE '{self.session.session_id}' <> ''"
+        frame = self.ask(lambda session: session.sql(statement).persist())
         self._kept.append(frame)
         return frame
 
@@ -140,16 +140,16 @@ _left: list[object] = []  # what is a parent's, and may not be closed by a forke
 os.register_at_fork(after_in_child=gc.freeze)  # what the parent had not collected stays: a channel would crash here
 
 
-def _stopped(session: Any, kept: list[Any], owner: int) -> None:
+def _stopped(session: Any, frames: list[Any], owner: int) -> None:
     """Ends a session, which alone does not free the rows that Apache Spark keeps for it; a server that is gone is not
     waited for."""
     if os.getpid() != owner:
         _left.append(session)
         return
     session.client.set_retry_policies([])
-    with warnings.catch_warnings(), contextlib.suppress(Refusal), _told(_NO_ANSWER):
+    with warnings.catch_warnings(), contextlib.suppress(Refusal), _refusals(_NO_ANSWER):
         warnings.simplefilter("ignore")
-        for frame in kept:
+        for frame in frames:
             frame.unpersist()
         session.stop()
 
@@ -162,14 +162,14 @@ def _stoppable(session: Any) -> Iterator[None]:
     except KeyboardInterrupt:
         policies = session.client.get_retry_policies()
         session.client.set_retry_policies([])
-        with contextlib.suppress(Refusal), _told(_NO_ANSWER):
+        with contextlib.suppress(Refusal), _refusals(_NO_ANSWER):
             session.interruptAll()
         session.client.set_retry_policies(policies)
         raise
 
 
 @contextmanager
-def _told(message: str, help: str | None = None) -> Iterator[None]:
+def _refusals(message: str, help: str | None = None) -> Iterator[None]:
     """A `DataError` of one's own words for whatever the client or the server raises."""
     import grpc
     import pyarrow as pa

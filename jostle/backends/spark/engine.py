@@ -59,7 +59,7 @@ def located(connection: Connection, names: tuple[str, ...]) -> tuple[Frame, froz
     def frame(session: Any) -> Any:
         return session.table(place) if place else session.read.parquet(*names)
 
-    files = listed(connection, frame)
+    files = files_of(connection, frame)
     if not files and not marks:
         raise refuse("DataError", f"the cluster reads no Parquet file at `{names[0]}`")
     marks |= {("spark file", file) for file in files}
@@ -68,7 +68,7 @@ def located(connection: Connection, names: tuple[str, ...]) -> tuple[Frame, froz
     return frame, frozenset(marks)
 
 
-def listed(connection: Connection, frame: Frame) -> frozenset[str]:
+def files_of(connection: Connection, frame: Frame) -> frozenset[str]:
     """The files that a data frame is read from, as they are now."""
     help = "are they Parquet files, and can the cluster read them?"
     return frozenset(connection.ask(lambda session: frame(session).inputFiles(), help=help))
@@ -123,7 +123,7 @@ def hidden(column: str, kind: str) -> str:
     """
     if kind == "boolean":
         return f"((CAST({column} AS INT) ^ 0) = 1)"
-    other = next((made for begins, made in _OTHERS.items() if kind.startswith(begins)), None)
+    other = next((template for begins, template in _OTHERS.items() if kind.startswith(begins)), None)
     return f"CASE WHEN {column} IS NOT NULL THEN {column} ELSE {other.format(column)} END" if other else column
 
 
@@ -200,23 +200,23 @@ class Spark(ServerEngine):
         super().close()
 
     def located(self, data: RemoteData) -> tuple[Stored, Hashable]:
-        made, identity = located(self.connection, data.names)
+        relation, identity = located(self.connection, data.names)
         own = frozenset(part for part in identity if isinstance(part, tuple) and part[0] != "file")
         if data.own and data.own != own:
             message = f"`{data.names[0]}` has another location, or other files, than when it was registered"
             raise refuse("LedgerError", message)
-        frame = self.connection.ask(made)
+        frame = self.connection.ask(relation)
         fields = self.connection.ask(lambda _: [(f.name, f.dataType.simpleString()) for f in frame.schema.fields])
         more = len(data.names) - 1
         label = f"`{data.names[0]}`" + (f" and {more} other path{'s' * (more > 1)}" if more else "")
         twice = [name for name, _ in fields if sum(name == other for other, _ in fields) > 1]
         if twice:
             raise refuse("DataError", f"{label} has two columns `{twice[0]}`")
-        named = frame.toDF(*(f"c{i}" for i in range(len(fields))))
-        shown = (f"{hidden(f'c{i}', kind)} AS c{i}" for i, (_, kind) in enumerate(fields))
-        view = self._view(named.selectExpr(*shown))
+        positional = frame.toDF(*(f"c{i}" for i in range(len(fields))))
+        columns = (f"{hidden(f'c{i}', kind)} AS c{i}" for i, (_, kind) in enumerate(fields))
+        view = self._view(positional.selectExpr(*columns))
         check_statistics(self.connection, view)
-        self._watched[view] = [(made, listed(self.connection, made))]
+        self._watched[view] = [(relation, files_of(self.connection, relation))]
         cells = tuple(cell(f"c{i}", kind) for i, (_, kind) in enumerate(fields))
         numbers = {name: other for i, (name, kind) in enumerate(fields) if (other := exact(f"c{i}", kind)) is not None}
         unread = tuple(field for field, (_, kind) in zip(fields, cells, strict=True) if kind == NONE)
@@ -241,9 +241,9 @@ class Spark(ServerEngine):
         return self._view(self.connection.ask(lambda session: DataFrame(LocalRelation(table), session)))
 
     def keep(self, query: str) -> str:
-        kept = self._view(self.connection.kept(query))
-        self._watched[kept] = [read for view, reads in self._watched.items() if view in query for read in reads]
-        return kept
+        cached_view = self._view(self.connection.cache(query))
+        self._watched[cached_view] = [read for view, reads in self._watched.items() if view in query for read in reads]
+        return cached_view
 
     def _view(self, frame: Any) -> str:
         name = f"jostle{next(self._numbers)}_"
@@ -251,11 +251,11 @@ class Spark(ServerEngine):
         return name
 
     def fetch(self, query: str) -> list[tuple[Any, ...]]:
-        table = self._asked(query)
+        table = self._result(query)
         return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
     def columns(self, query: str) -> list[Any]:
-        return [_array(column) for column in self._asked(query).columns]
+        return [_array(column) for column in self._result(query).columns]
 
     def batches(self, query: str, size: int) -> Iterator[Any]:
         for batch in self.connection.batches(query):
@@ -288,7 +288,7 @@ class Spark(ServerEngine):
         self._check_files(query)
         return result
 
-    def _asked(self, query: str) -> Any:
+    def _result(self, query: str) -> Any:
         table = self.connection.table(query)
         self._check_files(query)
         return table
@@ -297,7 +297,7 @@ class Spark(ServerEngine):
         """Refuses what was read of a table whose files are others than when it was opened."""
         reads = [read for view, reads in self._watched.items() if view in query for read in reads]
         for frame, files in reads:
-            if listed(self.connection, frame) != files:
+            if files_of(self.connection, frame) != files:
                 raise refuse("DataError", "a table of the cluster changed while this program ran",
                              help="run it again when nobody writes to the table")  # fmt: skip
 

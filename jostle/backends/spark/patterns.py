@@ -283,10 +283,10 @@ class _Writer:
             if len(self._walks) > _MOST_WALKS:
                 raise _too_large()
             self._walks[place] = "", 0
-            self._walks[place] = self._written(at, inside, goal)
+            self._walks[place] = self._expression(at, inside, goal)
         return self._walks[place]
 
-    def _written(self, at: State, inside: frozenset[State], goal: State) -> tuple[str, int]:
+    def _expression(self, at: State, inside: frozenset[State], goal: State) -> tuple[str, int]:
         cycle = self._cycle(at, inside)
         if not cycle:
             return self._step(at, inside - {at}, goal)
@@ -318,11 +318,11 @@ class _Writer:
             else:
                 joined.append((first, last))
         one = len(joined) == 1 and joined[0][0] == joined[0][1]
-        shown = "".join(f"\\x{{{a:X}}}" if a == b else f"\\x{{{a:X}}}-\\x{{{b:X}}}" for a, b in joined)
-        shown = shown if one or not shown else f"[{shown}]"
+        spelling = "".join(f"\\x{{{a:X}}}" if a == b else f"\\x{{{a:X}}}-\\x{{{b:X}}}" for a, b in joined)
+        spelling = spelling if one or not spelling else f"[{spelling}]"
         if _End not in classes:
-            return shown
-        return f"(?:{shown}|\\z)" if shown else "\\z"
+            return spelling
+        return f"(?:{spelling}|\\z)" if spelling else "\\z"
 
     def _from(self, at: State, inside: frozenset[State]) -> frozenset[State]:
         """The states that a state has ways to, and itself."""

@@ -80,7 +80,7 @@ def _finished(
     if isinstance(function, Builtin) and function.row.over_rows:
         return rows.row_form(w, function.row, node, scope)
     w.labels.misused(kinds.of_call(function), node)
-    if not w.labels.call(function, node, args, keywords):
+    if not w.labels.call_fault(function, node, args, keywords):
         return TOP
     return transfer_apply(w, function, args, keywords, node)
 
@@ -190,9 +190,9 @@ def _records(w: Walk, call: Arguments, node: n.Expr) -> object:
 
 
 def _advisor(w: Walk, call: Arguments, node: n.Expr) -> Any:
-    made = call.first
-    around = call.named("call", None) if isinstance(made, Maker) else None
-    return Maker(made.options, made.features, call=around) if around is not None else made
+    advisor = call.first
+    around = call.named("call", None) if isinstance(advisor, Maker) else None
+    return Maker(advisor.options, advisor.features, call=around) if around is not None else advisor
 
 
 def _widened(w: Walk, call: Arguments, node: n.Expr) -> object:
@@ -297,7 +297,7 @@ def _sorted_items(w: Walk, call: Arguments, node: n.Expr) -> Any:
     return uniform(items) if isinstance(items, list) else items
 
 
-def _items(value: object, each: Callable[[list[Any]], Any], of_any: Callable[[Any], Any] = lambda item: item) -> Any:
+def _each(value: object, each: Callable[[list[Any]], Any], of_any: Callable[[Any], Any] = lambda item: item) -> Any:
     """What is made of the items of a container; `of_any`: of an item, where only what all are like is known."""
     items = walked(value)
     return Items(of_any(items.item), items.least, items.most) if isinstance(items, Items) else each(items)
@@ -398,13 +398,13 @@ _RESULTS: Mapping[Gives, Callable[[Walk, Arguments, n.Expr], object]] = {
     Gives.APPENDED: _appended,
     Gives.ZIPPED: _zipped,
     Gives.RECORD: _record,
-    Gives.NUMBERED: lambda w, call, node: _items(
+    Gives.NUMBERED: lambda w, call, node: _each(
         call.first, lambda items: [[float(i), item] for i, item in enumerate(items)], lambda item: [PUBLIC, item]
     ),
-    Gives.DISTINCT: lambda w, call, node: _items(call.first, numbers.distinct),
-    Gives.REVERSED: lambda w, call, node: _items(call.first, lambda items: items[::-1]),
-    Gives.ITEMS: lambda w, call, node: _items(call.first, list),
-    Gives.FIELDS: lambda w, call, node: _items(
+    Gives.DISTINCT: lambda w, call, node: _each(call.first, numbers.distinct),
+    Gives.REVERSED: lambda w, call, node: _each(call.first, lambda items: items[::-1]),
+    Gives.ITEMS: lambda w, call, node: _each(call.first, list),
+    Gives.FIELDS: lambda w, call, node: _each(
         list(call.first.values()) if isinstance(call.first, dict) else call.first, list
     ),
 }  # fmt: skip

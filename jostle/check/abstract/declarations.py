@@ -69,11 +69,11 @@ def _budget(w: Walk, node: n.Private, scope: Scope) -> tuple[str, int | None, in
     """The unit, the limit and the delta of a budget, in quanta."""
     if node.budget is None:
         return "", None, None
-    written = node.budget.amount
-    amount = w.eval(written.value, scope)
-    delta = (_one(w.eval(written.delta, scope)) or 0) if written.delta is not None else None
-    w.labels.amount(written, amount, PUBLIC)
-    return written.unit, _one(amount), delta
+    spend = node.budget.amount
+    amount = w.eval(spend.value, scope)
+    delta = (_one(w.eval(spend.delta, scope)) or 0) if spend.delta is not None else None
+    w.labels.amount(spend, amount, PUBLIC)
+    return spend.unit, _one(amount), delta
 
 
 def _linked(w: Walk, node: n.Private, schema: dict[str, Any] | None, identity: Hashable, scope: Scope) -> object:

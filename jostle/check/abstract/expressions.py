@@ -35,7 +35,7 @@ def _field(w: Walk, node: n.Attribute, scope: Scope) -> Any:
     return calls.transfer_attribute(value, node.name)
 
 
-def _items(w: Walk, node: n.ListOf | n.SetOf, scope: Scope) -> Any:
+def _item_values(w: Walk, node: n.ListOf | n.SetOf, scope: Scope) -> Any:
     items = [w.eval(item, scope) for item in node.items]
     if isinstance(node, n.ListOf):
         return items
@@ -189,7 +189,7 @@ def _over_items(w: Walk, node: n.Over, scope: Scope) -> Any:
 
 EXPRESSIONS: Mapping[type, Callable[[Walk, Any, Scope], Any]] = {
     n.Name: _name, n.Variable: _name, n.Number: _literal, n.String: _literal, n.Constant: _literal, n.Binary: _chain,
-    n.Call: _called, n.Attribute: _field, n.Index: rows.transfer_index, n.ListOf: _items, n.SetOf: _items,
+    n.Call: _called, n.Attribute: _field, n.Index: rows.transfer_index, n.ListOf: _item_values, n.SetOf: _item_values,
     n.RecordOf: _fields, n.Range: _ends, n.Unary: _sign, n.Logic: _operands, n.Conditional: _conditional,
     n.Comprehension: _comprehension, n.Over: _over_items, n.Lambda: _lambda, n.Part: _part, n.Choice: _choice,
     n.Spending: calls.transfer_spending, n.Query: _query, n.Select: _select, n.Described: declared.public,

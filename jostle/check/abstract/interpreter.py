@@ -100,9 +100,9 @@ class Interpreter(Walk):
         return bool(self.allotted(node.spend, scope, NO_SOURCES, inside, lambda: self.give_up(body, scope, TOP)))
 
     def _release(self, node: n.Release, scope: Scope) -> None:
-        shown = node.value if node.value is not None else n.Name(node.name, span=node.span)
-        value = self.eval(shown, scope)
-        self.labels.shown_to_people(value, shown, "released")
+        expr = node.value if node.value is not None else n.Name(node.name, span=node.span)
+        value = self.eval(expr, scope)
+        self.labels.shown_to_people(value, expr, "released")
         free = node.name in scope.released or self.look_up(scope, node.name) is MISSING
         if node.value is not None and free:
             scope.names[node.name] = value

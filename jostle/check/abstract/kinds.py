@@ -82,10 +82,10 @@ def kind_of(value: object) -> str | None:
 def of_select(node: n.Select, columns: Collection[str]) -> object:
     """What a select over `columns` gives; `having` and `order by` only calculate with it."""
     if node.keys:
-        known = all(key.name or (isinstance(key.value, n.Name) and key.value.id in columns) for key in node.keys)
+        all_named = all(key.name or (isinstance(key.value, n.Name) and key.value.id in columns) for key in node.keys)
         parts: list[n.GroupKey | n.Column] = [*node.keys, *node.columns]
         names = (part.name or own_name(part.value) or "" for part in parts)
-        return Kind(GROUPED, tuple(names) if known else ())
+        return Kind(GROUPED, tuple(names) if all_named else ())
     fields: dict[str, Any] = {}
     for column in node.columns:
         called = _called(column.value)
@@ -265,8 +265,8 @@ def of_column(function: str, takes: str, name: str, schema: Mapping[str, Any]) -
     """Why a function of the library does not take a column of this name of a table with these columns."""
     domain = schema.get(name, PUBLIC)
     if name not in schema:
-        listed = "the columns are " + ", ".join(schema)
-        return fault(f"there is no column `{name}`", did_you_mean(name, schema) or listed, "NameError")
+        available = "the columns are " + ", ".join(schema)
+        return fault(f"there is no column `{name}`", did_you_mean(name, schema) or available, "NameError")
     if isinstance(domain, Domain):
         message = f"`{function}` needs the values or the range of `{name}`, which the description leaves open"
         help = f'describe them: `{name}: {{"a", "b"}}`, or `{name}: 0..99`'

@@ -93,14 +93,14 @@ def _column_name(w: Walk, node: n.Expr, handle: Handle, scope: Scope) -> str | N
         return node.id
     match node:
         case n.Name(id=name) | n.Variable(id=name):
-            named = w.look_up(scope, name)
-        case n.String(value=named):
+            column = w.look_up(scope, name)
+        case n.String(value=column):
             pass
         case _:
             return None
-    if isinstance(named, Handle) and named.kind == "column":
-        named = named.name
-    return named if isinstance(named, str) and named in handle.schema else None
+    if isinstance(column, Handle) and column.kind == "column":
+        column = column.name
+    return column if isinstance(column, str) and column in handle.schema else None
 
 
 # Forms -------------------------------------------------------------------------------------------
@@ -135,9 +135,9 @@ def _row_arguments(w: Walk, row: facts.Builtin, table: object, node: n.Call, sco
     """Looks at the arguments that are read row by row; gives the keys that are listed by `over`, or `MISSING`."""
     schema, tables = columns_of(table), [arg.id for arg in node.args[:1] if isinstance(arg, n.Name)]
     axes = "axis" if row.gives in (Gives.CUBE, Gives.PARTS) and reached_sources(table).exposures else "position"
-    listed = next((keyword.value for keyword in node.keywords if keyword.name == "over"), None)
+    keys = next((keyword.value for keyword in node.keywords if keyword.name == "over"), None)
     for arg in _listed(node.args[1:]):
-        w.rows(arg, schema, scope, "condition" if row.gives is Gives.FILTERED else axes, tables, listed)
+        w.rows(arg, schema, scope, "condition" if row.gives is Gives.FILTERED else axes, tables, keys)
     over = MISSING
     for keyword in node.keywords:
         if keyword.name == "over":
@@ -180,9 +180,9 @@ def _items_of_rows(w: Walk, node: n.Expr, schema: dict[str, Any] | None, scope: 
         if not all(_is_of_rows(w, part, scope) for part in called):
             w.too_long("it calls functions for each of many items", node.span)
             return
-        known = schema | dict.fromkeys(node.names, PUBLIC) if schema is not None else None
-        for item in inside if known is not None else []:
-            w.rows(item, known, scope)
+        columns = schema | dict.fromkeys(node.names, PUBLIC) if schema is not None else None
+        for item in inside if columns is not None else []:
+            w.rows(item, columns, scope)
 
 
 def _is_of_rows(w: Walk, node: n.Node, scope: Scope) -> bool:
@@ -220,10 +220,10 @@ def _scored(w: Walk, row: facts.Builtin, table: Handle, node: n.Call, over: obje
 def _cube(w: Walk, row: facts.Builtin, table: Handle, node: n.Call, over: object, scope: Scope) -> object:
     args = _listed(node.args[1:])
     columns = [_column_name(w, arg, table, scope) for arg in args]
-    named = [column or DIMENSIONS[min(i, 2)] for i, column in enumerate(columns)]
+    axes = [column or DIMENSIONS[min(i, 2)] for i, column in enumerate(columns)]
     named_by = zip(args, columns, strict=True)
     unsure = any(column is None and not isinstance(arg, CALCULATED) for arg, column in named_by)
-    dims = dict.fromkeys((*named, *(k.name for k in node.keywords)), PUBLIC)
+    dims = dict.fromkeys((*axes, *(k.name for k in node.keywords)), PUBLIC)
     return Handle("cube", table.exposures, None if unsure else dims)
 
 
@@ -236,8 +236,8 @@ def _derived(w: Walk, row: facts.Builtin, table: Handle, node: n.Call, over: obj
 def _picked(w: Walk, row: facts.Builtin, table: Handle, node: n.Call, over: object, scope: Scope) -> object:
     picked, schema = [_column_name(w, arg, table, scope) for arg in _listed(node.args[1:])], table.schema
     certain = [column for column in picked if column is not None]
-    kept = {c: schema[c] for c in certain} if schema is not None and len(certain) == len(picked) else None
-    return Handle(table.kind, table.exposures, kept)
+    columns = {c: schema[c] for c in certain} if schema is not None and len(certain) == len(picked) else None
+    return Handle(table.kind, table.exposures, columns)
 
 
 def _filtered(table: Handle) -> Handle:
@@ -318,10 +318,10 @@ def transfer_index(w: Walk, node: n.Index, scope: Scope) -> Any:
     w.labels.misused(kinds.of_index(value, at[0] if len(at) == 1 else PUBLIC, node.value.span), node)
     for keyword in node.keywords:
         w.eval(keyword.value, scope)
-    return _element(value, at[0] if len(at) == 1 else PUBLIC)
+    return _element_of(value, at[0] if len(at) == 1 else PUBLIC)
 
 
-def _element(value: Any, at: Any) -> Any:
+def _element_of(value: Any, at: Any) -> Any:
     if isinstance(value, dict):
         return value.get(at, PUBLIC) if isinstance(at, str) else join_all(list(value.values()))
     if isinstance(value, (list, str)):
@@ -348,7 +348,7 @@ def _rows_where(w: Walk, value: Any, node: n.Index, scope: Scope) -> Any:
         # A list among the ways would be indexed by value; any of its items then.
         return join_all([
             _parts_where(w, one, conditions, scope)
-            if isinstance(one, Handle) else _element(one, PUBLIC)
+            if isinstance(one, Handle) else _element_of(one, PUBLIC)
             for one in value.values
         ])  # fmt: skip
     return _parts_where(w, value, conditions, scope)
@@ -373,7 +373,7 @@ def _column_of_name(w: Walk, name: str, table: Handle, scope: Scope) -> str | No
         return None
     if name in table.schema:
         return name
-    named = w.look_up(scope, name)
-    if isinstance(named, Handle) and named.kind == "column":
-        named = named.name
-    return named if isinstance(named, str) and named in table.schema else None
+    column = w.look_up(scope, name)
+    if isinstance(column, Handle) and column.kind == "column":
+        column = column.name
+    return column if isinstance(column, str) and column in table.schema else None

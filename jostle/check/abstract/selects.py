@@ -124,10 +124,10 @@ def grouped_rows(table: object, node: n.Select) -> Any:
     """`per person`: a table that is as private, with a row for each person or group."""
     if not isinstance(table, Handle):
         return TOP if table is TOP else PUBLIC
-    written = [key for key in (*(node.per or ()), *node.keys) if own_name(key.value) != PERSON]
-    keys = [key.name or key.value.id for key in written if isinstance(key.value, n.Name)]
+    key_nodes = [key for key in (*(node.per or ()), *node.keys) if own_name(key.value) != PERSON]
+    keys = [key.name or key.value.id for key in key_nodes if isinstance(key.value, n.Name)]
     names = [column.name or own_name(column.value) for column in node.columns]
-    certain = all(names) and len(keys) == len(written)
+    certain = all(names) and len(keys) == len(key_nodes)
     columns = dict.fromkeys([name for name in (*keys, *names) if name], PUBLIC)
     if table.schema is not None:
         columns |= {key: table.schema[key] for key in keys if key in table.schema}
@@ -147,8 +147,8 @@ def _after(w: Walk, value: n.Expr, inside: list[n.Call], grouped: bool, scope: S
 
 
 def _is_count_all(call: n.Call) -> bool:
-    named = isinstance(call.function, n.Name) and call.function.id == "count"
-    return named and len(call.args) == 1 and isinstance(call.args[0], n.Star)
+    is_count = isinstance(call.function, n.Name) and call.function.id == "count"
+    return is_count and len(call.args) == 1 and isinstance(call.args[0], n.Star)
 
 
 def _arguments(w: Walk, call: n.Call, schema: dict[str, Any] | None, scope: Scope) -> None:
@@ -210,8 +210,8 @@ def _schema(function: str, handles: Sequence[Handle], args: Sequence[Any], name:
             if not isinstance(added, str):
                 return None
             by = args[1] if len(args) > 1 else None
-            kept: list[Any] = list(first) if function == "shave" else by if isinstance(by, list) else [by]
-            if not all(isinstance(column, str) and column in first for column in kept):
+            columns: list[Any] = list(first) if function == "shave" else by if isinstance(by, list) else [by]
+            if not all(isinstance(column, str) and column in first for column in columns):
                 return None
-            return {**{column: first[column] for column in kept}, added: PUBLIC}
+            return {**{column: first[column] for column in columns}, added: PUBLIC}
     return dict.fromkeys(first, PUBLIC)

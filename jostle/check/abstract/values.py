@@ -408,5 +408,5 @@ def in_quanta(value: object) -> tuple[int, Most]:
 def protected(table: object) -> list[str]:
     """The columns by which the declarations of a table tell its persons apart, where each has one."""
     exposures = table.exposures if isinstance(table, Handle) else ()
-    named = [e.source.declared.protecting for e in exposures]
-    return [one.columns[0] for one in named if one is not None and len(one.columns) == 1]
+    units = [e.source.declared.protecting for e in exposures]
+    return [one.columns[0] for one in units if one is not None and len(one.columns) == 1]

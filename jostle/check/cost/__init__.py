@@ -29,13 +29,13 @@ __all__ = ["Charge", "Cost", "costs", "literal_identity", "overspent", "table"]
 
 
 class Cost(Struct, frozen=True):
-    """What one source can lose: `asked` is infinite where there is no bound but the budget."""
+    """What one source can lose: `bound` is infinite where there is no bound but the budget."""
 
     name: str
     unit: str
     limit: int | None
     least: int
-    asked: Most
+    bound: Most
     delta: Most | None  # of what is asked, where the budget has a delta
     exact: bool
     why: Why | None
@@ -47,7 +47,7 @@ class Cost(Struct, frozen=True):
     @property
     def most(self) -> Most:
         """No run spends more. Not of budgets counted by zCDP, for which only the limit is in their own words."""
-        return self.asked if self.limit is None else min(self.asked, self.limit)
+        return self.bound if self.limit is None else min(self.bound, self.limit)
 
     @property
     def looks(self) -> tuple[int, tuple[str, ...]]:
@@ -57,28 +57,28 @@ class Cost(Struct, frozen=True):
 
     @property
     def fits(self) -> bool:
-        return self.limit is None or self.asked <= self.limit
+        return self.limit is None or self.bound <= self.limit
 
     def __str__(self) -> str:
         whole = f" of {as_text(self.limit)}" if self.limit is not None else ""
-        if self.asked == math.inf:
+        if self.bound == math.inf:
             bound = f"its budget of {as_text(self.limit)} is the only bound" if self.limit is not None else "no bound"
             return f"{bound}: {self.why.reason} ({self.why.span})" if self.why is not None else bound
-        much = as_text(int(self.asked))
-        asked = f"{self.unit} {much}" if self.unit else f"{much}, in the unit that its owner gave"
-        if self.asked == 0:
+        much = as_text(int(self.bound))
+        amount = f"{self.unit} {much}" if self.unit else f"{much}, in the unit that its owner gave"
+        if self.bound == 0:
             line = f"nothing{whole}"
         elif self.exact and self.fits:
-            line = f"exactly {asked}{whole}"
+            line = f"exactly {amount}{whole}"
         elif self.fits:
-            line = f"at most {asked}{whole}"
+            line = f"at most {amount}{whole}"
         elif self.overdrawn is not None:
             much = "more than it allots" if self.overdrawn.least >= NEVER else as_text(self.overdrawn.least)
             line = f"refused before its end: it asks for {self.unit} {much}{whole}"
         else:
-            line = f"may be refused: it asks for up to {asked}{whole}"
+            line = f"may be refused: it asks for up to {amount}{whole}"
         line += looks_text(*self.looks)
-        if self.plain_sum and self.asked:
+        if self.plain_sum and self.bound:
             tail = f" and delta {as_text(int(self.delta))}" if self.delta and self.delta < math.inf else ""
             line += f"{tail}, as a plain sum; zCDP may say less"
         return line
@@ -88,7 +88,7 @@ class Cost(Struct, frozen=True):
         place, (looked, columns) = self.why.span if self.why is not None else None, self.looks
         return {
             "source": self.name, "unit": self.unit, "budget": None if self.limit is None else as_text(self.limit),
-            "asks": None if self.asked == math.inf else as_text(int(self.asked)),
+            "asks": None if self.bound == math.inf else as_text(int(self.bound)),
             "exact": self.exact and self.fits, "fits": self.fits, "plain_sum": self.plain_sum,
             "looks": as_text(looked), "looks_at": list(columns),
             "why": self.why.reason if self.why is not None else "", "at": str(place) if place is not None else "",
@@ -145,7 +145,7 @@ def costs(
 
 def overspent(all_costs: Sequence[Cost]) -> list[Diagnostic]:
     """The refusals of a program that no run can pay for to its end, one a source."""
-    found: dict[Overdrawn, Diagnostic] = {}
+    diagnostics: dict[Overdrawn, Diagnostic] = {}
     for cost in all_costs:
         over = cost.overdrawn
         if over is None:
@@ -162,8 +162,8 @@ def overspent(all_costs: Sequence[Cost]) -> list[Diagnostic]:
         if over.least >= NEVER:
             message, label = f"nothing is left of the allotment of {cost.unit} {as_text(over.limit)}", "for this"
             help = "allot more, or give what stands before it a part: `with 1/4`"
-        found.setdefault(over, Diagnostic("BudgetExceeded", message, over.span, label, help, tuple(notes)))
-    return list(found.values())
+        diagnostics.setdefault(over, Diagnostic("BudgetExceeded", message, over.span, label, help, tuple(notes)))
+    return list(diagnostics.values())
 
 
 def _give_up(walker: Explorer, rest: tuple[n.Stmt, ...], scope: Scope, why: Why) -> None:

@@ -240,7 +240,7 @@ class Explorer(Spending, Interpreter):
         def followed(part: object, apart: bool) -> Callable[[], object]:
             inner = Opened(0, most, 0, node.span, reached if private else NO_SOURCES, boundless=not private)
             call = lambda: transfer_apply(self, part, [data], {}, node)  # noqa: E731
-            return (lambda: self.inside(inner, call, lambda: TOP)) if apart or not private else call
+            return (lambda: self.follow_inside(inner, call, lambda: TOP)) if apart or not private else call
 
         if maker.score is not None:
             return self._validated(maker, data, [followed(one, True) for one in leaves(maker.options)], reached, node)
@@ -285,7 +285,7 @@ class Explorer(Spending, Interpreter):
                  ruined: Callable[[], object]) -> object:  # fmt: skip
         least, most, delta = self.amount_bounds(spend.amount, scope, reached)
         least = int(min(least, most))  # of a share where nothing is left
-        return self.inside(Opened(least, most, delta, spend.span, reached), body, ruined)
+        return self.follow_inside(Opened(least, most, delta, spend.span, reached), body, ruined)
 
     def until_budget(self, reached: ReachedSources, span: Span, body: Callable[[], Any]) -> None:
         only, mark = frozenset(id(exposure.source) for exposure in reached.exposures), len(self.returns)
@@ -300,7 +300,7 @@ class Explorer(Spending, Interpreter):
         parts = [math.inf if whole == math.inf else part_of(int(whole), high) for whole in (most, delta)]
         return part_of(least, low) if least < NEVER else NEVER, parts[0], parts[1]
 
-    def inside(self, opened: Opened, body: Callable[[], Any], ruined: Callable[[], Any]) -> Any:
+    def follow_inside(self, opened: Opened, body: Callable[[], Any], ruined: Callable[[], Any]) -> Any:
         """Follows what stands in an allotment; where that takes too long, it may spend all of it on any source."""
         back, returns, mark = self.here(), self.returns, len(self.returns)
         self.open(opened)
@@ -337,7 +337,7 @@ class Explorer(Spending, Interpreter):
             self.fuel += reserve
         return self._rounds(scope, span, uniform(source), own, each)
 
-    def _round(self, source: Items, once: Generic | None, each: Callable[[Any], bool]) -> bool:
+    def _one_round(self, source: Items, once: Generic | None, each: Callable[[Any], bool]) -> bool:
         """One round, in which `once` stands for the part at hand; whether the way goes on."""
         if once is None:
             return each(part_item(source, None))
@@ -369,7 +369,7 @@ class Explorer(Spending, Interpreter):
             recorder = self.open(Opened(0, math.inf, 0, span, NO_SOURCES, recorder=True))
             for charged in wide:
                 self.widen(charged)
-            goes_on = self._round(source, once, each)
+            goes_on = self._one_round(source, once, each)
             after = {name: self.settled(_without_mark(v, read)) for name, v in scope.names.items()}
             outside = self.outside(recorder, once)
             unsettled = self._unsettled(names, after, read, scope)

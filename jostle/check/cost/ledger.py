@@ -230,12 +230,12 @@ class Spending:
                 self.ledger.shared_out[opened.key] = whole
             return self.ledger.shared_out[opened.key]
         limits = [e.source.limit for e in reached.exposures]
-        known = [limit for limit in limits if limit is not None]
-        if reached.open or len(known) < len(limits) or not limits:
+        bounds = [limit for limit in limits if limit is not None]
+        if reached.open or len(bounds) < len(limits) or not limits:
             return 0, math.inf, math.inf
         certain = reached.certain and not any(e.agents for e in reached.exposures)
         deltas = [e.source.delta or 0 for e in reached.exposures]
-        return min(known) if certain else 0, max(known), max(deltas)
+        return min(bounds) if certain else 0, max(bounds), max(deltas)
 
     def bare(self, reached: ReachedSources, shares: int, needed: bool = True) -> tuple[int, Most, Most]:
         """What a measurement without an amount spends: an equal share of what is left.

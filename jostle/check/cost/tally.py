@@ -112,11 +112,11 @@ class Tally(Struct, frozen=True, dict=True):
     @cached_property
     def total(self) -> tuple[int, Most]:
         """What the meter's root can have in all."""
-        return _bounds([_spent(tree) for tree in self.trees])
+        return _bounds([_total_cost(tree) for tree in self.trees])
 
     def load_at(self, path: Path) -> tuple[int, Most]:
         """What a charge at `path` adds to before the root grows: an amount less this is left there."""
-        meters, path = list(map(_meter, self.trees)), _known(path)
+        meters, path = list(map(_meter, self.trees)), _generic(path)
         return _bounds([tuple(map(sub, meter.spent, meter.slack(path))) for meter in meters])
 
     def common_prefix(self) -> Path:
@@ -159,11 +159,11 @@ def _meter(tree: Tree) -> Meter:
     meter = Meter(2, lambda cost: True)
     for place, own in tree.items():
         most = min(own.most, place.cap)
-        meter.add(_known(place.path), (own.least, BOUNDLESS if most == math.inf else int(most)))
+        meter.add(_generic(place.path), (own.least, BOUNDLESS if most == math.inf else int(most)))
     return meter
 
 
-def _spent(tree: Tree) -> Cost:
+def _total_cost(tree: Tree) -> Cost:
     """What a meter's root has: where nothing was spent below it, the sums."""
     least, most = 0, 0
     for place, own in tree.items():
@@ -174,7 +174,7 @@ def _spent(tree: Tree) -> Cost:
     return least, most
 
 
-def _known(path: Path) -> Path:
+def _generic(path: Path) -> Path:
     return tuple((label, EACH if isinstance(part, Generic) else part) for label, part in path)
 
 
@@ -231,9 +231,9 @@ class Purity:
             names |= _bound(part)
         if "epsilon" in used or "rho" in used:
             return False
-        return all(self._name(name, scope, name in names) for name in used)
+        return all(self._means_same(name, scope, name in names) for name in used)
 
-    def _name(self, name: str, scope: Scope, bound: bool) -> bool:
+    def _means_same(self, name: str, scope: Scope, bound: bool) -> bool:
         """A name that is bound inside may still mean, elsewhere inside, what it means around."""
         value = scope.look_up(name)
         if value is MISSING:

@@ -64,10 +64,10 @@ class Expression(Struct, frozen=True):
         if self.op == NUMBER:
             return self.number, self.number
         inside = [arg.bounds(ranges) for arg in self.args]
-        known = [bounds for bounds in inside if bounds is not None]
-        if len(known) < len(inside):
+        parts = [bounds for bounds in inside if bounds is not None]
+        if len(parts) < len(inside):
             return None
-        return (0.0, 1.0) if self.op == ABOVE else bounded(self.op, *known)
+        return (0.0, 1.0) if self.op == ABOVE else bounded(self.op, *parts)
 
     def numbers(self) -> Iterator[float]:
         """The numbers in it, from left to right, thresholds left out."""
@@ -132,27 +132,27 @@ def bounded(op: str, one: Bounds, two: Bounds = (0.0, 0.0)) -> Bounds | None:
     away = 1e-9 * max(abs(a), abs(b))
     match op:
         case "+":
-            found = a + c, b + d
+            result = a + c, b + d
         case "-":
-            found = a - d, b - c
+            result = a - d, b - c
         case "*":
             products = (a * c, a * d, b * c, b * d)
-            found = min(products), max(products)
+            result = min(products), max(products)
         case "/":
             if c <= 1e-9 * abs(d) and d >= -1e-9 * abs(c):
                 return None
             ratios = (a / c, a / d, b / c, b / d)
-            found = min(ratios), max(ratios)
+            result = min(ratios), max(ratios)
         case "min":
-            found = min(a, c), min(b, d)
+            result = min(a, c), min(b, d)
         case "max":
-            found = max(a, c), max(b, d)
+            result = max(a, c), max(b, d)
         case "log":
             if a <= away:
                 return None
-            found = math.log(a), math.log(b)
+            result = math.log(a), math.log(b)
         case _:
             if a < 0:
                 return None
-            found = math.sqrt(a), math.sqrt(b)
-    return found if max(map(abs, found)) < LARGE else None
+            result = math.sqrt(a), math.sqrt(b)
+    return result if max(map(abs, result)) < LARGE else None

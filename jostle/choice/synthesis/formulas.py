@@ -74,11 +74,11 @@ def pool_of(columns: Mapping[str, Array], ranges: Mapping[str, Bounds], most: in
     expressions, values = growth.expressions, np.array(growth.values)
     centred = values - values.mean(axis=1, keepdims=True)
     spread = np.sqrt((centred**2).mean(axis=1))
-    kept = np.flatnonzero(spread > 1e-9 * np.abs(values).max(axis=1))
-    standard = centred[kept] / spread[kept, None]
+    usable = np.flatnonzero(spread > 1e-9 * np.abs(values).max(axis=1))
+    standard = centred[usable] / spread[usable, None]
     lead = np.argmax(np.abs(standard) > 0.5, axis=1)  # a value of unit variance is somewhere that large
-    standard *= np.sign(standard[np.arange(len(kept)), lead])[:, None]
-    first = kept[_distinct(standard)]
+    standard *= np.sign(standard[np.arange(len(usable)), lead])[:, None]
+    first = usable[_distinct(standard)]
     return Pool(tuple(expressions[k] for k in first), values[first])
 
 
@@ -92,14 +92,14 @@ class _Growth(Struct):
     values: list[Array] = field(default_factory=list)
     bounds: list[Bounds] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
-    seen: set[bytes] = field(default_factory=set)
+    keys: set[bytes] = field(default_factory=set)
 
     def grow(self, size: int) -> None:
         """Adds the expressions of this size that are new by their values, as far as there is room."""
         for expression, bounds, values in self._candidates(size):
             key = _key(values)
-            if key not in self.seen and len(self.values) < self.room:
-                self.seen.add(key)
+            if key not in self.keys and len(self.values) < self.room:
+                self.keys.add(key)
                 self.expressions.append(expression)
                 self.values.append(values)
                 self.bounds.append(bounds)
@@ -113,13 +113,13 @@ class _Growth(Struct):
         if size == 3:
             yield from self._thresholds()
         for op in UNARY:
-            yield from self._made(op, [(k,) for k in by_size[size - 1]])
+            yield from self._combinations(op, [(k,) for k in by_size[size - 1]])
         for left in range(1, size - 1):
             right = size - 1 - left
             pairs: list[tuple[int, ...]] = [(a, b) for a in by_size[left] for b in by_size[right]]
             rising = [pair for pair in pairs if pair[0] <= pair[1]]
             for op in BINARY:
-                yield from self._made(op, rising if op in _COMMUTE else pairs)
+                yield from self._combinations(op, rising if op in _COMMUTE else pairs)
 
     def _leaves(self) -> Iterator[tuple[Expression, Bounds, Array]]:
         many = len(next(iter(self.columns.values())))
@@ -140,7 +140,7 @@ class _Growth(Struct):
                     step = Expression(ABOVE, (Expression(FEATURE, name=name),), cut)
                     yield step, (0.0, 1.0), step.values(self.columns)
 
-    def _made(self, op: str, places: list[tuple[int, ...]]) -> Iterator[tuple[Expression, Bounds, Array]]:
+    def _combinations(self, op: str, places: list[tuple[int, ...]]) -> Iterator[tuple[Expression, Bounds, Array]]:
         """An operator applied to earlier expressions wherever that has a bounded value."""
         places = [place for place in places if any(self.expressions[k].features for k in place)]
         bounds = [bounded(op, *(self.bounds[k] for k in place)) for place in places]
@@ -332,14 +332,14 @@ def front(
     Complexity 0 is the mean. `columns` and `target` are of all rows, as those of the pool are.
     """
     here = {name: values[rows] for name, values in columns.items()}
-    wanted, found, least = target[rows], {0: fitted((), here, target[rows], ranges)}, np.inf
-    best = _terms(pool, pool.values[:, rows], wanted, most)
+    targets, formulas, least = target[rows], {0: fitted((), here, target[rows], ranges)}, np.inf
+    best = _terms(pool, pool.values[:, rows], targets, most)
     for complexity, terms in sorted(dict.fromkeys((kind[0], terms) for kind, terms in best.items())):
-        formula = fitted(tuple(pool.expressions[k] for k in terms), here, wanted, ranges)
-        error = float(((wanted - formula.values(here)) ** 2).mean())
-        if error < least * (1 - 1e-9) and least > EXACT * wanted.var():
-            found[complexity], least = formula, error
-    return found
+        formula = fitted(tuple(pool.expressions[k] for k in terms), here, targets, ranges)
+        error = float(((targets - formula.values(here)) ** 2).mean())
+        if error < least * (1 - 1e-9) and least > EXACT * targets.var():
+            formulas[complexity], least = formula, error
+    return formulas
 
 
 def _terms(pool: Pool, values: Array, target: Array, most: int) -> dict[Kind, tuple[int, ...]]:
@@ -355,9 +355,9 @@ def _terms(pool: Pool, values: Array, target: Array, most: int) -> dict[Kind, tu
     again = True
     while starts:
         grown: dict[Kind, tuple[float, tuple[int, ...]]] = {}
-        for terms, left, wanted in starts:
-            explained = _explained(left, centred, wanted)
-            already = float((whole**2).sum() - (wanted**2).sum())
+        for terms, left, residual in starts:
+            explained = _explained(left, centred, residual)
+            already = float((whole**2).sum() - (residual**2).sum())
             for size in np.unique(sizes):
                 complexity = complexity_of([*(int(sizes[k]) for k in terms), int(size)])
                 gains = np.where(sizes == size, explained, -1.0)
@@ -387,17 +387,17 @@ def _largest(gains: Array, many: int) -> list[int]:
     return places
 
 
-def _explained(left: Array, whole: Array, wanted: Array) -> Array:
+def _explained(left: Array, whole: Array, residual: Array) -> Array:
     """The squared error that each expression takes away beside the terms before, of which it is what is `left`."""
     norms = (left**2).sum(axis=1)
     usable = norms > DEPENDENT * np.maximum((whole**2).sum(axis=1), 1e-300)
     with np.errstate(all="ignore"):
-        gains: Array = np.where(usable, (left @ wanted) ** 2 / norms, 0.0)
+        gains: Array = np.where(usable, (left @ residual) ** 2 / norms, 0.0)
     return gains
 
 
 def _beside(terms: tuple[int, ...], centred: Array, target: Array) -> tuple[tuple[int, ...], Array, Array]:
     """What is left of all expressions and of the target once these terms are fitted to them."""
     basis = np.linalg.qr(centred[list(terms)].T)[0]
-    wanted = target - target.mean()
-    return terms, centred - (centred @ basis) @ basis.T, wanted - basis @ (basis.T @ wanted)
+    residual = target - target.mean()
+    return terms, centred - (centred @ basis) @ basis.T, residual - basis @ (basis.T @ residual)

@@ -28,13 +28,13 @@ def _improved(choice: Any, *, epsilon: Any = None, at: Any) -> ChoiceMaker:
     from jostle.choice.synthesis.improvement import block, improve
 
     table, predicts = choice.training(interp, "epsilon", float(epsilon))
-    found = improve(table, choice.model, predicts)
+    improvement = improve(table, choice.model, predicts)
     options: list[Any] = []
-    for option, one in zip(choice.options, found.options, strict=True):
+    for option, one in zip(choice.options, improvement.options, strict=True):
         run = option.run if isinstance(option, Part) else option
-        text = block(one.proposed.formula, found.logarithmic)
-        options.append(Part("Option", run, _predict(interp, text), one.option) if one.kept else option)
-    return choice.valued_by(interp, options) if not found.stays else choice
+        text = block(one.proposed.formula, improvement.logarithmic)
+        options.append(Part("Option", run, _predict(interp, text), one.option) if one.better else option)
+    return choice.valued_by(interp, options) if not improvement.stays else choice
 
 
 def _predict(interp: Evaluator, text: str) -> Function:
@@ -42,5 +42,5 @@ def _predict(interp: Evaluator, text: str) -> Function:
     (statement,) = parse(Source("a formula", f"made = Option (data) {{ return data }}\npredict (F) {text}\n")).body
     if not isinstance(statement, n.Assign):
         raise TypeError("the text of a formula is one assignment")
-    made: Function = interp.eval(statement.value, Scope(interp.base)).predict
-    return made
+    function: Function = interp.eval(statement.value, Scope(interp.base)).predict
+    return function

@@ -58,8 +58,8 @@ class OptionImprovement(Struct, frozen=True):
     `before` names what values the option now (`predict`, or the model), `explained` the variance that this explains as
     it stands, `shape` what it would on the best line through its values, and `model` what the program's model explains.
     `proposed`: the formula of the complexity that explains most on data sets left out. `gain` (`error`): how much more
-    variance formulas explain on each data set, of the complexity that the others speak for, paired. `kept`: whether it
-    replaces `before`.
+    variance formulas explain on each data set, of the complexity that the others speak for, paired. `better`: whether
+    it replaces `before`.
     """
 
     option: str
@@ -71,7 +71,7 @@ class OptionImprovement(Struct, frozen=True):
     proposed: Judged
     gain: float
     error: float
-    kept: bool
+    better: bool
 
 
 class Regrets(Struct, frozen=True):
@@ -123,13 +123,13 @@ def improve(
     search = _Search(view, columns, scale, progress, most)
     alone = tuple(None for _ in table.options)
     now, learned = (_values(candidate, view, model, own, scale) for own in (predicts, alone))
-    found = [search.option(k, name, "predict" if predicts[k] else str(model), now[:, k], learned[:, k])
+    results = [search.option(k, name, "predict" if predicts[k] else str(model), now[:, k], learned[:, k])
              for k, name in enumerate(table.options)]  # fmt: skip
-    after = np.column_stack([values for _, values in found])
+    after = np.column_stack([values for _, values in results])
     single = cross_validate(Candidate(SINGLE_BEST, 0.0, 0, ()), table, model, (), scale)
     regret, stays = _compared(view, now, after, learned, by_database(*single), scale), ""
-    improved = [one for one, _ in found]
-    if not any(one.kept for one in improved):
+    improved = [one for one, _ in results]
+    if not any(one.better for one in improved):
         stays = "no formula explains more beyond one standard error"
     elif regret.gain < -regret.error:
         stays = "the formulas explain more, and choose worse"
@@ -205,12 +205,12 @@ class _Search(Struct, dict=True):
         variance = _variance(truth)
         judged = {c: self._judged(formula, losses[:, c], variance) for c, formula in whole.items()}
         best = int(np.argmin(losses.mean(axis=0)))
-        gain, error, kept = _gain(old, new)
+        gain, error, better = _gain(old, new)
         return OptionImprovement(
             name, before, 1 - float(old.mean()) / variance, self._shape(now, truth),
             1 - float(self._losses(model[:, None], truth).mean()) / variance, tuple(judged.values()),
-            judged[_simpler(whole, best)], gain / variance, error / variance, kept,
-        ), after if kept else now  # fmt: skip
+            judged[_simpler(whole, best)], gain / variance, error / variance, better,
+        ), after if better else now  # fmt: skip
 
     def _front(self, target: Array, rows: npt.NDArray[np.bool_]) -> dict[int, Formula]:
         formulas = front(self.pool, self.columns, target, rows, self.ranges, self.most)

@@ -131,7 +131,7 @@ class DuckDb(SqlEngine):
         self._sources[key], self._raw[key] = source, raw
         return Opened(key, raw.columns, identity, raw.unread)
 
-    def _known(self, key: str) -> Raw:
+    def _raw_of(self, key: str) -> Raw:
         """The data set of a key, opened again in a process that has not asked about it yet."""
         self._own()
         if key not in self._raw:
@@ -144,7 +144,7 @@ class DuckDb(SqlEngine):
 
     def raw(self, key: str, *, look: bool = False) -> tuple[Raw, str]:
         """The raw cells and the table that they are in; with `look`, what is irregular in a text file is counted."""
-        raw = self._known(key)
+        raw = self._raw_of(key)
         if look:
             raw.look()
         return raw, raw.table(range(len(raw.columns)))
@@ -154,7 +154,7 @@ class DuckDb(SqlEngine):
         if plan in self._kept:
             return self._kept[plan]
         scan = plan.scan if isinstance(plan, Bound) else plan
-        raw = self._known(scan.data)
+        raw = self._raw_of(scan.data)
         missing = [name for name, _ in scan.columns if name not in raw.columns]
         if missing:
             message = f"{raw.label} has no column `{missing[0]}`"
@@ -167,12 +167,12 @@ class DuckDb(SqlEngine):
         if isinstance(plan, Bound):
             source, size = self._rows_of_persons(plan)
             if plan.most is None:
-                table = self.keep(f"SELECT {', '.join([*items, 'q'])} FROM ({source}){persons.known(['q'])}", raw)
+                table = self.keep(f"SELECT {', '.join([*items, 'q'])} FROM ({source}){persons.not_null(['q'])}", raw)
             else:
                 table = self.at_most(plan, plan.most, raw, [*items, "q"], source, size)
             aliases = [f"c{i}" for i in range(len(items))]
-            shown = ", ".join([*aliases, *["w"] * weighted, "CAST(q AS VARCHAR) AS p", "rowid AS n"])
-            query = f"SELECT {shown} FROM {table}"
+            outputs = ", ".join([*aliases, *["w"] * weighted, "CAST(q AS VARCHAR) AS p", "rowid AS n"])
+            query = f"SELECT {outputs} FROM {table}"
         else:
             table = raw.table([raw.columns.index(name) for name, _ in scan.columns])
             size = self._size(raw, table)
@@ -205,7 +205,7 @@ class DuckDb(SqlEngine):
             scan = scan.source
         if asked is None or not isinstance(scan, Scan):
             return super().relation(plan)
-        whole, raw = self.base(scan), self._known(scan.data)
+        whole, raw = self.base(scan), self._raw_of(scan.data)
         if not all(column.raw for column in whole.columns.values()):
             return super().relation(plan)
         table = raw.table([raw.columns.index(name) for name, _ in scan.columns])
@@ -238,7 +238,7 @@ class DuckDb(SqlEngine):
         `q` is a whole number or a text, none where a row is nobody's. Where owners are looked up, a row is there once
         of each; a row of an owner that is named twice is there once.
         """
-        raw, owners = self._known(plan.scan.data), plan.owners
+        raw, owners = self._raw_of(plan.scan.data), plan.owners
         needed = [*(name for name, _ in plan.scan.columns), *plan.by, *more, *([owners.on] if owners else [])]
         for name in needed:
             if name not in raw.columns:
@@ -248,20 +248,20 @@ class DuckDb(SqlEngine):
             person = persons.owner([raw.cell(name) for name in plan.by], self.dialect)
             return f"SELECT *, {person} AS q FROM {table}", self._size(raw, table)
         rows = f"SELECT *, {text(self.dialect, *raw.cell(owners.on))} AS k FROM {table}"
-        kept = self.keep(f"SELECT t.*, o.q FROM ({rows}) t JOIN ({self._claims(owners)}) o ON t.k = o.k", raw)
-        return f"SELECT * FROM {kept}", int(self.fetch(f"SELECT count(*) FROM {kept}", raw.label)[0][0])
+        view = self.keep(f"SELECT t.*, o.q FROM ({rows}) t JOIN ({self._claims(owners)}) o ON t.k = o.k", raw)
+        return f"SELECT * FROM {view}", int(self.fetch(f"SELECT count(*) FROM {view}", raw.label)[0][0])
 
     def at_most(self, plan: Bound, most: int, raw: Raw, items: list[str], source: str, size: int) -> str:
         """The name of a table with the rows of persons that stay, at most `most` of each, of a source of `size` rows:
         the raw cells `items`, and weights `w` where rows have some."""
         cells = [whole_or_text(self.dialect, *raw.cell(name)) for name in sorted(dict(plan.scan.columns))]
-        chosen = persons.rows_per_key("*", source, ["q"], cells, most, weighted=plan.weighted, dialect=self.dialect)
-        return self.keep(f"SELECT {', '.join([*items, *['w'] * plan.weighted])} FROM ({chosen})", raw)
+        limited = persons.rows_per_key("*", source, ["q"], cells, most, weighted=plan.weighted, dialect=self.dialect)
+        return self.keep(f"SELECT {', '.join([*items, *['w'] * plan.weighted])} FROM ({limited})", raw)
 
     def _claims(self, owners: Owners) -> str:
         """Every person `q` with every value `k` that a row of theirs has, once."""
         rows, _ = self._rows_of_persons(owners.table, owners.key)
-        key = text(self.dialect, *self._known(owners.table.scan.data).cell(owners.key))
+        key = text(self.dialect, *self._raw_of(owners.table.scan.data).cell(owners.key))
         return f"SELECT DISTINCT q, {key} AS k FROM ({rows})"
 
     def keep(self, query: str, raw: Raw, table: str | None = None) -> str:
@@ -298,7 +298,7 @@ class DuckDb(SqlEngine):
         self._batches = reader
         try:
             with contextlib.closing(reader):
-                while (batch := self._asked(lambda: next(reader, None), label)) is not None:
+                while (batch := self._call(lambda: next(reader, None), label)) is not None:
                     yield batch
         finally:
             self._check_files(query)
@@ -317,11 +317,11 @@ class DuckDb(SqlEngine):
             self._batches.close()
             self._batches = None
         try:
-            return self._asked(lambda: read(connection), label)
+            return self._call(lambda: read(connection), label)
         finally:
             self._check_files(query)
 
-    def _asked(self, work: Callable[[], T], label: str) -> T:
+    def _call(self, work: Callable[[], T], label: str) -> T:
         """What `work` asks the database. Ctrl-C ends it, and the engine goes on. What DuckDB says may quote cells, also
         where it hands over batches (`OSError`; `ValueError` of a reader that was closed)."""
         try:

@@ -79,8 +79,8 @@ def codes_of(columns: Sequence[Column], size: int) -> Ints:
     for column in columns:
         values, inverse = np.unique(column, return_inverse=True)
         if many * len(values) >= 2**62:
-            found, codes = np.unique(codes, return_inverse=True)
-            many, codes = len(found), codes.reshape(-1)
+            distinct, codes = np.unique(codes, return_inverse=True)
+            many, codes = len(distinct), codes.reshape(-1)
         codes, many = codes * len(values) + inverse.reshape(-1), many * len(values)
     _, codes = np.unique(codes, return_inverse=True)
     return fixed_width(codes.reshape(-1))
@@ -103,7 +103,7 @@ def sized(block: Block, plan: Sized) -> Block:
 
     ranked, _, starts, weights = _ranked(block, plan.by)
     sizes = np.arange(ranked.size) - starts + 1
-    return _named(ranked, plan, np.minimum(sizes, plan.most).astype(float), weights)
+    return _block(ranked, plan, np.minimum(sizes, plan.most).astype(float), weights)
 
 
 def reduced(block: Block, plan: Reduced) -> Block:
@@ -121,7 +121,7 @@ def reduced(block: Block, plan: Reduced) -> Block:
         order = places.reshape(-1) if plan.reducer == "max" else len(every) - 1 - places.reshape(-1)
         so_far = np.maximum.accumulate(groups * max(1, len(every)) + order) % max(1, len(every))
         values = every[so_far if plan.reducer == "max" else len(every) - 1 - so_far]
-    return _named(ranked, plan, np.asarray(values, dtype=float) + 0.0, weights)
+    return _block(ranked, plan, np.asarray(values, dtype=float) + 0.0, weights)
 
 
 def _ranked(block: Block, by: tuple[str, ...]) -> tuple[Block, Ints, Ints, NDArray[Any]]:
@@ -141,7 +141,7 @@ def _ranked(block: Block, by: tuple[str, ...]) -> tuple[Block, Ints, Ints, NDArr
     return block.at(order), groups, np.flatnonzero(begins)[groups], weights - later
 
 
-def _named(ranked: Block, plan: Sized | Reduced, values: NDArray[Any], weights: NDArray[Any]) -> Block:
+def _block(ranked: Block, plan: Sized | Reduced, values: NDArray[Any], weights: NDArray[Any]) -> Block:
     """The prefixes of a weight above 0."""
-    kept = Block({**{name: ranked.columns[name] for name in plan.by}, plan.name: values}, weights)
-    return kept.at(weights > 0) if ranked.size else kept
+    block = Block({**{name: ranked.columns[name] for name in plan.by}, plan.name: values}, weights)
+    return block.at(weights > 0) if ranked.size else block

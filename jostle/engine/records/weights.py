@@ -63,11 +63,11 @@ from jostle.plan.records import (
     Sized,
     Weights,
     bits_of,
-    known,
     last_steps,
     on_rows,
     record_schema,
     share_bits,
+    whole,
 )
 
 if TYPE_CHECKING:
@@ -109,10 +109,10 @@ def stepped(here: Here, schema: Schema, block: Block, steps: Steps, to: Schema) 
         return
     others = [name for name in origins if name not in bare]
     needed, relation = _relation(schema, block.size, steps, map(Column, others))
-    shown = ", ".join(["n", *(relation.columns[name].alias for name in others)])
-    for rows, *values in _asked(here, f"SELECT {shown} FROM {subquery(relation.sql)}", block, needed):
-        found = {name: column[rows] for name, column in bare.items()} | dict(zip(others, values, strict=True))
-        yield typed(to, [found[name] for name, _ in to], block.weights[rows])
+    items = ", ".join(["n", *(relation.columns[name].alias for name in others)])
+    for rows, *values in _chunks(here, f"SELECT {items} FROM {subquery(relation.sql)}", block, needed):
+        cells = {name: column[rows] for name, column in bare.items()} | dict(zip(others, values, strict=True))
+        yield typed(to, [cells[name] for name, _ in to], block.weights[rows])
 
 
 def coded(
@@ -121,15 +121,15 @@ def coded(
     """For each key where the records that the steps make stand among its values, −1 where it is none of them; and what
     they weigh."""
     needed, relation = _relation(schema, block.size, steps, (key.expr for key in keys))
-    for rows, *places in _asked(here, relations.codes(relation, keys), block, needed):
+    for rows, *places in _chunks(here, relations.codes(relation, keys), block, needed):
         yield places, block.weights[rows]
 
 
 def _relation(
-    schema: Schema, size: int, steps: Steps, asked: Iterable[RowExpr]
+    schema: Schema, size: int, steps: Steps, requested: Iterable[RowExpr]
 ) -> tuple[tuple[str, ...], relations.Relation]:
     """What the steps make of records, as a SELECT from a table of these columns of theirs and of a number `n` each."""
-    plan = narrowed(on_rows(Scan(_NAME, schema), steps), asked)
+    plan = narrowed(on_rows(Scan(_NAME, schema), steps), requested)
     source: Plan = plan
     while not isinstance(source, Scan):
         (source,) = inputs(source)
@@ -139,7 +139,7 @@ def _relation(
     return tuple(columns), relations.relation(plan, lambda scan: records, DUCKDB)
 
 
-def _asked(here: Here, query: str, block: Block, names: tuple[str, ...]) -> Iterator[list[Any]]:
+def _chunks(here: Here, query: str, block: Block, names: tuple[str, ...]) -> Iterator[list[Any]]:
     """The columns of a query about a block: of a part of it at a time, where its texts are long."""
     import numpy as np
     import pyarrow as pa
@@ -179,7 +179,7 @@ HELD = 2**21
 """Records that are gathered before equal ones are put together."""
 
 
-def sums_of(engine: Answers, asked: Weights) -> NDArray[Any]:
+def sums_of(engine: Answers, request: Weights) -> NDArray[Any]:
     """The sum of weights for every combination of the keys' values, in units of 2^-CELL_BITS, as Python's integers.
 
     Where weights are finer than these units, a sum W of m cells is taken down to ⌊W·(1 − m·2^-CELL_BITS)⌋: what m cells
@@ -187,7 +187,7 @@ def sums_of(engine: Answers, asked: Weights) -> NDArray[Any]:
     """
     import numpy as np
 
-    plan, keys = asked.records, asked.keys
+    plan, keys = request.records, request.keys
     size, bits = 1, bits_of(plan)
     for key in keys:
         size *= len(key.values)
@@ -211,7 +211,7 @@ def sums_of(engine: Answers, asked: Weights) -> NDArray[Any]:
 
 def _table(plan: Rows) -> Plan:
     """The rows of a table of which no cell is missing."""
-    return known(plan.table, [name for name, _ in plan.columns])
+    return whole(plan.table, [name for name, _ in plan.columns])
 
 
 def columns_of(plan: Records) -> tuple[str, ...]:
@@ -241,11 +241,11 @@ class _Reading:
                 for block in self.blocks(base):
                     yield from stepped(self._engine.here, record_schema(base), block, steps, record_schema(plan))
             case Shaved():
-                yield _shaved(_finer(self.held(plan.source), bits_of(plan) - bits_of(plan.source)), plan)
+                yield _shaved(_finer(self.block(plan.source), bits_of(plan) - bits_of(plan.source)), plan)
             case Sized():
-                yield sized(self.held(plan.source), plan)
+                yield sized(self.block(plan.source), plan)
             case Reduced():
-                yield reduced(self.held(plan.source), plan)
+                yield reduced(self.block(plan.source), plan)
             case Joined():
                 yield from _joined(*self._sides(plan), plan)
             case Combined(how="concat"):
@@ -260,11 +260,11 @@ class _Reading:
     def _of_table(self, plan: Records, base: Rows, steps: tuple[Kept | Mapped, ...]) -> Block:
         if plan not in self._rows:
             schema = record_schema(plan)
-            asked = on_rows(_table(base), steps), tuple(Column(name) for name, _ in schema)
-            self._rows[plan] = of_tuples(schema, *self._engine.tuples(*asked))
+            query = on_rows(_table(base), steps), tuple(Column(name) for name, _ in schema)
+            self._rows[plan] = of_tuples(schema, *self._engine.tuples(*query))
         return self._rows[plan]
 
-    def held(self, plan: Records) -> Block:
+    def block(self, plan: Records) -> Block:
         """All different records of a plan, with their weights."""
         schema, waiting, size = record_schema(plan), [], 0
         for block in self.blocks(plan):
@@ -279,8 +279,8 @@ class _Reading:
         """Both sides, their weights in the finer one's units."""
         mine, theirs = bits_of(plan.left), bits_of(plan.right)
         bits = max(mine, theirs)
-        left = self.held(plan.left)
-        right = left if plan.right == plan.left else self.held(plan.right)
+        left = self.block(plan.left)
+        right = left if plan.right == plan.left else self.block(plan.right)
         return _finer(left, bits - mine), _finer(right, bits - theirs)
 
 

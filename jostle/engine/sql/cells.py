@@ -82,19 +82,19 @@ def readings(d: Dialect, cell: str, kind: str) -> tuple[tuple[str, str], ...]:
     return (("number", none), ("date of text", moment(d, cell, kind, "date"))) if kind == "DATE" else ()
 
 
-def moment(d: Dialect, cell: str, kind: str, wanted: str) -> str:
+def moment(d: Dialect, cell: str, kind: str, target: str) -> str:
     """The number of a `date` or a `time` as a double, or NULL: of a text that spells one, or of a date or time."""
     if kind == MOMENT:
         return cell
     if kind == "VARCHAR":
-        return f"({_short(d, cell, functions.of_text(wanted)(d).format(cell))})"
+        return f"({_short(d, cell, functions.of_text(target)(d).format(cell))})"
     if kind == "DATE":
         days = d.as_double(d.days.format(_moment(d, cell, kind)))
-        return days if wanted == "date" else f"({days} * {d.number(DAY)})"
+        return days if target == "date" else f"({days} * {d.number(DAY)})"
     if not kind.startswith(("DATE", "TIMESTAMP")):
         return d.number(math.nan)
     micros = _micros(d, cell, kind)
-    return functions.day_of(d, micros) if wanted == "date" else functions.known_time(d, micros)
+    return functions.day_of(d, micros) if target == "date" else functions.known_time(d, micros)
 
 
 def whole_or_text(d: Dialect, cell: str, kind: str) -> Physical:
@@ -165,10 +165,10 @@ def _short(d: Dialect, cell: str, value: str) -> str:
 def read(d: Dialect, cell: str, kind: str, domain: Domain) -> tuple[str, str]:
     """The cell as it is cleaned of, and its kind: of a text that is described as a number, a date or a time what it
     spells, so that it is read once, however often cleaning mentions it."""
-    wanted = domain_kind(domain)
-    if kind == "VARCHAR" and wanted == "number":
+    target = domain_kind(domain)
+    if kind == "VARCHAR" and target == "number":
         return number(d, cell, kind), "DOUBLE"
-    return (moment(d, cell, kind, wanted), MOMENT) if kind == "VARCHAR" and wanted in ("date", "time") else (cell, kind)
+    return (moment(d, cell, kind, target), MOMENT) if kind == "VARCHAR" and target in ("date", "time") else (cell, kind)
 
 
 def clean(d: Dialect, cell: str, kind: str, domain: Domain) -> Physical:
@@ -193,15 +193,15 @@ def clean(d: Dialect, cell: str, kind: str, domain: Domain) -> Physical:
     return Physical(f"CASE WHEN {value} IS NOT NULL THEN greatest({low}, least({high}, {rounded})) END", within=ends)
 
 
-def _open(d: Dialect, cell: str, kind: str, wanted: str) -> str:
-    if wanted == "text":
+def _open(d: Dialect, cell: str, kind: str, target: str) -> str:
+    if target == "text":
         return text(d, cell, kind)
-    if wanted == "boolean":
+    if target == "boolean":
         return truth(d, cell, kind)
-    if wanted in ("date", "time"):
-        return moment(d, cell, kind, wanted)
+    if target in ("date", "time"):
+        return moment(d, cell, kind, target)
     value = number(d, cell, kind)
-    return d.floor.format(value) if wanted == "integer" and kind not in WHOLE else value
+    return d.floor.format(value) if target == "integer" and kind not in WHOLE else value
 
 
 def _integer(d: Dialect, cell: str, kind: str, domain: Integer) -> str:
@@ -219,11 +219,11 @@ def _category(d: Dialect, cell: str, kind: str, domain: Categories) -> str:
         return d.constant(None, "text")
     if isinstance(domain.values[0], str):
         value = cell if kind == "VARCHAR" else text(d, cell, kind)
-        shown = d.ordered.format(value)
+        output = d.ordered.format(value)
         literals = [d.literal(v) for v in domain.values if isinstance(v, str) and v]  # no cell is the empty text
         if 0 < len(literals) <= PLACES:  # a reader of dictionaries looks a place up once for each different text
-            return f"CASE WHEN {d.place.format(value, ', '.join(literals))} > 0 THEN {shown} END"
+            return f"CASE WHEN {d.place.format(value, ', '.join(literals))} > 0 THEN {output} END"
     else:
-        shown = value = number(d, cell, kind)
+        output = value = number(d, cell, kind)
         literals = [d.number(v) for v in domain.values if not isinstance(v, str)]
-    return f"CASE WHEN {d.among(value, literals or ['NULL'], 'number')} THEN {shown} END"
+    return f"CASE WHEN {d.among(value, literals or ['NULL'], 'number')} THEN {output} END"

@@ -184,10 +184,10 @@ def subquery(query: str) -> str:
     return f"({query}) AS s"
 
 
-def clamped(d: Dialect, value: str, low: str, high: str, known: str) -> str:
-    """A number brought between two ends; NULL unless `known` holds. What lies between them takes the short way."""
+def clamped(d: Dialect, value: str, low: str, high: str, condition: str) -> str:
+    """A number brought between two ends; NULL unless `condition` holds. What lies between them takes the short way."""
     outside = f"greatest({low}, least({high}, {value}))"
-    return f"CASE WHEN {d.between.format(value, low, high)} THEN {value} WHEN {known} THEN {outside} END"
+    return f"CASE WHEN {d.between.format(value, low, high)} THEN {value} WHEN {condition} THEN {outside} END"
 
 
 def check(
@@ -200,7 +200,7 @@ def check(
     """
     if not dialect.refused and dialect.spelled and dialect.quoted is doubled_quotes:
         return
-    waiting, seen = [question], {id(question)}
+    waiting, ids = [question], {id(question)}
     while waiting:
         part = waiting.pop()
         for text in _texts(part):
@@ -221,8 +221,8 @@ def check(
             inner = [*part]
         else:
             inner = [getattr(part, name) for name in field_names(type(part)) if name != "exposures"]
-        waiting += [one for one in inner if id(one) not in seen]
-        seen |= {id(one) for one in inner}
+        waiting += [one for one in inner if id(one) not in ids]
+        ids |= {id(one) for one in inner}
 
 
 def _texts(part: object) -> Iterable[str]:

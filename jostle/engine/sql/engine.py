@@ -63,8 +63,8 @@ class SqlEngine(ABC):
         """Nothing is asked for a while: no program of the session runs."""
         return
 
-    def relation(self, plan: Plan, asked: Iterable[RowExpr] | None = None) -> relations.Relation:
-        """A plan as a SELECT. A backend may leave out columns that `asked`, what is made of them, does not have."""
+    def relation(self, plan: Plan, requested: Iterable[RowExpr] | None = None) -> relations.Relation:
+        """A plan as a SELECT. A backend may omit columns that no expression in `requested` uses."""
         return relations.relation(plan, self.base, self.dialect)
 
     def group(self, plan: Plan, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> list[NDArray[Any]]:
@@ -78,8 +78,8 @@ class SqlEngine(ABC):
         shape = base.shape(keys)
         if not terms:
             return []
-        asked = (part.expr for part in (*keys, *terms) if part.expr is not None)
-        query = relations.group(self.relation(plan, asked), keys, terms)
+        exprs = (part.expr for part in (*keys, *terms) if part.expr is not None)
+        query = relations.group(self.relation(plan, exprs), keys, terms)
         columns = self.columns(query.sql)
         at, inside = base.positions(keys, columns[: len(keys)], shape)
         results = []

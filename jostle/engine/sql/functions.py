@@ -59,11 +59,11 @@ _OCCURRENCES = "(length({0}) - length(replace({0}, {1}, '')))", "nullif(length({
 def decimal(d: Dialect) -> str:
     """The finite number that a text spells, in decimals, which is no longer than texts are."""
     value = d.double_of.format("{0}")
-    written, finite = d.matches.format("{0}", _pattern(d, _all(DECIMAL))), d.finite.format(value)
+    condition, finite = d.matches.format("{0}", _pattern(d, _all(DECIMAL))), d.finite.format(value)
     short = f" AND {d.short}" if d.short else ""
     if d.decimal:
-        return f"CASE WHEN {finite} AND ({d.decimal} OR {written}){short} THEN {value} END"
-    return f"CASE WHEN {written} AND {finite}{short} THEN {value} END"
+        return f"CASE WHEN {finite} AND ({d.decimal} OR {condition}){short} THEN {value} END"
+    return f"CASE WHEN {condition} AND {finite}{short} THEN {value} END"
 
 
 def _spelled(d: Dialect) -> str:
@@ -153,9 +153,9 @@ def of_text(kind: str) -> Callable[[Dialect], str]:
         clock = f"replace(replace(substring({bare}, 1, {_MICROS}), 'T', ' '), 'Z', '')"
         micros = f"({d.micros.format(clock)} - {offset})"
         value = day_of(d, micros) if kind == "date" else known_time(d, micros)
-        written = d.matches.format("{0}", _pattern(d, _all(moments.TEXT)))
+        condition = d.matches.format("{0}", _pattern(d, _all(moments.TEXT)))
         inside = f"{micros} BETWEEN {FIRST_TIME} AND {LAST_TIME + 999_999}"
-        any_form = f"CASE WHEN {written} AND {inside} THEN {value} END"
+        any_form = f"CASE WHEN {condition} AND {inside} THEN {value} END"
         return _bare(d, kind, any_form) if d.bare_moments else any_form
 
     return sql
@@ -170,20 +170,20 @@ def _bare(d: Dialect, kind: str, other: str) -> str:
     return f"CASE WHEN {bare} THEN CASE WHEN {inside} THEN {value} END ELSE {other} END"
 
 
-def _by_format(kind: str, d: Dialect, written: str) -> str:
+def _by_format(kind: str, d: Dialect, form: str) -> str:
     """A text that is written in a format as ISO writes it."""
-    known = moments.parse(written, kind)
-    pattern = _pattern(d, _all(known.pattern))
-    parts = [d.part.format("{0}", pattern, i + 1) for i in range(len(known.fields))]
-    of = {moments.PLACES[field]: _field(d, field, part) for field, part in zip(known.fields, parts, strict=True)}
+    layout = moments.parse(form, kind)
+    pattern = _pattern(d, _all(layout.pattern))
+    parts = [d.part.format("{0}", pattern, i + 1) for i in range(len(layout.fields))]
+    of = {moments.PLACES[field]: _field(d, field, part) for field, part in zip(layout.fields, parts, strict=True)}
     if "half" in of:
         half = f"CASE WHEN {of['half']} = 'PM' THEN 12 ELSE 0 END"
         hour = f"({d.whole_of.format(of['hour'])} % 12 + {half})"
         of["hour"] = f"lpad({d.as_text(hour)}, 2, '0')"
-    shown = [of.get("year", "'1970'"), "'-'", of.get("month", "'01'"), "'-'", of.get("day", "'01'"), "' '"]
-    shown += [of.get("hour", "'00'"), "':'", of.get("minute", "'00'"), "':'", of.get("second", "'00'")]
-    shown += ["'.'", of["fraction"]] if "fraction" in of else []
-    return f"CASE WHEN {d.matches.format('{0}', pattern)} THEN {' || '.join(shown)} END"
+    pieces = [of.get("year", "'1970'"), "'-'", of.get("month", "'01'"), "'-'", of.get("day", "'01'"), "' '"]
+    pieces += [of.get("hour", "'00'"), "':'", of.get("minute", "'00'"), "':'", of.get("second", "'00'")]
+    pieces += ["'.'", of["fraction"]] if "fraction" in of else []
+    return f"CASE WHEN {d.matches.format('{0}', pattern)} THEN {' || '.join(pieces)} END"
 
 
 def _field(d: Dialect, field: str, text: str) -> str:
@@ -206,19 +206,19 @@ def _zoned(d: Dialect, name: str) -> str:
         before, after = ahead(first, middle), ahead(middle + 1, last)
         return f"CASE WHEN {{0}} < {d.number(zone.starts[middle])} THEN {before} ELSE {after} END"
 
-    shown = f"({{0}} + {ahead(0, len(zone.offsets) - 1)})"
+    local = f"({{0}} + {ahead(0, len(zone.offsets) - 1)})"
     earliest = d.number(FIRST_TIME - zone.offsets[0])
-    return f"CASE WHEN {{0}} < {d.number(zone.end)} AND {{0}} >= {earliest} THEN {shown} END"
+    return f"CASE WHEN {{0}} < {d.number(zone.end)} AND {{0}} >= {earliest} THEN {local} END"
 
 
 def _shift(d: Dialect) -> str:
-    moved = f"({{0}} + {d.floor.format('{1}')})"
-    return f"CASE WHEN {moved} BETWEEN {FIRST_DAY} AND {LAST_DAY} THEN {moved} END"
+    day = f"({{0}} + {d.floor.format('{1}')})"
+    return f"CASE WHEN {day} BETWEEN {FIRST_DAY} AND {LAST_DAY} THEN {day} END"
 
 
 def _shift_time(d: Dialect) -> str:
-    moved = f"({{0}} + {d.even.format(d.multiply.format('{1}', d.number(DAY)))})"
-    return f"CASE WHEN {moved} BETWEEN {FIRST_TIME} AND {LAST_TIME} THEN {known_time(d, d.whole.format(moved))} END"
+    micros = f"({{0}} + {d.even.format(d.multiply.format('{1}', d.number(DAY)))})"
+    return f"CASE WHEN {micros} BETWEEN {FIRST_TIME} AND {LAST_TIME} THEN {known_time(d, d.whole.format(micros))} END"
 
 
 # All -----------------------------------------------------------------------------------------------

@@ -40,8 +40,8 @@ def counted_as(cell: Physical, dialect: Dialect) -> str:
     if cell.whole:
         return f"coalesce(CAST({cell.alias} AS BIGINT), {MISSING})"
     text, whole = cell.alias, dialect.whole_of.format(cell.alias)
-    written = f"WHEN {dialect.as_text(whole)} = {text} THEN {whole}"
-    return f"CASE {written} WHEN {text} IS NULL THEN {MISSING} ELSE {dialect.digest.format(text)} END"
+    cases = f"WHEN {dialect.as_text(whole)} = {text} THEN {whole}"
+    return f"CASE {cases} WHEN {text} IS NULL THEN {MISSING} ELSE {dialect.digest.format(text)} END"
 
 
 def factor(turn: int) -> int:

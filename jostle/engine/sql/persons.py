@@ -65,9 +65,9 @@ def rows_per_key(
     Where hashes tie the cells decide, so that rows that tie are equal in all of them. With `weighted` also `w`, their
     shares of 2^WEIGHT_BITS.
     """
-    named = [cell if cell.alias.isidentifier() else replace(cell, alias=f"y{i}") for i, cell in enumerate(cells)]
-    more = [f"{cell.alias} AS {name.alias}" for cell, name in zip(cells, named, strict=True) if cell is not name]
-    source, cells = f"SELECT {', '.join(['*', *more])} FROM {subquery(source)}{known(by)}", named
+    aliases = [cell if cell.alias.isidentifier() else replace(cell, alias=f"y{i}") for i, cell in enumerate(cells)]
+    more = [f"{cell.alias} AS {name.alias}" for cell, name in zip(cells, aliases, strict=True) if cell is not name]
+    source, cells = f"SELECT {', '.join(['*', *more])} FROM {subquery(source)}{not_null(by)}", aliases
     group = f"PARTITION BY {', '.join(by)}"
     order = ", ".join(["h", *(f"{cell.alias} NULLS LAST" for cell in cells)])
     added = f"row_number() OVER ({group} ORDER BY {order}) AS place"
@@ -80,7 +80,7 @@ def rows_per_key(
     return f"SELECT {items} FROM {placed} WHERE place <= {int(most)}"
 
 
-def known(values: list[str]) -> str:
+def not_null(values: list[str]) -> str:
     """The condition that none of the values is missing."""
     return _where([f"{value} IS NOT NULL" for value in values])
 
@@ -103,21 +103,21 @@ def person(by: list[str], dialect: Dialect) -> str:
 def truncated(plan: Truncate, rows: RowSql, source: str, hidden: list[str]) -> str:
     """The rows of a relation that stay; its columns are all that a program can see of it, `hidden` the rest."""
     columns = [physical.alias for physical in rows.columns.values()]
-    shown, keys = [*columns, *hidden], [f"k{i}" for i in range(len(plan.keys))]
-    items = [*shown, *(f"{_key(rows, expr)} AS k{i}" for i, expr in enumerate(plan.keys))]
+    outputs, keys = [*columns, *hidden], [f"k{i}" for i in range(len(plan.keys))]
+    items = [*outputs, *(f"{_key(rows, expr)} AS k{i}" for i, expr in enumerate(plan.keys))]
     first = []
     if plan.order is not None:
         items.append(f"{rows.value(plan.order)} AS o")
         first = [f"o{' DESC' if plan.descending else ''} NULLS LAST"]
     inner = subquery(f"SELECT {', '.join(items)} FROM {subquery(rows.over(source))}")
-    query = f"SELECT * FROM {inner}{known(keys)}"
+    query = f"SELECT * FROM {inner}{not_null(keys)}"
     group = f"PARTITION BY {', '.join(['p', *keys])}"
     if plan.rows is not None:
         query = hashed(query, cells_of(rows), rows.dialect)
         last = [f"{column} NULLS LAST" for column in columns]
         order = ", ".join([*first, "h", *last, *(["n"] if "n" in hidden else [])])
         query = f"SELECT *, row_number() OVER ({group} ORDER BY {order}) AS place FROM {subquery(query)}"
-        names = ", ".join([*shown, *keys, *["o"] * bool(first)])
+        names = ", ".join([*outputs, *keys, *["o"] * bool(first)])
         query = f"SELECT {names} FROM {subquery(query)} WHERE place <= {plan.rows}"
     if plan.groups is not None and keys:
         if first:
@@ -127,7 +127,7 @@ def truncated(plan: Truncate, rows: RowSql, source: str, hidden: list[str]) -> s
         order = ", ".join([*first, "h", *keys])
         query = f"SELECT *, dense_rank() OVER (PARTITION BY p ORDER BY {order}) AS row_group FROM {subquery(query)}"
         query = f"SELECT * FROM {subquery(query)} WHERE row_group <= {plan.groups}"
-    return f"SELECT {', '.join(shown)} FROM {subquery(query)}"
+    return f"SELECT {', '.join(outputs)} FROM {subquery(query)}"
 
 
 def _as_cells(keys: tuple[RowExpr, ...], rows: RowSql) -> list[Physical]:
@@ -169,7 +169,7 @@ def grouped(plan: GroupRows, rows: RowSql, source: str) -> tuple[str, list[bool]
         whole.append(exact)
     query = f"SELECT {', '.join(inner) or '1 AS one'} FROM {subquery(rows.over(source))}"
     items, groups = ", ".join([*outer, *["p"] * plan.person]), ", ".join(names)
-    return f"SELECT {items} FROM {subquery(query)}{known(names)}{f' GROUP BY {groups}' if groups else ''}", whole
+    return f"SELECT {items} FROM {subquery(query)}{not_null(names)}{f' GROUP BY {groups}' if groups else ''}", whole
 
 
 def _term(rows: RowSql, term: GroupTerm, name: str) -> tuple[str, str, bool]:
@@ -193,17 +193,17 @@ def _where(tests: list[str]) -> str:
     return f" WHERE {' AND '.join(tests)}" if tests else ""
 
 
-def narrowed(plan: Plan, asked: Iterable[RowExpr]) -> Plan:
-    """The same rows, with the columns that `asked` has in it."""
-    return _narrowed(plan, names_in(asked))
+def narrowed(plan: Plan, requested: Iterable[RowExpr]) -> Plan:
+    """The same rows, with the columns that `requested` uses."""
+    return _narrowed(plan, names_in(requested))
 
 
 def _narrowed(plan: Plan, names: set[str]) -> Plan:
     if isinstance(plan, Filter):
         return replace(plan, source=_narrowed(plan.source, names | names_in([plan.condition])))
     if isinstance(plan, Derive):
-        kept = tuple(column for column in plan.columns if column[0] in names)
-        return replace(plan, source=_narrowed(plan.source, names_in(expr for _, expr in kept)), columns=kept)
+        columns = tuple(column for column in plan.columns if column[0] in names)
+        return replace(plan, source=_narrowed(plan.source, names_in(expr for _, expr in columns)), columns=columns)
     if isinstance(plan, Scan):
         return replace(plan, columns=tuple(column for column in plan.columns if column[0] in names))
     return plan
@@ -253,8 +253,8 @@ def _test(rows: RowSql, expr: Apply) -> str:
 
 def _word(d: Dialect, raw: Raw, word: str) -> str:
     """Whether a text is one of the described categories."""
-    listed = isinstance(raw.domain, Categories) and word in raw.domain.values
-    return f"({d.ordered.format(raw.alias)} = {d.literal(word)})" if listed and word and raw.kind == "VARCHAR" else ""
+    within = isinstance(raw.domain, Categories) and word in raw.domain.values
+    return f"({d.ordered.format(raw.alias)} = {d.literal(word)})" if within and word and raw.kind == "VARCHAR" else ""
 
 
 def _number(d: Dialect, raw: Raw, op: str, value: float) -> str:

@@ -73,7 +73,7 @@ def relation(plan: Plan, base: Base, dialect: Dialect, depth: int = 0) -> Relati
     if isinstance(plan, Filter):
         return _filter(plan, base, dialect, depth)
     if isinstance(plan, Listed):
-        return _listed(plan, dialect)
+        return _literal_rows(plan, dialect)
     if isinstance(plan, Derive | Truncate | GroupRows | Known):
         inner = relation(plan.source, base, dialect, depth + 1)
         if isinstance(plan, Known):
@@ -86,7 +86,7 @@ def relation(plan: Plan, base: Base, dialect: Dialect, depth: int = 0) -> Relati
     return _join(plan, relation(plan.left, base, dialect, depth + 1), relation(plan.right, base, dialect, depth + 1))
 
 
-def _listed(plan: Listed, dialect: Dialect) -> Relation:
+def _literal_rows(plan: Listed, dialect: Dialect) -> Relation:
     """Rows as literals, numbered in their order."""
     kinds = [domain_kind(domain) for _, domain in plan.columns]
     names = [f"c{i}" for i in range(len(kinds))]
@@ -146,8 +146,8 @@ def _derive(plan: Derive, inner: Relation) -> Relation:
     for i, (name, expr) in enumerate(plan.columns):
         alias = rows.whole_column(expr)
         schema[name] = derived_domain(expr, inner.schema)
-        kept = inner.columns[expr.name] if isinstance(expr, Column) else Physical("")
-        columns[name] = replace(kept, alias=f"c{i}", whole=alias is not None)
+        column = inner.columns[expr.name] if isinstance(expr, Column) else Physical("")
+        columns[name] = replace(column, alias=f"c{i}", whole=alias is not None)
         items.append(f"{alias or rows.value(expr)} AS c{i}")
     items += [*_raws(columns), *_hidden(inner)]
     sql = f"SELECT {', '.join(items) or '1 AS unused'} FROM {subquery(rows.over(inner.sql))}"
@@ -156,25 +156,25 @@ def _derive(plan: Derive, inner: Relation) -> Relation:
 
 def _join(plan: Join, left: Relation, right: Relation) -> Relation:
     schema = join_schema(plan, left.schema, right.schema)
-    kept, weighted = (plan.kind in ("left", "full"), plan.kind in ("right", "full")), left.weighted or right.weighted
+    outer, weighted = (plan.kind in ("left", "full"), plan.kind in ("right", "full")), left.weighted or right.weighted
     if (left.weighted and right.weighted) or (plan.most is not None and weighted):
         raise refuse("TypeError", "rows that have weights are joined with one public table at a time")
-    if (kept[0] and right.weighted) or (kept[1] and left.weighted):
+    if (outer[0] and right.weighted) or (outer[1] and left.weighted):
         raise refuse("TypeError", "a row that has no partner has no weight")
     if plan.most is not None:
-        left = _few(left, plan.on, plan.most, whole=kept[0])
-        right = _few(right, tuple(theirs for _, theirs in plan.keys), plan.most, whole=kept[1])
+        left = _few(left, plan.on, plan.most, whole=outer[0])
+        right = _few(right, tuple(theirs for _, theirs in plan.keys), plan.most, whole=outer[1])
     columns, items = _paired(plan, left, right, schema)
     tests = [f"a.{left.columns[name].alias} = b.{right.columns[theirs].alias}" for name, theirs in plan.keys]
     tests += ["a.p = b.p"] * plan.person
     if left.personal and right.personal:  # of which only one's own rows can be told whose they are
         left, right = replace(left, personal=plan.person), replace(right, personal=False)
-    left = replace(left, personal=left.personal and not kept[1])
-    right = replace(right, personal=right.personal and not kept[0])
+    left = replace(left, personal=left.personal and not outer[1])
+    right = replace(right, personal=right.personal and not outer[0])
     items += _carried(left, "a.") + _carried(right, "b.")
     word = {"inner": "JOIN", "left": "LEFT JOIN", "right": "RIGHT JOIN", "full": "FULL JOIN"}[plan.kind]
     sql = f"SELECT {', '.join(items)} FROM ({left.sql}) a {word} ({right.sql}) b ON {' AND '.join(tests)}"
-    most = left.most_rows * right.most_rows + kept[0] * left.most_rows + kept[1] * right.most_rows
+    most = left.most_rows * right.most_rows + outer[0] * left.most_rows + outer[1] * right.most_rows
     return Relation(sql, columns, schema, most, left.dialect, weighted, personal=left.personal or right.personal)
 
 
@@ -309,21 +309,21 @@ class Grouped(Struct, frozen=True):
 def group(source: Relation, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> Grouped:
     rows, d = source.rows(), source.dialect
     summed = {name: i for i, term in enumerate(terms) if (name := _column_summed(rows, term))}
-    made = [_term(source, rows, term, f"v{i}", summed) for i, term in enumerate(terms)]
-    values = [f"{one.value} AS v{i}" for i, one in enumerate(made) if one.value]
-    wide = tuple(one.wide for one in made)
+    parts = [_term(source, rows, term, f"v{i}", summed) for i, term in enumerate(terms)]
+    values = [f"{one.value} AS v{i}" for i, one in enumerate(parts) if one.value]
+    wide = tuple(one.wide for one in parts)
     cells = cells_of_keys(rows, keys)
     if cells and not any(isinstance(term, Count) and term.distinct for term in terms):
-        totals = [f"{one.total(d, f'p{i}')} AS a{i}" for i, one in enumerate(made)]
-        return Grouped(group_cells(rows, source.sql, keys, cells, values, [one.part for one in made], totals), wide)
+        totals = [f"{one.total(d, f'p{i}')} AS a{i}" for i, one in enumerate(parts)]
+        return Grouped(group_cells(rows, source.sql, keys, cells, values, [one.part for one in parts], totals), wide)
     names = [f"k{i}" for i in range(len(keys))]
     items, tests, inside = _key_columns(source, rows, names, keys)
-    outer = [f"{one.total(d, f'v{i}') if one.part[:3] == 'sum' else one.part} AS a{i}" for i, one in enumerate(made)]
+    outer = [f"{one.total(d, f'v{i}') if one.part[:3] == 'sum' else one.part} AS a{i}" for i, one in enumerate(parts)]
     query, items = rows.over(source.sql), [*items, *values]
     if inside:  # a WHERE would have a database calculate a key once more: rows beyond it are in a group of NULL instead
         query = f"SELECT {', '.join(items)} FROM {subquery(query)}"
-        shown = [*names, *(f"v{i}" for i, one in enumerate(made) if one.value)]
-        items = [inside.get(name, name) for name in shown]
+        outputs = [*names, *(f"v{i}" for i, one in enumerate(parts) if one.value)]
+        items = [inside.get(name, name) for name in outputs]
     return Grouped(aggregate(names, outer, items, tests, query), wide)
 
 
@@ -400,8 +400,8 @@ def codes(source: Relation, keys: tuple[Key, ...]) -> str:
         else:
             kind = kind_of(key.expr, source.schema)
             places = {v: at for at, v in reversed([*enumerate(key.values)])}  # of a value that stands twice the first
-            listed = ", ".join(source.dialect.constant(v, kind) for v in key.values)
-            place = f"nullif({source.dialect.place.format(value, listed)}, 0) - 1" if listed else "NULL"
+            constants = ", ".join(source.dialect.constant(v, kind) for v in key.values)
+            place = f"nullif({source.dialect.place.format(value, constants)}, 0) - 1" if constants else "NULL"
             if len(places) > PLACES:
                 table = ", ".join(f"({source.dialect.constant(v, kind)}, {at})" for v, at in places.items())
                 lists += f" LEFT JOIN (VALUES {table}) AS l{i}(v, place) ON {value} = l{i}.v"

@@ -69,8 +69,8 @@ class _Piece(Struct, frozen=True):
 def number_text(dialect: Dialect, value: str) -> str:
     """A text for a finite double, which only 0 and −0 share: of whole ones below 10^15 `3.0`, else of the bits."""
     whole = f"{value} = {dialect.floor.format(value)} AND abs({value}) < {_DIGITS}"
-    shown = f"{dialect.as_text(dialect.whole.format(value))} || '.0'"
-    return f"CASE WHEN {whole} THEN {shown} ELSE '#' || {dialect.as_text(dialect.bits.format(value))} END"
+    digits = f"{dialect.as_text(dialect.whole.format(value))} || '.0'"
+    return f"CASE WHEN {whole} THEN {digits} ELSE '#' || {dialect.as_text(dialect.bits.format(value))} END"
 
 
 class RowSql(Struct):
@@ -138,17 +138,17 @@ class RowSql(Struct):
         NULL of what is not finite. Rounding keeps order, so that it may come before; and what is compared is then
         a column of numbers, as some readers hand on places in a dictionary, which are compared more slowly."""
         low, high = (self.dialect.number((end + grid) - grid) for end in ends)
-        rounded = self._named(_Piece(self.dialect.grid.format(cell, self.dialect.number(grid))), most=0).text
+        rounded = self._alias(_Piece(self.dialect.grid.format(cell, self.dialect.number(grid))), most=0).text
         return clamped(self.dialect, rounded, low, high, self.dialect.finite.format(rounded))
 
     def _between(self, expr: RowExpr, low: float, high: float) -> _Piece:
         piece = self._tame(self._emit(expr, "number"))
         within = self.within(expr)
         if within is None or within[0] < low or within[1] > high:
-            piece = self._named(piece)
+            piece = self._alias(piece)
             ends = self.dialect.number(low), self.dialect.number(high)
             text = clamped(self.dialect, piece.text, *ends, f"{piece.text} IS NOT NULL")
-            piece = self._named(_Piece(text, False, piece.stage))
+            piece = self._alias(_Piece(text, False, piece.stage))
         return piece
 
     def within(self, expr: RowExpr) -> tuple[float, float] | None:
@@ -179,7 +179,7 @@ class RowSql(Struct):
 
     # Subqueries --------------------------------------------------------------------------------------
 
-    def _named(self, piece: _Piece, most: int = _SHORT) -> _Piece:
+    def _alias(self, piece: _Piece, most: int = _SHORT) -> _Piece:
         """The same value under a name that may be said again and again, unless it is short."""
         if len(piece.text) <= most:
             return piece
@@ -193,7 +193,7 @@ class RowSql(Struct):
     def _tame(self, piece: _Piece) -> _Piece:
         if not piece.wild:
             return piece
-        piece = self._named(piece)
+        piece = self._alias(piece)
         return _Piece(f"CASE WHEN {self.dialect.finite.format(piece.text)} THEN {piece.text} END", False, piece.stage)
 
     # Expressions -------------------------------------------------------------------------------------
@@ -241,9 +241,9 @@ class RowSql(Struct):
         if expr.op == "floor" and self.dialect.near_floor and self._near(expr):
             return self._filled(self.dialect.near_floor, *args)
         constants = expr.args[len(args) - operation.constants :]
-        known = tuple(constant.value for constant in constants if isinstance(constant, Constant))
+        literals = tuple(constant.value for constant in constants if isinstance(constant, Constant))
         safe = expr.op in _SAFE and self._safe(expr)
-        piece = self._filled(_SAFE[expr.op] if safe else functions.template(self.dialect, expr.op, known), *args)
+        piece = self._filled(_SAFE[expr.op] if safe else functions.template(self.dialect, expr.op, literals), *args)
         return replace(piece, wild=piece.wild or expr.op in functions.WILD)
 
     def _reading(self, expr: Apply) -> str | None:
@@ -255,7 +255,7 @@ class RowSql(Struct):
     def _filled(self, template: str, *args: _Piece) -> _Piece:
         """A template with its operands, which are under names where it says them more than once."""
         once = [template.count(f"{{{i}}}") <= 1 for i in range(len(args))]
-        args = tuple(arg if only else self._named(arg) for arg, only in zip(args, once, strict=True))
+        args = tuple(arg if only else self._alias(arg) for arg, only in zip(args, once, strict=True))
         text = template.format(*[arg.text for arg in args])
         return _Piece(text, any(arg.wild for arg in args), max(arg.stage for arg in args))
 
@@ -269,7 +269,7 @@ class RowSql(Struct):
         whole = self.whole_column(expr)
         if whole is not None:
             return _Piece(f"{self.dialect.as_text(whole)} || '.0'")
-        piece = self._named(piece)
+        piece = self._alias(piece)
         return replace(piece, text=number_text(self.dialect, piece.text))
 
     def _pair(self, first: _Piece, second: _Piece) -> _Piece:
@@ -305,14 +305,14 @@ class RowSql(Struct):
 
     def _remainder(self, x: _Piece, y: _Piece) -> _Piece:
         """Takes the sign of the divisor, as in Python: a database's takes the dividend's."""
-        y = self._named(y)
+        y = self._alias(y)
         rest = self._filled(self.dialect.remainder, x, self._unless_zero(y))
         text = "CASE WHEN {0} <> 0 AND ({0} < 0) <> ({1} < 0) THEN {0} + {1} ELSE {0} END"
         return replace(self._filled(text, rest, y), wild=True)
 
     def _power(self, x: _Piece, y: _Piece) -> _Piece:
         whole = f"{{1}} = {self.dialect.floor.format('{1}')}"
-        x, y = self._named(x), self._named(y)
+        x, y = self._alias(x), self._alias(y)
         legal = f"{{0}} > 0 OR ({{0}} = 0 AND {{1}} >= 0) OR ({{0}} < 0 AND {whole})"
         base = self._filled(f"CASE WHEN {legal} THEN {{0}} END", x, y)
         return replace(self._filled(self.dialect.power, base, y), wild=True)
@@ -373,7 +373,7 @@ class RowSql(Struct):
             if self._listed(expr):
                 among = f"CASE WHEN {among} THEN TRUE WHEN {value.text} IS NOT NULL THEN FALSE END"
             return _Piece(f"({among})", False, stage)
-        value = self._named(value)
+        value = self._alias(value)
         tests = " OR ".join(f"coalesce({value.text} = {other.text}, FALSE)" for other in others)
         stage = max(stage, value.stage)
         return _Piece(f"CASE WHEN {value.text} IS NOT NULL THEN ({tests}) END", False, stage)
@@ -394,7 +394,7 @@ class RowSql(Struct):
         """48 bits of the SHA-256 of the salt and the values' own texts, by the remainder of the number of buckets."""
         many, salt, *values = expr.args
         cells = [self._tame(self._emit(value, kind_of(value, self.schema))) for value in values]
-        texts = [self._named(self._text(value, cell)) for value, cell in zip(values, cells, strict=True)]
+        texts = [self._alias(self._text(value, cell)) for value, cell in zip(values, cells, strict=True)]
         stage = max((text.stage for text in texts), default=0)
         encoded = self.dialect.canonical([f"'{_whole(salt)}'", *(text.text for text in texts)])
         number = self.dialect.digest.format(encoded)

@@ -90,9 +90,9 @@ def coded(column: Coded | Sequence[Any] | NDArray[Any]) -> Coded:
 def positions(column: Coded | Sequence[Any] | NDArray[Any], values: Sequence[Value]) -> Positions:
     """For each row the position of its cell in `values`, −1 where it is not there."""
     column_codes = coded(column)
-    listed = plain_values(values)
-    where: Mapping[Any, int] = dict(zip(listed, range(len(listed)), strict=True))
-    if listed == column_codes.values and len(where) == len(listed):
+    entries = plain_values(values)
+    where: Mapping[Any, int] = dict(zip(entries, range(len(entries)), strict=True))
+    if entries == column_codes.values and len(where) == len(entries):
         return column_codes.codes
     table = np.array([where.get(v, -1) for v in column_codes.values] or [-1], dtype=np.int64)
     return table[column_codes.codes]

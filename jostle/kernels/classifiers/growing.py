@@ -58,10 +58,10 @@ class GrowingTree:
 
 def tree_start(attributes: Any) -> GrowingTree:
     """One leaf, which may be split by any of the attributes, records {name, values, edges}."""
-    listed = [(str(a["name"]), value_tuple(a["values"])) for a in attributes]
-    if len({name for name, _ in listed}) != len(listed):
+    pairs = [(str(a["name"]), value_tuple(a["values"])) for a in attributes]
+    if len({name for name, _ in pairs}) != len(pairs):
         raise KernelError("attributes have names of their own")
-    names, values = tuple(name for name, _ in listed), tuple(some for _, some in listed)
+    names, values = tuple(name for name, _ in pairs), tuple(some for _, some in pairs)
     edges = tuple(tuple(map(float, a.get("edges", ()))) for a in attributes)
     tree = replace(one_leaf(tuple(map(len, values))), names=names)
     return GrowingTree(tree, values, edges, np.full(1, np.nan), np.ones(1))
@@ -89,15 +89,15 @@ def tree_split(tree: GrowingTree, chosen: object) -> GrowingTree:
         raise KernelError("a place among its attributes for each leaf of the level")
     tree, places = tree_end(tree, places < many), places[places < many]
     old, left = tree.tree, tree.tree.unasked
-    asked = np.argmax(np.cumsum(left, axis=1) > places[:, None], axis=1)
-    wide = np.array([*old.branches, 0], dtype=np.int64)[asked]
+    attributes = np.argmax(np.cumsum(left, axis=1) > places[:, None], axis=1)
+    wide = np.array([*old.branches, 0], dtype=np.int64)[attributes]
     ends = len(old.asks) + np.cumsum(wide)
     many = int(wide.sum())
     if len(old.asks) + many > MOST_NODES:
         raise KernelError(f"a tree has at most {MOST_NODES:,} nodes")
     none = np.full(many, -1, dtype=np.int64)
     asks, first = np.concatenate([old.asks, none]), np.concatenate([old.first, none])
-    asks[old.level], first[old.level] = asked, ends - wide
+    asks[old.level], first[old.level] = attributes, ends - wide
     cells = np.concatenate([tree.cells, np.repeat(tree.cells[old.level] * wide, wide)])
     level = np.arange(len(old.asks), len(old.asks) + many)
     grown = PublicTree(old.names, old.branches, asks, first, level)

@@ -55,11 +55,11 @@ class Classifier(ABC):
         """Class scores (C,) of a row in whole numbers, of which the largest decides: see `rowprograms.decisions`."""
 
     @abstractmethod
-    def told(self, words: Words) -> str:
+    def summary(self, words: Words) -> str:
         """What people read; the values of an attribute in `words` are called so."""
 
     def __str__(self) -> str:
-        return self.told({})
+        return self.summary({})
 
     def predict(self, columns: Columns) -> Positions:
         """The position in `classes` of the most probable class, the first of equals, for each row."""
@@ -104,7 +104,7 @@ class AdditiveClassifier(Classifier):
 
     `link` turns scores into probabilities: `softmax` where they are logarithms, `share` where they already are
     shares that may have left [0, 1]. `unsure` gives, where it is known, the deviation of the noise in each weight less
-    the mean of its value's, (C, values); `bins`: the edges of attributes whose values number bins; both for `told`
+    the mean of its value's, (C, values); `bins`: the edges of attributes whose values number bins; both for `summary`
     alone.
     """
 
@@ -156,7 +156,7 @@ class AdditiveClassifier(Classifier):
             **_bins_as_json(self.bins),
         }  # fmt: skip
 
-    def told(self, words: Words) -> str:
+    def summary(self, words: Words) -> str:
         words = {**_words(self.bins), **words}
         if not self.weights:
             return f"{self.kind}: always {text_of(self.classes[int(np.argmax(self.base))])}"
@@ -168,8 +168,8 @@ class AdditiveClassifier(Classifier):
                 silent.append(name)
                 continue
             c, v = np.unravel_index(int(np.argmax(np.where(clear, away, -np.inf))), away.shape)
-            said = words.get(name, text_of)(values[v])
-            lines.append(f"    {name}: {said} speaks most, for {text_of(self.classes[c])} ({away[c, v]:+.2f})")
+            label = words.get(name, text_of)(values[v])
+            lines.append(f"    {name}: {label} speaks most, for {text_of(self.classes[c])} ({away[c, v]:+.2f})")
         head = f"{self.kind}: {len(self.classes)} classes by {len(self.weights)} attributes"
         if not lines:
             most = text_of(self.classes[int(np.argmax(self.base))])
@@ -240,12 +240,12 @@ class Branched(Classifier):
         data = {"model": "branched", "attribute": self.attribute, "values": list(self.values), "branches": branches}
         return data | _bins_as_json(self.bins)
 
-    def told(self, words: Words) -> str:
+    def summary(self, words: Words) -> str:
         words, lines = {**_words(self.bins), **words}, []
         for value, branch in zip(self.values, self.branches, strict=True):
-            first, *rest = branch.told(words).splitlines()
-            said = f" {words[self.attribute](value)}" if self.attribute in words else f" = {text_of(value)}"
-            lines += [f"{self.attribute}{said}: {first}", *(f"    {line}" for line in rest)]
+            first, *rest = branch.summary(words).splitlines()
+            label = f" {words[self.attribute](value)}" if self.attribute in words else f" = {text_of(value)}"
+            lines += [f"{self.attribute}{label}: {first}", *(f"    {line}" for line in rest)]
         return "\n".join(lines)
 
 
@@ -328,11 +328,11 @@ class Binned(Classifier):
 
     @property
     def jostle_fields(self) -> dict[str, object]:
-        drawn = getattr(self.inner, "dot", None)
-        return super().jostle_fields | ({} if drawn is None else {"dot": lambda: drawn(_words(self.cuts))})
+        dot = getattr(self.inner, "dot", None)
+        return super().jostle_fields | ({} if dot is None else {"dot": lambda: dot(_words(self.cuts))})
 
-    def told(self, words: Words) -> str:
-        inner: str = self.inner.told({**words, **_words(self.cuts)})
+    def summary(self, words: Words) -> str:
+        inner: str = self.inner.summary({**words, **_words(self.cuts)})
         edges = ", ".join(f"{n} cut at {' '.join(f'{e:g}' for e in c.edges)}" for n, c in self.cuts.items())
         return f"{inner}\nwith {edges}" if edges else inner
 
@@ -347,8 +347,8 @@ def _bins_as_json(bins: Mapping[str, Cuts]) -> dict[str, object]:
 
 
 def text_of(value: Value) -> str:
-    said = plain(value)
-    return f"{said:g}" if isinstance(said, float) else str(said)
+    scalar = plain(value)
+    return f"{scalar:g}" if isinstance(scalar, float) else str(scalar)
 
 
 def _rounded(row: Sequence[float] | Floats) -> list[float]:

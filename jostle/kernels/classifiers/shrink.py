@@ -85,7 +85,7 @@ def shrunk_bayes_model(
     plain = [np.asarray(t, dtype=float) for t in tables]
     class_sizes = prior_counts(plain, noise.deviation)
     weights = {}
-    for attribute, (e, d) in zip(attributes, _drawn(plain, class_sizes, noise, attributes), strict=True):
+    for attribute, (e, d) in zip(attributes, _estimates(plain, class_sizes, noise, attributes), strict=True):
         cells = np.maximum(e + d, 0) + 1
         own = np.log(cells.sum(axis=1, keepdims=True) / (e + 1).sum(axis=1, keepdims=True))
         weights[str(attribute["name"])] = (values_of(attribute), np.log(cells / (e + 1)) - HALF * own)
@@ -112,13 +112,13 @@ def bayes_tree_model(
                      for t, there in zip(some, at, strict=True)], axis=0)
              for some, name, wide in zip(tables, public.names, public.branches, strict=True)]  # fmt: skip
     sizes = prior_counts(whole, among.deviation)
-    cells = [np.maximum(e + d, 0) + 1 for e, d in _drawn(whole, sizes, among, attributes)]
+    cells = [np.maximum(e + d, 0) + 1 for e, d in _estimates(whole, sizes, among, attributes)]
     shares = [c / c.sum(axis=1, keepdims=True) for c in cells]
     # How many rows of each class a leaf has, drawn towards as many of each as all rows have.
-    seen = [[t[leaf].reshape(len(classes), -1) for t in tables] for leaf in range(len(at))]
-    many = np.mean([sum(1 / t.shape[1] for t in some) for some in seen])
+    leaf_tables = [[t[leaf].reshape(len(classes), -1) for t in tables] for leaf in range(len(at))]
+    many = np.mean([sum(1 / t.shape[1] for t in some) for some in leaf_tables])
     fewer = replace(noise, scale=noise.scale / np.sqrt(many))
-    ((even, gap),) = _drawn([np.stack([class_counts(some) for some in seen], axis=1)], sizes, fewer)
+    ((even, gap),) = _estimates([np.stack([class_counts(some) for some in leaf_tables], axis=1)], sizes, fewer)
     rows = np.maximum(even + gap, 1.0).T
     pairs = [(leaf, j) for leaf in range(len(at)) for j, t in enumerate(tables) if t[leaf].ndim > 1]
     expected = [rows[leaf][:, None] * shares[j] for leaf, j in pairs]
@@ -126,12 +126,12 @@ def bayes_tree_model(
     logs: list[dict[str, tuple[tuple[Value, ...], Floats]]] = [{} for _ in at]
     for (leaf, j), e, gap in zip(pairs, expected, gaps, strict=True):
         logs[leaf][public.names[j]] = values_of(attributes[j]), _weights(e, gap, shares[j])
-    kind, listed, bins = "shrunk naive Bayes", value_tuple(classes), bins_of(attributes)
-    models = [AdditiveClassifier(kind, listed, np.log(n), w, bins=bins) for n, w in zip(rows, logs, strict=True)]
+    kind, labels, bins = "shrunk naive Bayes", value_tuple(classes), bins_of(attributes)
+    models = [AdditiveClassifier(kind, labels, np.log(n), w, bins=bins) for n, w in zip(rows, logs, strict=True)]
     return _branched(public, attributes, 0, dict(zip(public.leaves.tolist(), models, strict=True)))
 
 
-def _drawn(
+def _estimates(
     tables: Sequence[Floats], sizes: Floats, noise: Laplace | Gaussian, attributes: Sequence[Attribute] = ()
 ) -> list[tuple[Floats, Floats]]:
     """Of each table (C, V) what class and value counts alone would give, and by how much its cells differ from that."""
@@ -143,10 +143,10 @@ def _drawn(
 
 def _weights(expected: Floats, gap: Floats, shares: Floats) -> Floats:
     """The logarithms of what the values' shares are in each class of a leaf, and of half of what its size gains."""
-    given = ABOVE * shares + EACH
-    cells = np.maximum(expected + gap, 0) + given
+    prior = ABOVE * shares + EACH
+    cells = np.maximum(expected + gap, 0) + prior
     size = cells.sum(axis=1, keepdims=True)
-    own: Floats = np.log(cells / size) + HALF * np.log(size / (expected + given).sum(axis=1, keepdims=True))
+    own: Floats = np.log(cells / size) + HALF * np.log(size / (expected + prior).sum(axis=1, keepdims=True))
     return own
 
 
@@ -163,9 +163,9 @@ def _places(tree: PublicTree) -> dict[int, dict[str, int]]:
 def _at_leaves(counts: Sequence[float], name: str, at: Sequence[Mapping[str, int]], classes: int) -> list[Floats]:
     """Of each leaf its table (C, V), or the counts of its classes (C,) where the column is asked on the way there."""
     vector, many = np.asarray(counts, dtype=float), sum(name in there for there in at)
-    asked = iter(vector[: many * classes].reshape(many, classes))
+    class_counts = iter(vector[: many * classes].reshape(many, classes))
     split = iter(vector[many * classes :].reshape(max(len(at) - many, 1), -1, classes))
-    return [next(asked) if name in there else next(split).T for there in at]
+    return [next(class_counts) if name in there else next(split).T for there in at]
 
 
 def _branched(
@@ -250,10 +250,10 @@ def _alike(gap: Floats, expected: Floats, deviation: float) -> tuple[Floats, Flo
     waves = np.sqrt(2 / values * weights) * np.cos(np.pi / values * np.outer(np.arange(values) + 0.5, frequencies))
     tilted = np.sqrt(np.maximum(expected, SMALLEST) * expected.mean())[:, :, None] * waves  # (C, V, V − 1)
     sizes, axes = np.linalg.eigh(tilted @ tilted.transpose(0, 2, 1))
-    seen = np.einsum("cvq,cv->cq", axes, gap)
+    projections = np.einsum("cvq,cv->cq", axes, gap)
     variances = SPREADS[1:, None, None] ** 2 * np.maximum(sizes, 0) / deviation**2
-    logs = seen**2 / deviation**2 * variances / (1 + variances) - np.log1p(variances)
-    means = np.einsum("cvq,gcq->gcv", axes, variances / (1 + variances) * seen)
+    logs = projections**2 / deviation**2 * variances / (1 + variances) - np.log1p(variances)
+    means = np.einsum("cvq,gcq->gcv", axes, variances / (1 + variances) * projections)
     return (classes - 1) / classes / 2 * logs.sum(axis=(1, 2)), means.reshape(len(means), -1)
 
 
@@ -322,17 +322,17 @@ def shrunk_tree_model(
     """
     noise, apart = law_of(counts), law_of(class_counts)
     public, leaves = tree.tree, tree.tree.leaves
-    found = np.zeros((len(public.asks), len(classes)))
-    found[leaves] = np.asarray(counts, dtype=float).reshape(len(leaves), -1)
+    sums = np.zeros((len(public.asks), len(classes)))
+    sums[leaves] = np.asarray(counts, dtype=float).reshape(len(leaves), -1)
     levels = list(_levels(tree))
     for node, children in (pair for level in levels[::-1] for pair in level):
-        found[node] = found[children].sum(axis=0)
-    shares = np.zeros_like(found)
+        sums[node] = sums[children].sum(axis=0)
+    shares = np.zeros_like(sums)
     variances = max(noise.deviation, NONE) ** 2 * len(leaves), max(apart.deviation, NONE) ** 2
-    both = found[0] / variances[0] + np.asarray(class_counts, dtype=float) / variances[1]
+    both = sums[0] / variances[0] + np.asarray(class_counts, dtype=float) / variances[1]
     shares[0] = np.maximum(both / (1 / variances[0] + 1 / variances[1]), 1.0)
     for node, children in (pair for level in levels for pair in level):
-        shares[children] = np.maximum(found[children], 0) + PARENT_ROWS * shares[node] / shares[node].sum()
+        shares[children] = np.maximum(sums[children], 0) + PARENT_ROWS * shares[node] / shares[node].sum()
     return tree_model(classes, tree_counted(tree, shares[leaves]))
 
 
@@ -400,7 +400,7 @@ class Blended(Classifier):
                     for name, (values, table) in part.weights.items() if name in cells
                 ]  # fmt: skip
             elif isinstance(part, Trees):
-                tables += [(end, weight * np.log(np.maximum(said, LEAST)).T) for end, said in part.ends(cells)]
+                tables += [(end, weight * np.log(np.maximum(answers, LEAST)).T) for end, answers in part.ends(cells)]
             else:
                 tables += [(cell, weight * table) for cell, table in tables_at(*ends_of(part, cells), cells)]
         return sums(base, tables)
@@ -409,10 +409,10 @@ class Blended(Classifier):
         parts = [part.as_json() for part in self.parts]
         return {"model": "blended", "classes": list(self.classes), "weights": list(self.weights), "parts": parts}
 
-    def told(self, words: Words) -> str:
+    def summary(self, words: Words) -> str:
         lines = [f"a blend of {len(self.parts)} classifiers"]
         for part, weight in zip(self.parts, self.weights, strict=True):
-            first, *rest = part.told(words).splitlines()
+            first, *rest = part.summary(words).splitlines()
             lines += [f"    weight {weight:g}: {first}", *(f"    {line}" for line in rest)]
         return "\n".join(lines)
 

@@ -143,11 +143,11 @@ def _network(rows: int, rng: Rng) -> SyntheticTable:
             above = int(rng.integers(place))
             if rng.random() < 0.5:
                 tilt = rng.choice([-4, 4]) * np.exp(rng.uniform(np.log(0.5), np.log(6)))
-                said = tilt * np.outer(np.arange(sizes[above]) / sizes[above] - 0.5, np.arange(size) / size - 0.5)
+                logits = tilt * np.outer(np.arange(sizes[above]) / sizes[above] - 0.5, np.arange(size) / size - 0.5)
             else:
-                said = np.exp(rng.uniform(np.log(0.15), np.log(2))) * rng.normal(size=(sizes[above], size))
-            given = shares * np.exp(said)
-            columns.append(_pick((given / given.sum(axis=1, keepdims=True))[columns[above]], rng))
+                logits = np.exp(rng.uniform(np.log(0.15), np.log(2))) * rng.normal(size=(sizes[above], size))
+            odds = shares * np.exp(logits)
+            columns.append(_pick((odds / odds.sum(axis=1, keepdims=True))[columns[above]], rng))
         else:
             columns.append(rng.choice(size, rows, p=shares).astype(np.int64))
     largest = [np.bincount(column).max() for column in columns]

@@ -214,14 +214,14 @@ class Trees(Classifier):
         return _shares(self.predict_counts(columns))
 
     def scores(self, cells: Cells) -> Expression:
-        total = sums(np.zeros(len(self.classes)), [(end, said.T) for end, said in self.ends(cells)])
+        total = sums(np.zeros(len(self.classes)), [(end, answers.T) for end, answers in self.ends(cells)])
         return clamp(total, 0, max(0, total.high)) if self.votes == "counts" else total
 
     def ends(self, cells: Cells) -> Iterator[tuple[Cell, Floats]]:
         """Of each tree the node where a row ends, as a cell, and what each of its nodes says (nodes, classes)."""
         places = [cells[name].place_in(values) if name in cells else None for name, values in self._values.items()]
-        for flat, said in zip(self._flat, self._answers, strict=True):
-            yield node_cell(tree_end(flat.asks, flat.first, flat.depth, places)), said
+        for flat, answers in zip(self._flat, self._answers, strict=True):
+            yield node_cell(tree_end(flat.asks, flat.first, flat.depth, places)), answers
 
     @property
     def _answers(self) -> Iterator[Floats]:
@@ -259,7 +259,7 @@ class Trees(Classifier):
         roots = tuple(_read(root, values) for root in data["trees"])
         return cls(tuple(data["classes"]), roots, data["answer"], float(data["noise"]), data["votes"])
 
-    def told(self, words: Words) -> str:
+    def summary(self, words: Words) -> str:
         nodes, leaves = sum(len(f.first) for f in self._flat), sum(int((f.first < 0).sum()) for f in self._flat)
         what = "a tree" if len(self.roots) == 1 else f"{len(self.roots)} trees"
         head = f"{what} of depth {self.depth}, {nodes} nodes, {leaves} of them leaves, {len(self.classes)} classes"

@@ -73,12 +73,12 @@ class PairTables:
             self._margins[at] = _einsum([self._joints[bag]], [list(range(len(self._bags[bag])))], axes)
         return self._margins[at]
 
-    def _conditional(self, bag: int, given: Clique, of: Clique) -> tuple[Clique, Floats]:
-        """(its variables, `given` first; P(of | given))."""
-        at = (bag, given, of)
+    def _conditional(self, bag: int, condition: Clique, of: Clique) -> tuple[Clique, Floats]:
+        """(its variables, `condition` first; P(of | given))."""
+        at = (bag, condition, of)
         if at not in self._conditionals:
-            both = given + tuple(v for v in of if v not in given)
-            joint, below = self._margin(bag, both), self._margin(bag, given)
+            both = condition + tuple(v for v in of if v not in condition)
+            joint, below = self._margin(bag, both), self._margin(bag, condition)
             self._conditionals[at] = (
                 both, joint / np.maximum(below, 1e-300).reshape(below.shape + (1,) * (joint.ndim - below.ndim))
             )  # fmt: skip
@@ -86,7 +86,7 @@ class PairTables:
 
     def _spread(self, a: int) -> None:
         """The tables of `a` with every later variable that it is connected with."""
-        seen, paired = set(self._within[a]), {a}
+        visited, paired = set(self._within[a]), {a}
         waiting: list[tuple[int, Clique, Floats]] = []
         for i in self._within[a]:
             for b in self._bags[i]:
@@ -95,27 +95,27 @@ class PairTables:
                     if a < b:
                         self._pairs[a, b] = self._margin(i, (a, b))
             for j, shared in self._edges[i]:
-                if j not in seen:
-                    seen.add(j)
+                if j not in visited:
+                    visited.add(j)
                     waiting.append((j, shared, self._margin(i, (a, *shared))))
         while waiting:
-            i, given, joint = waiting.pop()
+            i, condition, joint = waiting.pop()
             for b in self._bags[i]:
                 if b not in paired:
                     paired.add(b)
                     if a < b:
-                        self._pairs[a, b] = self._carried(i, given, joint, (b,))
+                        self._pairs[a, b] = self._carried(i, condition, joint, (b,))
             for j, shared in self._edges[i]:
-                if j not in seen:
-                    seen.add(j)
-                    waiting.append((j, shared, self._carried(i, given, joint, shared)))
+                if j not in visited:
+                    visited.add(j)
+                    waiting.append((j, shared, self._carried(i, condition, joint, shared)))
 
-    def _carried(self, bag: int, given: Clique, joint: Floats, of: Clique) -> Floats:
+    def _carried(self, bag: int, condition: Clique, joint: Floats, of: Clique) -> Floats:
         """P(a, of) of P(a, given), `a` being outside of the bag and first."""
-        both, conditional = self._conditional(bag, given, of)
+        both, conditional = self._conditional(bag, condition, of)
         place = {v: i + 1 for i, v in enumerate(both)}
         return _einsum(
-            [joint, conditional], [[0, *(place[v] for v in given)], [place[v] for v in both]],
+            [joint, conditional], [[0, *(place[v] for v in condition)], [place[v] for v in both]],
             [0, *(place[v] for v in of)],
         )  # fmt: skip
 
@@ -222,11 +222,11 @@ class TableSearch:
         last = self.round == MOST_ROUNDS or self.left - share < share / 2 or all_there_are
         return many, self.left if last else share
 
-    def measuring(self, chosen: int) -> float:
+    def measuring(self, count: int) -> float:
         """The part of the batch's share that measures so many tables of it."""
         many, share = self.next_batch
-        all_of_it = self.round == MOST_ROUNDS or (share == self.left and chosen >= MOST_FIT * many)
-        return (1 - OF_CHOOSING) * (1.0 if all_of_it else chosen / many)
+        all_of_it = self.round == MOST_ROUNDS or (share == self.left and count >= MOST_FIT * many)
+        return (1 - OF_CHOOSING) * (1.0 if all_of_it else count / many)
 
     @property
     def _in_plain_sums(self) -> bool:
@@ -303,14 +303,14 @@ class TableSearch:
     def candidates(self) -> list[dict[str, object]]:
         """For each clique its `names`, the counts `expected` of it, and the noise of measuring it."""
         loud = self.noise(self.next_batch[0], self.next_batch[1] * (1 - OF_CHOOSING))
-        listed = []
+        entries = []
         for clique in self.cliques:
             expected = self.rows * self.pairs.table(clique)
             names = self.model.domain.names_of(clique)
             more = OF_TRIPLES if len(clique) > 2 and self.predict not in clique else 1.0
             penalty = loud * expected.size * more
-            listed.append({"names": names, "expected": expected, "penalty": penalty})
-        return listed
+            entries.append({"names": names, "expected": expected, "penalty": penalty})
+        return entries
 
 
 def search_begun(
@@ -340,14 +340,14 @@ def chosen_cliques(search: TableSearch, places: object) -> dict[str, object]:
     """
     domain = search.model.domain
     cliques = search.model.structure.cliques
-    chosen: list[list[str]] = []
+    picks: list[list[str]] = []
     for place in np.atleast_1d(np.asarray(places, dtype=float)).astype(int):
         clique = search.cliques[place]
         wider = cliques if clique in cliques else (*cliques, clique)
-        if not chosen or wider is cliques or cells_needed(domain.sizes, wider) <= search.limit:
+        if not picks or wider is cliques or cells_needed(domain.sizes, wider) <= search.limit:
             cliques = wider
-            chosen.append(domain.names_of(clique))
-    return {"cliques": chosen, "share": search.measuring(len(chosen))}
+            picks.append(domain.names_of(clique))
+    return {"cliques": picks, "share": search.measuring(len(picks))}
 
 
 def search_continued(search: TableSearch, cliques: Sequence[Any], tables: Sequence[Any]) -> TableSearch:
@@ -356,22 +356,22 @@ def search_continued(search: TableSearch, cliques: Sequence[Any], tables: Sequen
     share = search.next_batch[1] * (OF_CHOOSING + search.measuring(len(cliques)))
     places = [domain.clique(names) for names in cliques]
     by_clique = {t.clique: t for t in search.tables}
-    for clique, seen in zip(places, tables, strict=True):
-        table = Table(clique, seen, law_of(seen), search.rows * search.pairs.table(clique))
+    for clique, counts in zip(places, tables, strict=True):
+        table = Table(clique, counts, law_of(counts), search.rows * search.pairs.table(clique))
         by_clique[clique] = by_clique[clique].with_more(table) if clique in by_clique else table
     measured = tuple(by_clique.values())
     rows = rows_in([t.noisy for t in measured])
     fitted = shrunken_model(domain, measured, rows, search.model)
     after = replace(search, model=fitted, tables=measured, left=max(0.0, search.left - share), round=search.round + 1)
-    told = 0
-    for clique, seen in zip(places, tables, strict=True):
-        law = law_of(seen)
-        loud = law.scale * (math.sqrt(2 / math.pi) if isinstance(law, Gaussian) else 1.0) * np.size(seen)
-        moved = np.abs(
+    informative = 0
+    for clique, counts in zip(places, tables, strict=True):
+        law = law_of(counts)
+        loud = law.scale * (math.sqrt(2 / math.pi) if isinstance(law, Gaussian) else 1.0) * np.size(counts)
+        shift = np.abs(
             rows * fitted.tables[fitted.structure.cliques.index(clique)] - search.rows * search.pairs.table(clique)
         ).sum()
-        told += bool(moved > loud)
-    more = 2 ** (1 / search.plan["power"]) if 2 * told < len(places) else 1.0
+        informative += bool(shift > loud)
+    more = 2 ** (1 / search.plan["power"]) if 2 * informative < len(places) else 1.0
     return replace(after, unit=search.unit * more)
 
 

@@ -50,7 +50,7 @@ def posterior_means(
     the prior is log-normal about 1 of deviation `wide`, with 0
     beside it as likely as 1, and weighs as much as `weight` cells.
     """
-    seen = np.concatenate([np.ravel(t) for t in tables])
+    noisy = np.concatenate([np.ravel(t) for t in tables])
     usual = np.concatenate([np.ravel(e) for e in expected])
     scale = np.concatenate([np.full(np.size(t), max(law.scale, 1e-9)) for t, law in zip(tables, laws, strict=True)])
     squared = np.concatenate(
@@ -59,29 +59,29 @@ def posterior_means(
     grid = np.append(0.0, np.geomspace(LEAST, max(most, 2.0), STEPS))
     prior = np.append(1.0, np.exp(-((np.log(grid[1:]) / wide) ** 2) / 2))
     prior /= prior.sum()
-    some = np.unique(np.linspace(0, len(seen) - 1, min(len(seen), MOST_CELLS)).astype(int))
-    likely = _likelihoods(seen[some], usual[some], scale[some], squared[some], grid)
+    some = np.unique(np.linspace(0, len(noisy) - 1, min(len(noisy), MOST_CELLS)).astype(int))
+    likely = _likelihoods(noisy[some], usual[some], scale[some], squared[some], grid)
     law = prior
     for _ in range(ROUNDS):
         fit = likely.T @ (1 / np.maximum(likely @ law, 1e-300))
         law = (law * fit + weight * prior) / (len(some) + weight)
         law = law / law.sum()
-    means = np.empty_like(seen)
-    for start in range(0, len(seen), CHUNK):
+    means = np.empty_like(noisy)
+    for start in range(0, len(noisy), CHUNK):
         part = slice(start, start + CHUNK)
-        here = _likelihoods(seen[part], usual[part], scale[part], squared[part], grid) * law
+        here = _likelihoods(noisy[part], usual[part], scale[part], squared[part], grid) * law
         means[part] = usual[part] * (here @ grid) / np.maximum(here.sum(axis=1), 1e-300)
     step = np.log(grid[2] / grid[1])
-    exact = np.maximum(seen, 0.0)
+    exact = np.maximum(noisy, 0.0)
     means = np.where(scale < step * exact, exact, means)  # the grid is coarser than the noise
     ends = np.cumsum([np.size(t) for t in tables])
     parts = np.split(means, ends[:-1])
     return [part.reshape(np.shape(t)) for part, t in zip(parts, tables, strict=True)]
 
 
-def _likelihoods(seen: Floats, usual: Floats, scale: Floats, squared: NDArray[np.bool_], grid: Floats) -> Floats:
+def _likelihoods(noisy: Floats, usual: Floats, scale: Floats, squared: NDArray[np.bool_], grid: Floats) -> Floats:
     """(cells, grid): how likely each noisy count is where the cell holds r times what is usual; the largest is 1."""
-    away = np.abs(seen[:, None] - usual[:, None] * grid) / scale[:, None]
+    away = np.abs(noisy[:, None] - usual[:, None] * grid) / scale[:, None]
     away = np.where(squared[:, None], away**2 / 2, away)
     return np.asarray(np.exp(away.min(axis=1, keepdims=True) - away))
 
@@ -101,19 +101,19 @@ class Table:
     """A noisy table of counts over a clique, the law of its noise, and the counts that were expected of it before."""
 
     clique: Clique
-    seen: Floats
+    cells: Floats
     law: Laplace | Gaussian
     expected: Floats | None = None
 
     @property
     def noisy(self) -> Floats:
-        return with_noise(np.asarray(self.seen, dtype=float), NoiseModel(self.law))
+        return with_noise(np.asarray(self.cells, dtype=float), NoiseModel(self.law))
 
     def with_more(self, other: Table) -> Table:
         """This table and another measurement of it, by precision; what was expected is what was before both."""
         first, second = (max(t.law.scale, 1e-9) ** -2 for t in (self, other))
-        seen = (first * np.asarray(self.seen) + second * np.asarray(other.seen)) / (first + second)
-        return Table(self.clique, seen, type(self.law)((first + second) ** -0.5), self.expected)
+        noisy = (first * np.asarray(self.cells) + second * np.asarray(other.cells)) / (first + second)
+        return Table(self.clique, noisy, type(self.law)((first + second) ** -0.5), self.expected)
 
 
 def shrunken_model(
@@ -126,15 +126,15 @@ def shrunken_model(
     targets = [*columns]
     ridges = [_ridge(1 / math.sqrt(p), rows, len(c)) for p, c in zip(precision, columns, strict=True)]
     if len(tables) > many:
-        targets += _drawn(tables[many:], columns, rows)
-        ridges += [_ridge(laplace_scale(t.law), rows, t.seen.size) for t in tables[many:]]
+        targets += _posterior_tables(tables[many:], columns, rows)
+        ridges += [_ridge(laplace_scale(t.law), rows, t.cells.size) for t in tables[many:]]
     notes = notes_of("shrunken", GraphicalModel(structure), [t.law for t in tables], rows)
     start = [np.log(c) for c in columns] + [np.zeros(shape) for shape in structure.shapes[many:]]
     if len(tables) == many:
         return GraphicalModel(structure, np.concatenate(start), notes)
     if before is not None:
-        known = dict(zip(before.structure.cliques, before.structure.split(before.theta), strict=True))
-        start = [known.get(t.clique, s) for t, s in zip(tables, start, strict=True)]
+        thetas = dict(zip(before.structure.cliques, before.structure.split(before.theta), strict=True))
+        start = [thetas.get(t.clique, s) for t, s in zip(tables, start, strict=True)]
     theta = maximum_likelihood(
         structure, np.concatenate([t.ravel() for t in targets]),
         np.concatenate([np.full(k, r) for k, r in zip(structure.lengths, ridges, strict=True)]),
@@ -172,14 +172,14 @@ def _columns(domain: Domain, tables: Sequence[Table], rows: float) -> tuple[list
     total, precision = [np.zeros(size) for size in domain.sizes], np.zeros(many)
     for t in tables:
         for axis, v in enumerate(t.clique):
-            sums = np.asarray(t.seen).sum(axis=tuple(a for a in range(t.seen.ndim) if a != axis))
-            weight = len(sums) / (max(laplace_scale(t.law), 1e-9) ** 2 * t.seen.size)
+            sums = np.asarray(t.cells).sum(axis=tuple(a for a in range(t.cells.ndim) if a != axis))
+            weight = len(sums) / (max(laplace_scale(t.law), 1e-9) ** 2 * t.cells.size)
             total[v], precision[v] = total[v] + weight * sums, precision[v] + weight
     means = [t / p for t, p in zip(total, precision, strict=True)]
     even = [np.full(len(t), rows / len(t)) for t in means]
     laws = [_law(tables[0].law, 1 / math.sqrt(p)) for p in precision]
-    drawn = posterior_means(means, even, laws, most=float(max(domain.sizes)), **OF_COLUMNS)
-    return [_positive(t, rows) for t in drawn], precision
+    posterior = posterior_means(means, even, laws, most=float(max(domain.sizes)), **OF_COLUMNS)
+    return [_positive(t, rows) for t in posterior], precision
 
 
 def _law(like: Laplace | Gaussian, scale: float) -> Laplace | Gaussian:
@@ -192,23 +192,23 @@ def _positive(counts: Floats, rows: float) -> Floats:
     return (shares + 0.2 / rows / len(shares)) / (1 + 0.2 / rows)  # type: ignore[no-any-return]
 
 
-def _drawn(tables: Sequence[Table], columns: Sequence[Floats], rows: float) -> list[Floats]:
+def _posterior_tables(tables: Sequence[Table], columns: Sequence[Floats], rows: float) -> list[Floats]:
     """The shares of wider tables, drawn towards what was expected of them, with the columns as their margins."""
-    seen, expected, laws = [], [], []
+    noisy, expected, laws = [], [], []
     for t in tables:
-        table = np.asarray(t.seen, dtype=float)
+        table = np.asarray(t.cells, dtype=float)
         table = table + (rows - table.sum()) / table.size
         for axis, v in enumerate(t.clique):
             gap = rows * columns[v] - table.sum(axis=tuple(a for a in range(table.ndim) if a != axis))
             table = table + along(gap * (table.shape[axis] / table.size), axis, table.ndim)
         free = 1 - (1 + sum(len(columns[v]) - 1 for v in t.clique)) / table.size
-        seen.append(table)
+        noisy.append(table)
         expected.append(_balanced(np.maximum(np.asarray(t.expected), 1e-9 * rows), t.clique, columns, rows))
         laws.append(Gaussian(laplace_scale(t.law) * math.sqrt(2) * max(math.sqrt(max(free, 0.0)), LEAST_NOISE)))
-    drawn = posterior_means(seen, expected, laws, **OF_TABLES)
+    posterior = posterior_means(noisy, expected, laws, **OF_TABLES)
     return [
         _balanced(np.maximum(d, 1e-9 * e), t.clique, columns, 1.0)
-        for d, e, t in zip(drawn, expected, tables, strict=True)
+        for d, e, t in zip(posterior, expected, tables, strict=True)
     ]
 
 

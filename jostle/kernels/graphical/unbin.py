@@ -49,12 +49,12 @@ def unbinned_rows(
         bins = np.array(rows.domain.values[place], dtype=float)[codes[:, place]].astype(np.int64)
         low, high, whole = columns[name]
         first, last = _ends(np.unique(np.asarray(list(edges), dtype=float)), float(low), float(high), bool(whole))
-        wanted = (first + last) / 2
+        bin_means = (first + last) / 2
         if means is not None and name in means:
-            wanted = np.asarray(list(means[name]["bins"]), dtype=float)
-            if wanted.shape != first.shape or not np.isfinite(wanted).all():
+            bin_means = np.asarray(list(means[name]["bins"]), dtype=float)
+            if bin_means.shape != first.shape or not np.isfinite(bin_means).all():
                 raise KernelError(f"`{name}` has {len(first)} bins, and `means.{name}.bins` a number for each")
-        numbers = _from_bins(bins, first, last, wanted, bool(whole), rng)
+        numbers = _from_bins(bins, first, last, bin_means, bool(whole), rng)
         values[place], codes[:, place] = _encode(numbers, float(low), float(high), bool(whole))
     return SyntheticRows(Domain(rows.domain.names, tuple(values)), codes)
 
@@ -108,11 +108,11 @@ def _from_bins(bins: Ints, first: Floats, last: Floats, means: Floats, whole: bo
     numbers = np.empty(len(bins))
     for b in np.unique(bins):
         rows = np.flatnonzero(bins == b)
-        numbers[rows] = _drawn(float(first[b]), float(last[b]), float(means[b]), whole, rng.random(len(rows)))
+        numbers[rows] = _samples(float(first[b]), float(last[b]), float(means[b]), whole, rng.random(len(rows)))
     return numbers
 
 
-def _drawn(first: float, last: float, mean: float, whole: bool, chances: Floats) -> Floats:
+def _samples(first: float, last: float, mean: float, whole: bool, chances: Floats) -> Floats:
     """Numbers of [first, last], or whole ones, whose law has this mean, at these chances."""
     many = last - first + 1
     if whole and many <= MOST_LISTED:

@@ -96,7 +96,7 @@ class TriangleDegrees:
     aim: NDArray[np.float64]
     degrees: list[int]
     wide: int
-    made: dict[tuple[int, ...], float] = field(default_factory=dict)
+    counts: dict[tuple[int, ...], float] = field(default_factory=dict)
     distance: float = 0.0
 
     def __post_init__(self) -> None:
@@ -107,10 +107,10 @@ class TriangleDegrees:
         cell = tuple((degree - 1) // self.wide for degree in around)
         if cell[2] >= len(self.aim):
             return
-        before = self.made.get(cell, 0.0)
+        before = self.counts.get(cell, 0.0)
         after = before + sign * 3 / (around[0] ** 2 + around[1] ** 2 + around[2] ** 2)
         aim = float(self.aim[cell])
-        self.made[cell] = after
+        self.counts[cell] = after
         self.distance += abs(after - aim) - abs(before - aim)
 
 
@@ -124,11 +124,11 @@ class JointDegrees:
 
     aim: list[list[float]]
     degrees: list[int]
-    made: list[list[float]] = field(default_factory=list)
+    counts: list[list[float]] = field(default_factory=list)
     distance: float = 0.0
 
     def __post_init__(self) -> None:
-        self.made = [[0.0] * len(self.aim) for _ in self.aim]
+        self.counts = [[0.0] * len(self.aim) for _ in self.aim]
         self.distance = float(np.abs(np.asarray(self.aim)).sum())
 
     def change(self, a: int, b: int, sign: int) -> None:
@@ -137,8 +137,8 @@ class JointDegrees:
             return
         step = sign / (6 + 2 * one + 2 * other)
         for x, y in ((one, other), (other, one)):
-            before = self.made[x][y]
-            self.made[x][y] = before + step
+            before = self.counts[x][y]
+            self.counts[x][y] = before + step
             self.distance += abs(before + step - self.aim[x][y]) - abs(before - self.aim[x][y])
 
 
@@ -295,8 +295,8 @@ def _walk(
         if step % every == 0:
             for name, value in zip(trace, (step, network.triangles, network.weight, now), strict=True):
                 trace[name].append(float(value))
-    made = np.array(sorted((min(names[a], names[b]), max(names[a], names[b])) for a, b in pairs), dtype=float)
-    return {"edges": made.reshape(-1, 2), "accepted": float(accepted), **trace}
+    pairs_out = np.array(sorted((min(names[a], names[b]), max(names[a], names[b])) for a, b in pairs), dtype=float)
+    return {"edges": pairs_out.reshape(-1, 2), "accepted": float(accepted), **trace}
 
 
 def _misfit(network: Network, joint: JointDegrees | None, aim: float | None, scales: Sequence[float]) -> float:
@@ -312,9 +312,9 @@ def _draws(seed: int, edges: int, steps: int) -> Iterator[tuple[int, list[int], 
     rng = np.random.default_rng(seed)
     for begun in range(0, steps if edges > 1 else 0, DRAWN):
         some = min(DRAWN, steps - begun)
-        chosen = rng.integers(edges, size=(some, 2)).tolist()
+        pairs = rng.integers(edges, size=(some, 2)).tolist()
         turns, chances = rng.integers(4, size=some).tolist(), rng.random(some).tolist()
-        yield from zip(range(begun + 1, begun + some + 1), chosen, turns, chances, strict=True)
+        yield from zip(range(begun + 1, begun + some + 1), pairs, turns, chances, strict=True)
 
 
 def _swap(network: Network, joint: JointDegrees | None, a: int, b: int, c: int, d: int) -> None:

@@ -57,9 +57,9 @@ class _Line:
         """The number, rising along the order, of the block that each cell lies in."""
         flags = np.zeros(len(self.order), dtype=np.int64)
         flags[starts] = 1
-        found = np.empty_like(flags)
-        found[self.order] = np.cumsum(flags) - 1
-        return found
+        labels = np.empty_like(flags)
+        labels[self.order] = np.cumsum(flags) - 1
+        return labels
 
     def tree(self, starts: Ints) -> Tree:
         cells = np.diff(np.append(starts, len(self.order))).astype(np.float64)
@@ -85,9 +85,9 @@ def refined_strategy(
     if len(starts) > MOST or scale <= 0:
         return strategies.bucket_strategy(labels, workload)
     halves = line.tree(starts)
-    seen = [_of_blocks(line, halves, starts, labels, answers[0], np.full(len(starts), scale))]
-    found = blocktree.posterior(halves, seen, scale)
-    again = _refined(line, halves, starts, found, scale * LOOK / LAST)
+    measurements = [_of_blocks(line, halves, starts, labels, answers[0], np.full(len(starts), scale))]
+    posterior = blocktree.posterior(halves, measurements, scale)
+    again = _refined(line, halves, starts, posterior, scale * LOOK / LAST)
     return strategies.bucket_strategy(line.labels(again), workload)
 
 
@@ -105,15 +105,15 @@ def drawn_together(
         return strategies.estimate(strategy, answers, workload)
     halves = line.tree(starts)
     weight = np.broadcast_to(np.asarray(strategy[0]["weight"], dtype=np.float64), (strategy[0]["size"],))
-    seen = [
+    measurements = [
         _of_blocks(line, halves, starts, labels, looked[0], np.full(len(walked), look_scale)),
         _of_blocks(line, halves, starts, fine, answers[0] / weight, scale / weight),
     ]
-    found = blocktree.posterior(halves, seen, scale)
-    counts = found.mean[_leaves(halves)]
+    posterior = blocktree.posterior(halves, measurements, scale)
+    counts = posterior.mean[_leaves(halves)]
     if len(strategy) > 1:
         matrix = np.asarray(strategy[1]["matrix"])[:, fine[line.order[starts]]]
-        counts = _with_sums(halves, found, counts, matrix, answers[1], scale)
+        counts = _with_sums(halves, posterior, counts, matrix, answers[1], scale)
     gram = on_buckets(workload, line.labels(starts))
     return gram.spread(strategies.project(counts, gram))
 
@@ -131,11 +131,11 @@ def expected_cells(answers: list[Floats], scale: float, workload: Workload) -> F
     if scale <= 0 or len(cells) > MOST:
         return boxes
     tree = line.tree(np.arange(len(cells)))
-    seen = [Seen(_leaves(tree), cells[line.order], np.full(len(cells), scale))]
-    found = np.empty(len(cells))
-    found[line.order] = blocktree.posterior(tree, seen, scale).mean[_leaves(tree)]
+    measurements = [Seen(_leaves(tree), cells[line.order], np.full(len(cells), scale))]
+    expected = np.empty(len(cells))
+    expected[line.order] = blocktree.posterior(tree, measurements, scale).mean[_leaves(tree)]
     share = 1 / (1 + (max(float(cells.mean()), 0.0) / (scale * HALF)) ** 2)
-    return np.asarray(share * found.reshape(workload.shape) + (1 - share) * boxes)
+    return np.asarray(share * expected.reshape(workload.shape) + (1 - share) * boxes)
 
 
 def _line(shape: tuple[int, ...], tree: PublicTree | None = None) -> _Line:
@@ -183,12 +183,12 @@ def _of_blocks(line: _Line, tree: Tree, starts: Ints, labels: Ints, values: Floa
     return Seen(nodes, np.asarray(values, dtype=np.float64)[number], scales[number])
 
 
-def _refined(line: _Line, tree: Tree, starts: Ints, found: Posterior, scale: float) -> Ints:
+def _refined(line: _Line, tree: Tree, starts: Ints, law: Posterior, scale: float) -> Ints:
     """Where blocks start that are halved as long as their halves are expected to differ by more than their noise."""
     whole = float(len(line.order))
     bounds = np.append(starts, len(line.order))
     leaves = _leaves(tree)
-    squares = found.mean[leaves] ** 2 + found.variance[leaves]
+    squares = law.mean[leaves] ** 2 + law.variance[leaves]
     ends = line.places[bounds[1:] - 1]
     spread = line.places[starts] ^ ends
     shared = line.bits - np.where(spread > 0, np.floor(np.log2(np.maximum(spread, 1))) + 1, 0).astype(np.int64)
@@ -203,22 +203,22 @@ def _refined(line: _Line, tree: Tree, starts: Ints, found: Posterior, scale: flo
             break
         finer[going] += 1
         squares = squares * (0.25 + rate)
-    told = np.zeros(len(tree.low), dtype=bool)
-    told[leaves] = finer > 0
-    kept = np.zeros(len(starts) + 1, dtype=bool)
-    kept[0] = True
+    refines = np.zeros(len(tree.low), dtype=bool)
+    refines[leaves] = finer > 0
+    is_start = np.zeros(len(starts) + 1, dtype=bool)
+    is_start[0] = True
     for level in reversed(tree.levels):
         worth = _worth(tree.cells[level.nodes] / whole, line.axes) * scale**2
-        told[level.nodes] = (
-            (found.square[level.nodes] + found.mean[level.nodes] / 4 > worth) | told[level.left] | told[level.right]
+        refines[level.nodes] = (
+            (law.square[level.nodes] + law.mean[level.nodes] / 4 > worth) | refines[level.left] | refines[level.right]
         )
-        kept[tree.low[level.right]] = told[level.nodes]
+        is_start[tree.low[level.right]] = refines[level.nodes]
     leaf = np.searchsorted(starts, np.arange(len(line.order)), side="right") - 1
     part = line.places >> (line.bits - np.minimum(shared + finer, line.bits))[leaf]
     inside = np.diff(part, prepend=-1) != 0
     at_start = np.zeros(len(line.order), dtype=bool)
     at_start[starts] = True
-    return np.flatnonzero(np.where(at_start, kept[leaf], inside))
+    return np.flatnonzero(np.where(at_start, is_start[leaf], inside))
 
 
 def _worth(share: Floats, axes: int) -> Floats:
@@ -226,25 +226,25 @@ def _worth(share: Floats, axes: int) -> Floats:
     return np.asarray(WORTH / axes * share ** (-0.5 / axes))
 
 
-def _with_sums(tree: Tree, found: Posterior, counts: Floats, matrix: Floats, sums: Floats, scale: float) -> Floats:
+def _with_sums(tree: Tree, posterior: Posterior, counts: Floats, matrix: Floats, sums: Floats, scale: float) -> Floats:
     """The blocks' counts, (b,), given noisy `sums` of them with the weights `matrix`, (p, b), as well.
 
     Before that the gaps of halves are taken to be normal and to know nothing of each other.
     """
     run = np.concatenate([np.zeros((len(matrix), 1)), np.cumsum(matrix * counts, axis=1)], axis=1)
-    held = np.append(0.0, np.cumsum(counts))
-    mass = np.maximum(held[tree.high] - held[tree.low], 1e-9)
+    cumulative = np.append(0.0, np.cumsum(counts))
+    mass = np.maximum(cumulative[tree.high] - cumulative[tree.low], 1e-9)
     rates = (run[:, tree.high] - run[:, tree.low]) / mass
-    deviation = np.sqrt(np.maximum(found.square - found.gap**2, 0.0))
-    whole = rates[:, :1] * np.sqrt(found.variance[0])
+    deviation = np.sqrt(np.maximum(posterior.square - posterior.gap**2, 0.0))
+    whole = rates[:, :1] * np.sqrt(posterior.variance[0])
     parts = [(rates[:, level.left] - rates[:, level.right]) * deviation[level.nodes] for level in tree.levels]
     all_parts = np.concatenate([whole, *parts], axis=1)
     inner = all_parts @ all_parts.T + 2 * scale**2 * np.eye(len(matrix))
     pull = np.linalg.solve(inner, sums - matrix @ counts)
-    moved = np.zeros(len(mass))
-    moved[0] = np.sqrt(found.variance[0]) * float(whole[:, 0] @ pull)
+    shifts = np.zeros(len(mass))
+    shifts[0] = np.sqrt(posterior.variance[0]) * float(whole[:, 0] @ pull)
     for level, part in zip(tree.levels, parts, strict=True):
         gap = deviation[level.nodes] * (part.T @ pull)
         for half, sign in ((level.left, 1), (level.right, -1)):
-            moved[half] = moved[level.nodes] * mass[half] / mass[level.nodes] + sign * gap
-    return counts + moved[_leaves(tree)]
+            shifts[half] = shifts[level.nodes] * mass[half] / mass[level.nodes] + sign * gap
+    return counts + shifts[_leaves(tree)]

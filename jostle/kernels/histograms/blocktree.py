@@ -119,10 +119,10 @@ class Tree:
     def node_of(self, low: Ints, high: Ints) -> Ints:
         """The nodes that have just these blocks, (k,); −1 where there is none."""
         many = int(self.high[0]) + 1
-        known = self.low * many + self.high
-        order = np.argsort(known)
-        place = np.minimum(np.searchsorted(known[order], low * many + high), len(order) - 1)
-        return np.where(known[order][place] == low * many + high, order[place], -1)
+        codes = self.low * many + self.high
+        order = np.argsort(codes)
+        place = np.minimum(np.searchsorted(codes[order], low * many + high), len(order) - 1)
+        return np.where(codes[order][place] == low * many + high, order[place], -1)
 
 
 @dataclass(frozen=True)
@@ -156,22 +156,22 @@ def tree_over(places: Ints, cells: Floats, bits: int) -> Tree:
         start, stop = np.array(low)[waiting], np.array(high)[waiting]
         middle = start + first[stop] - first[start]
         halved = (start < middle) & (middle < stop)
-        nodes, made = waiting[halved], len(low) + np.arange(2 * int(halved.sum()))
+        nodes, children = waiting[halved], len(low) + np.arange(2 * int(halved.sum()))
         low += np.stack([start[halved], middle[halved]], axis=1).ravel().tolist()
         high += np.stack([middle[halved], stop[halved]], axis=1).ravel().tolist()
         if len(nodes):
-            levels.append(Level(nodes, made[::2], made[1::2], depth))
-        waiting = np.concatenate([waiting[~halved], made])
+            levels.append(Level(nodes, children[::2], children[1::2], depth))
+        waiting = np.concatenate([waiting[~halved], children])
         waiting = waiting[np.array(high)[waiting] - np.array(low)[waiting] > 1]
     sums = np.append(0.0, np.cumsum(cells))
     lows, highs = np.array(low, dtype=np.int64), np.array(high, dtype=np.int64)
     return Tree(lows, highs, sums[highs] - sums[lows], levels)
 
 
-def least_squares(tree: Tree, seen: Sequence[Seen]) -> tuple[Floats, Floats]:
+def least_squares(tree: Tree, measurements: Sequence[Seen]) -> tuple[Floats, Floats]:
     """The counts of every node and their variances; what nothing was seen of has a very large one."""
     weight, total = np.zeros((2, len(tree.low)))
-    for one in seen:
+    for one in measurements:
         np.add.at(weight, one.nodes, 1 / (2 * one.scales**2))
         np.add.at(total, one.nodes, one.values / (2 * one.scales**2))
     value, precision = total / np.maximum(weight, TINY), weight + 1e-18
@@ -195,8 +195,8 @@ def least_squares(tree: Tree, seen: Sequence[Seen]) -> tuple[Floats, Floats]:
 class _Grids:
     """The counts at which every node's messages are held, and reading and writing between them."""
 
-    def __init__(self, tree: Tree, seen: Sequence[Seen], unit: float) -> None:
-        value, variance = least_squares(tree, seen)
+    def __init__(self, tree: Tree, measurements: Sequence[Seen], unit: float) -> None:
+        value, variance = least_squares(tree, measurements)
         deviation = np.sqrt(np.minimum(variance, 1e12 * unit**2))
         low = np.maximum(value - WIDTH * deviation, 0.0)
         high = np.maximum(np.maximum(value + WIDTH * deviation, low + deviation), 3 * unit)
@@ -239,19 +239,19 @@ class _Grids:
         return np.asarray(table.reshape(len(nodes), POINTS))
 
 
-def posterior(tree: Tree, seen: Sequence[Seen], unit: float) -> Posterior:
+def posterior(tree: Tree, measurements: Sequence[Seen], unit: float) -> Posterior:
     """The posterior of every node's count. `unit`: the scale of noise in whose terms grids are laid."""
-    grids = _Grids(tree, seen, unit)
-    own, none = _likelihoods(grids.counts, seen)
+    grids = _Grids(tree, measurements, unit)
+    own, none = _likelihoods(grids.counts, measurements)
     top = own.max(axis=1)
     own = np.exp(np.maximum(own - top[:, None], FLOOR))
     return _Passes(tree, grids, own, np.exp(np.clip(none - top, FLOOR, 50.0))).run()
 
 
-def _likelihoods(counts: Floats, seen: Sequence[Seen]) -> tuple[Floats, Floats]:
+def _likelihoods(counts: Floats, measurements: Sequence[Seen]) -> tuple[Floats, Floats]:
     """Log-likelihoods of what was seen of each node itself, at its grid and at 0."""
     own, none = np.zeros(counts.shape), np.zeros(len(counts))
-    for one in seen:
+    for one in measurements:
         np.add.at(own, one.nodes, -np.abs(one.values[:, None] - counts[one.nodes]) / one.scales[:, None])
         np.add.at(none, one.nodes, -np.abs(one.values) / one.scales)
     return own, none
@@ -356,7 +356,7 @@ class _Passes:
             top = np.maximum(np.max([split, flat, spot], axis=(0, 2)), empty[at] * self.none[at])
             top = np.maximum(top, TINY)[:, None]
             split, flat, spot, nothing = split / top, flat / top, spot / top, empty[at] * self.none[at] / top[:, 0]
-            for half, other, part, theirs, rate, away, known in (
+            for half, other, part, theirs, rate, away, outside in (
                 (level.left, level.right, mine, right, even, flats[1], points[1]),
                 (level.right, level.left, rest, left, 1 - even, flats[0], points[0]),
             ):
@@ -367,7 +367,7 @@ class _Passes:
                     self.grids.write(half, count, spot * zero[:, None] / 2),
                 ]  # fmt: skip
                 # all the rows lie in the other half
-                lost = (spot * known).sum(1) / np.maximum(self.zero[half], TINY) + nothing * zero
+                lost = (spot * outside).sum(1) / np.maximum(self.zero[half], TINY) + nothing * zero
                 most = np.maximum(np.maximum(np.max(messages, axis=(0, 2)), lost), TINY)
                 above[:, half] = np.array(messages) / most[:, None]
                 empty[half] = lost / most

@@ -117,11 +117,11 @@ def _updated(
     start: Floats = np.bincount(region, weights=estimate.ravel(), minlength=inside.shape[1]).astype(np.float64)
     start = start * (total / start.sum())
     mass = start.copy()
-    held = inside.astype(np.float64)
+    indicators = inside.astype(np.float64)
     targets = [float(answer) for answer in answers]
     whole = total  # what `mass` adds up to; it is scaled back to `total` where it strays, and once a pass
     for _ in range(passes):
-        for row, where, target in zip(held, inside, targets, strict=True):
+        for row, where, target in zip(indicators, inside, targets, strict=True):
             part = float(row.dot(mass))
             gap = target - part * (total / whole)
             factor = math.exp(min(max(gap / (2 * total), -50.0), 50.0))

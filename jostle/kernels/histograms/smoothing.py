@@ -64,40 +64,40 @@ _FEW = np.array([0.0, 1, 2, 3, 4, 6, 9, 13, 19, 28, 42, 64, 96, 144, 216])
 """And where laws of large dispersion are steep."""
 
 
-def posterior_means(seen: Floats, scale: Floats, sizes: Floats, boxes: Ints) -> Floats:
+def posterior_means(noisy: Floats, scale: Floats, sizes: Floats, boxes: Ints) -> Floats:
     """The expected counts, (b,), of blocks of so many cells, seen under Laplace noise of `scale`, (b,).
 
     `boxes`, (b,), holds the box, 0 … j − 1, of every block.
     """
     cells = np.bincount(boxes, weights=sizes)
     noise = np.sqrt(2 * np.bincount(boxes, weights=scale**2)) / cells
-    density = np.maximum(np.bincount(boxes, weights=seen) / cells, np.maximum(LEAST * noise, 1e-9))
+    density = np.maximum(np.bincount(boxes, weights=noisy) / cells, np.maximum(LEAST * noise, 1e-9))
     mean = density[boxes] * sizes
-    pieces = [slice(start, start + PIECE) for start in range(0, len(seen), PIECE)]
-    found = [_by_kind(seen[some], scale[some], mean[some]) for some in pieces]
-    likely, expected = (np.concatenate(part) for part in zip(*found, strict=True))
+    pieces = [slice(start, start + PIECE) for start in range(0, len(noisy), PIECE)]
+    results = [_by_kind(noisy[some], scale[some], mean[some]) for some in pieces]
+    likely, expected = (np.concatenate(part) for part in zip(*results, strict=True))
     likely[np.bincount(boxes)[boxes] < FEWEST, EVEN] = 0
     kinds = likely * _kinds(likely, boxes, len(cells))[boxes]
     return np.asarray((kinds * expected).sum(axis=1) / kinds.sum(axis=1))
 
 
-def _by_kind(seen: Floats, scale: Floats, mean: Floats) -> tuple[Floats, Floats]:
+def _by_kind(noisy: Floats, scale: Floats, mean: Floats) -> tuple[Floats, Floats]:
     """The likelihood, up to a factor a block, and the expected count of every block under each kind, (b, k) each."""
     from scipy.special import gammaln
 
     counts = np.concatenate([
-        seen[:, None] + scale[:, None] * _AWAY, mean[:, None] + np.sqrt(mean)[:, None] * _NEAR,
-        np.broadcast_to(_FEW, (len(seen), len(_FEW))),
+        noisy[:, None] + scale[:, None] * _AWAY, mean[:, None] + np.sqrt(mean)[:, None] * _NEAR,
+        np.broadcast_to(_FEW, (len(noisy), len(_FEW))),
     ], axis=1)  # fmt: skip
     counts = np.sort(np.maximum(np.rint(counts), 0.0), axis=1)
     between = (counts[:, 1:] + counts[:, :-1]) / 2
     many = np.diff(between, axis=1, prepend=-0.5, append=counts[:, -1:] + 0.5)  # counts that each stands for
-    noise = -np.abs(counts - seen[:, None]) / scale[:, None]
+    noise = -np.abs(counts - noisy[:, None]) / scale[:, None]
     weight = many * np.exp(noise - noise.max(axis=1, keepdims=True))
     factorial, log_mean = gammaln(counts + 1), np.log(mean)[:, None]
     none = weight[:, 0] / many[:, 0]  # the first stands for 0
-    even = np.exp(-np.abs(mean - seen) / scale - noise.max(axis=1))
-    likely, expected = [none, even], [np.zeros(len(seen)), mean]
+    even = np.exp(-np.abs(mean - noisy) / scale - noise.max(axis=1))
+    likely, expected = [none, even], [np.zeros(len(noisy)), mean]
     for dispersion in DISPERSIONS:
         if dispersion == 0:
             law = counts * log_mean - mean[:, None]
@@ -109,7 +109,7 @@ def _by_kind(seen: Floats, scale: Floats, mean: Floats) -> tuple[Floats, Floats]
         total = law.sum(axis=1)
         likely.append(np.maximum(total, 1e-300))
         sums = (law * counts).sum(axis=1)
-        expected.append(np.where(total > 0, sums / np.maximum(total, 1e-300), np.maximum(seen, 0)))
+        expected.append(np.where(total > 0, sums / np.maximum(total, 1e-300), np.maximum(noisy, 0)))
     return np.stack(likely, axis=1), np.stack(expected, axis=1)
 
 

@@ -83,7 +83,7 @@ class Field(ABC):
         pairs = zip(*np.triu_indices(p, 1), strict=True)
         return [[self.names[i], self.names[j]] for i, j in pairs if strongest[i, j] >= threshold]
 
-    def told(self, what: str, of_pairs: str) -> str:
+    def summary(self, what: str, of_pairs: str) -> str:
         """What people read: `what` it is, then the strongest pairs and, of each, the largest number, `of_pairs`."""
         p = len(self.names)
         pulls = self.pulls.reshape(p, p, -1)
@@ -178,7 +178,7 @@ class IsingModel(Field):
 
     def __str__(self) -> str:
         head = f"Ising model of {len(self.names)} variables, width {self.width:.2f} ({self.method})"
-        return self.told(head, "its couplings, of x·y where both are −1 or 1")
+        return self.summary(head, "its couplings, of x·y where both are −1 or 1")
 
 
 def ising_model(couplings: Any, fields: Any = None, names: Any = None) -> IsingModel:

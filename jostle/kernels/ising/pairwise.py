@@ -96,7 +96,7 @@ class PairwiseModel(Field):
 
     def __str__(self) -> str:
         head = f"pairwise field of {len(self.names)} variables, width {self.width:.2f} ({self.method})"
-        return self.told(head, "the largest entry of the table of each pair")
+        return self.summary(head, "the largest entry of the table of each pair")
 
 
 def require_listable(values: Sequence[int]) -> None:

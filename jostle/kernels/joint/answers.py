@@ -53,15 +53,15 @@ class Nonnegative:
     """
 
     def __init__(
-        self, strategy: Strategy, queries: Sequence[Query], family: int, known: Sequence[KnownGroups] = ()
+        self, strategy: Strategy, queries: Sequence[Query], family: int, public: Sequence[KnownGroups] = ()
     ) -> None:  # fmt: skip
         self.axes = strategy.axes
         self.residuals: list[Levels] = list(
             dict.fromkeys(levels for query in queries if query.family == family for levels in query.every)
         )
         self.family = family
-        known = [one for one in known if one.family == family]
-        self.even = even_table(strategy.axes, known) if known else None
+        public = [one for one in public if one.family == family]
+        self.even = even_table(strategy.axes, public) if public else None
         shapes = [tuple(self.axes[axis].sizes[level] for axis, level in levels) for levels in self.residuals]
         self.shapes = shapes
         self.ends = np.cumsum([0, *(prod(shape) for shape in shapes)])
@@ -75,21 +75,21 @@ class Nonnegative:
         there = set(self.residuals)
         whole = [query.top for query in queries if all(one in there for one in below(query.top))]
         tops = [top for top in dict.fromkeys(whole) if not any(_coarser(top, other) for other in whole)]
-        asked: list[Mapping[int, Factor]] = [
+        margins: list[Mapping[int, Factor]] = [
             {axis: Factor(self.axes[axis], self.axes[axis].labels[level], self.axes[axis].sizes[level])
              for axis, level in top} for top in tops
         ]  # fmt: skip
-        asked += [
+        margins += [
             query.factors for query in queries if not any(query.top == top or _coarser(query.top, top) for top in tops)
         ]
-        sizes = [prod(factor.size for factor in factors.values()) for factors in asked]
+        sizes = [prod(factor.size for factor in factors.values()) for factors in margins]
         entries = sum(
             size * prod(len(factor.weights) for factor in factors.values())
-            for size, factors in zip(sizes, asked, strict=True)
+            for size, factors in zip(sizes, margins, strict=True)
         )
         if sum(sizes) > MOST_GROUPS or entries > MOST_ENTRIES:
             raise KernelError("these groups are too many for none of them to be negative")
-        rows = vstack([self._rows(factors) for factors in asked]).tocsr()
+        rows = vstack([self._rows(factors) for factors in margins]).tocsr()
         return rows[rows.getnnz(axis=1) > 0]  # groups that no cell is in are 0
 
     def _rows(self, factors: Mapping[int, Factor]) -> Any:
@@ -127,24 +127,24 @@ class Nonnegative:
         measured = (groups @ estimates) / deviations
         if measured.min(initial=0.0) >= 0:
             return estimates
-        moved = groups.T.tocsr()
+        transposed = groups.T.tocsr()
 
         def step(prices: Floats) -> Floats:
-            return scales * self.centred(moved @ (prices / deviations))
+            return scales * self.centred(transposed @ (prices / deviations))
 
         def objective(prices: Floats) -> tuple[float, Floats]:
             at = (groups @ step(prices)) / deviations
             return float(prices @ (at / 2 + measured)), at + measured
 
         none = np.zeros(groups.shape[0])
-        found = minimize(
+        optimum = minimize(
             objective, none, jac=True, method="L-BFGS-B", bounds=[(0, None)] * len(none),
             options={"maxiter": STEPS, "maxfun": 2 * STEPS, "maxcor": 30, "ftol": 0.0, "gtol": CLOSE},
         )  # fmt: skip
-        prices = self._at_zero(found.x, lambda x: (groups @ step(x)) / deviations, measured)
+        prices = self._at_zero(optimum.x, lambda x: (groups @ step(x)) / deviations, measured)
         return self._inside(estimates + step(prices))
 
-    def _at_zero(self, prices: Floats, moved: Callable[[Floats], Floats], measured: Floats) -> Floats:
+    def _at_zero(self, prices: Floats, move: Callable[[Floats], Floats], measured: Floats) -> Floats:
         """The prices at which the groups that have one are 0, if these leave the others from 0 on as well."""
         from scipy.sparse.linalg import LinearOperator, cg
 
@@ -153,13 +153,13 @@ class Nonnegative:
         def on_priced(values: Floats) -> Floats:
             whole = np.zeros(len(prices))
             whole[priced] = values
-            return moved(whole)[priced]
+            return move(whole)[priced]
 
         system = LinearOperator((len(priced), len(priced)), matvec=on_priced, dtype=float)
         solved, _ = cg(system, -measured[priced], x0=prices[priced], rtol=1e-15, maxiter=ROUNDS)
         exact = np.zeros(len(prices))
         exact[priced] = np.maximum(0.0, solved)
-        low, before = ((moved(x) + measured).min() for x in (exact, prices))
+        low, before = ((move(x) + measured).min() for x in (exact, prices))
         return exact if low >= before else prices
 
     def _inside(self, residuals: Floats) -> Floats:
@@ -197,12 +197,12 @@ def _coarser(one: Levels, other: Levels) -> bool:
 def _variance(strategy: Strategy, family: int, levels: Levels) -> float:
     """Of the noise of the estimate of a residual, in the units of the strategy: before it is centred."""
     own = prod(strategy.axes[axis].sizes[level] for axis, level in levels)
-    told = 0.0
+    variance = 0.0
     for at, weight in strategy.sources.get((family, levels), ()):  # none, if it is known
         block = strategy.blocks[at]
         many = prod(strategy.axes[axis].sizes[level] for axis, level in block.levels) / own
-        told += weight**2 * block.variance * many
-    return told
+        variance += weight**2 * block.variance * many
+    return variance
 
 
 LAST_BITS = 1e-12
@@ -216,13 +216,13 @@ class Estimates:
     """
 
     def __init__(
-        self, strategy: Strategy, measured: Sequence[Floats], known: Mapping[tuple[int, Levels], Floats] | None = None
+        self, strategy: Strategy, measured: Sequence[Floats], public: Mapping[tuple[int, Levels], Floats] | None = None
     ) -> None:  # fmt: skip
         self.strategy = strategy
         self.cones: set[int] = set()  # families of which no group is negative, but for the last bits of a sum
         self.whole: set[int] = set()  # families of integers
         self._centres: dict[tuple[int, Levels], Floats] = {}
-        self._of = dict(known or {}) | {
+        self._of = dict(public or {}) | {
             (family, levels): np.sum(
                 [
                     weight * residual_of(strategy.axes, strategy.blocks[at].levels, measured[at], levels)
@@ -246,13 +246,13 @@ class Estimates:
                     result._centres[cone.family, levels] = even[start:end].reshape(shape)
         return result
 
-    def rounded(self, family: int, top: Levels, known: Sequence[KnownGroups]) -> Estimates:
+    def rounded(self, family: int, top: Levels, public: Sequence[KnownGroups]) -> Estimates:
         """Those nearby of which all groups at these levels, that all answers of a family are sums of, are integers."""
         axes = self.strategy.axes
         whole = {axis: Factor(axes[axis], axes[axis].labels[level], axes[axis].sizes[level]) for axis, level in top}
-        given = {one.top: one.values for one in known if one.family == family}
+        values = {one.top: one.values for one in public if one.family == family}
         cells = self.answers(Query(family, whole, 1.0))
-        cells = integers(axes, cells, top, path(top, list(given)), given, family in self.cones)
+        cells = integers(axes, cells, top, path(top, list(values)), values, family in self.cones)
         result = copy(self)
         result.whole, result._of = {*self.whole, family}, dict(self._of)
         for of, levels in self._of:
@@ -340,13 +340,13 @@ def grid_step(weights: Floats) -> float:
     return step
 
 
-def whole_width(wanted: float, step: float) -> float:
-    """A half-width of continuous noise that suffices for `wanted` of noise on a grid.
+def whole_width(half_width: float, step: float) -> float:
+    """A half-width of continuous noise that suffices for `half_width` of noise on a grid.
 
-    With h the last place of the grid up to `wanted`, discrete noise is in −h … h with a probability no smaller than
+    With h the last place of the grid up to `half_width`, discrete noise is in −h … h with a probability no smaller than
     that with which its continuous sister lies within h and half a step.
     """
-    return (math.floor(wanted / step * (1 + 1e-12)) + 0.5) * step if step else wanted
+    return (math.floor(half_width / step * (1 + 1e-12)) + 0.5) * step if step else half_width
 
 
 MOST = 200  # answers whose law is calculated; of others its half-width from above
@@ -360,7 +360,7 @@ class Wish:
     """
 
     query: Query
-    wanted: float
+    half_width: float
     step: float
 
 
@@ -375,7 +375,7 @@ def allowed_noise(strategy: Strategy, wishes: Sequence[Wish], kind: type[Laplace
         axes = sorted(wish.query.factors)
         shape = [wish.query.factors[axis].size for axis in axes]
         deviations = np.sqrt(strategy.variances(wish.query))
-        least = max(wish.wanted - wish.step / 2, wish.step / 2) / sum_quantile(kind)
+        least = max(wish.half_width - wish.step / 2, wish.step / 2) / sum_quantile(kind)
         for where in product(*(wish.query.factors[axis].alike[0].tolist() for axis in axes)):
             if deviations[where]:
                 waiting.append((least / float(deviations[where]), at, int(np.ravel_multi_index(where, shape))))
@@ -400,6 +400,6 @@ def _allowed(strategy: Strategy, wish: Wish, place: int, kind: type[Laplace | Ga
     steps: Floats = np.concatenate(grid)
     if len(each) == 1 and steps[0]:
         law = kind(float(each[0]) / kind(1.0).deviation, float(steps[0]))
-        return widest(law, wish.wanted).scale / law.scale
+        return widest(law, wish.half_width).scale / law.scale
     width = laplace_half_width(each) if kind is Laplace else kind(float(np.sqrt(each @ each))).half_width()
-    return whole_width(wish.wanted, grid_step(steps) if steps.all() else 0.0) / (width * SAFE)
+    return whole_width(wish.half_width, grid_step(steps) if steps.all() else 0.0) / (width * SAFE)

@@ -78,13 +78,13 @@ class KnownGroups:
         return {one: residual_of(axes, self.top, self.values, one) for one in below(self.top)}
 
 
-def known_residuals(axes: Sequence[Axis], known: Sequence[KnownGroups]) -> dict[tuple[int, Levels], Floats]:
+def known_residuals(axes: Sequence[Axis], groups: Sequence[KnownGroups]) -> dict[tuple[int, Levels], Floats]:
     """The residuals that known answers say, by family and levels.
 
     Raises `KernelError` where two of them disagree by more than a billionth.
     """
     result: dict[tuple[int, Levels], Floats] = {}
-    for one in known:
+    for one in groups:
         for levels, values in one.residuals(axes).items():
             other = result.setdefault((one.family, levels), values)
             if not np.allclose(other, values, rtol=CLOSE, atol=CLOSE * max(1.0, float(np.abs(one.values).sum()))):
@@ -92,13 +92,13 @@ def known_residuals(axes: Sequence[Axis], known: Sequence[KnownGroups]) -> dict[
     return result
 
 
-def even_table(axes: Sequence[Axis], known: Sequence[KnownGroups]) -> tuple[Levels, Floats]:
+def even_table(axes: Sequence[Axis], groups: Sequence[KnownGroups]) -> tuple[Levels, Floats]:
     """Cells from 0 on of which the known groups of one family are sums, as even as can be; and their levels.
 
     Of nested groups they are the finest ones; of others iterative proportional fitting.
     """
     depth: dict[int, int] = {}
-    for one in known:
+    for one in groups:
         for axis, level in one.top:
             depth[axis] = max(level, depth.get(axis, 0))
     levels = tuple(sorted(depth.items()))
@@ -108,29 +108,29 @@ def even_table(axes: Sequence[Axis], known: Sequence[KnownGroups]) -> tuple[Leve
     cells = np.ones(shape)
     for _ in range(ROUNDS):
         before = cells
-        for one in known:
+        for one in groups:
             to = dict(one.top)
             sums, spread = cells, []
             for dimension, (axis, level) in enumerate(levels):
                 ancestors = axes[axis].ancestors(level, to.get(axis, 0))
                 sums = _summed(sums, ancestors, axes[axis].sizes[to.get(axis, 0)], dimension)
                 spread.append(ancestors)
-            wanted = one.values.reshape(sums.shape)
-            ratio = np.divide(wanted, sums, out=np.zeros(sums.shape), where=sums > 0)
+            target = one.values.reshape(sums.shape)
+            ratio = np.divide(target, sums, out=np.zeros(sums.shape), where=sums > 0)
             cells = cells * ratio[np.ix_(*spread)] if levels else cells * ratio
         if np.abs(cells - before).max() <= 1e-13 * max(1.0, float(cells.max())):
             break
     return levels, cells
 
 
-def path(top: Levels, known: Sequence[Levels]) -> list[Levels]:
+def path(top: Levels, between: Sequence[Levels]) -> list[Levels]:
     """Levels from all rows to `top`, each one step finer than the one before, through all that is known.
 
     Raises `KernelError` where no path leads through all of them.
     """
     at: dict[int, int] = {}
     steps: list[Levels] = [()]
-    for end in (*sorted(known, key=lambda one: sum(level for _, level in one)), top):
+    for end in (*sorted(between, key=lambda one: sum(level for _, level in one)), top):
         levels = dict(end)
         if any(levels.get(axis, 0) < level for axis, level in at.items()):
             raise KernelError("groups that are given divide one another crosswise")
@@ -142,11 +142,11 @@ def path(top: Levels, known: Sequence[Levels]) -> list[Levels]:
 
 
 def integers(
-    axes: Sequence[Axis], cells: Floats, top: Levels, steps: Sequence[Levels], known: Mapping[Levels, Floats],
+    axes: Sequence[Axis], cells: Floats, top: Levels, steps: Sequence[Levels], public: Mapping[Levels, Floats],
     nonnegative: bool,
 ) -> Floats:  # fmt: skip
-    """Integer cells near to `cells`, of shape (groups at `top`), that add up along a path to what is `known`."""
-    above = np.rint(_coarse(axes, top, cells, ())) if () not in known else known[()]
+    """Integer cells near to `cells`, of shape (groups at `top`), that add up along a path to what is `public`."""
+    above = np.rint(_coarse(axes, top, cells, ())) if () not in public else public[()]
     if nonnegative:
         above = np.maximum(above, 0.0)
     for before, levels in pairwise(steps):
@@ -155,8 +155,8 @@ def integers(
         (axis,) = (axis for axis in new if old.get(axis, 0) != new[axis])
         dimension = sorted(new).index(axis)
         totals = above if axis in old else np.expand_dims(above, dimension)
-        if levels in known:
-            above = known[levels]
+        if levels in public:
+            above = public[levels]
         else:
             lines = np.moveaxis(shares, dimension, 0)
             parents = axes[axis].parents[new[axis]]

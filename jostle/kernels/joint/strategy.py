@@ -64,15 +64,15 @@ def even_groups(rows: Any, tells: Floats, starts: list[Floats]) -> Floats:
     def objective(logs: Floats, power: float) -> tuple[float, Floats]:
         shares = np.exp(logs - logs.max())
         shares /= shares.sum()
-        known = np.maximum(shares**2 @ tells, 1e-300)
-        answers = np.log(rows @ (1 / known))
+        precisions = np.maximum(shares**2 @ tells, 1e-300)
+        answers = np.log(rows @ (1 / precisions))
         top = answers.max()
         parts = np.exp(power * (answers - top))
-        slopes = -(rows.T @ (parts / parts.sum() / np.exp(answers))) / known**2
+        slopes = -(rows.T @ (parts / parts.sum() / np.exp(answers))) / precisions**2
         own = 2 * shares * (tells @ slopes)
         return float(top + np.log(parts.sum()) / power), shares * (own - shares @ own)
 
-    found = []
+    candidates = []
     for start in starts:
         logs = np.log(start)
         for power in POWERS:
@@ -82,8 +82,8 @@ def even_groups(rows: Any, tells: Floats, starts: list[Floats]) -> Floats:
         shares = np.exp(logs - logs.max())
         shares /= shares.sum()
         sparse = np.where(shares > 1e-4, shares, 0.0)
-        found += [shares, sparse / sparse.sum()]
-    return min(found, key=lambda one: float((rows @ (1 / np.maximum(one**2 @ tells, 1e-300))).max()))
+        candidates += [shares, sparse / sparse.sum()]
+    return min(candidates, key=lambda one: float((rows @ (1 / np.maximum(one**2 @ tells, 1e-300))).max()))
 
 
 Levels = tuple[tuple[int, int], ...]
@@ -155,11 +155,11 @@ class Strategy:
         for residual in query.residuals:
             for at, weight in self.sources[query.family, residual]:
                 parts.setdefault(at, []).append((residual, weight))
-        for at, told in parts.items():
+        for at, weights in parts.items():
             block = self.blocks[at]
-            for i, (one, weight) in enumerate(told):
+            for i, (one, weight) in enumerate(weights):
                 total += block.variance * weight**2 * self._products(query, block, one, one)
-                for other, second in told[i + 1 :]:
+                for other, second in weights[i + 1 :]:
                     total += 2 * block.variance * weight * second * self._products(query, block, one, other)
         return total
 
@@ -200,10 +200,10 @@ class Strategy:
 
 def strategy_for(
     axes: Sequence[Axis], queries: Sequence[Query], gaussian: bool, most: Sequence[float] | None = None,
-    wanted: bool = False, kept: bool = True,
+    minimax: bool = False, fair: bool = True,
 ) -> Strategy:  # fmt: skip
-    """The strategy for these queries under the noise at hand: of the least total error, or where errors are `wanted`
-    of the least worst one. Raises `KernelError` where they are too many. `kept`: no query is worse off than alone.
+    """The strategy for these queries under the noise at hand: of the least total error, or with `minimax`
+    of the least worst one. Raises `KernelError` where they are too many. `fair`: no query is worse off than alone.
 
     `most` is for each family how large the product of 2b over the axes of residuals may be, b the siblings of a group:
     where it is more, the groups are measured in place of their residuals.
@@ -216,17 +216,17 @@ def strategy_for(
             places.setdefault((query.family, residual), len(places))
     if len(places) > MOST_RESIDUALS:
         raise KernelError("these groups are too many to be answered together")
-    workload = _Workload(queries, places, kept)
-    return _of_residuals(axes, workload, most, wanted) if gaussian else _of_groups(axes, workload, wanted)
+    workload = _Workload(queries, places, fair)
+    return _of_residuals(axes, workload, most, minimax) if gaussian else _of_groups(axes, workload, minimax)
 
 
 class _Workload:
     """What every residual's noise adds to the error of every query."""
 
     def __init__(
-        self, queries: Sequence[Query], places: Mapping[tuple[int, Levels], int], kept: bool = True
+        self, queries: Sequence[Query], places: Mapping[tuple[int, Levels], int], fair: bool = True
     ) -> None:  # fmt: skip
-        self.kept = kept
+        self.fair = fair
         self.residuals = list(places)
         self.tops = [(query.family, query.top) for query in queries]
         self.alone = np.array([query.alone for query in queries])
@@ -282,7 +282,7 @@ class _Workload:
         Where it comes to none, they are mixed with those that measure each query `apart`, which are such.
         """
         weights = self.weights
-        if not self.kept:
+        if not self.fair:
             return solve(self.errors(weights))
         for _ in range(ROUNDS):
             shares = solve(self.errors(weights))
@@ -297,7 +297,7 @@ class _Workload:
         return apart
 
 
-def _of_residuals(axes: Sequence[Axis], workload: _Workload, most: Sequence[float] | None, wanted: bool) -> Strategy:
+def _of_residuals(axes: Sequence[Axis], workload: _Workload, most: Sequence[float] | None, minimax: bool) -> Strategy:
     """Gaussian noise: every residual by itself, in closed form."""
     apart = [
         most is None or prod(2 * axes[axis].siblings[level].max() for axis, level in levels) <= most[family]
@@ -318,7 +318,7 @@ def _of_residuals(axes: Sequence[Axis], workload: _Workload, most: Sequence[floa
     for (_, top), alone, at in zip(workload.tops, workload.alone, workload.places, strict=True):
         many = np.array([_groups(axes, workload.residuals[place][1]) for place in at]) / _groups(axes, top)
         parts[at] += costs[at] * many / alone
-    if wanted:
+    if minimax:
         shares, _ = even_residuals(workload.rows, costs)
     else:
         shares = workload.balanced(solve, lambda shares: costs / shares, parts / parts.sum())
@@ -330,7 +330,7 @@ def _of_residuals(axes: Sequence[Axis], workload: _Workload, most: Sequence[floa
     return Strategy(axes, blocks, {key: [(at, 1.0)] for at, key in enumerate(workload.residuals)})
 
 
-def _of_groups(axes: Sequence[Axis], workload: _Workload, wanted: bool) -> Strategy:
+def _of_groups(axes: Sequence[Axis], workload: _Workload, minimax: bool) -> Strategy:
     """Laplace noise: groups at some levels, of which residuals are weighted means."""
     candidates = workload.residuals
     if len(candidates) > MOST_BLOCKS:
@@ -354,7 +354,7 @@ def _of_groups(axes: Sequence[Axis], workload: _Workload, wanted: bool) -> Strat
         starts[:] = [shares]
         return shares
 
-    if wanted:
+    if minimax:
         shares = even_groups(workload.rows, tells, [one + least for one in starts])
     else:
         shares = workload.balanced(solve, lambda shares: 1 / np.maximum(shares**2 @ tells, 1e-300), apart)
@@ -389,9 +389,9 @@ def _shares(tells: Floats, errors: Floats, start: Floats) -> Floats:
     def objective(logs: Floats) -> tuple[float, Floats]:
         shares = np.exp(logs - logs.max())
         shares /= shares.sum()
-        known = np.maximum(shares**2 @ tells, 1e-300)
-        slopes = -2 * shares * (tells @ (errors / known**2))
-        return float((errors / known).sum()) / scale, shares * (slopes - shares @ slopes) / scale
+        precisions = np.maximum(shares**2 @ tells, 1e-300)
+        slopes = -2 * shares * (tells @ (errors / precisions**2))
+        return float((errors / precisions).sum()) / scale, shares * (slopes - shares @ slopes) / scale
 
     logs = minimize(objective, np.log(start / start.sum()), jac=True, method="L-BFGS-B", options={"maxiter": STEPS}).x
     shares = np.exp(logs - logs.max())

@@ -223,8 +223,8 @@ def map_refined(map: Mapping[str, Any], places: int = 64, seed: int = 0) -> dict
     if not weights.any():
         return map_begun(where)
     d = where.shape[1]
-    wanted = (weights * widths) ** (d / (d + 2))
-    many = np.where(weights > 0, np.maximum(np.floor(places * wanted / wanted.sum()), 1), 0).astype(int)
+    densities = (weights * widths) ** (d / (d + 2))
+    many = np.where(weights > 0, np.maximum(np.floor(places * densities / densities.sum()), 1), 0).astype(int)
     while many.sum() > places and many.max() > 1:
         many[many.argmax()] -= 1
     rng, parts, reaches = generator(seed), [], []

@@ -54,8 +54,8 @@ def with_shares(model: GaussianMixture, seen: Mapping[str, Any]) -> GaussianMixt
     rows = max(float(count.sum()), 2 * noise * np.sqrt(len(count)), 1.0)
     step = count / rows - before
     gap = float((step**2).sum())
-    kept = max(0.0, 1 - len(count) * (noise / rows) ** 2 / gap) if gap > 0 else 0.0
-    after = before * np.maximum(1 + kept * step / before, RAREST) ** STRIDE
+    signal = max(0.0, 1 - len(count) * (noise / rows) ** 2 / gap) if gap > 0 else 0.0
+    after = before * np.maximum(1 + signal * step / before, RAREST) ** STRIDE
     return GaussianMixture(model.space, after / after.sum(), model.means, model.covariances)
 
 
@@ -129,44 +129,44 @@ def map_start(
     return GaussianMixture(pooled.space, weights, centres, np.repeat(covariance[None], len(centres), axis=0))
 
 
-def drawn_to(seen: Floats, target: Floats, deviation: float) -> Floats:
+def drawn_to(noisy: Floats, target: Floats, deviation: float) -> Floats:
     """A symmetric matrix seen with noise, of `deviation` on its diagonal, drawn to a target by the share of noise in
     what is between them."""
-    d, gap = len(seen), float(((seen - target) ** 2).sum())
+    d, gap = len(noisy), float(((noisy - target) ** 2).sum())
     share = min(1.0, deviation**2 * d * (d + 1) / 2 / gap) if gap > 0 else 1.0
-    return (1 - share) * seen + share * target
+    return (1 - share) * noisy + share * target
 
 
-def _of_all(seen: Floats, old: Floats, deviation: float) -> Floats:
+def _of_all(noisy: Floats, old: Floats, deviation: float) -> Floats:
     """The shape that components share, drawn to that of the old ones, and its size to theirs."""
-    d, before = len(seen), float(np.trace(old)) / len(old)
-    size = before * _scale(float(np.trace(seen)) / d / before, deviation / before / np.sqrt(d))
-    shape = drawn_to(seen, size / before * old, deviation)
+    d, before = len(noisy), float(np.trace(old)) / len(old)
+    size = before * _scale(float(np.trace(noisy)) / d / before, deviation / before / np.sqrt(d))
+    shape = drawn_to(noisy, size / before * old, deviation)
     return _within(shape, min(max(_edge(deviation, d) / 2, NARROWEST), before), 2.0)
 
 
-def _of_one(seen: Floats, shared: Floats, deviation: float) -> Floats:
+def _of_one(noisy: Floats, shared: Floats, deviation: float) -> Floats:
     """A component's covariance in pooled ones, drawn to the shared shape, and its size to the shared one's."""
-    d, usual = len(seen), float(np.trace(shared)) / len(seen)
-    size = _scale(float(np.trace(seen)) / d / usual, deviation / usual / np.sqrt(d))
+    d, usual = len(noisy), float(np.trace(shared)) / len(noisy)
+    size = _scale(float(np.trace(noisy)) / d / usual, deviation / usual / np.sqrt(d))
     size = min(max(size, NARROWEST), WIDEST)
     return _within(
-        drawn_to(seen, size * shared, deviation), min(max(_edge(deviation, d) / 2, 1e-4), size * usual), WIDEST
+        drawn_to(noisy, size * shared, deviation), min(max(_edge(deviation, d) / 2, 1e-4), size * usual), WIDEST
     )
 
 
-def _scale(seen: float, deviation: float) -> float:
+def _scale(noisy: float, deviation: float) -> float:
     """A factor near 1 seen with noise, drawn to 1."""
-    gap = (seen - 1) ** 2
-    return 1 + (seen - 1) * max(0.0, 1 - deviation**2 / gap) if gap > 0 else 1.0
+    gap = (noisy - 1) ** 2
+    return 1 + (noisy - 1) * max(0.0, 1 - deviation**2 / gap) if gap > 0 else 1.0
 
 
 def _shares(counts: Floats, noise: float) -> Floats:
     """The components' shares, drawn to even, none below a twentieth of that."""
     even, parts = 1 / len(counts), counts / counts.sum()
     gap = float(((parts - even) ** 2).sum())
-    kept = max(0.0, 1 - (len(counts) - 1) * (noise / counts.sum()) ** 2 / gap) if gap > 0 else 0.0
-    parts = np.maximum(even + kept * (parts - even), even / 20)
+    signal = max(0.0, 1 - (len(counts) - 1) * (noise / counts.sum()) ** 2 / gap) if gap > 0 else 0.0
+    parts = np.maximum(even + signal * (parts - even), even / 20)
     return parts / parts.sum()  # type: ignore[no-any-return]
 
 

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from jostle.kernels.arrays import Floats
-from jostle.kernels.regressions.models import Additive, Forked, Levels, Part, Regression, Slope, Steps, kept
+from jostle.kernels.regressions.models import Additive, Forked, Levels, Part, Regression, Slope, Steps, floats
 from jostle.threads import on_one_thread
 
 SPREAD = 0.4
@@ -49,14 +49,14 @@ NOISE = np.sqrt([3.0, 2.0, 3.0])
 """The deviations of `_of_shares` in those of a share."""
 
 
-def _drawn(count: Floats, total: Floats, noise: float, spread: float) -> Floats:
+def _estimates(count: Floats, total: Floats, noise: float, spread: float) -> Floats:
     """The means total/count, drawn towards 0 as far as noise and few rows account for them."""
     n = np.maximum(count, 0.0)
     return np.asarray(n * total / np.maximum(n**2 + ROWS * n + (noise / max(spread, 1e-9)) ** 2, 1e-12))
 
 
 def _mean(count: Floats, total: Floats, noise: float) -> Floats:
-    return np.clip(_drawn(count, total, float(NOISE[1]) * noise, SPREAD), -1.0, 1.0)
+    return np.clip(_estimates(count, total, float(NOISE[1]) * noise, SPREAD), -1.0, 1.0)
 
 
 def target_seen(sums: object, noise: float, y: Target) -> dict[str, float]:
@@ -88,7 +88,7 @@ def mean_model(sums: object, noise: float, y: Target) -> Additive:
 
 def pooled_shares(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, object]:
     """Two measurements of the same sums, {sum, noise} each, as one, by their precision."""
-    noises = np.array([max(float(seen["noise"]), 1e-12) for seen in (one, other)])
+    noises = np.array([max(float(part["noise"]), 1e-12) for part in (one, other)])
     weights = noises**-2 / (noises**-2).sum()
     sums = np.asarray(one["sum"], dtype=float) * weights[0] + np.asarray(other["sum"], dtype=float) * weights[1]
     return {"sum": sums, "noise": float((noises**-2).sum() ** -0.5)}
@@ -101,8 +101,8 @@ def error_of(count: float, squares: float, noise: float, half: float) -> float |
 
 def part_of(column: Mapping[str, Any], numbers: Floats) -> Part:
     if "edges" in column:
-        return Steps(kept(column["edges"]), kept(numbers))
-    return Levels(tuple(column["values"]), kept(numbers))
+        return Steps(floats(column["edges"]), floats(numbers))
+    return Levels(tuple(column["values"]), floats(numbers))
 
 
 def forked_model(column: Mapping[str, Any], above: Regression, below: Regression) -> Forked:
@@ -120,7 +120,7 @@ def leaf_model(sums: object, noise: float, y: Target, expected: float, deviation
     count, total, _ = of_shares(sums)
     start = (float(expected) - middle) / half
     off = total - start * count
-    value = start + float(_drawn(count, off, noise * math.sqrt(2 + 3 * start**2), deviation / half / 2)[0])
+    value = start + float(_estimates(count, off, noise * math.sqrt(2 + 3 * start**2), deviation / half / 2)[0])
     name, low, high = str(y["name"]), float(y["low"]), float(y["high"])
     return Additive("the mean", name, low, high, middle + half * min(max(value, -1.0), 1.0))
 
@@ -166,14 +166,14 @@ def _rates(matrix: Floats, right: Floats, noise: float, rows: float, variance: f
     what accounts for the whole `variance` of the target. A direction in which the matrix is lost in noise gets nothing.
     """
     sizes, vectors = np.linalg.eigh(matrix)
-    sizes, seen = np.maximum(sizes, 0.0), vectors.T @ right
+    sizes, projections = np.maximum(sizes, 0.0), vectors.T @ right
     unsure = noise**2 + variance * sizes
     most = variance * rows / max(float(sizes.sum()), noise)
-    found = float((seen**2 - DOUBT * unsure).sum()) / max(float((sizes**2).sum()), noise**2)
-    spread = min(found, most)
+    strength = float((projections**2 - DOUBT * unsure).sum()) / max(float((sizes**2).sum()), noise**2)
+    spread = min(strength, most)
     if spread <= 0:
         return np.zeros(len(right))
-    return np.asarray(vectors @ (sizes * seen / (sizes**2 + unsure / spread)))
+    return np.asarray(vectors @ (sizes * projections / (sizes**2 + unsure / spread)))
 
 
 DOUBT = 1.0
@@ -334,20 +334,20 @@ def posterior(
     """
     n = np.maximum(count, 0.0)
     unsure = 2 * noise**2 + n * variance + 1e-12
-    found = [(-0.5 * float((total**2 / unsure + np.log(unsure)).sum()), np.zeros(len(n)), 0.0)]
+    laws = [(-0.5 * float((total**2 / unsure + np.log(unsure)).sum()), np.zeros(len(n)), 0.0)]
     if places is None:
         for strength in variance * STRENGTHS:
             spread = strength * n**2 + unsure
             likelihood = -0.5 * float((total**2 / spread + np.log(spread)).sum())
-            found.append((likelihood, strength * n * total / spread, 0.0))
+            laws.append((likelihood, strength * n * total / spread, 0.0))
     else:
-        found += _straight_and_smooth(n, total, unsure, variance, places)
-    logs = np.array([law[0] for law in found])
-    logs[1:] -= math.log(len(found) - 1)
+        laws += _straight_and_smooth(n, total, unsure, variance, places)
+    logs = np.array([law[0] for law in laws])
+    logs[1:] -= math.log(len(laws) - 1)
     weights = np.exp(logs - logs.max())
     weights /= weights.sum()
-    slope = float(weights @ np.array([law[2] for law in found]))
-    return np.asarray(weights @ np.stack([law[1] for law in found])), slope
+    slope = float(weights @ np.array([law[2] for law in laws]))
+    return np.asarray(weights @ np.stack([law[1] for law in laws])), slope
 
 
 def _straight_and_smooth(

@@ -41,7 +41,7 @@ class Slope:
     def as_json(self) -> dict[str, Any]:
         return {"rate": self.rate, "centre": self.centre, "low": self.low, "high": self.high}
 
-    def told(self, name: str) -> str:
+    def summary(self, name: str) -> str:
         return f"{text(self.rate)} · ({name} − {text(self.centre)})"
 
 
@@ -62,11 +62,11 @@ class Steps:
         line = {} if self.slope is None else {"slope": self.slope.as_json()}
         return {"edges": list(self.edges), "numbers": list(self.numbers)} | line
 
-    def told(self, name: str) -> str:
+    def summary(self, name: str) -> str:
         starts = ["", *(f" from {edge:g}" for edge in self.edges)]
-        said = [f"{text(number)}{start}" for start, number in zip(starts, self.numbers, strict=True)]
-        line = "" if self.slope is None else f"{self.slope.told(name)}, and "
-        return f"{line}of {name}: " + ", ".join(said)
+        texts = [f"{text(number)}{start}" for start, number in zip(starts, self.numbers, strict=True)]
+        line = "" if self.slope is None else f"{self.slope.summary(name)}, and "
+        return f"{line}of {name}: " + ", ".join(texts)
 
 
 @dataclass(frozen=True)
@@ -82,9 +82,9 @@ class Levels:
     def as_json(self) -> dict[str, Any]:
         return {"values": list(self.values), "numbers": list(self.numbers)}
 
-    def told(self, name: str) -> str:
+    def summary(self, name: str) -> str:
         pairs = zip(self.values, self.numbers, strict=True)
-        return f"of {name}: " + ", ".join(f"{text(number)} for {said}" for said, number in pairs)
+        return f"of {name}: " + ", ".join(f"{text(number)} for {level}" for level, number in pairs)
 
 
 Part = Slope | Steps | Levels
@@ -178,7 +178,7 @@ class Additive(Regression):
         return {"model": self.kind, "base": self.base, "adds": {n: part.as_json() for n, part in self.adds.items()}}
 
     def lines(self) -> list[str]:
-        return [f"{self.kind}: {text(self.base)}", *(f"  + {part.told(name)}" for name, part in self.adds.items())]
+        return [f"{self.kind}: {text(self.base)}", *(f"  + {part.summary(name)}" for name, part in self.adds.items())]
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,13 +218,13 @@ class Forked(Regression):
 
     def lines(self) -> list[str]:
         words = ("is", "is not") if self.same else ("≥", "<")
-        said = [f"{self.attribute} {word} {text(self.at)}" for word in words]
-        found = ["a tree:"]
-        for question, side in zip(said, (self.above, self.below), strict=True):
+        questions = [f"{self.attribute} {word} {text(self.at)}" for word in words]
+        lines = ["a tree:"]
+        for question, side in zip(questions, (self.above, self.below), strict=True):
             first, *rest = side.lines()
-            found += [f"  {question}: {first.removeprefix('a tree:').removeprefix('the mean: ')}".rstrip(),
+            lines += [f"  {question}: {first.removeprefix('a tree:').removeprefix('the mean: ')}".rstrip(),
                       *(f"  {line}" for line in rest)]  # fmt: skip
-        return found
+        return lines
 
 
 def _numbers(column: Coded) -> Floats:
@@ -234,5 +234,5 @@ def _numbers(column: Coded) -> Floats:
     return np.asarray(table[column.codes])
 
 
-def kept(numbers: Sequence[float] | Floats) -> tuple[float, ...]:
+def floats(numbers: Sequence[float] | Floats) -> tuple[float, ...]:
     return tuple(float(x) for x in numbers)

@@ -36,20 +36,20 @@ def regression_table(number: int, seed: int, least: int, most: int, extra: int) 
     """Table `number` of a seed: `least` to `most` rows, evenly on the log scale, and `extra` more of the same law."""
     rng = np.random.default_rng([seed, number])
     while True:
-        table = _drawn(least, most, extra, rng)
+        table = _table(least, most, extra, rng)
         low, high, _ = table.domains[TARGET]
         if float(table.columns[TARGET].std()) >= LEAST * (float(high) - float(low)):
             return table
 
 
-def _drawn(least: int, most: int, extra: int, rng: Rng) -> RegressionTable:
+def _table(least: int, most: int, extra: int, rng: Rng) -> RegressionTable:
     n = int(np.exp(rng.uniform(np.log(least), np.log(most)))) + extra
     many = int(np.rint(np.exp(rng.uniform(np.log(2), np.log(20)))))
     hidden = _hidden(n, many, rng)
     columns: dict[str, NDArray[Any]] = {}
     domains: dict[str, Bounds | tuple[str, ...]] = {}
     texts = rng.uniform(0, 1) ** 2  # how often a column is a text
-    seen = []  # what each column says, standardised
+    inputs = []  # what each column says, standardised
     for i in range(many):
         name = f"x{i + 1}"
         if rng.random() < texts:
@@ -57,11 +57,11 @@ def _drawn(least: int, most: int, extra: int, rng: Rng) -> RegressionTable:
             places = _levels(hidden[:, i], values, rng)
             domains[name] = tuple(f"v{v + 1}" for v in range(values))
             columns[name] = np.array(domains[name], dtype=object)[places]
-            seen.append(_standard(rng.normal(size=values)[places]))
+            inputs.append(_standard(rng.normal(size=values)[places]))
         else:
             columns[name], domains[name] = _described(_shaped(hidden[:, i], rng), rng)
-            seen.append(_standard(columns[name]))
-    signal = _standard(_KINDS[int(rng.integers(len(_KINDS)))](np.stack(seen, axis=1), rng))
+            inputs.append(_standard(columns[name]))
+    signal = _standard(_KINDS[int(rng.integers(len(_KINDS)))](np.stack(inputs, axis=1), rng))
     explained = rng.beta(0.7, 0.5)
     noise = _noise(n, rng)
     if rng.random() < 0.3:  # larger where the number is

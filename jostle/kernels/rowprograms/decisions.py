@@ -58,9 +58,9 @@ class Cell(NamedTuple):
 
     def looked_up(self, table: Floats, absent: Floats | float) -> Expression:
         """`table[..., i]` for value i of this cell, `absent` where the row has none."""
-        listed = np.empty((*table.shape[:-1], table.shape[-1] + 1))
-        listed[..., 0], listed[..., 1:] = absent, table
-        return lookup(listed, self.place + 1)
+        extended = np.empty((*table.shape[:-1], table.shape[-1] + 1))
+        extended[..., 0], extended[..., 1:] = absent, table
+        return lookup(extended, self.place + 1)
 
     def place_in(self, values: Sequence[Value]) -> Expression:
         """The row's place in another list of values, −1 where it is not there."""
@@ -69,9 +69,9 @@ class Cell(NamedTuple):
 
     def table_of(self, values: Sequence[Value], table: Floats) -> Floats:
         """A table over `values` (…, values) as one over the cell's own; 0 for what is not there."""
-        listed = plain_values(values)
-        places = dict(zip(listed, range(len(listed)), strict=True))
-        if listed == self.values and len(places) == len(listed):
+        entries = plain_values(values)
+        places = dict(zip(entries, range(len(entries)), strict=True))
+        if entries == self.values and len(places) == len(entries):
             return table
         picks = [places.get(v, -1) for v in self.values]
         return np.concatenate([table, np.zeros((*table.shape[:-1], 1))], axis=-1)[..., picks]

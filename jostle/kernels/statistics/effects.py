@@ -64,18 +64,18 @@ class Cells:
         return np.asarray(self.rows > max(CLEAR * self.unsure, 2.0))
 
     @property
-    def held(self) -> Floats:
+    def divisors(self) -> Floats:
         """The number of rows, at least as large as its noise."""
         return np.maximum(self.rows, max(2 * self.unsure, 1.0))
 
     @property
     def mean(self) -> Floats:
-        return np.asarray(self.sums @ self.value) / self.held
+        return np.asarray(self.sums @ self.value) / self.divisors
 
     @property
     def slopes(self) -> Floats:
         """By how much a cell's mean moves with each of its sums, (…, 2 or 3)."""
-        return (self.value - self.mean[..., None]) / self.held[..., None]
+        return (self.value - self.mean[..., None]) / self.divisors[..., None]
 
     @property
     def mean_noise(self) -> Floats:
@@ -85,7 +85,7 @@ class Cells:
     @property
     def spread(self) -> Floats:
         """The variance of x within a cell, less what noise takes from it; between 0 and 1/4."""
-        squares = np.asarray(self.sums @ self.square) / self.held
+        squares = np.asarray(self.sums @ self.square) / self.divisors
         return np.clip(squares - self.mean**2 + self.mean_noise, 0.0, 0.25)
 
 
@@ -99,29 +99,29 @@ def effect_of_strata(
     rows; else all strata whose rows are clear, and it is infinite where an arm of one is not. An infinite interval is
     given as what is possible.
     """
-    seen = Cells(shaped(sums, cells), noise)
-    together = seen.rows.sum(axis=1)
-    both = np.asarray(seen.clear.all(axis=1))
-    some = together > max(CLEAR * seen.unsure * math.sqrt(2), 2.0)
-    kept = np.asarray(both if matched else some)
-    if not kept.any():
+    strata = Cells(shaped(sums, cells), noise)
+    together = strata.rows.sum(axis=1)
+    both = np.asarray(strata.clear.all(axis=1))
+    some = together > max(CLEAR * strata.unsure * math.sqrt(2), 2.0)
+    usable = np.asarray(both if matched else some)
+    if not usable.any():
         return report(what, 0.0, math.inf, math.inf, high - low, 0.0, 0, float(together.sum()))
-    part = Cells(seen.sums[kept], noise)
+    part = Cells(strata.sums[usable], noise)
     share = part.rows.sum(axis=1) / part.rows.sum()
     by_stratum = part.mean[:, 1] - part.mean[:, 0]
     effect = float(share @ by_stratum)
     pull = (by_stratum - effect) / part.rows.sum()
     signs = np.array([-1.0, 1.0])
-    moved = pull[:, None, None] + share[:, None, None] * signs[:, None] * part.slopes
-    within = (part.spread / part.held).sum(axis=1)
+    slopes = pull[:, None, None] + share[:, None, None] * signs[:, None] * part.slopes
+    within = (part.spread / part.divisors).sum(axis=1)
     unsure = within + part.mean_noise.sum(axis=1)
     between = max(float(share @ ((by_stratum - effect) ** 2 - unsure * (1 - share))), 0.0)
     sampling = float(share**2 @ within) + between / float(part.rows.sum())
-    lost = float(together[kept].sum()) < float(together.sum()) / 2 if matched else not bool(both[some].all())
-    wide = widths(moved, noise, mechanism, 0.0, sampling)
+    lost = float(together[usable].sum()) < float(together.sum()) / 2 if matched else not bool(both[some].all())
+    wide = widths(slopes, noise, mechanism, 0.0, sampling)
     error, both_wide = (math.inf, math.inf) if lost else wide
-    left = float(together[~kept].sum())
-    return report(what, effect, error, both_wide, high - low, float(part.rows.sum()), int(kept.sum()), left)
+    left = float(together[~usable].sum())
+    return report(what, effect, error, both_wide, high - low, float(part.rows.sum()), int(usable.sum()), left)
 
 
 def shaped(sums: object, cells: int) -> Floats:
@@ -129,15 +129,15 @@ def shaped(sums: object, cells: int) -> Floats:
     return np.asarray(sums, dtype=float).reshape(int(cells) // 2, 2, -1)
 
 
-def widths(moved: Floats, noise: float, mechanism: str, second: float, sampling: float) -> tuple[float, float]:
+def widths(slopes: Floats, noise: float, mechanism: str, second: float, sampling: float) -> tuple[float, float]:
     """Half-widths at 95 % of noise alone, and of noise and sampling together.
 
-    `moved`: the effect's slope in each noisy sum. `second`: a variance of noise that is counted as normal. The tail of
+    `slopes`: the effect's slope in each noisy sum. `second`: a variance of noise that is counted as normal. The tail of
     a sum of Laplace noises lies between one Laplace noise's and a normal one's: its fourth cumulant says where
     (Cornish and Fisher 1938).
     """
-    variance = noise**2 * float((moved**2).sum())
-    fourth = 3 * noise**4 * float((moved**4).sum()) if mechanism != "gaussian" else 0.0
+    variance = noise**2 * float((slopes**2).sum())
+    fourth = 3 * noise**4 * float((slopes**4).sum()) if mechanism != "gaussian" else 0.0
     return _half_width(variance + second, fourth), _half_width(variance + second + sampling, fourth)
 
 
@@ -221,7 +221,7 @@ class Study:
         last = outcome.astype(np.int64) if self.binary else outcome
         return {**covariates, "treated": arm, "outcome": last}
 
-    def drawn(self, seed: int, number: int) -> dict[str, NDArray[np.int64] | Floats]:
+    def data_set(self, seed: int, number: int) -> dict[str, NDArray[np.int64] | Floats]:
         """The same of the sample that belongs to study `number` of a seed."""
         return self.columns(np.random.default_rng([seed, number, 1]))
 

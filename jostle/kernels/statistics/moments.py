@@ -164,9 +164,9 @@ class NoisyMean:
     hidden: bool
 
 
-def mean_of(seen: Mapping[str, Any]) -> NoisyMean:
+def mean_of(moments: Mapping[str, Any]) -> NoisyMean:
     """Of the noisy sums of u², 2u(1 − u) and (1 − u)² of u = (z + 1)/2, or of u and 1 − u where z is −1 or 1."""
-    sums, noise = np.asarray(seen["sum"], dtype=float), float(seen["noise"])
+    sums, noise = np.asarray(moments["sum"], dtype=float), float(moments["noise"])
     value, square = (np.array(v) for v in (((1, 0, -1), (1, -1, 1)) if len(sums) == 3 else ((1, -1), (1, 1))))
     n = float(sums.sum())
     hidden = n <= max(CLEAR * noise * math.sqrt(len(sums)), 1.0)
@@ -200,8 +200,8 @@ def chance_of(distance: float, noise: float, sampling: float, laplace: bool) -> 
     near, ratio = distance / sampling, sampling / scale
     out = 0.5 * math.erfc(near / math.sqrt(2))
     carried = _scaled_tail(ratio - near, ratio**2 / 2 - distance / scale)
-    taken = _scaled_tail(ratio + near, ratio**2 / 2 + distance / scale)
-    return min(max(2 * (out + 0.5 * (carried - taken)), 0.0), 1.0)
+    overlap = _scaled_tail(ratio + near, ratio**2 / 2 + distance / scale)
+    return min(max(2 * (out + 0.5 * (carried - overlap)), 0.0), 1.0)
 
 
 def _scaled_tail(at: float, logs: float) -> float:
@@ -243,8 +243,8 @@ def cross_table(names: Sequence[str], rows: Sequence[Any], columns: Sequence[Any
 
 def _heading(names: Sequence[str], column: object) -> str:
     """A column's value as a heading, apart from the two other headings."""
-    said = text(column)
-    return f"{names[1]} {said}" if said in (names[0], "all") else said
+    label = text(column)
+    return f"{names[1]} {label}" if label in (names[0], "all") else label
 
 
 def _parts(answers: Floats, a: int, b: int) -> tuple[Floats, Floats, Floats, Any]:
@@ -292,7 +292,7 @@ def describe(
     counts = rising(np.asarray(below, dtype=float))
     ends = np.append(np.asarray(starts, dtype=float)[1:], high)
     places = np.asarray(starts, dtype=float)
-    for said, share in QUANTILES.items():
+    for label, share in QUANTILES.items():
         rank = share * counts[-1]
         doubt = float(np.sqrt(wide.max() ** 2 + (share * wide[-1]) ** 2))
         rank = min(max(rank, doubt), counts[-1] - doubt) if share in (0.0, 1.0) and doubt < counts[-1] / 2 else rank
@@ -303,7 +303,7 @@ def describe(
         )
         if share in (0.0, 1.0):
             low, high_ = (float(places[0]), high_) if share == 0.0 else (low, float(ends[-1]))
-        lines.append({"": said, "value": at, "low": low, "high": high_})
+        lines.append({"": label, "value": at, "low": low, "high": high_})
     lines[4]["value"] = min(line["value"] for line in lines[4:])  # the lowest and highest are aimed at from inside
     lines[-1]["value"] = max(line["value"] for line in lines[4:])
     notes = ["the noise hides how many rows there are; spend more"] if z.hidden else []
@@ -331,13 +331,13 @@ def _at_ends(counts: Floats, doubt: float) -> float:
     return sum(heaps) / float(counts[-1]) if heaps else 0.0
 
 
-def _field(said: str) -> str:
-    return {"5 %": "p5", "95 %": "p95"}.get(said, said.replace(" ", "_"))
+def _field(label: str) -> str:
+    return {"5 %": "p5", "95 %": "p95"}.get(label, label.replace(" ", "_"))
 
 
-def _stated(said: str, value: float, error: float) -> dict[str, Any]:
-    least = 0.0 if said in ("rows", "missing", "deviation") else -math.inf
-    return {"": said, "value": max(value, least), "low": max(value - error, least), "high": max(value + error, least)}
+def _stated(label: str, value: float, error: float) -> dict[str, Any]:
+    least = 0.0 if label in ("rows", "missing", "deviation") else -math.inf
+    return {"": label, "value": max(value, least), "low": max(value - error, least), "high": max(value + error, least)}
 
 
 def _bin(counts: Floats, rank: float) -> int:

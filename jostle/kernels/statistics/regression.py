@@ -64,10 +64,10 @@ def _lines(
     """A line for each coefficient; `short`: sampling deviations that it may be off by beside."""
     rows = []
     for i, (name, level) in enumerate(names):
-        drawn = math.sqrt(max(float(sampling[i, i]), 0.0))
+        spread = math.sqrt(max(float(sampling[i, i]), 0.0))
         noisy = quantile * math.sqrt(max(float(noise[i, i]), 0.0))
-        error = math.inf if lost else noisy + short * drawn
-        wide = math.inf if lost else math.hypot(noisy, SAMPLING * drawn) + short * drawn
+        error = math.inf if lost else noisy + short * spread
+        wide = math.inf if lost else math.hypot(noisy, SAMPLING * spread) + short * spread
         at = float(value[i])
         rows.append({
             "term": f"{name} = {level}" if level else name, "value": at, "error": error, "low": at - wide,
@@ -125,10 +125,10 @@ def _correlation(sums: Floats, noise: Floats) -> tuple[float | None, float]:
         step = 1e-5 * max(float(sums[0, 0]), 1.0)
         ends = []
         for side in (-1, 1):
-            moved = sums.copy()
-            moved[i, j] += side * step
-            moved[j, i] = moved[i, j]
-            ends.append(_of(moved))
+            other = sums.copy()
+            other[i, j] += side * step
+            other[j, i] = other[i, j]
+            ends.append(_of(other))
         slope = (ends[1] - ends[0]) / (2 * step)
         variance += (slope * float(noise[i, j])) ** 2
     value = min(max(value, -1 + 1e-9), 1 - 1e-9)
@@ -216,10 +216,10 @@ def logistic_step(
 
 def _within(weights: Floats, step: Floats, rows: Mapping[str, Any]) -> tuple[Floats, bool]:
     """Weights and a step, and whether either was too long and was cut."""
-    moved = weights + step * min(1.0, LARGEST_STEP / max(_log_odds(step, rows), 1e-300))
-    moved *= min(1.0, LARGEST_MARGIN / max(_log_odds(moved, rows), 1e-300))
-    moved = np.clip(moved, -LARGEST_WEIGHT, LARGEST_WEIGHT)
-    return moved, bool((np.abs(moved - weights - step) > 1e-9 * np.abs(step)).any())
+    after = weights + step * min(1.0, LARGEST_STEP / max(_log_odds(step, rows), 1e-300))
+    after *= min(1.0, LARGEST_MARGIN / max(_log_odds(after, rows), 1e-300))
+    after = np.clip(after, -LARGEST_WEIGHT, LARGEST_WEIGHT)
+    return after, bool((np.abs(after - weights - step) > 1e-9 * np.abs(step)).any())
 
 
 def _above_noise(curvature: Mapping[str, Any]) -> tuple[Floats, Floats]:
@@ -255,19 +255,19 @@ def logistic_fit(
     if lost:
         final = logistic_step(weights, curvature, gradient, rows)
     step = final - before
-    moved = noise**2 * np.outer(step, step)  # the noise of the matrix moves the last step as that of least squares
-    np.fill_diagonal(moved, 0.0)
-    moved += np.diag(float(gradient["noise"]) ** 2 + noise**2 @ step**2)
-    seen = max(float(matrix[-1, -1]), 0.25)
-    q = math.sqrt(max(float(step @ matrix @ step) - float(np.sum(inverse * moved)), 0.0) / seen)
-    short = math.sqrt(seen) * (q * (1 + q)) ** 2
+    spread = noise**2 * np.outer(step, step)  # the noise of the matrix moves the last step as that of least squares
+    np.fill_diagonal(spread, 0.0)
+    spread += np.diag(float(gradient["noise"]) ** 2 + noise**2 @ step**2)
+    weight = max(float(matrix[-1, -1]), 0.25)
+    q = math.sqrt(max(float(step @ matrix @ step) - float(np.sum(inverse * spread)), 0.0) / weight)
+    short = math.sqrt(weight) * (q * (1 + q)) ** 2
     centres, scales = (np.array([float(term[k]) for term in design]) for k in ("centre", "scale"))
     turn = np.zeros((len(final), len(final)))  # to (intercept, slopes) of the columns in their own units
     turn[0, -1] = 1.0
     turn[0, :-1] = -centres / scales / radius
     turn[1:, :-1] = np.diag(1 / scales / radius)
     lines = _lines(
-        [("intercept", ""), *_terms(design)], turn @ final, turn @ (inverse @ moved @ inverse) @ turn.T,
+        [("intercept", ""), *_terms(design)], turn @ final, turn @ (inverse @ spread @ inverse) @ turn.T,
         turn @ inverse @ turn.T, quantile_of(mechanism), lost or cut, short,
     )  # fmt: skip
     for line in lines:

@@ -38,23 +38,24 @@ class Seen:
 class Smoothed:
     """The estimated `mean` of each stratum (S,), and the `covariance` left in them (S, S).
 
-    `departure` (S,): how far the stratum's own mean is from the model, over `held` rows, with noise and sampling of
-    the variance `doubt`; the share 1 − `drawn` of it is kept. `most`: at most about the variance of departures. `line`
-    (S,): the variance that the model leaves in the mean. `reach` (S,): by how much a mean moves with its own total.
+    `departure` (S,): how far the stratum's own mean is from the model, over `divisors` rows, with noise and sampling of
+    the variance `doubt`; the share 1 − `shrinkage` of it is kept. `most`: at most about the variance of departures.
+    `line` (S,): the variance that the model leaves in the mean. `reach` (S,): by how much a mean moves with its own
+    total.
     """
 
     mean: Floats
     covariance: Floats
     departure: Floats
-    held: Floats
+    divisors: Floats
     doubt: Floats
-    drawn: Floats
+    shrinkage: Floats
     most: float
     line: Floats
     reach: Floats
 
 
-def smoothed(seen: Seen, design: Floats, apart: float, alone: Any = False) -> Smoothed:
+def smoothed(strata: Seen, design: Floats, apart: float, alone: Any = False) -> Smoothed:
     """The mean of each stratum, totals / rows (S,), drawn towards a linear model of its `design` (S, d), but for those
     that stand `alone`.
 
@@ -63,29 +64,29 @@ def smoothed(seen: Seen, design: Floats, apart: float, alone: Any = False) -> Sm
     noise does not bend it. A stratum departs from it by as much as the squares of departures show beyond what noise and
     rows explain.
     """
-    of_all = 2 * seen.unsure * math.sqrt(len(design))
-    centre = float(np.clip(seen.totals.sum() / max(float(seen.rows.sum()), of_all, 1.0), 0, 1))
-    rows = np.maximum(seen.rows, 0.0)
-    unexplained = np.maximum(seen.noise + seen.unsure**2 * apart + seen.spread * rows, 1e-9)
-    said = (design.T * seen.rows) @ design
+    of_all = 2 * strata.unsure * math.sqrt(len(design))
+    centre = float(np.clip(strata.totals.sum() / max(float(strata.rows.sum()), of_all, 1.0), 0, 1))
+    rows = np.maximum(strata.rows, 0.0)
+    unexplained = np.maximum(strata.noise + strata.unsure**2 * apart + strata.spread * rows, 1e-9)
+    gram = (design.T * strata.rows) @ design
     doubt_said = (design.T * unexplained) @ design
-    solve = apart * said @ np.linalg.pinv(apart * said @ said + doubt_said, hermitian=True)
+    solve = apart * gram @ np.linalg.pinv(apart * gram @ gram + doubt_said, hermitian=True)
     to_line = design @ solve @ design.T
-    line = centre + to_line @ (seen.totals - centre * seen.rows)
-    rest = np.eye(design.shape[1]) - solve @ said
+    line = centre + to_line @ (strata.totals - centre * strata.rows)
+    rest = np.eye(design.shape[1]) - solve @ gram
     of_line = design @ (apart * rest @ rest.T + solve @ doubt_said @ solve.T) @ design.T
-    held = np.maximum(seen.rows, max(2 * seen.unsure, 1.0))
-    departure = (seen.totals - line * seen.rows) / held
-    doubt = unexplained / held**2
+    divisors = np.maximum(strata.rows, max(2 * strata.unsure, 1.0))
+    departure = (strata.totals - line * strata.rows) / divisors
+    doubt = unexplained / divisors**2
     precision = float((1 / doubt**2).sum())
     own = max(float((departure**2 / doubt**2 - 1 / doubt).sum()) / precision, 0.0)
-    kept = np.where(alone, 1.0, own / (doubt + own))
+    trust = np.where(alone, 1.0, own / (doubt + own))
     most = max(min(own + math.sqrt(2 / precision), apart), 1e-12)
-    drawn = 1 - kept * np.clip(seen.rows / held, 0.0, 1.0)
-    covariance = np.outer(drawn, drawn) * of_line + np.diag(drawn**2 * most + kept**2 * doubt)
-    reach = drawn * np.diag(to_line) + kept / held
-    left = drawn**2 * np.diag(of_line)
-    return Smoothed(line + kept * departure, covariance, departure, held, doubt, drawn, most, left, reach)
+    shrinkage = 1 - trust * np.clip(strata.rows / divisors, 0.0, 1.0)
+    covariance = np.outer(shrinkage, shrinkage) * of_line + np.diag(shrinkage**2 * most + trust**2 * doubt)
+    reach = shrinkage * np.diag(to_line) + trust / divisors
+    left = shrinkage**2 * np.diag(of_line)
+    return Smoothed(line + trust * departure, covariance, departure, divisors, doubt, shrinkage, most, left, reach)
 
 
 def values_of(sizes: Sequence[int]) -> Floats:
@@ -135,8 +136,8 @@ class Scores:
         return float(ends.min()), float(ends.max())
 
 
-def scores_of(seen: Cells, sizes: Sequence[float]) -> Scores:
-    """The scores from noisy sums `seen` (strata, 2, numbers of a row).
+def scores_of(strata: Cells, sizes: Sequence[float]) -> Scores:
+    """The scores from noisy sums `strata` (strata, 2, numbers of a row).
 
     Means and propensities are estimated by main effects of the covariates, with so many values each, and what a stratum
     says of itself beyond them, as far as noise lets it. How far both are drawn may go together, as where a stratum is
@@ -144,17 +145,17 @@ def scores_of(seen: Cells, sizes: Sequence[float]) -> Scores:
     too small to be divided by, means are not drawn, and what is cut off of it may err one way in all strata.
     """
     design = values_of([int(size) for size in sizes])
-    rows, together = seen.rows, seen.rows.sum(axis=1)
+    rows, together = strata.rows, strata.rows.sum(axis=1)
     part = float(np.clip(rows[:, 1].sum() / max(together.sum(), 1.0), LEAST_SHARE, 1 - LEAST_SHARE))
-    of_treated = seen.unsure**2 * (part**2 + (1 - part) ** 2)
+    of_treated = strata.unsure**2 * (part**2 + (1 - part) ** 2)
     spread = part * (1 - part)
     treated = smoothed(
-        Seen(rows[:, 1], together, of_treated, spread, seen.unsure * math.sqrt(2)), design, APART * spread
+        Seen(rows[:, 1], together, of_treated, spread, strata.unsure * math.sqrt(2)), design, APART * spread
     )
     share = np.clip(treated.mean, LEAST_SHARE, 1 - LEAST_SHARE)
     cut = np.abs(treated.mean - share)
     rare = (treated.mean > 1 - LEAST_SHARE, treated.mean < LEAST_SHARE)
-    arms = [_means_of_arm(seen, arm, design, rare[arm]) for arm in (0, 1)]
+    arms = [_means_of_arm(strata, arm, design, rare[arm]) for arm in (0, 1)]
     means = np.clip(np.stack([arm.mean for arm in arms], axis=1), 0.0, 1.0)
     slope = np.stack([-1 / (1 - share), 1 / share], axis=1)
     weights = np.maximum(together, 0.0)
@@ -163,18 +164,18 @@ def scores_of(seen: Cells, sizes: Sequence[float]) -> Scores:
     for arm, sign in ((0, -1.0), (1, 1.0)):
         mean, own = arms[arm], share if arm else 1 - share
         pull, unsure = parts / own, np.diag(mean.covariance)
-        shared = seen.noise**2 * (seen.value[:, None] - means[:, arm]).sum(axis=0)
+        shared = strata.noise**2 * (strata.value[:, None] - means[:, arm]).sum(axis=0)
         common, doubt = _together(treated, mean, sign * (1 - own) * shared)
-        drawn = float(pull @ (treated.drawn * mean.drawn))
-        bias += drawn * common
-        second += float(pull @ (treated.covariance * mean.covariance) @ pull) + drawn**2 * doubt
+        shrinkage = float(pull @ (treated.shrinkage * mean.shrinkage))
+        bias += shrinkage * common
+        second += float(pull @ (treated.covariance * mean.covariance) @ pull) + shrinkage**2 * doubt
         second += float(pull @ (cut * np.sqrt(unsure))) ** 2
         second += float(pull @ np.sqrt(treated.line * mean.line)) ** 2 / 3  # a correlation of anything from −1 to 1
         again = np.clip(1 - rows[:, arm] * mean.reach, 0.0, 1.0) * treated.reach / own
         echo -= sign * float((shared * (1 / own - 1) * (mean.reach + again)).sum())
     shift = (means[:, 1] - means[:, 0])[:, None] - slope * means - bias
     doubts = np.stack([np.diag(arm.covariance) for arm in arms], axis=1)
-    both = Cells(seen.sums.sum(axis=0), seen.noise * math.sqrt(len(design)))
+    both = Cells(strata.sums.sum(axis=0), strata.noise * math.sqrt(len(design)))
     return Scores(shift, slope, second, doubts, of_treated, echo, bool((both.rows > SEEN * both.unsure).all()))
 
 
@@ -192,11 +193,11 @@ def _together(treated: Smoothed, mean: Smoothed, shared: Floats) -> tuple[float,
     `shared` (S,): the covariance of the noise of the two numbers times rows. Beforehand their correlation is anything
     from −1 to 1.
     """
-    product = treated.departure * mean.departure - shared / (treated.held * mean.held)
+    product = treated.departure * mean.departure - shared / (treated.divisors * mean.divisors)
     weights = 1 / ((treated.most + treated.doubt) * (mean.most + mean.doubt))
     of_noise, before = 1 / float(weights.sum()), treated.most * mean.most / 3
-    kept = before / (before + of_noise)
-    return kept * of_noise * float(weights @ product), kept * of_noise
+    trust = before / (before + of_noise)
+    return trust * of_noise * float(weights @ product), trust * of_noise
 
 
 # Effects -----------------------------------------------------------------------------------------
@@ -225,9 +226,9 @@ def effect_of_model(
     sums: object, cells: int, noise: float, mechanism: str, low: float, high: float, what: str, sizes: Sequence[float]
 ) -> Report:
     """The mean of the scores over the rows that made them, from the noisy sums of each of the `cells` alone."""
-    seen = Cells(shaped(sums, cells), noise)
-    scores = scores_of(seen, sizes)
-    return _of_parts([_of_cells(scores, seen)], scores, mechanism, high - low, what, seen)
+    strata = Cells(shaped(sums, cells), noise)
+    scores = scores_of(strata, sizes)
+    return _of_parts([_of_cells(scores, strata)], scores, mechanism, high - low, what, strata)
 
 
 def effect_scores(sums: object, cells: int, noise: float, sizes: Sequence[float]) -> dict[str, object]:
@@ -244,29 +245,29 @@ def effect_of_scores(
 ) -> Report:  # fmt: skip
     """The mean of scores u that were made of `first`, from the noisy sums of (u², 2u(1−u), (1−u)²) over all rows, and
     from `first` itself, each by how little noise it has."""
-    seen = Cells(shaped(first, cells), first_noise)
-    scores = scores_of(seen, sizes)
+    strata = Cells(shaped(first, cells), first_noise)
+    scores = scores_of(strata, sizes)
     least, most = scores.bounds
     width = most - least
     all_rows = Cells(np.asarray(sums, dtype=float), noise)
-    sampling = width**2 * float(all_rows.spread / all_rows.held)
+    sampling = width**2 * float(all_rows.spread / all_rows.divisors)
     firm = bool(all_rows.rows > max(FIRM * all_rows.unsure, 2.0))
     whole = Part(least + width * float(all_rows.mean), noise * width * all_rows.slopes, sampling, 0.0, firm)
-    return _of_parts([whole, _of_cells(scores, seen)], scores, mechanism, high - low, what, all_rows)
+    return _of_parts([whole, _of_cells(scores, strata)], scores, mechanism, high - low, what, all_rows)
 
 
-def _of_cells(scores: Scores, seen: Cells) -> Part:
+def _of_cells(scores: Scores, strata: Cells) -> Part:
     """The mean of scores over the rows that made them, from the same sums: linear in these, but for what is an echo."""
-    rows = float(seen.rows.sum())
-    if not rows > max(FIRM * seen.unsure * math.sqrt(seen.rows.size), 2.0):
+    rows = float(strata.rows.sum())
+    if not rows > max(FIRM * strata.unsure * math.sqrt(strata.rows.size), 2.0):
         return Part(0.0, np.zeros(1), 0.0, 0.0, False)
-    first, squares = seen.sums @ seen.value, seen.sums @ seen.square
-    effect = (float((scores.shift * seen.rows + scores.slope * first).sum()) - scores.echo) / rows
+    first, squares = strata.sums @ strata.value, strata.sums @ strata.square
+    effect = (float((scores.shift * strata.rows + scores.slope * first).sum()) - scores.echo) / rows
     away, slope = scores.shift - effect, scores.slope
-    sampling = float((away**2 * seen.rows + 2 * away * slope * first + slope**2 * squares).sum()) / rows**2
-    slopes = (away[..., None] + slope[..., None] * seen.value) / rows
+    sampling = float((away**2 * strata.rows + 2 * away * slope * first + slope**2 * squares).sum()) / rows**2
+    slopes = (away[..., None] + slope[..., None] * strata.value) / rows
     second = scores.noise * float((slope**2 * scores.unsure).sum()) / rows**2
-    return Part(effect, seen.noise * slopes, max(sampling, 0.0), second, True)
+    return Part(effect, strata.noise * slopes, max(sampling, 0.0), second, True)
 
 
 def _of_parts(parts: list[Part], scores: Scores, mechanism: str, unit: float, what: str, rows: Cells) -> Report:
@@ -278,7 +279,7 @@ def _of_parts(parts: list[Part], scores: Scores, mechanism: str, unit: float, wh
     weights = np.array([1 / max(part.noise, 1e-30) for part in firm])
     weights /= weights.sum()
     effect = float(weights @ [part.effect for part in firm])
-    moved = np.concatenate([weight * part.moved.ravel() for weight, part in zip(weights, firm, strict=True)])
+    slopes = np.concatenate([weight * part.moved.ravel() for weight, part in zip(weights, firm, strict=True)])
     second = scores.second + float(weights**2 @ [part.second for part in firm])
-    error, wide = widths(moved, 1.0, mechanism, second, firm[0].sampling)
+    error, wide = widths(slopes, 1.0, mechanism, second, firm[0].sampling)
     return report(what, effect, error, wide, unit, count, strata, 0.0)

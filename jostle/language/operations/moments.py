@@ -104,8 +104,8 @@ def _apart(unit: float) -> Callable[[Interval, Interval], Interval]:
     return lambda x, y: ((x[0] - y[1]) / unit, (x[1] - y[0]) / unit)
 
 
-def _check_format(kind: str, written: str) -> None:
-    moments.parse(written, kind)
+def _check_format(kind: str, form: str) -> None:
+    moments.parse(form, kind)
 
 
 def _check_zone(name: str) -> None:
@@ -177,7 +177,7 @@ MOMENTS = (
               whole=Whole.ALWAYS, value=lambda text: moments.read(text, TIME)),
     *(Operation(f"{kind} by format", 2, unbounded, takes=(TEXT, TEXT), gives=TEXT, constants=1,
                 check=partial(_check_format, kind),
-                value=lambda text, written, kind=kind: moments.as_iso(text, written, kind)) for kind in (DATE, TIME)),
+                value=lambda text, form, kind=kind: moments.as_iso(text, form, kind)) for kind in (DATE, TIME)),
     Operation("in_zone", 2, _zone_bounds, takes=(TIME, TEXT), gives=TIME,
               constants=1, check=_check_zone, whole=Whole.ALWAYS, value=_in_zone,
               signature="value, zone",

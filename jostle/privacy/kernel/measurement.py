@@ -59,7 +59,7 @@ class Measured(Struct, frozen=True):
         return {
             "mechanism": self.law.name, **because, **(price if self.part is None else {"prepaid": self.part}),
             "sources": [e.source.name for e in exposures], "sensitivity": self.sensitivity,
-            "stability": self.stability, "scale": self.law.scale, **self.law.told,
+            "stability": self.stability, "scale": self.law.scale, **self.law.trace_fields,
             **({"direct": True} if self.direct else {}), **({"uses": dict(self.uses)} if self.uses else {}),
         }  # fmt: skip
 

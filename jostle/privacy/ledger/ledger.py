@@ -327,13 +327,13 @@ class Account(Struct, eq=False):
     dataset: Dataset
     data: str = ""
     receipts: list[Receipt] = field(default_factory=list)
-    asked: dict[str, int] = field(default_factory=dict)  # how often a request was made in this run
+    requests: dict[str, int] = field(default_factory=dict)  # how often a request was made in this run
     linked: dict[str, Dataset] = field(default_factory=dict)
 
     def begin(self) -> None:
         """Another program of the session begins."""
         self.receipts.clear()
-        self.asked.clear()
+        self.requests.clear()
 
     @property
     def name(self) -> str:
@@ -375,8 +375,8 @@ class Account(Struct, eq=False):
         for charge, account in mine:
             meter = charge.meter
             growth = tuple(a - b for a, b in zip(meter.after(charge.path, charge.cost), meter.spent, strict=True))
-            asked, parts = {**content, "protects": charge.protects}, account.dataset.state.mark.parts
-            growths.append(Growth(account.name, account.version, growth, asked, parts))
+            request, parts = {**content, "protects": charge.protects}, account.dataset.state.mark.parts
+            growths.append(Growth(account.name, account.version, growth, request, parts))
             for dataset in (account.dataset, *account.linked.values()):
                 self.ledger.same_file(dataset)
         outcome = self.ledger.charge(growths)

@@ -72,13 +72,13 @@ class Terms(Struct, frozen=True):
     def as_json(self) -> dict[str, object]:
         """As it stands in the ledger, whose digest of it may be older than these words are."""
         server = None if self.server is None else {**as_dict(self.server), "names": list(self.server.names)}
-        said = {"sheet": self.sheet, "header": self.header, "server": server, "filled": self.filled or None}
+        fields = {"sheet": self.sheet, "header": self.header, "server": server, "filled": self.filled or None}
         return {
             "name": self.name, "kind": self.kind, "path": self.path,
             "schema": [[name, _domain_json(domain)] for name, domain in self.schema],
             "unit": _unit_json(self.unit),
             "measure": {"kind": self.measure.kind, "limit": as_dict(self.measure.limit)},
-            **{word: value for word, value in said.items() if value is not None},
+            **{word: value for word, value in fields.items() if value is not None},
         }  # fmt: skip
 
     @classmethod
@@ -90,11 +90,11 @@ class Terms(Struct, frozen=True):
         schema = tuple((str(name), _domain(domain)) for name, domain in data["schema"])
         limit = Amount(**measure["limit"])
         counted = Measure(measure["kind"], limit)
-        said, server = (data.get("sheet"), data.get("header")), data.get("server")
+        fields, server = (data.get("sheet"), data.get("header")), data.get("server")
         if server is not None:
             server = ServerTable(server["source"], tuple(server["names"]), server["place"])
         filled = tuple(data.get("filled", ()))
-        return cls(data["name"], data["kind"], data["path"], schema, Unit(**unit), counted, *said, server, filled)
+        return cls(data["name"], data["kind"], data["path"], schema, Unit(**unit), counted, *fields, server, filled)
 
 
 class FileMark(Struct, frozen=True):

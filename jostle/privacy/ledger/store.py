@@ -350,10 +350,10 @@ class Rows(Struct, frozen=True):
         grown_content = {**content, "grows": list(amount)} if amount else dict(content)
         entry = Entry.after(state.entries + 1, state.head, grown_content)
         spent = plus(state.spent, amount) if amount else state.spent
-        moved = replace(dataset, state=replace(state, spent=spent, entries=entry.number, head=entry.hash))
+        after = replace(dataset, state=replace(state, spent=spent, entries=entry.number, head=entry.hash))
         changed = self.connection.execute(
             "UPDATE datasets SET state = ?, seal = ? WHERE name = ?",
-            (json.dumps(moved.state.as_json()), _seal(moved), name),
+            (json.dumps(after.state.as_json()), _seal(after), name),
         )
         if changed.rowcount != 1:
             raise self.store.refusal("cannot be written")

@@ -154,9 +154,9 @@ class NoisyArgmax(OfJoinedScores, Measurement["Ints", "list[int]"]):
             return Release([int(group.argmax()) for group in groups])
         bits = max(s.bits for s in self.scores)
         scale = self.how.scale(separation(self.scores, self.joined), True)
-        chosen = [self.how.choose(noise, group, scale) if group.size > 1 else 0 for group in groups]
+        places = [self.how.choose(noise, group, scale) if group.size > 1 else 0 for group in groups]
         law = Selected(scale / 2.0**bits, max(group.size for group in groups), "score")
-        return Release(chosen, (measured_by(self.scores, law.name, law, self.how),))
+        return Release(places, (measured_by(self.scores, law.name, law, self.how),))
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,8 +195,8 @@ def measured_by(
 ) -> Measured:
     """What a trace tells of a measurement of scores: the most that a row moves one of them, and how many rows can."""
     stability = max(map(stability_of_score, scores))
-    moved = max(s.sensitivity / 2.0**s.bits * stability_of_score(s) for s in scores)
-    return Measured(what, law, how, moved / stability, stability, part)
+    shift = max(s.sensitivity / 2.0**s.bits * stability_of_score(s) for s in scores)
+    return Measured(what, law, how, shift / stability, stability, part)
 
 
 def separation(scores: Sequence[Score], exposures: Exposures) -> int:
@@ -205,15 +205,15 @@ def separation(scores: Sequence[Score], exposures: Exposures) -> int:
     With public size the larger bound is used, whichever way scores move.
     """
     bits = max(s.bits for s in scores)
-    moved = [(s.sensitivity << (bits - s.bits)) * stability_of_score(s) for s in scores]
+    shifts = [(s.sensitivity << (bits - s.bits)) * stability_of_score(s) for s in scores]
     one_way = all(s.monotone for s in scores) and len({s.falls for s in scores}) == 1
     if any(e.unit.public_size for e in exposures):
         one_way = False
-    return _range(scores, moved) if one_way else 2 * max(moved)
+    return _range(scores, shifts) if one_way else 2 * max(shifts)
 
 
-def _range(scores: Sequence[Score], moved: Sequence[int]) -> int:
-    """How far apart one unit can move any two monotone scores, each of which it moves by at most `moved`.
+def _range(scores: Sequence[Score], shifts: Sequence[int]) -> int:
+    """How far apart one unit can move any two monotone scores, each of which it moves by at most `shifts`.
 
     Of one table, k changed rows are a added and r removed ones, a + r ≤ k, so that every score moves by −rΔ to aΔ: two
     of them part by kΔ. A filter or a derived column changes nothing of that, nor does what is done with each person's
@@ -222,12 +222,12 @@ def _range(scores: Sequence[Score], moved: Sequence[int]) -> int:
     the sum of what each can move.
     """
     if len({s.base for s in scores}) == 1:
-        return max(moved)
+        return max(shifts)
     tables = [_undivided(s.base) for s in scores]
     if len(set(tables)) == 1 or not any(_pushes_out(table) for table in tables):
-        return max(moved)
+        return max(shifts)
     largest: dict[object, int] = {}
-    for table, most in zip(tables, moved, strict=True):
+    for table, most in zip(tables, shifts, strict=True):
         largest[table] = max(largest.get(table, 0), most)
     return sum(sorted(largest.values())[-2:])
 
@@ -315,12 +315,12 @@ class LargestScores(OfJoinedScores, Measurement["Ints", Ranking]):
             return Release(Ranking(places, [lead / 2.0**bits for lead in leads], 0.0))
         scale = self.how.scale(separation(self.scores, self.joined), True)
         law = Selected(scale / 2.0**bits, values.size, "score")
-        told = (measured_by(self.scores, law.name, law, self.how),)
+        events = (measured_by(self.scores, law.name, law, self.how),)
         if self.how.gumbel:
-            return Release(Ranking(self._one_by_one(self.how, values, noise, scale), [], 0.0), told)
+            return Release(Ranking(self._one_by_one(self.how, values, noise, scale), [], 0.0), events)
         places, leads = ranked(values + geometric(noise, values.size, scale), self.count)
-        asked = [lead / 2.0**bits for lead in leads] if self.leads else []
-        return Release(Ranking(places, asked, law.half_width() + 2.0**-bits if self.leads else 0.0), told)
+        gaps = [lead / 2.0**bits for lead in leads] if self.leads else []
+        return Release(Ranking(places, gaps, law.half_width() + 2.0**-bits if self.leads else 0.0), events)
 
     def _one_by_one(self, how: Selection, values: Ints, noise: Noise, scale: float) -> list[int]:
         import numpy as np
@@ -366,8 +366,8 @@ class MarginMax(OfJoinedScores, Measurement["Ints", Picked]):
         among = clear(values, scales, noise) if values.size > 1 else np.zeros(1, dtype=np.int64)
         at = noise.gumbel_max(values[among], scales.selection) if among.size > 1 else 0
         law = Selected(scales.selection / 2.0 ** max(s.bits for s in self.scores), int(among.size), "score")
-        told = measured_by(self.scores, "margin", law, self.how)
-        return Release(Picked(int(among[at]), int(among.size)), (told,))
+        event = measured_by(self.scores, "margin", law, self.how)
+        return Release(Picked(int(among[at]), int(among.size)), (event,))
 
 
 BITS = 20
@@ -383,8 +383,8 @@ class RowSum(Rule):
         whole = is_integral(expr, table.domains) and not table.weighted
         bits = 0 if whole else grid_bits(max(abs(low), abs(high)), BITS)
         term = FixedSum(expr, low, high, bits, weighted=table.weighted)
-        moved, falls = max(1, sensitivity_of(term, table)), low < 0 and high <= 0
-        return Score(table.exposures, self, table, moved, low >= 0 or falls, grid_of(term), (term,), falls)
+        change, falls = max(1, sensitivity_of(term, table)), low < 0 and high <= 0
+        return Score(table.exposures, self, table, change, low >= 0 or falls, grid_of(term), (term,), falls)
 
     def exact(self, reader: Reader, score: Score) -> list[int]:
         (total,) = reader.group(table_of(score).plan, (), score.arguments)

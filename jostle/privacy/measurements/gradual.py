@@ -52,10 +52,10 @@ if TYPE_CHECKING:
 class _State(Struct, eq=False):
     """What a refinable remembers: its numbers under noise, from the first step on.
 
-    `shown` is called with the numbers that each step shows and their law, and returns where they come from.
+    `on_step` is called with the numbers that each step shows and their law, and returns where they come from.
     """
 
-    shown: Callable[[Floats, Laplace], object]
+    on_step: Callable[[Floats, Laplace], object]
     sealed: Sealed | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -68,7 +68,7 @@ class Refinable(Handle):
     state: _State
 
     @classmethod
-    def of(cls, base: Score | Cube, shown: Callable[[Floats, Laplace], object]) -> Refinable:
+    def of(cls, base: Score | Cube, on_step: Callable[[Floats, Laplace], object]) -> Refinable:
         """Refuses sources that are not counted in plain ε, and vectors of scores."""
         if isinstance(base, Scores):
             raise refuse("TypeError", "a vector of scores can only be selected from", help="use `noisy_max`")
@@ -81,7 +81,7 @@ class Refinable(Handle):
         if isinstance(base, Score):
             check_weights([base])
         common_noise(base.exposures)
-        return cls(base.exposures, base, _State(shown))
+        return cls(base.exposures, base, _State(on_step))
 
     @property
     def title(self) -> str:
@@ -176,13 +176,13 @@ class Refinement(Measurement["Ints", Step]):
         bits = refinable.base.bits
         if how is None:
             return Release(Step(np.ldexp(exact.astype(float), -bits)))
-        state, moved = refinable.state, refinable.sensitivity / 2.0**bits
+        state, change = refinable.state, refinable.sensitivity / 2.0**bits
         with state.lock:
             sealed = refined(state.sealed, exact, needed_noise(noise), self._scale, how.amount.value)
             values, law = np.ldexp(sealed.noisy.astype(float), -bits), refinable.law(sealed.paid)
             single = isinstance(refinable.base, Score)
-            told = Measured(self.title, law, how, moved, refinable.stability, direct=single)
+            event = Measured(self.title, law, how, change, refinable.stability, direct=single)
             paid = Amount(how.amount.unit, sealed.paid)
-            release = Release(Step(values, state.shown(values, law), law, paid), (told,))
+            release = Release(Step(values, state.on_step(values, law), law, paid), (event,))
             state.sealed = sealed  # last: what fails before has taken no step
         return release

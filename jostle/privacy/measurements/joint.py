@@ -128,11 +128,11 @@ class JointBlocks(LinearMeasurement["list[Floats]"]):
     @staticmethod
     def vector(table: Table, axes: Sequence[KeyAxis], block: Block, how: Additive, share: float) -> Linear:
         """A block's numbers, over their widths: Πb of a residual."""
-        reach, moved = sensitivity_of(block.term, table) * stability_of(table), 1.0 + 2.0**-40
+        reach, factor = sensitivity_of(block.term, table) * stability_of(table), 1.0 + 2.0**-40
         if block.residual:
             parts = (float((1 - 1 / axes[axis].families[level - 1][1]).max()) for axis, level in block.levels)
-            moved *= math.sqrt(math.prod(parts))
-        return Linear.of(how, reach, reach * moved, grid_of(block.term)).part(share)
+            factor *= math.sqrt(math.prod(parts))
+        return Linear.of(how, reach, reach * factor, grid_of(block.term)).part(share)
 
     @staticmethod
     def _spread(table: Table, axes: Sequence[KeyAxis], block: Block) -> int:

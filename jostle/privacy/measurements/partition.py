@@ -49,18 +49,18 @@ class CellPartition(Measurement["Ints", "Ints"]):
         from jostle.privacy.mechanisms import least_cost
         from jostle.privacy.mechanisms.least_cost import constants
 
-        axis, given = tuning.pop("along", None), tuning.pop("tree", None)
+        axis, public = tuning.pop("along", None), tuning.pop("tree", None)
         if axis is not None and not (isinstance(axis, int) and 0 <= axis < len(cube.shape)):
             raise refuse("ValueError", f"`along` is an axis of the cube, from 0 to {len(cube.shape) - 1}")
-        if given is not None and (tuning or axis is not None or by != "deviation" or len(given) != 2):
+        if public is not None and (tuning or axis is not None or by != "deviation" or len(public) != 2):
             raise refuse("TypeError", "`tree` is an order and levels, for a partition that is not tuned otherwise")
-        tree = None if given is None else least_cost.public_tree(given[0], given[1], cube.size)
+        tree = None if public is None else least_cost.public_tree(public[0], public[1], cube.size)
         if not cube.private:
             return cls(cube, by, tuning, axis, tree, None)
-        asked = needed(amount)
+        total = needed(amount)
         _check_tuning(tuning)
         need_counts(cube)
-        partition = cls(cube, by, tuning, axis, tree, Additive(Amount(asked.unit, asked.value), Laplace))
+        partition = cls(cube, by, tuning, axis, tree, Additive(Amount(total.unit, total.value), Laplace))
         constants(partition.epsilon, partition.decay)  # refuses what is too small for whole numbers
         return partition
 

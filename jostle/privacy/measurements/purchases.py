@@ -75,8 +75,8 @@ class Purchase(Struct, frozen=True):
             exact = self.term.mixed(exact[0], exact[1], table)
         law, names = linear.law, ", ".join(name for name, _ in self.uses)
         uses = dict(self.uses) if len(self.uses) > 1 else {}
-        moved = sensitivity / 2.0**linear.bits
-        reported = Measured(names, law, self.how, moved, stability, direct=self.direct, uses=uses)
+        change = sensitivity / 2.0**linear.bits
+        reported = Measured(names, law, self.how, change, stability, direct=self.direct, uses=uses)
         return (linear.release(np.stack(exact), noise).reshape(len(exact), -1), law), reported
 
 
@@ -93,11 +93,11 @@ class Layout(Struct, frozen=True):
         computed = with_common_terms(aggregates)
         measured = [a.measured(table) if isinstance(a, AdditiveAggregate) else () for a in computed]
         own = [[term for one in of for term in terms_of(one)] for of in measured]
-        asked: list[Term | Pair] = [one for of in (measured if pairs else own) for one in of]
-        in_pairs = {term for one in asked if isinstance(one, Pair) for term in terms_of(one)}
-        bought = tuple([one for one in dict.fromkeys(asked) if one not in in_pairs])
-        found = {term: (i, j) for i, one in enumerate(bought) for j, term in reversed(list(enumerate(terms_of(one))))}
-        return cls(computed, bought, tuple([tuple(map(found.__getitem__, terms)) for terms in own]))
+        requests: list[Term | Pair] = [one for of in (measured if pairs else own) for one in of]
+        in_pairs = {term for one in requests if isinstance(one, Pair) for term in terms_of(one)}
+        bought = tuple([one for one in dict.fromkeys(requests) if one not in in_pairs])
+        places = {term: (i, j) for i, one in enumerate(bought) for j, term in reversed(list(enumerate(terms_of(one))))}
+        return cls(computed, bought, tuple([tuple(map(places.__getitem__, terms)) for terms in own]))
 
 
 class Purchases(Struct, frozen=True):

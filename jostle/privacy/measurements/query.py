@@ -90,11 +90,11 @@ class Request(Struct, frozen=True):
         rest = iter(values)
         groups = [zip(*islice(rest, len(some)), strict=True) for some in statistics]
         pairs = zip(self.aggregates, groups, strict=True)
-        return Answer(self.shown(columns), [[a.of_statistics(group) for group in some] for a, some in pairs])
+        return Answer(self.key_columns(columns), [[a.of_statistics(group) for group in some] for a, some in pairs])
 
-    def shown(self, columns: list[list[Any]]) -> list[list[Any]]:
+    def key_columns(self, columns: list[list[Any]]) -> list[list[Any]]:
         """The key columns of an answer, a column for each that a key stands for."""
-        return [shown for key, column in zip(self.group_keys, columns, strict=True) for shown in key.spread(column)]
+        return [part for key, column in zip(self.group_keys, columns, strict=True) for part in key.spread(column)]
 
     @property
     def free(self) -> bool:

@@ -138,28 +138,28 @@ class Select(_OfTable["tuple[list[Any], list[Any]]"]):
 
     def release(self, exact: tuple[list[Any], list[Any]], noise: Noise | None) -> Release[Answer | Numbers]:
         """What was measured, and of each aggregate by groups what was chosen in each."""
-        table, undivided, drawn = self.request.table, self.request.undivided, needed_noise(noise)
+        table, undivided, source = self.request.table, self.request.undivided, needed_noise(noise)
         terms, counts = iter(exact[0]), exact[1]
         events: list[Measured] = []
         measured: list[Any] = []
         for purchase in self.purchases.bought:
             numbers, reported = purchase.release(
-                [next(terms) for _ in terms_of(purchase.term)], drawn, table, undivided
+                [next(terms) for _ in terms_of(purchase.term)], source, table, undivided
             )
             measured.append(numbers)
             events.append(reported)
-        chosen: list[Any] = []
+        columns: list[Any] = []
         for aggregate, mechanism, numbers in zip(
             self.purchases.layout.aggregates, self.purchases.mechanisms, counts, strict=True
         ):
             column: Any = None
-            told: list[Measured] = []
+            measurements: list[Measured] = []
             if isinstance(aggregate, GroupAggregate):
-                column, told = aggregate.release(mechanism, numbers, drawn, table, undivided)
-            chosen.append(column)
-            events += told
-        keys = self.request.shown(key_columns([list(k.values) for k in self.keys]))
-        return Release(Numbers(keys, table, self.purchases.layout, measured, chosen), tuple(events))
+                column, measurements = aggregate.release(mechanism, numbers, source, table, undivided)
+            columns.append(column)
+            events += measurements
+        keys = self.request.key_columns(key_columns([list(k.values) for k in self.keys]))
+        return Release(Numbers(keys, table, self.purchases.layout, measured, columns), tuple(events))
 
 
 @dataclass(frozen=True, eq=False)

@@ -82,12 +82,12 @@ class SmoothCount(Measurement["tuple[Ints, list[int]]", Answer]):
         return counts.ravel(), [_most(reader, frequency) for frequency in self.frequencies]
 
     def release(self, exact: tuple[Ints, list[int]], noise: Noise | None) -> Release[Answer]:
-        counts, found = exact
+        counts, sizes = exact
         grows = [frequency.grows for frequency in self.frequencies]
-        noisy, told = self.how.draw(needed_noise(noise), counts, smoothed(self.moves, found, grows, self.how.beta))
-        law = SmoothLaplace(told, step=1.0)
-        keys = self.request.shown(key_columns([list(key.values) for key in self.request.keys]))
-        measured = Measured(self.request.aggregates[0].name, law, self.how, told * self.how.alpha, 1)
+        noisy, scale = self.how.draw(needed_noise(noise), counts, smoothed(self.moves, sizes, grows, self.how.beta))
+        law = SmoothLaplace(scale, step=1.0)
+        keys = self.request.key_columns(key_columns([list(key.values) for key in self.request.keys]))
+        measured = Measured(self.request.aggregates[0].name, law, self.how, scale * self.how.alpha, 1)
         return Release(Answer(keys, [noisy.astype(float).tolist()], law), (measured,))
 
 
@@ -101,14 +101,14 @@ def _most(reader: Reader, frequency: Frequency) -> int:
 
 
 def smoothed(
-    moves: Sequence[Sequence[Product]], found: Sequence[int], grows: Sequence[Sequence[int]], beta: float
+    moves: Sequence[Sequence[Product]], sizes: Sequence[int], grows: Sequence[Sequence[int]], beta: float
 ) -> float:
     """S: of the rows that one unit of some source may change, a bound that changes by e^β at most with each unit."""
-    return max(math.fsum(_smooth(product, found, grows, beta) for product in products) for products in moves)
+    return max(math.fsum(_smooth(product, sizes, grows, beta) for product in products) for products in moves)
 
 
-def _smooth(product: Product, found: Sequence[int], grows: Sequence[Sequence[int]], beta: float) -> float:
-    parts = [peak([(found[i], max(grows[i])) for i in part], beta) for part in _in_common(product.factors, grows)]
+def _smooth(product: Product, sizes: Sequence[int], grows: Sequence[Sequence[int]], beta: float) -> float:
+    parts = [peak([(sizes[i], max(grows[i])) for i in part], beta) for part in _in_common(product.factors, grows)]
     return product.times * math.prod(parts)
 
 

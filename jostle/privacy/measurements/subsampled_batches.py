@@ -87,13 +87,13 @@ class PoissonBatches(Sample, Measurement["Rows", Batches]):
     def of(cls, cubes: Sequence[Cube], rate: float | None, steps: int, amount: Amount | None) -> PoissonBatches:
         """`rate` is rounded up to 2^-16."""
         together, plan, columns = _units(cubes)
-        asked = _need(amount)
-        epsilon, delta = as_float(asked.value), used_delta(asked, together.measures)
+        total = _need(amount)
+        epsilon, delta = as_float(total.value), used_delta(total, together.measures)
         share = math.ceil((rate if rate is not None else rate_for(epsilon, delta, steps)) * SHARES)
         sigma = noise_for(epsilon, delta, share / SHARES, steps)
         if not math.isfinite(sigma):
             raise refuse("BadAmount", "no noise keeps so many steps within this amount", help="take fewer steps")
-        how = Additive(asked, Gaussian, f"{steps} secret samples of {share / SHARES:.3g} of all", delta)
+        how = Additive(total, Gaussian, f"{steps} secret samples of {share / SHARES:.3g} of all", delta)
         return cls(tuple(cubes), together, plan, columns, steps, share, sigma, how)
 
     @property
@@ -154,28 +154,28 @@ class Rows(Struct, frozen=True):
     bits: int = 0
 
 
-def released(noise: Noise, rows: Rows, kept: int, steps: int, deviation: float) -> Ints:
+def released(noise: Noise, rows: Rows, share: int, steps: int, deviation: float) -> Ints:
     """(steps, cells): for each step a fresh sample's counts with fresh noise, in units of 2^-bits."""
     import numpy as np
 
     out = np.empty((steps, rows.cells), dtype=np.int64)
     for step in range(steps):
-        out[step] = noise.gaussian(counted(rows, noise.sample(rows.units, kept)), deviation)
+        out[step] = noise.gaussian(counted(rows, noise.sample(rows.units, share)), deviation)
     return out
 
 
-def counted(rows: Rows, chosen: NDArray[np.bool_]) -> Ints:
+def counted(rows: Rows, mask: NDArray[np.bool_]) -> Ints:
     """The exact cells of the chosen units' rows."""
     import numpy as np
 
-    mine = chosen if rows.owners is None else chosen[rows.owners]
+    mine = mask if rows.owners is None else mask[rows.owners]
     places = rows.places[mine]
     if rows.weights is None:
-        found = np.bincount(places.ravel(), minlength=rows.cells + 1)
+        counts = np.bincount(places.ravel(), minlength=rows.cells + 1)
     else:  # whole numbers below 2^53: exact in doubles
         weights = np.repeat(rows.weights[mine].astype(float), places.shape[1])
-        found = np.bincount(places.ravel(), weights=weights, minlength=rows.cells + 1)
-    return fixed_width(found[: rows.cells])
+        counts = np.bincount(places.ravel(), weights=weights, minlength=rows.cells + 1)
+    return fixed_width(counts[: rows.cells])
 
 
 # Public ------------------------------------------------------------------------------------------------
@@ -243,15 +243,15 @@ def _rows(reader: Reader, batches: PoissonBatches) -> Rows:
     plan, columns, cubes, together = batches.plan, batches.columns, batches.cubes, batches.together
     tallied = [c.cells for c in cubes if isinstance(c.cells, Tallied)]
     keys = tuple(dict.fromkeys(key for cells in tallied for key in cells.keys))
-    named = tuple(Column(name) for name in columns)
+    columns_of = tuple(Column(name) for name in columns)
     salts = range(_HASHES if columns else 0)
     hashes = tuple(
-        Key(Apply("bucket", (Constant(float(_BUCKETS)), Constant(float(salt)), *named)), range(_BUCKETS))
+        Key(Apply("bucket", (Constant(float(_BUCKETS)), Constant(float(salt)), *columns_of)), range(_BUCKETS))
         for salt in salts
     )
-    found = reader.codes(plan, keys + hashes)
-    codes: dict[Key, NDArray[Any]] = dict(zip(keys, found, strict=False))
-    many, cells = len(found[0]), sum(c.size for c in cubes)
+    arrays = reader.codes(plan, keys + hashes)
+    codes: dict[Key, NDArray[Any]] = dict(zip(keys, arrays, strict=False))
+    many, cells = len(arrays[0]), sum(c.size for c in cubes)
     places = np.empty((many, len(cubes)), dtype=np.int32)
     start = 0
     for i, (cube, cell) in enumerate(zip(cubes, tallied, strict=True)):
@@ -263,8 +263,8 @@ def _rows(reader: Reader, batches: PoissonBatches) -> Rows:
         start += cube.size
     if not columns:
         return Rows(places, cells, many)
-    seen = np.stack(found[len(keys) :], axis=1)
-    persons, owners, shares = np.unique(seen, axis=0, return_inverse=True, return_counts=True)
+    identities = np.stack(arrays[len(keys) :], axis=1)
+    persons, owners, shares = np.unique(identities, axis=0, return_inverse=True, return_counts=True)
     owners = owners.ravel()
     if together.exposures[0].weight is None:
         return Rows(places, cells, len(persons), owners)

@@ -106,9 +106,9 @@ class Moments(_OfVectors):
         linear = [_linear(paid, part, *sides).part(share / math.fsum(shares)) for share, sides in blocks if share]
         if paid is not None:
             sizes = (count, count * d, count * d * (d + 1) // 2)
-            asked = [size for share, size in zip(shares, sizes, strict=False) if share]
+            bounds = [size for share, size in zip(shares, sizes, strict=False) if share]
             narrowest = [one.scale / math.sqrt(2) for one in linear]
-            payment = paid.payment(part, math.fsum(map(paid.room, narrowest, asked)))
+            payment = paid.payment(part, math.fsum(map(paid.room, narrowest, bounds)))
         how = None if paid is None else paid.how
         return cls(how, tuple(linear), rows, paid, payment, weights, tuple(shares))
 
@@ -210,8 +210,8 @@ def whole_of(rows: Vectors, weights: Weights, shares: Sequence[float]) -> tuple[
     if not rows.private:
         return 1.0, 1.0
     blocks = zip(shares, sensitivities(rows, weights, len(shares)), strict=True)
-    asked = [(share / math.fsum(shares), l1, l2) for share, (l1, l2) in blocks if share]
-    logs = [(math.log(l1 / share), math.log(l2) - math.log(share) / 2) for share, l1, l2 in asked]
+    parts = [(share / math.fsum(shares), l1, l2) for share, (l1, l2) in blocks if share]
+    logs = [(math.log(l1 / share), math.log(l2) - math.log(share) / 2) for share, l1, l2 in parts]
     first, second = (math.exp(math.fsum(column) / len(logs)) for column in zip(*logs, strict=True))
     return first, second
 

@@ -216,14 +216,14 @@ class Question(OfScores, Measurement["Ints", Answer]):
         value = max(-CLAMP, min(CLAMP, int(exact[0]) << (bits - self.scores[0].bits)))
         least = math.ceil(max(-float(CLAMP), min(float(CLAMP), watch.threshold * 2.0**bits)))
         gap = watch.compared(value - least, source)
-        told = measured_by(self.scores, self.title, watch.law, watch.how, part=0.0)
+        event = measured_by(self.scores, self.title, watch.law, watch.how, part=0.0)
         if gap is None:
-            return Release(False if watch.tells == "answer" else None, (told,))
+            return Release(False if watch.tells == "answer" else None, (event,))
         if watch.tells != "number":
-            return Release(gap / 2.0**bits if watch.tells == "gap" else True, (told,))
-        drawn = int(source.laplace(fixed_width([value]), watch.scales.number)[0])
-        number = Measured("number", watch.number_law, watch.how, told.sensitivity, told.stability, 0.0, direct=True)
-        return Release(drawn / 2.0**bits, (told, number))
+            return Release(gap / 2.0**bits if watch.tells == "gap" else True, (event,))
+        noisy = int(source.laplace(fixed_width([value]), watch.scales.number)[0])
+        number = Measured("number", watch.number_law, watch.how, event.sensitivity, event.stability, 0.0, direct=True)
+        return Release(noisy / 2.0**bits, (event, number))
 
 
 def _check(watch: Watch, score: Score) -> None:
@@ -239,9 +239,9 @@ def _check(watch: Watch, score: Score) -> None:
     own = watch.score
     if score.bits > own.bits:
         raise refuse("TypeError", "this score is on a finer grid than the watch", help=like)
-    moved = (score.sensitivity << (own.bits - score.bits)) * stability_of_score(score)
-    if moved > (reach := own.sensitivity * stability_of_score(own)):
-        by, most = moved / 2.0**own.bits, reach / 2.0**own.bits
+    change = (score.sensitivity << (own.bits - score.bits)) * stability_of_score(score)
+    if change > (reach := own.sensitivity * stability_of_score(own)):
+        by, most = change / 2.0**own.bits, reach / 2.0**own.bits
         raise refuse("TypeError", f"one row moves this score by up to {by:g}, and the watch is for {most:g}", help=like)
     if separation([own, score], watch.exposures) > separation([own], watch.exposures):
         raise refuse("TypeError", "this score may move another way than those that the watch is for", help=like)

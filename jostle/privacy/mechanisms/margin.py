@@ -58,7 +58,7 @@ class Compared(Struct, frozen=True):
     name: ClassVar[str] = "threshold"
 
     @property
-    def told(self) -> dict[str, Any]:
+    def trace_fields(self) -> dict[str, Any]:
         """What a trace tells beside the scale: how far from the threshold an answer is right, with 95 %."""
         return {"within": self.half_width(), "of": "of the threshold"}
 
@@ -92,8 +92,8 @@ def geometric(noise: Noise, size: int, scale: float) -> Ints:
     """`size` draws of one-sided noise of this scale, which is at most WIDEST."""
     import numpy as np
 
-    drawn = noise.laplace(np.zeros(size, dtype=np.int64), scale)
-    return np.where(drawn >= 0, drawn, -1 - drawn)
+    values = noise.laplace(np.zeros(size, dtype=np.int64), scale)
+    return np.where(values >= 0, values, -1 - values)
 
 
 def ranked(noisy: Ints, count: int) -> tuple[list[int], list[int]]:

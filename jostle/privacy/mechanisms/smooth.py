@@ -81,9 +81,9 @@ class Smooth(Selection, frozen=True):
         scale = min(max(smooth * UP, self.alpha), WIDEST) / self.alpha
         unit = self.beta / STEPS
         place = fixed_width([math.ceil(math.log(scale) / unit)])
-        told = int(noise.laplace(place, (STEPS + 1) / told_epsilon(self.beta)).item())
+        noisy = int(noise.laplace(place, (STEPS + 1) / told_epsilon(self.beta)).item())
         values = fixed_width(exact)
-        return noise.laplace(values, scale), math.exp(min(max(told * unit, 0.0), math.log(WIDEST)))
+        return noise.laplace(values, scale), math.exp(min(max(noisy * unit, 0.0), math.log(WIDEST)))
 
 
 def told_epsilon(beta: float) -> float:

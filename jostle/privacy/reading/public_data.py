@@ -144,8 +144,8 @@ class PublicData:
     def schema(self, table: Table, work: Callable[[], Schema], size: int) -> Schema:
         """What `work` calculates of a public table's columns, stored with a weight of `size` bytes."""
         need_public(table, "rows", "measure them")
-        known = self._schemas.get(table.plan)
-        return self._schemas.put(table.plan, work(), size) if known is None else known
+        schema = self._schemas.get(table.plan)
+        return self._schemas.put(table.plan, work(), size) if schema is None else schema
 
     # Public sizes of private sources -----------------------------------------------------------------
 

@@ -292,8 +292,8 @@ class Shift(Unary):
     def apply(self, operands: Sequence[Floats], out: Floats | None) -> Floats:
         import numpy as np
 
-        moved = np.multiply(operands[0], 2.0**-self.places, out=out)
-        return np.floor(moved, out=moved) if self.places > 0 else moved
+        scaled = np.multiply(operands[0], 2.0**-self.places, out=out)
+        return np.floor(scaled, out=scaled) if self.places > 0 else scaled
 
 
 def shift(argument: Expression, places: int) -> Expression:

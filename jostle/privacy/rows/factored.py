@@ -211,13 +211,13 @@ def patterns(values: tuple[int, ...]) -> tuple[NDArray[np.intp], ...]:
     """All codes of each group of columns: (columns, patterns)."""
     import numpy as np
 
-    listed = []
+    codes_list = []
     for first, last in grouped(values):
         shape = values[first:last]
         codes = np.stack(np.unravel_index(np.arange(int(np.prod(shape))), shape))
         codes.setflags(write=False)
-        listed.append(codes)
-    return tuple(listed)
+        codes_list.append(codes)
+    return tuple(codes_list)
 
 
 def coded(batches: Iterable[NDArray[np.float64]], values: tuple[int, ...]) -> CodedRows:

@@ -57,12 +57,12 @@ class Bisections(LineScores):
 
         from jostle.privacy.mechanisms import least_cost
 
-        starts, listed, penalty, _ = score.arguments
-        places = [fixed_width(p) for p in listed]
+        starts, positions, penalty, _ = score.arguments
+        places = [fixed_width(p) for p in positions]
         costs = least_cost.bisection_costs(self.blocks(reader, score), list(starts), places)
         return [
             -(int(v) << BITS) - (penalty if place > start else 0)
-            for start, some, at in zip(starts, costs, listed, strict=True)
+            for start, some, at in zip(starts, costs, positions, strict=True)
             for v, place in zip(some, at, strict=True)
         ]
 
@@ -103,15 +103,15 @@ def bisection_costs(
     """
     blocks = _line(cube, grain)
     edges = [*_whole(starts), blocks]
-    listed = [_whole(p) for p in places]
+    positions = [_whole(p) for p in places]
     if edges[0] != 0 or any(a >= b for a, b in pairwise(edges)):
         raise refuse("ValueError", "segments start at 0 and rise, within the cube")
-    if len(listed) != len(edges) - 1 or not all(
-        p and min(p) >= low and max(p) < high for p, (low, high) in zip(listed, pairwise(edges), strict=True)
+    if len(positions) != len(edges) - 1 or not all(
+        p and min(p) >= low and max(p) < high for p, (low, high) in zip(positions, pairwise(edges), strict=True)
     ):
         raise refuse("ValueError", "each segment needs places for a cut, all within it")
-    arguments = (tuple(edges[:-1]), tuple(map(tuple, listed)), _grid(penalty), grain)
-    groups = tuple(map(len, listed))
+    arguments = (tuple(edges[:-1]), tuple(map(tuple, positions)), _grid(penalty), grain)
+    groups = tuple(map(len, positions))
     return BISECTIONS.scores(cube, 2**BITS, BITS, arguments, sum(groups), groups)
 
 
@@ -164,10 +164,10 @@ def _line(cube: Cube, grain: int) -> int:
 
 
 def _whole(values: Any) -> list[int]:
-    found = [float(v) for v in values]
-    if not found or not all(v.is_integer() and abs(v) < 2**53 for v in found):
+    numbers = [float(v) for v in values]
+    if not numbers or not all(v.is_integer() and abs(v) < 2**53 for v in numbers):
         raise refuse("ValueError", "places are whole numbers, one at least")
-    return [int(v) for v in found]
+    return [int(v) for v in numbers]
 
 
 def _grid(value: float, bits: int = BITS) -> int:

@@ -76,19 +76,19 @@ class Split(Rule):
 
     def exact_each(self, reader: Reader, scores: Sequence[Score]) -> list[list[int]]:
         """Splits of one table are counted together, in one pass over its rows; those that are known are not again."""
-        asked = [(self.name, table_of(one).plan, *one.arguments) for one in scores]
+        requests = [(self.name, table_of(one).plan, *one.arguments) for one in scores]
         splits, values = reader.split_scores, dict[int, int]()
         together: dict[tuple[int, Key], list[int]] = {}
         for i, one in enumerate(scores):
-            if (known := splits.get(asked[i])) is not None:
-                values[i] = known
+            if (score := splits.get(requests[i])) is not None:
+                values[i] = score
             else:
                 together.setdefault((id(one.base), one.arguments[1]), []).append(i)
         for (_, classes), places in together.items():
             keys = [scores[i].arguments[0] for i in places]
             tables = reader.splits(table_of(scores[places[0]]), keys, classes)
             for i, counts in zip(places, tables, strict=True):
-                values[i] = splits.put(asked[i], int(self.value(counts, scores[i].arguments[2])))
+                values[i] = splits.put(requests[i], int(self.value(counts, scores[i].arguments[2])))
         return [[values[i]] for i in range(len(scores))]
 
 
@@ -425,10 +425,10 @@ def level_splits(
             help="end such leaves by `tree_end(tree, …)`, and stop where `len(tree.level)` is 0",
         )  # fmt: skip
     bits, sensitivity, falls, bound = moved_by(data, of, table, most)
-    taken: Ints | int = 0
+    penalties: Ints | int = 0
     if prices is not None:
-        groups, taken = _priced(groups, prices, bits)
-    arguments = (tree, (*_keys(table, tree), label), bound, taken)
+        groups, penalties = _priced(groups, prices, bits)
+    arguments = (tree, (*_keys(table, tree), label), bound, penalties)
     return Scores(
         table.exposures, LEVEL_SPLITS[of], table, sensitivity, True, bits, arguments, falls, sum(groups), groups
     )  # fmt: skip

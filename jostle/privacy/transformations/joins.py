@@ -154,13 +154,13 @@ def made_of(plan: Plan, names: tuple[str, ...]) -> tuple[Plan, tuple[str, ...]]:
     return plan, names
 
 
-def _factor(data: PublicData, table: Table, on: Sequence[str], kept: bool) -> int:
-    """By how many rows one row changes a join with a public side, whose rows without a partner may be `kept`: the most
-    rows of one key, a public number (1 where the side is private, and unused), or twice that."""
+def _factor(data: PublicData, table: Table, on: Sequence[str], outer: bool) -> int:
+    """By how many rows one row changes a join with a public side, whose rows without a partner may stay (`outer`): the
+    most rows of one key, a public number (1 where the side is private, and unused), or twice that."""
     if table.private:
         return 1
     _, (counts,) = data.exact(table, tuple(Column(n) for n in on), (Exact("count"),))
-    return (max((int(c) for c in counts), default=1) or 1) * (2 if kept else 1)
+    return (max((int(c) for c in counts), default=1) or 1) * (2 if outer else 1)
 
 
 MOST_TABLES = 6
@@ -221,7 +221,7 @@ class FreeJoin(Table):
         """Frequencies, and for each source of `paid` the products that add up to the rows that one unit may change."""
         frequencies = _Frequencies(self.sides, self.paid)
         moves = [frequencies.moved(source) for source in range(len(self.paid))]
-        return frequencies.found, moves
+        return frequencies.items, moves
 
 
 def free_join(data: PublicData, left: Table, right: Table, on: Sequence[tuple[str, str]]) -> FreeJoin:
@@ -265,22 +265,22 @@ class _Frequencies:
     """The frequencies that are asked for, each once."""
 
     def __init__(self, sides: Sequence[Side], paid: Exposures) -> None:
-        self.found: list[Frequency] = []
+        self.items: list[Frequency] = []
         self._sides = sides
         self._rows = [[_rows_of(side, at) for side in sides] for at in (exposure.source for exposure in paid)]
 
     def moved(self, source: int) -> list[Product]:
         """The rows of the join that one unit of the source may change."""
         first, *others = self._rows[source]
-        moved = [Product(first)] if first else []
+        products = [Product(first)] if first else []
         for at, rows in enumerate(others, 1):
             side = self._sides[at]
-            beside = [product.by(1, (self._of(at, side.theirs),)) for product in moved]
+            beside = [product.by(1, (self._of(at, side.theirs),)) for product in products]
             if rows:
                 beside.append(Product(rows, self._in_join(at - 1, side.mine)))
-                beside += [product.by(rows) for product in moved]
-            moved = beside
-        return moved
+                beside += [product.by(rows) for product in products]
+            products = beside
+        return products
 
     def _in_join(self, last: int, places: Iterable[Place]) -> tuple[int, ...]:
         """Of columns of the join of the tables up to the `last`: factors whose product is no less."""
@@ -295,10 +295,10 @@ class _Frequencies:
     def _of(self, at: int, names: Iterable[str]) -> int:
         """The place of a table's frequency among those that are found."""
         columns = tuple(Column(name) for name in sorted(set(names)))
-        wanted = Frequency(self._sides[at].plan, columns, tuple(rows[at] for rows in self._rows))
-        if wanted not in self.found:
-            self.found.append(wanted)
-        return self.found.index(wanted)
+        frequency = Frequency(self._sides[at].plan, columns, tuple(rows[at] for rows in self._rows))
+        if frequency not in self.items:
+            self.items.append(frequency)
+        return self.items.index(frequency)
 
 
 def _rows_of(side: Side, source: object) -> int:

@@ -90,8 +90,8 @@ def truncate(
     if in_all:
         exprs, groups = (), None
     sizes = [len(key.values) for key in keys if isinstance(key, Key)]
-    listed = math.prod(sizes) if len(sizes) == len(keys) else None
-    there = 1 if in_all else _least(groups, listed)
+    count = math.prod(sizes) if len(sizes) == len(keys) else None
+    there = 1 if in_all else _least(groups, count)
     most = None if there is None or rows is None else there * rows
     exposures = tuple(_bounded(e, most, rows) for e in table.exposures)
     plan = Truncate(plan, exprs, groups if exprs else None, rows, order, descending)
@@ -114,8 +114,8 @@ def group_rows(
     if not person:
         exposures = tuple(replace(e, rows=None if e.rows is None else 2 * e.rows, each=None) for e in table.exposures)
     most = max((e.rows for e in table.exposures if e.rows is not None), default=None) if person else None
-    named = tuple((name, _expr(key)) for name, key in keys)
-    plan = GroupRows(_in_listed(table, [key for _, key in keys]), person, named, tuple(terms), most)
+    exprs = tuple((name, _expr(key)) for name, key in keys)
+    plan = GroupRows(_in_listed(table, [key for _, key in keys]), person, exprs, tuple(terms), most)
     return Table(exposures, plan, tuple(schema_of(plan).items()))
 
 
@@ -142,9 +142,9 @@ def _most_groups(table: Table, keys: Sequence[Key | RowExpr]) -> int | None:
     own, plan = person_columns(table.plan), table.plan
     shared = [key for key in keys if not (isinstance((expr := _expr(key)), Column) and expr.name in own)]
     sizes = [len(key.values) for key in shared if isinstance(key, Key)]
-    listed = math.prod(sizes) if len(sizes) == len(shared) else None
+    count = math.prod(sizes) if len(sizes) == len(shared) else None
     left = isinstance(plan, Truncate) and plan.keys and set(map(_expr, shared)) <= set(plan.keys)
-    return _least(listed, plan.groups if left else None)  # type: ignore[union-attr]
+    return _least(count, plan.groups if left else None)  # type: ignore[union-attr]
 
 
 def join_own_rows(left: Table, right: Table, on: Sequence[tuple[str, str]], kind: str = "inner") -> Table:
@@ -294,7 +294,7 @@ def _there(name: str, table: Table) -> list[RowExpr]:
     item = Column(name)
     conditions: list[RowExpr] = [Apply("not", (Apply("missing", (item,)),))]
     if kind_of(item, table.domains) == "text":
-        listed = text_values(item, table.domains)
-        if listed is None or not all(map(str.strip, listed)):
+        values = text_values(item, table.domains)
+        if values is None or not all(map(str.strip, values)):
             conditions.append(Apply("!=", (Apply("trim", (item,)), Constant(""))))
     return conditions

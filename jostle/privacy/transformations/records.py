@@ -90,11 +90,11 @@ def weighted(table: Table) -> WeightedRecords:
     return WeightedRecords(exposures, Rows(table.plan, table.schema))
 
 
-def kept(records: WeightedRecords, condition: RowExpr) -> WeightedRecords:
+def where(records: WeightedRecords, condition: RowExpr) -> WeightedRecords:
     """The records for which the condition is true."""
     if kind_of(condition, records.domains) != "boolean":
         raise refuse("TypeError", "a condition must be true or false", help="compare: `where age > 40`")
-    return _made(records.exposures, Kept(records.plan, condition))
+    return _weighted(records.exposures, Kept(records.plan, condition))
 
 
 def derived(records: WeightedRecords, columns: Sequence[tuple[str, RowExpr]]) -> WeightedRecords:
@@ -115,7 +115,7 @@ def mapped(records: WeightedRecords, columns: Mapping[str, RowExpr]) -> Weighted
         kind = kind_of(expr, records.domains)
         if kind not in KINDS:
             raise refuse("TypeError", f"records have numbers, texts and truths, and `{name}` would be a {kind}")
-    return _made(records.exposures, Mapped(records.plan, tuple(columns.items())))
+    return _weighted(records.exposures, Mapped(records.plan, tuple(columns.items())))
 
 
 def shaved(records: WeightedRecords, step: float, most: int, name: str) -> WeightedRecords:
@@ -126,7 +126,7 @@ def shaved(records: WeightedRecords, step: float, most: int, name: str) -> Weigh
         raise refuse("ValueError", f"a record is shaved into 1 to {MOST_PARTS:,} parts", help="`most = 100`")
     units, whole = step.as_integer_ratio()
     plan = Shaved(records.plan, _new(records, name), units, whole.bit_length() - 1, most)
-    return _made(records.exposures, plan)
+    return _weighted(records.exposures, plan)
 
 
 def grouped(
@@ -145,9 +145,9 @@ def grouped(
     if not 1 <= most <= 2**31:
         raise refuse("ValueError", "the largest size of a group is 1 or more", help="`most = 100`")
     if reducer == "count" and of is None:
-        return _made(records.exposures, Sized(records.plan, tuple(by), name, most))
+        return _weighted(records.exposures, Sized(records.plan, tuple(by), name, most))
     low, high = _reduced(records, reducer, of, most)
-    return _made(records.exposures, Reduced(records.plan, tuple(by), name, reducer, str(of), low, high))
+    return _weighted(records.exposures, Reduced(records.plan, tuple(by), name, reducer, str(of), low, high))
 
 
 def _reduced(records: WeightedRecords, reducer: str, of: str | None, most: int) -> tuple[float, float]:
@@ -193,14 +193,14 @@ def joined(left: WeightedRecords, right: WeightedRecords, on: Sequence[str], mos
     if not 2 <= most <= 2**MOST_HEIGHT:
         raise refuse("ValueError", f"`most` is a weight from 2 to 2^{MOST_HEIGHT}", help="`most = 1000`")
     height = (int(-(-most // 1)) - 1).bit_length()
-    return _made(_both(left, right), Joined(left.plan, right.plan, tuple(on), height))
+    return _weighted(_both(left, right), Joined(left.plan, right.plan, tuple(on), height))
 
 
 def combined(how: str, left: WeightedRecords, right: WeightedRecords) -> WeightedRecords:
     """`union`, `intersect`, `concat` or `without` of two collections with the same columns."""
     schema = united_schema([left.domains, right.domains])
     other = right if tuple(right.domains) == tuple(schema) else picked(right, list(schema))
-    return _made(_both(left, right), Combined(how, left.plan, other.plan))
+    return _weighted(_both(left, right), Combined(how, left.plan, other.plan))
 
 
 def weight_histogram(records: WeightedRecords, dims: Sequence[tuple[str, RowExpr, Any]]) -> Cube:
@@ -250,7 +250,7 @@ def _both(left: WeightedRecords, right: WeightedRecords) -> Exposures:
     return join_exposures([left.exposures, right.exposures], [1, 1])
 
 
-def _made(exposures: Exposures, plan: Records) -> WeightedRecords:
+def _weighted(exposures: Exposures, plan: Records) -> WeightedRecords:
     if bits_of(plan) > MOST_BITS:
         raise refuse(
             "ValueError", f"these weights would need more than {MOST_BITS:,} bits each",

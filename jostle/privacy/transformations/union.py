@@ -131,22 +131,22 @@ def joined_columns(plan: Plan) -> dict[str, RowExpr]:
     """
     if not isinstance(plan, Join) or plan.kind not in ("inner", "left") or plan.person or plan.most is not None:
         return {}
-    listed = plan.right.source if isinstance(plan.right, Known) else plan.right
-    if not isinstance(listed, Listed) or len(plan.on) != 1:
+    table = plan.right.source if isinstance(plan.right, Known) else plan.right
+    if not isinstance(table, Listed) or len(plan.on) != 1:
         return {}
     ((mine, theirs),) = plan.keys
-    names = [name for name, _ in listed.columns]
-    keys = [row[names.index(theirs)] for row in listed.rows]
+    names = [name for name, _ in table.columns]
+    keys = [row[names.index(theirs)] for row in table.rows]
     if len(set(keys)) < len(keys) or None in keys:
         return {}
     result: dict[str, RowExpr] = {}
     for at, name in enumerate(names):
-        values = list(dict.fromkeys(row[at] for row in listed.rows if row[at] is not None))
+        values = list(dict.fromkeys(row[at] for row in table.rows if row[at] is not None))
         if name in schema_of(plan.left) or len(values) > MOST_VALUES:
             continue
         expr: RowExpr = Constant(None)
         for value in values:
-            those = tuple(Constant(key) for key, row in zip(keys, listed.rows, strict=True) if row[at] == value)
+            those = tuple(Constant(key) for key, row in zip(keys, table.rows, strict=True) if row[at] == value)
             expr = Apply("if", (Apply("in", (Column(mine), *those)), Constant(value), expr))
         result[name] = expr
     return result
@@ -181,23 +181,23 @@ def literal_table(names: Sequence[str], columns: Sequence[Sequence[Any]]) -> Tab
 
 
 def _domain(name: str, column: Sequence[Any]) -> Domain:
-    known = [cell for cell in column if cell is not None]
-    kinds = list(dict.fromkeys(map(value_kind, known)))
+    cells = [cell for cell in column if cell is not None]
+    kinds = list(dict.fromkeys(map(value_kind, cells)))
     if len(kinds) > 1:
         raise refuse(
             "TypeError", f"the column `{name}` has {_PLURAL[kinds[0]]} and {_PLURAL[kinds[1]]}",
             help="`str(x)` makes a text of a number",
         )  # fmt: skip
     if kinds == ["text"]:
-        different = tuple(dict.fromkeys(known))
+        different = tuple(dict.fromkeys(cells))
         return Categories(different) if len(different) <= MOST_LISTED else Open("text")
     if kinds in (["date"], ["time"]):
-        numbers = list(map(number_of, known))
+        numbers = list(map(number_of, cells))
         return Moments(kinds[0], min(numbers), max(numbers))
     if kinds != ["number"]:
         return Open("boolean" if kinds else "real")
-    whole = all(float(cell).is_integer() for cell in known)
-    return Integer(int(min(known)), int(max(known))) if whole else Real(float(min(known)), float(max(known)))
+    whole = all(float(cell).is_integer() for cell in cells)
+    return Integer(int(min(cells)), int(max(cells))) if whole else Real(float(min(cells)), float(max(cells)))
 
 
 MOST_PARTS = 1000

@@ -34,10 +34,10 @@ def documented() -> tuple[Documentation, ...]:
 
 @cache
 def _by_name() -> dict[str, tuple[Documentation, ...]]:
-    found: dict[str, list[Documentation]] = {}
+    groups: dict[str, list[Documentation]] = {}
     for entry in documented():
-        found.setdefault(entry.name, []).append(entry)
-    return {name: tuple(entries) for name, entries in found.items()}
+        groups.setdefault(entry.name, []).append(entry)
+    return {name: tuple(entries) for name, entries in groups.items()}
 
 
 def _entries() -> Iterator[Documentation]:

@@ -57,7 +57,7 @@ class Documentation(Struct, frozen=True):
     span: Span | None = None
 
     @property
-    def shown(self) -> str:
+    def program(self) -> str:
         """The example for people: `assert f(x) == y` is written as `f(x)  # y`."""
         return re.sub(r"^assert (.+) == (.+)$", r"\1  # \2", self.example, flags=re.MULTILINE)
 
@@ -68,9 +68,9 @@ class Documentation(Struct, frozen=True):
         home = f", of `use {self.module}`" if self.module else ""
         kind = f"{self.kind}{home}" + (f"; {self.price}" if self.price else "")
         lines = [fill(self.usage, width, subsequent_indent="    ")]
-        said = filter(None, (self.about, kind))
-        lines += [fill(words, width, initial_indent="  ", subsequent_indent="  ") for words in said]
-        return "\n".join([*lines, *(f"    {line}" for line in self.shown.splitlines())])
+        parts = filter(None, (self.about, kind))
+        lines += [fill(words, width, initial_indent="  ", subsequent_indent="  ") for words in parts]
+        return "\n".join([*lines, *(f"    {line}" for line in self.program.splitlines())])
 
     @property
     def markdown(self) -> str:
@@ -78,7 +78,7 @@ class Documentation(Struct, frozen=True):
         home = f", of `use {self.module}`" if self.module else ""
         parts = [f"```jostle\n{self.usage}\n```", f"{self.about}", f"*{self.kind}{home}*" + f"; {self.price}"]
         parts[2] = parts[2] if self.price else parts[2].removesuffix("; ")
-        parts += [f"```jostle\n{self.shown}\n```"] if self.example else []
+        parts += [f"```jostle\n{self.program}\n```"] if self.example else []
         return "\n\n".join(filter(None, parts))
 
 
@@ -287,9 +287,9 @@ _ROWS: tuple[tuple[str, str, str, str], ...] = (
 
 def words() -> Iterator[Documentation]:
     """An entry for each word."""
-    shown = examples("words")
+    programs = examples("words")
     for name, usage, about, price in _ROWS:
-        yield Documentation(name, "word", usage, about, price, shown.get(name, ""))
+        yield Documentation(name, "word", usage, about, price, programs.get(name, ""))
 
 
 # The end of the first sentence: a point before a capital, or before nothing.
@@ -302,7 +302,7 @@ def modules() -> Iterator[Documentation]:
     for name in names():
         tree = _tree(name)
         source = tree.span.source
-        about, more = _told(source.text, 0)
+        about, more = _about(source.text, 0)
         start = Span(source, 1, 1, 1, 1)
         yield Documentation(name, "module", f"use {name}", about, "free", f"use {name}", more=more, span=start)
         for definition in tree.body:
@@ -318,13 +318,13 @@ def names() -> tuple[str, ...]:
 
 def _entry(module: str, definition: n.Def | n.Assign) -> Documentation:
     source = definition.span.source
-    about, more = _told(source.text, definition.span.line - 1)
+    about, more = _about(source.text, definition.span.line - 1)
     parameters: tuple[str, ...] = ()
     kind = "value"
     if isinstance(definition, n.Def):
         kind = "function"
         parameters = tuple(
-            param.name if param.default is None else f"{param.name} = {_written(param.default)}"
+            param.name if param.default is None else f"{param.name} = {_source_text(param.default)}"
             for param in definition.params
         )
     elif isinstance(definition.value, n.Part):
@@ -347,7 +347,7 @@ def _tree(module: str) -> n.Program:
     return parse(Source(str(path), path.read_text(encoding="utf-8")))
 
 
-def _told(text: str, line: int) -> tuple[str, str]:
+def _about(text: str, line: int) -> tuple[str, str]:
     """The first sentence, and the rest, of the comment on the block in which a line stands.
 
     A block without one belongs to the last comment before it that heads no definitions of its own.
@@ -382,7 +382,7 @@ def _blocks(text: str) -> tuple[_Block, ...]:
     return tuple(blocks)
 
 
-def _written(node: n.Expr) -> str:
+def _source_text(node: n.Expr) -> str:
     return node.span.source.line(node.span.line)[node.span.column - 1 : node.span.end_column - 1]
 
 
@@ -408,12 +408,12 @@ def _charging() -> frozenset[tuple[str, str]]:
 
 def _homes(module: str, around: tuple[str, ...] = ()) -> dict[str, tuple[str, str]]:
     """The definitions that names mean in a module: its own, and those of the modules that it uses."""
-    found: dict[str, tuple[str, str]] = {}
+    homes: dict[str, tuple[str, str]] = {}
     body = _tree(module).body if module not in around else ()
     for statement in body:
         if isinstance(statement, n.Use) and ".".join(statement.path) in names():
-            found = _homes(".".join(statement.path), (*around, module)) | found
+            homes = _homes(".".join(statement.path), (*around, module)) | homes
     for statement in body:
         if isinstance(statement, n.Def | n.Assign):
-            found[statement.name] = (module, statement.name)
-    return found
+            homes[statement.name] = (module, statement.name)
+    return homes

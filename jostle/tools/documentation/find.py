@@ -54,16 +54,16 @@ def entries_for(question: Sequence[str], most: int = 8) -> list[Documentation]:
     """The entries that fit best, the best first; none where no word of the question occurs in any."""
     named = [ALIKE.get(one.lower(), one) if set(one) & {".", "_"} else one for one in question]
     words = [word for one in named for word in _words(one)]
-    wanted = dict.fromkeys(words, 1.0)
+    terms = dict.fromkeys(words, 1.0)
     for word in [*words, *(one.lower() for one in question)]:
         for other in _words(ALIKE.get(word, "")):
-            wanted.setdefault(other, 0.7)
+            terms.setdefault(other, 0.7)
     weights, entries = _index()
     scores = []
     for number, entry in enumerate(entries):
-        shared = [weight * wanted[word] * weights[word] for word, weight in entry.items() if word in wanted]
-        asked = sum(word in entry for word in words) or 1
-        scores.append((sum(shared) * asked / max(1, len(words)), number))
+        shared = [weight * terms[word] * weights[word] for word, weight in entry.items() if word in terms]
+        hits = sum(word in entry for word in words) or 1
+        scores.append((sum(shared) * hits / max(1, len(words)), number))
     best = sorted((score for score in scores if score[0] > 0), key=lambda score: (-score[0], score[1]))[:most]
     return [documented()[number] for score, number in best if score > best[0][0] / 4]
 
@@ -79,8 +79,8 @@ def _index() -> tuple[dict[str, float], list[dict[str, float]]]:
         counted |= {word: counted.get(word, 0) + NAMES / len(names) for word in names}
         usual = not entry.module or entry.example or entry.module == "best"
         entries.append({word: weight * (1 if usual else HELPERS) for word, weight in counted.items()})
-    seen = Counter(word for entry in entries for word in entry)
-    return {word: math.log(len(entries) / count) for word, count in seen.items()}, entries
+    counts = Counter(word for entry in entries for word in entry)
+    return {word: math.log(len(entries) / count) for word, count in counts.items()}, entries
 
 
 def _words(text: str) -> list[str]:

@@ -34,11 +34,11 @@ def program(options: Namespace) -> str:
 def _described(options: Namespace, query: str) -> str:
     """The description of a query that names no column of the file; of its header one is enough."""
     names = [column.name for column in columns_of(options.file, reading=reading_of(options))]
-    asked = [name for name in names if re.search(rf"(?<![\\w.]){re.escape(name)}(?!\\w)", query)]
-    if asked:
-        shape = ", ".join(f"{name_of(name)}: …" for name in asked)
+    mentions = [name for name in names if re.search(rf"(?<![\\w.]){re.escape(name)}(?!\\w)", query)]
+    if mentions:
+        shape = ", ".join(f"{name_of(name)}: …" for name in mentions)
         help = f'--describe \'{{{shape}}}\', with what anybody may know of it: 0..99, or {{"a", "b"}}'
-        raise refuse("DataError", f"`{asked[0]}` of `{options.file}` is not described", help=help)
+        raise refuse("DataError", f"`{mentions[0]}` of `{options.file}` is not described", help=help)
     return f"{{{name_of(names[0])}: text}}" if names else "{}"
 
 

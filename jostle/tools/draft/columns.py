@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from jostle.backends.remote import written
+from jostle.backends.remote import remote_data
 from jostle.diagnostics import refuse
 from jostle.engine.files import Reading
 from jostle.records import as_dict
@@ -53,8 +53,8 @@ class Column(Struct, frozen=True):
                 f"from {number(low)}" if low is not None else "",
                 f"up to {number(high)}" if high is not None else "",
             ]
-            known = " ".join(end for end in ends if end)
-            return cls(name, UNKNOWN, "; ".join(part for part in (note, known, HINTS.get(kind, "")) if part))
+            bounds = " ".join(end for end in ends if end)
+            return cls(name, UNKNOWN, "; ".join(part for part in (note, bounds, HINTS.get(kind, "")) if part))
         whole = kind == "integer" and float(low).is_integer() and float(high).is_integer()
         return cls(name, f"{number(low, whole)}..{number(high, whole)}", note)
 
@@ -111,28 +111,28 @@ def column_word(name: str) -> str:
 
 def clause(columns: Iterable[Column]) -> str:
     """`described by {…}`, ready to paste, with notes as comments."""
-    listed = list(columns)
-    if not listed:
+    entries = list(columns)
+    if not entries:
         raise refuse("DataError", "there are no columns to describe")
-    names = [column.name for column in listed]
+    names = [column.name for column in entries]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise refuse("DataError", f"two columns are named {quoted(twice)}", help="give each a name of its own")
     lines = []
-    for at, column in enumerate(listed):
+    for at, column in enumerate(entries):
         note = "".join(c if c.isprintable() else " " for c in column.note)
-        text = f"    {name_of(column.name)}: {column.domain}" + ("," if at < len(listed) - 1 else "")
+        text = f"    {name_of(column.name)}: {column.domain}" + ("," if at < len(entries) - 1 else "")
         lines.append(f"{text.ljust(32)}  # {note}" if note else text)
     return "described by {\n" + "\n".join(lines) + "\n}\n"
 
 
 def table_of(path: str, reading: Reading | None = None) -> str:
     """A file, or a sheet of a workbook, as a program names it."""
-    if written(path) is not None:  # data of a server
+    if remote_data(path) is not None:  # data of a server
         return path.strip()
-    said = as_dict(reading or Reading()).items()
-    chosen = (f", {word} = {quoted(one) if isinstance(one, str) else one}" for word, one in said if one is not None)
-    return f"table({quoted(path)}{''.join(chosen)})"
+    items = as_dict(reading or Reading()).items()
+    options = (f", {word} = {quoted(one) if isinstance(one, str) else one}" for word, one in items if one is not None)
+    return f"table({quoted(path)}{''.join(options)})"
 
 
 def program(

@@ -63,7 +63,7 @@ def first_program(table: str, schema: Sequence[tuple[str, Domain]], protecting: 
     `unit` and `budget` are those of the budget, `epsilon` and 1.0, of which it spends nine
     tenths at most; `delta` is what the budget says of δ. `forms` are the formats of dates and times that are written
     otherwise than as 2024-12-31: such columns are described as texts, and read."""
-    domains = {name: "text" if name in forms else written(domain) for name, domain in schema}
+    domains = {name: "text" if name in forms else type_text(domain) for name, domain in schema}
     described = ",\n".join(f"        {name_of(name)}: {domain}" for name, domain in domains.items())
     source = "mine" if not forms else "as_written"
     group, choice = _group(schema), _choice(schema) if unit == "epsilon" else None
@@ -147,7 +147,7 @@ class Cells(Struct, frozen=True):
         return f"How many {self.title[:4]} are there{self.title[4:]}?"
 
 
-def written(domain: Domain) -> str:
+def type_text(domain: Domain) -> str:
     """A domain as a program writes it, with all its categories."""
     if isinstance(domain, Categories):
         return categories(list(domain.values))
@@ -180,11 +180,11 @@ def _values(domain: Domain) -> bool:
 
 def _choice(schema: Sequence[tuple[str, Domain]]) -> Cells | None:
     """The first column of numbers which a histogram has a cell for each value of, else the first that it can be cut."""
-    found = [
+    candidates = [
         Cells.of(name, domain.low, domain.high, isinstance(domain, Real))
         for name, domain in schema if isinstance(domain, Integer | Real) and _usable(name)
     ]  # fmt: skip
-    usable = [cells for cells in found if cells is not None]
+    usable = [cells for cells in candidates if cells is not None]
     return next((cells for cells in usable if cells.width == 1), usable[0] if usable else None)
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from jostle.backends.remote import written
+from jostle.backends.remote import remote_data
 from jostle.diagnostics import Refusal, refuse, unwritable
 from jostle.engine.files import Reading, open_file
 from jostle.plan.plan import Domain, Integer, Open, Real
@@ -42,13 +42,13 @@ def draft(options: Namespace) -> str:
     columns = columns_of(options.source, options.table, reading_of(options), getattr(options, "engine", None))
     protecting, budget = options.protecting or UNKNOWN, options.budget or UNKNOWN
     if sys.stdin.isatty() and sys.stdout.isatty():
-        columns = asked(columns, line_of)
+        columns = interview(columns, line_of)
         if options.program:
             protecting = _answer(line_of, "protecting (rows, or person up to 5 rows)", protecting)
             budget = _answer(line_of, "budget (epsilon 1, rho 0.5)", budget)
     if not options.program:
         return clause(columns)
-    named = Path(options.source).suffix.lower() in _DATA or written(options.source) is not None
+    named = Path(options.source).suffix.lower() in _DATA or remote_data(options.source) is not None
     path = options.source if named else "data.csv"
     return program(columns, path, protecting, budget, reading_of(options))
 
@@ -60,11 +60,11 @@ def reading_of(options: Namespace) -> Reading:
     return Reading(sheet=number, header=getattr(options, "header", None))
 
 
-def asked(columns: list[Column], ask: Ask) -> list[Column]:
+def interview(columns: list[Column], ask: Ask) -> list[Column]:
     """The columns with the domains that a person gives; what is left empty stays `?`, what is none is asked again."""
     from jostle.tools.datacheck import schema
 
-    known = []
+    result = []
     if any(column.domain == UNKNOWN for column in columns):
         sys.stderr.write(QUESTION)
     for column in columns:
@@ -77,8 +77,8 @@ def asked(columns: list[Column], ask: Ask) -> list[Column]:
                 sys.stderr.write(f"  {refusal.first.message}\n")
                 continue
             column = replace(column, domain=domain, note="")
-        known.append(column)
-    return known
+        result.append(column)
+    return result
 
 
 def _listed(answer: str) -> str:
@@ -92,8 +92,8 @@ def _listed(answer: str) -> str:
     return categories(words, "real" if numbers else "") if bare else answer
 
 
-def _answer(ask: Ask, what: str, known: str) -> str:
-    return known if known != UNKNOWN else ask(f"{what}: ").strip() or UNKNOWN
+def _answer(ask: Ask, what: str, domain: str) -> str:
+    return domain if domain != UNKNOWN else ask(f"{what}: ").strip() or UNKNOWN
 
 
 def line_of(prompt: str) -> str:
@@ -110,12 +110,12 @@ def command(options: Namespace) -> int:
     """Writes the program, and says how to go on."""
     if options.example:
         return example()
-    data = written(options.file)
+    data = remote_data(options.file)
     named = Path(options.file).name.split(".")[0] if data is None else data.names[0].strip("/").split("/")[-1]
     place = Path(options.out or (named if data is None else named.split(".")[-1]) + ".jst")
     if place.exists() and not options.overwrite:
         raise refuse("DataError", f"`{place}` is there already", help="name another with --out, or add --overwrite")
-    text, told = drafted(options, line_of if sys.stdin.isatty() and sys.stdout.isatty() else None, place.parent)
+    text, notes = drafted(options, line_of if sys.stdin.isatty() and sys.stdout.isatty() else None, place.parent)
     _check(place, text)
     try:
         place.write_text(text, encoding="utf-8")
@@ -125,12 +125,12 @@ def command(options: Namespace) -> int:
     print(clean(f"  jostle check {place}\n  jostle run {place}\n"))
     if "MkChoiceMaker" not in text:
         print("It makes no choice: that takes a budget in epsilon, and a column with a range\nof 8 numbers or more.\n")
-    if told is None:
+    if notes is None:
         print(
             clean(f"Its owner sees what the description loses:\n\n  jostle data check {options.file} --schema '{{…}}'")
         )
     else:
-        print(clean(told or "every cell fits this description"))
+        print(clean(notes or "every cell fits this description"))
     return 0
 
 
@@ -166,16 +166,16 @@ def drafted(options: Namespace, ask: Ask | None, home: Path) -> tuple[str, str |
     protecting = options.protecting or _protecting(columns, ask)
     budget = options.budget or (ask("budget (epsilon 1): ").strip() if ask is not None else "") or "epsilon 1"
     path = _path(options.file, home)
-    found, decimal = None, None
+    survey, decimal = None, None
     if not getattr(options, "no_check", False):
         with suppress(Refusal):  # its types are enough for a draft
-            found, decimal = fit(options.file, ordered, reading, engine)
+            survey, decimal = fit(options.file, ordered, reading, engine)
     left = [column for column in columns if column.name not in dict(ordered) and ask is None]
-    if found is None:
+    if survey is None:
         text = first_program(table_of(path, reading), ordered, protecting, *budget_of(budget))
         return _with_left(text, left), None
-    by_name = {column.name: column for column in found.columns}
-    forms = {c.name: c.form for c in found.columns if c.form and name_of(c.name) == c.name}
+    by_name = {column.name: column for column in survey.columns}
+    forms = {c.name: c.form for c in survey.columns if c.form and name_of(c.name) == c.name}
     ordered = [(name, _with_fractions(domain) if by_name[name].not_whole else domain) for name, domain in ordered]
     table = table_of(path, replace(reading, decimal=decimal))
     text = first_program(table, ordered, protecting, *budget_of(budget), forms=forms)
@@ -185,7 +185,7 @@ def drafted(options: Namespace, ask: Ask | None, home: Path) -> tuple[str, str |
 
 def _path(file: str, home: Path) -> str:
     """How a program in a folder names a file; data of a server are named as they are."""
-    return os.path.relpath(file, home) if str(home) != "." and written(file) is None else file
+    return os.path.relpath(file, home) if str(home) != "." and remote_data(file) is None else file
 
 
 def _with_left(text: str, columns: list[Column]) -> str:
@@ -199,14 +199,14 @@ def _with_left(text: str, columns: list[Column]) -> str:
 
 def _described(options: Namespace, columns: list[Column], ask: Ask | None) -> list[tuple[str, Domain]]:
     """The domains of the columns, in their order; of those that nobody describes, a person who is asked says them."""
-    told = dict(schema(options.describe)) if options.describe is not None else {}
-    missing = next((name for name in told if columns and name not in {column.name for column in columns}), None)
+    domains = dict(schema(options.describe)) if options.describe is not None else {}
+    missing = next((name for name in domains if columns and name not in {column.name for column in columns}), None)
     if missing is not None:
         raise refuse("DataError", f"`{options.file}` has no column `{missing}`", help=_names(columns))
-    open_ones = [column for column in columns if column.name not in told]
-    if ask is not None and not told:
-        open_ones = asked(open_ones, ask)
-    described = _domains([column for column in open_ones if column.domain != UNKNOWN]) | told
+    open_ones = [column for column in columns if column.name not in domains]
+    if ask is not None and not domains:
+        open_ones = interview(open_ones, ask)
+    described = _domains([column for column in open_ones if column.domain != UNKNOWN]) | domains
     ordered = [(c.name, described[c.name]) for c in columns if c.name in described] or list(described.items())
     if not ordered:
         help = """--describe '{age: 0..99, sex: {"F", "M"}}', or --codebook FILE"""
@@ -222,11 +222,11 @@ def _header_line(options: Namespace) -> int | None:
     from jostle.readers.formats import format_of
     from jostle.readers.workbook import header as names_of_sheet
 
-    if written(options.file) is not None:
+    if remote_data(options.file) is not None:
         return None
     file, label, sheet = open_file(options.file), f"`{options.file}`", reading_of(options)
     kind = format_of(file)
-    told = {name for name, _ in schema(options.describe)} if options.describe is not None else set()
+    columns = {name for name, _ in schema(options.describe)} if options.describe is not None else set()
 
     def names(line: int) -> tuple[str, ...]:
         with suppress(Refusal):
@@ -235,13 +235,13 @@ def _header_line(options: Namespace) -> int | None:
             return tuple(filter(None, all_names))
         return ()
 
-    first = names(1) if kind in ("csv", "excel") else tuple(told)
-    if told & set(first) or (len(first) > 1 and not told):
+    first = names(1) if kind in ("csv", "excel") else tuple(columns)
+    if columns & set(first) or (len(first) > 1 and not columns):
         return None
     below = {line: names(line) for line in range(2, _TITLES)}
-    texts = {line: len(some) for line, some in below.items() if told <= {*some} and not any(map(as_number, some))}
+    texts = {line: len(some) for line, some in below.items() if columns <= {*some} and not any(map(as_number, some))}
     most = max(texts, key=texts.__getitem__, default=0)
-    return most if told or texts.get(most, 0) > 1 else None
+    return most if columns or texts.get(most, 0) > 1 else None
 
 
 def _with_fractions(domain: Domain) -> Domain:
@@ -254,7 +254,7 @@ def _columns(options: Namespace, reading: Reading) -> list[Column]:
     from jostle.readers.databases import names_of
     from jostle.readers.formats import has_names
 
-    data = written(options.file)
+    data = remote_data(options.file)
     if data is not None:
         columns = columns_of_server(data, getattr(options, "engine", None))
     elif has_names(file := open_file(options.file)):
@@ -264,8 +264,8 @@ def _columns(options: Namespace, reading: Reading) -> list[Column]:
         columns = [Column.of(name) for name in listed]
     if options.codebook is None:
         return columns
-    told = {column.name: column for column in columns_of(options.codebook)}
-    return [told.get(column.name, column) for column in columns] or list(told.values())
+    codebook = {column.name: column for column in columns_of(options.codebook)}
+    return [codebook.get(column.name, column) for column in columns] or list(codebook.values())
 
 
 def _protecting(columns: list[Column], ask: Ask | None) -> str:
@@ -281,8 +281,8 @@ def _protecting(columns: list[Column], ask: Ask | None) -> str:
 
 
 def _domains(columns: list[Column]) -> dict[str, Domain]:
-    listed = ", ".join(f"{name_of(column.name)}: {column.domain}" for column in columns)
-    return dict(schema(f"{{{listed}}}")) if columns else {}
+    fields_text = ", ".join(f"{name_of(column.name)}: {column.domain}" for column in columns)
+    return dict(schema(f"{{{fields_text}}}")) if columns else {}
 
 
 def _names(columns: list[Column]) -> str:

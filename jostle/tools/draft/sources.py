@@ -16,7 +16,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from jostle.backends.choice import server_at
-from jostle.backends.remote import RemoteData, written
+from jostle.backends.remote import RemoteData, remote_data
 from jostle.diagnostics import refuse
 from jostle.engine.files import Reading
 from jostle.records import replace
@@ -125,15 +125,15 @@ def _parts(tokens: list[Token], by: str = ",") -> list[list[Token]]:
 
 def _type(tokens: list[Token]) -> Facts:
     name = tokens[0].sign if tokens else ""
-    listed = _inside(tokens, 1) if len(tokens) > 1 and tokens[1].sign == "(" else []
-    if name in ("ENUM", "SET") and listed:
-        return Facts("text", values=[t.text for t in listed if t.kind == "text"])
+    inner = _inside(tokens, 1) if len(tokens) > 1 and tokens[1].sign == "(" else []
+    if name in ("ENUM", "SET") and inner:
+        return Facts("text", values=[t.text for t in inner if t.kind == "text"])
     if name in ("BOOL", "BOOLEAN", "BIT"):
         return Facts("boolean")
     if _INTEGERS.fullmatch(name):
         return Facts("integer")
     if name in _REALS:
-        digits = [int(t.text) for t in listed if t.kind == "number" and t.text.isdigit()]
+        digits = [int(t.text) for t in inner if t.kind == "number" and t.text.isdigit()]
         places = digits[1] if len(digits) > 1 else 0
         if not digits or name == "FLOAT" or digits[0] > 15:
             return Facts("real")
@@ -218,7 +218,7 @@ def columns_of(
     SQL, a Table Schema or data package in JSON (`table` names one of several), or a CSV file or a `sheet` of a
     workbook, of which only the header counts. Raises `Refusal(DataError)`.
     """
-    data = written(source)
+    data = remote_data(source)
     if data is not None:
         return columns_of_server(data, engine)
     if "create" in source.lower() and "(" in source and not Path(source[:255]).exists():
@@ -310,11 +310,11 @@ def _codebook(names: tuple[str, ...]) -> dict[str, int] | None:
     It has names, types, and ranges or values, each once, and nothing else but a note.
     """
     meanings = {word: what for what, words in _WORDS.items() for word in words} | dict.fromkeys(_NAMES, "name")
-    said = [meanings.get(name.lower()) for name in names]
-    ranges = {"low", "high"} <= set(said) or "values" in said
-    if None in said or len(set(said)) < len(said) or not ({"name", "type"} <= set(said) and ranges):
+    kinds = [meanings.get(name.lower()) for name in names]
+    ranges = {"low", "high"} <= set(kinds) or "values" in kinds
+    if None in kinds or len(set(kinds)) < len(kinds) or not ({"name", "type"} <= set(kinds) and ranges):
         return None
-    return {what: at for at, what in enumerate(said) if what is not None}
+    return {what: at for at, what in enumerate(kinds) if what is not None}
 
 
 def _of_row(cells: Mapping[str, str]) -> Column:
@@ -379,10 +379,10 @@ def _schema(document: object, table: str | None) -> Mapping[str, object]:
 
 
 def _of_field(field: Mapping[str, Any]) -> Column:
-    given = field.get("constraints")
-    limits: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
-    listed = limits.get("enum", field.get("categories"))
-    values = [v.get("value") if isinstance(v, Mapping) else v for v in listed] if isinstance(listed, list) else []
+    constraints = field.get("constraints")
+    limits: Mapping[str, Any] = constraints if isinstance(constraints, Mapping) else {}
+    levels = limits.get("enum", field.get("categories"))
+    values = [v.get("value") if isinstance(v, Mapping) else v for v in levels] if isinstance(levels, list) else []
     word = str(field.get("type", "")).lower()
     kind = _KINDS.get(word, "")
     low, high = as_number(limits.get("minimum")), as_number(limits.get("maximum"))

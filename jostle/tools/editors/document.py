@@ -165,8 +165,8 @@ class Document:
         """Describes the name at a position in Markdown: what it is and its price, a private source with its cost."""
         name, here = self.word(line, column), self.occurrence(line, column)
         if here is not None and here.is_column:
-            known = self._columns[name]
-            return f"`{name}`: a column of `{known.table}`, described as `{known.domain}`"
+            column_entry = self._columns[name]
+            return f"`{name}`: a column of `{column_entry.table}`, described as `{column_entry.domain}`"
         if here is not None and here.is_local:
             return f"`{name}`: a local name"
         target = self._definitions.get(name)
@@ -218,15 +218,15 @@ class Document:
         here = self.occurrence(line, column)
         words = lexicon()
         free = _WORD.fullmatch(new) and new not in words.reserved and new not in EVERYWHERE
-        taken = any(one.name == new and one.is_own for one in self._occurrences) or new in self._columns
-        if here is None or not here.is_own or not free or taken:
+        exists = any(one.name == new and one.is_own for one in self._occurrences) or new in self._columns
+        if here is None or not here.is_own or not free or exists:
             return []
         return list(dict.fromkeys(one.span for one in self._occurrences if one.same(here)))
 
     def symbols(self) -> list[tuple[str, Definition, list[tuple[str, Column]]]]:
         """The names of the top level in order, each with its described columns."""
         return [
-            (name, one, [(c, known) for c, known in self._columns.items() if known.table == name])
+            (name, one, [(c, entry) for c, entry in self._columns.items() if entry.table == name])
             for name, one in self._definitions.items()
         ]
 
@@ -234,16 +234,16 @@ class Document:
         """Each name with what it is, "column", "parameter", "function", "variable", and whether it is private."""
         out = []
         for one in self._occurrences:
-            known = self._definitions.get(one.name)
+            definition = self._definitions.get(one.name)
             if one.is_column:
                 kind = "column"
             elif one.is_local:
                 kind = "parameter"
-            elif known is None:
+            elif definition is None:
                 kind = "variable" if one.is_own or not documentation(one.name) else "builtin"
             else:
-                kind = "function" if known.kind.startswith("a function") else "variable"
-            private = one.is_own and not one.is_local and known is not None and known.kind in _PRIVATE
+                kind = "function" if definition.kind.startswith("a function") else "variable"
+            private = one.is_own and not one.is_local and definition is not None and definition.kind in _PRIVATE
             out.append((one, kind, private))
         return out
 
@@ -257,9 +257,9 @@ class Document:
         """The word begun at a place, and what it can become."""
         names = {name: definition.kind for name, definition in self._definitions.items()}
         columns = {name: definition.columns for name, definition in self._definitions.items() if definition.columns}
-        known = dict.fromkeys([*EVERYWHERE, *self._brought], "a function")
+        functions = dict.fromkeys([*EVERYWHERE, *self._brought], "a function")
         vocabulary = Vocabulary(
-            {**names, **{name: kind for name, kind in known.items() if name not in names}}, columns,
+            {**names, **{name: kind for name, kind in functions.items() if name not in names}}, columns,
             values={name: column.values for name, column in self._columns.items() if column.values},
             parameters={name: one.parameters for name, one in self._definitions.items() if one.parameters},
             folder=Path(self.name).parent,
@@ -294,7 +294,7 @@ class Document:
             costs = self._session.costs(Source(self.name, self.text))
         except Refusal:
             return []
-        return [f"{c.name}: a run costs it {'an unknown amount' if math.isinf(c.asked) else c}" for c in costs]
+        return [f"{c.name}: a run costs it {'an unknown amount' if math.isinf(c.bound) else c}" for c in costs]
 
 
 def _definitions(tree: n.Program) -> Iterator[tuple[str, Definition]]:
@@ -361,8 +361,8 @@ def _described(tree: n.Program) -> Iterator[tuple[str, Column]]:
             values: tuple[object, ...] = ()
             if isinstance(domain, n.SetOf):
                 values = tuple(item.value for item in domain.items if isinstance(item, n.String | n.Number))
-            written = at.source.line(at.line)[at.column - 1 : at.end_column - 1 if at.line == at.end_line else None]
-            yield column, Column(span, name, written, values)
+            text = at.source.line(at.line)[at.column - 1 : at.end_column - 1 if at.line == at.end_line else None]
+            yield column, Column(span, name, text, values)
 
 
 _SIZES = {"utf-8": 1, "utf-16": 2, "utf-32": 4}  # bytes of a unit
@@ -381,11 +381,11 @@ class Units(Struct, frozen=True):
 
     def characters(self, line: str, units: int) -> int:
         """How many characters of a line begin before its first `units`."""
-        seen = 0
+        position = 0
         for at, character in enumerate(line):
-            if seen >= units:
+            if position >= units:
                 return at
-            seen += self.wide(character)
+            position += self.wide(character)
         return len(line)
 
     def position(self, lines: list[str], line: int, column: int) -> Any:

@@ -225,18 +225,18 @@ def load(shell: Any) -> None:
             print(notebook.command(line))
             return None
         number = len(shell.history_manager.input_hist_parsed) - 1  # the N of `In[N]`, which is this cell
-        shown = notebook.cell(line if cell is None else cell, number)
-        for text in shown.texts:
+        output = notebook.cell(line if cell is None else cell, number)
+        for text in output.texts:
             print(text)
-        if cell is not None and shown.value is not None:
-            display(shown.value)  # type: ignore[no-untyped-call]
-        if shown.report.events or (cell is not None and shown.report.budget):
-            display(shown.report)  # type: ignore[no-untyped-call]
-        if shown.refused is not None:
-            raise shown.refused
-        if shown.stopped is not None:
-            raise shown.stopped
-        return shown.value if cell is None else None
+        if cell is not None and output.value is not None:
+            display(output.value)  # type: ignore[no-untyped-call]
+        if output.report.events or (cell is not None and output.report.budget):
+            display(output.report)  # type: ignore[no-untyped-call]
+        if output.refused is not None:
+            raise output.refused
+        if output.stopped is not None:
+            raise output.stopped
+        return output.value if cell is None else None
 
     shell.register_magic_function(jostle, magic_kind="line_cell", magic_name="jostle")
     shell.user_ns["_jostle"] = notebook.session

@@ -50,8 +50,8 @@ class Occurrence(Struct, frozen=True):
 
 def occurrences(tree: n.Program, columns: Collection[str]) -> list[Occurrence]:
     """All names of a program, in the order of its text; `columns` are the described ones."""
-    found = [*_Walk(tree, columns).block(tree.body, [(_TOP, _bound(tree.body))])]
-    return sorted(found, key=lambda one: (one.span.line, one.span.column, not one.binds))
+    places = [*_Walk(tree, columns).block(tree.body, [(_TOP, _bound(tree.body))])]
+    return sorted(places, key=lambda one: (one.span.line, one.span.column, not one.binds))
 
 
 _Scopes = list[tuple[ScopeId, Collection[str]]]

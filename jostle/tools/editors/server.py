@@ -86,12 +86,12 @@ def server() -> LanguageServer:
     @language_server.feature(lsp.TEXT_DOCUMENT_SIGNATURE_HELP, lsp.SignatureHelpOptions(trigger_characters=["(", ","]))
     def _(params: lsp.SignatureHelpParams) -> lsp.SignatureHelp | None:
         uri = params.text_document.uri
-        found = document(uri).signature(*place(uri, params.position))
-        if found is None:
+        signature = document(uri).signature(*place(uri, params.position))
+        if signature is None:
             return None
-        words = [lsp.ParameterInformation(text) for text in found.parameters]
-        one = lsp.SignatureInformation(found.usage, found.about, words, found.active)
-        return lsp.SignatureHelp([one], 0, found.active)
+        words = [lsp.ParameterInformation(text) for text in signature.parameters]
+        one = lsp.SignatureInformation(signature.usage, signature.about, words, signature.active)
+        return lsp.SignatureHelp([one], 0, signature.active)
 
     @language_server.feature(lsp.TEXT_DOCUMENT_DEFINITION)
     def _(params: lsp.DefinitionParams) -> lsp.Location | None:
@@ -182,7 +182,7 @@ def _outline(units: Units, document: Document) -> list[Any]:
     """The names of a program, with the columns of each."""
     return [
         _symbol(units, name, one.kind, one.span, [
-            _symbol(units, column, known.domain, known.span, []) for column, known in columns
+            _symbol(units, column, entry.domain, entry.span, []) for column, entry in columns
         ])
         for name, one, columns in document.symbols()
     ]  # fmt: skip

@@ -41,22 +41,22 @@ _ELSEWHERE = -1.0
 _REGRETS = {"before": "before", "after": "after", "model": "the model for all", "single": "the single best option"}
 
 
-def text(found: Improvement) -> str:
+def text(improvement: Improvement) -> str:
     """A block of lines for each option, then the regrets."""
-    said = "log error" if found.logarithmic else "utility"
-    lines = [f"{found.databases} data sets left out in turn, {found.policy}"]
-    for one in found.options:
-        lines += ["", _head(one), *_table(one, said), f"  {_verdict(one, not found.stays)}"]
-    lines += ["", *_regrets(found.regrets)]
-    if found.stays:
-        lines.append(f"nothing changes: {found.stays}")
+    label = "log error" if improvement.logarithmic else "utility"
+    lines = [f"{improvement.databases} data sets left out in turn, {improvement.policy}"]
+    for one in improvement.options:
+        lines += ["", _head(one), *_table(one, label), f"  {_verdict(one, not improvement.stays)}"]
+    lines += ["", *_regrets(improvement.regrets)]
+    if improvement.stays:
+        lines.append(f"nothing changes: {improvement.stays}")
     return "\n".join(lines) + "\n"
 
 
-def as_json(found: Improvement) -> dict[str, Any]:
+def as_json(result: Improvement) -> dict[str, Any]:
     """The same as plain data; regrets of errors as error ÷ least error."""
     return {
-        "policy": found.policy, "databases": found.databases, "log_error": found.logarithmic, "stays": found.stays,
+        "policy": result.policy, "databases": result.databases, "log_error": result.logarithmic, "stays": result.stays,
         "options": [
             {
                 "option": one.option, "before": one.before, "explained": one.explained, "shape": one.shape,
@@ -66,12 +66,12 @@ def as_json(found: Improvement) -> dict[str, Any]:
                      "error": j.error}
                     for j in one.formulas
                 ],
-                "proposed": one.proposed.formula.text(), "gain": one.gain, "gain_error": one.error, "kept": one.kept,
+                "proposed": one.proposed.formula.text(), "gain": one.gain, "gain_error": one.error, "kept": one.better,
             }
-            for one in found.options
+            for one in result.options
         ],
-        "regret": {name: _readable(getattr(found.regrets, name), found.regrets) for name in _REGRETS}
-        | {"gain": found.regrets.gain, "gain_error": found.regrets.error},
+        "regret": {name: _readable(getattr(result.regrets, name), result.regrets) for name in _REGRETS}
+        | {"gain": result.regrets.gain, "gain_error": result.regrets.error},
     }  # fmt: skip
 
 
@@ -82,8 +82,8 @@ def _head(one: OptionImprovement) -> str:
     return f"{one.option}: `predict` {own}, {one.shape:.2f} on its best line; the model explains {one.model:.2f}"
 
 
-def _table(one: OptionImprovement, said: str) -> list[str]:
-    rows = [("complexity", "explained", "±", said)]
+def _table(one: OptionImprovement, label: str) -> list[str]:
+    rows = [("complexity", "explained", "±", label)]
     for judged in one.formulas:
         mark = "* " if judged is one.proposed else ""
         rows.append((f"{mark}{judged.formula.complexity}", f"{judged.explained:.2f}", f"{judged.error:.2f}",
@@ -92,14 +92,14 @@ def _table(one: OptionImprovement, said: str) -> list[str]:
     return ["  " + "  ".join([*(c.rjust(w) for c, w in zip(row, widths, strict=False)), row[3]]) for row in rows]
 
 
-def _verdict(one: OptionImprovement, chosen: bool) -> str:
-    """What becomes of the option; `chosen`: whether each option goes by its own explained variance."""
+def _verdict(one: OptionImprovement, own: bool) -> str:
+    """What becomes of the option; `own`: whether each option goes by its own explained variance."""
     gain = f"* explains {one.gain:.2f} ± {one.error:.2f} more than `{one.before}`"
-    if one.kept:
+    if one.better:
         return f"{gain}, and takes its place" if one.explained > _ELSEWHERE else "* takes the place of `predict`"
     if one.gain < 0:
         return f"`{one.before}` stays: * explains less"
-    return f"`{one.before}` stays: {gain}" + (", which is within chance" if chosen else "")
+    return f"`{one.before}` stays: {gain}" + (", which is within chance" if own else "")
 
 
 def _regrets(regrets: Regrets) -> list[str]:
@@ -121,7 +121,7 @@ class Edit(Struct, frozen=True):
     text: str
 
 
-def written(program: n.Program, source: Source, option: object) -> n.Part | None:
+def option_part(program: n.Program, source: Source, option: object) -> n.Part | None:
     """The expression of the program that made this Option; None where it was made elsewhere, as in a module."""
     run = option.run if isinstance(option, Part) else option
     if not isinstance(run, Function) or run.body.span is None or run.body.span.source != source:
@@ -151,7 +151,7 @@ def edited(text: str, edits: Mapping[int, Edit]) -> str:
     return text
 
 
-def shown(part: n.Part, change: Edit) -> str:
+def part_text(part: n.Part, change: Edit) -> str:
     """The Option's new text, from the beginning of its line."""
     text, start, end = part.span.source.text, _place(part.span, False), _place(part.span, True)
     return text[text.rfind("\n", 0, start) + 1 : change.start] + change.text + text[change.end : end]
@@ -184,17 +184,17 @@ class ChoiceImprovement(Struct, frozen=True):
     name: str
     unit: str
     amount: float
-    found: Improvement
+    improvement: Improvement
     texts: Mapping[str, str]
     absent: tuple[str, ...]
 
     def as_json(self) -> dict[str, Any]:
-        return {"choice": self.name, "unit": self.unit, "amount": self.amount, **as_json(self.found),
+        return {"choice": self.name, "unit": self.unit, "amount": self.amount, **as_json(self.improvement),
                 "texts": dict(self.texts)}  # fmt: skip
 
     def text(self) -> str:
 
-        lines = [f"{self.name}, {self.unit} {self.amount:g}: {text(self.found)}"]
+        lines = [f"{self.name}, {self.unit} {self.amount:g}: {text(self.improvement)}"]
         lines += [f"{text}\n" for text in self.texts.values()]
         return "\n".join(lines)
 
@@ -229,7 +229,7 @@ def improve(
     if not 1 <= most <= LARGEST:
         raise refuse("ValueError", f"the complexity of a formula is a number from 1 to {LARGEST}, not {most}")
     source = program if isinstance(program, Source) else read_program(Path(program))
-    found: list[ChoiceImprovement] = []
+    results: list[ChoiceImprovement] = []
     edits: dict[int, Edit] = {}
     for name, maker, interp, amounts in choices_of(source, choice, epsilon, progress, bound, params):
         shipped = maker.shipped() is not None
@@ -240,13 +240,13 @@ def improve(
             raise refuse("ValueError", f"`{name}` {why}: it predicts nothing by features of this program")
         unit, amount = amounts[0]
         one, changes = _improved(source, name, maker, interp, unit, amount, most, progress)
-        found.append(one)
+        results.append(one)
         edits = changes | edits
-    if not found:
+    if not results:
         help = "one is made by `MkChoiceMaker among …`"
         raise refuse("ValueError", "the program makes no choice of its own", help=help)
 
-    return ProgramImprovement(tuple(found), edited(source.text, edits))
+    return ProgramImprovement(tuple(results), edited(source.text, edits))
 
 
 def _improved(
@@ -260,21 +260,21 @@ def _improved(
 
     table, predicts = maker.training(interp, unit, amount)
     tell = None if progress is None else lambda done, total: progress(f"improving {name}", done, total)
-    found = improved(table, maker.model, predicts, tell, most)
+    improvement = improved(table, maker.model, predicts, tell, most)
     program, texts, absent = parse(source), dict[str, str](), list[str]()
     edits: dict[int, Edit] = {}
-    for option, one in zip(maker.options, found.options, strict=True):
-        if not one.kept:
+    for option, one in zip(maker.options, improvement.options, strict=True):
+        if not one.better:
             continue
-        formula, part = one.proposed.formula, written(program, source, option)
+        formula, part = one.proposed.formula, option_part(program, source, option)
         _refuse_own_functions(option, interp)
         if part is None:
             absent.append(one.option)
-            texts[one.option] = f"# {one.option}\npredict (F) {block(formula, found.logarithmic)}"
+            texts[one.option] = f"# {one.option}\npredict (F) {block(formula, improvement.logarithmic)}"
         else:
-            change = edit(part, formula, found.logarithmic)
-            edits[change.start], texts[one.option] = change, shown(part, change)
-    return ChoiceImprovement(name, unit, amount, found, texts, tuple(absent)), edits
+            change = edit(part, formula, improvement.logarithmic)
+            edits[change.start], texts[one.option] = change, part_text(part, change)
+    return ChoiceImprovement(name, unit, amount, improvement, texts, tuple(absent)), edits
 
 
 def _refuse_own_functions(option: Any, interp: Any) -> None:
@@ -301,18 +301,18 @@ def command(options: Namespace) -> int:
     from jostle.tools.progress import progress_on
 
     with progress_on(sys.stderr) as bar:
-        found = improve(
+        result = improve(
             options.file, choice=options.choice, epsilon=options.epsilon, most=options.most, progress=bar,
             bound={name: beside(options.file, path) for name, path in options.bind}, **dict(options.set),
         )  # fmt: skip
-    many = sum(len(one.texts) for one in found.choices)
+    many = sum(len(one.texts) for one in result.choices)
     if options.write and many:
-        _refuse_absent(found.choices)
-        rewrite(Path(options.file), found.program)
+        _refuse_absent(result.choices)
+        rewrite(Path(options.file), result.program)
     if options.format == "json":
-        told = {"choices": [one.as_json() for one in found.choices], "written": bool(options.write and many)}
-        print(json.dumps(told, ensure_ascii=False, allow_nan=False))
+        document = {"choices": [one.as_json() for one in result.choices], "written": bool(options.write and many)}
+        print(json.dumps(document, ensure_ascii=False, allow_nan=False))
         return 0
-    said = f"{options.file}: {many} `predict` written\n" if options.write and many else ""
-    print(clean(found.text() + "\n" + said), end="")
+    note = f"{options.file}: {many} `predict` written\n" if options.write and many else ""
+    print(clean(result.text() + "\n" + note), end="")
     return 0

@@ -22,7 +22,7 @@ from jostle.trace.difference import (
 from jostle.trace.html.event_tree import draw, table
 from jostle.trace.html.markup import Html, join, tag
 from jostle.trace.html.page import document, ran_on
-from jostle.trace.released import drawn
+from jostle.trace.released import plot
 from jostle.trace.text import plural
 from jostle.trace.tree import figures, heading, looked_at
 
@@ -54,8 +54,8 @@ def difference_page(one: Sequence[Event], other: Sequence[Event]) -> str:
 
 def _rows(what: str, rows: Sequence[Row]) -> Html | None:
     more = tag("p", f"… {len(rows) - _ROWS} more") if len(rows) > _ROWS else None
-    shown = table([what, "this run", "the other"], rows[:_ROWS], class_="data")
-    return join(tag("div", shown, class_="wide"), more) if rows else None
+    body = table([what, "this run", "the other"], rows[:_ROWS], class_="data")
+    return join(tag("div", body, class_="wide"), more) if rows else None
 
 
 def _choices(pairs: Sequence[Decisions]) -> Html | None:
@@ -89,12 +89,12 @@ def _released(one: Sequence[Event], other: Sequence[Event]) -> Html | None:
     values = compared(one, other)
     if not values:
         return None
-    told, room, out = verdict(values), _DRAWN, []
+    summary, room, out = verdict(values), _DRAWN, []
     for value in values:
         section, used = _value(value, one, other, room)
         room -= used
         out.append(section)
-    return join(tag("p", f"{told[:1].upper()}{told[1:]}.") if told else None, out)
+    return join(tag("p", f"{summary[:1].upper()}{summary[1:]}.") if summary else None, out)
 
 
 def _value(value: Compared, one: Sequence[Event], other: Sequence[Event], room: int) -> tuple[Html, int]:
@@ -107,7 +107,7 @@ def _value(value: Compared, one: Sequence[Event], other: Sequence[Event], room: 
         if all(pair.same for pair in pairs.values()):
             continue
         name = f"{value.name}: {column}" if column else value.name
-        picture = drawn(name, {"this run": value.whole[0].get(column, {}), "the other": value.whole[1].get(column, {})})
+        picture = plot(name, {"this run": value.whole[0].get(column, {}), "the other": value.whole[1].get(column, {})})
         if picture is not None and used < room:
             body.append(draw(picture))
             used += 1
@@ -116,16 +116,16 @@ def _value(value: Compared, one: Sequence[Event], other: Sequence[Event], room: 
 
 
 def _pairs(value: Compared, column: str, pairs: dict[str, Pair]) -> Html:
-    shown = value.most(column, _ROWS)
-    rows = [(label, *pair.words()) for label, pair in shown.items()]
+    largest = value.most(column, _ROWS)
+    rows = [(label, *pair.words()) for label, pair in largest.items()]
     differing = sum(not pair.same for pair in pairs.values())
-    more = tag("p", f"the {len(shown)} that differ most, of {differing}") if differing > len(shown) else None
-    lit = [pair.beyond for pair in shown.values()]
+    more = tag("p", f"the {len(largest)} that differ most, of {differing}") if differing > len(largest) else None
+    lit = [pair.beyond for pair in largest.values()]
     return join(more, tag("div", table([column, "this run", "the other", "difference", ""], rows, lit, class_="data"),
                           class_="wide"))  # fmt: skip
 
 
 def _program(lines: Sequence[str]) -> Html | None:
     """The lines that differ, without the places that a patch would need."""
-    shown = [tag("span", line + "\n", class_="gone" if line[0] == "-" else "new") for line in lines if line[0] in "+-"]
-    return tag("pre", shown, class_="lines") if shown else None
+    spans = [tag("span", line + "\n", class_="gone" if line[0] == "-" else "new") for line in lines if line[0] in "+-"]
+    return tag("pre", spans, class_="lines") if spans else None

@@ -175,9 +175,9 @@ def releases_section(events: Sequence[Event]) -> Html | None:
         pictures = pictures_of(event)[: min(room, _COLUMNS)]
         room -= len(pictures)
         place = place_of(event.span, text_of(events))
-        shown = _value_html(event.fields.get("value"), event.fields.get("margins"))
+        body = _value_html(event.fields.get("value"), event.fields.get("margins"))
         pictured = tag("div", [draw(p) for p in pictures], class_="pictures") if pictures else None
-        out.append(tag("section", tag("h3", event.name, " ", place), shown, pictured, class_="released"))
+        out.append(tag("section", tag("h3", event.name, " ", place), body, pictured, class_="released"))
     return join(out)
 
 
@@ -231,9 +231,9 @@ def _field(margin: Any, name: str) -> Any:
 def _value_html(value: Any, margins: Any = None) -> Html:
     notes = [tag("p", line, class_="few") for line in cut_text(cuts_in(margins))]
     if isinstance(value, list) and value and all(isinstance(v, Mapping) for v in value):
-        told = margins if isinstance(margins, list) else []
-        noisy = {name for margin in told if isinstance(margin, Mapping) for name in margin}
-        pairs = [pair for pair in zip_longest(value[:_ROWS], told[:_ROWS]) if pair[0] is not None]
+        row_margins = margins if isinstance(margins, list) else []
+        noisy = {name for margin in row_margins if isinstance(margin, Mapping) for name in margin}
+        pairs = [pair for pair in zip_longest(value[:_ROWS], row_margins[:_ROWS]) if pair[0] is not None]
         head: list[str] = []
         cells: list[list[str]] = []
         for name in map(str, value[0]):

@@ -34,9 +34,9 @@ def story(events: Sequence[Event], forest: Forest, costs: Costs) -> Html | None:
         return None
     more = [f"… {plural(len(lines) - _LINES, 'more line')}"] if len(lines) > _LINES else []
     printed = tag("pre", "\n".join([*lines[:_LINES], *more]), class_="printed") if lines else None
-    told = [tag("p", _choice(forest, costs, e)) for e in choices[:_CHOICES]]
+    paragraphs = [tag("p", _choice(forest, costs, e)) for e in choices[:_CHOICES]]
     rest = tag("p", f"… and {plural(len(choices) - _CHOICES, 'more choice')}") if len(choices) > _CHOICES else None
-    return join(printed, told, rest)
+    return join(printed, paragraphs, rest)
 
 
 def ran_on(events: Sequence[Event]) -> str:
@@ -49,15 +49,15 @@ def ran_on(events: Sequence[Event]) -> str:
 def _choice(forest: Forest, costs: Costs, event: Event) -> Html:
     """`choose took Each for town. It bought people_in_all = 4123 for ε 0.015, and predicts …`"""
     fields = event.fields
-    chosen = str(fields.get("chosen", "nothing"))
+    option = str(fields.get("chosen", "nothing"))
     sources = dict.fromkeys(s for e in forest.walk(event) if e.kind == "measure" for s in e.fields.get("sources") or ())
-    head = join(tag("a", event.name, href=f"#e{event.id}"), " took ", tag("b", chosen))
+    head = join(tag("a", event.name, href=f"#e{event.id}"), " took ", tag("b", option))
     about = f" for {', '.join(sources)}" if sources else ""
     spent = costs.text(event)
-    return join(head, about + (f", at {spent}" if spent else "") + ". ", " ".join(_reasons(fields, chosen)))
+    return join(head, about + (f", at {spent}" if spent else "") + ". ", " ".join(_reasons(fields, option)))
 
 
-def _reasons(fields: Mapping[str, Any], chosen: str) -> Iterator[str]:
+def _reasons(fields: Mapping[str, Any], option: str) -> Iterator[str]:
     features = records(fields.get("features"))
     bought = [f for f in features if price(f) is not None]
     free = [f for f in features if price(f) is None]
@@ -71,7 +71,7 @@ def _reasons(fields: Mapping[str, Any], chosen: str) -> Iterator[str]:
         return
     if not features:
         yield "It looked at nothing."
-    figure = figures(fields).get(chosen)
+    figure = figures(fields).get(option)
     ahead = margin(fields)
     if figure is not None and mapping(fields.get("predictions")):
         what = "an error" if fields.get("errors") else "a utility"

@@ -224,7 +224,7 @@ def test_answers_that_an_earlier_version_stored_are_read_as_they_were(
     for aggregate, column in zip(layout.aggregates, answer.values, strict=True):
         (value,) = column
         assert value == pytest.approx(float(aggregate.estimator(table).answers(*terms[aggregate.name])))  # type: ignore[attr-defined]
-    assert "pairs" in answers._as_json(answer)
+    assert "pairs" in answers._document(answer)
 
 
 def test_what_is_calculated_of_a_rounded_count_knows_that_it_was_rounded() -> None:

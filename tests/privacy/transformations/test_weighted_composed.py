@@ -144,7 +144,7 @@ def test_every_operation_on_records_is_that_of_rows(tables: Tables, name: str) -
         if name not in NEARLY | {"pair"}:  # a pair is told apart by another text there
             assert here == meant(of.mapped(read, {"z": expr}).plan, cleaned(tables))
         if rows and kind_of(expr, dict(SCHEMA)) == "boolean":
-            assert weighed(tables, of.kept(read, expr).plan) == weighed(tables, of.kept(held, expr).plan)
+            assert weighed(tables, of.where(read, expr).plan) == weighed(tables, of.where(held, expr).plan)
         assert here or not rows
 
 
@@ -210,7 +210,7 @@ class Composer:
         how = self.rng.choice(["where", "pick", "derive", "shave", "grouped", "joined", "combined", "combined"])
         if how == "where":
             test = self.expr(BOOLEAN, source)
-            return of.kept(source, Apply("coalesce", (test, Constant(True))) if self.rng.random() < 0.5 else test)
+            return of.where(source, Apply("coalesce", (test, Constant(True))) if self.rng.random() < 0.5 else test)
         if how == "pick":
             return of.picked(source, self.rng.sample(names, self.rng.randint(1, len(names))))
         if how == "derive":
@@ -313,8 +313,8 @@ def test_steps_are_limited_before_anything_is_read(tables: Tables) -> None:
     table = opened(tables, [("a", "b", 1.0, 2.0, True)], SCHEMA)
     longer: dict[str, Callable[[WeightedRecords], WeightedRecords]] = {
         "derive": lambda r: of.derived(r, [("x", Apply("+", (Column("x"), Constant(1.0))))]),
-        "where": lambda r: of.kept(r, Apply(">", (Column("x"), Constant(0.0)))),
-        "both": lambda r: of.derived(of.kept(r, Column("b")), [("t", Apply("concat", (Column("t"), Column("u"))))]),
+        "where": lambda r: of.where(r, Apply(">", (Column("x"), Constant(0.0)))),
+        "both": lambda r: of.derived(of.where(r, Column("b")), [("t", Apply("concat", (Column("t"), Column("u"))))]),
         "union": lambda r: of.combined("union", r, of.weighted(table)),
         "pick": lambda r: of.picked(r, ["x", "u", "t", "b", "y"]),
     }
@@ -338,7 +338,7 @@ def test_a_table_of_many_steps_has_no_records(tables: Tables) -> None:
         made = transform.derive(made, [("x", more)])
     records = of.weighted(made)
     for _ in range((MOST_STEPS - 1) // 2):
-        records = of.derived(of.kept(records, Apply(">", (Column("x"), Constant(0.0)))), [("x", more)])
+        records = of.derived(of.where(records, Apply(">", (Column("x"), Constant(0.0)))), [("x", more)])
     (row,) = weighed(tables, records.plan)
     assert row == (1.0 + MOST_TABLE_STEPS - 1 + (MOST_STEPS - 1) // 2,)
     with pytest.raises(Refusal, match="more than 70 steps"):

@@ -99,22 +99,22 @@ class Bounds(GroupAggregate):
         return mechanism.price
 
     def places(self, table: Table) -> Key:
-        listed = self.candidates(table)
-        return Key(listed.place(self.expr), range(len(listed.cuts) + 1))
+        candidates = self.candidates(table)
+        return Key(candidates.place(self.expr), range(len(candidates.cuts) + 1))
 
     def release(
         self, mechanism: Additive, exact: Sequence[Ints], noise: Noise, table: Table, undivided: bool
     ) -> tuple[list[Chosen], list[Measured]]:
-        term, listed = Count(weighted=table.weighted), self.candidates(table)
+        term, candidates = Count(weighted=table.weighted), self.candidates(table)
         stability = stability_of_term(term, table, undivided)
         reach = sensitivity_of(term, table) * stability
         linear = Linear.of(mechanism, reach, reach, grid_of(term))
-        chances = (BY_CHANCE / (len(listed.cuts) + 1), ONE_MORE)
+        chances = (BY_CHANCE / (len(candidates.cuts) + 1), ONE_MORE)
         surely, likely = (linear.law.half_width(1 - 2 * chance) for chance in chances)
         answers: list[Chosen] = []
         for counts in exact:
             first, last = outermost(linear.release(counts, noise), surely, likely)
-            answers.append(({"low": listed.ends[first], "high": listed.ends[last + 1]}, None))
+            answers.append(({"low": candidates.ends[first], "high": candidates.ends[last + 1]}, None))
         return answers, [Measured(self.name, linear.law, mechanism, 1, stability, direct=False)]
 
 

@@ -74,7 +74,7 @@ class Bracketing(Struct, frozen=True):
         stability = stability_of_term(self.rows, self.table, undivided=False)
         return Measured("rows around", self._linear.law, self.counts, 1, stability)
 
-    def around(self, chosen: int, below: Ints, starts: Floats, part: float, noise: Noise) -> tuple[Floats, Floats]:
+    def around(self, place: int, below: Ints, starts: Floats, part: float, noise: Noise) -> tuple[Floats, Floats]:
         """Of one group, places around the chosen of the intervals that begin at `starts`, and how clear each is.
 
         `below`: how many rows, in units of their grid, lie below each start, and last of all how many there are. `part`
@@ -82,7 +82,7 @@ class Bracketing(Struct, frozen=True):
         """
         import numpy as np
 
-        at = _places(chosen, len(starts))
+        at = _places(place, len(starts))
         rows = np.diff(below[[*at, -1]], prepend=0)
         linear = self._linear
         noisy = linear.release(rows, noise)
@@ -90,7 +90,7 @@ class Bracketing(Struct, frozen=True):
         more = (1 - part) * noisy.cumsum()[:-1] - part * noisy[::-1].cumsum()[::-1][1:]
         sizes = np.sqrt(many * (1 - part) ** 2 + many[::-1] * part**2)
         clear = more / (linear.law.smooth.deviation * sizes)
-        return starts[at], np.where(np.array(at) <= chosen, np.minimum(clear, 0), np.maximum(clear, 0))
+        return starts[at], np.where(np.array(at) <= place, np.minimum(clear, 0), np.maximum(clear, 0))
 
     @property
     def _linear(self) -> Linear:

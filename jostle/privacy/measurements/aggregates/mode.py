@@ -48,6 +48,6 @@ class Mode(SelectionAggregate):
         monotone = not any(e.unit.public_size for e in table.exposures)
         unit = 1 << (WEIGHT_BITS if table.weighted else 0)
         scale = mechanism.scale(weighted_stability_of(table) * unit, monotone)
-        listed = self.candidates(table)
-        answer: Any = listed[mechanism.choose(noise, fixed_width(exact), scale)]
-        return answer, Selected(scale / unit, len(listed), "rows")
+        candidates = self.candidates(table)
+        answer: Any = candidates[mechanism.choose(noise, fixed_width(exact), scale)]
+        return answer, Selected(scale / unit, len(candidates), "rows")

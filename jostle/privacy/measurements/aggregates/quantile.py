@@ -106,8 +106,8 @@ class Quantile(SelectionAggregate):
         starts, whole = self._intervals(table).starts, is_integral(self.expr, table.domains)
         bracketed: list[Chosen] = []
         for (answer, _), numbers in zip(answers, exact, strict=True):
-            chosen, below = int(starts.searchsorted(answer, side="right")) - 1, _rows_below(numbers)
-            around = mechanism.around(chosen, below, starts, self.rank(), noise)
+            place, below = int(starts.searchsorted(answer, side="right")) - 1, _rows_below(numbers)
+            around = mechanism.around(place, below, starts, self.rank(), noise)
             places, clear = (tuple(array.tolist()) for array in around)
             law = Bracketed(low, high, places, clear, mechanism.counts.mechanism, whole)
             bracketed.append((answer, law))

@@ -81,6 +81,8 @@ def figures() -> dict[str, int]:
             for text in texts for line in text
         ),
         "complexity of a function": max(map(complexity, functions)),
+        "participle names": sum(HERE.participles().values()),
+        "functions of one name in run and check": len(HERE.mirrored()),
     }  # fmt: skip
 
 

@@ -40,6 +40,7 @@ from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate, 
 from jostle.privacy.measurements.aggregates.centred_sum import CentredSum
 from jostle.privacy.measurements.aggregates.terms import Pair, grid_of, terms_of
 from jostle.privacy.measurements.answers import Answers, StrategyAnswers
+from jostle.privacy.measurements.open_selects import OpenSelect
 from jostle.privacy.measurements.purchases import Layout
 from jostle.privacy.measurements.query import Answer, Request
 from jostle.privacy.measurements.selects import Numbers, select
@@ -77,7 +78,9 @@ def _measurement(request: Any, amount: Amount, via: str | None) -> Measurement[A
     if not isinstance(request, Request):
         of_cube: Measurement[Any, Answer] = request.measurement(amount, via)
         return of_cube
-    return SmoothCount.of(request, amount) if via == SmoothLaplace.name else select(request, amount, via)
+    if via == SmoothLaplace.name:
+        return SmoothCount.of(request, amount)
+    return OpenSelect.of(request, amount, via) if request.open_keys else select(request, amount, via)
 
 
 # What is calculated of noisy numbers --------------------------------------------------------------

@@ -27,7 +27,7 @@ from jostle import syntax
 from jostle.diagnostics import KINDS, Diagnostic, Refusal
 from jostle.privacy.kernel import sources
 from jostle.privacy.kernel.kernel import Kernel
-from jostle.privacy.measurements import choices, selects
+from jostle.privacy.measurements import choices, open_selects
 from jostle.readers import duckdb as duckdb_engine
 from jostle.source import Source
 from jostle.tools.session import Result, Session
@@ -181,14 +181,14 @@ def watched(patch: pytest.MonkeyPatch) -> Watch:
         watch.charges()
 
     patch.setattr(Kernel, "_charge", charged)
-    select_keys = selects.select_keys
+    select_keys = open_selects.select_keys
 
     def selected(*args: Any) -> tuple[list[Any], list[Any], Any]:
         found, counts, law = select_keys(*args)
         watch.keys_found = watch.keys_found or bool(found)
         return ([], [], law) if watch.keyless else (found, counts, law)
 
-    patch.setattr(selects, "select_keys", selected)
+    patch.setattr(open_selects, "select_keys", selected)
 
     measure = Kernel.measure
 

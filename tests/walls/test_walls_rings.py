@@ -9,11 +9,11 @@ import pytest
 from rings import CORE, circles, closure, figures, loads
 
 BARS = {
-    "lines": 86_166,
-    "files": 441,
+    "lines": 86_187,
+    "files": 442,
     "lines that the kernel imports": 2_698,
-    "lines that privacy and engine import": 21_499,
-    "lines that everyday queries import": 11_074,
+    "lines that privacy and engine import": 21_517,
+    "lines that everyday queries import": 10_939,
     "circles of files, imports for types counted": 0,
     "lines with Any": 1_563,
     "participle names": 44,

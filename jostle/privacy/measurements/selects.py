@@ -1,4 +1,4 @@
-"""Selects on a table: noisy aggregates and selections in groups of public keys, or of keys that are measured first."""
+"""Selects on a table: noisy aggregates and selections in groups of public keys."""
 
 from __future__ import annotations
 
@@ -13,23 +13,18 @@ from jostle.accounting.definitions import ChargePurpose, Price
 from jostle.diagnostics import refuse
 from jostle.engine.base import CELLS
 from jostle.noise_laws import Bracketed, Gaussian, Laplace, Selected
-from jostle.plan.plan import Column, Key
 from jostle.plan.plan import Count as Counted
-from jostle.plan.schemas import open_keys
+from jostle.plan.plan import Key
 from jostle.privacy.kernel.exposures import Exposures
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.measurement import E, Measured, Measurement, Release
 from jostle.privacy.measurements.aggregates.aggregate import Aggregate, Chosen, Floats, GroupAggregate
-from jostle.privacy.measurements.aggregates.count import Count
 from jostle.privacy.measurements.aggregates.quantile import Quantile
-from jostle.privacy.measurements.aggregates.terms import rows_by_key, terms_of
+from jostle.privacy.measurements.aggregates.terms import terms_of
 from jostle.privacy.measurements.purchases import Layout, Purchases
-from jostle.privacy.measurements.query import Answer, GroupKey, Request, key_columns
-from jostle.privacy.mechanisms.additive import Additive, share, sum_prices
+from jostle.privacy.measurements.query import Answer, Request, key_columns
+from jostle.privacy.mechanisms.additive import share, sum_prices
 from jostle.privacy.mechanisms.noise import Noise, needed_noise
-from jostle.privacy.mechanisms.stability import key_mechanism, select_keys
-from jostle.privacy.transformations.transform import PLACE, with_place
-from jostle.records import replace
 
 if TYPE_CHECKING:
     from jostle.privacy.reading.vault import Reader
@@ -39,15 +34,13 @@ OF_QUANTILES = (Bracketed.name, Selected.name)
 """Mechanisms that quantiles alone are asked by: beside them other aggregates are as ever."""
 
 
-def select(request: Request, amount: Amount, via: str | None) -> Select | OpenSelect:
+def select(request: Request, amount: Amount, via: str | None) -> Select:
     """A prepared select at an amount, of which each aggregate has an equal share."""
-    if request.open_keys:
-        return OpenSelect.of(request, amount, via)
-    purchases = _shared(request, amount, via)
+    purchases = shared_purchases(request, amount, via)
     return Select(request, sum_prices(amount, list(purchases.prices)), purchases, request.keys)
 
 
-def _shared(request: Request, amount: Amount, via: str | None) -> Purchases:
+def shared_purchases(request: Request, amount: Amount, via: str | None) -> Purchases:
     """What the aggregates buy, with an equal share of an amount each."""
     aggregates, part = request.aggregates, share(amount, max(1, len(request.aggregates)))
     if via in OF_QUANTILES and not any(isinstance(a, Quantile) for a in aggregates):
@@ -75,7 +68,7 @@ class Numbers(Struct, frozen=True):
 
 
 @dataclass(frozen=True, eq=False)
-class _OfTable(Measurement[E, "Answer | Numbers"]):
+class OfTable(Measurement[E, "Answer | Numbers"]):
     """A request and the price of all that it measures."""
 
     request: Request
@@ -95,7 +88,7 @@ class _OfTable(Measurement[E, "Answer | Numbers"]):
 
 
 @dataclass(frozen=True, eq=False)
-class Select(_OfTable["tuple[list[Any], list[Any]]"]):
+class Select(OfTable["tuple[list[Any], list[Any]]"]):
     """A select with public keys: the exact terms over the groups, and for each aggregate that has no terms the counts
     at its places in each group (for others nothing)."""
 
@@ -160,62 +153,3 @@ class Select(_OfTable["tuple[list[Any], list[Any]]"]):
             events += measurements
         keys = self.request.key_columns(key_columns([list(k.values) for k in self.keys]))
         return Release(Numbers(keys, table, self.purchases.layout, measured, columns), tuple(events))
-
-
-@dataclass(frozen=True, eq=False)
-class OpenSelect(_OfTable["tuple[Any, Any]"]):
-    """A select by keys whose values are private: first the keys (`mechanisms.stability`), then the aggregates of them.
-
-    Of several keys the combinations are what is shown or not: a person with k rows has at most k of them, which is all
-    that the argument needs. One price covers both steps. Without mechanisms, the noisy counts of the keys are the
-    answer.
-    """
-
-    purchases: Purchases | None
-    key_mechanism: Additive
-
-    @classmethod
-    def of(cls, request: Request, amount: Amount, via: str | None) -> OpenSelect:
-        if not amount.delta:
-            raise open_keys(request.group_keys[0].name)
-        # keys are counted by rows, of which a person has k; where rows have weights, their count is another number
-        rows = rows_by_key(request.table)
-        if request.aggregates == (Count(),) and not request.table.weighted:
-            how, cost = key_mechanism(amount, request.table.measures, *rows)
-            return cls(request, sum_prices(amount, [cost]), None, how)
-        half = Amount(amount.unit, amount.value // 2, amount.delta)
-        purchases = _shared(request, Amount(amount.unit, amount.value - half.value, 0), via)
-        how, cost = key_mechanism(half, request.table.measures, *rows)
-        return cls(request, sum_prices(amount, [cost, *purchases.prices]), purchases, how)
-
-    @property
-    def purpose(self) -> ChargePurpose:
-        mechanisms = () if self.purchases is None else self.purchases.mechanisms
-        return self.request.purpose([self.key_mechanism, *mechanisms])
-
-    def read(self, reader: Reader) -> tuple[Any, Any]:
-        plan, keys = self.request.table.plan, self.request.open_keys
-        return reader.tally(plan, keys[0]) if len(keys) == 1 else reader.tuples(plan, keys)
-
-    def release(self, exact: tuple[Any, Any], noise: Noise | None) -> Release[Answer | Numbers]:
-        stability, each = rows_by_key(self.request.table)
-        keys, counts, law = select_keys(exact, self.key_mechanism, needed_noise(noise), stability, each)
-        events = (Measured("keys", law, self.key_mechanism, 1, stability, direct=self.purchases is None),)
-        if not keys:
-            return Release(Answer([[] for _ in self.request.open_keys], [[] for _ in self.request.aggregates]), events)
-        several = len(self.request.open_keys) > 1
-        columns = [list(column) for column in zip(*keys, strict=True)] if several else [keys]
-        if self.purchases is None:
-            return Release(Answer(columns, [counts], law), events)
-        return Release(Answer(columns, []), events, self._of_keys(keys, self.purchases))
-
-    def _of_keys(self, keys: list[Any], purchases: Purchases) -> Select:
-        """The aggregates of the groups of keys that are shown."""
-        request, exprs = self.request, self.request.open_keys
-        if len(exprs) == 1:
-            return Select(request, self.total, purchases, (Key(exprs[0], tuple(keys)),))
-        place = Key(Column(PLACE), range(len(keys)))
-        names = tuple(key.name for key in request.group_keys)
-        group_key = GroupKey(", ".join(names), place.expr, place.values, names, tuple(keys))
-        placed = replace(request, table=with_place(request.table, exprs, keys), group_keys=(group_key,))
-        return Select(placed, self.total, purchases, (place,))

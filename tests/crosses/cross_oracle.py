@@ -145,7 +145,7 @@ class Side:
         for table in looks.tables.values():
             table.misfits.clear()
         looks.cost.clear()
-        looks.given.clear()
+        looks.payments.clear()
 
     def close(self) -> None:
         self.session.close()

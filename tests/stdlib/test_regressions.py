@@ -53,11 +53,11 @@ def test_on_public_rows_they_are_least_squares_and_means() -> None:
     assert result["ridge"].error == pytest.approx(off(result["ridge"]), rel=0.01)
     assert result["ridge"].adds["a"].rate == pytest.approx(4, rel=0.02)
     column = result["best_column"]
-    ((name, part),) = column.adds.items()
+    ((name, _),) = column.adds.items()
     assert name == "a" and column.error == pytest.approx(off(column), rel=0.01)
-    fifth = np.searchsorted(part.edges, A, side="right") == 5
-    predicted = column.predict({n: ROWS[n] for n in "abc"})
-    assert predicted[fifth].mean() == pytest.approx(Y[fifth].mean(), abs=0.3)
+    line = Y - np.polyval(np.polyfit(A, Y, 1), A)  # steps beside a line, drawn to it as far as rows are few
+    assert off(column) <= math.sqrt((line**2).mean())
+    assert column.predict({n: ROWS[n] for n in "abc"}).mean() == pytest.approx(Y.mean(), abs=0.05)
     stages = result["stagewise"]
     assert set(stages.adds) >= {"a", "c"} and off(stages) < 1.1 * off(result["ridge"])
     assert off(result["regression_tree"]) < 0.75 * Y.std()

@@ -116,7 +116,7 @@ cost of a run that comes to its end
                         "looks": "0.1", "left": "95", "left_exact": True,
                         "errors": [{"name": "count", "error": 0}]}  # fmt: skip
     out = real("run", "p.jst", "--dry", program=DECLARED + KINDS)[1]
-    for errors in ("avg ± 690 / rows, count ± 10", "count ± 3, sum ± 300, median ± 7.7 ranks", "cells off by 1.5"):
+    for errors in ("avg ± 700 / rows, count ± 11", "count ± 3.1, sum ± 310, median ± 7.7 ranks", "cells off by 1.5"):
         assert f"{errors}\n" in out
     assert out.count("±") == 5  # none of a loop, nor of what it leaves for another line
     assert "nothing is spent" in real("run", "p.jst", "--dry", program=DECLARED)[1]

@@ -122,7 +122,7 @@ SPECIMENS: tuple[tuple[Callable[[Patch], None], str, int], ...] = (
     (types_of_rows, "neighbours look different", 5001202),
     (a_row_that_fails, "a fault after a charge", 5000006),
     (a_failure_answered_as_of_no_rows, "more is lost than is charged", 5000004),
-    (sums_of_few_bits, "more is lost than is charged", 5008406),
+    (sums_of_few_bits, "more is lost than is charged", 5008412),
     (two_zeros, "more is lost than is charged", 5001266),
     (records_that_fail, "a fault after a charge", 5036002),
     (patterns_that_recurse, "neighbours look different", 5019648),

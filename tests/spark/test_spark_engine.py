@@ -228,6 +228,8 @@ def test_a_registered_file_is_no_other_data_of_a_cluster_on_this_machine(
      ("sc://", "cannot be reached"), (None, "and this session has none")],
 )  # fmt: skip
 def test_a_url_that_leads_nowhere(url: str | None, word: str, monkeypatch: Any) -> None:
+    if word == "cannot be reached":
+        pytest.importorskip("grpc", reason="a client of Spark Connect, `pip install 'jostle[spark]'`, is not there")
     monkeypatch.setattr("jostle.backends.spark.connection._RETRIES", 1)
     monkeypatch.delenv("JOSTLE_ENGINE", raising=False)
     with pytest.raises(Refusal) as refused:
@@ -239,6 +241,7 @@ def test_a_url_that_leads_nowhere(url: str | None, word: str, monkeypatch: Any) 
 def test_a_server_that_goes_or_starts_again_is_one_diagnostic_and_the_charge_stays(
     again: bool, folder: Path, capfd: Any, monkeypatch: Any
 ) -> None:
+    pytest.importorskip("pysail", reason="pysail, a server of Spark Connect, is not installed")
     monkeypatch.setattr("jostle.backends.spark.connection._RETRIES", 1)
     server, at = started_sail()
     servers = [server]

@@ -239,10 +239,10 @@ def test_each_spends_its_allotment_and_predicts(budget: str, amount: str) -> Non
 
 def test_rounds_go_by_rows_times_the_amount() -> None:
     """From the mean alone to several columns; what scales rows against the amount changes nothing."""
-    for epsilon, columns in ((0.005, 0), (9, 3)):
+    for epsilon, columns in ((0.005, set()), (9, {"a", "c"})):  # beside these b, which is noise, where it is drawn
         result = attempt(f'release m = stagewise(t, "y") with epsilon {epsilon}', "epsilon 9")
         assert result.ok, result.diagnostics
-        assert len(result["m"].adds) == columns
+        assert columns <= set(result["m"].adds) <= (columns and {"a", "b", "c"})
         assert float(result.budget["whole"]["epsilon"]["spent"]) == pytest.approx(epsilon)
     assert off(result["m"]) < 1.1 * 4
 

@@ -99,7 +99,7 @@ def _along(x: object, series: dict[str, list[float | None]]) -> object:
 
 
 def _positions(value: object) -> list[Any]:
-    items = _item_list(value, "x")
+    items = _items(value, "x")
     if not (all(is_number(v) for v in items) or all(isinstance(v, str) for v in items)):
         raise refuse("TypeError", "`x` takes all numbers or all texts")
     return [float(v) if is_number(v) else v for v in items]
@@ -107,14 +107,14 @@ def _positions(value: object) -> list[Any]:
 
 def _numbers(value: object, what: str) -> list[float | None]:
     out: list[float | None] = []
-    for v in _item_list(value, what):
+    for v in _items(value, what):
         if not (v is None or is_number(v) or type(v).__module__ == "numpy"):
             raise refuse("TypeError", f"`{what}` takes numbers, and here is {kind_name(v)}")
         out.append(None if v is None or not math.isfinite(float(v)) else float(v))
     return out
 
 
-def _item_list(value: Any, what: str) -> list[Any]:
+def _items(value: Any, what: str) -> list[Any]:
     if isinstance(value, Interval):
         need_room(value.count)
         return list(value)

@@ -357,8 +357,8 @@ def _array_function(function: str | Callable[..., Any]) -> Callable[..., object]
     name, _, of_elements = function.partition(" of ")
     if of_elements:
         return lambda vector: _array_function(name)(*vector)
-    found_function: Callable[..., Any] = _operators().get(name) or getattr(_OnDraws, name, None) or getattr(np, name)
-    return found_function
+    on_arrays: Callable[..., Any] = _operators().get(name) or getattr(_OnDraws, name, None) or getattr(np, name)
+    return on_arrays
 
 
 @lru_cache(maxsize=1)

@@ -9,8 +9,8 @@ import pytest
 from rings import CORE, circles, closure, figures, loads
 
 BARS = {
-    "lines": 86_187,
-    "files": 442,
+    "lines": 86_194,
+    "files": 443,
     "lines that the kernel imports": 2_698,
     "lines that privacy and engine import": 21_517,
     "lines that everyday queries import": 10_939,

@@ -295,8 +295,8 @@ def _walk(
         if step % every == 0:
             for name, value in zip(trace, (step, network.triangles, network.weight, now), strict=True):
                 trace[name].append(float(value))
-    pairs_out = np.array(sorted((min(names[a], names[b]), max(names[a], names[b])) for a, b in pairs), dtype=float)
-    return {"edges": pairs_out.reshape(-1, 2), "accepted": float(accepted), **trace}
+    ends = np.array(sorted((min(names[a], names[b]), max(names[a], names[b])) for a, b in pairs), dtype=float)
+    return {"edges": ends.reshape(-1, 2), "accepted": float(accepted), **trace}
 
 
 def _misfit(network: Network, joint: JointDegrees | None, aim: float | None, scales: Sequence[float]) -> float:

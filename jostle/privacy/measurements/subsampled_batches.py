@@ -243,10 +243,10 @@ def _rows(reader: Reader, batches: PoissonBatches) -> Rows:
     plan, columns, cubes, together = batches.plan, batches.columns, batches.cubes, batches.together
     tallied = [c.cells for c in cubes if isinstance(c.cells, Tallied)]
     keys = tuple(dict.fromkeys(key for cells in tallied for key in cells.keys))
-    columns_of = tuple(Column(name) for name in columns)
+    units = tuple(Column(name) for name in columns)
     salts = range(_HASHES if columns else 0)
     hashes = tuple(
-        Key(Apply("bucket", (Constant(float(_BUCKETS)), Constant(float(salt)), *columns_of)), range(_BUCKETS))
+        Key(Apply("bucket", (Constant(float(_BUCKETS)), Constant(float(salt)), *units)), range(_BUCKETS))
         for salt in salts
     )
     arrays = reader.codes(plan, keys + hashes)

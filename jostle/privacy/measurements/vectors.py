@@ -106,9 +106,9 @@ class Moments(_OfVectors):
         linear = [_linear(paid, part, *sides).part(share / math.fsum(shares)) for share, sides in blocks if share]
         if paid is not None:
             sizes = (count, count * d, count * d * (d + 1) // 2)
-            bounds = [size for share, size in zip(shares, sizes, strict=False) if share]
+            counts = [size for share, size in zip(shares, sizes, strict=False) if share]
             narrowest = [one.scale / math.sqrt(2) for one in linear]
-            payment = paid.payment(part, math.fsum(map(paid.room, narrowest, bounds)))
+            payment = paid.payment(part, math.fsum(map(paid.room, narrowest, counts)))
         how = None if paid is None else paid.how
         return cls(how, tuple(linear), rows, paid, payment, weights, tuple(shares))
 

@@ -56,14 +56,14 @@ def _linear(how: Additive, rows: int, each: int) -> Linear:
 
 
 def select_keys(
-    tally: tuple[Any, Any], how: Additive, noise: Noise, rows: int, each: int | None = None
+    tally: tuple[Any, Any], how: Additive, noise: Noise, rows: int, each: int
 ) -> tuple[list[Any], list[float], Laplace | Gaussian]:
     """Keys in order with their noisy counts, and the law of these, from all values and how many rows have each.
 
     A unit has at most `rows` rows, and `each` of one key.
     """
     values, counts = tally
-    linear, least = _linear(how, rows, each or rows), threshold(how, rows, each or rows)
+    linear, least = _linear(how, rows, each), threshold(how, rows, each)
     noisy = linear.release(counts, noise).tolist()
     keys = [(v, n) for v, n in zip(values, noisy, strict=True) if n > least]
     return [v for v, _ in keys], [n for _, n in keys], linear.law

@@ -212,8 +212,8 @@ class Gather(Binary):
         values, index = operands
         (rows,) = np.broadcast_shapes(values.shape[-1:], index.shape)
         places = np.broadcast_to(narrowed(index, np.intp), (rows,)).reshape((1,) * (values.ndim - 1) + (rows,))
-        values_out: Floats = np.take_along_axis(np.broadcast_to(values, (*values.shape[:-1], rows)), places, axis=0)[0]
-        return values_out
+        result: Floats = np.take_along_axis(np.broadcast_to(values, (*values.shape[:-1], rows)), places, axis=0)[0]
+        return result
 
 
 def gather(values: Expression, index: Expression) -> Expression:

@@ -211,13 +211,13 @@ def patterns(values: tuple[int, ...]) -> tuple[NDArray[np.intp], ...]:
     """All codes of each group of columns: (columns, patterns)."""
     import numpy as np
 
-    codes_list = []
+    result = []
     for first, last in grouped(values):
         shape = values[first:last]
         codes = np.stack(np.unravel_index(np.arange(int(np.prod(shape))), shape))
         codes.setflags(write=False)
-        codes_list.append(codes)
-    return tuple(codes_list)
+        result.append(codes)
+    return tuple(result)
 
 
 def coded(batches: Iterable[NDArray[np.float64]], values: tuple[int, ...]) -> CodedRows:

@@ -18,7 +18,7 @@ from jostle.privacy.rows.factored import MomentSums
 from jostle.privacy.rows.norms import BITS, GRID, clipped, whole_frames, whole_weights, within_ball
 from jostle.privacy.scores import vectorsums
 from jostle.source import Source
-from jostle.speed import fast
+from jostle.speed import rowstore
 from jostle.tools.session import Result, Session
 
 UNIT = 2.0**BITS
@@ -238,7 +238,7 @@ def test_sums_do_not_depend_on_the_order_of_rows_or_on_what_is_kept(monkeypatch:
     backwards = {name: column[::-1].copy() for name, column in DATA.items()}
     sums = []
     for data, limit in ((DATA, 2**29), (backwards, 2**29), (DATA, 0)):
-        monkeypatch.setattr(fast, "LIMIT", limit)
+        monkeypatch.setattr(rowstore, "LIMIT", limit)
         session = Session()
         session.bind("t", data)
         session.execute(Source("t.jst", 't = bound("t")\nv = vectors(t, x0, x1, radius = 1, scaled = false)\n'))

@@ -23,9 +23,8 @@ def main(argv: list[str] | None = None) -> int:
     if argv is None and words[:1] in (["run"], ["check"]):
         import gc
 
-        gc.set_threshold(
-            1_000_000
-        )  # modules and grammars hold no garbage: until a program's first statement (`loaded`)
+        # modules and grammars hold no garbage: until a program's first statement (`loaded`)
+        gc.set_threshold(1_000_000)
     from jostle.tools.faults import guarded
 
     return guarded(lambda: _dispatch(words), json_wanted=_json_wanted(words))

@@ -338,7 +338,7 @@ def _groups(workload: JointWorkload, block: Sequence[JointQuery], terms: Sequenc
             values = values.reshape([sums.factors[axis].size for axis in sorted(sums.factors)])
             result.append(KnownGroups(workload.trees, query, values))
         except KernelError as fault:
-            help = "give answers of groups that every row is in one of: `coalesce(key, …)` puts missing ones into one"
+            help = "every row is in one of the groups where their columns are described as `never missing`"
             raise refuse("DataError", f"what is given cannot be used: {fault}", one.span, help=help) from None
         try:
             known_residuals(workload.trees, result)

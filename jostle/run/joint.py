@@ -29,8 +29,8 @@ from jostle.run import answers
 from jostle.run.arguments import amount_of, mechanism_of, no_error, wish_of
 from jostle.run.evaluator import Evaluator
 from jostle.run.faults import private_value
-from jostle.run.jointplan import PLAIN, JointPlan, JointQuery, Shape
-from jostle.run.jointworkload import JointWorkload, check_together, joint_workload
+from jostle.run.jointplan import PLAIN, JointPlan, JointQuery, Shape, is_from_zero
+from jostle.run.jointworkload import JointWorkload, check_together, joint_workload, terms_of
 from jostle.run.values import Grouped, Pending, is_number, is_sequence, kind_name
 from jostle.syntax import nodes as n
 
@@ -80,8 +80,9 @@ class JointBlock(Struct):
             raise refuse("TypeError", "what is given is the count or the sum of a select of one aggregate", span,
                          help="give `select count(*) from …` by itself")  # fmt: skip
         of_counts = aggregate.row.name == "count"
-        if self.shape.nonnegative and min(given, default=0.0) < 0 and of_counts:
-            raise refuse("DataError", "a count that is given is below 0", span)
+        if self.shape.nonnegative and min(given, default=0.0) < 0 and all(map(is_from_zero, terms_of(request))):
+            raise refuse("DataError", "a number that is given is below 0, and what it is of is not", span,
+                         help="leave `nonnegative` out, or correct the number")  # fmt: skip
         if self.shape.whole and of_counts and not all(value.is_integer() for value in given):
             raise refuse(
                 "DataError", "a count that is given is no integer", span, help="leave `whole` out, or round it"

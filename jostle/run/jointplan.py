@@ -247,6 +247,11 @@ class JointPlan(Struct, frozen=True, eq=False):
         ]
 
 
+def is_from_zero(term: Term) -> bool:
+    """Whether no row takes anything from what a term adds up."""
+    return isinstance(term, Count) or bool(getattr(term, "square", False)) or term.low >= 0
+
+
 class _Units(Struct, frozen=True, eq=False):
     """The terms of a workload, their grids, and the standard deviation of each if it has the whole amount; what of
     them is `known`."""
@@ -282,7 +287,7 @@ class _Units(Struct, frozen=True, eq=False):
     def cones(self, plan: JointPlan) -> tuple[Nonnegative, ...]:
         """Those of counts, and of sums of what is not negative."""
         queries = [query for some in plan.queries for query in some]
-        families = (at for at, term in enumerate(self.terms) if isinstance(term, Count) or term.square or term.low >= 0)
+        families = (at for at, term in enumerate(self.terms) if is_from_zero(term))
         try:
             return tuple([Nonnegative(plan.strategy, queries, family, plan.known) for family in families])
         except KernelError as fault:

@@ -51,8 +51,8 @@ class RowCompiler:
     """Compiles expressions over the columns of one table or the dimensions of one cube.
 
     `tables`: the names that the table has where the expression stands. `body`: of a function that is being inlined.
-    `given` are the values of some nodes, by their ids: of aggregates over groups of rows. `results` are the names of
-    what a select measures.
+    `aggregates` are the values of some nodes, by their ids: of aggregates over groups of rows. `results` are the names
+    of what a select measures.
     """
 
     def __init__(

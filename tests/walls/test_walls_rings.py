@@ -9,7 +9,7 @@ import pytest
 from rings import CORE, circles, closure, figures, loads
 
 BARS = {
-    "lines": 86_193,
+    "lines": 86_199,
     "files": 443,
     "lines that the kernel imports": 2_698,
     "lines that privacy and engine import": 21_517,

@@ -47,9 +47,9 @@ CLOSE = 1e-7  # of the noise of a group, how far the last steps may move it
 
 
 class Nonnegative:
-    """The cone of one family of a strategy, of which some groups may be `known`.
+    """The cone of one family of a strategy; `public` are groups of which the answers are known, from 0 on.
 
-    Raises `KernelError` where its groups are too many, or where known ones leave a group nothing but to be negative.
+    Raises `KernelError` where its groups are too many.
     """
 
     def __init__(
@@ -212,7 +212,7 @@ class Estimates:
     """Estimates of all residuals: every answer is made of these same numbers.
 
     `measured` has an array for each block of the strategy, in the shape of its groups, in the units of what is asked;
-    `known` are residuals that are public.
+    `public` are residuals that are known.
     """
 
     def __init__(
@@ -268,7 +268,7 @@ class Estimates:
         if query.family not in self.cones:
             return total
         nearby = LAST_BITS * total.max()
-        if self._centres:  # what a group that is known to be 0 has in it
+        if (query.family, ()) in self._centres:  # what a group that is known to be 0 has in it
             even = self._sums(query, self._centres)
             total = np.where(even > LAST_BITS * even.max(), total, 0.0)
         return np.where(total > nearby, total, 0.0)

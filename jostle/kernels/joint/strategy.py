@@ -277,7 +277,7 @@ class _Workload:
     def balanced(
         self, solve: Callable[[Floats], Floats], variances: Callable[[Floats], Floats], apart: Floats
     ) -> Floats:
-        """The shares that `solve` gives for weights at which no query is worse off than alone, if that is to be `kept`.
+        """The shares that `solve` gives for weights at which no query is worse off than alone, if it is to be `fair`.
 
         Where it comes to none, they are mixed with those that measure each query `apart`, which are such.
         """

@@ -82,7 +82,9 @@ class Program:
 
     @property
     def keys_are_open(self) -> bool:
-        return any(one.keys_are_open for one in self.measurements)
+        """Whether how many keys there are may follow from rows: also of a column that is calculated anew."""
+        anew = self.budget == "delta" and any(re.search(r"derive\(\w+, [cnb] = ", line) for line in self.chain.lines)
+        return anew or any(one.keys_are_open for one in self.measurements)
 
 
 def modules() -> list[str]:

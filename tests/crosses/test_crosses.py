@@ -19,6 +19,14 @@ def test_crossed_programs_hold(batch: int) -> None:
     assert sum(run.how == "ran" for run in runs) >= 12
 
 
+@pytest.mark.looks
+def test_keys_of_a_column_that_is_calculated_anew_are_open() -> None:
+    """`derive(t, c = id)`: how many keys there are followed from rows, and was taken for a break (seed 400002486)."""
+    with opened() as crosses:
+        run = crosses.run(400002486)
+    assert "derive(t, c = id)" in run.program.text and run.program.keys_are_open and not run.breaks
+
+
 def test_a_program_of_a_seed_is_the_same_by_itself() -> None:
     with opened() as crosses:
         *_, after = [crosses.run(seed) for seed in range(10)]

@@ -73,6 +73,7 @@ def origin_of(interp: Evaluator, call: n.Call, scope: Scope) -> object:
 def _remote(interp: Evaluator, call: n.Call, name: str, scope: Scope) -> RemoteData:
     """Data that a server has, by their names there."""
     names = [interp.eval(arg, scope) for arg in call.args]
+    need_files(interp, span=call.span)
     if call.keywords or not names or not all(isinstance(text, str) and text for text in names):
         help = f'`{name}("catalog.schema.table")`'
         raise refuse("TypeError", f"`{name}` takes names, as texts", call.span, help=help)
@@ -125,11 +126,19 @@ def files_of(interp: Evaluator, value: Any, span: Span | None, reading: Reading 
     """The open files that a path, a pattern or a list of them names, relative to the program's folder, else to the
     working directory. That they are there, how many, and their names are public."""
     texts = [value] if isinstance(value, str) else list(value)
+    need_files(interp, span)
     try:
         places = [place for text in texts for place in paths(text, interp.folders)]
         return FileSet.of([interp.data.file(place) for place in places], reading)
     except Refusal as refusal:
         raise refusal.at(span) from None
+
+
+def need_files(interp: Evaluator, span: Span | None) -> None:
+    """Refuses files and servers in a session of an analyst, who has grants on registered data alone."""
+    if interp.ledger is not None and interp.ledger.grantee:
+        help = 'name a dataset that you have a grant on: `private people = dataset("people")`'
+        raise refuse("DataError", "a program that runs for an analyst opens registered data only", span, help=help)
 
 
 def open_origin(

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from jostle.check.cost import Cost
     from jostle.engine.base import Engine
     from jostle.privacy.kernel.kernel import Kernel
+    from jostle.privacy.ledger.ledger import Ledger
     from jostle.privacy.ledger.registered import Clauses
     from jostle.privacy.reading.public_data import PublicData
     from jostle.run.interpreter import Interpreter
@@ -65,7 +66,7 @@ class Session:
         out: Callable[[str], None] | None = None,
         simulate: int | None = None,
         rows: int | None = None,
-        ledger: str | Path | None = None,
+        ledger: str | Path | Ledger | None = None,
         memory: str | None = None,
         engine: str | Engine | None = None,
         cwd: Path | None = None,
@@ -78,10 +79,9 @@ class Session:
         self._others = Others()
         self._listeners = [self._others.of(listener) for listener in listeners]
         self._progress, self._out = progress and self._others.of(progress), out and self._others.of(out)
-        self._simulate, self._rows = simulate, rows
-        self._ledger, self._memory, self._engine = ledger, memory_limit(memory), engine
+        self._simulate, self._rows, self._ledger, self._engine = simulate, rows, ledger, engine
         self._bound: dict[str, Any] = {}
-        self.warnings, self._look = Warned(allow), look
+        self.warnings, self._look, self._memory = Warned(allow), look, memory_limit(memory)
         self._modules = Modules(self._in_words_of_today)
         self._last: tuple[Source, n.Program] | None = None
         self._cwd = Path(cwd) if cwd is not None else Path.cwd()
@@ -111,8 +111,8 @@ class Session:
 
         engine = engine_at(self._engine, self._memory, environment=self._simulate is None)
         interp = self._new(Interpreter, *kernel_over(engine, self._stream, FastAnswers(engine)), maker(self._progress))
-        interp.ledger, interp.progress = (ledger := Ledger(self._ledger)), self._progress
-        self._resources.enter_context(closing(ledger.store))
+        interp.ledger = ledger = self._ledger if isinstance(self._ledger, Ledger) else Ledger(self._ledger)
+        interp.progress, _ = self._progress, self._resources.enter_context(closing(ledger.store))
         self._resources.enter_context(closing(engine) if engine is not self._engine else ExitStack())
         interp.looks = Looks(self.warnings.add if self._look and self._simulate is None else None, engine.check)
         return interp

@@ -23,13 +23,14 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from jostle.accounting.amounts import Amount
 from jostle.accounting.budget_tree import Cost, Meter
 from jostle.accounting.definitions import Charge, ChargePurpose, Price, parts_of
 from jostle.diagnostics import refuse
 from jostle.engine.files import OpenFile, identities, open_file, stem
 from jostle.jsontext import digest
 from jostle.plan.digest import plan_digest
-from jostle.privacy.ledger import store
+from jostle.privacy.ledger import grants, store
 from jostle.privacy.ledger.file import default_place, store_at
 from jostle.privacy.ledger.registered import FileMark, Mark, State, TableMark, Terms, file_digest
 from jostle.privacy.ledger.store import Dataset, Entry, Rows, Verified, now, plus
@@ -79,17 +80,21 @@ class Outcome(Struct, frozen=True):
 
 
 class Ledger:
-    """The verbs on a ledger, at a path or a URL. Every one raises `LedgerError` where it cannot be used."""
+    """The verbs on a ledger, at a path or a URL. Every one raises `LedgerError` where it cannot be used.
 
-    def __init__(self, path: str | Path | None = None, timeout: float = 30.0) -> None:
-        self.store = store_at(path if path is not None else default_place(), timeout)
+    For a `grantee`, programs open what that analyst has grants on, and count in these; no other data are opened."""
+
+    def __init__(self, path: str | Path | None = None, timeout: float = 30.0, grantee: str = "") -> None:
+        self.store, self.grantee = store_at(path if path is not None else default_place(), timeout), grantee
 
     # For programs ----------------------------------------------------------------------------------
 
     def open(self, name: str) -> tuple[Dataset, OpenFile | None]:
         """A dataset and its open file, which was found to be the one that was registered; `mark` is that of now. Data
         of a server are opened by an engine, which knows them by their `mark`."""
-        dataset = self.dataset(name)
+        dataset = self._for_grantee(name) if self.grantee else self.dataset(name)
+        if dataset.terms.within and not self.grantee:
+            raise refuse("LedgerError", f"`{name}` is a grant, not data", help=f'`dataset("{dataset.terms.within}")`')
         if dataset.terms.server is not None:
             return dataset, None
         if _mark(dataset.terms.path) is None:
@@ -98,12 +103,24 @@ class Ledger:
         here = FileMark.from_status(file.status)
         if here == dataset.state.mark:
             return dataset, file
-        if store.sealed(dataset.key, "data", file_digest(file)) != dataset.state.code:
+        key = self.dataset(dataset.terms.within).key if dataset.terms.within else dataset.key
+        if store.sealed(key, "data", file_digest(file)) != dataset.state.code:
             raise refuse(
                 "LedgerError", f"the file of `{name}` has changed since it was registered",
                 help=f"its owner looks at it and runs: jostle data update {name}",
             )  # fmt: skip
         return replace(dataset, state=replace(dataset.state, mark=here)), file
+
+    def _for_grantee(self, name: str) -> Dataset:
+        """A dataset under the grantee's limit. Refused in the same words where there is no such dataset or grant."""
+        with self.store.reading() as connection:
+            known = {dataset.terms.name: dataset for dataset in Rows(self.store, connection).all()}
+        grant = known.get(grants.grant_name(name, self.grantee))
+        if grant is None or grant.terms.within != name:
+            raise grants.refused_grant(name)
+        for one in (known[name], grant):
+            grants.need_open(one)
+        return grants.with_grant(known[name], grant)
 
     def same_file(self, dataset: Dataset) -> None:
         """Refuses where the file is not as it was when `dataset` was opened: before data are read, and by `stat`. Data
@@ -139,9 +156,18 @@ class Ledger:
             datasets = [rows.find(growth.name) for growth in growths]
             before = tuple(dataset.state.spent for dataset in datasets)
             for at, (dataset, growth) in enumerate(zip(datasets, growths, strict=True)):
-                _check(dataset, growth)
-                if not dataset.terms.measure.admits(plus(dataset.state.spent, growth.amount)):
-                    return Outcome((), before, at)
+                whole = rows.find(dataset.terms.within) if dataset.terms.within else dataset
+                _check(whole, growth)
+                for one in {dataset.terms.name: dataset, whole.terms.name: whole}.values():
+                    grants.need_open(one)
+                    if not one.terms.measure.admits(plus(one.state.spent, growth.amount)):
+                        return Outcome((), before, at)
+                if whole is dataset:
+                    grants.beside_grants(rows, dataset, growth.amount)
+            for dataset, growth in zip(datasets, growths, strict=True):
+                if dataset.terms.within:  # the dataset that a grant is within loses the same
+                    content = {**growth.content, "grant": growth.name}
+                    _charged(rows, rows.find(dataset.terms.within), replace(growth, content=content))
             receipts = tuple(_charged(rows, *pair) for pair in zip(datasets, growths, strict=True))
         return Outcome(receipts, before)
 
@@ -220,6 +246,18 @@ class Ledger:
             rows.move(updated, content)
             return rows.find(name)
 
+    def grant(self, name: str, analyst: str, amount: Amount, until: str = "") -> Dataset:
+        """Gives an analyst a part of a dataset's budget; `until` is its last day, such as `2027-01-31`."""
+        with self.store.writing() as connection:
+            rows = Rows(self.store, connection)
+            return grants.add_grant(rows, rows.find(name), analyst, amount, until)
+
+    def set_status(self, name: str, status: str, who: str) -> None:
+        """Freezes (`frozen`) or opens (``) a dataset or a grant, or ends (`closed`) a grant; the history says who."""
+        with self.store.writing() as connection:
+            rows = Rows(self.store, connection)
+            grants.set_status(rows, rows.find(name), status, who)
+
     def datasets(self) -> list[Dataset]:
         with self.store.reading() as connection:
             return Rows(self.store, connection).all()
@@ -278,7 +316,7 @@ def _need_other_data(rows: Rows, other: Dataset, terms: Terms | None, here: Set[
 def _charged(rows: Rows, dataset: Dataset, growth: Growth) -> Receipt:
     content = {"did": "charged", "time": now(), "version": growth.version, **growth.content}
     mark = dataset.state.mark
-    if isinstance(mark, TableMark) and not growth.parts <= mark.parts:  # a table has new parts
+    if isinstance(mark, TableMark) and mark.own and not growth.parts <= mark.parts:  # a table has new parts
         dataset = replace(dataset, state=replace(dataset.state, mark=replace(mark, parts=mark.parts | growth.parts)))
     entry = rows.move(dataset, content, growth.amount)
     return Receipt(growth.name, entry.number, entry.hash)

@@ -50,7 +50,8 @@ class Terms(Struct, frozen=True):
     """A registered dataset: `kind` is `table` or `counts`, `path` the file's real path, `sheet` that of a workbook,
     `header` the line of its names where that is not the first. Of data of a `server` the path is empty.
 
-    One whose unit is `linked` has the measure of the dataset of its persons, which is charged in its place.
+    One whose unit is `linked` has the measure of the dataset of its persons, which is charged in its place. A grant has
+    no data of its own: it is a part of the budget of the dataset `within`, to be spent `until` a day (`ledger.grants`).
     """
 
     name: str
@@ -63,6 +64,8 @@ class Terms(Struct, frozen=True):
     header: int | None = None
     server: ServerTable | None = None
     filled: tuple[str, ...] = ()
+    within: str = ""
+    until: str = ""
 
     @property
     def reading(self) -> Reading:
@@ -73,6 +76,7 @@ class Terms(Struct, frozen=True):
         """As it stands in the ledger, whose digest of it may be older than these words are."""
         server = None if self.server is None else {**as_dict(self.server), "names": list(self.server.names)}
         fields = {"sheet": self.sheet, "header": self.header, "server": server, "filled": self.filled or None}
+        fields |= {"within": self.within or None, "until": self.until or None}
         return {
             "name": self.name, "kind": self.kind, "path": self.path,
             "schema": [[name, _domain_json(domain)] for name, domain in self.schema],
@@ -94,7 +98,10 @@ class Terms(Struct, frozen=True):
         if server is not None:
             server = ServerTable(server["source"], tuple(server["names"]), server["place"])
         filled = tuple(data.get("filled", ()))
-        return cls(data["name"], data["kind"], data["path"], schema, Unit(**unit), counted, *fields, server, filled)
+        of_grant = (str(data.get("within", "")), str(data.get("until", "")))
+        return cls(
+            data["name"], data["kind"], data["path"], schema, Unit(**unit), counted, *fields, server, filled, *of_grant
+        )  # fmt: skip
 
 
 class FileMark(Struct, frozen=True):
@@ -150,6 +157,7 @@ class State(Struct, frozen=True):
     """Moved by charges (`spent`, `entries`, `head`) and by the owner's updates (the rest).
 
     `code` is the keyed code of the file's bytes or of a table's rows, `version` counts the owner's updates from 1.
+    `status` is empty where it may be charged (`ledger.grants`).
     """
 
     mark: Mark
@@ -158,11 +166,12 @@ class State(Struct, frozen=True):
     spent: tuple[int, ...]
     entries: int
     head: str
+    status: str = ""
 
     def as_json(self) -> dict[str, Any]:
         return {
             "mark": self.mark.as_json(), "version": self.version, "code": self.code, "spent": list(self.spent),
-            "entries": self.entries, "head": self.head,
+            "entries": self.entries, "head": self.head, **({"status": self.status} if self.status else {}),
         }  # fmt: skip
 
     @classmethod
@@ -171,7 +180,8 @@ class State(Struct, frozen=True):
         spent = tuple(data["spent"])
         if not all(type(n) is int and n >= 0 for n in (*spent, data["entries"], data["version"])):
             raise ValueError("no state")
-        return cls(_mark(data["mark"]), data["version"], data["code"], spent, data["entries"], data["head"])
+        chain = (data["entries"], data["head"], str(data.get("status", "")))
+        return cls(_mark(data["mark"]), data["version"], data["code"], spent, *chain)
 
 
 def file_digest(file: OpenFile) -> str:

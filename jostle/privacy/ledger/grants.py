@@ -1,0 +1,142 @@
+"""Grants: parts of the budget of a registered dataset, each for one analyst, in the same ledger and by the same rules.
+
+A grant is a row of the ledger with a history and a seal of its own. Its name is `dataset@analyst`, its limit is in the
+dataset's unit and counted in the dataset's way. A session that is opened for an analyst counts in the grant; each
+charge is written to the grant and to its dataset in one transaction, by the same amount, or to neither.
+
+*Argument.* A charge grows the root of a session's tree by `g ≥ 0`, place by place, whatever the root's total is. Pure,
+zCDP and basic budgets price a measurement without looking at their limit, so `g` is what the dataset loses too, and
+its own test stands as it was: no sum of grants can pass the dataset's budget. Of an (ε, δ) budget that is counted in
+zCDP the prices know the limit; such a budget is not granted from.
+
+What grants may still take is *reserved*: a new grant, and a charge that is made on the dataset itself, have to fit
+beside it. So a grant is there in full, whatever other analysts do, until it ends, expires or is frozen.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import UTC, date, datetime
+
+from jostle.accounting.amounts import Amount
+from jostle.accounting.budget_tree import Cost
+from jostle.accounting.definitions import Measure
+from jostle.diagnostics import Refusal, refuse
+from jostle.jsontext import digest
+from jostle.privacy.ledger import store
+from jostle.privacy.ledger.registered import State, TableMark, Terms
+from jostle.privacy.ledger.store import Dataset, Entry, Rows, now, plus
+from jostle.records import replace
+
+ANALYST = re.compile(r"[a-z][a-z0-9_.-]{0,39}")
+"""Names of analysts. None has an `@`, so that no name of a grant is another's."""
+OPEN, FROZEN, CLOSED = "", "frozen", "closed"
+
+
+def grant_name(dataset: str, analyst: str) -> str:
+    return f"{dataset}@{analyst}"
+
+
+def live(grant: Dataset) -> bool:
+    """Whether a grant can still take something: a frozen one can be thawed."""
+    return grant.state.status != CLOSED and not expired(grant)
+
+
+def expired(grant: Dataset) -> bool:
+    """`until` is the last day, in UTC."""
+    return bool(grant.terms.until) and datetime.now(UTC).date() > date.fromisoformat(grant.terms.until)
+
+
+def reserved(rows: Rows, dataset: Dataset) -> Cost:
+    """What the grants of a dataset may still take, place by place."""
+    return _sum(dataset.terms.measure, (g for g in rows.all() if g.terms.within == dataset.terms.name and live(g)))
+
+
+def _sum(measure: Measure, grants: Iterable[Dataset]) -> Cost:
+    total = (0,) * measure.width
+    for grant in grants:
+        limit, spent = _places(grant.terms.measure), grant.state.spent
+        total = plus(total, tuple(max(0, a - b) for a, b in zip(limit, spent, strict=True)))
+    return total
+
+
+def _places(measure: Measure) -> Cost:
+    return (measure.limit.value, measure.limit.delta)[: measure.width]
+
+
+def add_grant(rows: Rows, dataset: Dataset, analyst: str, amount: Amount, until: str) -> Dataset:
+    """Writes a new grant. `DataError` where there is one already or its name is none, `BadAmount` where it does not fit
+    beside what was spent and is reserved."""
+    terms = dataset.terms
+    if not ANALYST.fullmatch(analyst):
+        raise refuse("DataError", f"`{analyst}` is no name of an analyst", help="letters from a to z, digits, `._-`")
+    if terms.within or terms.unit.linked or terms.measure.kind == "approximate":
+        why = "is a grant" if terms.within else "has the budget of other persons" if terms.unit.linked else (
+            "counts (epsilon, delta) in zCDP, of which no parts are made"
+        )  # fmt: skip
+        help = "register it with a budget in epsilon or rho, or `budget epsilon e, delta d by basic`"
+        raise refuse("DataError", f"`{terms.name}` {why}", help=help)
+    need_open(dataset)
+    name, measure = grant_name(terms.name, analyst), Measure(terms.measure.kind, amount)
+    if any(other.terms.name == name for other in rows.all()):
+        raise refuse("DataError", f"`{analyst}` has a grant on `{terms.name}` already", help="change that one")
+    if amount.unit != terms.measure.unit or (amount.delta and terms.measure.width == 1):
+        raise refuse("BadAmount", f"`{terms.name}` is counted in {terms.measure.unit}, and {amount} was given")
+    held = plus(dataset.state.spent, reserved(rows, dataset))
+    if not terms.measure.admits(plus(held, _places(measure))):
+        left = Amount(amount.unit, max(0, terms.measure.limit.value - held[0]))
+        help = f"{left} is neither spent nor granted; close a grant to have more"
+        raise refuse("BadAmount", f"{amount} does not fit into what is left of {terms.measure.limit}", help=help)
+    if until:
+        _need_date(until)
+    own = Terms(name, terms.kind, "", (), terms.unit, measure, within=terms.name, until=until)
+    content = {"did": "granted", "time": now(), "terms": digest(own.as_json())}
+    entry = Entry.after(1, store.FIRST, content)
+    state = State(TableMark(frozenset(), frozenset()), 1, "", (0,) * measure.width, 1, entry.hash)
+    return rows.add(own, state, store.new_key(), entry)
+
+
+def set_status(rows: Rows, dataset: Dataset, status: str, who: str) -> None:
+    """Freezes or thaws a dataset or a grant, or ends a grant; what is closed stays so. It is an entry of its history.
+    A grant that is thawed is reserved as before, since a frozen one is too."""
+    if dataset.state.status == CLOSED or (status == CLOSED and not dataset.terms.within):
+        raise refuse("DataError", f"`{dataset.terms.name}` cannot be {status or 'opened'}", help="give a new grant")
+    content = {"did": status or "opened", "time": now(), "by": who}
+    rows.move(replace(dataset, state=replace(dataset.state, status=status)), content)
+
+
+def need_open(dataset: Dataset) -> None:
+    """Refuses what is frozen, closed or expired."""
+    why = "expired" if expired(dataset) else dataset.state.status
+    if why:
+        raise refuse("LedgerError", f"`{dataset.terms.name}` is {why}", help="its owner knows why; nothing was charged")
+
+
+def with_grant(dataset: Dataset, grant: Dataset) -> Dataset:
+    """A dataset as an analyst's session sees it: the data and their version, under the limit and total of the grant."""
+    terms = replace(dataset.terms, name=grant.terms.name, measure=grant.terms.measure, within=dataset.terms.name)
+    state = replace(dataset.state, spent=grant.state.spent, entries=grant.state.entries, head=grant.state.head)
+    return Dataset(terms, state, grant.key)
+
+
+def refused_grant(name: str) -> Refusal:
+    """The same whether there is such a dataset or not."""
+    return refuse("LedgerError", f"you have no grant on `{name}`", help="ask the owner of the data for one")
+
+
+def beside_grants(rows: Rows, dataset: Dataset, growth: Cost) -> None:
+    """Refuses a charge on a dataset itself that would take of what is reserved."""
+    rest = reserved(rows, dataset)
+    if any(rest) and not dataset.terms.measure.admits(plus(plus(dataset.state.spent, growth), rest)):
+        help = "ask for less, or close a grant; nothing of this was spent"
+        raise refuse("BudgetExceeded", f"the rest of the budget of `{dataset.terms.name}` is granted", help=help)
+
+
+def _need_date(text: str) -> None:
+    try:
+        good = date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        good = False
+    if not good:
+        raise refuse("DataError", f"`{text}` is no date", help="year, month and day: 2027-01-31")

@@ -1,0 +1,140 @@
+"""Grants: an analyst counts in a part of a budget, the dataset loses the same, and nobody takes what is another's."""
+
+from __future__ import annotations
+
+import pytest
+from ledger_place import DATASET, Place, kind
+
+from jostle.accounting.amounts import QUANTA, Amount
+from jostle.diagnostics import Refusal
+from jostle.privacy.ledger.ledger import Growth, Ledger
+from jostle.tools.session import Result
+
+E = QUANTA
+
+
+def epsilon(value: float) -> Amount:
+    return Amount("epsilon", round(value * QUANTA))
+
+
+def count(amount: float, name: str = "people") -> str:
+    return f'private t = dataset("{name}")\nn = {{{{ select count(*) from t with epsilon {amount} }}}}\nrelease n\n'
+
+
+def run_for(place: Place, analyst: str, program: str) -> Result:
+    with place.session() as session:
+        session._ledger = Ledger(place.path, grantee=analyst)
+        return place.run(program, session)
+
+
+def spent(place: Place, name: str) -> tuple[int, ...]:
+    return Ledger(place.path).dataset(name).state.spent
+
+
+def refusal(action: object, *words: object) -> str:
+    with pytest.raises(Refusal) as caught:
+        action(*words)  # type: ignore[operator]
+    return f"{caught.value.first.kind}: {caught.value.first.message}"
+
+
+def test_a_charge_counts_in_the_grant_and_in_the_dataset(owned: Place) -> None:
+    ledger = Ledger(owned.path)
+    ledger.grant("people", "ana", epsilon(1))
+    made = run_for(owned, "ana", count(0.75) + "release rest = left(t)\n")
+    assert made.ok and made.values["rest"] == 0.25
+    assert made.budget == {"t": {"epsilon": {"total": "1", "spent": "0.75"}}}
+    assert spent(owned, "people") == spent(owned, "people@ana") == (E * 3 // 4,)
+    through = [entry.content.get("grant") for entry in ledger.history("people")]
+    assert through == [None, "people@ana"]
+    for name in ("people", "people@ana"):
+        assert ledger.verify(name).spent == (E * 3 // 4,)
+    assert run_for(owned, "ana", count(0.75)).ok and spent(owned, "people") == (E * 3 // 4,)  # it was answered before
+
+
+def test_a_grant_that_is_used_up_is_refused_and_charges_nothing(owned: Place) -> None:
+    Ledger(owned.path).grant("people", "ana", epsilon(1))
+    assert run_for(owned, "ana", count(1)).ok
+    made = run_for(owned, "ana", DATASET + "release n = {{ select count(*) from people with epsilon 0.1 }}\n")
+    assert kind(made) == "BudgetExceeded" and spent(owned, "people") == (E,)
+
+
+def test_what_is_granted_is_there_whatever_others_do(owned: Place) -> None:
+    ledger = Ledger(owned.path)
+    ledger.grant("people", "ana", epsilon(1))
+    ledger.grant("people", "ben", epsilon(1.5))
+    assert "BadAmount: epsilon 0.6" in refusal(ledger.grant, "people", "eve", epsilon(0.6))
+    assert kind(owned.run(count(0.6))) == "BudgetExceeded" and spent(owned, "people") == (0,)
+    assert owned.run(count(0.5)).ok
+    assert run_for(owned, "ana", count(1)).ok and run_for(owned, "ben", count(1.5)).ok
+    assert spent(owned, "people") == (3 * E,)
+
+
+def test_an_analyst_opens_nothing_without_a_grant(owned: Place) -> None:
+    Ledger(owned.path).grant("people", "ana", epsilon(1))
+    said = {run_for(owned, "ben", count(1, name)).diagnostics[0].message for name in ("people", "nobodys")}
+    assert said == {"you have no grant on `people`", "you have no grant on `nobodys`"}
+    assert kind(run_for(owned, "ana", count(1, "people@ana"))) == "LedgerError"
+    assert kind(owned.run(count(1, "people@ana"))) == "LedgerError"
+    file = str(owned.folder / "people.csv")
+    for source in (f'table("{file}")', f'counts("{file}")', 'postgres("a.b")'):
+        assert not run_for(owned, "ana", f"t = {source}\nrelease n = {{{{ select count(*) from t }}}}\n").ok
+    assert spent(owned, "people") == (0,)
+
+
+def test_frozen_closed_and_expired_grants_are_refused_at_the_charge(owned: Place) -> None:
+    ledger = Ledger(owned.path)
+    ledger.grant("people", "ana", epsilon(1))
+    growth = Growth("people@ana", 1, (E // 4,), {"did": "charged"})
+    for name in ("people", "people@ana"):
+        ledger.set_status(name, "frozen", "olga")
+        assert refusal(ledger.charge, [growth]) == f"LedgerError: `{name}` is frozen"
+        assert kind(run_for(owned, "ana", count(0.25))) == "LedgerError"
+        ledger.set_status(name, "", "olga")
+    assert ledger.charge([growth]).refused is None
+    ledger.set_status("people@ana", "closed", "olga")
+    assert "is closed" in refusal(ledger.charge, [growth])
+    assert "cannot be opened" in refusal(ledger.set_status, "people@ana", "", "olga")
+    assert "cannot be closed" in refusal(ledger.set_status, "people", "closed", "olga")
+    assert [e.content["did"] for e in ledger.history("people@ana")] == [
+        "granted", "frozen", "opened", "charged", "closed",
+    ]  # fmt: skip
+    ledger.grant("people", "ben", epsilon(2.75), "2020-01-31")  # what was closed is free again
+    assert "is expired" in refusal(ledger.charge, [Growth("people@ben", 1, (E // 4,), {})])
+    ledger.grant("people", "eve", epsilon(2.75))  # and so is what has expired
+    assert ledger.verify("people").spent == (E // 4,)
+
+
+@pytest.mark.parametrize(("analyst", "amount", "until", "said"), [
+    ("Ana", epsilon(1), "", "no name"), ("a@b", epsilon(1), "", "no name"), ("", epsilon(1), "", "no name"),
+    ("ana", epsilon(4), "", "does not fit"), ("ana", Amount("rho", E), "", "counted in epsilon"),
+    ("ana", epsilon(1), "tomorrow", "no date"), ("ana", Amount("epsilon", E, 5), "", "counted in epsilon"),
+])  # fmt: skip
+def test_what_is_no_grant_is_refused(owned: Place, analyst: str, amount: Amount, until: str, said: str) -> None:
+    assert said in refusal(Ledger(owned.path).grant, "people", analyst, amount, until)
+    assert [dataset.terms.name for dataset in Ledger(owned.path).datasets()] == ["people"]
+
+
+def test_budgets_that_grants_are_not_made_of(place: Place) -> None:
+    place.register("epsilon 1, delta 1e-6")
+    assert "zCDP" in refusal(Ledger(place.path).grant, "people", "ana", epsilon(0.5))
+
+
+def test_parts_of_basic_and_zcdp_budgets(place: Place) -> None:
+    place.register("rho 1")
+    ledger = Ledger(place.path)
+    ledger.grant("people", "ana", Amount("rho", E // 2))
+    program = DATASET + "release n = {{ select count(*) from people with rho 0.25 }}\n"
+    assert run_for(place, "ana", program).ok and spent(place, "people") == spent(place, "people@ana") == (E // 4,)
+    assert "already" in refusal(ledger.grant, "people", "ana", Amount("rho", 5))
+    assert "is a grant" in refusal(ledger.grant, "people@ana", "ben", Amount("rho", 5))
+
+
+def test_the_file_may_be_renewed_by_its_owner(owned: Place) -> None:
+    Ledger(owned.path).grant("people", "ana", epsilon(1))
+    (owned.folder / "people.csv").write_text("age,sex\n30,F\n")
+    assert "has changed" in run_for(owned, "ana", count(0.5)).diagnostics[0].message
+    assert owned.data("update", "people")[0] == 0
+    made = run_for(owned, "ana", count(0.5))
+    assert made.ok and owned.data("list")[0] == 0
+    (owned.folder / "people.csv").touch()
+    assert run_for(owned, "ana", count(0.25)).ok  # the same bytes

@@ -40,15 +40,15 @@ def grant_name(dataset: str, analyst: str) -> str:
 
 def live(grant: Dataset) -> bool:
     """Whether a grant can still take something: a frozen one can be thawed."""
-    return grant.state.status != CLOSED and not expired(grant)
+    return grant.state.status != CLOSED and not is_past(grant)
 
 
-def expired(grant: Dataset) -> bool:
+def is_past(grant: Dataset) -> bool:
     """`until` is the last day, in UTC."""
     return bool(grant.terms.until) and datetime.now(UTC).date() > date.fromisoformat(grant.terms.until)
 
 
-def reserved(rows: Rows, dataset: Dataset) -> Cost:
+def reserve(rows: Rows, dataset: Dataset) -> Cost:
     """What the grants of a dataset may still take, place by place."""
     return _sum(dataset.terms.measure, (g for g in rows.all() if g.terms.within == dataset.terms.name and live(g)))
 
@@ -83,7 +83,7 @@ def add_grant(rows: Rows, dataset: Dataset, analyst: str, amount: Amount, until:
         raise refuse("DataError", f"`{analyst}` has a grant on `{terms.name}` already", help="change that one")
     if amount.unit != terms.measure.unit or (amount.delta and terms.measure.width == 1):
         raise refuse("BadAmount", f"`{terms.name}` is counted in {terms.measure.unit}, and {amount} was given")
-    held = plus(dataset.state.spent, reserved(rows, dataset))
+    held = plus(dataset.state.spent, reserve(rows, dataset))
     if not terms.measure.admits(plus(held, _places(measure))):
         left = Amount(amount.unit, max(0, terms.measure.limit.value - held[0]))
         help = f"{left} is neither spent nor granted; close a grant to have more"
@@ -108,7 +108,7 @@ def set_status(rows: Rows, dataset: Dataset, status: str, who: str) -> None:
 
 def need_open(dataset: Dataset) -> None:
     """Refuses what is frozen, closed or expired."""
-    why = "expired" if expired(dataset) else dataset.state.status
+    why = "expired" if is_past(dataset) else dataset.state.status
     if why:
         raise refuse("LedgerError", f"`{dataset.terms.name}` is {why}", help="its owner knows why; nothing was charged")
 
@@ -120,14 +120,14 @@ def with_grant(dataset: Dataset, grant: Dataset) -> Dataset:
     return Dataset(terms, state, grant.key)
 
 
-def refused_grant(name: str) -> Refusal:
+def no_grant(name: str) -> Refusal:
     """The same whether there is such a dataset or not."""
     return refuse("LedgerError", f"you have no grant on `{name}`", help="ask the owner of the data for one")
 
 
 def beside_grants(rows: Rows, dataset: Dataset, growth: Cost) -> None:
     """Refuses a charge on a dataset itself that would take of what is reserved."""
-    rest = reserved(rows, dataset)
+    rest = reserve(rows, dataset)
     if any(rest) and not dataset.terms.measure.admits(plus(plus(dataset.state.spent, growth), rest)):
         help = "ask for less, or close a grant; nothing of this was spent"
         raise refuse("BudgetExceeded", f"the rest of the budget of `{dataset.terms.name}` is granted", help=help)

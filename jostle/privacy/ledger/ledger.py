@@ -117,7 +117,7 @@ class Ledger:
             known = {dataset.terms.name: dataset for dataset in Rows(self.store, connection).all()}
         grant = known.get(grants.grant_name(name, self.grantee))
         if grant is None or grant.terms.within != name:
-            raise grants.refused_grant(name)
+            raise grants.no_grant(name)
         for one in (known[name], grant):
             grants.need_open(one)
         return grants.with_grant(known[name], grant)

@@ -45,7 +45,6 @@ from jostle.language.forms import is_smooth, joins_freely, keys_by_alias, no_fre
 from jostle.records import replace
 from jostle.source import Span
 from jostle.syntax import nodes as n
-from jostle.syntax.walk import around
 
 MOST_STEPS = 200_000  # expressions looked at in calls
 DEEPEST = 2_000  # expressions inside each other, calls included
@@ -103,7 +102,6 @@ class Exploration(Interpreter):
 
     def program(self, program: n.Program) -> None:
         self.top.times = times_bound(program.body, self.world.names)
-        self.labels.around = lambda node: around(program, node)
         self.block(program.body, self.top)
         self.defining = True
         self.delta = 1  # who calls may have given delta

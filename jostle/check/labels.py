@@ -6,7 +6,7 @@ and choices that evidently do not fit. What is not certain passes, and the priva
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,7 +19,6 @@ from jostle.check.abstract.values import (
     Domain,
     Handle,
     Items,
-    Kind,
     Part,
     Set,
     Signature,
@@ -47,7 +46,6 @@ class Labels:
     def __init__(self, report: Report | None) -> None:
         self.report = Report() if report is None else report
         self.following = self.sure = report is not None
-        self.around: Callable[[n.Node], Sequence[n.Node]] = lambda node: ()  # what a place stands in, innermost first
 
     @contextmanager
     def besides(self, wrong: bool) -> Iterator[None]:
@@ -111,30 +109,11 @@ class Labels:
             self._refuse(value, expr, "cannot be iterated", help)
         self.misused(kinds.of_walk(value, expr.span), expr)
 
-    def field(self, value: object, node: n.Attribute) -> None:
-        """`value.name`, which may be a method of another language."""
-        if isinstance(value, Handle) and value.kind == "table":
-            self.misused(arguments.of_field_of_table(value, node, self.around(node)) if self.sure else None, node)
-            return
-        fault = kinds.of_field(value, node.name)
-        if fault is None:
-            return
-        fields = list(value) if isinstance(value, dict) else value.fields if isinstance(value, Kind) else ()
-        help = arguments.of_method(kinds.kind_of(value) or "", node, self.around(node), fields)
-        self.misused(replace(fault, help=help or fault.help), node)
-
     def indexed_rows(self, value: object, index: n.Index) -> bool:
-        """Whether a table or a cube is indexed by a number, or a table by what it has not."""
-        if not isinstance(value, Handle):
-            return False
-        fault = None
-        if value.kind == "table" and value.exposures and self.sure:
-            fault = arguments.of_field_of_table(value, index, self.around(index))
-            self.misused(fault, index)
+        """Whether a table or a cube is indexed by a number."""
         by_place = len(index.args) == 1 and isinstance(index.args[0], n.Number)
-        if by_place and not (index.keywords or index.trailing_comma):
-            return self._refuse(value, index, "cannot be indexed by value")
-        return fault is not None
+        plain = by_place and not (index.keywords or index.trailing_comma)
+        return isinstance(value, Handle) and plain and self._refuse(value, index, "cannot be indexed by value")
 
     def amount(self, amount: n.Amount, value: object, delta: object) -> None:
         for part, expr in ((value, amount.value), (delta, amount.delta)):

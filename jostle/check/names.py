@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from jostle.check.arguments import of_call
 from jostle.check.former import NAMES, PARAMETERS
 from jostle.check.modules import Modules
 from jostle.check.scopes import Report, Scope, blocks, bound_in
@@ -18,7 +17,7 @@ from jostle.diagnostics import did_you_mean
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import BUILTINS, DOMAINS
 from jostle.language.forms import ambiguity, is_condition, selects_rows
-from jostle.language.methods import MODULES, OF_TABLES, way
+from jostle.language.methods import MODULES, OF_TABLES, of_call, way
 from jostle.language.operations import ROW_FUNCTIONS
 from jostle.resources import folder
 from jostle.source import Span

@@ -13,10 +13,13 @@ those that stand there.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
+from jostle.diagnostics import Diagnostic
+from jostle.language.operations import COMPARISONS
+from jostle.records import replace
 from jostle.syntax import nodes as n
 
 _PLACE = re.compile(r"<(\w+)>")
@@ -316,3 +319,105 @@ def _put(word: re.Match[str], args: dict[str, n.Expr]) -> str:
     alone = word.string[word.start() - 1] in "(`" and word.string[word.end()] in ",)`"
     compound = isinstance(arg, n.Binary | n.Logic | n.Conditional | n.Unary) and not text.startswith("(")
     return f"({text})" if compound and not alone else text
+
+
+# How it stands in a program -----------------------------------------------------------------------
+
+
+def of_field_of_table(
+    columns: Mapping[str, str], node: n.Attribute | n.Index, around: Sequence[n.Node]
+) -> Diagnostic | None:
+    """Why a table has no field `t.age`, and no element `t["age"]` or `t[["age", "sex"]]`.
+
+    `columns` are "numbers", "listed" or neither, by name. `around`: what the node stands in, the innermost first.
+    """
+    it, kind = node.value.span.text, "PrivateValue" if isinstance(node, n.Index) else "NameError"
+    match node:
+        case n.Attribute(name=name) | n.Index(args=(n.String(value=name),)):
+            pass
+        case n.Index(args=(n.ListOf(items=items),)) if all(isinstance(item, n.String) for item in items):
+            picked = ", ".join(item.value for item in items if isinstance(item, n.String))
+            message = f"columns of `{it}` are not taken out of it"
+            return Diagnostic(kind, message, help=f"write `pick({it}, {picked})`")
+        case _:
+            return None
+    if name in columns:
+        message = f"`{name}` is a column of `{it}`, whose rows are read in a query alone"
+        return Diagnostic(kind, message, help=_way_of_column(name, it, columns[name] != "listed", around))
+    number, key = (next((one for one in columns if columns[one] == of), "") for of in ("numbers", "listed"))
+    usage = next(iter(_called(around[:1], it)), None) or _indexed(around[:1], it) or Written(it)
+    help = _way_of_groups(name, usage, around) or of_table(name, usage, number, key)
+    help = help or f"rows are measured in a query: `{{{{ select count(*) from {it} with epsilon 0.1 }}}}`"
+    return Diagnostic(kind, f"`{it}` is a table and has no `{name}`", help=help)
+
+
+def _way_of_groups(name: str, usage: Written, around: Sequence[n.Node]) -> str:
+    """The way out of `t.groupby("city")["hours"].mean()` and `t.groupby("city").hours.mean()`, or an empty text."""
+    if name not in ("groupby", "group_by") or not usage.args:
+        return ""
+    match around[1:3]:
+        case [n.Index(args=(n.String(value=column),)) | n.Attribute(name=column), n.Attribute(name=method)]:
+            return of_groups(usage, column, method)
+    return ""
+
+
+def of_method(kind: str, node: n.Attribute, around: Sequence[n.Node], fields: Sequence[str] = ()) -> str:
+    """The way out of `it.name(…)` on a public value of a kind, or an empty text."""
+    it = node.value.span.text
+    usage = next(iter(_called(around[:1], it)), None) or _indexed(around[:1], it) or Written(it)
+    return of_value(kind, node.name, usage, fields[-1] if fields else "", fields[0] if fields else "")
+
+
+def of_call(name: str, call: n.Call | None, columns: Mapping[str, str]) -> str:
+    """The way out of a function of another language, as it is called, or an empty text.
+
+    `columns` are those of private tables, each with the name of one that has it.
+    """
+    usage = next(iter(_called([call], "")), Written("")) if call is not None else Written("")
+    if name in OF_TABLES or name in OF_COLUMNS:
+        match call.args[:1] if call is not None else ():
+            case (n.Name(id=it),) if it in columns.values():
+                return of_table(name, replace(usage, it=it, args=usage.args[1:]), "", "")
+            case (n.Attribute(value=n.Name(id=it), name=column),) if column in columns:
+                return _of_argument(name, usage, it, column)
+            case (n.Index(value=n.Name(id=it), args=(n.String(value=column),)),) if column in columns:
+                return _of_argument(name, usage, it, column)
+    return of_function(name, usage)
+
+
+def _of_argument(name: str, usage: Written, it: str, column: str) -> str:
+    """The way out of `mean(t.column)` and the like; `crosstab(t.column, t.other)` names another."""
+    rest = replace(usage, it=it, args=usage.args[1:])
+    return of_column(column, name, rest, numeric=True, other=_column_named(rest))
+
+
+def _column_named(usage: Written) -> str:
+    """The column that the first argument names, as `t.hours` or `hours`; empty where there is none."""
+    return usage.args[0].rpartition(".")[2] if usage.args else ""
+
+
+def _way_of_column(column: str, it: str, numeric: bool, around: Sequence[n.Node]) -> str:
+    match around:
+        case [n.Binary(op=op, right=right) as test, *_] if op in COMPARISONS and right is not None:
+            bare = test.span.text.replace(f"{it}.", "").replace(f'{it}["{column}"]', column)
+            return f"write `where({it}, {bare})`"
+        case [n.Call(function=n.Name(id=name), args=[_]), *_] if name in ("avg", "sum", "min", "max", "median", "mean"):
+            return of_column(column, name, Written(it), numeric=True)
+    method = around[0].name if around and isinstance(around[0], n.Attribute) else ""
+    inner = around[1].name if len(around) > 1 and isinstance(around[1], n.Attribute) else ""
+    usage = next(iter(_called(around[1:2], it)), Written(it))
+    return of_column(column, method, usage, numeric=numeric, inner=inner, other=_column_named(usage))
+
+
+def _called(nodes: Sequence[n.Node], it: str) -> list[Written]:
+    return [
+        Written(it, [arg.span.text for arg in call.args], [(k.name, k.value.span.text) for k in call.keywords])
+        for call in nodes
+        if isinstance(call, n.Call)
+    ]
+
+
+def _indexed(nodes: Sequence[n.Node], it: str) -> Written | None:
+    """`t.loc[c]`, with the condition as an argument."""
+    tests = [index.args[0].span.text for index in nodes if isinstance(index, n.Index) and index.args]
+    return Written(it, [tests[0].replace(f"{it}.", "")]) if tests else None

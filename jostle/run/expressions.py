@@ -10,14 +10,16 @@ from datetime import date
 from functools import lru_cache
 from typing import Any
 
-from jostle.diagnostics import Refusal, refuse
+from jostle.diagnostics import Diagnostic, Refusal, refuse
 from jostle.doubles import place
 from jostle.language.forms import bare_selects, is_real
+from jostle.language.methods import of_field_of_table, of_method
 from jostle.language.moments import moment_of
 from jostle.language.row_mistakes import no_categories, no_elements, no_field, no_fields, no_place, outside
 from jostle.plan.plan import Domain, Integer, Moments, Real, listed
 from jostle.privacy.kernel.exposures import Handle, handles_in
 from jostle.privacy.kernel.handles import ColumnHandle, Cube, Table, Vectors
+from jostle.records import replace
 from jostle.run import declare, operators, selects
 from jostle.run.elements import element as element_of
 from jostle.run.evaluator import Evaluator
@@ -47,6 +49,8 @@ from jostle.run.values import (
     show_number,
 )
 from jostle.syntax import nodes as n
+from jostle.syntax import parse
+from jostle.syntax.walk import around, every_of
 
 
 def attribute(value: object, name: str) -> Any:
@@ -317,13 +321,36 @@ def _choice(interp: Evaluator, node: n.Choice, scope: Scope) -> Any:
 
 
 def _attribute(interp: Evaluator, node: n.Attribute, scope: Scope) -> Any:
-    return attribute(interp.eval(node.value, scope), node.name)
+    value = interp.eval(node.value, scope)
+    try:
+        return attribute(value, node.name)
+    except Refusal as refusal:
+        raise Refusal(_of_other_languages(value, node, refusal.first)) from None
+
+
+def _of_other_languages(value: object, node: n.Attribute | n.Index, fault: Diagnostic | None = None) -> Any:
+    """A fault of a field or an element with the line to write, where other languages have such a one.
+
+    Of an element that may be right there is none.
+    """
+    tree = parse(node.span.source, interactive=True)
+    stands_in = around(tree, next((one for one in every_of(tree, type(node)) if one.span == node.span), node))
+    if isinstance(value, Table):
+        kinds = {k: "numbers" if isinstance(v, Integer | Real | Moments) else "listed" if listed(v) else ""
+                 for k, v in value.domains.items()}  # fmt: skip
+        return of_field_of_table(kinds, node, stands_in)
+    if fault is None or not isinstance(node, n.Attribute):
+        return fault
+    help = of_method(kind_name(value), node, stands_in, list(fields_of(value) or ()))
+    return replace(fault, help=help or fault.help)
 
 
 def _index(interp: Evaluator, node: n.Index, scope: Scope) -> Any:
     value = interp.eval(node.value, scope)
     if isinstance(value, Table) and not value.private and len(node.args) == 1 and isinstance(node.args[0], n.Number):
         return index(records(interp, value, node.span), interp.eval(node.args[0], scope))
+    if isinstance(value, Table) and value.private and (fault := _of_other_languages(value, node)) is not None:
+        raise Refusal(fault)
     if isinstance(value, Handle):
         return selects.rows_of(interp, value, node, scope)
     if node.keywords or len(node.args) != 1:

@@ -37,7 +37,7 @@ from jostle.run.scope import MISSING, Scope
 from jostle.run.values import Builtin, Function, Interval, Record, is_model, is_vector
 from jostle.source import Span
 from jostle.syntax import nodes as n
-from jostle.syntax.walk import every, every_of
+from jostle.syntax.walk import every
 from jostle.tools import likes
 from jostle.tools.faults import deep
 from jostle.tools.likes import Left, Names, Nothing, NotKnown, TooLong, Unknown
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 Foreseen = tuple[list[Diagnostic], dict[Span, list[Planned]]]
 MOST_STEPS = 30_000
-"""The expressions that are looked at; what comes after is not."""
+"""The expressions that are looked at; of what comes after a statement that has more, a fourth for each like it."""
 
 ELSEWHERE = frozenset({"DataError", "LedgerError", "ImportError", "BudgetExceeded", "RecursionLimit"})
 """Kinds of refusals that rest on files or on what was spent, of which a run knows more."""
@@ -70,8 +70,6 @@ ADAPTIVE = frozenset({
     "privtree", "sf", "shrinkage", "ugrid", "uniform",
 })  # fmt: skip
 """Options of the library whose answers have no error that is known: what they measure follows from answers."""
-
-
 STRUCTURAL, MATRICES = (Gives.LENGTH, Gives.NUMBERED, Gives.REVERSED, Gives.ZIPPED), ("eigen", "svd", "transpose")
 """What functions give, and kernels, that fail on no number, only on what has another form."""
 GIVERS = (n.Name, n.Variable, n.Query, n.Call, n.Spending)
@@ -117,7 +115,7 @@ class Foresight(Interpreter):
 
     def __init__(self, *args: Any, **keywords: Any) -> None:
         super().__init__(*args, **keywords)
-        self.steps = self.made_up_rows = 0
+        self.steps, self.made_up_rows, self.most = 0, 0, MOST_STEPS
         self.refusals: list[Refusal] = []
         self.entered: set[int] = set()  # the bodies of functions that were called
         self.selecting = self.blurred = False  # in a select; whether its rows are read with what is not known
@@ -135,7 +133,7 @@ class Foresight(Interpreter):
                 raise Unknown  # what is left, and so whether there is a round, is not known any more
             ended = super().statement(node, scope)
             if isinstance(node, n.Run) and self.kernel.skipped > skipped:  # type: ignore[attr-defined]
-                self._forget(node, scope, NotKnown())  # there may be more rounds than these
+                self.forget(node, scope, NotKnown())  # there may be more rounds than these
             if isinstance(node, n.Use):
                 scope.names = Names(scope.names)
             return ended
@@ -147,7 +145,7 @@ class Foresight(Interpreter):
             if self.joint is not None or _returns(node):
                 raise unknown if unknown.returned else Unknown() from None  # nothing is known of what it gives
             like = unknown.value.like if isinstance(node, n.Assign | n.Release) else None
-            self._forget(node, scope, NotKnown(unknown.value.of if _is_of_call(node) else "", like))
+            self.forget(node, scope, NotKnown(unknown.value.of if _is_of_call(node) else "", like))
             return None
         except Refusal as refusal:
             elsewhere = refusal.first.kind in ELSEWHERE
@@ -155,7 +153,7 @@ class Foresight(Interpreter):
                 raise (Unknown() if elsewhere else refusal) from None
             if not elsewhere and not (self.unsure and refusal.first.kind not in EVERYWHERE):
                 self.refusals.append(refusal.at(node.span))
-            self._forget(node, scope, NotKnown())
+            self.forget(node, scope, NotKnown())
             return None
 
     def _look_inside(self, node: n.Stmt, scope: Scope) -> None:
@@ -184,7 +182,7 @@ class Foresight(Interpreter):
             with suppress(Unknown):
                 self.block(node.body.body, inner)
 
-    def _forget(self, node: n.Stmt, scope: Scope, value: NotKnown) -> None:
+    def forget(self, node: n.Stmt, scope: Scope, value: NotKnown) -> None:
         """The names that a statement would have given a value."""
         self.kernel.skipped += 1  # type: ignore[attr-defined]
         scope.names = scope.names if isinstance(scope.names, Names) else Names(scope.names)
@@ -195,11 +193,13 @@ class Foresight(Interpreter):
         if id(node) in self.parts:
             return self._value(self.parts[id(node)])
         self.steps += 1
-        if self.steps > MOST_STEPS:
+        if self.steps > self.most:
             raise TooLong
         if isinstance(node, n.Described):
             return self._described(node, scope)
         if isinstance(node, n.Call) and self._opens(node, scope):
+            for arg in node.args:
+                self._part(arg, scope)
             raise Unknown
         looked_at = self.forms.get(type(node))
         try:
@@ -307,7 +307,8 @@ class Foresight(Interpreter):
             return self._evaluated(node, scope, (node.value, value))
         if value.like is None or value.like is likes.ONE or len(node.args) != 1:
             raise Unknown
-        if isinstance(at := self._part(node.args[0], scope), NotKnown):
+        at = self._part(node.args[0], scope)
+        if isinstance(at, NotKnown) or isinstance(value.like, likes.SomeGroups):
             raise Unknown
         raise Unknown(like=likes.form(self._evaluated(node, scope, (node.value, value.like), (node.args[0], at))))
 
@@ -318,7 +319,8 @@ class Foresight(Interpreter):
         if value.like is None or value.like is likes.ONE:
             raise Unknown
         field = self._evaluated(node, scope, (node.value, value.like))
-        raise Unknown(like=None if is_model(value.like) else likes.form(field))  # of a model the names alone are known
+        names_alone = is_model(value.like) or isinstance(value.like, likes.SomeGroups)
+        raise Unknown(like=None if names_alone else likes.form(field))
 
     def _binary(self, node: n.Binary, scope: Scope) -> Any:
         left, right = self._part(node.left, scope), self._part(node.right, scope)
@@ -396,9 +398,8 @@ class Foresight(Interpreter):
         values = [value.like if isinstance(value, NotKnown) else value for value in args]
         if function.name in KERNELS and not all(map(is_vector, values)):
             raise Unknown
-        if any(value is None or value is likes.ONE for value in values) or any(
-            isinstance(v, NotKnown) for v in (keywords or {}).values()
-        ):
+        formless = any(value is None or value is likes.ONE or isinstance(value, likes.SomeGroups) for value in values)
+        if formless or any(isinstance(v, NotKnown) for v in (keywords or {}).values()):
             raise Unknown
         result = super().call(function, values, keywords, span)
         if function.name == "len":
@@ -473,11 +474,6 @@ def door(events: Stream) -> tuple[Door, PublicData]:
     return assembled(cast("Any", Nothing()), events, Door)
 
 
-def declares(tree: n.Program) -> bool:
-    """Whether a program describes data, so that something can be said of what it does with them."""
-    return bool(every_of(tree, n.Private) or every_of(tree, n.Described))
-
-
 def foreseen(
     tree: n.Program, factory: Callable[..., Foresight], events: Stream, settings: Mapping[str, object], look: bool
 ) -> Foreseen:
@@ -493,8 +489,12 @@ def foreseen(
     with deep(), suppress(TooLong, Unknown):
         for statement in tree.body:
             planned[statement.span] = interp.looks.planned = []
-            if interp.block((statement,), scope) is not None:
-                break
+            try:
+                if interp.block((statement,), scope) is not None:
+                    break
+            except TooLong:
+                interp.most = interp.steps + MOST_STEPS // 4
+                interp.forget(statement, scope, NotKnown())
         interp.uncalled(tree.body, scope)
     first = {(one.kind, one.span): one for refusal in reversed(interp.refusals) for one in refusal.diagnostics}
     return list(reversed(first.values())), planned

@@ -53,6 +53,8 @@ def form(value: object) -> Any:
 def _form(value: Any) -> Any:
     if isinstance(value, bool | str) or value is None:
         return ANY
+    if isinstance(value, SomeGroups):
+        return value
     if is_number(value):
         return 1.0
     if is_vector(value):
@@ -75,19 +77,25 @@ def is_of_numbers(like: Any) -> bool:
     return is_number(like) or is_vector(like) or (isinstance(like, list) and bool(like) and all(map(is_number, like)))
 
 
+class SomeGroups(Grouped):
+    """Stands for groups of which the names of the columns are known, and not how many there are."""
+
+
 def of_select(node: n.Select, measurement: object) -> object:
-    """What a select gives that asks this, where all groups are known."""
-    request = getattr(measurement, "request", None)
-    if not isinstance(request, Request) or node.having is not None or node.first is not None or node.limit is not None:
-        return None
+    """What a select gives that asks this, as far as it is known."""
     names, keys = _names(node.columns), _names(node.keys)
-    if not all(names) or not all(keys) or len({*names, *keys}) < len(names) + len(keys) or request.open_keys:
+    all_named = all(names) and all(keys) and len({*names, *keys}) == len(names) + len(keys)
+    if not all_named or node.per is not None:
         return None
     values = [_of_aggregate(column.value) for column in node.columns]
     if not keys:
         return form(values[0] if len(names) == 1 else Record(zip(names, values, strict=True)))
-    many = math.prod(len(key.values) for key in request.keys)
-    if many > MOST or len(request.keys) != len(keys):
+    request = getattr(measurement, "request", None)
+    groups = request.keys if isinstance(request, Request) and not request.open_keys else ()
+    if len(groups) != len(keys) or node.having is not None or node.first is not None or node.limit is not None:
+        return SomeGroups({name: [] for name in (*keys, *names)}, len(keys))
+    many = math.prod(len(key.values) for key in groups)
+    if many > MOST:
         return None
     columns = zip(names, values, strict=True)
     return Grouped(

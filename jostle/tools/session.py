@@ -482,10 +482,10 @@ class Session:
         return self._ahead(tree, settings)[0]
 
     def _ahead(self, tree: n.Program, settings: Mapping[str, Any] | None) -> Foreseen:
-        """What a run would refuse all the same, and where it looks: where data are declared, and not made up anyway."""
-        from jostle.tools.foresight import declares, foreseen
+        """What a run would refuse all the same, and where it looks: where data are not made up anyway."""
+        from jostle.tools.foresight import foreseen
 
-        if self._simulate is not None or not declares(tree):
+        if self._simulate is not None:
             return [], {}
         other = Session(simulate=1, cwd=self._cwd)
         other._folders[:], other._modules = self._folders, self._modules.afresh()

@@ -30,9 +30,7 @@ def _called(w: Walk, node: n.Call, scope: Scope) -> Any:
 
 
 def _field(w: Walk, node: n.Attribute, scope: Scope) -> Any:
-    value = w.eval(node.value, scope)
-    w.labels.field(value, node)
-    return calls.transfer_attribute(value, node.name)
+    return calls.transfer_attribute(w.eval(node.value, scope), node.name)
 
 
 def _item_values(w: Walk, node: n.ListOf | n.SetOf, scope: Scope) -> Any:

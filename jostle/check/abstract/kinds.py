@@ -34,7 +34,6 @@ from jostle.language.row_mistakes import (  # fmt: skip
     no_condition,
     no_elements,
     no_field,
-    no_fields,
     no_place,
     no_walk,
     outside,
@@ -136,15 +135,6 @@ def of_walk(value: object, span: Span) -> Diagnostic | None:
     """Why a run cannot walk through a value."""
     kind = kind_of(value)
     return no_walk(kind, span.text) if kind in (NUMBER, TEXT, BOOLEAN, FUNCTION) and kind is not None else None
-
-
-def of_field(value: object, name: str) -> Diagnostic | None:
-    """Why a value has no field of a name."""
-    kind = kind_of(value)
-    fields = value if isinstance(value, dict) else value.fields if isinstance(value, Kind) else ()
-    if kind is not None and (isinstance(value, dict) or fields):
-        return None if name in fields else no_field(kind, name, fields)
-    return None if kind in (None, RECORD, GROUPED, RANGE) else no_fields(kind, name)
 
 
 def of_index(value: Any, at: Any, it: Span) -> Diagnostic | None:

@@ -312,6 +312,8 @@ def transfer_index(w: Walk, node: n.Index, scope: Scope) -> Any:
     if len(w.labels.report) > before:
         return widened(value)
     if isinstance(value, Handle) or (isinstance(value, OneOf) and not cannot_charge(value)):
+        if isinstance(next(iter(node.args), None), n.String | n.ListOf):
+            return PUBLIC  # a run refuses it
         with w.labels.besides(w.labels.indexed_rows(value, node)):
             return _rows_where(w, value, node, scope)
     at = [w.eval(arg, scope) for arg in node.args]

@@ -28,8 +28,7 @@ from jostle.error_laws import quantiles
 from jostle.formulas import Noised, calculated
 from jostle.plan.bounds import is_integral
 from jostle.plan.plan import Column
-from jostle.privacy.measurements.aggregates.intervals import intervals
-from jostle.privacy.measurements.aggregates.quantile import Quantile
+from jostle.privacy.measurements.aggregates.quantile import Quantile, intervals
 from jostle.run.propagation import uncertainties
 from jostle.simulate import SeededNoise
 from jostle.source import Source

@@ -15,8 +15,7 @@ from jostle.accounting.amounts import QUANTA, Amount
 from jostle.error_laws import law_named, quantiles
 from jostle.noise_laws import Bracketed, Laplace
 from jostle.plan.plan import Column, Count
-from jostle.privacy.measurements.aggregates.bracketing import _places
-from jostle.privacy.measurements.aggregates.quantile import Quantile
+from jostle.privacy.measurements.aggregates.quantile import Quantile, _places
 from jostle.simulate import SeededNoise
 from jostle.source import Source
 from jostle.tools.session import Result, Session

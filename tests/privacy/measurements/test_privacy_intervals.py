@@ -14,8 +14,7 @@ import pytest
 from jostle.accounting.amounts import QUANTA, Amount
 from jostle.plan.plan import WEIGHT_BITS, Bound, Column, Count, Integer, Key, Open, Real, Scan
 from jostle.privacy.kernel import sources
-from jostle.privacy.measurements.aggregates.intervals import EVEN, intervals, shortest
-from jostle.privacy.measurements.aggregates.quantile import Quantile
+from jostle.privacy.measurements.aggregates.quantile import EVEN, Quantile, intervals, shortest
 from jostle.readers.duckdb import LocalDuckDb
 from jostle.simulate import SeededNoise
 from jostle.source import Source

@@ -17,31 +17,273 @@ A quarter of the amount is spent on noisy counts around the answer (`bracketing`
 half of it `via interval`. `via selection` spends all on the answer, whose error is known in ranks; so do a minimum and
 a maximum, of which counts tell nothing beyond the outermost rows, and quantiles of dates and times, beside which no
 error is shown.
+
+The candidates of a quantile: public intervals that cover its bounds, and the number that stands for each.
+
+An interval is better than a point. Data come in values that many rows share, and between two of them all points have
+the same rank; the interval around such a value holds all its rows, wherever its ends are. The number that stands for
+an interval is the one with the fewest decimal digits in it, as the values of data mostly are.
+
+Ends are whole multiples of powers of two, so that a row's interval is a product that rounds nothing, taken down: one
+key of whole numbers, by which an engine counts all intervals of all groups at once, and the same on every engine.
+
+An interval for a quantile: a part of the amount counts the rows around the answer with noise, the rest chooses it.
+
+The part is a quarter, or a half with `via interval`.
+
+Public places stand on both sides of the chosen interval, at 1, 2, 4, … intervals from it, and cut the bounds into
+parts. The rows of each part are counted with noise; from these counts follows, at each place, by how much the rows
+below it are more or fewer than the quantile has below it, with noise of a known law (`noise_laws.Bracketed`).
+
+*Argument.* A selection and then counts, one after the other on the same rows: the second is chosen by the output of the
+first, and their prices add up (adaptive composition, in ε and in ρ). Parts are disjoint, so that a row is in one part
+of one group, and all counts of all groups together move by what the count of a group does (`terms.reach_of`).
+
+*Coverage.* Where the quantile lies below a place, at least its share of the rows do, so that the noise alone has to
+make that place look clearly too low. The places are looked at from the outside in and the first that is not clear
+ends it, so that only one of them, the first beyond the quantile, can fail: no level is divided among them. What is
+said holds with at least the level that it claims, at any data; the interval ends at places, and is the wider for it.
+A place that is clear beyond the answer is taken for unclear, so that an interval always holds its own answer.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from datetime import date
 from fractions import Fraction
-from typing import Any
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from jostle.accounting.amounts import Amount, as_float
+from jostle.accounting.definitions import Price
 from jostle.diagnostics import refuse
 from jostle.integers import fixed_width
 from jostle.language.aggregates import AGGREGATES
 from jostle.noise_laws import Bracketed, Selected
 from jostle.plan.bounds import bounds_of, is_integral
-from jostle.plan.plan import WEIGHT_BITS, Apply, Constant, Key, RowExpr
+from jostle.plan.plan import WEIGHT_BITS, Apply, Constant, Count, Key, RowExpr
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.measurement import Measured, weighted_stability_of
 from jostle.privacy.measurements.aggregates.aggregate import Chosen, Ints, SelectionAggregate
-from jostle.privacy.measurements.aggregates.bracketing import Bracketing
-from jostle.privacy.measurements.aggregates.intervals import Intervals, intervals
+from jostle.privacy.measurements.aggregates.terms import grid_of, reach_of, stability_of_term
+from jostle.privacy.mechanisms.additive import Additive, Linear, sum_prices
 from jostle.privacy.mechanisms.noise import Noise
 from jostle.privacy.mechanisms.selection import Selection
 from jostle.records import replace
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+
+
+EVEN = 4096  # intervals of equal width, or up to √2 times as many or as few
+OCTAVES, STEPS = 40, 64  # halvings of the largest magnitude towards 0, and into how many each is cut there
+_FINEST = -1021  # the exponent of the narrowest: a double holds its inverse
+
+
+class Intervals(Struct, frozen=True, eq=False, dict=True):
+    """The intervals between two ends, with codes from `first` to `last`.
+
+    They have the width 2^`exponent` where a value is at least `STEPS` times that, and towards 0 half of it again and
+    again, `halvings` times. Without an exponent each whole number is one.
+    """
+
+    low: float
+    high: float
+    first: int
+    last: int
+    exponent: int | None = None
+    halvings: int = 0
+
+    @cached_property
+    def starts(self) -> Floats:
+        """Where each begins, up to where the next does."""
+        import numpy as np
+
+        codes = np.arange(self.first, self.last + 1)
+        if self.exponent is None:
+            return codes.astype(float)
+        starts = _starts(codes, self.exponent, self.halvings)
+        starts[0] = self.low
+        return starts
+
+    @cached_property
+    def numbers(self) -> Floats:
+        """What stands for each."""
+        import numpy as np
+
+        if self.exponent is None:
+            return self.starts
+        return shortest(self.starts, np.append(self.starts[1:], np.nextafter(self.high, np.inf)))
+
+    def key(self, expr: RowExpr) -> Key:
+        """The intervals as a group key of rows; what is none is in no group."""
+        return Key(self._code(expr), range(self.first, self.last + 1))
+
+    def _code(self, expr: RowExpr) -> RowExpr:
+        if self.exponent is None:
+            return expr
+        sides = [self._side(expr, 0, self.halvings, negative) for negative in (False, True)]
+        if self.low >= 0 or not self.halvings:
+            return sides[0]
+        return Apply("if", (Apply(">=", (expr, Constant(0.0))), *sides))
+
+    def _side(self, expr: RowExpr, first: int, last: int, negative: bool) -> RowExpr:
+        """The code of a value on one side of 0, for which the width is halved from `first` to `last` times. Less often
+        is asked first: most values are far from 0."""
+        if first == last:
+            scaled = Apply("*", (expr, Constant(math.ldexp(1.0, first - (self.exponent or 0)))))
+            shift = _shift(first, self.halvings, negative)
+            return Apply("+", (Apply("floor", (scaled,)), Constant(float(shift)))) if shift else scaled
+        middle = 2 * first if 2 * first < last else (first + last) // 2
+        least = math.ldexp(STEPS, (self.exponent or 0) - middle)
+        wide = Apply("<=", (expr, Constant(-least))) if negative else Apply(">=", (expr, Constant(least)))
+        few, many = self._side(expr, first, middle, negative), self._side(expr, middle + 1, last, negative)
+        return Apply("if", (wide, few, many))
+
+
+def _shift(halved: int, halvings: int, negative: bool) -> int:
+    """What is added to the place of a value on the grid that was halved so many times: codes go on from grid to grid,
+    as each has `STEPS` places to the next, on either side of 0."""
+    return STEPS * (halved - 2 * halvings if negative else -halved)
+
+
+@lru_cache(64)
+def intervals(low: float, high: float, integral: bool) -> Intervals:
+    """The intervals between two finite ends, which belong to the first and the last of them.
+
+    Every whole number has an interval of its own where there are at most `EVEN`, and else all have ends that are whole.
+    """
+    if integral and high - low < EVEN:
+        return Intervals(low, high, math.floor(low), math.floor(high))
+    largest, nearest = max(abs(low), abs(high)), max(low, -high, 0.0)
+    width, power = math.frexp(high / EVEN - low / EVEN)
+    nearest_power = power - (width < math.sqrt(0.5)) if width else _FINEST
+    exponent = max(nearest_power, math.frexp(largest)[1] - 53, _FINEST)  # doubles are no closer
+    least = max(math.frexp(largest)[1] - OCTAVES - STEPS.bit_length(), 0 if integral else _FINEST)
+    if nearest:
+        least = max(least, math.frexp(nearest)[1] - STEPS.bit_length())
+    halvings = max(0, exponent - least)
+    first, last = (_code_of(end, exponent, halvings) for end in (low, high))
+    return Intervals(low, high, first, last, exponent, halvings)
+
+
+def _code_of(value: float, exponent: int, halvings: int) -> int:
+    """The code of a number, as `Intervals.key` has it of a row."""
+    halved = 0
+    while halved < halvings and abs(value) < math.ldexp(STEPS, exponent - halved):
+        halved += 1
+    place = math.floor(math.ldexp(value, halved - exponent))
+    return place if not halvings else place + _shift(halved, halvings, value < 0)
+
+
+def _starts(codes: Ints, exponent: int, halvings: int) -> Floats:
+    """Where the intervals of codes begin."""
+    import numpy as np
+
+    centred = codes + STEPS * halvings  # of the finest grid, and beyond its ends on coarser ones
+    coarser = (np.maximum(centred, ~centred) // STEPS - 1).clip(0, halvings)
+    places = centred - np.sign(centred) * STEPS * coarser
+    starts: Floats = np.ldexp(places.astype(float), exponent - halvings + coarser)
+    return starts
+
+
+def shortest(starts: Floats, ends: Floats) -> Floats:
+    """In each interval the number with the fewest decimal digits, of several the one that ends in 5, or else the one
+    nearest to the middle.
+
+    Intervals hold their start and not their end. Where doubles tell no shorter number, it is the start.
+    """
+    import numpy as np
+
+    middles = starts / 2 + ends / 2
+    numbers = np.where((starts <= 0) & (ends > 0), 0.0, starts)
+    left = numbers != 0
+    largest, narrowest = float(np.abs(ends).max()), float((ends - starts).min())
+    for place in range(_place(largest), _place(narrowest) - 2, -1):
+        step = 10.0 ** abs(place)
+        for digit, (at, whole) in itertools.product((5, 1), ((middles, np.round), (starts, np.ceil))):
+            number = whole((at / step if place >= 0 else at * step) / digit) * digit
+            number = number * step if place >= 0 else number / step
+            fits = left & (starts <= number) & (number < ends)
+            numbers[fits] = number[fits]
+            left &= ~fits
+    return numbers
+
+
+def _place(value: float) -> int:
+    """The place of its first digit, 0 for 1 … 9, within what powers of ten can be doubles."""
+    return math.floor(math.log10(min(max(value, 1e-290), 1e300)))
+
+
+class Bracketing(Struct, frozen=True):
+    """A selection and noisy counts of the rows of a table, within an amount; a delta is all of these'."""
+
+    amount: Amount
+    selection: Selection
+    counts: Additive
+    rows: Count
+    table: Table
+
+    @classmethod
+    def of(cls, amount: Amount, table: Table, parts: int) -> Bracketing:
+        """One of so many parts of an amount is for the counts."""
+        rows, of_counts = Count(weighted=table.weighted), amount.value // parts
+        selection = Selection.of(Amount(amount.unit, amount.value - of_counts, amount.delta), table.measures)
+        part = Amount(amount.unit, of_counts, amount.delta)
+        counts = Additive.fitted(part, None, table.measures, *reach_of(rows, table, undivided=False))
+        return cls(amount, selection, counts, rows, table)
+
+    @property
+    def mechanism(self) -> str:
+        return Bracketed.name
+
+    @property
+    def price(self) -> Price:
+        return sum_prices(self.amount, [self.selection.price, self.counts.price])
+
+    @property
+    def measured(self) -> Measured:
+        """What a trace tells of the counts."""
+        stability = stability_of_term(self.rows, self.table, undivided=False)
+        return Measured("rows around", self._linear.law, self.counts, 1, stability)
+
+    def around(self, place: int, below: Ints, starts: Floats, part: float, noise: Noise) -> tuple[Floats, Floats]:
+        """Of one group, places around the chosen of the intervals that begin at `starts`, and how clear each is.
+
+        `below`: how many rows, in units of their grid, lie below each start, and last of all how many there are. `part`
+        is the quantile. Clear is what `Bracketed` says.
+        """
+        import numpy as np
+
+        at = _places(place, len(starts))
+        rows = np.diff(below[[*at, -1]], prepend=0)
+        linear = self._linear
+        noisy = linear.release(rows, noise)
+        many = np.arange(1, len(rows))
+        more = (1 - part) * noisy.cumsum()[:-1] - part * noisy[::-1].cumsum()[::-1][1:]
+        sizes = np.sqrt(many * (1 - part) ** 2 + many[::-1] * part**2)
+        clear = more / (linear.law.smooth.deviation * sizes)
+        return starts[at], np.where(np.array(at) <= place, np.minimum(clear, 0), np.maximum(clear, 0))
+
+    @property
+    def _linear(self) -> Linear:
+        return Linear.of(self.counts, *reach_of(self.rows, self.table, undivided=False), grid_of(self.rows))
+
+
+def _places(chosen: int, many: int) -> list[int]:
+    """The intervals, of `many`, at whose start there is a place: around the chosen one, and twice as far each time."""
+    steps = [2**i for i in range(many.bit_length())]
+    around = {chosen, chosen + 1, *(chosen - step for step in steps), *(chosen + 1 + step for step in steps)}
+    return sorted(place for place in around if 0 < place < many)
+
 
 PARTS = 4
 """One of so many parts of the amount of a quantile buys its error in values."""

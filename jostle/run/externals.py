@@ -207,11 +207,10 @@ _BY_MODULE = {
     "histograms.smoothing": "smoothed",
     "histograms.strategies": "bucket_strategy estimate hdmm_strategy",
     "histograms.wavelets": "privelet_strategy wavelet_cells",
-    "ising.frankwolfe": "column_place fw_rounds fw_start fw_step logistic_model",
     "ising.models": "ising_fit ising_independent_fit ising_model ising_of_nodes ring_with_chords",
     "ising.pairwise": (
-        "alphabets node_start node_step pairwise_fit pairwise_independent_fit pairwise_of_nodes pairwise_ring "
-        "pairwise_room"
+        "alphabets column_place fw_rounds fw_start fw_step logistic_model node_start node_step pairwise_fit "
+        "pairwise_independent_fit pairwise_of_nodes pairwise_ring pairwise_room"
     ),
     "linear_algebra": "det dot eigen inverse matmul solve svd transpose",
     "mixtures.centres": (
@@ -219,11 +218,11 @@ _BY_MODULE = {
         "centres_view map_begun map_counted map_moved map_places map_refined map_strength map_view round_mixture"
     ),
     "mixtures.em": (
-        "gaussian_step likelihood_view mixture_frames mixture_prior mixture_start mixture_step plain_frames "
-        "plain_start plain_step round_step synthetic_mixture with_background"
+        "gaussian_step likelihood_view map_start mixture_frames mixture_prior mixture_start mixture_step plain_frames "
+        "plain_start plain_step round_step shrunk_gaussian_step shrunk_mixture_step synthetic_mixture "
+        "with_background with_shares with_tails"
     ),
-    "mixtures.factors": "factor_model",
-    "mixtures.shrunken": "map_start shrunk_gaussian_step shrunk_mixture_step with_shares with_tails",
+    "mixtures.gaussians": "factor_model",
     "mixtures.simulated": "simulated_points",
     "regressions.fits": (
         "first_stage forked_model leaf_model mean_model next_stage pooled_shares ridge_model target_seen"

@@ -27,7 +27,7 @@ MAY_DRAW = {
     "jostle/kernels/regressions/simulated.py",  # seeded: public made-up tables to train on
     "jostle/kernels/statistics/effects.py",  # seeded: public made-up studies to train on
     "jostle/kernels/mixtures/gaussians.py",  # seeded: where fits of mixtures start, and samples of released ones
-    "jostle/kernels/ising/fit.py",  # seeded: rows of public Ising models, and the chains that fit large ones
+    "jostle/kernels/ising/models.py",  # seeded: rows of public Ising models, and the chains that fit large ones
     "jostle/kernels/graphical/model.py",  # seeded: rows and made-up potentials of public models
     "jostle/kernels/graphical/unbin.py",  # seeded: synthetic numbers within their bins
     "jostle/kernels/graphs/swaps.py",  # seeded: walks over graphs that fit released numbers

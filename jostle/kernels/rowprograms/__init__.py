@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from jostle.kernels.rowprograms import contributions, decisions, gradients, mixtures
+from jostle.kernels.rowprograms import contributions, decisions, mixtures
 from jostle.privacy.rows.factored import FactoredGradient
 from jostle.privacy.rows.norms import Contributions, Weights
 
@@ -26,6 +26,6 @@ CONTRIBUTIONS: Mapping[str, Callable[..., Contributions]] = {
     "rest_apart": decisions.rest_apart, "rest_shares": decisions.rest_shares,
 }  # fmt: skip
 GRADIENTS: Mapping[str, Callable[..., FactoredGradient]] = {
-    "ising_gradient": gradients.ising_gradient, "sign_gradient": gradients.sign_gradient,
+    "ising_gradient": contributions.ising_gradient, "sign_gradient": contributions.sign_gradient,
 }  # fmt: skip
 """By the name that a program of the language gives: functions of the number of columns and of its parameters."""

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from jostle.tools.draft import describe
     from jostle.tools.estimators import PrivateClassifier
     from jostle.tools.evaluation import evaluate
-    from jostle.tools.improvement.command import improve
+    from jostle.tools.improvement import improve
     from jostle.tools.session import Session
 
 
 _HOME = {
     "PrivateClassifier": "tools.estimators", "Refusal": "diagnostics", "Session": "tools.session",
     "describe": "tools.draft", "evaluate": "tools.evaluation",
-    "improve": "tools.improvement.command",
+    "improve": "tools.improvement",
 }  # fmt: skip
 
 

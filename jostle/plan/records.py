@@ -77,7 +77,7 @@ class Reduced(Struct, frozen=True, cache_hash=True):
 
 class Joined(Struct, frozen=True, cache_hash=True):
     """Pairs of records that are equal in the columns `on`, of weight a·b / s, where s is what all records of that
-    value weigh, on both sides together (`engine.records.weights`). Up to s = 2^`most`; from there on it falls, to
+    value weigh, on both sides together (`engine.records`). Up to s = 2^`most`; from there on it falls, to
     nothing at twice as much."""
 
     left: Records

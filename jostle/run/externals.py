@@ -176,7 +176,7 @@ def _joined(value: object, arrays: Arrays) -> object:
 
 
 _BY_MODULE = {
-    "errors": "whole_number",
+    "arrays": "whole_number",
     "classifiers.shrink": "bayes_tree_model blended_model shrunk_bayes_model shrunk_tree_model",
     "classifiers.fits": "binned_model branched_model linear_model majority_model naive_bayes_model",
     "classifiers.growing": "tree_counted tree_drawn tree_end tree_split tree_split_by tree_start",
@@ -191,19 +191,18 @@ _BY_MODULE = {
     "graphical.model": "graphical_model steady_chain steady_tables",
     "graphical.shrunken": "shrunken_fit",
     "graphical.unbin": "model_of_means unbinned_rows",
-    "graphs.swaps": "degrees_of fitted_graph graph_facts seeded_graph",
+    "graphs": "degrees_of fitted_graph graph_facts seeded_graph",
     "histograms.adaptive": "block_counts drawn_together expected_cells refined_strategy",
     "histograms.partitions": (
         "ahp_labels axis_sums box_tree cut cut_places grain_for group_strategy kd_labels segment_labels "
         "two_levels"
     ),
     "histograms.estimates": (
-        "fourier_basis fourier_cells fourier_costs fourier_strategy mwem_learn mwem_start mwem_update nonnegative "
+        "fourier_basis fourier_cells fourier_costs fourier_strategy mwem_learn mwem_start nonnegative "
         "pooled uniform_estimate"
     ),
     "histograms.greedy": "greedy_h_strategy",
     "histograms.grids": "agrid_first agrid_second grid_strategy hb_strategy identity_strategy quadtree_strategy",
-    "histograms.simulated": "simulated_cells",
     "histograms.smoothing": "smoothed",
     "histograms.strategies": "bucket_strategy estimate hdmm_strategy",
     "histograms.wavelets": "privelet_strategy wavelet_cells",
@@ -223,7 +222,7 @@ _BY_MODULE = {
         "with_background with_shares with_tails"
     ),
     "mixtures.gaussians": "factor_model",
-    "mixtures.simulated": "simulated_points",
+    "simulated_points": "simulated_cells simulated_points",
     "regressions.fits": (
         "first_stage forked_model leaf_model mean_model next_stage pooled_shares ridge_model target_seen"
     ),
@@ -233,7 +232,7 @@ _BY_MODULE = {
         "correlations linear_fit logistic_curvature_matrix logistic_fit logistic_start logistic_step"
     ),
     "statistics.weighting": "effect_of_model effect_of_scores effect_scores",
-    "workloads.boxes": "query_box query_strategy",
+    "workloads.boxes": "query_strategy",
 }  # fmt: skip
 KERNELS = {name: module for module, names in _BY_MODULE.items() for name in names.split()}
 """The module of `jostle.kernels` that each is in."""

@@ -41,7 +41,7 @@ def _simulated_tables(
     """
     import numpy as np
 
-    from jostle.kernels.classifiers.synthetic_tables import synthetic_table
+    from jostle.kernels.simulated_tables import synthetic_table
 
     def example(number: int, rows: int, least: int, most: int) -> Record:
         synthetic = synthetic_table(number, rows, least, most, TESTED, bool(wide))
@@ -61,7 +61,7 @@ def _simulated_regressions(count: object, seed: object = 1.0, *, rows: object = 
 
     `rows`: from how many to how many a database has (`300..30000`); a test has 2,000.
     """
-    from jostle.kernels.regressions.simulated import TARGET, regression_table
+    from jostle.kernels.simulated_tables import TARGET, regression_table
 
     def example(number: int, rows: int, least: int, most: int) -> Record:
         simulated = regression_table(number, rows, least, most, TESTED)
@@ -142,7 +142,7 @@ def _accuracy(table: Any, model: Any, label: Any, *, at: Any) -> float:
 def _correct_count(table: Any, model: Any, label: Any, *, at: Any) -> Any:
     """`correct_count(D, model, class)`: how many rows of a table a public classifier gets right, a score."""
     from jostle.kernels.rowprograms.decisions import right_count
-    from jostle.privacy.scores.rowcounts import row_count
+    from jostle.privacy.scores.vectorsums import row_count
 
     interp, span = at
     table, model = _in_order(table, model)

@@ -409,7 +409,7 @@ def command_of(name: str) -> Callable[[Namespace], int]:
 
 
 _MODULES = {
-    "again": "again", "plan": "plan", "evaluate": "evaluation", "improve": "improvement.command", "fmt": "fmt",
+    "again": "again", "plan": "plan", "evaluate": "evaluation", "improve": "improvement", "fmt": "fmt",
     "init": "draft.init", "ask": "draft.ask", "find": "documentation.find",
 }  # fmt: skip
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from jostle.engine import records
 from jostle.engine.duckdb.raw import DUCKDB
-from jostle.engine.records import weights
 from jostle.engine.sql import functions as sql_functions
 from jostle.engine.sql import persons
 from jostle.engine.sql.cells import FLOATS
@@ -85,14 +85,14 @@ def two_zeros(patch: Patch) -> None:
 
 def records_that_fail(patch: Patch) -> None:
     """What is calculated of weighted records is a function that fails on a cell, the number 5."""
-    asked = weights._chunks
+    asked = records._chunks
 
     def failing(here: Any, query: str, block: Any, names: tuple[str, ...]) -> Any:
         if any(5 in block.columns[name].tolist() for name in names):
             raise ValueError("five")
         return asked(here, query, block, names)
 
-    patch.setattr(weights, "_chunks", failing)
+    patch.setattr(records, "_chunks", failing)
 
 
 def _fails_on_long_texts(patch: Patch, operation: str, most: int) -> None:

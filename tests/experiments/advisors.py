@@ -129,7 +129,7 @@ WORKLOADS = {"identity": "identity(c)", "prefixes": "prefixes(c)", "ranges": "ra
 def histograms(data: str, many: int) -> dict[str, NDArray[np.int64]]:
     """Cubes by name."""
     if data == "generated":
-        from jostle.kernels.histograms.simulated import simulated_cells
+        from jostle.kernels.simulated_points import simulated_cells
 
         shapes: list[tuple[int, ...]] = [(128,), (512,), (1024,), (20, 20), (48, 48), (10, 8, 6)]
         return {f"simulated {i}": simulated_cells(shapes[i % 6], SEED, i) for i in range(many)}
@@ -167,7 +167,7 @@ def points_bench(
 
     Of tables in `folder` one number each, in turn.
     """
-    from jostle.kernels.mixtures.simulated import simulated_points
+    from jostle.kernels.simulated_points import simulated_points
 
     session.execute(Source("experiment", POINTS))
     sets: list[tuple[str, Any, Any, float]] = []

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from jostle.kernels.mixtures.simulated import simulated_points
+from jostle.kernels.simulated_points import simulated_points
 from jostle.source import Source
 from jostle.tools.session import Session
 from tests.experiments import point_data, real_tables

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from jostle.kernels.classifiers.shrink import shrunk_bayes_model
-from jostle.kernels.classifiers.synthetic_tables import synthetic_table
 from jostle.kernels.noisy_array import NoiseModel, with_noise
+from jostle.kernels.simulated_tables import synthetic_table
 from jostle.noise_laws import Laplace
 from tests.experiments.figure_4_5_nodes import Array, Growth, Table, _say, utility
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from jostle.kernels.graphs.swaps import graph_facts
+from jostle.kernels.graphs import graph_facts
 from jostle.source import Source
 from jostle.tools.session import Session
 

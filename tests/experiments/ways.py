@@ -17,7 +17,7 @@ import numpy as np
 from jostle.choice.evaluation import Line, evaluate
 from jostle.choice.models import regret_tree
 from jostle.choice.ways import utilities_by_score
-from jostle.kernels.mixtures.simulated import simulated_points
+from jostle.kernels.simulated_points import simulated_points
 from jostle.records import replace
 from jostle.source import Source
 from jostle.tools.session import Session

@@ -111,7 +111,7 @@ FORMS: dict[str, list[str]] = {
             | laplace(<cubes>, hb_strategy(<cubes>)) <spend> | laplace(<cubes>, bucket_strategy(<items>, <queries>)) <spend>
             | least_cost_partition(<cube>, theta = <number>) <spend> | least_cost_partition(<cube>, decay = <number>) <spend>
             | <feature>({database: <cubes>, queries: <queries>}) <spend> | estimate(hb_strategy(<cubes>), <items>, <queries>)
-            | estimate(identity_strategy(<cubes>), [laplace(<cubes>)], <queries>) <spend> | query_box(<queries>, <number>)
+            | estimate(identity_strategy(<cubes>), [laplace(<cubes>)], <queries>) <spend>
             | uniform_estimate(<cube>, <number>) | mwem_update(<items>, <items>, <items>, <items>, <number>)
             | argmax over a in columns(<table>) of len(a) | columns(<table>)[0].<field> | vectors_in(<text>)
             | laplace(<score>, epsilon = <amount>, via = "gaussian") | histograms.flat(<cube>, <queries>) <spend>""",

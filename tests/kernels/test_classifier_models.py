@@ -19,9 +19,9 @@ from jostle.kernels.classifiers.fits import (
     naive_bayes_model,
 )
 from jostle.kernels.classifiers.stored import classifier_from_json
-from jostle.kernels.classifiers.synthetic_tables import KINDS, synthetic_table
 from jostle.kernels.classifiers.treemodel import tree_leaf, tree_model, tree_node
 from jostle.kernels.noisy_array import NoiseModel, with_noise
+from jostle.kernels.simulated_tables import KINDS, synthetic_table
 from jostle.noise_laws import Laplace
 
 SIZES = (3, 4, 2)

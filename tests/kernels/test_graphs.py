@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jostle.kernels.arrays import KernelError
-from jostle.kernels.graphs.swaps import (
+from jostle.kernels.graphs import (
     JointDegrees,
     Network,
     degrees_of,

@@ -28,7 +28,7 @@ from jostle.kernels.mixtures.em import (
     synthetic_mixture,
 )
 from jostle.kernels.mixtures.gaussians import GaussianMixture, Space
-from jostle.kernels.mixtures.simulated import simulated_points
+from jostle.kernels.simulated_points import simulated_points
 from jostle.source import Source
 from jostle.tools.session import Session
 

@@ -11,8 +11,8 @@ import pytest
 
 from jostle.kernels.regressions.fits import PIECES, first_stage, next_stage, pieces, posterior, ridge_model, summed
 from jostle.kernels.regressions.models import Additive, Forked, Levels, Slope, Steps
-from jostle.kernels.regressions.simulated import TARGET, regression_table
 from jostle.kernels.rowprograms import CONTRIBUTIONS
+from jostle.kernels.simulated_tables import TARGET, regression_table
 from jostle.privacy.rows.norms import GRID, clipped
 from jostle.source import Source
 from jostle.tools.session import Result, Session

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jostle.engine.records.weights import sums_of
-from jostle.kernels.graphs.swaps import Network
+from jostle.engine.records import sums_of
+from jostle.kernels.graphs import Network
 from jostle.plan.records import CELL_BITS, Weights
 from jostle.readers.duckdb import LocalDuckDb
 from jostle.source import Source

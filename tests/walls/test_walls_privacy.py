@@ -21,16 +21,14 @@ MAY_DRAW = {
     "jostle/privacy/mechanisms/noise.py",  # the noise of every private release, and the exact sampler for vectors of it
     "jostle/privacy/ledger/store.py",  # the key of a registered dataset; no noise is made of it
     "jostle/simulate.py",  # seeded, on public arrays
-    "jostle/kernels/classifiers/synthetic_tables.py",  # seeded: public made-up tables to train on
-    "jostle/kernels/histograms/simulated.py",  # seeded: public made-up histograms to train on
-    "jostle/kernels/mixtures/simulated.py",  # seeded: public made-up points to train on
-    "jostle/kernels/regressions/simulated.py",  # seeded: public made-up tables to train on
+    "jostle/kernels/simulated_tables.py",  # seeded: public made-up tables to train on
+    "jostle/kernels/simulated_points.py",  # seeded: public made-up histograms and points to train on
     "jostle/kernels/statistics/effects.py",  # seeded: public made-up studies to train on
     "jostle/kernels/mixtures/gaussians.py",  # seeded: where fits of mixtures start, and samples of released ones
     "jostle/kernels/ising/models.py",  # seeded: rows of public Ising models, and the chains that fit large ones
     "jostle/kernels/graphical/model.py",  # seeded: rows and made-up potentials of public models
     "jostle/kernels/graphical/unbin.py",  # seeded: synthetic numbers within their bins
-    "jostle/kernels/graphs/swaps.py",  # seeded: walks over graphs that fit released numbers
+    "jostle/kernels/graphs.py",  # seeded: walks over graphs that fit released numbers
     "jostle/kernels/workloads/boxes.py",  # seeded: which ranges a random workload asks
 }
 # Attributes by which a kernel, or what answers about public data, would give away what has private rows.

@@ -244,11 +244,6 @@ def _dense_gram(workload: Workload) -> Floats:
     return rows.T @ rows
 
 
-def query_box(workload: Workload, at: int) -> tuple[Ints, Ints]:
-    """The lowest and the highest cell of one query, (d,) each, both included."""
-    return workload.box(int(at))
-
-
 def query_strategy(queries: Workload, at: int) -> list[dict[str, object]]:
     """The strategy that measures one query of a workload alone."""
     if queries.boxes:

@@ -1,4 +1,7 @@
-"""The operations on numbers. They are total on rows: what has no value is missing there, a refusal in a program."""
+"""The operations on numbers. They are total on rows: what has no value is missing there, a refusal in a program.
+
+What a row may ask of a value that is missing. All other operations pass it on.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import math
 from typing import Any
 
 from jostle.language import intervals
-from jostle.language.operations.operation import Operation, Whole
+from jostle.language.operations.operation import ANY, BOOLEAN, Operation, Whole, unbounded
 
 NUMBERS = (
     Operation("+", 2, intervals.add, lambda np, x, y: np.add(x, y), whole=Whole.FROM_WHOLE),
@@ -49,3 +52,16 @@ def _remainder(np: Any, x: Any, y: Any) -> Any:
     """With the sign of the divisor."""
     rest = np.fmod(x, y)
     return np.where((rest != 0) & ((rest < 0) != (y < 0)), rest + y, rest)
+
+
+def first(*values: Any) -> Any:
+    """The first of several values that is not missing."""
+    return next((value for value in values if value is not None), None)
+
+
+ABSENCE = (
+    Operation("missing", 1, unbounded, takes=(ANY,), gives=BOOLEAN,
+              value=lambda value: value is None),
+    Operation("coalesce", 1, unbounded, takes=(ANY,), gives=ANY, value=first, signature="value, *others",
+              about="The first of several values that is not none."),
+)  # fmt: skip

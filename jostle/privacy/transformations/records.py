@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import did_you_mean, refuse
-from jostle.engine.records.weights import sums_of
+from jostle.engine.records import sums_of
 from jostle.plan.kinds import domain_kind, kind_of
 from jostle.plan.plan import Column, Domain, Integer, Real, RowExpr
 from jostle.plan.records import (

@@ -124,9 +124,9 @@ def a_number_written_over(patch: Patch) -> None:
 def a_count_of_two(patch: Patch) -> None:
     """A row counts twice, and a sensitivity of 1 is claimed."""
     patch.setattr(norms.RowCount, "sensitivity", property(lambda self: 0.5))
-    from jostle.privacy.scores import rowcounts
+    from jostle.privacy.scores import vectorsums
 
-    patch.setattr(rowcounts, "max", lambda *values: values[-1], raising=False)
+    patch.setattr(vectorsums, "max", lambda *values: values[-1], raising=False)
 
 
 def a_score_of_half_its_sensitivity(patch: Patch) -> None:

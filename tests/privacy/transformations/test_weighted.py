@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from jostle.engine.dense import evaluate
-from jostle.engine.records.weights import blocks, columns_of, share, sums_of
+from jostle.engine.records import blocks, columns_of, share, sums_of
 from jostle.plan.plan import Apply, Categories, Column, Constant, Derive, Filter, Integer, Key, Plan, Scan
 from jostle.plan.records import (
     CELL_BITS,
@@ -325,8 +325,8 @@ def test_a_join_gives_the_same_in_blocks(monkeypatch: pytest.MonkeyPatch) -> Non
     a = {(float(x), c): 1 + x % 3 for x in range(40) for c in "uv"}
     plan = Mapped(Joined(LEFT, OTHER, ("c",), 9), (("x", X), ("z", Column("z"))))
     whole = weights(plan, A=a, B=a)
-    monkeypatch.setattr("jostle.engine.records.weights.PAIRS", 7)
-    monkeypatch.setattr("jostle.engine.records.weights.HELD", 50)
+    monkeypatch.setattr("jostle.engine.records.PAIRS", 7)
+    monkeypatch.setattr("jostle.engine.records.HELD", 50)
     assert weights(plan, A=a, B=a) == whole
     again = Combined("union", plan, plan)
     assert weights(again, A=a, B=a) == whole

@@ -19,7 +19,7 @@ from changed_rows import Row, Tables
 from weighted_meaning import Weighed, meant
 
 from jostle.diagnostics import Refusal
-from jostle.engine.records.weights import blocks, columns_of
+from jostle.engine.records import blocks, columns_of
 from jostle.language.operations import COMPARISONS, OPERATIONS
 from jostle.language.operations.operation import BOOLEAN, DATE, NUMBER, TEXT, TIME
 from jostle.plan.kinds import domain_kind, kind_of

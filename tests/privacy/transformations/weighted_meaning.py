@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from jostle.engine.dense import evaluate
-from jostle.engine.records.weights import share
+from jostle.engine.records import share
 from jostle.plan.kinds import domain_kind
 from jostle.plan.plan import RowExpr
 from jostle.plan.records import (

@@ -217,11 +217,11 @@ _BY_MODULE = {
         "centres_view map_begun map_counted map_moved map_places map_refined map_strength map_view round_mixture"
     ),
     "mixtures.em": (
-        "gaussian_step likelihood_view map_start mixture_frames mixture_prior mixture_start mixture_step plain_frames "
-        "plain_start plain_step round_step shrunk_gaussian_step shrunk_mixture_step synthetic_mixture "
-        "with_background with_shares with_tails"
+        "gaussian_step likelihood_view mixture_frames mixture_prior mixture_start mixture_step plain_frames "
+        "plain_start plain_step round_step synthetic_mixture with_background"
     ),
     "mixtures.gaussians": "factor_model",
+    "mixtures.shrunken": "map_start shrunk_gaussian_step shrunk_mixture_step with_shares with_tails",
     "simulated_points": "simulated_cells simulated_points",
     "regressions.fits": (
         "first_stage forked_model leaf_model mean_model next_stage pooled_shares ridge_model target_seen"

@@ -39,11 +39,6 @@ class AggregateRow(Struct, frozen=True, eq=False):
         return self.kinds in (Kinds.PLACED, Kinds.ORDERED)
 
     @property
-    def needs_bounds(self) -> bool:
-        """Whether it sums its expressions or searches between their bounds."""
-        return self.bounded or self.gives_moments
-
-    @property
     def takes(self) -> tuple[str, ...]:
         """The kinds of expressions that it takes, unless it takes any; of public tables it may take texts too."""
         moments = ("date", "time") if self.gives_moments else ()

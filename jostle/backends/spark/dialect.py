@@ -77,7 +77,6 @@ _DAYS = f"CASE WHEN {{0}} BETWEEN {FIRST_DAY} AND {LAST_DAY} THEN {{0}} END"
 _DAY = f"date_from_unix_date(CAST({_DAYS} AS INT))"
 _ISO = f"(pmod(CAST({_DAYS} AS INT) + 3, 7) + 1)"  # 1 January 1970 was a Thursday
 _THURSDAY = f"date_from_unix_date(CAST({_DAYS} AS INT) + 4 - {_ISO})"
-_MIDDLE = "date_from_unix_date(unix_date({0}) + 4 - (pmod(unix_date({0}) + 3, 7) + 1))"
 
 SPARK = Dialect(
     name="Spark",

@@ -84,7 +84,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    Column = NDArray[Any]
+    Values = NDArray[Any]
     Ints = NDArray[np.int64]
     from jostle.engine.base import Answers, Here
 
@@ -97,7 +97,7 @@ _TYPES = {"number": "float64", "boolean": "bool", "text": "object"}
 class Block(Struct, frozen=True):
     """Some records, of which several may be equal: their weights add up."""
 
-    columns: Mapping[str, Column]
+    columns: Mapping[str, Values]
     weights: NDArray[Any]  # object: whole numbers of at least 0, (rows,)
 
     @property
@@ -137,7 +137,7 @@ def merged(schema: Schema, blocks: Sequence[Block]) -> Block:
     return Block({name: column[firsts[there]] for name, column in columns.items()}, totals[there])
 
 
-def codes_of(columns: Sequence[Column], size: int) -> Ints:
+def codes_of(columns: Sequence[Values], size: int) -> Ints:
     """A whole number for each row, equal for two that are equal in all columns; from 0 up without a gap."""
     import numpy as np
 

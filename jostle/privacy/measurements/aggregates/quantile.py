@@ -80,7 +80,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
-    Ints = NDArray[np.int64]
 
 
 EVEN = 4096  # intervals of equal width, or up to √2 times as many or as few

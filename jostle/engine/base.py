@@ -19,6 +19,7 @@ import os
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from datetime import date
+from operator import eq
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 from msgspec import Struct
@@ -210,6 +211,21 @@ def positions(keys: tuple[Key, ...], columns: list[Any], shape: tuple[int, ...])
         inside &= (code >= 0) & (code < len(key.values))
         codes.append(code)
     return np.ravel_multi_index([code[inside] for code in codes], shape), inside
+
+
+_EXACT = 2**53  # whole numbers below are doubles
+
+
+def consecutive(key: Key) -> Key:
+    """The key, with a range in place of a list of the same whole numbers: one comparison tells who is in it."""
+    values = key.values
+    if isinstance(values, range) or not values or type(values[0]) not in (int, float):
+        return key
+    first: Any = values[0]
+    if abs(first) >= _EXACT or first % 1 or values[-1] != first + len(values) - 1:
+        return key
+    whole = range(int(first), int(first) + len(values))
+    return Key(key.expr, whole) if all(map(eq, values, whole)) else key
 
 
 def plain(value: Any) -> Any:

@@ -228,7 +228,7 @@ class LocalDuckDb(PublicSql, DuckDb):
         cost a database more than the rows do."""
         import numpy as np
 
-        shape = base.shape(keys)
+        shape, keys = base.shape(keys), tuple(map(base.consecutive, keys))
         arrays = self._arrays(plan) if set(terms) == {Count()} else None
         cells = arrays.counts(plan, keys, shape) if arrays is not None else None
         if cells is not None:

@@ -28,7 +28,7 @@ from jostle.error_laws import NoiseLaw, law_named, sum_of_two
 from jostle.formulas import Formula, Noised, OfTwo, Source, calculated
 from jostle.jsontext import digest
 from jostle.language.moments import kind_of_moment, moment_of, number_of
-from jostle.noise_laws import ADDITIVE, Gaussian, Laplace, SmoothLaplace
+from jostle.noise_laws import ADDITIVE, SmoothLaplace
 from jostle.plan.digest import plan_digest
 from jostle.plan.plan import Term
 from jostle.privacy.kernel.exposures import Handle
@@ -46,6 +46,7 @@ from jostle.privacy.measurements.query import Answer, Request
 from jostle.privacy.measurements.selects import Numbers, select
 from jostle.privacy.measurements.smooth import SmoothCount
 from jostle.privacy.mechanisms.linear import Block
+from jostle.run.columns import as_array, of_places
 from jostle.source import Span
 
 if TYPE_CHECKING:
@@ -96,10 +97,10 @@ def answered(released: Answer | Numbers) -> Answer:
     layout, table = released.layout, released.table
     measured = zip(layout.bought, released.measured, strict=True)
     terms = {
-        i: numbers_of(one, table, [noised(row, law) for row in numbers.tolist()])
+        i: numbers_of(one, table, [noised(row, law) for row in numbers])
         for i, (one, (numbers, law)) in enumerate(measured)
     }
-    values: list[list[Any]] = []
+    values: list[Sequence[Any]] = []
     for i, (aggregate, chosen) in enumerate(zip(layout.aggregates, released.chosen, strict=True)):
         if isinstance(aggregate, AdditiveAggregate):
             values.append(of_terms(aggregate, table, _terms(layout, i, terms)))
@@ -108,9 +109,10 @@ def answered(released: Answer | Numbers) -> Answer:
     return Answer(released.keys, values)
 
 
-def noised(column: Sequence[float], law: NoiseLaw) -> list[Noised]:
+def noised(column: Sequence[float] | Floats, law: NoiseLaw) -> Sequence[Noised]:
     """Numbers that know their noise, all of one law."""
-    return [Noised(value, law) for value in column]
+    numbers = column if isinstance(column, list) else column.tolist()  # type: ignore[union-attr]
+    return of_places(len(numbers), lambda at: Noised(numbers[at], law), None if numbers is column else column)  # type: ignore[arg-type]
 
 
 def _noised(value: object, law: NoiseLaw) -> object:
@@ -118,26 +120,27 @@ def _noised(value: object, law: NoiseLaw) -> object:
     return Noised(value, law) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
-def _terms(layout: Layout, aggregate: int, numbers: Mapping[int, Sequence[Sequence[Noised]]]) -> list[list[Noised]]:
+def _terms(layout: Layout, aggregate: int, numbers: Mapping[int, Sequence[Sequence[Noised]]]) -> list[Sequence[Noised]]:
     """The noisy terms of an aggregate, a column each, of the `numbers_of` the purchases that it uses."""
-    return [list(numbers[i][j]) for i, j in layout.places[aggregate]]
+    return [numbers[i][j] for i, j in layout.places[aggregate]]
 
 
-def of_terms(aggregate: Aggregate, table: Table, columns: Sequence[Sequence[float]]) -> list[Any]:
+def of_terms(aggregate: Aggregate, table: Table, columns: Sequence[Sequence[float]]) -> Sequence[Any]:
     """The answers of all groups from the noisy terms, a column each: the one term itself, or what is estimated."""
     if not isinstance(aggregate, Estimate):
-        return list(columns[0])
-    estimator = aggregate.estimator(table)
+        return columns[0]
+    estimator, many = aggregate.estimator(table), len(columns[0])
     if isinstance(aggregate, CentredSum):  # a sum of noisy numbers, whose noise is known as such
         middle = float(estimator.answers(0.0, 1.0))
-        shifts = [calculated(middle * count, "*", (middle, count)) for count in columns[1]]
-        return [calculated(total + more, "+", (total, more)) for total, more in zip(columns[0], shifts, strict=True)]
-    import numpy as np
 
-    groups = list(zip(*columns, strict=True))
-    values = estimator.answers(*np.array(groups, dtype=float).T) if groups else ()
-    draws = partial(_of_draws, estimator)
-    return [calculated(value, draws, group) for value, group in zip(values, groups, strict=True)]
+        def shifted(at: int) -> float:
+            total, count = columns[0][at], columns[1][at]
+            more = calculated(middle * count, "*", (middle, count))
+            return calculated(total + more, "+", (total, more))
+
+        return of_places(many, shifted)
+    values, draws = estimator.answers(*map(as_array, columns)), partial(_of_draws, estimator)
+    return of_places(many, lambda at: calculated(values[at], draws, [column[at] for column in columns]), values)
 
 
 def _of_draws(estimator: Estimator, *terms: Any) -> Any:
@@ -159,19 +162,35 @@ def numbers_of(pair: Term | Pair, table: Table, measured: Sequence[Sequence[Nois
     nearest integer."""
     if not isinstance(pair, Pair):
         return measured
-    counted = 2.0 ** (pair.total.bits - grid_of(pair.count)) / (2 * pair.step(table))
-    laws: dict[Any, list[Laplace | Gaussian]] = {}
-    columns: list[list[Noised]] = [[], []]
-    for a, b in zip(*measured, strict=True):
-        law: Any = a.law
-        if law not in laws:
-            laws[law] = [sum_of_two(law, 0.5), sum_of_two(law, counted, rounded=not pair.weighted)]
-        total, count = (a - b) / 2, (a + b) * counted
-        numbers = (total, count if pair.weighted else float(round(count)))
-        weights = ((0.5, -0.5), (counted, counted))
-        for column, number, own, (x, y) in zip(columns, numbers, laws[law], weights, strict=True):
-            column.append(Noised.of(number, OfTwo(number, own, ((a.origin, x), (b.origin, y)))))
-    return columns
+    import numpy as np
+
+    if not measured[0]:
+        return [[], []]
+    counted, law = 2.0 ** (pair.total.bits - grid_of(pair.count)) / (2 * pair.step(table)), _law(measured)
+    a, b = map(as_array, measured)
+    total, count = (a - b) / 2, (a + b) * counted
+    return [
+        _sums(measured, total, sum_of_two(law, 0.5), (0.5, -0.5)),
+        _sums(measured, count if pair.weighted else np.rint(count),
+              sum_of_two(law, counted, rounded=not pair.weighted), (counted, counted)),
+    ]  # fmt: skip
+
+
+def _law(measured: Any) -> Any:
+    """That of all noise in a pair's A and B, which were measured together."""
+    return measured[0][0].law
+
+
+def _sums(
+    measured: Sequence[Sequence[Noised]], numbers: Floats, law: NoiseLaw, weights: tuple[float, float]
+) -> Sequence[Noised]:
+    """Weighted sums of two noisy numbers each."""
+
+    def of_pair(at: int) -> Noised:
+        pairs = [(one[at].origin, weight) for one, weight in zip(measured, weights, strict=True)]
+        return Noised.of(float(numbers[at]), OfTwo(float(numbers[at]), law, pairs))
+
+    return of_places(len(numbers), of_pair, numbers)
 
 
 def vector(
@@ -298,7 +317,7 @@ def _column(cells: Sequence[Any], place: int, layout: Layout, request: Any, sour
     return [next(again) if of else _value(cell, sources) for cell, of in zip(cells, several, strict=True)]
 
 
-def _aggregate_column(groups: Sequence[Sequence[Noised]], place: int, layout: Layout, table: Any) -> list[Any]:
+def _aggregate_column(groups: Sequence[Sequence[Noised]], place: int, layout: Layout, table: Any) -> Sequence[Any]:
     """The answers of an aggregate in all groups, of what was measured in each."""
     numbers = iter(zip(*groups, strict=True))
     bought = {i: layout.bought[i] for i, _ in layout.places[place]}

@@ -7,12 +7,57 @@ result has one for each group.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+MOST_AT_ONCE = 2**12
+"""The values of a column that are calculated whether anybody asks for them or not."""
 
 
 class NumberColumn(list[Any]):
     """Numbers, and `none` where there is none."""
+
+
+class LongColumn(Sequence[Any]):
+    """The values of very many groups, each calculated when it is first asked for; `numbers` are the same as an array,
+    where one is known."""
+
+    def __init__(self, size: int, value: Callable[[int], Any], numbers: NDArray[np.float64] | None = None) -> None:
+        self.numbers, self._value, self._cells = numbers, value, [None] * size
+
+    def __len__(self) -> int:
+        return len(self._cells)
+
+    def __getitem__(self, at: Any) -> Any:
+        if isinstance(at, slice):
+            return [self[place] for place in range(*at.indices(len(self)))]
+        cell = self._cells[at]
+        if cell is None:
+            cell = self._cells[at] = self._value(at % len(self))
+        return cell
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(self.__getitem__, range(len(self)))
+
+
+def of_places(
+    size: int, value: Callable[[int], Any], numbers: NDArray[np.float64] | None = None
+) -> list[Any] | LongColumn:
+    """The values at so many places, calculated at once where they are few."""
+    return LongColumn(size, value, numbers) if size > MOST_AT_ONCE else list(map(value, range(size)))
+
+
+def as_array(column: Sequence[float]) -> NDArray[np.float64]:
+    """The numbers of a column, shape (len(column),)."""
+    import numpy as np
+
+    numbers = column.numbers if isinstance(column, LongColumn) else None
+    return np.array(column, dtype=float) if numbers is None else numbers
 
 
 def column_of(values: Sequence[Any], *, of_numbers: bool = False) -> list[object]:

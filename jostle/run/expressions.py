@@ -155,8 +155,8 @@ def index(value: Any, at: Any) -> Any:
     if isinstance(value, Grouped) and isinstance(at, str):
         return attribute(value, at)
     if isinstance(value, Grouped):
-        rows = list(value)
-        return rows[_place(at, len(rows))]
+        row = _place(at, len(value))
+        return Record((name, values[row]) for name, values in value.parts.items())
     if isinstance(value, str):
         return value[_place(at, len(value))]
     if is_vector(value):

@@ -14,6 +14,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from datetime import date
+from itertools import islice
+from operator import lt
 from typing import Any
 
 from msgspec import Struct
@@ -70,9 +72,15 @@ class Arrangement(Struct, frozen=True):
         return Arrangement(node, most, scope)
 
     def arranged(
-        self, interp: Evaluator, columns: dict[str, list[Any]], calls: Sequence[n.Call], values: Sequence[Sequence[Any]]
-    ) -> dict[str, list[object]]:
+        self,
+        interp: Evaluator,
+        columns: dict[str, Sequence[Any]],
+        calls: Sequence[n.Call],
+        values: Sequence[Sequence[Any]],
+    ) -> dict[str, Sequence[Any]]:
         """The columns of a result, with some of their rows in some order."""
+        if self.node.having is None and not self.node.ranking and self.most is None:
+            return columns
         many = len(next(iter(columns.values()), []))
         places = list(range(many))
 
@@ -153,7 +161,11 @@ def public_keys(value: Any, span: Span) -> tuple[Any, ...]:
         need_room(value.count, "a list of keys")
     elif not (isinstance(value, JSet) or is_sequence(value)):
         raise refuse("TypeError", f"`over` takes a set of keys, not {kind_name(value)}", span)
-    keys = [float(math.floor(item)) if _is_finite(item, span) else item for item in value]
+    items = list(value)
+    if set(map(type, items)) <= {float} and all(map(math.isfinite, items)):  # nearly all keys of long lists
+        numbers = list(map(float, map(math.floor, items)))
+        return tuple(numbers if all(map(lt, numbers, islice(numbers, 1, None))) else dict.fromkeys(numbers))
+    keys = [float(math.floor(item)) if _is_finite(item, span) else item for item in items]
     _need_one_kind(keys, "keys are", span)
     return tuple(dict.fromkeys(keys))
 

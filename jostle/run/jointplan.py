@@ -433,10 +433,10 @@ def _term_amounts(aggregates: Sequence[Aggregate], table: Table, amount: Amount)
     return amounts
 
 
-def _aggregated(request: Request, columns: list[list[float]]) -> list[list[object]]:
+def _aggregated(request: Request, columns: list[list[float]]) -> list[Sequence[Any]]:
     """The aggregates of a select from the sums that each is made of."""
     terms = iter(columns)
-    values: list[list[Any]] = []
+    values: list[Sequence[Any]] = []
     for aggregate in request.aggregates:
         own = [next(terms) for _ in aggregate.terms(request.table)]
         values.append(of_terms(aggregate, request.table, own))

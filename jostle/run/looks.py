@@ -352,7 +352,7 @@ def _share(share: float, error: float) -> str:
     return f"{min(100, round(100 * share))} % ± {points}"
 
 
-_APART = frozenset({"exposures", "schema", "origin", "names", "values", "state"})
+_APART = frozenset({"exposures", "schema", "origin", "names", "values", "state", "over"})
 """Fields of handles and requests that no expression stands in."""
 
 

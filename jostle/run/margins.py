@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from datetime import date
-from itertools import zip_longest
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from jostle.accounting.amounts import as_float
@@ -32,7 +32,7 @@ from jostle.noise_laws import LEVEL, AdditiveLaw, Gaussian, Laplace
 from jostle.plan.cuts import cuts
 from jostle.privacy.kernel.handles import Cube, Restricted, Table, Tallied
 from jostle.privacy.measurements.aggregates.aggregate import Aggregate, Estimate
-from jostle.run.columns import NumberColumn
+from jostle.run.columns import LongColumn, NumberColumn, of_places
 from jostle.run.operators import need_number
 from jostle.run.propagation import Uncertainties, Uncertainty, of_numbers, uncertainties, vector_uncertainties
 from jostle.run.registry import builtin
@@ -86,7 +86,7 @@ def _chosen(values: Sequence[Any]) -> dict[str, list[float | None]]:
 def _margins_of_groups(value: Grouped) -> list[dict[str, object]] | None:
     """For each group that is shown, the margins by column."""
     hidden = value.hidden(MOST_SHOWN)
-    columns = {name: _margins_of(values, hidden) for name, values in list(value.columns.items())[value.keys :]}
+    columns = {name: _margins_of(values, hidden) for name, values in list(value.parts.items())[value.keys :]}
     lists = {name: column for name, column in columns.items() if column is not None}
     many = min(len(value), MOST_SHOWN)
     return [{name: column[row] for name, column in lists.items()} for row in range(many)] if lists else None
@@ -300,24 +300,25 @@ def cut_of(handle: Table | Cube, aggregate: Aggregate | None = None) -> tuple[st
     return cuts(cells.plan, stated=stated) if isinstance(cells, Tallied) else ()
 
 
-def marked(column: list[Any], cut: tuple[str, ...], hidden: Sequence[bool]) -> list[Any]:
+def marked(column: Sequence[Any], cut: tuple[str, ...], hidden: Sequence[bool]) -> Sequence[Any]:
     """The answers of all groups, whose errors do not cover what was cut, and those marked whose rows are hidden."""
-    if not cut and not any(hidden):
+    if not cut and (not hidden or not (isinstance(hidden, LongColumn) or any(hidden))):
         return column
-    doubts = hidden or [False] * len(column)
-    return [
-        value.without(cut, doubt) if type(value) is Noised else value
-        for value, doubt in zip(column, doubts, strict=True)
-    ]
+
+    def value(at: int) -> Any:
+        answer = column[at]
+        return answer.without(cut, bool(hidden) and hidden[at]) if type(answer) is Noised else answer
+
+    return of_places(len(column), value, column.numbers if isinstance(column, LongColumn) else None)
 
 
 def hidden_groups(
-    table: Table | Cube, aggregates: Sequence[Aggregate], columns: Sequence[list[Any]]
-) -> list[list[bool]]:
+    table: Table | Cube, aggregates: Sequence[Aggregate], columns: Sequence[Sequence[Any]]
+) -> list[Sequence[bool]]:
     """For each aggregate the groups whose count of rows, as the select measured it, is no larger than its error."""
     if isinstance(table, Cube) or not table.private:
         return [[]] * len(aggregates)
-    counted: dict[tuple[Any, ...], list[bool]] = {}
+    counted: dict[tuple[Any, ...], Sequence[bool]] = {}
     widths: dict[Any, float] = {}
 
     def hides(count: object) -> bool:
@@ -329,16 +330,22 @@ def hidden_groups(
         return widths[law] >= abs(number)
 
     for aggregate, column in zip(aggregates, columns, strict=True):
-        counts: list[Any] = []
-        if aggregate.name == "count":
-            counts = column
-        elif isinstance(aggregate, Estimate):
-            place = aggregate.estimator(table).count
-            origins = [getattr(value, "origin", None) for value in column]
-            counts = [origin.inputs[place] if isinstance(origin, Formula) else None for origin in origins]
-        if counts:
-            doubts = counted.setdefault(aggregate.expressions, [False] * len(column))
-            counted[aggregate.expressions] = [one or hides(count) for one, count in zip(doubts, counts, strict=True)]
-    of_all = counted.get((), [])
-    each = [counted.get(aggregate.expressions, []) for aggregate in aggregates]
-    return [[one or other for one, other in zip_longest(of_all, own, fillvalue=False)] for own in each]
+        place = aggregate.estimator(table).count if isinstance(aggregate, Estimate) else None
+        if aggregate.name == "count" or place is not None:
+            hidden = partial(_hides, hides, column, place)
+            counted[aggregate.expressions] = _either(counted.get(aggregate.expressions, ()), len(column), hidden)
+    of_all = counted.get((), ())
+    each = [counted.get(aggregate.expressions, ()) for aggregate in aggregates]
+    return [_either(of_all, len(own), own.__getitem__) if own else of_all for own in each]
+
+
+def _hides(hides: Callable[[object], bool], column: Sequence[Any], place: int | None, at: int) -> bool:
+    """Whether an answer hides how many rows there are: a count, or what is estimated of the count at a place."""
+    if place is None:
+        return hides(column[at])
+    origin = getattr(column[at], "origin", None)
+    return isinstance(origin, Formula) and hides(origin.inputs[place])
+
+
+def _either(one: Sequence[bool], size: int, other: Callable[[int], bool]) -> Sequence[bool]:
+    return of_places(size, lambda at: (bool(one) and one[at]) or other(at))

@@ -54,7 +54,7 @@ def _laplace(value: Any, strategy: Any = None, *, epsilon: Any = None, via: str 
         with amount_for(interp, value, span, epsilon) as amount:
             answer = _noisy_score(interp, NoisyScore.of(value, amount, via), span)
         several = answer if isinstance(answer, list) else [answer]
-        several = marked(several, interp.looks.cut_of(value, value.exposures), ())
+        several = list(marked(several, interp.looks.cut_of(value, value.exposures), ()))
         return several if isinstance(answer, list) else several[0]
     if is_number(value) and strategy is None:
         return value  # a public score: exact and free

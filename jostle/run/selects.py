@@ -6,6 +6,7 @@ free, with the same rules of names and types.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date
 from typing import Any
 
@@ -30,6 +31,7 @@ from jostle.privacy.transformations.persons import join_own_rows
 from jostle.run import answers, groups, persons
 from jostle.run.arguments import amount_of, mechanism_of, wish_of
 from jostle.run.clauses import whole
+from jostle.run.columns import LongColumn
 from jostle.run.evaluator import Evaluator
 from jostle.run.groups import column_of_keys, public_keys, together
 from jostle.run.margins import cut_of, hidden_groups, marked
@@ -232,7 +234,7 @@ def _bought(interp: Evaluator, bound: BoundSelect, event: dict[str, Any]) -> Ans
     return answer
 
 
-def _marked(interp: Evaluator, bound: BoundSelect, answer: Answer, event: dict[str, Any]) -> list[list[Any]]:
+def _marked(interp: Evaluator, bound: BoundSelect, answer: Answer, event: dict[str, Any]) -> list[Sequence[Any]]:
     """The columns of the answer as dates where they are of dates, and marked by what their errors leave out."""
     misfits = interp.looks.cut_of(bound.request, bound.exposures)
     cuts = [(*cut_of(bound.table, aggregate), *misfits) for aggregate in bound.aggregates]
@@ -247,10 +249,14 @@ def _marked(interp: Evaluator, bound: BoundSelect, answer: Answer, event: dict[s
 
 def _result(interp: Evaluator, bound: BoundSelect, answer: Answer, scope: Scope) -> Any:
     calls = bound.form.calls
-    columns: dict[str, list[Any]] = {
-        key: [_plain_key(v) for v in values] for key, values in zip(bound.keys, answer.keys, strict=True)
+    columns: dict[str, Sequence[Any]] = {
+        key: list(map(float, values)) if set(map(type, values)) <= {int, float} else [_plain_key(v) for v in values]
+        for key, values in zip(bound.keys, answer.keys, strict=True)
     }
-    simple = {id(call): list(map(_plain, values)) for call, values in zip(calls, answer.values, strict=True)}
+    simple: dict[int, Sequence[Any]] = {
+        id(call): values if isinstance(values, LongColumn) else list(map(_plain, values))
+        for call, values in zip(calls, answer.values, strict=True)
+    }
     for output in bound.form.outputs:
         if isinstance(output.value, n.Call) and id(output.value) in simple:
             columns[output.name] = simple[id(output.value)]
@@ -262,7 +268,7 @@ def _result(interp: Evaluator, bound: BoundSelect, answer: Answer, scope: Scope)
     return next(iter(record.values())) if len(record) == 1 else record
 
 
-def _result_column(interp: Evaluator, value: n.Expr, simple: dict[int, list[Any]], scope: Scope) -> list[Any]:
+def _result_column(interp: Evaluator, value: n.Expr, simple: dict[int, Sequence[Any]], scope: Scope) -> list[Any]:
     """A result that is calculated from aggregates, group by group."""
     column, outer = [], interp.aggregates
     for group in range(len(next(iter(simple.values()), []))):

@@ -63,7 +63,7 @@ def _release(interp: Evaluator, node: n.Release, scope: Scope) -> None:
     interp.released[node.name] = value
     fields = {} if margin is None else {"margins": margin}
     if isinstance(value, Grouped) and value.keys:
-        fields["keys"] = list(value.columns)[: value.keys]
+        fields["keys"] = list(value.parts)[: value.keys]
     interp.kernel.events.emit("release", node.name, node.span, value=public, **fields)
 
 

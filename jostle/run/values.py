@@ -8,7 +8,7 @@ also when they hold handles.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import ColumnHandle, Cube, Table, Vectors
 from jostle.privacy.scores.rule import Score
 from jostle.privacy.transformations.records import WeightedRecords
-from jostle.run.columns import column_of
+from jostle.run.columns import LongColumn, column_of
 from jostle.run.periods import Period
 from jostle.syntax.nodes import Block, Expr
 
@@ -83,7 +83,7 @@ class Interval(Struct, frozen=True):
 
     def __iter__(self) -> Iterator[float]:
         self._need_whole("cannot be walked through")
-        return (float(i) for i in range(int(self.low), int(self.high) + 1))
+        return map(float, range(int(self.low), int(self.high) + 1))
 
     @property
     def count(self) -> float:
@@ -99,25 +99,35 @@ class Interval(Struct, frozen=True):
 class Grouped(Struct, eq=False):
     """The answer of a grouped select: key columns, then value columns, one entry a group."""
 
-    columns: dict[str, list[Any]]
+    parts: dict[str, Any]  # columns, the long ones as they are calculated
     keys: int
 
     def __post_init__(self) -> None:
-        self.columns = {
-            name: column_of(values, of_numbers=i >= self.keys) for i, (name, values) in enumerate(self.columns.items())
-        }
+        self.parts = {name: values if isinstance(values, LongColumn) else self._listed(name, values)
+                      for name, values in self.parts.items()}  # fmt: skip
+
+    def _listed(self, name: str, values: Sequence[Any]) -> list[Any]:
+        return column_of(values, of_numbers=name not in list(self.parts)[: self.keys])
+
+    @property
+    def columns(self) -> dict[str, list[Any]]:
+        """All columns as lists, with all their values calculated."""
+        for name, values in self.parts.items():
+            if isinstance(values, LongColumn):
+                self.parts[name] = self._listed(name, values)
+        return self.parts
 
     def __len__(self) -> int:
-        return len(next(iter(self.columns.values()), []))
+        return len(next(iter(self.parts.values()), []))
 
     def __iter__(self) -> Iterator[Record]:
-        names = list(self.columns)
-        for row in zip(*self.columns.values(), strict=True):
+        names = list(self.parts)
+        for row in zip(*self.parts.values(), strict=True):
             yield Record(zip(names, row, strict=True))
 
     def hidden(self, most: int) -> list[bool]:
         """For each of the first groups whether noise hides how many rows it has (`formulas.Noised`)."""
-        measured = [values[:most] for values in list(self.columns.values())[self.keys :]]
+        measured = [values[:most] for values in list(self.parts.values())[self.keys :]]
         return [any(getattr(value, "hidden", False) for value in row) for row in zip(*measured, strict=True)]
 
     def only(self) -> list[Any]:
@@ -410,7 +420,7 @@ def _show_table(value: Grouped) -> str:
 
     columns: list[list[str]] = []
     hidden = value.hidden(ROWS)
-    for place, (name, items) in enumerate(value.columns.items()):
+    for place, (name, items) in enumerate(value.parts.items()):
         head = items[:ROWS]
         texts = [v if isinstance(v, str) else _show(v, 1) for v in head]
         if place >= value.keys and any(hidden):
@@ -424,7 +434,7 @@ def _show_table(value: Grouped) -> str:
     lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]
     if any(hidden) or any(cell.endswith(DOUBTFUL) for column in columns if column[0] == "±" for cell in column):
         lines.append(DOUBT)
-    lines += cut_text(cuts_of(*(item for items in value.columns.values() for item in items[:ROWS])))
+    lines += cut_text(cuts_of(*(item for items in value.parts.values() for item in items[:ROWS])))
     if len(value) > ROWS:
         lines.append(f"… {len(value)} rows in all")
     return "\n".join(lines)

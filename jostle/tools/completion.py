@@ -374,7 +374,7 @@ def vocabulary_of(scope: Mapping[str, Any], builtins: Iterable[str]) -> Vocabula
         for table in tables.values() for column, domain in table.schema if isinstance(domain, Categories)
     }  # fmt: skip
     fields = {name: tuple(names_of_fields) for name, value in scope.items() if (names_of_fields := fields_of(value))}
-    elements = {name: tuple(value.columns) for name, value in scope.items() if isinstance(value, Grouped)}
+    elements = {name: tuple(value.parts) for name, value in scope.items() if isinstance(value, Grouped)}
     elements |= {
         name: tuple(value[0])
         for name, value in scope.items() if isinstance(value, list) and value and isinstance(value[0], Record)

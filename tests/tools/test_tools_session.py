@@ -140,3 +140,36 @@ def test_the_recursion_limit_of_python_is_restored() -> None:
     result = jostle.Session().attempt(Source("p.jst", "def f(x): return f(x)\nf(1)\n"))
     assert result.diagnostics[0].kind == "RecursionLimit"
     assert sys.getrecursionlimit() == before
+
+
+LONG = """
+private t = bound("t") described by {k: 0..99, x: 0.0..10.0} protecting rows budget epsilon 100
+a = {{ select count(*) as n, avg(x) as m, sum(x) as s from t groupby k with epsilon 1 }}
+few = {{ select count(*) as n, avg(x) as m from t groupby k having n > 8 order by m limit 3 with epsilon 1 }}
+both = a.m[7] + a.n[8]
+print(a)
+print(few)
+print(a[5].m)
+print(error(both))
+print(error(a))
+release a
+"""
+
+
+def test_answers_of_very_many_groups_are_those_of_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(5)
+    frame = pd.DataFrame({"k": random.integers(0, 100, 900), "x": random.uniform(0, 10, 900)})
+
+    def shown(at_once: int) -> tuple[str, object]:
+        source = np.random.default_rng(3)
+        monkeypatch.setattr("jostle.run.columns.MOST_AT_ONCE", at_once)
+        monkeypatch.setattr("jostle.privacy.mechanisms.noise.os.urandom", source.bytes)
+        session = jostle.Session()
+        session.bind("t", frame)
+        result = session.run_text(LONG)
+        assert len(result["a"]) == 100
+        return "\n".join(result.output), result["a"].to_dict()
+
+    few, many = shown(10**6), shown(2)
+    assert many == few
+    assert "100 rows in all" in few[0]

@@ -85,6 +85,7 @@ DUCKDB = Dialect(
     digest="CAST('0x' || left(sha256({0}), 12) AS BIGINT)", size="strlen({0})",
     short=f"(strlen({{0}}) <= {LONGEST} OR length({{0}}) <= {LONGEST})",
     place="list_position([{1}], {0})", among_texts="list_contains([{1}], {0})",
+    split={"number": "unnest(CAST(string_split({0}, {1}) AS DOUBLE[]))", "text": "unnest(string_split({0}, {1}))"},
     matches="regexp_matches({0}, {1})", part="regexp_extract({0}, {1}, {2})",
     day="(DATE '1970-01-01' + TRY_CAST({0} AS INTEGER))", days="({0} - DATE '1970-01-01')",
     first_day="CAST(date_trunc('{1}', {0}) AS DATE)",

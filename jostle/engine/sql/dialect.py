@@ -34,6 +34,7 @@ from jostle.plan.plan import Apply, Bound, Categories, Constant, Key, Listed, Sa
 from jostle.records import field_names
 
 _FEW = 32  # constants that are as soon compared as looked up
+_MANY = 2**10  # constants that are sooner read of one text than parsed
 PLACES = 128  # listed values among which a text's place is as soon found as it is looked up in a table of them
 
 
@@ -41,6 +42,16 @@ def doubled_quotes(text: str) -> str:
     """A text as a literal of standard SQL, which knows one escape; NUL cannot stand in a query's text."""
     parts = ["'" + part.replace("'", "''") + "'" for part in text.split("\0")]
     return parts[0] if len(parts) == 1 else "(" + " || chr(0) || ".join(parts) + ")"
+
+
+def _in_one(literals: Sequence[str], kind: str) -> tuple[str, str] | None:
+    """Constants, numbers or texts, as one literal, and that of what stands between them and in none; or None."""
+    if kind == "number":
+        return "'" + ",".join([literal.strip("()") for literal in literals]) + "'", "','"
+    between = "\x1f"
+    if kind != "text" or any(literal[0] != "'" or between in literal for literal in literals):
+        return None
+    return "'" + between.join([literal[1:-1] for literal in literals]) + "'", f"'{between}'"
 
 
 class Dialect(Struct, frozen=True, eq=False, kw_only=True):
@@ -117,6 +128,7 @@ class Dialect(Struct, frozen=True, eq=False, kw_only=True):
     # Queries
     shared: str = "WITH {0} AS MATERIALIZED ({1}) {2}"  # the query {2}, which reads the query {1} as {0}
     fence: str = ""  # after a subquery: its columns are calculated once, and not again wherever they are mentioned
+    split: Mapping[str, str] = {}  # by kind, the rows that the pieces of the text {0} between {1} are
     lists: bool = False  # whether a long list of constants is compared as fast as they are looked up in a table
     orders: bool = True  # whether the rows of any relation may be asked for in order
     quantile: str  # of a column of doubles, linear between two: public tables only
@@ -162,8 +174,10 @@ class Dialect(Struct, frozen=True, eq=False, kw_only=True):
         a database compares a list with a row one by one."""
         if kind == "text" and self.among_texts and 2 < len(literals) <= PLACES:
             return self.among_texts.format(value, ", ".join(literals))
-        if len(literals) <= _FEW or self.lists:
+        if len(literals) <= _FEW or (self.lists and len(literals) <= _MANY):
             return f"{value} IN ({', '.join(literals)})"
+        if len(literals) > _MANY and self.split and (pieces := _in_one(literals, kind)):
+            return f"{value} IN (SELECT {self.split[kind].format(*pieces)})"
         return f"{value} IN (SELECT v FROM (VALUES ({'), ('.join(literals)})) AS l(v))"
 
     def canonical(self, cells: Sequence[str]) -> str:

@@ -75,7 +75,7 @@ class SqlEngine(ABC):
         """
         import numpy as np
 
-        shape = base.shape(keys)
+        shape, keys = base.shape(keys), tuple(map(base.consecutive, keys))
         if not terms:
             return []
         exprs = (part.expr for part in (*keys, *terms) if part.expr is not None)

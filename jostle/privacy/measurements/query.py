@@ -50,13 +50,13 @@ class GroupKey(Struct, frozen=True):
 
 
 class Answer(Struct, frozen=True):
-    """Key columns and value columns, each a list over groups; without keys, lists of one value.
+    """Key columns and value columns, each a sequence over groups; without keys, of one value.
 
     `law`: that of the noise in all values, where all have the same.
     """
 
     keys: list[list[Any]]
-    values: list[list[Any]]
+    values: Sequence[Sequence[Any]]
     law: Laplace | Gaussian | None = None
 
 
@@ -125,7 +125,7 @@ def prepare(table: Table, group_keys: Sequence[GroupKey], aggregates: Sequence[A
             open_keys = tuple(k.expr for k in group_keys)
             break
         if not isinstance(key.values, range):
-            for value in key.values:
+            for value in key.values if isinstance(next(iter(key.values), None), str) else ():
                 need_unicode(value)
         keys.append(key)
     keys = [] if open_keys else keys
@@ -164,6 +164,6 @@ def key_columns(columns: list[list[Any]]) -> list[list[object]]:
     out, inner = [], total
     for column in columns:
         inner //= max(1, len(column))
-        repeated = [v for v in column for _ in range(inner)]
+        repeated = column if inner == 1 else [v for v in column for _ in range(inner)]
         out.append(repeated * (total // max(1, len(repeated))) if repeated else [])
     return out

@@ -66,7 +66,7 @@ def discrete_laplace(size: int, scale: float) -> Ints:
     todo = np.arange(size)
     while todo.size:
         n = todo.size
-        rest = _below(np.full(n, t, dtype=np.uint64))
+        rest = _below(n, t)
         accepted = _bernoulli_exp(rest, t)
         todo_kept, below = todo[accepted], same_bits(rest[accepted])
         magnitude = (below + t * _geometric(len(below))) // s
@@ -82,7 +82,7 @@ def permute_and_flip(scores: Ints, scale: float) -> int:
     import numpy as np
 
     through = np.flatnonzero(_let_through(_gaps(scores), scale))
-    return int(through[_below(np.full(1, len(through), dtype=np.uint64))[0]])
+    return int(through[_below(1, len(through))[0]])
 
 
 def exponential_mechanism(scores: Ints, scale: float) -> int:
@@ -91,7 +91,7 @@ def exponential_mechanism(scores: Ints, scale: float) -> int:
 
     gaps = _gaps(scores)
     while True:
-        at = _below(np.full(gaps.size, gaps.size, dtype=np.uint64))
+        at = _below(gaps.size, gaps.size)
         through = np.flatnonzero(_let_through(gaps[at], scale))
         if through.size:
             return int(at[through[0]])
@@ -131,20 +131,21 @@ def _words(size: int) -> NDArray[np.uint64]:
     return np.frombuffer(os.urandom(8 * size), dtype=np.uint64)
 
 
-def _below(bounds: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """For each bound m a uniform integer in 0 … m − 1: words at or above the last multiple of m are drawn again."""
+def _below(size: int, bound: int) -> NDArray[np.uint64]:
+    """So many uniform integers in 0 … bound − 1: words at or above the last multiple of the bound are drawn again."""
     import numpy as np
 
-    words = _words(len(bounds))
-    # 2^64 mod m = (2^64 − m) mod m, and negation wraps; what is under it is the incomplete stretch, moved to the front
-    short = (np.uint64(0) - bounds) % bounds
+    if bound == 1:
+        return np.zeros(size, dtype=np.uint64)
+    words, short = _words(size), 2**64 % bound
+    # the incomplete stretch, moved to the front
     bad = np.flatnonzero(words < short)
     if bad.size:
         words = words.copy()
         while bad.size:
             words[bad] = _words(bad.size)
-            bad = bad[words[bad] < short[bad]]
-    return words % bounds
+            bad = bad[words[bad] < short]
+    return words % np.uint64(bound)
 
 
 def _bernoulli_exp(numerators: NDArray[np.uint64], denominator: int) -> NDArray[np.bool_]:
@@ -155,7 +156,7 @@ def _bernoulli_exp(numerators: NDArray[np.uint64], denominator: int) -> NDArray[
     alive = np.arange(len(numerators))
     k = 1
     while alive.size:
-        hit = _below(np.full(alive.size, denominator * k, dtype=np.uint64)) < numerators[alive]
+        hit = _below(alive.size, denominator * k) < numerators[alive]
         alive = alive[hit]
         odd[alive] = ~odd[alive]
         k += 1

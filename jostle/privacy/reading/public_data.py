@@ -38,7 +38,7 @@ class PublicData:
     def __init__(self, engine: Engine, vault: Vault, register: Register) -> None:
         self._engine, self._vault, self._register = engine, vault, register
         self._rows: LruCache[tuple[dict[str, Any], NDArray[np.float64]]] = LruCache(STORED)
-        self._schemas: LruCache[Schema] = LruCache(STORED)
+        self._remembered: LruCache[Any] = LruCache(STORED)
 
     # Opening -----------------------------------------------------------------------------------------
 
@@ -76,7 +76,8 @@ class PublicData:
     def guess(self, data: Opened, span: Span | None) -> Schema:
         """Domains for a public data set without a description; refused where a private source has its identity."""
         self.read_publicly(data.identity, span)
-        return self._engine.guess(data.key)
+        schema: Schema | None = self._remembered.get(data.key)
+        return self._remembered.put(data.key, self._engine.guess(data.key)) if schema is None else schema
 
     def stamps(self, handle: Table | Vectors) -> list[str]:
         """A text for each data set that a public handle reads, which changes when its cells do."""
@@ -141,11 +142,11 @@ class PublicData:
         need_public(table, "rows", "measure them")
         return self._engine.exact(table.plan, keys, terms)
 
-    def schema(self, table: Table, work: Callable[[], Schema], size: int) -> Schema:
-        """What `work` calculates of a public table's columns, stored with a weight of `size` bytes."""
+    def remembered(self, table: Table, work: Callable[[], T], size: int = 0) -> T:
+        """What `work` calculates of a public table, always the same, stored with a weight of `size` bytes."""
         need_public(table, "rows", "measure them")
-        schema = self._schemas.get(table.plan)
-        return self._schemas.put(table.plan, work(), size) if schema is None else schema
+        value: T | None = self._remembered.get(table.plan)
+        return self._remembered.put(table.plan, work(), size) if value is None else value
 
     # Public sizes of private sources -----------------------------------------------------------------
 

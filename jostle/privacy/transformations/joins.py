@@ -64,7 +64,7 @@ from msgspec import Struct
 
 from jostle.diagnostics import refuse
 from jostle.plan.kinds import kind_of
-from jostle.plan.plan import Column, Derive, Exact, Filter, Join, Listed, Plan, has_persons
+from jostle.plan.plan import Column, Count, Derive, Exact, Filter, GroupRows, Join, Listed, Plan, has_persons
 from jostle.plan.schemas import schema_of
 from jostle.privacy.kernel.exposures import Exposures, join_exposures
 from jostle.privacy.kernel.handles import Table
@@ -159,8 +159,14 @@ def _factor(data: PublicData, table: Table, on: Sequence[str], outer: bool) -> i
     most rows of one key, a public number (1 where the side is private, and unused), or twice that."""
     if table.private:
         return 1
-    _, (counts,) = data.exact(table, tuple(Column(n) for n in on), (Exact("count"),))
-    return (max((int(c) for c in counts), default=1) or 1) * (2 if outer else 1)
+    plan = GroupRows(table.plan, False, tuple((f"k{i}", Column(name)) for i, name in enumerate(on)), (("n", Count()),))
+    groups = replace(table, plan=plan, schema=tuple(schema_of(plan).items()), origin=None)
+
+    def most_of_one_key() -> int:
+        ((most,),) = data.exact(groups, (), (Exact("max", Column("n")),))[1]
+        return int(most or 1)
+
+    return data.remembered(groups, most_of_one_key) * (2 if outer else 1)
 
 
 MOST_TABLES = 6

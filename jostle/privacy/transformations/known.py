@@ -26,7 +26,7 @@ def with_known_domains(data: PublicData, table: Table) -> Table:
     """
     if table.private or not any(isinstance(domain, Open) for _, domain in table.schema):
         return table
-    schema = data.schema(
+    schema = data.remembered(
         table,
         lambda: tuple((name, _known_domain(data, table, name, domain)) for name, domain in table.schema),
         64 * MOST_TEXTS,

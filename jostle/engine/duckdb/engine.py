@@ -79,6 +79,7 @@ class DuckDb(SqlEngine):
         self._numbers = itertools.count()
         self._raw: dict[str, Raw] = {}
         self._kept: dict[Scan | Bound, relations.Relation] = {}
+        self._tables: dict[Bound, tuple[str, int]] = {}  # the rows of persons that stay
         self._close = weakref.finalize(self, _close, self._connections, folder, self._owner)
 
     def _begin(self, **settings: int) -> None:
@@ -102,7 +103,7 @@ class DuckDb(SqlEngine):
         if self._owner == os.getpid():
             self._begin()
         else:
-            self._raw, self._kept = {}, {}
+            self._raw, self._kept, self._tables = {}, {}, {}
             self._begin(threads=1)
 
     @property
@@ -115,7 +116,7 @@ class DuckDb(SqlEngine):
         self._connections.pop()
         self._given_up += 1
         self._process = None
-        self._raw, self._kept = {}, {}
+        self._raw, self._kept, self._tables = {}, {}, {}
 
     @property
     def here(self) -> DuckDb:
@@ -161,22 +162,25 @@ class DuckDb(SqlEngine):
             raise refuse("DataError", message, help="the description names columns as the header does")
         cells = [raw.cell(name) for name, _ in scan.columns]
         cleaned = [clean(self.dialect, *cell, domain) for cell, (_, domain) in zip(cells, scan.columns, strict=True)]
-        items = [f"{cell.alias} AS c{i}" for i, cell in enumerate(cleaned)]
         columns = {name: replace(cleaned[i], alias=f"c{i}") for i, (name, _) in enumerate(scan.columns)}
         weighted = isinstance(plan, Bound) and plan.weighted
+        parsed = any(map(_parsed, cells, (domain for _, domain in scan.columns)))
         if isinstance(plan, Bound):
-            source, size = self._rows_of_persons(plan)
-            if plan.most is None:
-                table = self.keep(f"SELECT {', '.join([*items, 'q'])} FROM ({source}){persons.not_null(['q'])}", raw)
-            else:
-                table = self.at_most(plan, plan.most, raw, [*items, "q"], source, size)
+            table, size = self._staying(plan, raw)
+            carried = ["w"] * weighted + ["CAST(q AS VARCHAR) AS p"]
+            if not parsed:
+                rows = f"(SELECT *, rowid AS n FROM {table}) AS t"
+                again = self._read_again(scan, raw, rows, size, carried)
+                self._kept[plan] = replace(again, weighted=weighted, personal=True)
+                return self._kept[plan]
+            items = [f"{cell.alias} AS c{i}" for i, cell in enumerate(cleaned)]
+            table = self.keep(f"SELECT {', '.join([*items, *['w'] * weighted, 'q'])} FROM {table}", raw)
             aliases = [f"c{i}" for i in range(len(items))]
-            outputs = ", ".join([*aliases, *["w"] * weighted, "CAST(q AS VARCHAR) AS p", "rowid AS n"])
-            query = f"SELECT {outputs} FROM {table}"
+            query = f"SELECT {', '.join([*aliases, *carried, 'rowid AS n'])} FROM {table}"
         else:
             table = raw.table([raw.columns.index(name) for name, _ in scan.columns])
             size = self._size(raw, table)
-            if raw.numbered and not any(map(_parsed, cells, (domain for _, domain in scan.columns))):
+            if raw.numbered and not parsed:
                 self._kept[plan] = self._read_again(scan, raw, table, size)
                 return self._kept[plan]
             query = f"SELECT *, rowid AS n FROM {self._cleaned(raw, table, scan)}"
@@ -186,7 +190,25 @@ class DuckDb(SqlEngine):
         )  # fmt: skip
         return self._kept[plan]
 
-    def _read_again(self, scan: Scan, raw: Raw, table: str, size: int) -> relations.Relation:
+    def _staying(self, plan: Bound, raw: Raw) -> tuple[str, int]:
+        """The name of a table with the rows of persons that stay, and how many rows the source has: raw cells, `q`, and
+        weights `w` where rows have some. What the columns are described by does not decide which rows stay, so they are
+        chosen once, also for looks at how the cells fit."""
+        names = sorted(dict(plan.scan.columns))
+        key = replace(plan, scan=Scan(plan.scan.data, tuple((name, Open("text")) for name in names)))
+        if key not in self._tables:
+            source, size = self._rows_of_persons(plan)
+            items = [*(raw.cell(name)[0] for name in names), "q"]
+            if plan.most is None:
+                table = self.keep(f"SELECT {', '.join(items)} FROM ({source}){persons.not_null(['q'])}", raw)
+            else:
+                table = self.at_most(plan, plan.most, raw, items, source, size)
+            self._tables[key] = table, size
+        return self._tables[key]
+
+    def _read_again(
+        self, scan: Scan, raw: Raw, table: str, size: int, carried: Iterable[str] = ()
+    ) -> relations.Relation:  # fmt: skip
         """A scan whose cells are cleaned by each query, of a table that has them as they are."""
         items, columns = [], {}
         for i, (name, domain) in enumerate(scan.columns):
@@ -195,7 +217,7 @@ class DuckDb(SqlEngine):
             cleaned, as_it_is = clean(self.dialect, cell, kind, domain), RawCell(f"raw{i}", kind, domain, read_as)
             columns[name] = replace(cleaned, alias=f"c{i}", raw=as_it_is)
             items += [f"{cleaned.alias} AS c{i}", f"{cell} AS raw{i}"]
-        query = f"SELECT {', '.join([*items, 'n'])} FROM {table}"
+        query = f"SELECT {', '.join([*items, *carried, 'n'])} FROM {table}"
         return relations.Relation(query, columns, dict(scan.columns), size, self.dialect, numbered=True)
 
     def relation(self, plan: Plan, asked: Iterable[RowExpr] | None = None) -> relations.Relation:

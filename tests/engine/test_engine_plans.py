@@ -15,7 +15,6 @@ import pytest
 from portable_hash import row_hash
 
 from jostle.diagnostics import Refusal
-from jostle.engine.base import consecutive
 from jostle.engine.sql import relations
 from jostle.engine.sql.engine import SqlEngine
 from jostle.plan.plan import (
@@ -463,36 +462,3 @@ def test_counts_of_many_groups_are_those_that_the_database_groups_by(values: ran
     (same,) = SqlEngine.group(engine, scan, keys, (Count(),))
     assert counts.shape == (250, 200) and counts.sum() > 500 and np.array_equal(counts, same)
     engine.close()
-
-
-# Long lists of keys --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("values", [[float(i) for i in range(-3, 3)], [0.5, 2.0], ["a", "it's", "", "ü\0", "b,c"]])
-def test_a_long_list_of_keys_has_the_groups_of_a_short_one(engine: LocalDuckDb, values: list[Any]) -> None:
-    cells = [
-        [value, 0.5, 7.25, -0.0, None] if isinstance(value, float) else [value, "z", "A", None] for value in values
-    ]
-    rows = [(cell,) for some in cells for cell in some]
-    domain = Open("real" if isinstance(values[0], float) else "text")
-    scan, column = scan_of(engine, rows, (("x", domain),)), Column("x")
-    number = isinstance(values[0], float)
-    others = [1000.0 + 2 * i if number else f"other{i}" for i in range(2000)]
-    (few,) = engine.group(scan, (Key(column, tuple(values)),), (Count(),))
-    (many,) = engine.group(scan, (Key(column, (*others, *values)),), (Count(),))
-    assert many[: len(others)].sum() == 0
-    assert many[len(others) :].tolist() == few.tolist()
-    assert few.sum() >= len(values) - 1  # an empty text is none
-
-
-@pytest.mark.parametrize("first", [-2.0, 0.0, 3.0])
-def test_consecutive_keys_are_counted_as_a_range_and_as_a_list(engine: LocalDuckDb, first: float) -> None:
-    rows = [(x,) for x in [-2.0, -1.5, -0.0, 0.0, 0.999, 3.5, 4.0, 1e300, -1e300, float("nan"), None, 8.0]]
-    scan, listed = scan_of(engine, rows, (("x", Open("real")),)), tuple(first + i for i in range(6))
-    key, terms = Key(Column("x"), listed), (Count(), Count(Column("x")), FixedSum(Column("x"), -5.0, 5.0, 4))
-    assert isinstance(consecutive(key).values, range)
-    mixed = Key(key.expr, (listed[1], listed[0], *listed[2:]))
-    assert consecutive(mixed) is mixed
-    order = [1, 0, *range(2, 6)]
-    for one, other in zip(engine.group(scan, (key,), terms), engine.group(scan, (mixed,), terms), strict=True):
-        assert one[order].tolist() == other.tolist()

@@ -90,7 +90,7 @@ def test_a_kernel_gives_no_engine_and_no_vault() -> None:
     for owner in (kernel, data, kernel.register):
         assert [name for name, value in vars(owner).items() if name[0] != "_" and isinstance(value, private)] == []
     public = {name for name in dir(PublicData) if name[0] != "_"}
-    of_handles = {"cells", "exact", "records", "rows", "schema", "size", "stamps", "vectors"}
+    of_handles = {"cells", "exact", "records", "remembered", "rows", "size", "stamps", "vectors"}
     of_sizes = {"group_sizes", "rows_of_scan"}
     others = {"file", "forks", "guess", "keep", "objects", "open", "read_publicly", "remote", "rest"}
     assert public == of_handles | of_sizes | others

@@ -1,0 +1,65 @@
+"""Long lists of keys, and truths in hashes: what is asked in another way has the same answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jostle.engine.base import consecutive
+from jostle.engine.sql.cells import whole_or_text
+from jostle.engine.sql.hashes import counted_as
+from jostle.engine.sql.rows import Physical
+from jostle.plan.plan import Column, Count, FixedSum, Key, Open, Scan
+from jostle.readers.duckdb import LocalDuckDb
+
+
+@pytest.fixture
+def engine() -> Iterator[LocalDuckDb]:
+    engine = LocalDuckDb()
+    yield engine
+    engine.close()
+
+
+def scan_of(engine: LocalDuckDb, cells: list[Any], kind: str) -> Scan:
+    return Scan(engine.open({"x": np.array(cells, dtype=object)}, public=False).key, (("x", Open(kind)),))
+
+
+def test_truths_count_in_hashes_as_their_texts_do(engine: LocalDuckDb) -> None:
+    text = Physical("t")
+    truth = whole_or_text(engine.dialect, "b", "BOOLEAN")
+    numbers = ", ".join(counted_as(cell, engine.dialect) for cell in (truth, text))
+    rows = "SELECT b, CAST(b AS VARCHAR) AS t FROM (VALUES (true), (false), (NULL)) AS v(b)"
+    counted = engine.fetch(f"SELECT {numbers} FROM ({rows})")
+    assert len({one for one, _ in counted}) == 3
+    assert all(one == other for one, other in counted)
+
+
+@pytest.mark.parametrize("values", [[float(i) for i in range(-3, 3)], [0.5, 2.0], ["a", "it's", "", "ü\0", "b,c"]])
+def test_a_long_list_of_keys_has_the_groups_of_a_short_one(engine: LocalDuckDb, values: list[Any]) -> None:
+    cells = [
+        [value, 0.5, 7.25, -0.0, None] if isinstance(value, float) else [value, "z", "A", None] for value in values
+    ]
+    number = isinstance(values[0], float)
+    scan, column = scan_of(engine, [cell for some in cells for cell in some], "real" if number else "text"), Column("x")
+    others = [1000.0 + 2 * i if number else f"other{i}" for i in range(2000)]
+    (few,) = engine.group(scan, (Key(column, tuple(values)),), (Count(),))
+    (many,) = engine.group(scan, (Key(column, (*others, *values)),), (Count(),))
+    assert many[: len(others)].sum() == 0
+    assert many[len(others) :].tolist() == few.tolist()
+    assert few.sum() >= len(values) - 1  # an empty text is none
+
+
+@pytest.mark.parametrize("first", [-2.0, 0.0, 3.0])
+def test_consecutive_keys_are_counted_as_a_range_and_as_a_list(engine: LocalDuckDb, first: float) -> None:
+    cells = [-2.0, -1.5, -0.0, 0.0, 0.999, 3.5, 4.0, 1e300, -1e300, float("nan"), None, 8.0]
+    scan, listed = scan_of(engine, cells, "real"), tuple(first + i for i in range(6))
+    key, terms = Key(Column("x"), listed), (Count(), Count(Column("x")), FixedSum(Column("x"), -5.0, 5.0, 4))
+    assert isinstance(consecutive(key).values, range)
+    mixed = Key(key.expr, (listed[1], listed[0], *listed[2:]))
+    assert consecutive(mixed) is mixed
+    order = [1, 0, *range(2, 6)]
+    for one, other in zip(engine.group(scan, (key,), terms), engine.group(scan, (mixed,), terms), strict=True):
+        assert one[order].tolist() == other.tolist()

@@ -83,9 +83,9 @@ def add_grant(rows: Rows, dataset: Dataset, analyst: str, amount: Amount, until:
         raise refuse("DataError", f"`{analyst}` has a grant on `{terms.name}` already", help="change that one")
     if amount.unit != terms.measure.unit or (amount.delta and terms.measure.width == 1):
         raise refuse("BadAmount", f"`{terms.name}` is counted in {terms.measure.unit}, and {amount} was given")
-    held = plus(dataset.state.spent, reserve(rows, dataset))
-    if not terms.measure.admits(plus(held, _places(measure))):
-        left = Amount(amount.unit, max(0, terms.measure.limit.value - held[0]))
+    total = plus(dataset.state.spent, reserve(rows, dataset))
+    if not terms.measure.admits(plus(total, _places(measure))):
+        left = Amount(amount.unit, max(0, terms.measure.limit.value - total[0]))
         help = f"{left} is neither spent nor granted; close a grant to have more"
         raise refuse("BadAmount", f"{amount} does not fit into what is left of {terms.measure.limit}", help=help)
     if until:

@@ -114,13 +114,13 @@ class Ledger:
     def _for_grantee(self, name: str) -> Dataset:
         """A dataset under the grantee's limit. Refused in the same words where there is no such dataset or grant."""
         with self.store.reading() as connection:
-            known = {dataset.terms.name: dataset for dataset in Rows(self.store, connection).all()}
-        grant = known.get(grants.grant_name(name, self.grantee))
+            datasets = {dataset.terms.name: dataset for dataset in Rows(self.store, connection).all()}
+        grant = datasets.get(grants.grant_name(name, self.grantee))
         if grant is None or grant.terms.within != name:
             raise grants.no_grant(name)
-        for one in (known[name], grant):
+        for one in (datasets[name], grant):
             grants.need_open(one)
-        return grants.with_grant(known[name], grant)
+        return grants.with_grant(datasets[name], grant)
 
     def same_file(self, dataset: Dataset) -> None:
         """Refuses where the file is not as it was when `dataset` was opened: before data are read, and by `stat`. Data

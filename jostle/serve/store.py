@@ -1,0 +1,344 @@
+"""What a server keeps beside the ledger: accounts, tokens, sessions, runs and the audit log, in one SQLite file.
+
+Of a password there is an Argon2 hash, of a token, a session or a link the SHA-256 of 256 random bits; none of them can
+be read back. The audit log is a chain as the ledger's histories are: each entry's hash holds all before it, and the
+entry of a run names the hashes of its charges, so that who has the last hash can test both offline.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from jostle.diagnostics import refuse
+from jostle.jsontext import canonical, digest
+from jostle.privacy.ledger.grants import ANALYST
+from jostle.privacy.ledger.store import FIRST, Entry, chained, now
+
+ROLES = ("owner", "analyst", "reviewer", "auditor")
+SCOPES = ("run", "all")
+"""`run`: check and run programs and read what is one's own; `all`: whatever the account may do."""
+HOUR, DAY = 3600.0, 86400.0
+SESSION, LINK, LONGEST_TOKEN = 12 * HOUR, 7 * DAY, 366 * DAY
+SHORTEST_PASSWORD, LONGEST_PASSWORD = 10, 200
+VERSION = 1
+_TABLES = """
+CREATE TABLE accounts (name TEXT PRIMARY KEY, role TEXT NOT NULL, password TEXT NOT NULL, active INTEGER NOT NULL);
+CREATE TABLE secrets (hash TEXT PRIMARY KEY, kind TEXT NOT NULL, account TEXT NOT NULL, label TEXT NOT NULL,
+    scope TEXT NOT NULL, until REAL NOT NULL, id INTEGER NOT NULL);
+CREATE TABLE runs (id TEXT PRIMARY KEY, account TEXT NOT NULL, program TEXT NOT NULL, settings TEXT NOT NULL,
+    state TEXT NOT NULL, seconds REAL NOT NULL, accepted REAL NOT NULL, answer_at REAL NOT NULL, price TEXT NOT NULL,
+    note TEXT NOT NULL, reviewer TEXT NOT NULL, document TEXT NOT NULL);
+CREATE TABLE reviewed (grant_name TEXT PRIMARY KEY);
+CREATE TABLE audit (number INTEGER PRIMARY KEY, content TEXT NOT NULL, previous TEXT NOT NULL, hash TEXT NOT NULL);
+CREATE TRIGGER audit_stays BEFORE DELETE ON audit BEGIN SELECT RAISE(ABORT, 'append-only'); END;
+CREATE TRIGGER audit_is_fixed BEFORE UPDATE ON audit BEGIN SELECT RAISE(ABORT, 'append-only'); END;
+"""
+
+
+class Account(Struct, frozen=True):
+    """Who asks. `csrf` is empty for a token, which no browser sends by itself; `scope` is what the token is for."""
+
+    name: str
+    role: str
+    scope: str = "all"
+    csrf: str = ""
+
+
+class Run(Struct, frozen=True):
+    """A program that was handed in. `state`: `waiting` (for a review), `refused`, `running`, `done`. Times are in
+    seconds since 1970; `answer_at` was declared when the run began."""
+
+    id: str
+    account: str
+    program: str
+    settings: dict[str, str]
+    state: str
+    seconds: float
+    accepted: float
+    answer_at: float
+    price: list[dict[str, Any]]
+    note: str
+    reviewer: str
+    document: str
+
+
+class Home:
+    """The folder of a server: `serve.db`, the ledger, data and runs. Safe for threads."""
+
+    def __init__(self, folder: Path, ledger: str = "") -> None:
+        self.folder = folder.resolve()
+        for name in ("", "ledger", "data", "runs", "cache"):
+            (self.folder / name).mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.ledger = ledger or str(self.folder / "ledger" / "ledger.db")
+        self._lock = threading.RLock()
+        path = self.folder / "serve.db"
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+        self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
+        for setting in ("journal_mode = WAL", "synchronous = FULL"):
+            self._db.execute(f"PRAGMA {setting}")
+        with self._writing():
+            (version,) = self._db.execute("PRAGMA user_version").fetchone()
+            if version == 0:
+                for statement in _statements(_TABLES):
+                    self._db.execute(statement)
+                self._db.execute(f"PRAGMA user_version = {VERSION}")
+            elif version != VERSION:
+                raise refuse("LedgerError", f"`{path}` is of another version of jostle")
+
+    def close(self) -> None:
+        self._db.close()
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        with self._lock:
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._db.execute("COMMIT")
+            finally:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+
+    def _rows(self, statement: str, *values: object) -> list[Any]:
+        with self._lock:
+            return self._db.execute(statement, values).fetchall()
+
+    # Accounts --------------------------------------------------------------------------------------
+
+    @cached_property
+    def _hasher(self) -> Any:
+        from argon2 import PasswordHasher
+
+        return PasswordHasher()
+
+    @cached_property
+    def _nobody(self) -> str:
+        """The hash that is tested for a name that nobody has, so that it takes as long."""
+        return str(self._hasher.hash(new_secret()))
+
+    def accounts(self) -> list[dict[str, Any]]:
+        rows = self._rows("SELECT name, role, active, password != '' FROM accounts ORDER BY name")
+        return [{"name": n, "role": r, "active": bool(a), "has_password": bool(p)} for n, r, a, p in rows]
+
+    def add_account(self, name: str, role: str, by: str) -> str:
+        """A new account; gives the secret of the link by which its person sets a password, once."""
+        if not ANALYST.fullmatch(name) or role not in ROLES:
+            raise refuse("DataError", "this is no name or no role", help=f"a-z, 0-9, `._-`; {', '.join(ROLES)}")
+        with self._writing():
+            if self._rows("SELECT 1 FROM accounts WHERE name = ?", name):
+                raise refuse("DataError", f"there is an account `{name}` already")
+            self._db.execute("INSERT INTO accounts VALUES (?, ?, '', 1)", (name, role))
+            self._note(by, "account", account=name, role=role)
+            return self._add_secret("link", name, "", "all", LINK)[1]
+
+    def renew_link(self, name: str, by: str) -> str:
+        """A new link for an account whose person forgot the password; what was there before ends."""
+        with self._writing():
+            self._need_account(name)
+            self._db.execute("DELETE FROM secrets WHERE account = ?", (name,))
+            self._note(by, "link", account=name)
+            return self._add_secret("link", name, "", "all", LINK)[1]
+
+    def set_active(self, name: str, active: bool, by: str) -> None:
+        """Closes an account, with its sessions and tokens, or opens it again."""
+        with self._writing():
+            self._need_account(name)
+            self._db.execute("UPDATE accounts SET active = ? WHERE name = ?", (int(active), name))
+            if not active:
+                self._db.execute("DELETE FROM secrets WHERE account = ?", (name,))
+            self._note(by, "opened" if active else "closed", account=name)
+
+    def set_password(self, link: str, password: str) -> str | None:
+        """Sets the password of a link's account, which ends the link and all sessions; None where it is no link."""
+        if not SHORTEST_PASSWORD <= len(password) <= LONGEST_PASSWORD:
+            raise refuse("DataError", f"a password has {SHORTEST_PASSWORD} to {LONGEST_PASSWORD} characters")
+        account = self.who(link, "link")
+        if account is None:
+            return None
+        code = self._hasher.hash(password)
+        with self._writing():
+            if not self._db.execute("DELETE FROM secrets WHERE hash = ?", (_hash(link),)).rowcount:
+                return None
+            self._db.execute("DELETE FROM secrets WHERE account = ? AND kind = 'session'", (account.name,))
+            self._db.execute("UPDATE accounts SET password = ? WHERE name = ?", (code, account.name))
+            self._note(account.name, "password")
+        return account.name
+
+    def password_holds(self, name: str, password: str) -> bool:
+        """Whether it is the password of an open account. It takes as long where there is none."""
+        from argon2.exceptions import InvalidHashError, VerificationError
+
+        rows = self._rows("SELECT password FROM accounts WHERE name = ? AND active = 1 AND password != ''", name)
+        try:
+            self._hasher.verify(rows[0][0] if rows else self._nobody, password[: LONGEST_PASSWORD + 1])
+        except (VerificationError, InvalidHashError):
+            return False
+        return bool(rows)
+
+    def _need_account(self, name: str) -> None:
+        if not self._rows("SELECT 1 FROM accounts WHERE name = ?", name):
+            raise refuse("DataError", "there is no such account")
+
+    # Secrets ---------------------------------------------------------------------------------------
+
+    def add_session(self, name: str) -> str:
+        with self._writing():
+            self._db.execute("DELETE FROM secrets WHERE until < ?", (time.time(),))
+            self._note(name, "login")
+            return self._add_secret("session", name, "", "all", SESSION)[1]
+
+    def add_token(self, name: str, label: str, scope: str, days: float) -> tuple[int, str]:
+        if scope not in SCOPES or not 0 < days * DAY <= LONGEST_TOKEN or len(label) > 80:
+            raise refuse("DataError", f"a token is for {' or '.join(SCOPES)}, and for up to 366 days")
+        with self._writing():
+            number, secret = self._add_secret("token", name, label, scope, days * DAY)
+            self._note(name, "token", number=number, scope=scope)
+        return number, secret
+
+    def tokens(self, name: str) -> list[dict[str, Any]]:
+        rows = self._rows(
+            "SELECT id, label, scope, until FROM secrets WHERE account = ? AND kind = 'token' ORDER BY id", name
+        )
+        return [{"number": i, "label": label, "scope": scope, "until": until} for i, label, scope, until in rows]
+
+    def revoke(self, name: str, number: int) -> bool:
+        """Ends a token of an account; whether there was one."""
+        with self._writing():
+            gone = self._db.execute(
+                "DELETE FROM secrets WHERE account = ? AND kind = 'token' AND id = ?", (name, number)
+            ).rowcount
+            if gone:
+                self._note(name, "revoked", number=number)
+        return bool(gone)
+
+    def log_out(self, secret: str) -> None:
+        with self._writing():
+            self._db.execute("DELETE FROM secrets WHERE hash = ? AND kind = 'session'", (_hash(secret),))
+
+    def who(self, secret: str, kind: str) -> Account | None:
+        """Whose session, token or link it is, while it lasts and the account is open."""
+        rows = self._rows(
+            "SELECT a.name, a.role, s.scope FROM secrets s JOIN accounts a ON a.name = s.account "
+            "WHERE s.hash = ? AND s.kind = ? AND s.until > ? AND a.active = 1", _hash(secret), kind, time.time(),
+        )  # fmt: skip
+        if not rows:
+            return None
+        csrf = hmac.new(secret.encode(), b"csrf", hashlib.sha256).hexdigest() if kind == "session" else ""
+        return Account(*rows[0], csrf)
+
+    def _add_secret(self, kind: str, name: str, label: str, scope: str, seconds: float) -> tuple[int, str]:
+        secret, until = new_secret(), time.time() + seconds
+        (number,) = self._db.execute("SELECT 1 + coalesce(max(id), 0) FROM secrets").fetchone()
+        self._db.execute(
+            "INSERT INTO secrets VALUES (?, ?, ?, ?, ?, ?, ?)", (_hash(secret), kind, name, label, scope, until, number)
+        )
+        return number, secret
+
+    # Grants that are reviewed ------------------------------------------------------------------------
+
+    def set_review(self, grant: str, by: str, *, wanted: bool, **facts: Any) -> None:
+        with self._writing():
+            self._db.execute("DELETE FROM reviewed WHERE grant_name = ?", (grant,))
+            if wanted:
+                self._db.execute("INSERT INTO reviewed VALUES (?)", (grant,))
+            self._note(by, "grant", grant=grant, review=wanted, **facts)
+
+    def reviewed(self) -> set[str]:
+        return {name for (name,) in self._rows("SELECT grant_name FROM reviewed")}
+
+    # Runs --------------------------------------------------------------------------------------------
+
+    def add_run(self, run: Run) -> None:
+        with self._writing():
+            self._db.execute(f"INSERT INTO runs VALUES ({', '.join('?' * len(run.__struct_fields__))})", _stored(run))
+            self._note(run.account, "run", run=run.id, program=digest(run.program), state=run.state)
+
+    def change_run(self, run: Run, before: str, by: str, **facts: Any) -> bool:
+        """Writes a run whose state was `before`, with an entry of the log; whether it still was."""
+        with self._writing():
+            changed = self._db.execute(
+                "UPDATE runs SET state = ?, accepted = ?, answer_at = ?, note = ?, reviewer = ?, document = ? "
+                "WHERE id = ? AND state = ?",
+                (run.state, run.accepted, run.answer_at, run.note, run.reviewer, run.document, run.id, before),
+            ).rowcount  # fmt: skip
+            if changed:
+                self._note(by, run.state, run=run.id, program=digest(run.program), **facts)
+        return bool(changed)
+
+    def runs(self, where: str = "1", *values: object) -> list[Run]:
+        """Runs, the newest first. `where` is a condition of ours, `values` are what it compares with."""
+        rows = self._rows(f"SELECT * FROM runs WHERE {where} ORDER BY accepted DESC, id LIMIT 200", *values)
+        return [_run(row) for row in rows]
+
+    # The audit log -----------------------------------------------------------------------------------
+
+    def note(self, by: str, did: str, **facts: Any) -> None:
+        with self._writing():
+            self._note(by, did, **facts)
+
+    def _note(self, by: str, did: str, **facts: Any) -> None:
+        last = self._db.execute("SELECT number, hash FROM audit ORDER BY number DESC LIMIT 1").fetchone() or (0, FIRST)
+        entry = Entry.after(last[0] + 1, last[1], {"by": by, "did": did, "time": now(), **facts})
+        text = canonical(entry.content).decode()
+        self._db.execute("INSERT INTO audit VALUES (?, ?, ?, ?)", (entry.number, text, entry.previous, entry.hash))
+
+    def audit(self) -> list[dict[str, Any]]:
+        """The log, the oldest first, as it is handed out and verified."""
+        rows = self._rows("SELECT number, content, hash FROM audit ORDER BY number")
+        return [{"number": number, "content": json.loads(text), "hash": hash} for number, text, hash in rows]
+
+
+def verify(log: Iterable[Mapping[str, Any]]) -> tuple[int, str]:
+    """Follows a log from its first entry; gives its length and its last hash. `LedgerError` names what does not hold."""
+    number, head = 0, FIRST
+    for entry in log:
+        number += 1
+        try:
+            good = entry["number"] == number and entry["hash"] == chained(head, digest(entry["content"]))
+        except (KeyError, TypeError, ValueError):
+            good = False
+        if not good:
+            raise refuse("LedgerError", f"the audit log is damaged: entry {number} does not follow from those before")
+        head = str(entry["hash"])
+    return number, head
+
+
+def new_secret() -> str:
+    """256 bits of the operating system's generator, as text. They open an account; no noise is made of them."""
+    return os.urandom(32).hex()
+
+
+def _hash(secret: str) -> str:
+    return hashlib.sha256(secret.encode(errors="replace")).hexdigest()
+
+
+def _statements(text: str) -> Iterator[str]:
+    statement = ""
+    for line in text.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+
+
+def _stored(run: Run) -> list[object]:
+    values = (getattr(run, name) for name in run.__struct_fields__)
+    return [json.dumps(value) if isinstance(value, dict | list) else value for value in values]
+
+
+def _run(row: tuple[Any, ...]) -> Run:
+    values = dict(zip(Run.__struct_fields__, row, strict=True))
+    return Run(**{**values, "settings": json.loads(values["settings"]), "price": json.loads(values["price"])})

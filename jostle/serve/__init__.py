@@ -1,4 +1,4 @@
-"""`jostle serve`: owners keep the data and the ledger, analysts send programs and get answers, and nothing else comes out.
+"""`jostle serve`: owners keep the data and the ledger, analysts send programs, and nothing but answers comes out.
 
 The room stands outside of all that is trusted for privacy: it opens sessions and the ledger as the command line does.
 `docs/privacy/server.md` says what it defends and how.

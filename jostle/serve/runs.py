@@ -184,7 +184,9 @@ class Runs:
         folder = self.folder(run)
         (folder / "empty").mkdir(parents=True, exist_ok=True)
         try:
-            self.start(Job(run.program, run.settings, run.account, self.home.ledger, str(folder), run.seconds - MARGIN))
+            self.start(
+                Job(run.program, run.settings, run.account, self.home.ledger, str(folder), run.answer_at - MARGIN)
+            )
         except OSError:
             return  # there will be no answer, and a run that does not begin charges nothing
 

@@ -302,7 +302,7 @@ class Home:
 
 
 def verify(log: Iterable[Mapping[str, Any]]) -> tuple[int, str]:
-    """Follows a log from its first entry; gives its length and its last hash. `LedgerError` names what does not hold."""
+    """Follows a log from its first entry; gives its length and last hash. `LedgerError` names what does not hold."""
     number, head = 0, FIRST
     for entry in log:
         number += 1

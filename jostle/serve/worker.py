@@ -10,11 +10,13 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct, json as coded
+from msgspec import Struct
+from msgspec import json as coded
 
 from jostle.diagnostics import Diagnostic, Refusal
 from jostle.language.builtins import OPENERS
@@ -34,14 +36,14 @@ MOST_LINE = 2**20  # bytes of a request to the process that checks
 
 
 class Job(Struct, frozen=True):
-    """One run: `folder` is its own, `seconds` how long it may take, `memory` in bytes."""
+    """One run: `folder` is its own, `ends_at` when its process ends itself, in seconds since 1970; `memory` in bytes."""
 
     program: str
     settings: dict[str, str]
     analyst: str
     ledger: str
     folder: str
-    seconds: float
+    ends_at: float
     memory: int = 8 * GIGABYTE
 
     @property
@@ -122,7 +124,7 @@ def _run() -> int:
     readable = [] if job.on_server else _data(job)
     ledger = [] if job.on_server else [Path(job.ledger).parent]
     writable = [folder, *ledger, Path(os.environ["XDG_CACHE_HOME"])]
-    confine(readable, writable, job.seconds, job.memory, network=job.on_server)
+    confine(readable, writable, max(0.1, job.ends_at - time.time()), job.memory, network=job.on_server)
     leave(folder, answer(job))
     return 0
 

@@ -1,0 +1,280 @@
+"""What programs, the command line and the pages ask: accounts, data, grants, runs, reviews and the log, as JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+from argparse import Namespace
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.responses import Response
+
+from jostle.accounting.amounts import as_text
+from jostle.diagnostics import refuse
+from jostle.privacy.ledger.grants import CLOSED, FROZEN, OPEN, grant_name, live
+from jostle.privacy.ledger.ledger import Ledger
+from jostle.privacy.ledger.store import Dataset
+from jostle.serve.app import ANYBODY, EVERYBODY, Asked, Server, amount_of, route, session_response
+from jostle.serve.runs import granted
+from jostle.serve.store import Run
+from jostle.tools.datacheck import domain_text
+from jostle.version import __version__
+
+_FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,59}")
+_SEES_ALL = ("owner", "reviewer", "auditor")
+
+
+@route("GET", "/api/health", ANYBODY)
+def health(server: Server, asked: Asked) -> Any:
+    return {"ok": True, "version": __version__}
+
+
+@route("POST", "/login", ANYBODY, page=True)
+def log_in(server: Server, asked: Asked) -> Response:
+    name = asked.text("name")
+    server.log_in(name, asked.text("password", most=400), asked.client)
+    return session_response(server, name)
+
+
+@route("POST", "/api/login", ANYBODY)
+def log_in_for_token(server: Server, asked: Asked) -> Any:
+    """A token for a machine, in exchange for a password."""
+    name = asked.text("name")
+    server.log_in(name, asked.text("password", most=400), asked.client)
+    number, secret = server.home.add_token(name, asked.text("label", "command line", 80), "run", 90)
+    return {"token": secret, "number": number, "name": name}
+
+
+@route("POST", "/api/logout", EVERYBODY, run=True)
+def log_out(server: Server, asked: Asked) -> Any:
+    server.home.log_out(asked.secret)
+    return {"ok": True}
+
+
+@route("POST", "/welcome", ANYBODY, page=True)
+def welcome(server: Server, asked: Asked) -> Response:
+    """Sets the first password of a link's account."""
+    name = server.home.set_password(asked.text("link"), asked.text("password", most=400))
+    if name is None:
+        raise refuse("Denied", "this link has been used or is too old", help="ask an owner for another")
+    return session_response(server, name)
+
+
+@route("GET", "/api/me", EVERYBODY, run=True)
+def me(server: Server, asked: Asked) -> Any:
+    return {"name": asked.who.name, "role": asked.who.role, "seconds": list(server.runs.seconds)}
+
+
+# Accounts and tokens -----------------------------------------------------------------------------------
+
+
+@route("GET", "/api/accounts", ("owner", "auditor"))
+def accounts(server: Server, asked: Asked) -> Any:
+    return {"accounts": server.home.accounts()}
+
+
+@route("POST", "/api/accounts", ("owner",))
+def add_account(server: Server, asked: Asked) -> Any:
+    name = asked.text("name")
+    return {"link": f"/welcome#{server.home.add_account(name, asked.text('role'), asked.who.name)}", "name": name}
+
+
+@route("POST", "/api/accounts/{name}", ("owner",))
+def change_account(server: Server, asked: Asked) -> Any:
+    """`active`, or a new link."""
+    name = asked.path["name"]
+    if "active" not in asked.body:
+        return {"link": f"/welcome#{server.home.renew_link(name, asked.who.name)}", "name": name}
+    if name == asked.who.name:
+        raise refuse("DataError", "an owner does not close their own account")
+    server.home.set_active(name, asked.flag("active"), asked.who.name)
+    return {"ok": True}
+
+
+@route("GET", "/api/tokens", EVERYBODY)
+def tokens(server: Server, asked: Asked) -> Any:
+    return {"tokens": server.home.tokens(asked.who.name)}
+
+
+@route("POST", "/api/tokens", EVERYBODY)
+def add_token(server: Server, asked: Asked) -> Any:
+    days = asked.number("days", 30.0) or 0.0
+    number, secret = server.home.add_token(asked.who.name, asked.text("label", ""), asked.text("scope", "run"), days)
+    return {"token": secret, "number": number}
+
+
+@route("DELETE", "/api/tokens/{number:int}", EVERYBODY)
+def revoke(server: Server, asked: Asked) -> Any:
+    if not server.home.revoke(asked.who.name, int(asked.path["number"])):
+        raise refuse("Missing", "there is no such token")
+    return {"ok": True}
+
+
+# Data and grants ---------------------------------------------------------------------------------------
+
+
+def _budget(dataset: Dataset) -> dict[str, Any]:
+    measure, (value, delta) = dataset.terms.measure, dataset.terms.measure.spent_exactly(dataset.state.spent)
+    budget = {"unit": measure.unit, "total": as_text(measure.limit.value), "spent": as_text(value)}
+    return budget | ({"delta": as_text(measure.limit.delta), "delta_spent": as_text(delta)} if delta else {})
+
+
+def _grant(server: Server, grant: Dataset) -> dict[str, Any]:
+    state = grant.state.status or ("" if live(grant) else "expired")
+    return {
+        "name": grant.terms.name, "dataset": grant.terms.within, "analyst": grant.terms.name.rpartition("@")[2],
+        "budget": _budget(grant), "until": grant.terms.until, "state": state,
+        "review": grant.terms.name in server.home.reviewed(),
+    }  # fmt: skip
+
+
+def _described(dataset: Dataset) -> dict[str, Any]:
+    """What of a dataset its owner has published: nothing here is of rows."""
+    columns = [
+        {"name": name, "values": domain_text(domain), "missing": name not in dataset.terms.filled}
+        for name, domain in dataset.terms.schema
+    ]
+    return {"name": dataset.terms.name, "protects": str(dataset.terms.unit), "columns": columns}
+
+
+@route("GET", "/api/datasets", EVERYBODY, run=True)
+def datasets(server: Server, asked: Asked) -> Any:
+    """An analyst's are those with a grant; budgets of whole datasets are not shown to them."""
+    ledger = Ledger(server.home.ledger)
+    if asked.who.role not in _SEES_ALL:
+        mine = granted(ledger, asked.who.name)
+        return {"datasets": [{**_described(data), "grants": [_grant(server, one)]} for data, one in mine]}
+    rows = ledger.datasets() if ledger.store.exists() else []
+    return {"datasets": [
+        {**_described(data), "budget": _budget(data), "state": data.state.status,
+         "grants": [_grant(server, one) for one in rows if one.terms.within == data.terms.name]}
+        for data in rows if not data.terms.within
+    ]}  # fmt: skip
+
+
+@route("POST", "/api/datasets", ("owner",))
+def register(server: Server, asked: Asked) -> Any:
+    """Registers a file that lies in the server's own folder `data`, as `jostle data register` does."""
+    from jostle.tools.data import register as command
+
+    name, file = asked.text("name"), asked.text("file")
+    if not _NAME.fullmatch(name) or not _FILE.fullmatch(file) or (server.home.folder / "data" / file).is_symlink():
+        raise refuse("DataError", "this is no name, or no file of the folder `data`")
+    options = Namespace(
+        name=name, file=str(server.home.folder / "data" / file), schema=asked.text("schema", most=20_000) or None,
+        protecting=asked.text("protecting"), budget=asked.text("budget"), ledger=server.home.ledger, copy=False,
+        sheet=None, header=None, engine=None,
+    )  # fmt: skip
+    said = command(options)
+    server.home.note(asked.who.name, "registered", dataset=name)
+    return {"ok": True, "notes": said}
+
+
+@route("POST", "/api/grants", ("owner",))
+def grant(server: Server, asked: Asked) -> Any:
+    dataset, analyst, until = asked.text("dataset"), asked.text("analyst"), asked.text("until", "")
+    review, amount = asked.flag("review"), amount_of(asked.text("amount"))
+    roles = {account["name"]: account["role"] for account in server.home.accounts()}
+    if roles.get(analyst) != "analyst":
+        raise refuse("DataError", "there is no such analyst", help="make an account first")
+    name = grant_name(dataset, analyst)
+    # The review is wanted before the grant can be used.
+    server.home.set_review(name, asked.who.name, wanted=review, amount=str(amount), until=until)
+    Ledger(server.home.ledger).grant(dataset, analyst, amount, until)
+    return {"ok": True, "name": name}
+
+
+@route("POST", "/api/status", ("owner",))
+def status(server: Server, asked: Asked) -> Any:
+    """Freezes or opens a dataset or a grant, or closes a grant; a charge that comes later is refused."""
+    name, state = asked.text("name"), asked.text("status")
+    if state not in (OPEN, FROZEN, CLOSED):
+        raise refuse("ValueError", f"a status is `{FROZEN}`, `{CLOSED}` or empty")
+    Ledger(server.home.ledger).set_status(name, state, asked.who.name)
+    server.home.note(asked.who.name, state or "opened", name=name)
+    return {"ok": True}
+
+
+# Runs --------------------------------------------------------------------------------------------------
+
+
+def _settings(asked: Asked) -> dict[str, str]:
+    settings = asked.body.get("settings", {})
+    if not isinstance(settings, Mapping) or not all(isinstance(v, str) for v in settings.values()):
+        raise refuse("ValueError", "`settings` are texts by name")
+    return dict(settings)
+
+
+def shown(run: Run, *, program: bool = False) -> dict[str, Any]:
+    """A run as its analyst or a reviewer sees it; nothing of an answer before its moment."""
+    more = {"program": run.program, "settings": run.settings} if program else {}
+    if run.state == "done":
+        more["answer"] = json.loads(run.document)
+    return {
+        "id": run.id, "analyst": run.account, "state": run.state, "seconds": run.seconds, "accepted": run.accepted,
+        "answer_at": run.answer_at, "cost": run.price, "note": run.note, "reviewer": run.reviewer, **more,
+    }  # fmt: skip
+
+
+@route("POST", "/api/check", ("analyst", "owner", "reviewer"), run=True)
+def check(server: Server, asked: Asked) -> Any:
+    return server.runs.check(asked.text("program", most=65_536), _settings(asked))
+
+
+@route("POST", "/api/runs", ("analyst",), run=True)
+def submit(server: Server, asked: Asked) -> Any:
+    program = asked.text("program", most=65_536)
+    return shown(server.runs.submit(asked.who, program, _settings(asked), asked.number("seconds")))
+
+
+@route("GET", "/api/runs", ("analyst",), run=True)
+def history(server: Server, asked: Asked) -> Any:
+    runs = [server.runs.visible(run) for run in server.home.runs("account = ?", asked.who.name)]
+    return {"runs": [{k: v for k, v in shown(run).items() if k != "answer"} for run in runs]}
+
+
+def own_run(server: Server, asked: Asked) -> Run:
+    """A run of the caller's; a run of another's is not there."""
+    runs = server.home.runs("id = ? AND account = ?", asked.path["id"], asked.who.name)
+    if not runs:
+        raise refuse("Missing", "there is no such run of yours")
+    return server.runs.visible(runs[0])
+
+
+@route("GET", "/api/runs/{id}", ("analyst",), run=True)
+def run(server: Server, asked: Asked) -> Any:
+    return shown(own_run(server, asked), program=True)
+
+
+# Reviews and the log -----------------------------------------------------------------------------------
+
+
+@route("GET", "/api/reviews", ("reviewer",))
+def reviews(server: Server, asked: Asked) -> Any:
+    waiting = server.home.runs("state = 'waiting' AND account != ?", asked.who.name)
+    return {"runs": [shown(one, program=True) for one in waiting]}
+
+
+@route("POST", "/api/reviews/{id}", ("reviewer",))
+def review(server: Server, asked: Asked) -> Any:
+    after = server.runs.review(asked.who, asked.path["id"], asked.flag("approve"), asked.text("note", "", 2000))
+    return {"id": after.id, "state": after.state}
+
+
+@route("GET", "/api/audit", ("auditor", "owner"))
+def audit(server: Server, asked: Asked) -> Any:
+    """The whole log: `jostle serve --verify FILE` follows it offline."""
+    return {"audit": server.home.audit()}
+
+
+@route("GET", "/api/ledger/{name}", ("auditor", "owner"))
+def ledger_history(server: Server, asked: Asked) -> Any:
+    """The history of a dataset or a grant, verified."""
+    ledger = Ledger(server.home.ledger)
+    chain = ledger.verify(asked.path["name"])
+    entries = [
+        {"number": e.number, "content": dict(e.content), "hash": e.hash} for e in ledger.history(asked.path["name"])
+    ]
+    return {"verified": chain.entries, "head": chain.head, "history": entries}

@@ -179,10 +179,12 @@ def grant(server: Server, asked: Asked) -> Any:
     roles = {account["name"]: account["role"] for account in server.home.accounts()}
     if roles.get(analyst) != "analyst":
         raise refuse("DataError", "there is no such analyst", help="make an account first")
-    name = grant_name(dataset, analyst)
+    name, ledger = grant_name(dataset, analyst), Ledger(server.home.ledger)
+    if any(one.terms.name == name for one in ledger.datasets()):
+        raise refuse("DataError", f"`{analyst}` has a grant on `{dataset}` already")
     # The review is wanted before the grant can be used.
     server.home.set_review(name, asked.who.name, wanted=review, amount=str(amount), until=until)
-    Ledger(server.home.ledger).grant(dataset, analyst, amount, until)
+    ledger.grant(dataset, analyst, amount, until)
     return {"ok": True, "name": name}
 
 

@@ -36,7 +36,7 @@ MOST_LINE = 2**20  # bytes of a request to the process that checks
 
 
 class Job(Struct, frozen=True):
-    """One run: `folder` is its own, `ends_at` when its process ends itself, in seconds since 1970; `memory` in bytes."""
+    """One run: `folder` is its own, `ends_at` when its process ends itself (seconds since 1970), `memory` in bytes."""
 
     program: str
     settings: dict[str, str]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.version import __version__
 
-__all__ = ["PrivateClassifier", "Refusal", "Session", "__version__", "describe", "evaluate", "improve"]
+__all__ = ["PrivateClassifier", "Refusal", "Session", "__version__", "connect", "describe", "evaluate", "improve"]
 
 if TYPE_CHECKING:
     from jostle.diagnostics import Refusal
@@ -14,12 +14,13 @@ if TYPE_CHECKING:
     from jostle.tools.estimators import PrivateClassifier
     from jostle.tools.evaluation import evaluate
     from jostle.tools.improvement import improve
+    from jostle.tools.remote import connect
     from jostle.tools.session import Session
 
 
 _HOME = {
     "PrivateClassifier": "tools.estimators", "Refusal": "diagnostics", "Session": "tools.session",
-    "describe": "tools.draft", "evaluate": "tools.evaluation",
+    "connect": "tools.remote", "describe": "tools.draft", "evaluate": "tools.evaluation",
     "improve": "tools.improvement",
 }  # fmt: skip
 

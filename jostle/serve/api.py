@@ -15,7 +15,7 @@ from jostle.diagnostics import refuse
 from jostle.privacy.ledger.grants import CLOSED, FROZEN, OPEN, grant_name, live
 from jostle.privacy.ledger.ledger import Ledger
 from jostle.privacy.ledger.store import Dataset
-from jostle.serve.app import ANYBODY, EVERYBODY, Asked, Server, amount_of, route, session_response
+from jostle.serve.routing import ANYBODY, EVERYBODY, Call, Reply, Server, amount_of, route, session_response
 from jostle.serve.runs import granted
 from jostle.serve.store import Run
 from jostle.tools.datacheck import domain_text
@@ -27,87 +27,88 @@ _SEES_ALL = ("owner", "reviewer", "auditor")
 
 
 @route("GET", "/api/health", ANYBODY)
-def health(server: Server, asked: Asked) -> Any:
+def health(server: Server, call: Call) -> Reply:
     return {"ok": True, "version": __version__}
 
 
 @route("POST", "/login", ANYBODY, page=True)
-def log_in(server: Server, asked: Asked) -> Response:
-    name = asked.text("name")
-    server.log_in(name, asked.text("password", most=400), asked.client)
+def log_in(server: Server, call: Call) -> Response:
+    name = call.text("name")
+    server.log_in(name, call.text("password", most=400), call.client)
     return session_response(server, name)
 
 
 @route("POST", "/api/login", ANYBODY)
-def log_in_for_token(server: Server, asked: Asked) -> Any:
+def log_in_for_token(server: Server, call: Call) -> Reply:
     """A token for a machine, in exchange for a password."""
-    name = asked.text("name")
-    server.log_in(name, asked.text("password", most=400), asked.client)
-    number, secret = server.home.add_token(name, asked.text("label", "command line", 80), "run", 90)
+    name = call.text("name")
+    server.log_in(name, call.text("password", most=400), call.client)
+    number, secret = server.home.add_token(name, call.text("label", "command line", 80), "run", 90)
     return {"token": secret, "number": number, "name": name}
 
 
 @route("POST", "/api/logout", EVERYBODY, run=True)
-def log_out(server: Server, asked: Asked) -> Any:
-    server.home.log_out(asked.secret)
+def log_out(server: Server, call: Call) -> Reply:
+    server.home.log_out(call.secret)
     return {"ok": True}
 
 
 @route("POST", "/welcome", ANYBODY, page=True)
-def welcome(server: Server, asked: Asked) -> Response:
+def welcome(server: Server, call: Call) -> Response:
     """Sets the first password of a link's account."""
-    name = server.home.set_password(asked.text("link"), asked.text("password", most=400))
+    name = server.home.set_password(call.text("link"), call.text("password", most=400))
     if name is None:
         raise refuse("Denied", "this link has been used or is too old", help="ask an owner for another")
     return session_response(server, name)
 
 
 @route("GET", "/api/me", EVERYBODY, run=True)
-def me(server: Server, asked: Asked) -> Any:
-    return {"name": asked.who.name, "role": asked.who.role, "seconds": list(server.runs.seconds)}
+def me(server: Server, call: Call) -> Reply:
+    return {"name": call.who.name, "role": call.who.role, "seconds": list(server.runs.seconds)}
 
 
 # Accounts and tokens -----------------------------------------------------------------------------------
 
 
 @route("GET", "/api/accounts", ("owner", "auditor"))
-def accounts(server: Server, asked: Asked) -> Any:
+def accounts(server: Server, call: Call) -> Reply:
     return {"accounts": server.home.accounts()}
 
 
 @route("POST", "/api/accounts", ("owner",))
-def add_account(server: Server, asked: Asked) -> Any:
-    name = asked.text("name")
-    return {"link": f"/welcome#{server.home.add_account(name, asked.text('role'), asked.who.name)}", "name": name}
+def add_account(server: Server, call: Call) -> Reply:
+    name = call.text("name")
+    return {"link": f"/welcome#{server.home.add_account(name, call.text('role'), call.who.name)}", "name": name}
 
 
 @route("POST", "/api/accounts/{name}", ("owner",))
-def change_account(server: Server, asked: Asked) -> Any:
+def change_account(server: Server, call: Call) -> Reply:
     """`active`, or a new link."""
-    name = asked.path["name"]
-    if "active" not in asked.body:
-        return {"link": f"/welcome#{server.home.renew_link(name, asked.who.name)}", "name": name}
-    if name == asked.who.name:
+    name = call.path["name"]
+    if "active" not in call.body:
+        return {"link": f"/welcome#{server.home.renew_link(name, call.who.name)}", "name": name}
+    if name == call.who.name:
         raise refuse("DataError", "an owner does not close their own account")
-    server.home.set_active(name, asked.flag("active"), asked.who.name)
+    server.home.set_active(name, call.flag("active"), call.who.name)
     return {"ok": True}
 
 
 @route("GET", "/api/tokens", EVERYBODY)
-def tokens(server: Server, asked: Asked) -> Any:
-    return {"tokens": server.home.tokens(asked.who.name)}
+def tokens(server: Server, call: Call) -> Reply:
+    return {"tokens": server.home.tokens(call.who.name)}
 
 
 @route("POST", "/api/tokens", EVERYBODY)
-def add_token(server: Server, asked: Asked) -> Any:
-    days = asked.number("days", 30.0) or 0.0
-    number, secret = server.home.add_token(asked.who.name, asked.text("label", ""), asked.text("scope", "run"), days)
+def add_token(server: Server, call: Call) -> Reply:
+    days = call.number("days", 30.0) or 0.0
+    number, secret = server.home.add_token(call.who.name, call.text("label", ""), call.text("scope", "run"), days)
     return {"token": secret, "number": number}
 
 
-@route("DELETE", "/api/tokens/{number:int}", EVERYBODY)
-def revoke(server: Server, asked: Asked) -> Any:
-    if not server.home.revoke(asked.who.name, int(asked.path["number"])):
+@route("DELETE", "/api/tokens/{number}", EVERYBODY)
+def revoke(server: Server, call: Call) -> Reply:
+    number = call.path["number"]
+    if not re.fullmatch("[0-9]{1,9}", number) or not server.home.revoke(call.who.name, int(number)):
         raise refuse("Missing", "there is no such token")
     return {"ok": True}
 
@@ -140,11 +141,11 @@ def _described(dataset: Dataset) -> dict[str, Any]:
 
 
 @route("GET", "/api/datasets", EVERYBODY, run=True)
-def datasets(server: Server, asked: Asked) -> Any:
+def datasets(server: Server, call: Call) -> Reply:
     """An analyst's are those with a grant; budgets of whole datasets are not shown to them."""
     ledger = Ledger(server.home.ledger)
-    if asked.who.role not in _SEES_ALL:
-        mine = granted(ledger, asked.who.name)
+    if call.who.role not in _SEES_ALL:
+        mine = granted(ledger, call.who.name)
         return {"datasets": [{**_described(data), "grants": [_grant(server, one)]} for data, one in mine]}
     rows = ledger.datasets() if ledger.store.exists() else []
     return {"datasets": [
@@ -155,27 +156,27 @@ def datasets(server: Server, asked: Asked) -> Any:
 
 
 @route("POST", "/api/datasets", ("owner",))
-def register(server: Server, asked: Asked) -> Any:
+def register(server: Server, call: Call) -> Reply:
     """Registers a file that lies in the server's own folder `data`, as `jostle data register` does."""
     from jostle.tools.data import register as command
 
-    name, file = asked.text("name"), asked.text("file")
+    name, file = call.text("name"), call.text("file")
     if not _NAME.fullmatch(name) or not _FILE.fullmatch(file) or (server.home.folder / "data" / file).is_symlink():
         raise refuse("DataError", "this is no name, or no file of the folder `data`")
     options = Namespace(
-        name=name, file=str(server.home.folder / "data" / file), schema=asked.text("schema", most=20_000) or None,
-        protecting=asked.text("protecting"), budget=asked.text("budget"), ledger=server.home.ledger, copy=False,
+        name=name, file=str(server.home.folder / "data" / file), schema=call.text("schema", most=20_000) or None,
+        protecting=call.text("protecting"), budget=call.text("budget"), ledger=server.home.ledger, copy=False,
         sheet=None, header=None, engine=None,
     )  # fmt: skip
-    said = command(options)
-    server.home.note(asked.who.name, "registered", dataset=name)
-    return {"ok": True, "notes": said}
+    notes = command(options)
+    server.home.note(call.who.name, "registered", dataset=name)
+    return {"ok": True, "notes": notes}
 
 
 @route("POST", "/api/grants", ("owner",))
-def grant(server: Server, asked: Asked) -> Any:
-    dataset, analyst, until = asked.text("dataset"), asked.text("analyst"), asked.text("until", "")
-    review, amount = asked.flag("review"), amount_of(asked.text("amount"))
+def grant(server: Server, call: Call) -> Reply:
+    dataset, analyst, until = call.text("dataset"), call.text("analyst"), call.text("until", "")
+    review, amount = call.flag("review"), amount_of(call.text("amount"))
     roles = {account["name"]: account["role"] for account in server.home.accounts()}
     if roles.get(analyst) != "analyst":
         raise refuse("DataError", "there is no such analyst", help="make an account first")
@@ -183,33 +184,33 @@ def grant(server: Server, asked: Asked) -> Any:
     if any(one.terms.name == name for one in ledger.datasets()):
         raise refuse("DataError", f"`{analyst}` has a grant on `{dataset}` already")
     # The review is wanted before the grant can be used.
-    server.home.set_review(name, asked.who.name, wanted=review, amount=str(amount), until=until)
+    server.home.set_review(name, call.who.name, needed=review, amount=str(amount), until=until)
     ledger.grant(dataset, analyst, amount, until)
     return {"ok": True, "name": name}
 
 
 @route("POST", "/api/status", ("owner",))
-def status(server: Server, asked: Asked) -> Any:
+def status(server: Server, call: Call) -> Reply:
     """Freezes or opens a dataset or a grant, or closes a grant; a charge that comes later is refused."""
-    name, state = asked.text("name"), asked.text("status")
+    name, state = call.text("name"), call.text("status")
     if state not in (OPEN, FROZEN, CLOSED):
         raise refuse("ValueError", f"a status is `{FROZEN}`, `{CLOSED}` or empty")
-    Ledger(server.home.ledger).set_status(name, state, asked.who.name)
-    server.home.note(asked.who.name, state or "opened", name=name)
+    Ledger(server.home.ledger).set_status(name, state, call.who.name)
+    server.home.note(call.who.name, state or "opened", name=name)
     return {"ok": True}
 
 
 # Runs --------------------------------------------------------------------------------------------------
 
 
-def _settings(asked: Asked) -> dict[str, str]:
-    settings = asked.body.get("settings", {})
+def _settings(call: Call) -> dict[str, str]:
+    settings = call.body.get("settings", {})
     if not isinstance(settings, Mapping) or not all(isinstance(v, str) for v in settings.values()):
         raise refuse("ValueError", "`settings` are texts by name")
     return dict(settings)
 
 
-def shown(run: Run, *, program: bool = False) -> dict[str, Any]:
+def as_json(run: Run, *, program: bool = False) -> dict[str, Any]:
     """A run as its analyst or a reviewer sees it; nothing of an answer before its moment."""
     more = {"program": run.program, "settings": run.settings} if program else {}
     if run.state == "done":
@@ -221,62 +222,62 @@ def shown(run: Run, *, program: bool = False) -> dict[str, Any]:
 
 
 @route("POST", "/api/check", ("analyst", "owner", "reviewer"), run=True)
-def check(server: Server, asked: Asked) -> Any:
-    return server.runs.check(asked.text("program", most=65_536), _settings(asked))
+def check(server: Server, call: Call) -> Reply:
+    return server.runs.check(call.text("program", most=65_536), _settings(call))
 
 
 @route("POST", "/api/runs", ("analyst",), run=True)
-def submit(server: Server, asked: Asked) -> Any:
-    program = asked.text("program", most=65_536)
-    return shown(server.runs.submit(asked.who, program, _settings(asked), asked.number("seconds")))
+def submit(server: Server, call: Call) -> Reply:
+    program = call.text("program", most=65_536)
+    return as_json(server.runs.submit(call.who, program, _settings(call), call.number("seconds")))
 
 
 @route("GET", "/api/runs", ("analyst",), run=True)
-def history(server: Server, asked: Asked) -> Any:
-    runs = [server.runs.visible(run) for run in server.home.runs("account = ?", asked.who.name)]
-    return {"runs": [{k: v for k, v in shown(run).items() if k != "answer"} for run in runs]}
+def history(server: Server, call: Call) -> Reply:
+    runs = [server.runs.visible(run) for run in server.home.runs("account = ?", call.who.name)]
+    return {"runs": [{k: v for k, v in as_json(run).items() if k != "answer"} for run in runs]}
 
 
-def own_run(server: Server, asked: Asked) -> Run:
+def own_run(server: Server, call: Call) -> Run:
     """A run of the caller's; a run of another's is not there."""
-    runs = server.home.runs("id = ? AND account = ?", asked.path["id"], asked.who.name)
+    runs = server.home.runs("id = ? AND account = ?", call.path["id"], call.who.name)
     if not runs:
         raise refuse("Missing", "there is no such run of yours")
     return server.runs.visible(runs[0])
 
 
 @route("GET", "/api/runs/{id}", ("analyst",), run=True)
-def run(server: Server, asked: Asked) -> Any:
-    return shown(own_run(server, asked), program=True)
+def run(server: Server, call: Call) -> Reply:
+    return as_json(own_run(server, call), program=True)
 
 
 # Reviews and the log -----------------------------------------------------------------------------------
 
 
 @route("GET", "/api/reviews", ("reviewer",))
-def reviews(server: Server, asked: Asked) -> Any:
-    waiting = server.home.runs("state = 'waiting' AND account != ?", asked.who.name)
-    return {"runs": [shown(one, program=True) for one in waiting]}
+def reviews(server: Server, call: Call) -> Reply:
+    waiting = server.home.runs("state = 'waiting' AND account != ?", call.who.name)
+    return {"runs": [as_json(one, program=True) for one in waiting]}
 
 
 @route("POST", "/api/reviews/{id}", ("reviewer",))
-def review(server: Server, asked: Asked) -> Any:
-    after = server.runs.review(asked.who, asked.path["id"], asked.flag("approve"), asked.text("note", "", 2000))
+def review(server: Server, call: Call) -> Reply:
+    after = server.runs.review(call.who, call.path["id"], call.flag("approve"), call.text("note", "", 2000))
     return {"id": after.id, "state": after.state}
 
 
 @route("GET", "/api/audit", ("auditor", "owner"))
-def audit(server: Server, asked: Asked) -> Any:
+def audit(server: Server, call: Call) -> Reply:
     """The whole log: `jostle serve --verify FILE` follows it offline."""
     return {"audit": server.home.audit()}
 
 
 @route("GET", "/api/ledger/{name}", ("auditor", "owner"))
-def ledger_history(server: Server, asked: Asked) -> Any:
+def ledger_history(server: Server, call: Call) -> Reply:
     """The history of a dataset or a grant, verified."""
     ledger = Ledger(server.home.ledger)
-    chain = ledger.verify(asked.path["name"])
+    chain = ledger.verify(call.path["name"])
     entries = [
-        {"number": e.number, "content": dict(e.content), "hash": e.hash} for e in ledger.history(asked.path["name"])
+        {"number": e.number, "content": dict(e.content), "hash": e.hash} for e in ledger.history(call.path["name"])
     ]
     return {"verified": chain.entries, "head": chain.head, "history": entries}

@@ -28,7 +28,8 @@ def command(options: Namespace) -> int:
         import uvicorn
     except ImportError:
         raise refuse("DataError", "a server needs packages", help='pip install "jostle[serve]"') from None
-    from jostle.serve.app import Server, application
+    from jostle.serve.app import application
+    from jostle.serve.routing import Server
     from jostle.serve.runs import Checker, Runs
 
     https = bool(options.certificate) or options.behind_proxy
@@ -39,10 +40,10 @@ def command(options: Namespace) -> int:
     home = Home(folder, options.ledger or "")
     checker = Checker(home.folder)
     try:
-        address = f"{'https' if options.certificate else 'http'}://{_written(options.host)}:{options.port}"
+        address = f"{'https' if options.certificate else 'http'}://{_in_url(options.host)}:{options.port}"
         _begin(home, address, example=options.example)
         server = Server(home, Runs(home, checker), https, options.example)
-        hosts = ["localhost", "127.0.0.1", "[::1]", _written(options.host), *options.name]
+        hosts = ["localhost", "127.0.0.1", "[::1]", _in_url(options.host), *options.name]
         uvicorn.run(
             application(server, hosts), host=options.host, port=options.port, ssl_certfile=options.certificate,
             ssl_keyfile=options.key, proxy_headers=options.behind_proxy, server_header=False, log_level="warning",
@@ -85,7 +86,9 @@ def fill_example(home: Home) -> None:
     Ledger(home.ledger).grant("people", "analyst", Amount("epsilon", 5 * QUANTA))
 
 
-EXAMPLE_SCHEMA = '{age: 0..99, sex: {"Female", "Male"}}'
+EXAMPLE_SCHEMA = (
+    '{age: 16..79, sex: {"Female", "Male"}, city: {"Ames", "Bergen", "Cork", "Delft"}, hours: 0..63, income: 0..200000}'
+)
 
 
 def _verify(options: Namespace) -> int:
@@ -106,5 +109,5 @@ def _loopback(host: str) -> bool:
         return False
 
 
-def _written(host: str) -> str:
+def _in_url(host: str) -> str:
     return f"[{host}]" if ":" in host else host

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -57,12 +58,14 @@ def launch(job: Job) -> None:
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    package = str(Path(__file__).resolve().parents[2])
-    own = {"HOME": str(folder), "XDG_CACHE_HOME": str(folder.parents[1] / "cache" / "shared"), "TMPDIR": str(folder)}
-    taken = ("PATH", "LANG", "OPENBLAS_CORETYPE", "JOSTLE_MEMORY", "SSL_CERT_FILE")
-    given = {name: os.environ[name] for name in taken if name in os.environ}
-    Path(own["XDG_CACHE_HOME"]).mkdir(parents=True, exist_ok=True)
-    return {**given, **own, "PYTHONPATH": package, "PYTHONDONTWRITEBYTECODE": "1", "JOSTLE_LEDGER": "/dev/null/none"}
+    package, cache = str(Path(__file__).resolve().parents[2]), folder.parents[1] / "cache" / "shared"
+    cache.mkdir(parents=True, exist_ok=True)
+    inherited = ("PATH", "LANG", "OPENBLAS_CORETYPE", "JOSTLE_MEMORY", "SSL_CERT_FILE")
+    return {
+        **{name: os.environ[name] for name in inherited if name in os.environ},
+        "HOME": str(folder), "XDG_CACHE_HOME": str(cache), "TMPDIR": str(folder / "scratch"), "PYTHONPATH": package,
+        "PYTHONDONTWRITEBYTECODE": "1", "JOSTLE_LEDGER": "/dev/null/none",
+    }  # fmt: skip
 
 
 def _fed(pipe: IO[bytes] | None) -> IO[bytes]:
@@ -182,7 +185,8 @@ class Runs:
 
     def _start(self, run: Run) -> None:
         folder = self.folder(run)
-        (folder / "empty").mkdir(parents=True, exist_ok=True)
+        for name in ("empty", "scratch"):
+            (folder / name).mkdir(parents=True, exist_ok=True)
         try:
             self.start(
                 Job(run.program, run.settings, run.account, self.home.ledger, str(folder), run.answer_at - MARGIN)
@@ -200,7 +204,8 @@ class Runs:
             pass
         done = replace(run, state="done", document=str(answer["document"]))
         facts = {"answer": digest(done.document), "charges": answer["charges"]}
-        self.home.change_run(done, "running", run.account, **facts)
+        if self.home.change_run(done, "running", run.account, **facts):
+            shutil.rmtree(self.folder(run) / "scratch", ignore_errors=True)
         return done
 
     def folder(self, run: Run) -> Path:

@@ -237,7 +237,8 @@ class Home:
         if not rows:
             return None
         csrf = hmac.new(secret.encode(), b"csrf", hashlib.sha256).hexdigest() if kind == "session" else ""
-        return Account(*rows[0], csrf)
+        account, role, scope = rows[0]
+        return Account(account, role, scope, csrf)
 
     def _add_secret(self, kind: str, name: str, label: str, scope: str, seconds: float) -> tuple[int, str]:
         secret, until = new_secret(), time.time() + seconds
@@ -249,12 +250,12 @@ class Home:
 
     # Grants that are reviewed ------------------------------------------------------------------------
 
-    def set_review(self, grant: str, by: str, *, wanted: bool, **facts: Any) -> None:
+    def set_review(self, grant: str, by: str, *, needed: bool, **facts: Any) -> None:
         with self._writing():
             self._db.execute("DELETE FROM reviewed WHERE grant_name = ?", (grant,))
-            if wanted:
+            if needed:
                 self._db.execute("INSERT INTO reviewed VALUES (?)", (grant,))
-            self._note(by, "grant", grant=grant, review=wanted, **facts)
+            self._note(by, "grant", grant=grant, review=needed, **facts)
 
     def reviewed(self) -> set[str]:
         return {name for (name,) in self._rows("SELECT grant_name FROM reviewed")}

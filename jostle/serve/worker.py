@@ -18,10 +18,11 @@ from typing import Any
 from msgspec import Struct
 from msgspec import json as coded
 
+from jostle import resources
 from jostle.diagnostics import Diagnostic, Refusal
 from jostle.language.builtins import OPENERS
-from jostle.privacy.ledger.file import SCHEMES
 from jostle.privacy.ledger.ledger import Ledger
+from jostle.privacy.ledger.postgres import SCHEMES
 from jostle.resources import replacing
 from jostle.serve.confine import GIGABYTE, confine
 from jostle.source import Source
@@ -73,6 +74,11 @@ def unregistered(source: Source) -> tuple[Diagnostic, ...]:
         name for name in every_of(tree, n.Name)
         if name.id in OPENERS and name.id not in ("dataset", "vectors_in") and id(name) not in literal
     ]  # fmt: skip
+    shipped = resources.folder("stdlib")
+    absent = [one for one in every_of(tree, n.Use) if not shipped.joinpath(*one.path).with_suffix(".jst").is_file()]
+    if absent:
+        help = "`jostle find` lists what there is"
+        return (Diagnostic("ImportError", "the library has no such module", absent[0].span, "", help),)
     help = 'a dataset that you have a grant on: `private people = dataset("people")`'
     return tuple(Diagnostic("DataError", f"`{w.id}` opens no data on a server", w.span, "", help) for w in wrong[:5])
 

@@ -73,6 +73,10 @@ def _misuse(options: argparse.Namespace) -> str:
             return "init needs a FILE of data, or --example"
         case "run" if options.seed is not None and not options.simulate:
             return "--seed goes with --simulate; real noise has no seed"
+        case "run" if wrong := _here_only(options):
+            return f"--server runs the program elsewhere, and {wrong} is of this machine"
+        case "serve" if bool(options.home) + options.example + bool(options.verify) != 1:
+            return "serve needs one of --home FOLDER, --example, --verify LOG"
         case "run" if options.overwrite and not options.save:
             return "--overwrite goes with --save NAME=PATH"
         case "improve" if options.write and options.file == "-":
@@ -81,9 +85,15 @@ def _misuse(options: argparse.Namespace) -> str:
             return "--diff is shown whole, in the terminal or with --html PAGE"
         case "run" if options.dry or options.explain:
             flag, others = "--dry" if options.dry else "--explain", ("simulate", "trace", "pictures", "save")
-            if wrong := [f"--{name}" for name in (*others, *["explain"] * options.dry) if getattr(options, name)]:
-                return f"{flag} runs nothing, and {wrong[0]} has no part in it"
+            if words := [f"--{name}" for name in (*others, *["explain"] * options.dry) if getattr(options, name)]:
+                return f"{flag} runs nothing, and {words[0]} has no part in it"
     return ""
+
+
+def _here_only(options: argparse.Namespace) -> str:
+    """A flag of `run` that a server does not take."""
+    flags = ("bind", "trace", "pictures", "save", "simulate", "dry", "explain", "ledger", "engine", "memory")
+    return next((f"--{flag}" for flag in flags if options.server is not None and getattr(options, flag)), "")
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -154,6 +164,10 @@ def command_parser() -> _Parser:
     run.add_argument("--ledger", metavar="PLACE", help="where registered datasets are counted ($JOSTLE_LEDGER)")
     run.add_argument("--memory", metavar="SIZE", type=_memory, help=_MEMORY)
     run.add_argument("--engine", metavar="URL", help=_ENGINE)
+    run.add_argument(
+        "--server", metavar="URL", nargs="?", const="", help="let `jostle serve` there run it (last login)"
+    )
+    run.add_argument("--seconds", metavar="N", type=float, help="when the answer of a --server leaves, as it offers")
 
     init = commands.add_parser("init", help="write a first program for a file of yours; asks for what it does not know")
     init.add_argument("file", metavar="FILE", nargs="?", help="the data")
@@ -242,6 +256,22 @@ def command_parser() -> _Parser:
     fmt = commands.add_parser("fmt", help="write programs in the one way to write them")
     fmt.add_argument("files", metavar="FILE", nargs="+", help="programs, folders of programs, or - for standard input")
     fmt.add_argument("--check", action="store_true", help="change nothing; exit with 1 where something would change")
+
+    serve = commands.add_parser("serve", help="let others ask: a server that holds the data and the ledger")
+    serve.add_argument("--home", metavar="FOLDER", help="where accounts, ledger, data and runs are")
+    serve.add_argument("--example", action="store_true", help="public data and two accounts, to click through")
+    serve.add_argument("--host", metavar="HOST", default="127.0.0.1", help="the address to listen at (127.0.0.1)")
+    serve.add_argument("--port", metavar="PORT", type=int, default=8400)
+    serve.add_argument("--name", metavar="HOST", action="append", default=[], help="a name that it is reached by")
+    serve.add_argument("--ledger", metavar="PLACE", help="postgresql://…, where that is not a file in the folder")
+    serve.add_argument("--certificate", metavar="FILE", help="for TLS")
+    serve.add_argument("--key", metavar="FILE", help="the certificate's key")
+    serve.add_argument("--behind-proxy", action="store_true", help="a proxy on this machine does TLS")
+    serve.add_argument("--verify", metavar="LOG", help="follow an audit log that `/api/audit` gave, and end")
+    login = commands.add_parser("login", help="keep a token of a server, for `jostle run --server`")
+    login.add_argument("url", metavar="URL")
+    login.add_argument("--name", metavar="NAME", help="of the account; asked for where it is left out")
+    login.add_argument("--token", action="store_true", help="read a token from standard input, not a password")
 
     commands.add_parser("lsp", help="serve an editor: faults, hovers, completion, formatting (needs pygls)")
     commands.add_parser("textmate", help="print a TextMate grammar, for editors that colour by one")

@@ -96,6 +96,31 @@ def run(options: Namespace) -> int:
     return 0 if result.ok and not unsaved else 1
 
 
+def run_here_or_there(options: Namespace) -> int:
+    """Runs a program on this machine or, with `--server`, where the data are."""
+    return run(options) if options.server is None else _run_there(options)
+
+
+def _run_there(options: Namespace) -> int:
+    """Runs a program by a server; prints what it answered as a run here would."""
+    from jostle.tools.remote import run_there
+    from jostle.tools.show import budget_text, released
+
+    result = run_there(options.server, _source(options), dict(options.set), options.seconds)
+    if options.format == "json":
+        print(result.document(), flush=True)
+        return 0 if result.ok else 1
+    width, margins = width_of(sys.stdout), result.margins()
+    for line in result.output:
+        print(clean(line))
+    for name, value in result.values.items():
+        print(clean(_indented(released(name, value, width - 2, margins.get(name)))))
+    tell(result.diagnostics)
+    if result.budget:
+        print("\nbudget\n" + clean(_indented(budget_text(result.budget))))
+    return 0 if result.ok else 1
+
+
 def _source(options: Namespace) -> Source:
     """The program: a file's text, or that which a command made."""
     source: Source | None = getattr(options, "source", None)
@@ -401,7 +426,11 @@ def textmate(_: Namespace) -> int:
 
 
 def command_of(name: str) -> Callable[[Namespace], int]:
-    """The function of a command; those of `_MODULES` have modules of their own."""
+    """The function of a command; those of `_MODULES` have modules of their own, and `serve` a room."""
+    if name == "serve":
+        from jostle.serve.command import command as serve
+
+        return serve
     if name in _MODULES:
         command: Callable[[Namespace], int] = import_module(f"jostle.tools.{_MODULES[name]}").command
         return command
@@ -410,7 +439,7 @@ def command_of(name: str) -> Callable[[Namespace], int]:
 
 _MODULES = {
     "again": "again", "plan": "plan", "evaluate": "evaluation", "improve": "improvement", "fmt": "fmt",
-    "init": "draft.init", "ask": "draft.ask", "find": "documentation.find",
+    "init": "draft.init", "ask": "draft.ask", "find": "documentation.find", "login": "remote",
 }  # fmt: skip
 
 
@@ -423,7 +452,7 @@ def completion(options: Namespace) -> int:
 
 
 _COMMANDS: dict[str, Callable[[Namespace], int]] = {
-    "completion": completion,
-    "run": run, "check": check, "repl": repl, "trace": trace, "lsp": lsp, "textmate": textmate, "data": data,
+    "completion": completion, "run": run_here_or_there,
+    "check": check, "repl": repl, "trace": trace, "lsp": lsp, "textmate": textmate, "data": data,
     "explain": explain,
 }  # fmt: skip

@@ -55,6 +55,10 @@ COMMANDS: dict[str, list[str]] = {
     "data list": ["data", "list"],
     "data register": ["data", "register", "p", "people.csv", "--schema", SCHEMA, "--protecting", "rows",
                       "--budget", "epsilon 1"],
+    "serve": ["serve", "--verify", "log.json"],
+    "serve without a home": ["serve"],
+    "login": ["login", "127.0.0.1:1", "--token"],
+    "run elsewhere": ["run", "p.jst", "--server", "127.0.0.1:1"],
     "explain": ["explain"],
     "explain unknown": ["explain", "NoSuchKind"],
     "misuse": ["chekc"],
@@ -90,7 +94,7 @@ for number, (words, how) in enumerate(cases):
     child = os.fork()
     if not child:
         os.chdir(place)
-        os.environ |= {"XDG_STATE_HOME": place, "JOSTLE_LEDGER": place + "/ledger.db"}
+        os.environ |= {"XDG_STATE_HOME": place, "XDG_CONFIG_HOME": place, "JOSTLE_LEDGER": place + "/ledger.db"}
         for k in range(3):
             put(k, how[k], f"{folder}/files/in" if k == 0 else f"{place}/{k}")
         sys.exit(main(words))
@@ -119,6 +123,7 @@ def test_every_command_with_every_standard_file_that_fails(
     (files / "p.jst").write_text(PROGRAM)
     (files / "in").write_text("1 + 1\nrelease n = 2\n")
     (files / "wrong.jst").write_text("prnt(1)\n")
+    (files / "log.json").write_text('{"audit": []}')
     (files / "people.csv").write_text("age\n" + "40\n" * 30)
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")} | {"PYTHONPATH": str(ROOT)}
     environment |= {} if buffered else {"PYTHONUNBUFFERED": "1"}

@@ -19,6 +19,7 @@ from jostle.readers.duckdb import LocalDuckDb
 RANDOM = ("random", "secrets", "uuid", "opendp", "numpy.random", "scipy.stats", "hashlib.shake_256")
 MAY_DRAW = {
     "jostle/privacy/mechanisms/noise.py",  # the noise of every private release, and the exact sampler for vectors of it
+    "jostle/serve/store.py",  # secrets of sessions, tokens and links; no noise is made of them
     "jostle/privacy/ledger/store.py",  # the key of a registered dataset; no noise is made of it
     "jostle/simulate.py",  # seeded, on public arrays
     "jostle/kernels/simulated_tables.py",  # seeded: public made-up tables to train on

@@ -121,19 +121,13 @@ function errors(list) {
 }
 
 function value(name, released, margin) {
-  const error = margin && margin.error;
-  if (typeof released === "number") return make("p", `${name} = ${released}${typeof error === "number" ? ` ± ${error.toPrecision(2)}` : ""}`);
-  if (released && typeof released === "object" && !Array.isArray(released)) {
-    const columns = released.columns && typeof released.columns === "object" ? released.columns : released;
-    const names = Object.keys(columns);
-    if (names.length && names.every(one => Array.isArray(columns[one]))) {
-      const errorsOf = one => margin && margin[one] && margin[one].error;
-      const rows = columns[names[0]].map((_, k) => names.map(one => {
-        const e = errorsOf(one), cell = columns[one][k];
-        return Array.isArray(e) && typeof e[k] === "number" ? `${cell} ± ${e[k].toPrecision(2)}` : cell;
-      }));
-      return make("div", null, make("h3", name), table(names, rows));
-    }
+  const width = margin && margin.error;
+  if (typeof released === "number") return make("p", `${name} = ${released}${typeof width === "number" ? ` ± ${width.toPrecision(2)}` : ""}`);
+  if (Array.isArray(released) && released.length && released.every(row => row && typeof row === "object" && !Array.isArray(row))) {
+    const names = Object.keys(released[0]);
+    const error = (k, one) => { const row = Array.isArray(margin) ? margin[k] : null; return row && row[one] && row[one].error; };
+    const cell = (row, k, one) => typeof error(k, one) === "number" ? `${row[one]} ± ${error(k, one).toPrecision(2)}` : row[one];
+    return make("div", null, make("h3", name), table(names, released.map((row, k) => names.map(one => cell(row, k, one)))));
   }
   return make("div", null, make("h3", name), make("pre", JSON.stringify(released, null, 1)));
 }

@@ -1,0 +1,135 @@
+"""What routes are: a row each, with the roles that may call it. What has no row is not there."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from msgspec import Struct, field
+from starlette.responses import RedirectResponse, Response
+
+from jostle.accounting.amounts import Amount, quanta
+from jostle.diagnostics import refuse
+from jostle.serve.runs import Runs
+from jostle.serve.store import ROLES, Account, Home
+
+COOKIE = "jostle_session"
+ANYBODY: tuple[str, ...] = ()
+EVERYBODY = ROLES
+TOO_OFTEN, WINDOW = 5, 15 * 60.0
+PER_ADDRESS = 30
+
+
+class Call(Struct):
+    """A request, read. `body` is an object; `secret` what the caller is known by, `client` its address."""
+
+    who: Account
+    path: Mapping[str, str]
+    query: Mapping[str, str]
+    body: dict[str, Any]
+    secret: str
+    client: str
+
+    def text(self, name: str, default: str | None = None, most: int = 200) -> str:
+        """A text of the body. Refused where it is another thing, absent without a `default`, or too long."""
+        value = self.body.get(name, default)
+        if not isinstance(value, str) or len(value) > most or "\0" in value:
+            raise refuse("ValueError", f"`{name}` is a text of up to {most} characters")
+        return value
+
+    def flag(self, name: str) -> bool:
+        value = self.body.get(name, False)
+        if not isinstance(value, bool):
+            raise refuse("ValueError", f"`{name}` is true or false")
+        return value
+
+    def number(self, name: str, default: float | None = None) -> float | None:
+        value = self.body.get(name, default)
+        number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e12
+        if value is not None and not number:
+            raise refuse("ValueError", f"`{name}` is a number")
+        return None if value is None else float(value)
+
+
+class Server(Struct):
+    """What the routes share. `https`: cookies are sent over TLS only."""
+
+    home: Home
+    runs: Runs
+    https: bool = False
+    example: bool = False
+    attempts: dict[str, list[float]] = field(default_factory=dict)
+    lock: Any = field(default_factory=threading.Lock)
+
+    def log_in(self, name: str, password: str, client: str) -> None:
+        """Refused where a password does not hold, or where too many did not lately, in words that say neither which
+        names there are. Hashes are computed one at a time."""
+        with self.lock:
+            keys = {f"name {name[:40]}": TOO_OFTEN, f"from {client}": PER_ADDRESS}
+            since = time.monotonic() - WINDOW
+            if len(self.attempts) > 10_000:
+                self.attempts = {k: times for k, times in self.attempts.items() if times[-1] > since}
+            for key, most in keys.items():
+                times = [one for one in self.attempts.get(key, ()) if one > since]
+                if len(times) >= most:
+                    raise refuse("Busy", "too many logins failed", help="try again in a quarter of an hour")
+            if not self.home.password_holds(name, password):
+                for key in keys:
+                    self.attempts[key] = [*(t for t in self.attempts.get(key, ()) if t > since), time.monotonic()]
+                raise refuse("Login", "the name or the password is wrong")
+            self.attempts.pop(f"name {name[:40]}", None)
+
+
+Reply = Response | dict[str, Any]
+Handler = Callable[[Server, Call], Reply]
+H = TypeVar("H", bound=Callable[..., Any])
+
+
+class Row(Struct, frozen=True):
+    """A route. `roles` are those that may call it, none where no login is needed; `run`: a token for runs will do."""
+
+    method: str
+    path: str
+    roles: tuple[str, ...]
+    handler: Handler
+    run: bool = False
+    page: bool = False
+
+
+ROUTES: list[Row] = []
+
+
+def route(method: str, path: str, roles: tuple[str, ...], *, run: bool = False, page: bool = False) -> Callable[[H], H]:
+    """Decorates the handler of a route."""
+
+    def add(handler: H) -> H:
+        ROUTES.append(Row(method, path, roles, handler, run, page))
+        return handler
+
+    return add
+
+
+NOBODY = Account("", "")
+
+
+def session_response(server: Server, name: str) -> Response:
+    """A new session: its secret was never in another request, so that none can be planted."""
+    response = RedirectResponse("/", 303)
+    secret = server.home.add_session(name)
+    response.set_cookie(COOKIE, secret, httponly=True, samesite="strict", secure=server.https, path="/")
+    return response
+
+
+def amount_of(text: str) -> Amount:
+    """An amount such as `epsilon 0.5` or `epsilon 1, delta 1e-6`."""
+    value, _, delta = text.partition(",")
+    words, tail = value.split(), delta.split()
+    try:
+        if len(words) == 2 and words[0] in ("epsilon", "rho") and (not tail or (len(tail) == 2 and tail[0] == "delta")):
+            more = quanta(float(tail[1]), "delta") if tail else 0
+            return Amount(words[0], quanta(float(words[1]), words[0]), more)
+    except ValueError:
+        pass
+    raise refuse("BadAmount", "this is no amount", help="such as `epsilon 0.5`")

@@ -1,0 +1,196 @@
+"""Programs run by a server (`jostle serve`): `jostle login URL`, `jostle run --server`, and `jostle.connect(url)`.
+
+The token of a server stands in `servers.json` of the user's configuration, readable by the user alone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from argparse import Namespace
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
+from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+from jostle.diagnostics import Diagnostic, Refusal, refuse
+from jostle.resources import replacing
+from jostle.source import Source
+from jostle.tools.arguments import read_program
+
+PATIENCE = 60.0  # seconds beyond the declared moment of an answer
+
+
+class _Stay(HTTPRedirectHandler):
+    """No answer sends a token elsewhere."""
+
+    def redirect_request(self, *_: Any, **__: Any) -> None:
+        return None
+
+
+class RemoteResult:
+    """What a server answered: the face of `Result` for what left it. Tables are pandas frames in `released`."""
+
+    def __init__(self, answer: Mapping[str, Any]) -> None:
+        self.answer = dict(answer)
+        self.ok: bool = bool(answer.get("ok"))
+        self.values: dict[str, Any] = dict(answer.get("released", {}))
+        self.budget: dict[str, dict[str, dict[str, str]]] = dict(answer.get("budget", {}))
+        self.output: list[str] = list(answer.get("output", []))
+        faults = answer.get("errors") or ([answer["error"]] if "error" in answer else [])
+        self.diagnostics = tuple(map(_diagnostic, faults))
+
+    @property
+    def released(self) -> dict[str, Any]:
+        return {name: self[name] for name in self.values}
+
+    def __getitem__(self, name: str) -> Any:
+        value = self.values[name]
+        if isinstance(value, list) and value and all(isinstance(row, dict) for row in value):
+            import pandas
+
+            return pandas.DataFrame(value)
+        return value
+
+    def margins(self) -> dict[str, Any]:
+        return dict(self.answer.get("margins", {}))
+
+    def document(self) -> str:
+        return json.dumps(self.answer, ensure_ascii=False)
+
+
+class Remote:
+    """A server, as a session: `run`, `run_text` and `attempt` hand programs in and wait for their answers.
+
+    `url` is that of `jostle serve`, `token` one of an account there; left out, what `jostle login` keeps. `seconds`, as
+    the server offers them, say when an answer leaves, whatever it is.
+    """
+
+    def __init__(self, url: str, token: str = "", seconds: float | None = None) -> None:
+        self.url, self.seconds = _address(url), seconds
+        self._token = token or _tokens().get(self.url, "")
+        if not self._token:
+            raise refuse("DataError", f"you are not logged in at {self.url}", help=f"jostle login {self.url}")
+
+    def run(self, program: str | Path | Source, /, **params: Any) -> RemoteResult:
+        """Runs a program there; raises `Refusal` where it is refused."""
+        result = self.attempt(program if isinstance(program, Source) else read_program(Path(program)), params)
+        if not result.ok:
+            raise Refusal(*result.diagnostics)
+        return result
+
+    def run_text(self, text: str, /, **params: Any) -> RemoteResult:
+        return self.run(Source("text", text), **params)
+
+    def attempt(self, source: Source, settings: Mapping[str, Any] | None = None) -> RemoteResult:
+        """Runs a program there; its faults come back in the result. `Refusal` where it waits for a reviewer."""
+        body: dict[str, Any] = {"program": source.text, "settings": {k: str(v) for k, v in (settings or {}).items()}}
+        if self.seconds is not None:
+            body["seconds"] = self.seconds
+        run = self._call("POST", "/api/runs", body)
+        while run["state"] == "running":
+            wait = max(0.0, float(run["answer_at"]) - time.time()) if run["seconds"] > 600 else float(run["seconds"])
+            run = self._call("GET", f"/api/runs/{run['id']}?wait=1", timeout=wait + PATIENCE)
+        if run["state"] != "done":
+            help = f"its answer will be at {self.url}/runs/{run['id']}"
+            raise refuse("DataError", "this program waits for a reviewer", help=help)
+        return RemoteResult(run.get("answer") or self._call("GET", f"/api/runs/{run['id']}")["answer"])
+
+    def datasets(self) -> list[dict[str, Any]]:
+        """What you have grants on: names, columns, and what is left."""
+        return list(self._call("GET", "/api/datasets")["datasets"])
+
+    def _call(self, method: str, path: str, body: object = None, timeout: float = PATIENCE) -> dict[str, Any]:
+        return call(self.url, method, path, body, self._token, timeout)
+
+
+def connect(url: str, token: str = "", seconds: float | None = None) -> Remote:
+    """A server that runs programs on data which stay there; `jostle login` keeps a token for it."""
+    return Remote(url, token, seconds)
+
+
+def call(
+    url: str, method: str, path: str, body: object = None, token: str = "", timeout: float = PATIENCE
+) -> dict[str, Any]:
+    """One request; raises `Refusal` with the server's words, or ours where it gave none."""
+    headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {token}"} if token else {})}
+    data = None if body is None else json.dumps(body).encode()
+    try:
+        with build_opener(_Stay).open(Request(f"{url}{path}", data, headers, method=method), timeout=timeout) as answer:
+            document = json.loads(answer.read())
+    except HTTPError as fault:
+        try:
+            error = json.loads(fault.read())["error"]
+            raise refuse("DataError", str(error["message"]), help=str(error.get("help", ""))) from None
+        except (ValueError, KeyError, TypeError):
+            raise _no_server(url) from None
+    except (URLError, OSError, ValueError):
+        raise refuse("DataError", f"{url} cannot be reached", help="is the server running, the URL right?") from None
+    if not isinstance(document, dict):
+        raise _no_server(url)
+    return document
+
+
+def _no_server(url: str) -> Refusal:
+    return refuse("DataError", f"{url} does not answer as a server of jostle", help="is the URL right?")
+
+
+def command(options: Namespace) -> int:
+    """`jostle login URL`: asks for name and password, and keeps a token. `--token` reads one from standard input."""
+    import getpass
+
+    url = _address(options.url)
+    if options.token:
+        token = sys.stdin.readline().strip()
+        name = call(url, "GET", "/api/me", token=token)["name"]
+    else:
+        name = options.name or input("name: ")
+        answer = call(url, "POST", "/api/login", {"name": name, "password": getpass.getpass("password: ")})
+        token = answer["token"]
+    path = _place()
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    tokens = {**_tokens(), url: token, "": url}
+    with replacing(path) as file:  # it is made with mode 0600
+        file.write(json.dumps(tokens))
+    print(f"logged in at {url} as {name}: `jostle run PROGRAM --server` runs there")
+    return 0
+
+
+def run_there(url: str, source: Source, settings: Mapping[str, Any], seconds: float | None) -> RemoteResult:
+    """A run by the server at `url`, or at the one of the last login where it is empty."""
+    url = url or _tokens().get("", "")
+    if not url:
+        raise refuse("DataError", "you are logged in at no server", help="jostle login URL")
+    return Remote(url, seconds=seconds).attempt(source, settings)
+
+
+def _diagnostic(error: Mapping[str, Any]) -> Diagnostic:
+    line = f"line {error['line']}: " if error.get("line") else ""
+    return Diagnostic(str(error.get("kind")), line + str(error.get("message")), None, "", str(error.get("help") or ""))
+
+
+def _address(url: str) -> str:
+    parts = urlsplit(url if "://" in url else f"http://{url}")
+    local = parts.hostname in ("localhost", "127.0.0.1", "::1")
+    if parts.scheme not in ("http", "https") or not parts.netloc or "@" in parts.netloc:
+        raise refuse("DataError", f"`{url}` is no URL of a server", help="such as https://stats.example")
+    if parts.scheme == "http" and not local:
+        raise refuse("DataError", "a token does not leave this machine without TLS", help=f"https://{parts.netloc}")
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def _place() -> Path:
+    base = os.environ.get("XDG_CONFIG_HOME")
+    return (Path(base) if base else Path.home() / ".config") / "jostle" / "servers.json"
+
+
+def _tokens() -> dict[str, str]:
+    try:
+        tokens = json.loads(_place().read_text(encoding="utf-8"))
+        return {str(k): str(v) for k, v in tokens.items()}
+    except (OSError, ValueError, AttributeError, RuntimeError):
+        return {}

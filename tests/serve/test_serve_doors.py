@@ -1,0 +1,182 @@
+"""Who gets what: every route as every role, sessions and tokens, and what an answer's headers say."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+from conftest import NAMES, PASSWORD, count
+
+from jostle.serve.routing import ROUTES, TOO_OFTEN
+from jostle.serve.store import Home
+
+JUNK: list[object] = [
+    None, "", "x", "x" * 70_000, "\0", "../../etc/passwd", "people", "people@ana", "ana", "frozen", "epsilon 1", 0, -1,
+    1e308, True, [], {}, [[[]]], {"a": {"b": 1}}, "é\u202e", "' OR 1=1 --", "{{ 7 * 7 }}", "<script>alert(1)</script>",
+    "2027-01-01", 10**400, "\ud800", float("nan"),
+]  # fmt: skip
+FIELDS = (
+    "name", "role", "password", "link", "label", "scope", "days", "file", "schema", "protecting", "budget", "dataset",
+    "analyst", "amount", "until", "review", "status", "program", "settings", "seconds", "approve", "note", "active",
+)  # fmt: skip
+
+
+def paths(row: Any, place: Any, rng: random.Random) -> str:
+    there = [run.id for run in place.home.runs()]
+    own = {
+        "{id}": rng.choice([*there, "x", "%00", "..%2f"]),
+        "{name}": rng.choice(["ana", "people", "serve.js", "%2e"]),
+    }
+    path = row.path.replace("{number}", rng.choice(["1", "99999999999999999999999"]))
+    for hole, filling in own.items():
+        path = path.replace(hole, filling)
+    return path
+
+
+def test_no_role_gets_what_is_not_its_own_and_nothing_is_a_fault(place: Any) -> None:
+    """400 requests of each role, of arbitrary bodies: 2xx only where the row names the role, never 500."""
+    rng = random.Random(38)
+    place.run("ben", count(0.5))
+    secret = place.run("ana", "x = 41\nrelease mine = x + 1\n")["id"]
+    for name in ("", *NAMES):
+        client, headers = place.client(), place.headers(name)
+        for turn in range(400):
+            row = ROUTES[turn % len(ROUTES)]
+            if row.path in ("/login", "/api/login", "/welcome") or (row.path, name) == ("/api/accounts/{name}", "olga"):
+                continue  # they end sessions, and have tests of their own
+            body = {field: rng.choice(JUNK) for field in rng.sample(FIELDS, 8)}
+            text = json.dumps(body) if rng.random() < 0.9 else rng.choice(["{", "[]", "null", "\xff", "[" * 5000])
+            kind = {"Content-Type": rng.choice(["application/json", "text/plain", "application/x-www-form-urlencoded"])}
+            path = paths(row, place, rng)
+            content = text.encode() if row.method != "GET" else None
+            answer = client.request(row.method, path, content=content, headers={**headers, **kind})
+            assert answer.status_code < 500, (row, name, text, answer.text)
+            may = not row.roles or NAMES.get(name) in row.roles
+            assert may or answer.status_code in (303, 401, 403, 404), (row, name, answer.text)
+            assert name == "ana" or secret not in answer.text or row.path == "/api/audit"
+            assert "default-src 'none'" in answer.headers["content-security-policy"]
+            assert "Traceback" not in answer.text and place.home.folder.name not in answer.text
+
+
+def test_a_run_is_there_for_its_analyst_alone(place: Any) -> None:
+    id = place.run("ana", count(0.5))["id"]
+    for name in ("", "ben", "olga", "rita", "aldo"):
+        for path in (f"/api/runs/{id}", f"/api/runs/{id}?wait=1", f"/runs/{id}", f"/runs/{id}/trace"):
+            assert place.get(name, path).status_code in (303, 401, 403, 404)
+    assert place.get("ben", "/api/runs").json() == {"runs": []}
+    assert "spent" not in json.dumps(place.get("ben", "/api/datasets").json()["datasets"][0].get("budget", ""))
+    assert place.post("ben", f"/api/reviews/{id}", approve=True).status_code == 403
+
+
+def test_a_cookie_counts_with_the_header_of_its_pages_only(place: Any) -> None:
+    client, header = place.browser("ana")
+    body = {"program": count(0.1)}
+    assert client.post("/api/check", json=body).status_code == 403
+    assert client.post("/api/check", json=body, headers={"X-CSRF": "0" * 64}).status_code == 403
+    assert client.post("/api/check", json=body, headers={**header, "Origin": "http://evil.example"}).status_code == 403
+    assert client.post("/api/check", json=body, headers={**header, "Sec-Fetch-Site": "cross-site"}).status_code == 403
+    assert client.post("/api/check", json=body, headers={**header, "Origin": "http://testserver"}).status_code == 200
+    other, _ = place.browser("ben")
+    assert other.post("/api/check", json=body, headers=header).status_code == 403
+    assert client.post("/api/logout", headers=header).status_code == 200
+    assert client.get("/api/me").status_code == 401 and client.get("/").headers["location"] == "/login"
+
+
+def test_a_session_is_new_at_each_login_and_its_cookie_is_closed(place: Any) -> None:
+    client = place.client()
+    client.cookies.set("jostle_session", "f" * 64)
+    answer = client.post("/login", data={"name": "ana", "password": PASSWORD})
+    cookie = answer.headers["set-cookie"]
+    assert "HttpOnly" in cookie and "SameSite=strict" in cookie and "f" * 64 not in cookie
+    assert "Secure" not in cookie
+    place.server.https = True
+    assert "Secure" in place.client().post("/login", data={"name": "ana", "password": PASSWORD}).headers["set-cookie"]
+
+
+def test_logins_are_refused_in_the_same_words_and_slowed(place: Any) -> None:
+    wrong = {place.post("", "/api/login", name=name, password="wrong").text for name in ("ana", "nobody")}
+    assert len(wrong) == 1
+    for _ in range(TOO_OFTEN):
+        last = place.post("", "/api/login", name="ana", password="wrong")
+    assert last.status_code == 429
+    assert place.post("", "/api/login", name="ana", password=PASSWORD).status_code == 429
+    assert place.post("", "/api/login", name="ben", password=PASSWORD).status_code == 200
+
+
+def test_tokens_have_scopes_and_ends(place: Any) -> None:
+    token = place.post("", "/api/login", name="ana", password=PASSWORD).json()
+    place.tokens["machine"] = token["token"]
+    assert place.get("machine", "/api/me").status_code == 200
+    assert place.post("machine", "/api/tokens", scope="all").status_code == 403
+    assert place.client().delete(f"/api/tokens/{token['number']}", headers=place.headers("ben")).status_code == 404
+    assert place.client().delete(f"/api/tokens/{token['number']}", headers=place.headers("ana")).status_code == 200
+    assert place.get("machine", "/api/me").status_code == 401
+    assert place.post("ana", "/api/tokens", days=1000).status_code == 400
+    assert place.client().get("/api/me", headers={"Authorization": "Basic YTpi"}).status_code == 401
+
+
+def test_no_secret_is_at_rest(place: Any) -> None:
+    client, _ = place.browser("ana")
+    place.home._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    written = b"".join(path.read_bytes() for path in place.home.folder.glob("serve.db*"))
+    secrets = [PASSWORD, *place.tokens.values(), client.cookies["jostle_session"]]
+    assert [secret for secret in secrets if secret.encode() in written] == []
+    assert (place.home.folder / "serve.db").stat().st_mode & 0o077 == 0
+
+
+def test_a_link_sets_a_password_once_and_a_closed_account_is_out(place: Any) -> None:
+    link = place.post("olga", "/api/accounts", name="eve", role="analyst").json()["link"].partition("#")[2]
+    welcome = place.client().post("/welcome", data={"link": link, "password": "short"})
+    assert welcome.status_code == 400
+    assert place.client().post("/welcome", data={"link": link, "password": PASSWORD}).status_code == 303
+    assert place.client().post("/welcome", data={"link": link, "password": PASSWORD}).status_code == 403
+    client, _ = place.browser("eve")
+    assert place.post("olga", "/api/accounts/eve", active=False).status_code == 200
+    assert client.get("/api/me").status_code == 401
+    assert place.post("", "/api/login", name="eve", password=PASSWORD).status_code == 401
+    assert place.post("olga", "/api/accounts/olga", active=False).status_code == 400
+
+
+def test_requests_are_read_up_to_a_size_and_for_this_host(place: Any) -> None:
+    assert place.post("ana", "/api/check", program="x", more="y" * 300_000).status_code == 400
+    assert place.client().get("/api/health", headers={"Host": "evil.example"}).status_code == 400
+    health = place.get("", "/api/health")
+    assert health.json()["ok"] and health.headers["cache-control"] == "no-store"
+
+
+@pytest.mark.parametrize("file", ["../serve.db", "/etc/passwd", "data/people.csv", "", ".hidden", "a b"])
+def test_an_owner_registers_files_of_the_data_folder_only(place: Any, file: str) -> None:
+    answer = place.post("olga", "/api/datasets", name="other", file=file, protecting="rows", budget="epsilon 1",
+                        schema="{a: 0..1}")  # fmt: skip
+    assert answer.status_code == 400 and "no file of the folder" in answer.text
+
+
+def test_pages_hold_no_script_or_style_of_their_own(place: Any) -> None:
+    seen = set()
+    for name in NAMES:
+        client, _ = place.browser(name)
+        for row in ROUTES:
+            if (
+                row.page
+                and row.method == "GET"
+                and "{" not in row.path
+                and NAMES[name] in (row.roles or NAMES.values())
+            ):
+                page = client.get(row.path).text
+                seen.add(row.path)
+                assert page.count("<script") == 1 and 'src="/static/serve.js"' in page
+                assert "<style" not in page and " style=" not in page and " onclick=" not in page
+                assert page.count("<h1") == 1 and '<html lang="en">' in page
+    assert seen >= {"/", "/history", "/people", "/reviews", "/audit", "/account"}
+    assert place.get("", "/static/serve.js").status_code == 200
+    assert place.get("", "/static/base.html").status_code == 404
+
+
+def test_a_home_of_another_version_is_refused(place: Any) -> None:
+    from jostle.diagnostics import Refusal
+
+    place.home._db.execute("PRAGMA user_version = 9")
+    with pytest.raises(Refusal, match="another version"):
+        Home(place.home.folder)

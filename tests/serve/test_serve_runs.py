@@ -1,0 +1,166 @@
+"""Runs through HTTP: what an analyst gets, when, and that nothing is charged or seen beside it."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import ROWS, count, shares
+
+from jostle.accounting.amounts import QUANTA
+from jostle.privacy.ledger.ledger import Ledger
+from jostle.serve.runs import STOPPED, Checker, Runs
+from jostle.serve.store import Home, verify
+
+
+def test_a_run_is_answered_as_the_command_line_answers(place: Any) -> None:
+    answer = place.run("ana", count(0.5))["answer"]
+    assert answer["ok"] and answer["budget"] == {"t": {"epsilon": {"total": "1", "spent": "0.5"}}}
+    assert abs(answer["released"]["n"] - len(ROWS) + 1) < 60  # 30 scales: missed with e^-30
+    assert answer["margins"]["n"]["error"] > 0
+    assert shares(place.home) == {"people": QUANTA // 2, "people@ana": QUANTA // 2, "people@ben": 0}
+
+
+def test_the_price_stands_before_and_a_grant_that_is_used_up_refuses(place: Any) -> None:
+    cost = place.post("ana", "/api/check", program=count(0.5)).json()
+    assert cost["ok"] and cost["cost"][0]["asks"] == "0.5" and shares(place.home)["people"] == 0
+    assert place.run("ana", count(1))["answer"]["ok"]
+    last = place.run("ana", count(0.75))["answer"]
+    assert not last["ok"] and last["error"]["kind"] == "BudgetExceeded" and shares(place.home)["people"] == QUANTA
+
+
+@pytest.mark.parametrize("program", [
+    'release x = 1 +\n', 'release x = nobody\n', 'private t = table("/etc/passwd") described by {a: 0..1} protecting '
+    'rows budget epsilon 1\n', 't = table("people.csv")\n', 'c = counts("/etc/passwd.npy")\n', 'b = bound("x")\n',
+    'p = "x.npy"\nc = counts(p)\n', 's = postgres("a.b")\n', 'f = table\n', "use people\n", "(" * 5000,
+])  # fmt: skip
+def test_what_opens_anything_else_is_refused_at_once_and_free(place: Any, program: str) -> None:
+    for name in ("people.csv", "people.jst"):
+        (Path.cwd() / name).write_text("a\n1\n")
+    run = place.run("ana", program)
+    assert run["state"] == "done" and not run["answer"]["ok"] and run["answer"]["error"]["message"]
+    assert not place.jobs and shares(place.home)["people"] == 0 and "root" not in json.dumps(run["answer"]["errors"])
+
+
+def test_public_counts_of_the_program_are_its_own(place: Any) -> None:
+    assert place.run("ana", "release n = size(counts([1, 2]))\n")["answer"]["released"] == {"n": 3}
+
+
+def test_nothing_is_seen_before_the_moment_that_was_declared(place: Any) -> None:
+    """The process has ended, well or not; what is seen of the run is a function of when it was handed in."""
+    seen = []
+    for program in (count(0.25), count(0.25) + "x = [1][n + 5]\n"):
+        handed = place.post("ana", "/api/runs", program=program, seconds=600.0).json()
+        assert len(place.jobs) == len(seen) + 1
+        now = place.get("ana", f"/api/runs/{handed['id']}").json()
+        assert now["answer_at"] == handed["answer_at"] == handed["accepted"] + 600
+        assert place.get("ana", f"/runs/{handed['id']}/trace").status_code == 404
+        seen.append({k: v for k, v in now.items() if k not in ("id", "accepted", "answer_at", "program")})
+    assert seen[0] == seen[1] and seen[0]["state"] == "running"
+    assert {"run", "done"} & {one["content"]["did"] for one in place.home.audit()} == {"run"}
+    assert (
+        place.post("ana", "/api/runs", program=count(0.1), seconds=600.0).status_code == 429
+    )  # both of hers are taken
+
+
+def test_an_answer_leaves_at_its_moment(place: Any) -> None:
+    place.server.runs.seconds = (1.0,)
+    handed = place.post("ana", "/api/runs", program=count(0.25)).json()
+    answer = place.get("ana", f"/api/runs/{handed['id']}?wait=1").json()
+    assert answer["state"] == "done" and time.time() >= handed["answer_at"] and handed["seconds"] == 1
+
+
+def test_seconds_are_those_on_offer(place: Any) -> None:
+    for seconds in (2, -1, 1e9, "1", True, [1]):
+        assert place.post("ana", "/api/runs", program=count(0.1), seconds=seconds).status_code == 400
+
+
+def test_a_run_without_an_answer_says_one_sentence(place: Any) -> None:
+    place.server.runs.start = lambda job: None
+    assert place.run("ana", count(0.5))["answer"] == STOPPED
+    place.server.runs.start = lambda job: Path(job.folder, "answer.json").write_text("{")
+    assert place.run("ana", count(0.5))["answer"] == STOPPED
+
+
+def test_an_answer_that_was_charged_is_there_after_a_restart(place: Any) -> None:
+    handed = place.post("ana", "/api/runs", program=count(0.5), seconds=0.001).json()
+    place.home.close()
+    home = Home(place.home.folder)
+    (run,) = home.runs("id = ?", handed["id"])
+    after = Runs(home, place.check).visible(run)
+    assert after.state == "done" and json.loads(after.document)["ok"]
+    charges = [one["content"] for one in home.audit() if one["content"]["did"] == "done"]
+    entry = Ledger(home.ledger).history("people@ana")[-1]
+    assert charges[0]["charges"] == {"people@ana": [[entry.number, entry.hash]]}
+    place.home = home
+
+
+def test_a_reviewed_program_runs_as_it_was_approved(place: Any) -> None:
+    handed = place.run("ben", count(0.5))
+    assert handed["state"] == "waiting" and not place.jobs
+    (waiting,) = place.get("rita", "/api/reviews").json()["runs"]
+    assert waiting["program"] == count(0.5) and waiting["cost"][0]["asks"] == "0.5"
+    assert place.post("rita", f"/api/reviews/{handed['id']}", approve=True, note="fine").json()["state"] == "running"
+    assert [job.program for job in place.jobs] == [count(0.5)]
+    after = place.get("ben", f"/api/runs/{handed['id']}?wait=1").json()
+    assert after["answer"]["ok"] and after["note"] == "fine" and after["reviewer"] == "rita"
+    assert place.post("rita", f"/api/reviews/{handed['id']}", approve=True).status_code == 400  # once
+
+
+def test_a_reviewer_refuses_with_a_note_and_a_freeze_stops_what_waits(place: Any) -> None:
+    first, second = (place.run("ben", count(e))["id"] for e in (0.5, 0.25))
+    assert place.post("rita", f"/api/reviews/{first}", approve=False, note="too much").json()["state"] == "refused"
+    assert place.get("ben", f"/api/runs/{first}").json()["note"] == "too much" and not place.jobs
+    assert place.post("olga", "/api/status", name="people", status="frozen").status_code == 200
+    assert place.post("rita", f"/api/reviews/{second}", approve=True).status_code == 200
+    answer = place.get("ben", f"/api/runs/{second}?wait=1").json()["answer"]
+    assert answer["error"]["message"] == "`people` is frozen" and shares(place.home)["people"] == 0
+
+
+def test_the_trace_is_a_page_in_a_sandbox(place: Any) -> None:
+    run = place.run("ana", count(0.5))
+    page = place.get("ana", f"/runs/{run['id']}/trace")
+    assert page.status_code == 200 and page.headers["content-security-policy"].startswith("sandbox; default-src 'none'")
+    assert place.get("ben", f"/runs/{run['id']}/trace").status_code == 404
+
+
+def test_the_log_is_a_chain_that_is_verified_offline(place: Any, tmp_path: Path, capsys: Any) -> None:
+    from jostle.tools.entry import main
+
+    place.run("ana", count(0.5))
+    log = place.get("aldo", "/api/audit").json()
+    assert verify(log["audit"])[0] == len(log["audit"]) > 8
+    file = tmp_path / "log.json"
+    file.write_text(json.dumps(log))
+    assert main(["serve", "--verify", str(file)]) == 0 and "holds" in capsys.readouterr().out
+    for change in ("content", "number", "hash"):
+        damaged = json.loads(json.dumps(log))
+        damaged["audit"][3][change] = {"by": "nobody"} if change == "content" else 7
+        file.write_text(json.dumps(damaged))
+        assert main(["serve", "--verify", str(file)]) == 1
+    del log["audit"][4]
+    file.write_text(json.dumps(log))
+    assert main(["serve", "--verify", str(file)]) == 1
+    histories = place.get("aldo", "/api/ledger/people@ana").json()
+    assert histories["verified"] == len(histories["history"]) == 2
+
+
+@pytest.mark.slow
+def test_a_run_in_a_process_of_its_own(place: Any) -> None:
+    """Confined, answered at its moment, stopped where it takes longer, and charged all the same."""
+    from jostle.serve.runs import launch
+
+    checker = Checker(place.home.folder)
+    try:
+        place.server.runs = Runs(place.home, checker, launch, seconds=(8.0, 2.0))
+        handed = place.post("ana", "/api/runs", program=count(0.5), seconds=8).json()
+        long = count(0.25) + "i = 0\nfor k in 1..900000000:\n    i = i + 1\n"
+        stopped = place.post("ana", "/api/runs", program=long, seconds=8).json()
+        answers = [place.get("ana", f"/api/runs/{run['id']}?wait=1").json() for run in (handed, stopped)]
+        assert answers[0]["answer"]["ok"] and answers[1]["answer"] == STOPPED
+        assert shares(place.home)["people@ana"] == QUANTA * 3 // 4
+    finally:
+        checker.close()

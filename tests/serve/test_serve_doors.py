@@ -7,7 +7,7 @@ import random
 from typing import Any
 
 import pytest
-from conftest import NAMES, PASSWORD, count
+from serve_place import NAMES, PASSWORD, count
 
 from jostle.serve.routing import ROUTES, TOO_OFTEN
 from jostle.serve.store import Home

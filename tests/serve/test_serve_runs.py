@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ROWS, count, shares
+from serve_place import ROWS, count, shares
 
 from jostle.accounting.amounts import QUANTA
 from jostle.privacy.ledger.ledger import Ledger

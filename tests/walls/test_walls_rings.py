@@ -9,14 +9,14 @@ import pytest
 from rings import CORE, circles, closure, figures, loads
 
 BARS = {
-    "lines": 86_355,
-    "files": 429,
+    "lines": 88_264,
+    "files": 440,
     "lines that the kernel imports": 2_699,
     "lines that privacy and engine import": 21_709,
     "lines that everyday queries import": 10_961,
     "circles of files, imports for types counted": 0,
-    "lines with Any": 1_574,
-    "participle names": 46,
+    "lines with Any": 1_618,
+    "participle names": 44,
     "functions of one name in run and check": 12,
     "complexity of a function": 20,
 }

@@ -63,7 +63,7 @@ MOST_STORED = 2**14  # numbers of a vector that are kept
 def run(kernel: Kernel, request: object, amount: Amount, via: str | None, span: Span | None) -> tuple[Answer, bool]:
     """The answer to a private select, and whether it was given before."""
     table = request.table if isinstance(request, Request) else None
-    stored_request = _StoredRequest.of(table, request, amount, via)
+    stored_request = _StoredRequest.of(kernel, table, request, amount, via)
     measurement = _measurement(request, amount, via)
     if stored_request is None:
         return answered(kernel.measure(measurement, span)), False
@@ -199,7 +199,7 @@ def vector(
     """The answers of a strategy, and whether they were given before: the same numbers again."""
     import numpy as np
 
-    request = _StoredRequest.of(cube, (cube, blocks), amount, via) if amount is not None else None
+    request = _StoredRequest.of(kernel, cube, (cube, blocks), amount, via) if amount is not None else None
     measurement = StrategyAnswers.of(cube, blocks, amount, via)
     if request is None:
         return kernel.measure(measurement, span), False
@@ -219,7 +219,7 @@ def joint(kernel: Kernel, measurement: JointBlocks, via: str | None, span: Span 
     import numpy as np
 
     what = (measurement.table, measurement.axes, measurement.blocks)
-    request = _StoredRequest.of(measurement.table, what, measurement.how.amount, via)
+    request = _StoredRequest.of(kernel, measurement.table, what, measurement.how.amount, via)
     if request is None:
         return kernel.measure(measurement, span), False
     stored = request.again(kernel, measurement, span)
@@ -240,9 +240,14 @@ class _StoredRequest(Struct, frozen=True):
     digest: str
 
     @classmethod
-    def of(cls, handle: Handle | None, plan: object, amount: Amount, via: str | None) -> _StoredRequest | None:
-        """`None` where it is of no registered dataset alone, or of something that a digest does not stand for."""
-        if handle is None or len(handle.exposures) != 1:
+    def of(
+        cls, kernel: Kernel, handle: Handle | None, plan: object, amount: Amount, via: str | None
+    ) -> _StoredRequest | None:
+        """`None` where it is of no registered dataset alone, or of something that a digest does not stand for.
+
+        And in a run of `best_run`, of which neither an answer may be kept nor how often it asked.
+        """
+        if handle is None or len(handle.exposures) != 1 or kernel.in_a_run:
             return None
         account = handle.exposures[0].source.account
         if not isinstance(account, Account):

@@ -1,15 +1,21 @@
 """Functions that select: `largest`, `margin_max`, and a watch for a threshold, `above_threshold` and `above`.
 
+The best of many runs of a function, paid once: `best_run`.
+
 What trees ask of tables: `entropy`, `gini`, `max_class` of a split, disjoint parts by hash, and public bins.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, cast
 
+from jostle.accounting.amounts import Amount, quanta
 from jostle.diagnostics import refuse
-from jostle.formulas import Noised
+from jostle.formulas import UNKNOWN, Noised, cut_text
+from jostle.kernels.statistics.report import Report
 from jostle.language.builtins import BUILTINS
 from jostle.language.facts import Gives
 from jostle.plan.plan import Column, RowExpr
@@ -19,12 +25,13 @@ from jostle.privacy.scores.rule import Score, Scores
 from jostle.privacy.transformations import transform, union
 from jostle.run.arguments import amount_for, items, score_or_number
 from jostle.run.evaluator import Evaluator
-from jostle.run.faults import private_value
+from jostle.run.faults import exposures_of, private_value
 from jostle.run.forms import bin_number
+from jostle.run.looks import Looks
 from jostle.run.registry import builtin, implement
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Qualifiers, Scope
-from jostle.run.values import Interval, Record, is_number, is_sequence, is_vector, kind_name
+from jostle.run.values import Grouped, Interval, Record, is_number, is_sequence, is_vector, kind_name
 from jostle.syntax import nodes as n
 
 if TYPE_CHECKING:
@@ -174,6 +181,83 @@ def _score_of(interp: Evaluator, value: Any, span: Any) -> Score | float:
         help = "`size(where(people, …))`"
         raise refuse("TypeError", f"a watch is asked a score or a table, not {kind_name(score)}", help=help)
     return float(score)
+
+
+@builtin
+def _best_run(
+    data: Any, run: Any, candidates: Any, runs: Any, *, good: Any = None, law: Any = "geometric",
+    epsilon: Any = None, at: Any,
+) -> Any:  # fmt: skip
+    """What `run(data, candidate)` gave in the best of many runs, as a record with the `candidate`; none if there is none."""
+    from jostle.privacy.measurements.watch import BestRun
+    from jostle.privacy.mechanisms.selection import Stopping
+
+    interp, span = at
+    for handle in handles_in([candidates, runs, good, law]):
+        raise private_value(handle, "cannot say what to run")
+    listed = items(candidates)
+    if not listed:
+        raise refuse("ValueError", "there are no candidates", help="`[1, 10, 100]`")
+    if not is_number(runs) or not (good is None or is_number(good)) or not isinstance(law, str):
+        raise refuse("TypeError", "`runs` and `good` are numbers, and `law` is a text")
+    stopping = Stopping.of(runs, law, good)
+
+    def once(place: int) -> tuple[float, Record]:
+        with _unseen(interp):
+            return _scored(interp.call(run, [data, listed[place]], {}, span), listed[place])
+
+    exposures = exposures_of([data])
+    if not exposures:  # exact answers are the same in each run
+        with interp.kernel.allot(None, None):
+            tried = [once(place) for place in range(len(listed))]
+        score, shown = max(tried, key=lambda one: one[0])
+        return shown if good is None or score >= good else None
+    amount = interp.kernel.bare_amount(exposures) if epsilon is None else Amount("epsilon", quanta(epsilon))
+    best = interp.kernel.measure(BestRun.of(exposures, amount, stopping, len(listed), once), span)
+    return None if best is None else _picked(best[1])
+
+
+def _scored(value: Any, candidate: object) -> tuple[float, Record]:
+    score = value.get("score") if isinstance(value, Record) else value
+    if not is_number(score):
+        raise refuse(
+            "TypeError", f"a run gives a record with a `score`, a number, and this is {kind_name(value)}",
+            help="`return {score: accuracy, model: m}`",
+        )  # fmt: skip
+    shown = value if isinstance(value, Record) else Record(score=score)
+    return float(score), Record(candidate=candidate, **shown)
+
+
+PICKED = "that the best of many runs was lucky in its noise"
+
+
+def _picked(value: Any) -> Any:
+    """What the best run gave: the errors of its numbers do not cover that it was picked for one of them."""
+    if isinstance(value, Noised):
+        return value.without([PICKED])
+    if isinstance(value, Report):
+        return value if value.mark else value.without_errors(UNKNOWN, cut_text([PICKED]))
+    if is_vector(value):
+        import numpy as np
+
+        return np.array(value)
+    if isinstance(value, Record):
+        return Record((name, _picked(item)) for name, item in value.items())
+    if isinstance(value, Grouped):
+        return Grouped({name: [*map(_picked, column)] for name, column in value.columns.items()}, value.keys)
+    return [*map(_picked, value)] if isinstance(value, list) else value
+
+
+@contextmanager
+def _unseen(interp: Evaluator) -> Iterator[None]:
+    """A run may leave no trace: it prints and releases nothing, and looks at no cells."""
+    looks, interp.looks = interp.looks, Looks()
+    interp.quiet += 1
+    try:
+        yield
+    finally:
+        interp.quiet -= 1
+        interp.looks = looks
 
 
 MOST_EDGES = 100

@@ -12,6 +12,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -23,7 +24,7 @@ from jostle.accounting.definitions import Charge, ChargePurpose, Price
 from jostle.diagnostics import Note, Refusal, refuse
 from jostle.events import Stream
 from jostle.privacy.kernel.exposures import Allotment, Exposure, Exposures
-from jostle.privacy.kernel.measurement import Measurement, Payment, common_noise
+from jostle.privacy.kernel.measurement import Bought, Measurement, Payment, common_noise
 from jostle.privacy.kernel.register import Guarded, Register
 from jostle.privacy.kernel.sources import Source
 from jostle.source import Source as Text
@@ -63,6 +64,7 @@ class Kernel:
         self._balances: WeakKeyDictionary[object, Balance] = WeakKeyDictionary()
         self._stack: list[Allotment] = []
         self._program: Text | None = None
+        self._run: Bought | None = None
 
     # Allotments ----------------------------------------------------------------------------------
 
@@ -95,6 +97,27 @@ class Kernel:
                 yield
         finally:
             self._stack = around
+
+    @property
+    def in_a_run(self) -> bool:
+        """Whether a run of `best_run` goes on: it may leave no trace but what it gives."""
+        return self._run is not None
+
+    @contextmanager
+    def _unseen(self, exposures: Exposures, each: Amount) -> Iterator[None]:
+        """One run of several that were paid for as a whole, of which one is shown (`Measurement.each`).
+
+        In it an allotment of `each` is charged, alone, and nothing is told. What was bought before pays for nothing in
+        it, and what is bought in it for nothing after it.
+        """
+        with self._lock, self.register.unseen(), self.events.silent():  # what other threads charge waits
+            around = self._stack, self._balances, self._run
+            self._stack, self._balances = [Allotment(each, None, exposures)], WeakKeyDictionary()
+            self._run = Bought(exposures)
+            try:
+                yield
+            finally:
+                self._stack, self._balances, self._run = around
 
     def left_of_allotment(self, exposures: Exposures, what: str = "epsilon") -> float:
         """The name `epsilon`: what is left of the innermost allotment for these exposures, or undivided."""
@@ -170,7 +193,9 @@ class Kernel:
         step: Measurement[Any, R] | None = measurement
         while step is not None:
             with Guarded(exposures, span):
-                release = step.release(step.read(self._reader), noise)
+                each = step.each
+                exact = step.read(self._reader) if each is None else partial(self._unseen, exposures, each)
+                release = step.release(exact, noise)
             for measured in release.measured:
                 self.events.emit("measure", measured.what, span, **measured.fields(exposures))
             value = step.finish(release.value)
@@ -187,6 +212,8 @@ class Kernel:
         with self._lock:
             if payment is not None:
                 self._withdraw(payment, exposures, span)
+            elif self._run is not None:
+                self._charge_run(self._run, exposures, measurement.price, span)
             else:
                 self._charge(exposures, measurement.price, measurement.title, span, measurement.purpose)
 
@@ -207,12 +234,31 @@ class Kernel:
             exposure.source.meter.add(_charged_path(exposure, price), _cost(exposure, price))
             exposure.source.charges.append((f"{what}: {price.amount}", span))
 
+    def _charge_run(self, paid: Bought, exposures: Exposures, price: Price, span: Span | None) -> None:
+        """Charges what a run measures to its own allotment: of the data that were paid for, and in pure ε alone."""
+        if not paid.covers(exposures):
+            raise refuse(
+                "TypeError", "a run of `best_run` measures data that it was not given", span,
+                help="give them to `best_run`, in a list or a record, and to its function from there",
+            )  # fmt: skip
+        if price.amount.unit != "epsilon" or price.amount.delta or price.delta0 or not price.pure:
+            raise refuse(
+                "BadAmount", "a run of `best_run` measures in epsilon alone, without a delta and by no Gaussian noise",
+                span, help="only for pure epsilon is it proved that runs which are not shown cost nothing",
+            )  # fmt: skip
+        self._test_allotments(exposures, price, span)
+        self._charge_allotments(exposures, price)
+
+    def _agents(self, exposure: Exposure) -> tuple[Allotment, ...]:
+        """What a charge must fit beside the allotments: in a run nothing, since they were charged for all of it."""
+        return exposure.agents if self._run is None else ()
+
     def _test_allotments(self, exposures: Exposures, price: Price, span: Span | None) -> None:
         """Refuses what does not fit every allotment that is open, and every agent on the way."""
         plain = (price.amount.value, price.amount.delta)
         for exposure in exposures:
             source, path = exposure.source, _charged_path(exposure, price)
-            for allotment in (*reversed(self._stack), *exposure.agents):
+            for allotment in (*reversed(self._stack), *self._agents(exposure)):
                 if allotment.amount is not None and not allotment.meter(source).admits(path, plain):
                     left = allotment.left(source, path)
                     whose = "agent" if allotment in exposure.agents else "allotment"
@@ -220,21 +266,27 @@ class Kernel:
 
     def _charge_allotments(self, exposures: Exposures, price: Price) -> None:
         for exposure in exposures:
-            for allotment in (*self._stack, *exposure.agents):
+            for allotment in (*self._stack, *self._agents(exposure)):
                 meter = allotment.meter(exposure.source)
                 meter.add(_charged_path(exposure, price), (price.amount.value, price.amount.delta))
 
     # Prepaid amounts -------------------------------------------------------------------------------
 
     def share_left(self, entry: object) -> float:
-        balance = self._balances[entry]
+        balance = self._balance(entry, None)
         return balance.units / balance.whole
+
+    def _balance(self, entry: object, span: Span | None) -> Balance:
+        balance = self._balances.get(entry)
+        if balance is None:
+            raise refuse("TypeError", "what is paid for in a run of `best_run` is used in it, and in no other", span)
+        return balance
 
     def _withdraw(self, payment: Payment, exposures: Exposures, span: Span | None) -> None:
         """Takes a part of a prepaid amount that was paid for these very data, or for what holds them; or refuses."""
         if not payment.prepaid.covers(exposures):
             raise refuse("TypeError", "this was paid for other data", span, help="`prepaid(rows)` of the same rows")
-        balance = self._balances[payment.prepaid]
+        balance = self._balance(payment.prepaid, span)
         if not 0 < payment.units <= balance.units:
             raise refuse(
                 "BudgetExceeded", f"a share of {payment.units / balance.whole:g} was asked, and "

@@ -105,6 +105,10 @@ class Measurement(ABC, Generic[E, R]):
     how: Any
     """The law of its noise at its amount; none where the data are public."""
 
+    each: Amount | None = None
+    """Of one that stands for runs of a program, of which one is shown: the amount of each. What it reads is how to open
+    one, a context in which measurements are charged to this amount and told nowhere."""
+
     @property
     @abstractmethod
     def exposures(self) -> Exposures:

@@ -93,7 +93,7 @@ class Register:
         self._private: dict[Hashable, tuple[Source, Unit]] = {}
         self._public: set[Hashable] = set()
         self.names: dict[str, Source] = {}
-        self._training, self._process = 0, os.getpid()
+        self._training, self._unseen, self._process = 0, 0, os.getpid()
 
     @contextmanager
     def training(self) -> Iterator[None]:
@@ -103,6 +103,15 @@ class Register:
             yield
         finally:
             self._training -= 1
+
+    @contextmanager
+    def unseen(self) -> Iterator[None]:
+        """While this is open no data are opened that were not before: what goes on here may leave no trace."""
+        self._unseen += 1
+        try:
+            yield
+        finally:
+            self._unseen -= 1
 
     def declare(
         self, name: str, identity: Hashable, measure: Measure, unit: Unit, span: Span | None, noise: Noise | None = None
@@ -141,6 +150,9 @@ class Register:
                 "PrivateValue", f"these data are private (`{private.name}`) and cannot be read as public too", span,
                 help=f"use `{private.name}`",
             )  # fmt: skip
+        if self._unseen and not parts_of(identity) <= self._public:
+            help = "read them before `best_run`"
+            raise refuse("TypeError", "a run of `best_run` opens no data that were not read before", span, help=help)
         self._public |= parts_of(identity)
 
     def accounts(self) -> list[Account]:

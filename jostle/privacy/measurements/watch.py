@@ -7,19 +7,25 @@ own. The argument, also for the gap that an answer above may tell for nothing, i
 
 Questions move as the score does that the watch was opened for: no further, on no finer grid, and where that one is
 monotone, the same way. This is checked of each before anything is read.
+
+The best of many runs of a program, paid once (`BestRun`; same page): how many there are is drawn, each takes one of the
+candidates evenly, and the one of the largest score alone is shown. The kernel opens each run, and what it measures is
+charged to an allotment of its own: no meter, ledger, trace or balance outside of it changes.
 """
 
 from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
 from jostle.accounting.amounts import Amount, as_float
-from jostle.accounting.definitions import ChargePurpose, pure_epsilon
+from jostle.accounting.definitions import ChargePurpose, Price, pure_epsilon, pure_price
 from jostle.diagnostics import Refusal, refuse
 from jostle.integers import fixed_width
 from jostle.noise_laws import Laplace
@@ -36,7 +42,7 @@ from jostle.privacy.kernel.measurement import (
 from jostle.privacy.measurements.choices import OfScores, measured_by, separation
 from jostle.privacy.mechanisms.margin import CLAMP, Compared, WatchScales, check_scale, geometric
 from jostle.privacy.mechanisms.noise import Noise, needed_noise
-from jostle.privacy.mechanisms.selection import Selection
+from jostle.privacy.mechanisms.selection import Selection, Stopping, below
 from jostle.privacy.scores.rule import Score, Scores, check_weights, stability_of_score
 
 if TYPE_CHECKING:
@@ -245,3 +251,80 @@ def _check(watch: Watch, score: Score) -> None:
         raise refuse("TypeError", f"one row moves this score by up to {by:g}, and the watch is for {most:g}", help=like)
     if separation([own, score], watch.exposures) > separation([own], watch.exposures):
         raise refuse("TypeError", "this score may move another way than those that the watch is for", help=like)
+
+
+Room = Callable[[], AbstractContextManager[None]]
+Run = tuple[float, object]
+"""A score, and what is shown beside it."""
+
+
+@dataclass(frozen=True, eq=False)
+class BestRun(Measurement[Room, Run | None]):
+    """The best of many runs, or none where each of them failed, or none was good.
+
+    `run` is called with the place of a candidate. Its score is a number; a `Refusal` is a run that failed.
+    """
+
+    paid: Exposures
+    how: Selection
+    stopping: Stopping
+    candidates: int
+    run: Callable[[int], Run]
+    each: Amount | None = None
+    title = "best_run"
+
+    @classmethod
+    def of(
+        cls, paid: Exposures, amount: Amount | None, stopping: Stopping, candidates: int, run: Callable[[int], Run]
+    ) -> BestRun:
+        """Raises `BadAmount` for what is no pure ε, of which alone the price is proved."""
+        whole = needed(amount)
+        if whole.unit != "epsilon" or whole.delta:
+            raise refuse(
+                "BadAmount", f"`best_run` is priced in epsilon alone, and {whole} was given",
+                help="only for pure epsilon is it proved that runs which are not shown cost nothing",
+            )  # fmt: skip
+        each = Amount("epsilon", whole.value // stopping.parts)
+        if not each.value:
+            raise refuse("BadAmount", "too little to share among the parts of this measurement")
+        how = Selection.of(whole, [e.source.measure for e in paid], exponential=True)
+        return cls(paid, how, stopping, candidates, run, each)
+
+    @property
+    def exposures(self) -> Exposures:
+        return self.paid
+
+    @property
+    def price(self) -> Price:
+        return pure_price(self.how.amount)
+
+    @property
+    def purpose(self) -> ChargePurpose:
+        return ChargePurpose(Stopping.name, (self.stopping, self.candidates))
+
+    def read(self, reader: object) -> Room:
+        raise TypeError("the kernel opens runs")
+
+    def release(self, exact: Room, noise: Noise | None) -> Release[Run | None]:
+        source, best = needed_noise(noise), None
+        for _ in range(self.stopping.draw(source)):
+            run = self._one(exact, below(source, self.candidates))
+            good = self.stopping.good
+            if run is not None and (run[0] >= good if good is not None else best is None or run[0] > best[0]):
+                best = run
+                if good is not None:
+                    break
+        stability = max(e.stability for e in self.paid)
+        return Release(best, (Measured(self.title, self.stopping, self.how, 0, stability),))
+
+    def _one(self, open_run: Room, place: int) -> Run | None:
+        """A run; none where it failed, or its score is no number. What an engine could not read is raised."""
+        outages = [e.source.outages for e in self.paid]
+        try:
+            with open_run():
+                score, shown = self.run(place)
+        except Refusal:
+            if outages != [e.source.outages for e in self.paid]:
+                raise
+            return None
+        return None if math.isnan(score) else (score, shown)

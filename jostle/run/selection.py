@@ -162,6 +162,10 @@ def _above(value: Any, watch: Any, *, at: Any) -> Any:
         raise refuse("TypeError", f"`above` asks a watch, not {kind_name(watch)}", help=help)
     score = _score_of(interp, value, span)
     if not isinstance(score, Score):
+        if interp.kernel.in_a_run:
+            raise refuse(
+                "TypeError", "a run of `best_run` asks no watch for public numbers", help="compare them by `>`"
+            )
         return watch.publicly(score)
     if watch.watch is None:
         raise refuse("TypeError", "this watch was opened for public data, and pays for nothing private")
@@ -188,9 +192,9 @@ def _best_run(
     data: Any, run: Any, candidates: Any, runs: Any, *, good: Any = None, law: Any = "geometric",
     epsilon: Any = None, at: Any,
 ) -> Any:  # fmt: skip
-    """What `run(data, candidate)` gave in the best of many runs, as a record with the `candidate`; none if there is none."""
+    """What `run(data, candidate)` gave in the best of many runs, a record, with the `candidate`; or none."""
     from jostle.privacy.measurements.watch import BestRun
-    from jostle.privacy.mechanisms.selection import Stopping
+    from jostle.privacy.mechanisms.margin import Stopping
 
     interp, span = at
     for handle in handles_in([candidates, runs, good, law]):
@@ -204,48 +208,48 @@ def _best_run(
 
     def once(place: int) -> tuple[float, Record]:
         with _unseen(interp):
-            return _scored(interp.call(run, [data, listed[place]], {}, span), listed[place])
+            return _score_and_record(interp.call(run, [data, listed[place]], {}, span), listed[place])
 
     exposures = exposures_of([data])
     if not exposures:  # exact answers are the same in each run
         with interp.kernel.allot(None, None):
             tried = [once(place) for place in range(len(listed))]
-        score, shown = max(tried, key=lambda one: one[0])
-        return shown if good is None or score >= good else None
+        score, best = max(tried, key=lambda one: one[0])
+        return best if good is None or score >= good else None
     amount = interp.kernel.bare_amount(exposures) if epsilon is None else Amount("epsilon", quanta(epsilon))
-    best = interp.kernel.measure(BestRun.of(exposures, amount, stopping, len(listed), once), span)
-    return None if best is None else _picked(best[1])
+    answer = interp.kernel.measure(BestRun.of(exposures, amount, stopping, len(listed), once), span)
+    return None if answer is None else _marked(answer[1])
 
 
-def _scored(value: Any, candidate: object) -> tuple[float, Record]:
-    score = value.get("score") if isinstance(value, Record) else value
+def _score_and_record(value: Any, candidate: object) -> tuple[float, Record]:
+    score: Any = value.get("score") if isinstance(value, Record) else value
     if not is_number(score):
         raise refuse(
             "TypeError", f"a run gives a record with a `score`, a number, and this is {kind_name(value)}",
             help="`return {score: accuracy, model: m}`",
         )  # fmt: skip
-    shown = value if isinstance(value, Record) else Record(score=score)
-    return float(score), Record(candidate=candidate, **shown)
+    fields = value if isinstance(value, Record) else {"score": score}
+    return float(score), Record({"candidate": candidate, **fields})
 
 
-PICKED = "that the best of many runs was lucky in its noise"
+LUCK = "that the best of many runs was lucky in its noise"
 
 
-def _picked(value: Any) -> Any:
+def _marked(value: Any) -> Any:
     """What the best run gave: the errors of its numbers do not cover that it was picked for one of them."""
     if isinstance(value, Noised):
-        return value.without([PICKED])
+        return value.without([LUCK])
     if isinstance(value, Report):
-        return value if value.mark else value.without_errors(UNKNOWN, cut_text([PICKED]))
+        return value if value.mark else value.without_errors(UNKNOWN, cut_text([LUCK]))
     if is_vector(value):
         import numpy as np
 
         return np.array(value)
     if isinstance(value, Record):
-        return Record((name, _picked(item)) for name, item in value.items())
+        return Record((name, _marked(item)) for name, item in value.items())
     if isinstance(value, Grouped):
-        return Grouped({name: [*map(_picked, column)] for name, column in value.columns.items()}, value.keys)
-    return [*map(_picked, value)] if isinstance(value, list) else value
+        return Grouped({name: [*map(_marked, column)] for name, column in value.columns.items()}, value.keys)
+    return [*map(_marked, value)] if isinstance(value, list) else value
 
 
 @contextmanager

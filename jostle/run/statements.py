@@ -19,7 +19,7 @@ from jostle.syntax import nodes as n
 
 def _assign(interp: Evaluator, node: n.Assign, scope: Scope) -> None:
     value = interp.eval(node.value, scope)
-    if hasattr(value, "name") and value.name == "" and not isinstance(value, Handle):
+    if hasattr(value, "name") and value.name == "" and not isinstance(value, Handle) and not interp.kernel.in_a_run:
         value.name = node.name
     scope.set(node.name, value)
 

@@ -88,6 +88,11 @@ class Door(Kernel):
         if exposures and measurement.paid_by() is None:
             for exposure in exposures:
                 check_unit(measurement.price.amount, exposure.source, span)
+        if self._run is not None:
+            self._need_fit_for_run(self._run, measurement, span)
+        if measurement.each is not None:
+            with suppress(Unknown), self._unseen(exposures, measurement.each):
+                cast("Any", measurement).run(0)
         if measurement.title == "above_threshold":
             self.skipped += 1
             return Nothing()  # a watch is one whatever the data are

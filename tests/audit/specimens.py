@@ -79,6 +79,18 @@ def forgotten_stopping(x: np.ndarray, runs: int, rng: np.random.Generator) -> np
     return np.round(x.sum() + rng.laplace(0, 1.0, (runs, 20)).max(axis=1), 1)
 
 
+def a_rule_that_looks(x: np.ndarray, runs: int, rng: np.random.Generator) -> np.ndarray:
+    """Runs to one above 2, ε = 1 each, at the 2 of a geometric number; they stop after twenty. 1 where none was good."""
+    return (x.sum() + rng.laplace(0, 1.0, (runs, 20)).max(axis=1) <= 2).astype(float)
+
+
+def all_runs_in_a_trace(x: np.ndarray, runs: int, rng: np.random.Generator) -> np.ndarray:
+    """The best of a geometric number of runs, 8 in the mean, ε = 1 each, at 3 in all; a trace shows them all."""
+    many = np.minimum(rng.geometric(1 / 8, runs), 100)
+    above = np.where(rng.laplace(0, 1.0, (runs, 100)) + x.sum() > 0.5, 1, -1)
+    return np.where(np.arange(100) < many[:, None], above, 0).sum(axis=1).clip(-12, 12).astype(float)
+
+
 def scored_without_noise(x: np.ndarray, runs: int, rng: np.random.Generator) -> np.ndarray:
     """Two options at ε = ½, the whole and nothing; shown is the one whose answer is nearer to the rows, exactly."""
     answers = np.stack([x.sum() + rng.laplace(0, 2.0, runs), np.zeros(runs)])
@@ -155,6 +167,8 @@ def specimens() -> list[Case]:
         _case("DAWA's public first stage", 1, public_dawa, [0, 0, 0, 0], [0, 1, 0, 0], 4_000_000),
         _case("refund on failure", 1, refunded, [0], [1]),
         _case("a selection that forgets its stopping law", 3, forgotten_stopping, [0], [1]),
+        _case("runs to a good one whose stopping rule looks", 2, a_rule_that_looks, [0], [1]),
+        _case("a best run whose trace shows them all", 3, all_runs_in_a_trace, [0], [1]),
         _case("a selection by scores without noise", 1, scored_without_noise, [0], [1]),
         _case("options that run, and only the last is charged", 1, charged_for_the_last, [0], [1]),
         _case("bounds kept after a column is redefined", 1, stale_bounds, [0], [99]),

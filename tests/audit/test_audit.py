@@ -16,7 +16,8 @@ from specimens import specimens
 FITS = ("Ising model by Frank and Wolfe, a step a node", "pairwise field by Frank and Wolfe, a step a node")
 WATCHES = ("above_threshold, one answer above", "above_threshold, two answers above", "the two largest, with leads")
 MARGINS = ("margin_max, a score at the threshold",)
-SLOW = ("option dawa", "option mwem", *FITS, *WATCHES, *MARGINS)  # run whole, many times over: only in the full audit
+RUNS = ("best_run, a geometric number", "best_run, a logarithmic number", "best_run, to a good one")
+SLOW = ("option dawa", "option mwem", *FITS, *WATCHES, *MARGINS, *RUNS)  # run whole, many times over: only in the full audit
 
 
 @pytest.mark.slow(

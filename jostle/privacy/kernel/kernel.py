@@ -31,6 +31,7 @@ from jostle.source import Source as Text
 from jostle.source import Span
 
 R = TypeVar("R")
+A_RUN = "a run of `best_run`"
 
 
 class Answering(Protocol):
@@ -91,6 +92,10 @@ class Kernel:
     @contextmanager
     def training(self) -> Iterator[None]:
         """While this is open, no private source may be charged and the allotments around do not count."""
+        if self._run is not None:
+            raise refuse(
+                "TypeError", f"{A_RUN} learns no choice", help="call the choice once before, so that it has learnt"
+            )
         around, self._stack = self._stack, []
         try:
             with self.register.training(), self.events.silent():
@@ -213,7 +218,9 @@ class Kernel:
             if payment is not None:
                 self._withdraw(payment, exposures, span)
             elif self._run is not None:
-                self._charge_run(self._run, exposures, measurement.price, span)
+                self._need_fit_for_run(self._run, measurement, span)
+                self._test_allotments(exposures, measurement.price, span)
+                self._charge_allotments(exposures, measurement.price)
             else:
                 self._charge(exposures, measurement.price, measurement.title, span, measurement.purpose)
 
@@ -234,20 +241,15 @@ class Kernel:
             exposure.source.meter.add(_charged_path(exposure, price), _cost(exposure, price))
             exposure.source.charges.append((f"{what}: {price.amount}", span))
 
-    def _charge_run(self, paid: Bought, exposures: Exposures, price: Price, span: Span | None) -> None:
-        """Charges what a run measures to its own allotment: of the data that were paid for, and in pure ε alone."""
-        if not paid.covers(exposures):
-            raise refuse(
-                "TypeError", "a run of `best_run` measures data that it was not given", span,
-                help="give them to `best_run`, in a list or a record, and to its function from there",
-            )  # fmt: skip
+    def _need_fit_for_run(self, run: Bought, measurement: Measurement[Any, Any], span: Span | None) -> None:
+        """Refuses in a run what is of other data than were paid for, what remembers it, and all but pure ε."""
+        price = measurement.price
+        if not run.covers(measurement.exposures) or measurement.remembers:
+            help = "measure data that `best_run` was given, or what the run makes of them"
+            raise refuse("TypeError", f"{A_RUN} measures what is not its own", span, help=help)
         if price.amount.unit != "epsilon" or price.amount.delta or price.delta0 or not price.pure:
-            raise refuse(
-                "BadAmount", "a run of `best_run` measures in epsilon alone, without a delta and by no Gaussian noise",
-                span, help="only for pure epsilon is it proved that runs which are not shown cost nothing",
-            )  # fmt: skip
-        self._test_allotments(exposures, price, span)
-        self._charge_allotments(exposures, price)
+            help = "only of pure epsilon is it proved that runs which are not shown cost nothing"
+            raise refuse("BadAmount", f"{A_RUN} measures in epsilon alone, without a delta", span, help=help)
 
     def _agents(self, exposure: Exposure) -> tuple[Allotment, ...]:
         """What a charge must fit beside the allotments: in a run nothing, since they were charged for all of it."""
@@ -279,7 +281,7 @@ class Kernel:
     def _balance(self, entry: object, span: Span | None) -> Balance:
         balance = self._balances.get(entry)
         if balance is None:
-            raise refuse("TypeError", "what is paid for in a run of `best_run` is used in it, and in no other", span)
+            raise refuse("TypeError", f"{A_RUN} uses what it paid for itself, and nothing else does", span)
         return balance
 
     def _withdraw(self, payment: Payment, exposures: Exposures, span: Span | None) -> None:

@@ -109,6 +109,9 @@ class Measurement(ABC, Generic[E, R]):
     """Of one that stands for runs of a program, of which one is shown: the amount of each. What it reads is how to open
     one, a context in which measurements are charged to this amount and told nowhere."""
 
+    remembers = False
+    """Whether what is measured remembers it, so that a run that may leave no trace is refused."""
+
     @property
     @abstractmethod
     def exposures(self) -> Exposures:

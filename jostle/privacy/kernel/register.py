@@ -132,6 +132,7 @@ class Register:
 
     def link(self, name: str, identity: Hashable, source: Source, unit: Unit, span: Span | None) -> Source:
         """Makes `identity` a table of a source, under its budget."""
+        self._need_open_before(False, span)
         if self._public & parts_of(identity):
             raise refuse(
                 "PrivateValue", f"`{name}` is declared private, yet the same data were read as public before", span,
@@ -150,10 +151,13 @@ class Register:
                 "PrivateValue", f"these data are private (`{private.name}`) and cannot be read as public too", span,
                 help=f"use `{private.name}`",
             )  # fmt: skip
-        if self._unseen and not parts_of(identity) <= self._public:
-            help = "read them before `best_run`"
-            raise refuse("TypeError", "a run of `best_run` opens no data that were not read before", span, help=help)
+        self._need_open_before(parts_of(identity) <= self._public, span)
         self._public |= parts_of(identity)
+
+    def _need_open_before(self, is_open: bool, span: Span | None) -> None:
+        if self._unseen and not is_open:
+            help = "open them before `best_run`"
+            raise refuse("TypeError", "a run of `best_run` opens no data that were not open before", span, help=help)
 
     def accounts(self) -> list[Account]:
         """Those of registered sources."""

@@ -134,6 +134,7 @@ class Refinement(Measurement["Ints", Step]):
 
     refinable: Refinable
     how: Additive | None
+    remembers = True
 
     @classmethod
     def of(cls, refinable: Refinable, amount: Amount | None) -> Refinement:

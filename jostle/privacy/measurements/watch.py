@@ -40,9 +40,9 @@ from jostle.privacy.kernel.measurement import (
     needed,
 )
 from jostle.privacy.measurements.choices import OfScores, measured_by, separation
-from jostle.privacy.mechanisms.margin import CLAMP, Compared, WatchScales, check_scale, geometric
+from jostle.privacy.mechanisms.margin import CLAMP, Compared, Stopping, WatchScales, below, check_scale, geometric
 from jostle.privacy.mechanisms.noise import Noise, needed_noise
-from jostle.privacy.mechanisms.selection import Selection, Stopping, below
+from jostle.privacy.mechanisms.selection import Selection
 from jostle.privacy.scores.rule import Score, Scores, check_weights, stability_of_score
 
 if TYPE_CHECKING:
@@ -322,9 +322,9 @@ class BestRun(Measurement[Room, Run | None]):
         outages = [e.source.outages for e in self.paid]
         try:
             with open_run():
-                score, shown = self.run(place)
+                score, value = self.run(place)
         except Refusal:
             if outages != [e.source.outages for e in self.paid]:
                 raise
             return None
-        return None if math.isnan(score) else (score, shown)
+        return None if math.isnan(score) else (score, value)

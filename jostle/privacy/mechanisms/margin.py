@@ -236,3 +236,76 @@ class LargeMargin(Selection, frozen=True):
     def scales(self, reach: int) -> MarginScales:
         """The noise for scores of which two part by at most `reach`."""
         return MarginScales.of(reach, as_float(self.amount.value), self.delta)
+
+
+PARTS = {"geometric": 3, "logarithmic": 2}
+"""How many parts of a run's ε the best of many costs, by the law of how many there are."""
+TO_A_GOOD_ONE = 2
+"""The same of the first good one, among a geometric number of them."""
+MOST_RUNS = 100_000
+FAIR = 2**15
+"""Of `Noise.sample`: a fair bit."""
+
+
+class Stopping(Struct, frozen=True):
+    """How many runs there are, `runs` in the mean and at least one, and which of them is shown.
+
+    Geometric, P(k) = (1 − γ)^(k − 1)·γ, or logarithmic, P(k) ∝ (1 − γ)^k/k, with γ = 1/`odds`. What is shown is the
+    best run, or the first whose score is `good`, and then there are no more.
+    """
+
+    runs: float
+    law: str
+    good: float | None
+    odds: int
+    name: ClassVar[str] = "random stopping"
+
+    @classmethod
+    def of(cls, runs: float, law: str, good: float | None) -> Stopping:
+        """With the least whole `odds` for which there are no fewer runs in the mean. Raises `ValueError`."""
+        if law not in PARTS:
+            raise refuse("ValueError", f"no law of how many runs there are is called `{law}`",
+                         help='`law = "geometric"`, or "logarithmic"')  # fmt: skip
+        if not (float(runs).is_integer() and 1 <= runs <= MOST_RUNS):
+            raise refuse("ValueError", f"`runs` is a whole number from 1 to {MOST_RUNS:,}", help="`runs = 30`")
+        if good is not None and (law != "geometric" or not math.isfinite(good)):
+            raise refuse("ValueError", "runs to a good one are geometric in number, and `good` is a finite number")
+        odds = int(runs)
+        if law == "logarithmic" and runs > 1:
+            while (odds - 1) / math.log(odds) < runs:
+                odds += max(1, odds >> 10)
+        mean = (odds - 1) / math.log(odds) if law == "logarithmic" and runs > 1 else runs
+        return cls(float(mean), law, good, odds)
+
+    @property
+    def parts(self) -> int:
+        """How many parts of the ε of one run all of them cost."""
+        return PARTS[self.law] if self.good is None else TO_A_GOOD_ONE
+
+    @property
+    def scale(self) -> float:
+        return self.runs
+
+    @property
+    def trace_fields(self) -> dict[str, Any]:
+        return {"law": self.law, "parts": self.parts} | ({} if self.good is None else {"good": self.good})
+
+    def draw(self, noise: Noise) -> int:
+        """A number of runs. Each stops with γ; of logarithmic ones k survive to the next with k/(k + 1), or all is
+        drawn anew: so k is left with (1 − γ)^(k − 1)·γ·1/k."""
+        many = 1
+        while below(noise, self.odds):
+            if self.law == "logarithmic" and not below(noise, many + 1):
+                many = 1
+            else:
+                many += 1
+        return many
+
+
+def below(noise: Noise, bound: int) -> int:
+    """A uniform integer in 0 … bound − 1, of fair bits: numbers that are too large are drawn again."""
+    bits = (bound - 1).bit_length()
+    while True:
+        number = sum(int(bit) << place for place, bit in enumerate(noise.sample(bits, FAIR)))
+        if number < bound:
+            return number

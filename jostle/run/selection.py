@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any, cast
 
 from jostle.accounting.amounts import Amount, quanta
@@ -187,6 +187,9 @@ def _score_of(interp: Evaluator, value: Any, span: Any) -> Score | float:
     return float(score)
 
 
+MOST_CANDIDATES = 100_000
+
+
 @builtin
 def _best_run(
     data: Any, run: Any, candidates: Any, runs: Any, *, good: Any = None, law: Any = "geometric",
@@ -199,9 +202,9 @@ def _best_run(
     interp, span = at
     for handle in handles_in([candidates, runs, good, law]):
         raise private_value(handle, "cannot say what to run")
-    listed = items(candidates)
-    if not listed:
-        raise refuse("ValueError", "there are no candidates", help="`[1, 10, 100]`")
+    listed = list(islice(interp.walk(candidates, span), MOST_CANDIDATES + 1))
+    if not 0 < len(listed) <= MOST_CANDIDATES:
+        raise refuse("ValueError", f"there are 1 to {MOST_CANDIDATES:,} candidates", help="`[1, 10, 100]`")
     if not is_number(runs) or not (good is None or is_number(good)) or not isinstance(law, str):
         raise refuse("TypeError", "`runs` and `good` are numbers, and `law` is a text")
     stopping = Stopping.of(runs, law, good)

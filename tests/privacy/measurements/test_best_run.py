@@ -277,7 +277,7 @@ assert spent(u) == 0
 
 
 REFUSED = {
-    "best_run(t, f, [], 5) with epsilon 1": ("ValueError", "no candidates"),
+    "best_run(t, f, [], 5) with epsilon 1": ("ValueError", "1 to 100,000 candidates"),
     "best_run(t, f, [0], 0) with epsilon 1": ("ValueError", "whole number from 1"),
     "best_run(t, f, [0], 2.5) with epsilon 1": ("ValueError", "whole number from 1"),
     'best_run(t, f, [0], 5, law = "poisson") with epsilon 1': ("ValueError", "called `poisson`"),

@@ -192,9 +192,9 @@ MOST_CANDIDATES = 100_000
 
 @builtin
 def _best_run(
-    data: Any, run: Any, candidates: Any, runs: Any, *, good: Any = None, law: Any = "geometric",
-    epsilon: Any = None, at: Any,
-) -> Any:  # fmt: skip
+    data: object, run: object, candidates: object, runs: Any, *, good: Any = None, law: object = "geometric",
+    epsilon: object = None, at: Any,
+) -> object:  # fmt: skip
     """What `run(data, candidate)` gave in the best of many runs, a record, with the `candidate`; or none."""
     from jostle.privacy.measurements.watch import BestRun
     from jostle.privacy.mechanisms.margin import Stopping
@@ -224,7 +224,7 @@ def _best_run(
     return None if answer is None else _marked(answer[1])
 
 
-def _score_and_record(value: Any, candidate: object) -> tuple[float, Record]:
+def _score_and_record(value: object, candidate: object) -> tuple[float, Record]:
     score: Any = value.get("score") if isinstance(value, Record) else value
     if not is_number(score):
         raise refuse(
@@ -238,7 +238,7 @@ def _score_and_record(value: Any, candidate: object) -> tuple[float, Record]:
 LUCK = "that the best of many runs was lucky in its noise"
 
 
-def _marked(value: Any) -> Any:
+def _marked(value: object) -> object:
     """What the best run gave: the errors of its numbers do not cover that it was picked for one of them."""
     if isinstance(value, Noised):
         return value.without([LUCK])

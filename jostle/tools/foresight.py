@@ -50,8 +50,9 @@ if TYPE_CHECKING:
     from jostle.run.evaluator import Returned
 
 Foreseen = tuple[list[Diagnostic], dict[Span, list[Planned]]]
-MOST_STEPS = 30_000
-"""The expressions that are looked at; of what comes after a statement that has more, a fourth for each like it."""
+MOST_STEPS = (
+    30_000  # expressions that are looked at; of what comes after a statement of more, a fourth for each like it
+)
 
 ELSEWHERE = frozenset({"DataError", "LedgerError", "ImportError", "BudgetExceeded", "RecursionLimit"})
 """Kinds of refusals that rest on files or on what was spent, of which a run knows more."""
@@ -89,10 +90,10 @@ class Door(Kernel):
             for exposure in exposures:
                 check_unit(measurement.price.amount, exposure.source, span)
         if self._run is not None:
-            self._need_fit_for_run(self._run, measurement, span)
+            self._need_fit_for_run(exposures, measurement.price, measurement.remembers, span)
         if measurement.each is not None:
             with suppress(Unknown), self._unseen(exposures, measurement.each):
-                cast("Any", measurement).run(0)
+                measurement.run(0)  # type: ignore[attr-defined]
         if measurement.title == "above_threshold":
             self.skipped += 1
             return Nothing()  # a watch is one whatever the data are
@@ -431,16 +432,13 @@ class Foresight(Interpreter):
 
 def _inside(value: object) -> Any:
     """What stands in a list or record, as a part of a stand-in."""
-    if not isinstance(value, NotKnown):
-        return value
-    return likes.ANY if value.like is None else value.like
+    return value if not isinstance(value, NotKnown) else likes.ANY if value.like is None else value.like
 
 
 def _is_adaptive(function: Any) -> bool:
     """Whether a function is an option of the library whose answers have no known error."""
-    if not isinstance(function, Function) or function.name not in ADAPTIVE:
-        return False
-    return function.body.span.source.name.startswith(LIBRARY)
+    is_named_so = isinstance(function, Function) and function.name in ADAPTIVE
+    return is_named_so and function.body.span.source.name.startswith(LIBRARY)
 
 
 def _is_of_call(node: n.Stmt) -> bool:

@@ -80,7 +80,7 @@ def forgotten_stopping(x: np.ndarray, runs: int, rng: np.random.Generator) -> np
 
 
 def a_rule_that_looks(x: np.ndarray, runs: int, rng: np.random.Generator) -> np.ndarray:
-    """Runs to one above 2, ε = 1 each, at the 2 of a geometric number; they stop after twenty. 1 where none was good."""
+    """Runs to one above 2, ε = 1 each, at the 2 of a geometric number; they stop after 20. 1 where none was."""
     return (x.sum() + rng.laplace(0, 1.0, (runs, 20)).max(axis=1) <= 2).astype(float)
 
 

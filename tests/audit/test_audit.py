@@ -17,7 +17,14 @@ FITS = ("Ising model by Frank and Wolfe, a step a node", "pairwise field by Fran
 WATCHES = ("above_threshold, one answer above", "above_threshold, two answers above", "the two largest, with leads")
 MARGINS = ("margin_max, a score at the threshold",)
 RUNS = ("best_run, a geometric number", "best_run, a logarithmic number", "best_run, to a good one")
-SLOW = ("option dawa", "option mwem", *FITS, *WATCHES, *MARGINS, *RUNS)  # run whole, many times over: only in the full audit
+SLOW = (
+    "option dawa",
+    "option mwem",
+    *FITS,
+    *WATCHES,
+    *MARGINS,
+    *RUNS,
+)  # run whole, many times over: only in the full audit
 
 
 @pytest.mark.slow(

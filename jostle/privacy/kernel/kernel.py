@@ -93,9 +93,7 @@ class Kernel:
     def training(self) -> Iterator[None]:
         """While this is open, no private source may be charged and the allotments around do not count."""
         if self._run is not None:
-            raise refuse(
-                "TypeError", f"{A_RUN} learns no choice", help="call the choice once before, so that it has learnt"
-            )
+            raise refuse("TypeError", f"{A_RUN} learns no choice", help="call the choice once before")
         around, self._stack = self._stack, []
         try:
             with self.register.training(), self.events.silent():
@@ -115,14 +113,14 @@ class Kernel:
         In it an allotment of `each` is charged, alone, and nothing is told. What was bought before pays for nothing in
         it, and what is bought in it for nothing after it.
         """
-        with self._lock, self.register.unseen(), self.events.silent():  # what other threads charge waits
-            around = self._stack, self._balances, self._run
+        with self._lock, self.events.silent():  # what other threads charge waits
+            around = self._stack, self._balances, self._run, self.register.opens
             self._stack, self._balances = [Allotment(each, None, exposures)], WeakKeyDictionary()
-            self._run = Bought(exposures)
+            self._run, self.register.opens = Bought(exposures), False
             try:
                 yield
             finally:
-                self._stack, self._balances, self._run = around
+                self._stack, self._balances, self._run, self.register.opens = around
 
     def left_of_allotment(self, exposures: Exposures, what: str = "epsilon") -> float:
         """The name `epsilon`: what is left of the innermost allotment for these exposures, or undivided."""
@@ -218,7 +216,7 @@ class Kernel:
             if payment is not None:
                 self._withdraw(payment, exposures, span)
             elif self._run is not None:
-                self._need_fit_for_run(self._run, measurement, span)
+                self._need_fit_for_run(exposures, measurement.price, measurement.remembers, span)
                 self._test_allotments(exposures, measurement.price, span)
                 self._charge_allotments(exposures, measurement.price)
             else:
@@ -241,10 +239,9 @@ class Kernel:
             exposure.source.meter.add(_charged_path(exposure, price), _cost(exposure, price))
             exposure.source.charges.append((f"{what}: {price.amount}", span))
 
-    def _need_fit_for_run(self, run: Bought, measurement: Measurement[Any, Any], span: Span | None) -> None:
+    def _need_fit_for_run(self, exposures: Exposures, price: Price, remembers: bool, span: Span | None) -> None:
         """Refuses in a run what is of other data than were paid for, what remembers it, and all but pure ε."""
-        price = measurement.price
-        if not run.covers(measurement.exposures) or measurement.remembers:
+        if self._run is None or not self._run.covers(exposures) or remembers:
             help = "measure data that `best_run` was given, or what the run makes of them"
             raise refuse("TypeError", f"{A_RUN} measures what is not its own", span, help=help)
         if price.amount.unit != "epsilon" or price.amount.delta or price.delta0 or not price.pure:

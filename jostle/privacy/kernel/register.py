@@ -93,7 +93,8 @@ class Register:
         self._private: dict[Hashable, tuple[Source, Unit]] = {}
         self._public: set[Hashable] = set()
         self.names: dict[str, Source] = {}
-        self._training, self._unseen, self._process = 0, 0, os.getpid()
+        self._training, self._process = 0, os.getpid()
+        self.opens = True  # in a run of `best_run`, which may leave no trace, nothing is opened that was not before
 
     @contextmanager
     def training(self) -> Iterator[None]:
@@ -103,15 +104,6 @@ class Register:
             yield
         finally:
             self._training -= 1
-
-    @contextmanager
-    def unseen(self) -> Iterator[None]:
-        """While this is open no data are opened that were not before: what goes on here may leave no trace."""
-        self._unseen += 1
-        try:
-            yield
-        finally:
-            self._unseen -= 1
 
     def declare(
         self, name: str, identity: Hashable, measure: Measure, unit: Unit, span: Span | None, noise: Noise | None = None
@@ -132,7 +124,7 @@ class Register:
 
     def link(self, name: str, identity: Hashable, source: Source, unit: Unit, span: Span | None) -> Source:
         """Makes `identity` a table of a source, under its budget."""
-        self._need_open_before(False, span)
+        self._need_opening(span)
         if self._public & parts_of(identity):
             raise refuse(
                 "PrivateValue", f"`{name}` is declared private, yet the same data were read as public before", span,
@@ -151,11 +143,12 @@ class Register:
                 "PrivateValue", f"these data are private (`{private.name}`) and cannot be read as public too", span,
                 help=f"use `{private.name}`",
             )  # fmt: skip
-        self._need_open_before(parts_of(identity) <= self._public, span)
+        if not parts_of(identity) <= self._public:
+            self._need_opening(span)
         self._public |= parts_of(identity)
 
-    def _need_open_before(self, is_open: bool, span: Span | None) -> None:
-        if self._unseen and not is_open:
+    def _need_opening(self, span: Span | None) -> None:
+        if not self.opens:
             help = "open them before `best_run`"
             raise refuse("TypeError", "a run of `best_run` opens no data that were not open before", span, help=help)
 

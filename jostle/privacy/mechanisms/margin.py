@@ -287,7 +287,7 @@ class Stopping(Struct, frozen=True):
         return self.runs
 
     @property
-    def trace_fields(self) -> dict[str, Any]:
+    def trace_fields(self) -> dict[str, object]:
         return {"law": self.law, "parts": self.parts} | ({} if self.good is None else {"good": self.good})
 
     def draw(self, noise: Noise) -> int:

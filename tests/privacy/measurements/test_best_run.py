@@ -6,7 +6,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import Any
 from unittest.mock import patch
 
@@ -58,10 +58,8 @@ def exactly(draw: Callable[[Any], int], bits: int) -> Counter[int]:
     """How many of all strings of so many bits lead to each outcome; those that do not end are left out."""
     ways: Counter[int] = Counter()
     for script in itertools.product((0, 1), repeat=bits):
-        try:
+        with suppress(EOFError):
             ways[draw(Scripted(script))] += 1
-        except EOFError:
-            pass
     return ways
 
 
@@ -267,7 +265,7 @@ before = [left(agent), w.left, open.left, r.paid]
 best = best_run(t, g, [0], 30) with epsilon 3
 assert best == none
 assert [left(agent), w.left, open.left, r.paid] == before
-assert spent(u) == 0 
+assert spent(u) == 0
 """
     unforeseen = patch.object(Session, "_affordable", lambda *_: None)
     with unforeseen:
@@ -352,7 +350,7 @@ def test_a_fault_in_a_run_closes_the_source() -> None:
 
     before = Faults.faults
     with patch("jostle.run.selection._score_and_record", side_effect=ZeroDivisionError):
-        one, result = session("x = best_run(t, f, [0], 5) with epsilon 1\n")
+        result = run("x = best_run(t, f, [0], 5) with epsilon 1\n")
     Faults.faults, faults = before, Faults.faults
     assert faults == before + 1 and "failed after the charge" in result.diagnostics[0].message
 

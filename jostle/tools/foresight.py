@@ -89,7 +89,6 @@ class Door(Kernel):
         if exposures and measurement.paid_by() is None:
             for exposure in exposures:
                 check_unit(measurement.price.amount, exposure.source, span)
-        if self._run is not None:
             self._need_fit_for_run(exposures, measurement.price, measurement.remembers, span)
         if measurement.each is not None:
             with suppress(Unknown), self._unseen(exposures, measurement.each):
@@ -468,8 +467,7 @@ def _returns(node: n.Stmt) -> bool:
 
 def _bound(node: n.Stmt) -> set[str]:
     """The names that a statement may give a value."""
-    names = set(bound_in([node], lambda use: (use.path[-1],)))
-    return names | ({node.name} if isinstance(node, n.Release) else set())
+    return {*bound_in([node], lambda use: (use.path[-1],)), *([node.name] if isinstance(node, n.Release) else [])}
 
 
 def door(events: Stream) -> tuple[Door, PublicData]:
@@ -485,10 +483,9 @@ def foreseen(
     `factory` makes an interpreter of a session, which the walk takes for its own.
     """
     interp = factory(Foresight, *door(events), lambda *_: Nothing())  # what a choice learns takes long
-    interp.settings, planned = dict(settings), {}
+    interp.settings, planned, scope = dict(settings), {}, Scope(interp.base, Names())
     interp.looks = Looks((lambda *_: None) if look else None)
     interp.kernel.begin(tree.span.source)
-    scope = Scope(interp.base, Names())
     with deep(), suppress(TooLong, Unknown):
         for statement in tree.body:
             planned[statement.span] = interp.looks.planned = []

@@ -241,7 +241,9 @@ class Kernel:
 
     def _need_fit_for_run(self, exposures: Exposures, price: Price, remembers: bool, span: Span | None) -> None:
         """Refuses in a run what is of other data than were paid for, what remembers it, and all but pure ε."""
-        if self._run is None or not self._run.covers(exposures) or remembers:
+        if self._run is None:
+            return
+        if remembers or not self._run.covers(exposures):
             help = "measure data that `best_run` was given, or what the run makes of them"
             raise refuse("TypeError", f"{A_RUN} measures what is not its own", span, help=help)
         if price.amount.unit != "epsilon" or price.amount.delta or price.delta0 or not price.pure:

@@ -9,13 +9,13 @@ import pytest
 from rings import CORE, circles, closure, figures, loads
 
 BARS = {
-    "lines": 88_264,
+    "lines": 88_589,
     "files": 440,
-    "lines that the kernel imports": 2_699,
-    "lines that privacy and engine import": 21_709,
-    "lines that everyday queries import": 10_961,
+    "lines that the kernel imports": 2_768,
+    "lines that privacy and engine import": 21_935,
+    "lines that everyday queries import": 11_030,
     "circles of files, imports for types counted": 0,
-    "lines with Any": 1_618,
+    "lines with Any": 1_621,
     "participle names": 44,
     "functions of one name in run and check": 12,
     "complexity of a function": 20,

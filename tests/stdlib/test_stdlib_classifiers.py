@@ -235,6 +235,23 @@ def test_how_many_attributes_stand_beside_a_tree_depends_on_rows_times_epsilon(s
         assert [len(one.attributes) for one in beside] == [attributes] * (attributes > 0)
 
 
+@pytest.mark.parametrize("signal", [2600, 16_000])
+def test_a_tree_and_what_stands_beside_it_are_no_surer_together_than_one_of_them(signal: int) -> None:
+    """Both speak of the same rows, so that their weights are not those of two independent witnesses."""
+    assert sum(fitted(signal // 4, 4).weights) <= 1
+
+
+def test_a_blend_of_a_model_with_itself_is_no_surer_than_the_model() -> None:
+    result = attempt(
+        "m = naive_bayes(D, k) with epsilon 1\n"
+        'r = {a: "r", b: 1, x: 3}\n'
+        "release alone = m.probabilities(r)\nrelease sure = [b.probabilities(r) for b in blends(m, m)]"
+    )
+    assert result.ok, result.diagnostics
+    for blend in result["sure"]:
+        assert max(result["alone"]) - 0.1 < max(blend) < max(result["alone"]) + 1e-9
+
+
 def test_where_pairs_of_attributes_can_be_heard_all_of_them_decide() -> None:
     """Ten classes that no tree of few leaves can tell apart, told apart by eight attributes together."""
     for rows, epsilon in ((20_000, 1), (2000, 10)):

@@ -15,8 +15,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from jostle.kernels.arrays import Floats, Ints, KernelError, Strategy
-from jostle.kernels.histograms.wavelets import box_variances
+from jostle.kernels.arrays import Floats, Ints, Strategy
+from jostle.kernels.errors import KernelError
+from jostle.kernels.histograms.greedy import box_variances
 from jostle.kernels.noisy_array import common_noise, noise_of, with_noise
 from jostle.kernels.workloads import marginals
 from jostle.kernels.workloads.boxes import Workload, identity

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jostle.kernels.arrays import KernelError
+from jostle.kernels.errors import KernelError
 
 if TYPE_CHECKING:
     import numpy as np

@@ -176,11 +176,11 @@ def _joined(value: object, arrays: Arrays) -> object:
 
 
 _BY_MODULE = {
-    "arrays": "whole_number",
     "classifiers.shrink": "bayes_tree_model blended_model shrunk_bayes_model shrunk_tree_model",
     "classifiers.fits": "binned_model branched_model linear_model majority_model naive_bayes_model",
     "classifiers.growing": "tree_counted tree_drawn tree_end tree_split tree_split_by tree_start",
     "classifiers.treemodel": "c45_prune noisy_gain tree_leaf tree_model tree_node",
+    "errors": "whole_number",
     "graphical.adaptive": (
         "chosen_cliques expected_counts joining_pairs joining_places search_begun search_continued search_plan"
     ),
@@ -201,11 +201,10 @@ _BY_MODULE = {
         "fourier_basis fourier_cells fourier_costs fourier_strategy mwem_learn mwem_start nonnegative "
         "pooled uniform_estimate"
     ),
-    "histograms.greedy": "greedy_h_strategy",
     "histograms.grids": "agrid_first agrid_second grid_strategy hb_strategy identity_strategy quadtree_strategy",
     "histograms.smoothing": "smoothed",
     "histograms.strategies": "bucket_strategy estimate hdmm_strategy",
-    "histograms.wavelets": "privelet_strategy wavelet_cells",
+    "histograms.greedy": "greedy_h_strategy privelet_strategy wavelet_cells",
     "ising.models": "ising_fit ising_independent_fit ising_model ising_of_nodes ring_with_chords",
     "ising.pairwise": (
         "alphabets column_place fw_rounds fw_start fw_step logistic_model node_start node_step pairwise_fit "

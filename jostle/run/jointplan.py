@@ -17,7 +17,8 @@ from jostle.accounting.amounts import QUANTA, Amount, as_float
 from jostle.diagnostics import Refusal, refuse
 from jostle.error_laws import LaplaceSum, sum_quantile
 from jostle.formulas import Joint, Noised, Projected, Vector
-from jostle.kernels.arrays import Floats, KernelError
+from jostle.kernels.arrays import Floats
+from jostle.kernels.errors import KernelError
 from jostle.kernels.joint.answers import Estimates, Nonnegative, Wish, allowed_noise
 from jostle.kernels.joint.known import MOST_CELLS, KnownGroups, common, known_residuals, path
 from jostle.kernels.joint.strategy import Levels, Query, Strategy, below, strategy_for

@@ -12,7 +12,7 @@ from typing import Any
 from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.doubles import arithmetic, folded, ordered
 from jostle.formulas import Noised, calculated
-from jostle.kernels.arrays import KernelError
+from jostle.kernels.errors import KernelError
 from jostle.language import patterns
 from jostle.language.moments import number_of
 from jostle.language.operations import OPERATIONS

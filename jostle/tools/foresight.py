@@ -61,7 +61,7 @@ EVERYWHERE = frozenset({"NameError", "TypeError", "OpenKeys", "UnboundedSum", "P
 """Kinds of refusals that are told of what a run may never come by."""
 
 QUICK = frozenset({
-    "arrays", "classifiers.growing", "graphical.model", "ising.pairwise", "linear_algebra",
+    "classifiers.growing", "errors", "graphical.model", "ising.pairwise", "linear_algebra",
     "mixtures.centres", "mixtures.em", "mixtures.gaussians",
 })  # fmt: skip
 """Modules of kernels that take no time to speak of."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jostle.kernels import linear_algebra as la
-from jostle.kernels.arrays import KernelError
+from jostle.kernels.errors import KernelError
 from jostle.source import Source
 from jostle.tools.session import Session
 

@@ -10,7 +10,7 @@ import pytest
 
 from jostle.diagnostics import Refusal
 from jostle.kernels import accuracy
-from jostle.kernels.histograms import estimates, greedy, grids, partitions, strategies, wavelets
+from jostle.kernels.histograms import estimates, greedy, grids, partitions, strategies
 from jostle.kernels.workloads import boxes as workloads
 from jostle.privacy.mechanisms import linear
 
@@ -42,19 +42,19 @@ def error(a, workload):
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_wavelets_are_undone(shape):
-    blocks, n = wavelets.privelet_strategy(shape), int(np.prod(shape))
+    blocks, n = greedy.privelet_strategy(shape), int(np.prod(shape))
     a = wavelet_matrix(blocks)
     assert a.shape == (n, n)
     assert np.abs(a).sum(axis=0).max() == pytest.approx(1)
     sizes = [int(np.prod([axis["size"] for axis in block["axes"]])) for block in blocks]
     answers = [np.random.default_rng(0).normal(size=size) for size in sizes]
     expected = np.linalg.solve(a, np.concatenate(answers))
-    np.testing.assert_allclose(wavelets.wavelet_cells(shape, answers), expected, atol=1e-9)
+    np.testing.assert_allclose(greedy.wavelet_cells(shape, answers), expected, atol=1e-9)
 
 
 @pytest.mark.parametrize("shape", [*SHAPES, (13,), (64,)])
 def test_the_error_of_a_box_by_wavelets_is_that_of_dense_algebra(shape):
-    blocks = wavelets.privelet_strategy(shape)
+    blocks = greedy.privelet_strategy(shape)
     asked = workloads.rectangles(shape, 40) if len(shape) > 1 else workloads.ranges(shape, 40)
     rows = np.stack([asked.member(at).ravel() for at in range(asked.size)]).astype(float)
     expected = ((rows @ np.linalg.inv(wavelet_matrix(blocks))) ** 2).sum(axis=1)
@@ -62,7 +62,7 @@ def test_the_error_of_a_box_by_wavelets_is_that_of_dense_algebra(shape):
 
 
 def test_a_row_touches_one_coefficient_a_level():
-    a = wavelet_matrix(wavelets.privelet_strategy(64))
+    a = wavelet_matrix(greedy.privelet_strategy(64))
     assert ((a != 0).sum(axis=0) == 7).all()
     np.testing.assert_allclose(np.unique(np.abs(a)), [0, 1 / 7])
 
@@ -70,13 +70,13 @@ def test_a_row_touches_one_coefficient_a_level():
 def test_wavelets_are_better_than_the_tree_of_the_same_halves():
     workload = workloads.ranges(256, 500)
     tree = matrix_of(grids.tree_strategy((256,), 2, root=True), 256)
-    assert error(wavelet_matrix(wavelets.privelet_strategy(256)), workload) < error(tree, workload)
+    assert error(wavelet_matrix(greedy.privelet_strategy(256)), workload) < error(tree, workload)
 
 
 @pytest.mark.parametrize("shape", [(7,), (64,), (5, 9), (2, 3, 4)])
 def test_the_core_measures_the_wavelets(shape):
     """The trusted core's exact answers and column norms of `signed` blocks, against dense matrices."""
-    blocks, x = wavelets.privelet_strategy(shape), np.random.default_rng(2).integers(0, 50, shape)
+    blocks, x = greedy.privelet_strategy(shape), np.random.default_rng(2).integers(0, 50, shape)
     a, core = wavelet_matrix(blocks), linear.Strategy(blocks, shape)
     assert core.norms[0] * 2.0**-core.bits == pytest.approx(np.abs(a).sum(axis=0).max(), rel=1e-6)
     assert core.norms[1] * 2.0**-core.bits == pytest.approx(np.sqrt((a**2).sum(axis=0).max()), rel=1e-6)

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from jostle.kernels.arrays import KernelError
+from jostle.kernels.errors import KernelError
 from jostle.kernels.joint import answers
 from jostle.kernels.joint.answers import Estimates, Nonnegative
 from jostle.kernels.joint.axes import Axis, Factor

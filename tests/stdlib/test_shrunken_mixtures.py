@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jostle.kernels.arrays import KernelError
+from jostle.kernels.errors import KernelError
 from jostle.kernels.mixtures.em import mixture_frames, mixture_prior, mixture_start, plain_frames, synthetic_mixture
 from jostle.kernels.mixtures.gaussians import GaussianMixture
 from jostle.kernels.mixtures.shrunken import (

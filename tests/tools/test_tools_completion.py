@@ -12,9 +12,9 @@ from jostle.language.builtins import EVERYWHERE
 from jostle.source import Source
 from jostle.syntax.lexicon import colour_tokens, expected, last_statement, lexicon
 from jostle.tools.completion import Vocabulary, argument, command, complete, vocabulary_of
-from jostle.tools.cost_preview import CostPreview
 from jostle.tools.describe_value import Provenance, describe, documented, is_of_library, reasons
 from jostle.tools.dry_run import prices
+from jostle.tools.repl import CostPreview
 from jostle.tools.session import Session
 from jostle.tools.show import escape_sequence, protocol
 

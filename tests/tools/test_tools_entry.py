@@ -31,6 +31,13 @@ def test_version_is_answered_before_anything_is_imported() -> None:
     assert not loaded & {"numpy", "lark", "argparse", "dataclasses", "json", "pathlib"}
 
 
+def test_a_check_loads_no_arrays() -> None:
+    """Neither NumPy nor DuckDB, which take longer to load than most programs take to check."""
+    said = python("-X", "importtime", "-m", "jostle", "check", str(ROOT / "programs" / "first.jst"))
+    loaded = {line.rsplit("|", 1)[1].strip() for line in said.stderr.splitlines() if "|" in line}
+    assert said.returncode == 0 and not loaded & {"numpy", "duckdb", "scipy", "sklearn"}
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -37,7 +37,7 @@ from typing import Any
 
 import numpy as np
 
-from jostle.kernels.arrays import Floats, Ints, KernelError
+from jostle.kernels.arrays import Floats, Ints
 from jostle.kernels.classifiers.codes import Cuts, Value, value_tuple
 from jostle.kernels.classifiers.fits import Attribute, bins_of, branched_model, class_counts, values_of
 from jostle.kernels.classifiers.growing import GrowingTree, tree_counted
@@ -51,6 +51,7 @@ from jostle.kernels.classifiers.models import (
     tables_at,
 )
 from jostle.kernels.classifiers.treemodel import Trees, tree_model
+from jostle.kernels.errors import KernelError
 from jostle.kernels.noisy_array import law_of
 from jostle.kernels.rowprograms.decisions import Cell, Cells, sums
 from jostle.noise_laws import Gaussian, Laplace

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from jostle.kernels.arrays import KernelError
 from jostle.kernels.classifiers.codes import Cuts
 from jostle.kernels.classifiers.models import AdditiveClassifier, Binned, Branched
 from jostle.kernels.classifiers.shrink import blended_from_json
 from jostle.kernels.classifiers.treemodel import Trees
+from jostle.kernels.errors import KernelError
 
 
 def classifier_from_json(data: Mapping[str, Any]) -> Any:

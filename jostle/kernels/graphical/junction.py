@@ -26,7 +26,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from jostle.kernels.arrays import Floats, KernelError, along
+from jostle.kernels.arrays import Floats, along
+from jostle.kernels.errors import KernelError
 
 MOST_CELLS = 2**25
 """The most cells of all bags together: three arrays of doubles of that size are 800 MB."""

@@ -21,7 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from jostle.kernels.arrays import Floats, KernelError
+from jostle.kernels.arrays import Floats
+from jostle.kernels.errors import KernelError
 from jostle.kernels.graphical.learn import cgm_fit, naive_fit
 from jostle.kernels.graphical.model import (
     MOST_ROWS,

@@ -21,7 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from jostle.kernels.arrays import Floats, Ints, KernelError, along
+from jostle.kernels.arrays import Floats, Ints, along
+from jostle.kernels.errors import KernelError
 from jostle.kernels.workloads.boxes import Workload, prefix_sums, suffix_sums
 from jostle.kernels.workloads.marginals import Marginals
 from jostle.kernels.workloads.predicates import Predicates, Union

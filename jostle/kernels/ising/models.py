@@ -37,7 +37,8 @@ from typing import Any
 
 import numpy as np
 
-from jostle.kernels.arrays import Floats, Ints, KernelError
+from jostle.kernels.arrays import Floats, Ints
+from jostle.kernels.errors import KernelError
 
 MOST_ROWS = 10**7
 """The most rows of one sample."""

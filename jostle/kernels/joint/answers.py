@@ -34,7 +34,8 @@ from typing import Any
 import numpy as np
 
 from jostle.error_laws import sum_quantile, widest
-from jostle.kernels.arrays import Floats, KernelError
+from jostle.kernels.arrays import Floats
+from jostle.kernels.errors import KernelError
 from jostle.kernels.joint.axes import Factor
 from jostle.kernels.joint.known import KnownGroups, even_table, integers, path, residual_of
 from jostle.kernels.joint.strategy import Levels, Query, Strategy, below

@@ -19,7 +19,8 @@ from math import prod
 
 import numpy as np
 
-from jostle.kernels.arrays import Floats, Ints, KernelError
+from jostle.kernels.arrays import Floats, Ints
+from jostle.kernels.errors import KernelError
 from jostle.kernels.joint.axes import Axis
 from jostle.kernels.joint.strategy import Levels, Query, below
 

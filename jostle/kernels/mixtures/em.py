@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from jostle.kernels.arrays import Floats, KernelError
+from jostle.kernels.arrays import Floats
+from jostle.kernels.errors import KernelError
 from jostle.kernels.mixtures.gaussians import GaussianMixture, Space, dispersed_points, generator
 
 MOST_COLUMNS, MOST_COMPONENTS = 256, 64

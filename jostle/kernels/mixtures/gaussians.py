@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jostle.kernels.arrays import Floats, KernelError
+from jostle.kernels.arrays import Floats
+from jostle.kernels.errors import KernelError
 
 
 def generator(seed: int) -> Any:

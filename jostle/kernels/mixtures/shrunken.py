@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jostle.kernels.arrays import Floats, KernelError
+from jostle.kernels.arrays import Floats
+from jostle.kernels.errors import KernelError
 from jostle.kernels.mixtures.centres import centres_of_places
 from jostle.kernels.mixtures.em import SMALLEST, james_stein, mixture_start, symmetric
 from jostle.kernels.mixtures.gaussians import GaussianMixture

@@ -21,8 +21,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jostle.kernels.arrays import Floats, Ints, KernelError
+from jostle.kernels.arrays import Floats, Ints
 from jostle.kernels.classifiers.codes import Value, plain, plain_values
+from jostle.kernels.errors import KernelError
 from jostle.kernels.rowprograms.contributions import columns_of, holding
 from jostle.kernels.rowprograms.mixtures import cell_of, shares_of
 from jostle.kernels.rowprograms.scales import numbers, row

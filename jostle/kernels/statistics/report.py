@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from jostle.kernels.arrays import KernelError
+from jostle.kernels.errors import KernelError
 
 DIGITS = 6
 INTERVAL = ("error", "low", "high")

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from jostle.kernels.arrays import Floats, Ints, KernelError, axes_of
+from jostle.kernels.arrays import Floats, Ints, axes_of
+from jostle.kernels.errors import KernelError
 
 DENSE_CELLS = 5000
 """The largest number of cells for which a dense n × n matrix is made."""

@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jostle.kernels.arrays import Floats, Ints, KernelError, axes_of
+from jostle.kernels.arrays import Floats, Ints, axes_of
+from jostle.kernels.errors import KernelError
 from jostle.kernels.workloads.boxes import Workload
 from jostle.kernels.workloads.marginals import Marginals, Spectrum
 

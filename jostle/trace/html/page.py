@@ -15,9 +15,8 @@ from jostle.events import Event
 from jostle.trace.budget import line
 from jostle.trace.costs import Costs, Forest, mapping, price, records
 from jostle.trace.html.choices import choices
-from jostle.trace.html.event_tree import budget, event_tree, pictures_section, releases_section
+from jostle.trace.html.event_tree import budget, event_tree, pictures_section, program, releases_section, text_of
 from jostle.trace.html.markup import Html, join, tag
-from jostle.trace.html.program import program, text_of
 from jostle.trace.text import amount, number, plural
 from jostle.trace.tree import figures, looked_at, margin
 

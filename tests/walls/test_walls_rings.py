@@ -9,8 +9,8 @@ import pytest
 from rings import CORE, circles, closure, figures, loads
 
 BARS = {
-    "lines": 88_589,
-    "files": 440,
+    "lines": 88_592,
+    "files": 438,
     "lines that the kernel imports": 2_768,
     "lines that privacy and engine import": 21_935,
     "lines that everyday queries import": 11_030,

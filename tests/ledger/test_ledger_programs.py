@@ -292,3 +292,15 @@ def test_names_of_paths_are_relative_to_nothing(owned: Place, monkeypatch: pytes
     monkeypatch.chdir(owned.folder / "deep")
     assert owned.run(COUNT).ok
     assert Path(Ledger(owned.path).dataset("people").terms.path).is_absolute()
+
+
+def test_runs_of_which_one_is_shown_are_one_charge_and_leave_no_answer(owned: Place) -> None:
+    """The ledger has the whole amount once; what a run asked is not given again, nor does it count as asked."""
+    asks = "{{ select count(*) from d with epsilon 0.25 }}"
+    best = f"def f(d, c): return {asks}\nbest = best_run(people, f, [0, 1], 20) with epsilon 1\n"
+    count = "n = {{ select count(*) from people with epsilon 0.25 }}\nrelease n\n"
+    first = owned.run(DATASET + count)
+    both = owned.run("use selection\n" + DATASET + best + count)
+    assert first.ok and both.ok and spent(owned) == "epsilon 1.25"
+    assert first.values["n"] == both.values["n"]  # the first of its kind still, and free
+    assert Ledger(owned.path).verify("people").entries == 3

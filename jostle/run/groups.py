@@ -24,8 +24,10 @@ from jostle.diagnostics import Refusal, refuse
 from jostle.language.forms import aggregates
 from jostle.language.moments import number_of
 from jostle.language.row_mistakes import not_measured, not_released
-from jostle.plan.kinds import value_kind
-from jostle.plan.plan import Apply, Column, RowExpr
+from jostle.plan.bounds import bounds_of, is_integral
+from jostle.plan.kinds import Schema, kind_of, value_kind
+from jostle.plan.plan import Apply, Column, Constant, Derive, Filter, Plan, RowExpr
+from jostle.plan.schemas import schema_of
 from jostle.privacy.kernel.handles import Cube, Table
 from jostle.privacy.measurements.query import GroupKey
 from jostle.privacy.transformations.transform import PLACE, with_place
@@ -168,6 +170,45 @@ def public_keys(value: Any, span: Span) -> tuple[Any, ...]:
     keys = [float(math.floor(item)) if _is_finite(item, span) else item for item in items]
     _need_one_kind(keys, "keys are", span)
     return tuple(dict.fromkeys(keys))
+
+
+def multiples(expr: RowExpr, plan: Plan) -> tuple[float, ...] | None:
+    """The keys of a number that goes in steps, as `10 * floor(age / 10)` does; none of one that has every integer."""
+    while isinstance(expr, Column) and isinstance(plan, Filter | Derive):  # what a column is calculated from
+        expr = dict(plan.columns)[expr.name] if isinstance(plan, Derive) else expr
+        plan = plan.source
+    if not isinstance(expr, Apply):
+        return None
+    schema = schema_of(plan)
+    bounds = bounds_of(expr, schema) if kind_of(expr, schema) == "number" and is_integral(expr, schema) else None
+    step, rest = (1, 0) if bounds is None else _steps(expr, schema)
+    if bounds is None or step < 2 or bounds[1] - bounds[0] >= step * MOST_LISTED:
+        return None
+    first, last = math.floor(bounds[0]), math.floor(bounds[1])
+    return tuple(map(float, range(first + (rest - first) % step, last + 1, step)))
+
+
+def _steps(expr: RowExpr, schema: Schema) -> tuple[int, int]:
+    """How far apart the values of a whole number are at least, and one of those that they are counted from: 0 apart
+    where there is one value."""
+    match expr:
+        case Constant(value=float() | int() as value) if float(value).is_integer() and abs(value) < 2**53:
+            return 0, int(value)
+        case Apply("+" | "-" | "*" | "neg" | "if" | "coalesce" | "clamp" | "min" | "max" as op, args) if is_integral(
+            expr, schema
+        ):
+            parts = [_steps(arg, schema) for arg in args[op == "if" :]]
+            ((step, rest), *others) = parts
+            if op == "neg":
+                return step, -rest
+            if op in ("+", "-"):
+                ((other, more),) = others
+                return math.gcd(step, other), rest + more if op == "+" else rest - more
+            if op == "*":
+                ((other, more),) = others
+                return math.gcd(step * other, step * more, other * rest), rest * more
+            return math.gcd(step, *(part for other, more in others for part in (other, more - rest))), rest
+    return 1, 0
 
 
 def _is_finite(key: Any, span: Span) -> bool:

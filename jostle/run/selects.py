@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Struct
 
 from jostle.accounting.amounts import Amount, as_float
-from jostle.diagnostics import Refusal, did_you_mean, refuse
+from jostle.diagnostics import Diagnostic, Refusal, did_you_mean, refuse
 from jostle.language import row_mistakes
 from jostle.language.aggregates import AGGREGATES, DISTINCT, AggregateRow, of_form
 from jostle.language.forms import PERSON, is_smooth, no_free_join
@@ -28,12 +28,13 @@ from jostle.privacy.measurements.query import Answer, GroupKey, Request, prepare
 from jostle.privacy.transformations import transform
 from jostle.privacy.transformations.joins import FreeJoin, free_join, join
 from jostle.privacy.transformations.persons import join_own_rows
+from jostle.records import replace
 from jostle.run import answers, groups, persons
 from jostle.run.arguments import amount_of, mechanism_of, wish_of
 from jostle.run.clauses import whole
 from jostle.run.columns import LongColumn
 from jostle.run.evaluator import Evaluator
-from jostle.run.groups import column_of_keys, public_keys, together
+from jostle.run.groups import column_of_keys, multiples, public_keys, together
 from jostle.run.margins import cut_of, hidden_groups, marked
 from jostle.run.periods import Period
 from jostle.run.persons import Counted, counted, periods_of
@@ -172,6 +173,8 @@ def _group_keys(
             table, group_key = together(interp, key, table, compiler, scope)
         else:
             group_key = _key(interp, key, name, compiler, scope)
+            if group_key.over is None and isinstance(table, Table):
+                group_key = replace(group_key, over=multiples(group_key.expr, table.plan))
         keys.append(group_key)
     if len([key for key in keys if key.names]) > 1:
         raise refuse("TypeError", "a select lists the combinations of its keys once", node.span)
@@ -356,6 +359,17 @@ def _key(interp: Evaluator, key: n.GroupKey, own: str, compiler: RowCompiler, sc
     return GroupKey(name, expr, public_keys(listed, key.over.span))
 
 
+def _of_arguments(row: AggregateRow, call: n.Call, compiler: RowCompiler) -> Diagnostic:
+    """Why a call of an aggregate has not the arguments of its row: a condition may be written with one `=`."""
+    if not call.args and len(call.keywords) == 1 and call.keywords[0].name in compiler.schema:
+        asked = call.keywords[0]
+        return Diagnostic(
+            "TypeError", f"`{row.name}` has no argument `{asked.name}`",
+            help=f"a condition here has two equal signs: `{row.name}({asked.name} == {asked.value.span.text})`",
+        )  # fmt: skip
+    return of_form(row, next(iter(compiler.schema), ""))
+
+
 def _aggregate(
     interp: Evaluator, call: n.Call, select: n.Select, table: Table | Cube, compiler: RowCompiler, scope: Scope
 ) -> tuple[Aggregate, Counted | None]:
@@ -373,7 +387,7 @@ def _aggregate(
         raise refuse("TypeError", "`*` and `distinct` stand only in `count`", call.span)
     numbers = [interp.eval(arg, scope) for arg in args[row.expressions :]]
     if len(args) != row.expressions + row.numbers or call.keywords or not all(map(is_number, numbers)):
-        raise Refusal(of_form(row, next(iter(compiler.schema), ""))).at(call.span)
+        raise Refusal(_of_arguments(row, call, compiler)).at(call.span)
     expressions = [_measured(arg, row, table, compiler) for arg in args[: row.expressions]]
     row = DISTINCT[row.name] if any(isinstance(arg, n.Distinct) for arg in args) else row
     one = isinstance(table, Table) and len(expressions) == 1

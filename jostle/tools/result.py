@@ -110,6 +110,10 @@ class Result:
         if library not in ("pandas", "polars", "arrow"):
             raise refuse("ValueError", f"there are no frames of `{library}`", help="`pandas`, `polars` or `arrow`")
         frame = to_python(self.values[name])
+        if callable(getattr(frame, "column", None)) and hasattr(frame, "rows"):  # a report
+            import pandas
+
+            frame = pandas.DataFrame([dict(row) for row in frame.rows])
         if not hasattr(frame, "dtypes"):
             raise refuse("TypeError", f"`{name}` is no table", help=f'`result["{name}"]` has its value')
         if library == "pandas":

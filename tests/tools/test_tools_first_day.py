@@ -11,7 +11,7 @@ import pytest
 
 from jostle import Refusal, Session
 from jostle.source import Source
-from jostle.tools import result
+from jostle.tools import result, show
 from jostle.tools.documentation.find import entries_for
 from jostle.tools.entry import main
 from jostle.tools.export import Sheet
@@ -216,3 +216,20 @@ def test_check_says_what_is_left_of_a_registered_dataset(here: Path, capsys: pyt
 ])  # fmt: skip
 def test_names_of_other_languages_lead_home(question: str, entry: str) -> None:
     assert entry in [one.name for one in entries_for(question.split())][:4]
+
+
+def test_a_released_report_is_read_by_its_fields_and_shown_as_its_table(here: Path) -> None:
+    text = """use statistics
+private p = table("people.csv") described by {age: 20..69, sex: {"F", "M"}} protecting rows budget epsilon 100
+release compared = compare(p, "age", "sex") with epsilon 50
+release ages = describe_numeric(p, "age") with epsilon 50
+"""
+    ran = Session(cwd=here).run(Source("p.jst", text))
+    report = ran.released["compared"]
+    assert report.difference == report.rows[-1]["value"] and list(ran.frame("compared").columns)[:2] == ["group", "rows"]
+    with pytest.raises(AttributeError, match="`differnce`: difference, chance"):
+        _ = report.differnce
+    document = ran.released_json()["ages"]
+    assert [row["value"] for row in document["rows"] if row[""] == "median"] == [document["median"]]
+    lines = show.released("ages", document).splitlines()
+    assert lines[1].strip() == "age" and lines[2].split() == ["value", "low", "high"]

@@ -35,6 +35,12 @@ class Report:
             "columns": list(self.rows[0]) if self.rows else [], "column": self.column,
         }  # fmt: skip
 
+    def __getattr__(self, name: str) -> Any:
+        """A further field, as a program reads it too: `report.difference`."""
+        if name.startswith("__") or name not in self.facts:
+            raise AttributeError(f"the report has no field `{name}`: {', '.join((*self.facts, 'rows'))}")
+        return self.facts[name]
+
     def column(self, name: str) -> list[Any]:
         """One field of all rows."""
         if not self.rows or name not in self.rows[0]:
@@ -51,7 +57,7 @@ class Report:
     def as_json(self) -> Any:
         rows = [{k: _plain(v) for k, v in row.items()} for row in self.rows]
         return {"title": self.title, "rows": rows, "notes": list(self.notes)} | {
-            k: _plain(v) for k, v in self.facts.items() if not callable(v)
+            k: _plain(v) for k, v in self.facts.items() if not callable(v) and k != "rows"
         }
 
     def __str__(self) -> str:

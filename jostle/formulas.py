@@ -306,6 +306,12 @@ class Marked(float):
         return (Marked.of, (float(self), self.cut))
 
 
+class Exact(float):
+    """An exact answer on public data: its error is 0. What is calculated of it is a float like any other."""
+
+    __slots__ = ()
+
+
 class Noised(float):
     """A number that was measured, or calculated from such numbers; for all else a float like any other.
 

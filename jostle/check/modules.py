@@ -15,7 +15,7 @@ from jostle.check.scopes import Report, bound_in
 from jostle.check.warnings import of_categories
 from jostle.diagnostics import Note, Refusal, did_you_mean
 from jostle.language.builtins import BUILTINS, DOMAINS, EVERYWHERE, REMOTE, SOURCES, brought
-from jostle.language.facts import DOMAINS_ARE, NO_FILLING, Effect, Parameter
+from jostle.language.facts import DOMAINS_ARE, NO_FILLING, NO_LINE, Effect, Parameter, is_header_line
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import children, every_of
 
@@ -216,6 +216,11 @@ def _arguments(call: n.Call, name: str, report: Report) -> None:
     names = [param.name for param in BUILTINS[name].parameters[1:]]
     for keyword in call.keywords:
         if keyword.name in names:
+            match keyword.value:
+                case n.Number(value=value) | n.String(value=value) if keyword.name == "header" and not is_header_line(
+                    value
+                ):
+                    report.add("TypeError", NO_LINE[0], keyword.span, help=NO_LINE[1])
             continue
         help = other_name(keyword, name, names, call) or (
             f"it takes {', '.join(f'`{word} = …`' for word in names)}" if names else "write its path alone"

@@ -264,10 +264,6 @@ ENDINGS = (".gz", ".zst")
 _MOST = 1000  # files of a table; each is an open descriptor
 
 
-LAST_HEADER = 10_000
-"""The last line that may name the columns."""
-
-
 class Reading(Struct, frozen=True):
     """What a program says of how files are read; what it leaves out, a file's header and type say.
 

@@ -267,3 +267,14 @@ def _close(value: str | float, values: Sequence[str | float]) -> str:
     same = [text for text in texts if text.strip().casefold() == value.strip().casefold()]
     hint = f"did you mean `{same[0]}`?" if same else did_you_mean(value, texts)
     return hint.replace("`", '"')
+
+
+LAST_HEADER = 10_000
+NO_LINE = ("`header` is the number of a line, from 1",
+           "the line that names the columns, as an editor counts lines: `header = 3`")  # fmt: skip
+
+
+def is_header_line(value: object) -> bool:
+    """Whether a value can say which line of a file names its columns."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number and float(value).is_integer() and 0 < value <= LAST_HEADER  # type: ignore[arg-type, operator]

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.accounting.amounts import as_float
 from jostle.diagnostics import Refusal, refuse
-from jostle.formulas import Formula, Marked, Noised, cuts_of, rests_on_misfits
+from jostle.formulas import Exact, Formula, Marked, Noised, cuts_of, rests_on_misfits
 from jostle.noise_laws import LEVEL, AdditiveLaw, Gaussian, Laplace
 from jostle.plan.cuts import cuts
 from jostle.privacy.kernel.handles import Cube, Restricted, Table, Tallied
@@ -218,6 +218,8 @@ def _part_of(
     """This part of what is known of a number, or of every number in a value, in its form; keys are left as they are."""
     if in_ranks and isinstance(value, Noised) and value.ranks is not None:
         return Marked.of(value.ranks[0], value.cut)
+    if isinstance(value, Exact):
+        return part(Uncertainty(value, value, 0.0, 0.0, level))
     if isinstance(value, Noised):
         return _marked(part(uncertainties([value], level)[0]), value)
     if isinstance(value, Grouped):
@@ -225,9 +227,14 @@ def _part_of(
         errors = {k: _part_of(v, level, part, in_ranks) for k, v in value.columns.items() if k not in keys}
         return Grouped({**value.columns, **errors}, value.keys)
     if isinstance(value, Record):
-        return Record((name, _part_of(item, level, part, in_ranks)) for name, item in value.items())
+        items = (
+            (name, None if item is None else _part_of(item, level, part, in_ranks)) for name, item in value.items()
+        )
+        return Record(items)
     if is_vector(value):
         return part(_accuracy_of_vector(value, level))
+    if isinstance(value, list) and value and set(map(type, value)) <= {Exact, type(None)}:
+        return NumberColumn([None if v is None else _part_of(v, level, part) for v in value])
     if not isinstance(value, list) or not value or set(map(type, value)) - {Noised, type(None)}:
         raise _not_measured(value)
     numbers = [v for v in value if v is not None]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.accounting.amounts import Amount, as_float, quanta
 from jostle.diagnostics import Refusal, refuse
-from jostle.formulas import Noised, Refinements
+from jostle.formulas import Exact, Noised, Refinements
 from jostle.noise_laws import Gaussian
 from jostle.plan.kinds import as_number
 from jostle.privacy.kernel.exposures import handles_in
@@ -57,7 +57,7 @@ def _laplace(value: Any, strategy: Any = None, *, epsilon: Any = None, via: str 
         several = list(marked(several, interp.looks.cut_of(value, value.exposures), ()))
         return several if isinstance(answer, list) else several[0]
     if is_number(value) and strategy is None:
-        return value  # a public score: exact and free
+        return Exact(value)  # a public score: exact and free
     if not isinstance(value, Cube):
         raise refuse("TypeError", f"this measures a cube or a score, not {kind_name(value)}")
     if strategy is None:
@@ -369,7 +369,7 @@ def _refine(value: Any, *, epsilon: Any = None, at: Any) -> Any:
 
     interp, span = at
     if is_number(value):
-        return value
+        return Exact(value)
     if not isinstance(value, Refinable):
         help = "`n = refinable(people)` first: then `refine(n) with epsilon 0.01`, and again"
         raise refuse("TypeError", f"`refine` takes what is refinable, not {kind_name(value)}", help=help)
@@ -378,7 +378,7 @@ def _refine(value: Any, *, epsilon: Any = None, at: Any) -> Any:
     misfits = interp.looks.cut_of(value, value.exposures)
     if isinstance(value.base, Score):
         (number,) = step.values.tolist()
-        return number if step.origin is None else Noised.of(number, step.origin.element(0), misfits)
+        return Exact(number) if step.origin is None else Noised.of(number, step.origin.element(0), misfits)
     cells = with_noise(step.values, step.paid, step.law, every_cell(value.base.size), (*cut_of(value.base), *misfits))
     cells.origin = step.origin
     return cells

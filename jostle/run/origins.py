@@ -14,8 +14,9 @@ from jostle.accounting.amounts import as_text
 from jostle.backends.remote import RemoteData, need_server
 from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.engine.base import Opened, check_read
-from jostle.engine.files import LAST_HEADER, FileSet, Reading, paths
+from jostle.engine.files import FileSet, Reading, paths
 from jostle.language.builtins import REMOTE
+from jostle.language.facts import NO_LINE, is_header_line
 from jostle.privacy.kernel.exposures import Handle, handles_in
 from jostle.privacy.kernel.sources import Source
 from jostle.privacy.ledger.registered import TableMark
@@ -103,15 +104,9 @@ def _source_arguments(interp: Evaluator, call: n.Call, name: str, scope: Scope) 
     return args[0], Reading(**options) if options else None
 
 
-def _line(value: object, span: Span) -> int:
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float)
-        or not float(value).is_integer()
-        or not 0 < value <= LAST_HEADER
-    ):
-        help = "the line that names the columns, as an editor counts lines: `header = 3`"
-        raise refuse("TypeError", "`header` is the number of a line, from 1", span, help=help)
+def _line(value: Any, span: Span) -> int:
+    if not is_header_line(value):
+        raise refuse("TypeError", NO_LINE[0], span, help=NO_LINE[1])
     return int(value)
 
 

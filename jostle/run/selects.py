@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from jostle.accounting.amounts import Amount, as_float
 from jostle.diagnostics import Diagnostic, Refusal, did_you_mean, refuse
+from jostle.formulas import Exact
 from jostle.language import row_mistakes
 from jostle.language.aggregates import AGGREGATES, DISTINCT, AggregateRow, of_form
 from jostle.language.forms import PERSON, is_smooth, no_free_join
@@ -209,7 +210,9 @@ def _answer(interp: Evaluator, bound: BoundSelect, scope: Scope, event: dict[str
         return request.size(interp.data)
     if not bound.table.private:
         event["public"] = True
-        return request.exact(interp.kernel, interp.data)
+        answer = request.exact(interp.kernel, interp.data)
+        exact = [[Exact(v) if type(v) is float else v for v in values] for values in answer.values]
+        return Answer(answer.keys, exact)
     if interp.joint is not None:
         return interp.joint.answer(request, node, bound.wish, bound.given)
     if bound.wish is not None or bound.given is not None:

@@ -14,7 +14,7 @@ from typing import NoReturn
 
 from jostle.choice.synthesis import USUAL
 from jostle.diagnostics import WARNINGS, Refusal, did_you_mean, refuse
-from jostle.engine.files import LAST_HEADER
+from jostle.language.facts import LAST_HEADER
 from jostle.readers.memory import memory_limit
 from jostle.source import Source
 

@@ -152,7 +152,9 @@ def _rows(value: Sequence[Mapping[str, Any]], width: int, margins: object) -> li
 def _record(value: Mapping[Any, Any], width: int, margins: Mapping[Any, Any]) -> list[str]:
     if not value:
         return ["{}"]
-    if list(value)[:3] == ["title", "rows", "notes"] and _table(value["rows"]):  # a report, whose other fields are of it
+    if list(value)[:3] == ["title", "rows", "notes"] and _table(
+        value["rows"]
+    ):  # a report, whose other fields are of it
         return [clean(value["title"]), *_rows(value["rows"], width, None), *map(clean, value["notes"])]
     parts = {clean(str(k)): show(v, width - 4, margins.get(k)) for k, v in value.items()}
     line = "{" + ", ".join(f"{k}: {v[0]}" for k, v in parts.items()) + "}"

@@ -226,10 +226,36 @@ release ages = describe_numeric(p, "age") with epsilon 50
 """
     ran = Session(cwd=here).run(Source("p.jst", text))
     report = ran.released["compared"]
-    assert report.difference == report.rows[-1]["value"] and list(ran.frame("compared").columns)[:2] == ["group", "rows"]
+    assert report.difference == report.rows[-1]["value"] and list(ran.frame("compared").columns)[:2] == [
+        "group",
+        "rows",
+    ]
     with pytest.raises(AttributeError, match="`differnce`: difference, chance"):
         _ = report.differnce
     document = ran.released_json()["ages"]
     assert [row["value"] for row in document["rows"] if row[""] == "median"] == [document["median"]]
     lines = show.released("ages", document).splitlines()
     assert lines[1].strip() == "age" and lines[2].split() == ["value", "low", "high"]
+
+
+@pytest.mark.parametrize("rows", [0, 1, 400])
+def test_library_functions_answer_on_public_tables_of_any_length(here: Path, rows: int) -> None:
+    text = """use classifiers
+use regressions
+use statistics
+use synthetic
+t = table("few.csv") described by {age: 20..69, sex: {"F", "M"}}
+model = majority(in_bins(t, equal_cuts(t, "sex")), "sex")
+right = noisy_accuracy(t, model, "sex")
+assert right.error == 0 and right.accuracy >= 0
+assert error(laplace(size(t))) == 0 and error({{ select count(*) as n, avg(age) as a from t }}).n == 0
+assert band({{ select count(*) from t }}).high == len(t)
+assert sum(error({{ select count(*) as n from t groupby sex }}).n) == 0
+assert len(quantiles(t, "age", [0.1, 0.5, 0.9]) with epsilon 1) == 3
+assert ridge(t, "age").predict({sex: "F"}) >= 20
+means = bin_means(t, {age: [30, 50]})
+assert means.age.error == 0 and len(means.age.bins) == 3
+"""
+    (here / "few.csv").write_text("".join(PEOPLE.splitlines(keepends=True)[: rows + 1]), encoding="utf-8")
+    ran = Session(cwd=here).attempt(Source("few.jst", text))
+    assert ran.ok, [str(one) for one in ran.diagnostics]

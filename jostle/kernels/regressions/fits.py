@@ -167,6 +167,8 @@ def _rates(matrix: Floats, right: Floats, noise: float, rows: float, variance: f
     """
     sizes, vectors = np.linalg.eigh(matrix)
     sizes, projections = np.maximum(sizes, 0.0), vectors.T @ right
+    if not (noise or sizes.any()):  # of no rows, without noise
+        return np.zeros(len(right))
     unsure = noise**2 + variance * sizes
     most = variance * rows / max(float(sizes.sum()), noise)
     strength = float((projections**2 - DOUBT * unsure).sum()) / max(float((sizes**2).sum()), noise**2)

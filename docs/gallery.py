@@ -32,7 +32,7 @@ SETTINGS: dict[str, dict[str, str]] = {
 }
 GROUPS: dict[str, tuple[str, ...]] = {
     "To begin with": ("first", "choose", "everyday", "survey", "orders", "synthetic_data", "uncertainty", "economics"),
-    "Public data sets": ("flights", "visits", "marriages", "tumours"),
+    "Public data sets": ("flights", "visits", "marriages", "tumours", "pensions", "happiness"),
     "Choices": (
         "choose_1d", "figure_1_2", "classify", "figure_4_5", "choose_model", "choose_mixture", "choose_ising", "pythia",
         "dpcomp", "valuations",

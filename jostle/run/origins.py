@@ -104,8 +104,8 @@ def _source_arguments(interp: Evaluator, call: n.Call, name: str, scope: Scope) 
     return args[0], Reading(**options) if options else None
 
 
-def _line(value: Any, span: Span) -> int:
-    if not is_header_line(value):
+def _line(value: object, span: Span) -> int:
+    if not (isinstance(value, float | int) and is_header_line(value)):
         raise refuse("TypeError", NO_LINE[0], span, help=NO_LINE[1])
     return int(value)
 

@@ -469,8 +469,8 @@ def _need_arguments(name: str, node: n.Call) -> None:
     fits = row.arity <= len(node.args) <= row.arity + row.optional
     if not (fits or several) or node.keywords:
         many = f"{row.arity} argument{'s' if row.arity > 1 else ''}"
-        taken = ", ".join(row.signature.split(", ")[: row.arity + row.optional] or [row.signature])
-        raise refuse("TypeError", f"`{name}` takes {many} here", node.span, help=f"{name}({taken})")
+        form = ", ".join(row.signature.split(", ")[: row.arity + row.optional] or [row.signature])
+        raise refuse("TypeError", f"`{name}` takes {many} here", node.span, help=f"{name}({form})")
 
 
 def _in_brackets(node: n.Expr) -> bool:

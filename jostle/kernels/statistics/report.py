@@ -35,7 +35,7 @@ class Report:
             "columns": list(self.rows[0]) if self.rows else [], "column": self.column,
         }  # fmt: skip
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         """A further field, as a program reads it too: `report.difference`."""
         if name.startswith("__") or name not in self.facts:
             raise AttributeError(f"the report has no field `{name}`: {', '.join((*self.facts, 'rows'))}")

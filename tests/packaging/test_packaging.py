@@ -81,6 +81,37 @@ def test_the_main_program_runs_where_it_is_installed(kind: str, built: dict[str,
 
 
 @pytest.mark.slow
+def test_the_wheel_brings_what_it_needs_into_an_empty_environment(built: dict[str, Path], tmp_path: Path) -> None:
+    """Installed with its dependencies, as users do: the example runs, and no more than 24 distributions are there."""
+    home = tmp_path / "environment"
+    command(sys.executable, "-m", "venv", home, cwd=tmp_path)
+    scripts = home / ("Scripts" if os.name == "nt" else "bin")
+    install = [scripts / "python", "-m", "pip", "install", "-q", "--no-input", "--retries", "0", built["wheel"]]
+    done = subprocess.run(install, cwd=tmp_path, capture_output=True, encoding="utf-8", timeout=1200)
+    if done.returncode:
+        assert "No matching distribution" in done.stderr or "Connection" in done.stderr, done.stderr
+        pytest.skip("no package registry can be reached")
+    assert command(scripts / "jostle", "init", "--example", cwd=tmp_path)
+    assert "spent, 0.2 left" in command(scripts / "jostle", "run", "first.jst", cwd=tmp_path)
+    listed = command(scripts / "python", "-m", "pip", "list", "--format", "freeze", cwd=tmp_path).splitlines()
+    assert len([line for line in listed if not line.startswith(("pip==", "setuptools==", "jostle"))]) <= 24
+
+
+@pytest.mark.slow
+def test_an_index_can_show_what_was_built(built: dict[str, Path]) -> None:
+    pytest.importorskip("twine", reason="twine checks packages: pip install '.[dev]'")
+    said = command(sys.executable, "-m", "twine", "check", "--strict", *built.values(), cwd=ROOT)
+    assert said.count("PASSED") == 2
+
+
+@pytest.mark.slow
+def test_pyright_reads_every_public_name() -> None:
+    pytest.importorskip("pyright", reason="pyright reads types: pip install '.[dev]'")
+    program = Path(__file__).with_name("public_names.py")
+    assert "0 errors" in command(sys.executable, "-m", "pyright", "--pythonpath", sys.executable, program, cwd=ROOT)
+
+
+@pytest.mark.slow
 def test_the_types_of_every_public_name_hold() -> None:
     """Of each name in `jostle.__all__`, as somebody else's strict code sees them."""
     pytest.importorskip("mypy", reason="mypy reads types: pip install '.[dev]'")

@@ -65,6 +65,8 @@ def attribute(value: object, name: str) -> Any:
         from jostle.kernels.workloads.boxes import identity
 
         return identity(value.shape)
+    if isinstance(value, Grouped) and name in value.parts:
+        return value.column(name)
     fields = fields_of(value)
     if fields is None:
         raise Refusal(no_fields(kind_name(value), name))

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import Struct, field
 
@@ -112,10 +112,14 @@ class Grouped(Struct, eq=False):
     @property
     def columns(self) -> dict[str, list[Any]]:
         """All columns as lists, with all their values calculated."""
-        for name, values in self.parts.items():
-            if isinstance(values, LongColumn):
-                self.parts[name] = self._listed(name, values)
-        return self.parts
+        return {name: self.column(name) for name in self.parts}
+
+    def column(self, name: str) -> list[Any]:
+        """One column as a list."""
+        values = self.parts[name]
+        if isinstance(values, LongColumn):
+            self.parts[name] = values = self._listed(name, values)
+        return cast("list[Any]", values)
 
     def __len__(self) -> int:
         return len(next(iter(self.parts.values()), []))

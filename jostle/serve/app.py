@@ -34,7 +34,7 @@ MOST_BODY = 256 * 1024  # bytes
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-    "X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY", "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store", "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
 }  # fmt: skip
@@ -72,7 +72,7 @@ async def _read(server: Server, row: Row, request: Request) -> Call:
         raise refuse("Login", "log in first")
     if row.roles and who is not None:
         if unsafe and who.csrf and request.headers.get("x-csrf") != who.csrf:
-            raise refuse("Denied", "this was not call from a page of this server", help="reload the page")
+            raise refuse("Denied", "this was not asked from a page of this server", help="reload the page")
         if who.role not in row.roles or (who.scope == "run" and not row.run):
             raise refuse("Denied", "your account may not do that", help="ask an owner")
     body = await _body(request) if unsafe else {}
@@ -92,7 +92,7 @@ def _need_same_origin(request: Request) -> None:
     """A browser says from where a request comes; what says nothing is no browser, or no other site."""
     origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site")
     if (origin and urlsplit(origin).netloc != request.headers.get("host")) or site not in (None, "same-origin", "none"):
-        raise refuse("Denied", "this was call from another site")
+        raise refuse("Denied", "this was asked from another site")
 
 
 async def _body(request: Request) -> dict[str, Any]:

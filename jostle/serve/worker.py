@@ -154,10 +154,13 @@ def _checks() -> int:
 
 def main(words: list[str]) -> int:
     """The status of the process: what goes wrong is said by no text of its own."""
+    import gc
     import warnings
 
     from jostle.tools.faults import guarded
 
+    if words == ["run"]:
+        gc.set_threshold(1_000_000)  # modules and grammars hold no garbage: until a program's first statement
     warnings.simplefilter("ignore")
     return guarded(_run if words == ["run"] else _checks)
 

@@ -180,3 +180,12 @@ def test_a_home_of_another_version_is_refused(place: Any) -> None:
     place.home._db.execute("PRAGMA user_version = 9")
     with pytest.raises(Refusal, match="another version"):
         Home(place.home.folder)
+
+
+def test_a_browser_says_where_its_forms_are(place: Any) -> None:
+    """Without a referrer a browser sends `Origin: null` with a form, which is refused: the pages' policy keeps one."""
+    page = place.client().get("/login")
+    assert page.headers["referrer-policy"] == "same-origin"
+    form = {"name": "ana", "password": PASSWORD}
+    for origin, status in (("null", 403), ("http://testserver", 303)):
+        assert place.client().post("/login", data=form, headers={"Origin": origin}).status_code == status

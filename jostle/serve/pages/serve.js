@@ -120,13 +120,20 @@ function errors(list) {
   return make("div", null, ...list.map(one => Object.assign(make("p", `${one.line ? `line ${one.line}: ` : ""}${one.kind}: ${one.message}${one.help ? `. ${one.help}` : ""}`), {className: "bad"})));
 }
 
+// A number with its ±, to the digits that its error leaves: what is beyond them is noise.
+function rounded(number, error) {
+  if (typeof number !== "number" || typeof error !== "number" || !(error > 0)) return number;
+  const digits = Math.min(12, Math.max(0, 1 - Math.floor(Math.log10(error))));
+  return `${number.toFixed(digits)} ± ${Number(error.toPrecision(2))}`;
+}
+
 function value(name, released, margin) {
   const width = margin && margin.error;
-  if (typeof released === "number") return make("p", `${name} = ${released}${typeof width === "number" ? ` ± ${width.toPrecision(2)}` : ""}`);
+  if (typeof released === "number") return make("p", `${name} = ${rounded(released, width)}`);
   if (Array.isArray(released) && released.length && released.every(row => row && typeof row === "object" && !Array.isArray(row))) {
     const names = Object.keys(released[0]);
     const error = (k, one) => { const row = Array.isArray(margin) ? margin[k] : null; return row && row[one] && row[one].error; };
-    const cell = (row, k, one) => typeof error(k, one) === "number" ? `${row[one]} ± ${error(k, one).toPrecision(2)}` : row[one];
+    const cell = (row, k, one) => rounded(row[one], error(k, one));
     return make("div", null, make("h3", name), table(names, released.map((row, k) => names.map(one => cell(row, k, one)))));
   }
   return make("div", null, make("h3", name), make("pre", JSON.stringify(released, null, 1)));

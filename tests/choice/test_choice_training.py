@@ -175,7 +175,7 @@ def test_of_many_instances_each_has_fewer_runs_and_few_run_with_less() -> None:
 
 
 @pytest.mark.parametrize(
-    ("instances", "options", "runs"), [(128, 3, 3), (108, 5, 2), (48, 4, 2), (24, 5, 4), (16, 5, 6)]
+    ("instances", "options", "runs"), [(128, 3, 3), (128, 5, 2), (54, 4, 4), (36, 4, 6), (16, 5, 6)]
 )
 def test_fewer_options_have_more_runs_of_each_instance(instances: int, options: int, runs: int) -> None:
     laws = {f"Option {k}": CROSSING["Small"] for k in range(options)}

@@ -49,9 +49,7 @@ def bits_for(reach: float, most: int, finest: int = 60) -> int:
     return min(finest, most - math.frexp(reach)[1]) if reach > 0 else finest
 
 
-def affine(
-    matrix: Floats, offsets: Floats, argument: Expression, most: int, finest: int = 60
-) -> tuple[Expression, int]:
+def affine(matrix: Floats, offsets: Floats, argument: Expression, most: int) -> tuple[Expression, int]:
     """matrix · argument + offsets in units of 2^-b, exactly for the matrix rounded to them, and b.
 
     No result and no partial sum exceeds 2^most by more than rounding, where most ≤ 51.

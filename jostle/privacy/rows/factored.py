@@ -272,13 +272,8 @@ def _tallied(batches: Iterator[Ints]) -> tuple[Ints, Ints]:
     return different, times
 
 
-def gradient_sums(rows: CodedRows, gradient: FactoredGradient, bound: float) -> Ints:
-    """The exact scores (size,), in units of 2^-BITS of the bound; clamped to 64 bits."""
-    return clamped(gradient_scores(rows, gradient, bound))
-
-
 def gradient_scores(rows: CodedRows, gradient: FactoredGradient, bound: float) -> Any:
-    """The same, in whole numbers that add up over rows in parts."""
+    """The exact scores (size,), in units of 2^-BITS of the bound: whole numbers that add up over rows in parts."""
     import numpy as np
 
     large = int(rows.times.sum()) >= 2**32

@@ -11,9 +11,14 @@ from jostle.kernels.rowprograms import CONTRIBUTIONS, GRADIENTS
 from jostle.privacy.rows import factored as mechanism
 from jostle.privacy.rows.arrays import reshape
 from jostle.privacy.rows.expressions import RowProgramError, columns
-from jostle.privacy.rows.factored import CodedRows, FactoredGradient, coded, gradient_sums, grouped, patterns
+from jostle.privacy.rows.factored import CodedRows, FactoredGradient, clamped, coded, gradient_scores, grouped, patterns
 from jostle.privacy.rows.norms import GRID, whole_slopes
 from jostle.privacy.rows.program import program
+
+
+def _sums(rows: CodedRows, gradient: FactoredGradient, bound: float) -> Any:
+    return clamped(gradient_scores(rows, gradient, bound))
+
 
 UNIT = 2**30
 
@@ -53,7 +58,7 @@ def test_no_rows_are_no_scores() -> None:
     values = (2, 2, 2)
     for batches in ([], [np.zeros((3, 0))]):
         none = coded(batches, values)
-        assert not gradient_sums(none, GRADIENTS["ising_gradient"](3, target=0, weights=[0, 1, 0]), 1.0).any()
+        assert not _sums(none, GRADIENTS["ising_gradient"](3, target=0, weights=[0, 1, 0]), 1.0).any()
 
 
 @pytest.mark.parametrize("target", [0, 11, 12])
@@ -63,7 +68,7 @@ def test_ising_gradients_are_the_logistic_ones(target: int) -> None:
     codes, rng = rows_of(values, 500, 3), np.random.default_rng(1)
     weights = rng.normal(0, 0.4, 13)
     given = GRADIENTS["ising_gradient"](13, target=target, weights=weights)
-    found = gradient_sums(coded([units(codes, values)], values), given, 1.0)
+    found = _sums(coded([units(codes, values)], values), given, 1.0)
     plain = CONTRIBUTIONS["logistic_gradient"](13, target=target, weights=weights)
     wanted = plain.program(units(codes, values))[0].sum(axis=1) * 2.0**-plain.bits
     assert given.size == 13 and np.abs(found / UNIT - wanted).max() < 0.01  # a margin at the edge of a table's step
@@ -80,7 +85,7 @@ def test_one_row_moves_every_score_by_at_most_one(name: str, large: float) -> No
     given = GRADIENTS[name](4, **parameters)
     most = 0
     for row in np.stack(np.unravel_index(np.arange(np.prod(values)), values), axis=1):
-        alone = gradient_sums(coded([units(row[None], values)], values), given, 1.0)
+        alone = _sums(coded([units(row[None], values)], values), given, 1.0)
         assert np.abs(alone).max() <= UNIT
         most = max(most, int(np.abs(alone).max()))
     assert most > 0.6 * UNIT
@@ -88,8 +93,8 @@ def test_one_row_moves_every_score_by_at_most_one(name: str, large: float) -> No
     codes = rows_of(values, 40, 2)
     beside = coded([units(codes, values)], values)
     more = coded([units(np.concatenate([codes, codes[3:4]]), values)], values)
-    alone = gradient_sums(coded([units(codes[3:4], values)], values), given, 1.0)
-    assert np.array_equal(gradient_sums(more, given, 1.0) - gradient_sums(beside, given, 1.0), alone)
+    alone = _sums(coded([units(codes[3:4], values)], values), given, 1.0)
+    assert np.array_equal(_sums(more, given, 1.0) - _sums(beside, given, 1.0), alone)
 
 
 def test_slopes_depend_on_their_row_alone() -> None:
@@ -123,12 +128,12 @@ def test_many_equal_rows_are_added_exactly() -> None:
     """More than doubles hold, and more than 64 bits do."""
     given = GRADIENTS["ising_gradient"](2, target=0, weights=[0.3, -0.7])
     one = CodedRows(np.array([[1], [0]], dtype=np.uint8), np.array([[2]], dtype=np.int32), np.array([1]))
-    alone = gradient_sums(one, given, 1.0)
+    alone = _sums(one, given, 1.0)
     assert alone.any()
     for times in (255, 256, 10**6 + 1, 2**31 + 7):
-        found = gradient_sums(CodedRows(one.columns, one.groups, np.array([times])), given, 1.0)
+        found = _sums(CodedRows(one.columns, one.groups, np.array([times])), given, 1.0)
         assert np.array_equal(found, alone * times)
-    clamped = gradient_sums(CodedRows(one.columns, one.groups, np.array([2**40])), given, 1.0)
+    clamped = _sums(CodedRows(one.columns, one.groups, np.array([2**40])), given, 1.0)
     assert np.array_equal(clamped, np.sign(alone) * 2**62)
 
 
@@ -136,17 +141,17 @@ def test_chunks_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
     values = (4, 3, 4, 2, 4)
     rows = coded([units(rows_of(values, 700), values)], values)
     given = GRADIENTS["sign_gradient"](5, **field(values, 2))
-    whole = gradient_sums(rows, given, 1.0)
+    whole = _sums(rows, given, 1.0)
     monkeypatch.setattr(mechanism, "CHUNK", 37)
-    assert np.array_equal(gradient_sums(rows, given, 1.0), whole)
+    assert np.array_equal(_sums(rows, given, 1.0), whole)
 
 
 def test_a_bound_scales_what_is_clipped() -> None:
     values = (2, 2, 2)
     rows = coded([units(rows_of(values, 50), values)], values)
     given = GRADIENTS["ising_gradient"](3, target=0, weights=[0, 0, 0])  # slopes of ½
-    assert np.array_equal(gradient_sums(rows, given, 0.5), 2 * gradient_sums(rows, given, 1.0))
-    assert np.array_equal(gradient_sums(rows, given, 0.25), gradient_sums(rows, given, 0.5))
+    assert np.array_equal(_sums(rows, given, 0.5), 2 * _sums(rows, given, 1.0))
+    assert np.array_equal(_sums(rows, given, 0.25), _sums(rows, given, 0.5))
 
 
 @pytest.mark.parametrize(("name", "parameters"), [
@@ -169,7 +174,7 @@ def test_features_that_are_no_signs_are_refused() -> None:
     facts = {"name": "wild", "values": (2, 2), "target": 0, "program": program([sums, own], sums), "bits": 0}
     sound = {"combinations": one, "features": signs, "tables": tables}
     rows = coded([units(np.array([[0, 1]]), (2, 2))], (2, 2))
-    assert gradient_sums(rows, FactoredGradient(**facts, **sound), 1.0).tolist() == [UNIT, UNIT]  # 9 is cut down to 1
+    assert _sums(rows, FactoredGradient(**facts, **sound), 1.0).tolist() == [UNIT, UNIT]  # 9 is cut down to 1
     twice = program([sums, own], reshape(sums, (1, 1)))
     for wrong in (
         {"combinations": 9 * one}, {"features": (-7 * signs[0],)}, {"tables": (np.full((1, 4), 10.0),)},

@@ -27,6 +27,7 @@ def main() -> str:
             session.dry_run(Path("count.jst"))
     except jostle.Refusal as refusal:
         return f"{refusal} {refusal.first.kind} {refusal.first.help} {refusal.diagnostics[0].message}"
+    remote: str = jostle.connect("http://127.0.0.1:8000", token="t", seconds=1.0).url
     classifier: object = jostle.PrivateClassifier(object(), ["age"]).fit([[1.0]])
     functions: list[object] = [classifier, jostle.evaluate, jostle.improve]
-    return f"{told}{jostle.__version__}{len(functions)}"
+    return f"{told}{remote}{jostle.__version__}{len(functions)}"

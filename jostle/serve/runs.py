@@ -28,7 +28,7 @@ from jostle.jsontext import digest
 from jostle.privacy.ledger.ledger import Ledger
 from jostle.records import replace
 from jostle.serve.store import Account, Home, Run, new_secret
-from jostle.serve.worker import ANSWER, MOST_ANSWER, Job
+from jostle.serve.worker import ANSWER, MOST_ANSWER, TRACE, Job
 
 SECONDS = (5.0, 20.0, 60.0, 300.0)
 """What a run may ask for, and the largest of them that it gets where it does not ask."""
@@ -201,7 +201,7 @@ class Runs:
             if path.stat().st_size <= MOST_ANSWER:
                 answer = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError):
-            pass
+            (self.folder(run) / TRACE).unlink(missing_ok=True)  # how far it came may depend on rows
         done = replace(run, state="done", document=str(answer["document"]))
         facts = {"answer": digest(done.document), "charges": answer["charges"]}
         if self.home.change_run(done, "running", run.account, **facts):

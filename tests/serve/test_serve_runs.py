@@ -83,6 +83,9 @@ def test_a_run_without_an_answer_says_one_sentence(place: Any) -> None:
     assert place.run("ana", count(0.5))["answer"] == STOPPED
     place.server.runs.start = lambda job: Path(job.folder, "answer.json").write_text("{")
     assert place.run("ana", count(0.5))["answer"] == STOPPED
+    place.server.runs.start = lambda job: Path(job.folder, "trace.jsonl").write_text("{}")  # it was killed on its way
+    run = place.run("ana", count(0.5))
+    assert run["answer"] == STOPPED and place.get("ana", f"/runs/{run['id']}/trace").status_code == 404
 
 
 def test_an_answer_that_was_charged_is_there_after_a_restart(place: Any) -> None:

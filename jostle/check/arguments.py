@@ -1,6 +1,4 @@
-"""Whether the arguments of a call fit its parameters, and the parameter that is meant by another name.
-
-Amounts that are wrong as they are written: zero, negative, infinite, below the quantum, words, booleans.
+"""Amounts that are wrong as they are written: zero, negative, infinite, below the quantum, words, booleans.
 
 Only literals and arithmetic over literals are looked at; what depends on a name is settled when it is spent.
 """
@@ -8,73 +6,13 @@ Only literals and arithmetic over literals are looked at; what depends on a name
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
 
 from jostle.accounting.amounts import QUANTA
 from jostle.check.scopes import Report
 from jostle.check.warnings import of_epsilon
-from jostle.diagnostics import did_you_mean
-from jostle.language.facts import Parameter
+from jostle.doubles import arithmetic
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every
-
-_CALLED = {
-    "key": "by", "sep": "separator", "delimiter": "separator", "eps": "epsilon", "n": "count", "ndigits": "digits",
-    "sheet_name": "part", "sheet": "part", "random_state": "seed", "max_depth": "depth", "headers": "header",
-    "header_row": "header", "header_line": "header",
-}  # fmt: skip
-"""What Python calls a parameter, and what it is called here."""
-
-
-def other_name(keyword: n.Keyword, function: str, names: Collection[str], call: n.Call) -> str:
-    """The way out of an argument under a name that no parameter has, or an empty text."""
-    if function == "sorted" and keyword.name == "reverse" and call.args:
-        return f"write `reversed(sorted({call.args[0].span.text}))`"
-    if function in ("table", "counts") and keyword.name in ("path", "file", "filename", "name", "source"):
-        return f"the path stands alone: `{function}({keyword.value.span.text})`"
-    if "header" in names and keyword.name in ("skip", "skiprows", "skip_rows", "startrow"):
-        return "`header = 3` says which line has the names, from 1; what stands above it is not read"
-    right = _CALLED.get(keyword.name, "")
-    if right in names:
-        return f"write `{right} = {keyword.value.span.text}`"
-    return did_you_mean(keyword.name, names)
-
-
-_WITH_MORE = {"error": "band({0}, level = {1})", "log": "log({0}) / log({1})"}
-"""Functions of one argument that other languages call with two, and what is meant."""
-
-
-def other_call(function: str, call: n.Call) -> str:
-    """The way out of a call that has an argument more, or its amount in brackets, or an empty text."""
-    amounts = [keyword.value.span.text for keyword in call.keywords if keyword.name in ("epsilon", "eps")]
-    if amounts:
-        return f"the amount comes after the call: `{function}(…) with epsilon {amounts[0]}`"
-    form = _WITH_MORE.get(function, "") if len(call.args) == 2 else ""
-    return form and "write `" + form.format(*(arg.span.text for arg in call.args)) + "`"
-
-
-def arity_error(name: str, params: Sequence[Parameter], places: int, keywords: Sequence[str]) -> str:
-    """Why the arguments of a call cannot fit, or an empty text."""
-    kinds = {param.kind for param in params}
-    by_place = [param.name for param in params if param.kind == ""]
-    needed = [param.name for param in params if param.default is None and param.kind in ("", "name")]
-    names = {param.name for param in params if param.kind in ("", "name")}
-    least = sum(param in needed for param in by_place)
-    count = f"{least} to {len(by_place)} arguments"
-    if least == len(by_place):
-        count = "no arguments" if not by_place else f"{least} argument" + ("s" if least > 1 else "")
-    takes = f"`{name}` takes {count if '*' not in kinds else f'at least {least} argument' + 's' * (least != 1)}"
-    if places > len(by_place) and "*" not in kinds:
-        return f"{takes}, but {places} are given"
-    bound = set(by_place[:places])
-    for keyword in keywords:
-        if keyword not in names and "**" not in kinds:
-            return f"`{name}` has no parameter `{keyword}`"
-        if keyword in bound:
-            return f"the argument `{keyword}` of `{name}` is given twice"
-        bound.add(keyword)
-    missing = [param for param in needed if param not in bound]
-    return f"{takes}: `{missing[0]}` is missing" if missing else ""
 
 
 def check_amount(amount: n.Amount, report: Report) -> bool:
@@ -149,12 +87,10 @@ def literal(expr: n.Expr) -> float | None:
     match expr:
         case n.Number(value=value):
             return value
-        case n.Unary(op="-" | "+" as op, operand=operand):
-            inner = literal(operand)
-            return None if inner is None else (-inner if op == "-" else inner)
+        case n.Unary(op="-" | "+" as op, operand=operand) if (inner := literal(operand)) is not None:
+            return -inner if op == "-" else inner
         case n.Binary(op="+" | "-" | "*" | "/" as op, left=left, right=right):
             one, two = literal(left), literal(right)
-            if one is None or two is None or (op == "/" and two == 0):
-                return None
-            return {"+": one + two, "-": one - two, "*": one * two, "/": one / two if two else one}[op]
+            known = one is not None and two is not None and not (op == "/" and two == 0)
+            return arithmetic(op, one, two) if known else None  # type: ignore[arg-type]
     return None

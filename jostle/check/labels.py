@@ -13,7 +13,6 @@ from typing import Any
 from jostle.check import arguments, former
 from jostle.check.abstract import kinds
 from jostle.check.abstract.values import (
-    MISSING,
     Builtin,
     Closure,
     Domain,
@@ -24,14 +23,13 @@ from jostle.check.abstract.values import (
     Signature,
     private_handle,
 )  # fmt: skip
-from jostle.check.arguments import arity_error, other_call, other_name
 from jostle.check.scopes import Report
 from jostle.diagnostics import Diagnostic, Note
 from jostle.language import facts
 from jostle.language.builtins import TURNED, TURNED_IN_LIBRARY
 from jostle.language.facts import Gives, Parameter, Reads
 from jostle.language.operations import COMPARISONS, FOLDS
-from jostle.noise_laws import ADDITIVE
+from jostle.language.row_mistakes import arity_error, usage
 from jostle.records import replace
 from jostle.source import Span
 from jostle.syntax import nodes as n
@@ -194,13 +192,7 @@ class Labels:
             case Builtin(row=row):
                 return self._call_of_builtin(row, node, bound)
             case Signature(name=name, params=params):
-                usage = ", ".join(p.name if p.default is None else f"{p.name} = …" for p in params)
-                usage = f"write `{name}({usage})`"
-                return self._binds(name, params, node, usage) and self._typed(name, params, node, bound, usage)
-            case Closure(params=params):
-                usage = ", ".join(k if v is MISSING else f"{k} = …" for k, v in params)
-                fitting = [Parameter(k, None if v is MISSING else "") for k, v in params]
-                return self._binds(function.name, fitting, node, f"write `{function.name}({usage})`")
+                return self._typed(name, params, node, bound, f"write `{usage(name, params)}`")
             case Part(run=Closure() as run):
                 if not self.call_fault(run, node, args, keywords):
                     return False
@@ -213,9 +205,7 @@ class Labels:
         wrong = [self._misread(row, value, expr) for expr, value in bound]
         if any(wrong) or row.reads is Reads.SOURCE:
             return True
-        usage = f"write `{row.usage}`"
-        fits = self._binds(row.name, row.parameters, node, usage)
-        if not (fits and self._typed(row.name, row.parameters, node, bound, usage)):
+        if not self._typed(row.name, row.parameters, node, bound, f"write `{row.usage}`"):
             return False
         if row.gives is Gives.SORTED and len(bound) == 1 and kinds.unordered(bound[0][1]):
             self.misused(kinds.unordered_items(bound[0][0].span), node)
@@ -246,24 +236,12 @@ class Labels:
             return self._refuse(value, expr, f"cannot be passed to `{row.name}`")
         return row.gives is Gives.CHOICE and not isinstance(value, Handle) and self._trained(value, expr)
 
-    def _binds(self, name: str, params: Sequence[Parameter], node: n.Call, help: str = "") -> bool:
-        if not node.keywords and len(node.args) == len(params) and all(not param.kind for param in params):
-            return True
-        wrong = arity_error(name, params, len(node.args), [keyword.name for keyword in node.keywords])
-        if wrong and self.sure:
-            names = {param.name for param in params}
-            unknown = next((k for k in node.keywords if k.name not in names and f"`{k.name}`" in wrong), None)
-            way_out = _amount_after(name, params, node) or other_call(name, node) or help
-            if unknown is not None and unknown.name not in _AMOUNTS:
-                way_out = other_name(unknown, name, names, node) or way_out
-            span = node.span if unknown is None else unknown.span
-            self.report.add("TypeError", wrong, span, label="does not fit", help=way_out)
-        return not wrong
-
     def _typed(
         self, name: str, params: Sequence[Parameter], node: n.Call, bound: Sequence[tuple[n.Expr, Any]], usage: str
     ) -> bool:
         """Whether the arguments of a function may be of the kinds that it takes."""
+        if arity_error(name, params, len(node.args), [keyword.name for keyword in node.keywords]):
+            return False  # as a run says
         places = [param for param in params if param.kind in ("", "*")]
         by_name = {param.name: param for param in params}
         for at, (expr, value) in enumerate(bound):
@@ -347,16 +325,3 @@ def _example_query(source: n.Private, rows: n.Expr | None = None) -> str:
     text = test.span.text.replace(f"{source.name}.", "") if isinstance(test, n.Binary | n.Logic) else ""
     where = f" where {text}" if text else ""
     return f"{{{{ select {'sum(values)' if cube else 'count(*)'} from {source.name}{where} with epsilon 0.1 }}}}"
-
-
-_AMOUNTS = ("rho", "delta")
-
-
-def _amount_after(name: str, params: Sequence[Parameter], node: n.Call) -> str:
-    """The way out of an amount among the arguments of a function that takes an epsilon there, or an empty text."""
-    amounts = {keyword.name for keyword in node.keywords}.intersection(_AMOUNTS)
-    if not amounts or all(param.name != "epsilon" for param in params):
-        return ""
-    tail = "; amounts in rho draw Gaussian noise" if "rho" in amounts and name in ADDITIVE else ""
-    amount = "rho 0.1" if "rho" in amounts else "epsilon 0.1 delta 1e-6"
-    return f"write the amount after the call, `{name}(…) with {amount}`{tail}"

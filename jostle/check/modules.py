@@ -10,12 +10,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 
 from jostle.check.abstract.kinds import COLUMNS, TAKEN
 from jostle.check.abstract.values import Signature
-from jostle.check.arguments import other_name
 from jostle.check.scopes import Report, bound_in
 from jostle.check.warnings import of_categories
 from jostle.diagnostics import Note, Refusal, did_you_mean
 from jostle.language.builtins import BUILTINS, DOMAINS, EVERYWHERE, REMOTE, SOURCES, brought
 from jostle.language.facts import DOMAINS_ARE, NO_FILLING, NO_LINE, Effect, Parameter, is_header_line
+from jostle.language.row_mistakes import other_name
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import children, every_of
 

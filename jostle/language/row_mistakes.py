@@ -11,13 +11,15 @@ stands in the program, where that is known.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from jostle.diagnostics import Diagnostic, Note, did_you_mean
 from jostle.language.aggregates import AGGREGATES
+from jostle.language.facts import Parameter
 from jostle.language.forms import aggregates
 from jostle.language.methods import way
 from jostle.language.operations import COMPARISONS
+from jostle.noise_laws import ADDITIVE
 from jostle.source import Span
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every, own_name
@@ -324,3 +326,97 @@ def no_call(kind: str) -> Diagnostic:
     if kind == "a text":
         help = "a function that is passed stands without quotes: `gini`"
     return Diagnostic("TypeError", f"{kind} cannot be called", help=help)
+
+
+# Arguments that do not fit ------------------------------------------------------------------------
+
+
+_CALLED = {
+    "key": "by", "sep": "separator", "delimiter": "separator", "eps": "epsilon", "n": "count", "ndigits": "digits",
+    "sheet_name": "part", "sheet": "part", "random_state": "seed", "max_depth": "depth", "headers": "header",
+    "header_row": "header", "header_line": "header",
+}  # fmt: skip
+"""What Python calls a parameter, and what it is called here."""
+
+
+def other_name(keyword: n.Keyword, function: str, names: Collection[str], call: n.Call) -> str:
+    """The way out of an argument under a name that no parameter has, or an empty text."""
+    if function == "sorted" and keyword.name == "reverse" and call.args:
+        return f"write `reversed(sorted({call.args[0].span.text}))`"
+    if function in ("table", "counts") and keyword.name in ("path", "file", "filename", "name", "source"):
+        return f"the path stands alone: `{function}({keyword.value.span.text})`"
+    if "header" in names and keyword.name in ("skip", "skiprows", "skip_rows", "startrow"):
+        return "`header = 3` says which line has the names, from 1; what stands above it is not read"
+    right = _CALLED.get(keyword.name, "")
+    if right in names:
+        return f"write `{right} = {keyword.value.span.text}`"
+    return did_you_mean(keyword.name, names)
+
+
+_WITH_MORE = {"error": "band({0}, level = {1})", "log": "log({0}) / log({1})"}
+"""Functions of one argument that other languages call with two, and what is meant."""
+
+
+def other_call(function: str, call: n.Call) -> str:
+    """The way out of a call that has an argument more, or its amount in brackets, or an empty text."""
+    amounts = [keyword.value.span.text for keyword in call.keywords if keyword.name in ("epsilon", "eps")]
+    if amounts:
+        return f"the amount comes after the call: `{function}(…) with epsilon {amounts[0]}`"
+    form = _WITH_MORE.get(function, "") if len(call.args) == 2 else ""
+    return form and "write `" + form.format(*(arg.span.text for arg in call.args)) + "`"
+
+
+def arity_error(name: str, params: Sequence[Parameter], places: int, keywords: Sequence[str]) -> str:
+    """Why the arguments of a call cannot fit, or an empty text."""
+    kinds = {param.kind for param in params}
+    by_place = [param.name for param in params if param.kind == ""]
+    needed = [param.name for param in params if param.default is None and param.kind in ("", "name")]
+    names = {param.name for param in params if param.kind in ("", "name")}
+    least = sum(param in needed for param in by_place)
+    count = f"{least} to {len(by_place)} arguments"
+    if least == len(by_place):
+        count = "no arguments" if not by_place else f"{least} argument" + ("s" if least > 1 else "")
+    takes = f"`{name}` takes {count if '*' not in kinds else f'at least {least} argument' + 's' * (least != 1)}"
+    if places > len(by_place) and "*" not in kinds:
+        return f"{takes}, but {places} are given"
+    bound = set(by_place[:places])
+    for keyword in keywords:
+        if keyword not in names and "**" not in kinds:
+            return f"`{name}` has no parameter `{keyword}`"
+        if keyword in bound:
+            return f"the argument `{keyword}` of `{name}` is given twice"
+        bound.add(keyword)
+    missing = [param for param in needed if param not in bound]
+    return f"{takes}: `{missing[0]}` is missing" if missing else ""
+
+
+_AMOUNTS = ("rho", "delta")
+
+
+def usage(name: str, params: Sequence[Parameter]) -> str:
+    """How a function is called."""
+    return f"{name}({', '.join(p.name if p.default is None else f'{p.name} = …' for p in params)})"
+
+
+def no_fit(name: str, params: Sequence[Parameter], node: n.Call, help: str) -> Diagnostic | None:
+    """Why the arguments of a call do not fit, and the way out; None where they may."""
+    wrong = arity_error(name, params, len(node.args), [keyword.name for keyword in node.keywords])
+    if not wrong:
+        return None
+    names = {param.name for param in params}
+    unknown = next((k for k in node.keywords if k.name not in names and f"`{k.name}`" in wrong), None)
+    way_out = _amount_after(name, params, node) or other_call(name, node) or f"write `{help}`"
+    if unknown is not None and unknown.name not in _AMOUNTS:
+        way_out = other_name(unknown, name, names, node) or way_out
+    span = node.span if unknown is None else unknown.span
+    return Diagnostic("TypeError", wrong, span, "does not fit", way_out)
+
+
+def _amount_after(name: str, params: Sequence[Parameter], node: n.Call) -> str:
+    """The way out of an amount among the arguments of a function that takes an epsilon there, or an empty text."""
+    amounts = {keyword.name for keyword in node.keywords}.intersection(_AMOUNTS)
+    if not amounts or all(param.name != "epsilon" for param in params):
+        return ""
+    tail = "; amounts in rho draw Gaussian noise" if "rho" in amounts and name in ADDITIVE else ""
+    amount = "rho 0.1" if "rho" in amounts else "epsilon 0.1 delta 1e-6"
+    return f"write the amount after the call, `{name}(…) with {amount}`{tail}"

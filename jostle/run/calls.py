@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
-from jostle.diagnostics import Refusal, refuse
+from jostle.diagnostics import Diagnostic, Refusal, refuse
 from jostle.formulas import UNKNOWN, cut_text
 from jostle.kernels.statistics.report import Report
 from jostle.language.builtins import BUILTINS
 from jostle.language.facts import Effect
 from jostle.language.operations import ROW_FUNCTIONS
-from jostle.language.row_mistakes import no_call
+from jostle.language.row_mistakes import no_call, no_fit, usage
 from jostle.plan.plan import Open
 from jostle.privacy.kernel.exposures import Handle, handles_in
 from jostle.run import arguments, operators
@@ -126,7 +127,19 @@ def _finish_call(
     try:
         return interp.call(function, args, keywords, node.span)
     except Refusal as refusal:
-        raise in_the_users_program(refusal, node.span, function) from None
+        fault = _no_fit(function, node)
+        raise Refusal(fault) if fault is not None else in_the_users_program(refusal, node.span, function) from None
+
+
+def _no_fit(function: object, node: n.Call) -> Diagnostic | None:
+    """Why the arguments of a call do not fit its function."""
+    if isinstance(function, Part):
+        return _no_fit(function.run, node)
+    if isinstance(function, Function):
+        params = operators.parameters(function.params)
+        return no_fit(function.name, params, node, usage(function.name, params))
+    row = BUILTINS.get(function.name) if isinstance(function, Builtin) else None
+    return no_fit(row.name, row.parameters, node, row.usage) if row is not None else None
 
 
 def _spending(interp: Evaluator, node: n.Spending, scope: Scope) -> Any:
@@ -137,8 +150,10 @@ def _spending(interp: Evaluator, node: n.Spending, scope: Scope) -> Any:
             return interp.eval(node.value, scope)
     call = node.value
     function, args, keywords = _prepare_call(interp, call, scope)
-    exposures = exposures_of([*args, *keywords.values()])
-    amount = arguments.amount_of(interp, node.spend.amount, scope, exposures)
+    values = [*args, *keywords.values()]
+    exposures, free = exposures_of(values), interp.kernel.allotment is None and _on_public_data(values)
+    with interp.kernel.allot(None, None) if free and node.spend.amount.unit == "share" else nullcontext():
+        amount = arguments.amount_of(interp, node.spend.amount, scope, exposures)
     if node.spend.via is not None:
         keywords["via"] = arguments.mechanism_of(interp, node.spend)
     with interp.allotted(amount, node.spend.span, exposures):

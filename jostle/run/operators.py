@@ -9,14 +9,16 @@ from collections.abc import Callable, Sequence
 from datetime import date
 from typing import Any
 
-from jostle.diagnostics import Refusal, did_you_mean, refuse
+from jostle.diagnostics import Refusal, refuse
 from jostle.doubles import arithmetic, folded, ordered
 from jostle.formulas import Noised, calculated
 from jostle.kernels.errors import KernelError
 from jostle.language import patterns
+from jostle.language.builtins import BUILTINS
+from jostle.language.facts import Parameter
 from jostle.language.moments import number_of
 from jostle.language.operations import OPERATIONS
-from jostle.language.row_mistakes import misfit
+from jostle.language.row_mistakes import arity_error, misfit
 from jostle.plan.kinds import WORDS, applied, value_kind
 from jostle.plan.plan import Apply, Constant
 from jostle.privacy.kernel.exposures import handles_in
@@ -267,26 +269,17 @@ def bound(
     name: str, params: Sequence[tuple[str, Any]], args: Sequence[Any], keywords: dict[str, Any]
 ) -> dict[str, Any]:
     """The value of each parameter, of (name, default or `REQUIRED`), in a call of a function of the language."""
-    names = [param for param, _ in params]
-    if len(args) > len(names):
-        raise refuse("TypeError", f"`{name}` takes {_count(len(names))}, and {len(args)} were given")
-    values = dict(zip(names, args, strict=False))
-    for keyword, value in keywords.items():
-        if keyword not in names:
-            raise refuse("TypeError", f"`{name}` has no argument `{keyword}`", help=did_you_mean(keyword, names))
-        if keyword in values:
-            raise refuse("TypeError", f"`{name}` got `{keyword}` twice")
-        values[keyword] = value
-    for param, default in params:
-        if param not in values:
-            if default is REQUIRED:
-                raise refuse("TypeError", f"`{name}` needs `{param}`", help=f"it takes {', '.join(names)}")
-            values[param] = default
-    return values
+    values = dict(zip([param for param, _ in params], args, strict=False))
+    result = {**dict(params), **values, **keywords}
+    fits = len(args) <= len(params) == len(result) and values.keys().isdisjoint(keywords)
+    if not fits or any(value is REQUIRED for value in result.values()):
+        raise refuse("TypeError", arity_error(name, parameters(params), len(args), list(keywords)))
+    return result
 
 
-def _count(many: int) -> str:
-    return "no arguments" if many == 0 else f"{many} argument{'s' if many > 1 else ''}"
+def parameters(params: Sequence[tuple[str, Any]]) -> list[Parameter]:
+    """Those of a function of the language."""
+    return [Parameter(name, None if default is REQUIRED else "") for name, default in params]
 
 
 def guarded(
@@ -300,31 +293,14 @@ def guarded(
     except TypeError as error:
         text = str(error)
         if "argument" in text or "positional" in text:
-            raise refuse("TypeError", f"`{name}` does not take these arguments", help=_takes(body)) from error
+            usage = f"write `{BUILTINS[name].usage}`" if name in BUILTINS else ""
+            raise refuse("TypeError", f"`{name}` does not take these arguments", help=usage) from error
         raise refuse("TypeError", f"`{name}` cannot work with these values") from error
     except MemoryError:
         raise refuse("ValueError", f"`{name}` needs more memory here than there is") from None
     except (ValueError, ArithmeticError, IndexError, KeyError, AttributeError) as error:
         has_text = quote and isinstance(error, KernelError)
         raise refuse("ValueError", str(error) if has_text else f"`{name}` has no value here") from error
-
-
-def _takes(body: Callable[..., Any]) -> str:
-    """The arguments of a function of Python, as far as they can be told; those that programs do not give left out."""
-    from inspect import Parameter, signature
-
-    try:
-        parameters = signature(body).parameters.values()
-    except (TypeError, ValueError):
-        return ""
-    words = [
-        f"{p.name} = …" if p.default is not Parameter.empty or p.kind is Parameter.KEYWORD_ONLY else p.name
-        for p in parameters
-        if p.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
-        and p.name != "at"
-    ]
-    several = any(p.kind in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD) for p in parameters)
-    return "" if several or not words else f"it takes ({', '.join(words)})"
 
 
 _TESTS: dict[str, Callable[[str, object, object], object]] = {

@@ -14,13 +14,14 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
-from jostle.check.scopes import blocks, bound_in
+from jostle.check.scopes import blocks, bound_in, returns_inside, times_bound
 from jostle.choice.advisors import Advisor
 from jostle.choice.maker import ChoiceMaker
-from jostle.diagnostics import Diagnostic, Refusal
+from jostle.diagnostics import Diagnostic, Refusal, refuse
 from jostle.language.builtins import BUILTINS, SLOW
 from jostle.language.facts import Effect, Gives
 from jostle.language.forms import source_kind
+from jostle.language.row_mistakes import arity_error
 from jostle.plan.plan import Open
 from jostle.privacy.kernel.kernel import Kernel, check_unit
 from jostle.privacy.reading.assembly import assembled
@@ -34,10 +35,9 @@ from jostle.run.interpreter import Interpreter
 from jostle.run.looks import Looks, Planned
 from jostle.run.margins import no_error
 from jostle.run.scope import MISSING, Scope
-from jostle.run.values import Builtin, Function, Interval, Record, is_model, is_vector
+from jostle.run.values import Builtin, Function, Interval, Part, Record, is_model, is_vector
 from jostle.source import Span
 from jostle.syntax import nodes as n
-from jostle.syntax.walk import every
 from jostle.tools import likes
 from jostle.tools.faults import deep
 from jostle.tools.likes import Left, Names, Nothing, NotKnown, TooLong, Unknown
@@ -60,17 +60,6 @@ ELSEWHERE = frozenset({"DataError", "LedgerError", "ImportError", "BudgetExceede
 EVERYWHERE = frozenset({"NameError", "TypeError", "OpenKeys", "UnboundedSum", "PrivateValue"})
 """Kinds of refusals that are told of what a run may never come by."""
 
-QUICK = frozenset({
-    "classifiers.growing", "errors", "graphical.model", "ising.pairwise", "linear_algebra",
-    "mixtures.centres", "mixtures.em", "mixtures.gaussians",
-})  # fmt: skip
-"""Modules of kernels that take no time to speak of."""
-
-ADAPTIVE = frozenset({
-    "adaptive", "agrid", "ahp", "dawa", "dawa_boxes", "dpcube", "efpa", "mwem", "mwem_star", "php",
-    "privtree", "sf", "shrinkage", "ugrid", "uniform",
-})  # fmt: skip
-"""Options of the library whose answers have no error that is known: what they measure follows from answers."""
 STRUCTURAL, MATRICES = (Gives.LENGTH, Gives.NUMBERED, Gives.REVERSED, Gives.ZIPPED), ("eigen", "svd", "transpose")
 """What functions give, and kernels, that fail on no number, only on what has another form."""
 GIVERS = (n.Name, n.Variable, n.Query, n.Call, n.Spending)
@@ -123,12 +112,14 @@ class Foresight(Interpreter):
         self.steps, self.made_up_rows, self.most = 0, 0, MOST_STEPS
         self.refusals: list[Refusal] = []
         self.entered: set[int] = set()  # the bodies of functions that were called
+        self.functions: dict[int, Function] = {}  # what the program itself defines, by body
         self.selecting = self.blurred = False  # in a select; whether its rows are read with what is not known
         self.unsure = False  # in what a run may leave out: a branch, a loop, a function that nothing calls
         self.parts: dict[int, Any] = {}  # of an expression that is looked at, the values of its parts, by node
         self.forms: dict[type, Callable[[Any, Scope], Any]] = {
             n.Index: self._index, n.Attribute: self._attribute, n.Binary: self._binary, n.RecordOf: self._record,
             n.ListOf: self._list, n.Comprehension: self._comprehension, n.Select: self._select, n.Call: self._call,
+            n.Spending: self._spending,
         }  # fmt: skip
 
     def statement(self, node: n.Stmt, scope: Scope) -> Returned | None:
@@ -139,18 +130,17 @@ class Foresight(Interpreter):
             ended = super().statement(node, scope)
             if isinstance(node, n.Run) and self.kernel.skipped > skipped:  # type: ignore[attr-defined]
                 self.forget(node, scope, NotKnown())  # there may be more rounds than these
-            if isinstance(node, n.Use):
-                scope.names = Names(scope.names)
+            scope.names = Names(scope.names) if isinstance(node, n.Use) else scope.names
             return ended
         except Unknown as unknown:
             if isinstance(node, n.Return):
                 unknown.returned = True
                 raise
             self._look_inside(node, scope)
-            if self.joint is not None or _returns(node):
+            if self.joint is not None or returns_inside(node):
                 raise unknown if unknown.returned else Unknown() from None  # nothing is known of what it gives
             like = unknown.value.like if isinstance(node, n.Assign | n.Release) else None
-            self.forget(node, scope, NotKnown(unknown.value.of if _is_of_call(node) else "", like))
+            self.forget(node, scope, NotKnown(unknown.value.of if likes.is_of_call(node) else "", like))
             return None
         except Refusal as refusal:
             elsewhere = refusal.first.kind in ELSEWHERE
@@ -178,14 +168,16 @@ class Foresight(Interpreter):
         finally:
             scope.names, self.unsure = names, was
 
-    def uncalled(self, body: Sequence[n.Stmt], scope: Scope) -> None:
-        """Walks the functions that nothing called, of whose arguments nothing is known."""
-        for node in body:
-            if not isinstance(node, n.Def) or id(node.body) in self.entered:
-                continue
-            self.unsure, inner = True, Scope(scope, Names({param.name: NotKnown() for param in node.params}))
-            with suppress(Unknown):
-                self.block(node.body.body, inner)
+    def uncalled(self) -> None:
+        """Walks the functions, and parts of choices, that nothing called, of whose arguments nothing is known."""
+        self.unsure = True
+        while self.functions:
+            _, function = self.functions.popitem()
+            if id(function.body) not in self.entered:
+                inner = Scope(function.scope, Names({name: NotKnown() for name, _ in function.params}))
+                body = function.body
+                with suppress(Unknown):
+                    self.block(body.body if isinstance(body, n.Block) else (n.Return(body, span=body.span),), inner)
 
     def forget(self, node: n.Stmt, scope: Scope, value: NotKnown) -> None:
         """The names that a statement would have given a value."""
@@ -217,7 +209,14 @@ class Foresight(Interpreter):
             raise
         if isinstance(value, Left):
             raise Unknown
+        if isinstance(node, n.Lambda | n.Part):
+            self.define(value)
         return value
+
+    def define(self, function: Function | Part) -> None:
+        run = function.run if isinstance(function, Part) else function
+        if not self.depth and isinstance(run, Function):
+            self.functions[id(run.body)] = run
 
     def argument(self, node: n.Expr, scope: Scope) -> Any:
         """What is not known may be passed to a function of a program, which may refuse the other arguments."""
@@ -253,6 +252,9 @@ class Foresight(Interpreter):
         if isinstance(function, Function):
             self.entered.add(id(function.body))
         if isinstance(function, Builtin):
+            row = BUILTINS.get(function.name)
+            if row and (wrong := arity_error(row.name, row.parameters, len(args), list(keywords or {}))):
+                raise refuse("TypeError", wrong)
             if _is_structural(function.name) and any(isinstance(value, NotKnown) for value in arguments):
                 return self._structure(function, args, keywords, span)
             if function.name == "advisor" and len(args) > 1:
@@ -353,13 +355,13 @@ class Foresight(Interpreter):
         parts = [(name, item, self._part(item, scope)) for name, item in node.items]
         if not any(isinstance(value, NotKnown) for _, _, value in parts):
             return self._evaluated(node, scope, *((item, value) for _, item, value in parts))
-        raise Unknown(like=Record([(name, _inside(value)) for name, _, value in parts]))
+        raise Unknown(like=Record([(name, likes.inside(value)) for name, _, value in parts]))
 
     def _list(self, node: n.ListOf, scope: Scope) -> Any:
         parts = [(item, self._part(item, scope)) for item in node.items]
         if not any(isinstance(value, NotKnown) for _, value in parts):
             return self._evaluated(node, scope, *parts)
-        raise Unknown(like=[_inside(value) for _, value in parts])
+        raise Unknown(like=[likes.inside(value) for _, value in parts])
 
     def _comprehension(self, node: n.Comprehension, scope: Scope) -> Any:
         source = self._part(node.source, scope)
@@ -379,6 +381,15 @@ class Foresight(Interpreter):
             return super().eval(node, scope)
         finally:
             self.selecting = selecting
+
+    def _spending(self, node: n.Spending, scope: Scope) -> Any:
+        try:
+            return super().eval(node, scope)
+        except Refusal as refusal:
+            parts = [self._part(arg, scope) for arg in node.value.args] if isinstance(node.value, n.Call) else []
+            if refusal.first.kind == "NoEpsilon" and any(isinstance(part, NotKnown) for part in parts):
+                raise Unknown from None  # of public data, nothing has to pay
+            raise
 
     def _select(self, node: n.Select, scope: Scope) -> Any:
         around = self.blurred, self.selecting
@@ -429,27 +440,16 @@ class Foresight(Interpreter):
         return row.name != "counts" or len(node.args) != 1 or isinstance(self.eval(node.args[0], scope), str)
 
 
-def _inside(value: object) -> Any:
-    """What stands in a list or record, as a part of a stand-in."""
-    return value if not isinstance(value, NotKnown) else likes.ANY if value.like is None else value.like
-
-
 def _is_adaptive(function: Any) -> bool:
     """Whether a function is an option of the library whose answers have no known error."""
-    is_named_so = isinstance(function, Function) and function.name in ADAPTIVE
+    is_named_so = isinstance(function, Function) and function.name in likes.ADAPTIVE
     return is_named_so and function.body.span.source.name.startswith(LIBRARY)
-
-
-def _is_of_call(node: n.Stmt) -> bool:
-    """Whether a statement gives a name what a call gives, or another name stands for."""
-    value = node.value if isinstance(node, n.Assign) else None
-    return isinstance(value.value if isinstance(value, n.Spending) else value, n.Call | n.Name)
 
 
 def _is_unknown(name: str, kernel: Any) -> bool:
     """Whether what a function gives is not known, whatever it is given."""
     if name in KERNELS:
-        return KERNELS[name] not in QUICK
+        return KERNELS[name] not in likes.QUICK
     row = BUILTINS.get(name)
     spends = row is not None and row.gives is Gives.BALANCE and bool(kernel.skipped)
     return name in SLOW or spends or (row is not None and row.gives in (Gives.CHOICE, Gives.ADVISOR))
@@ -458,11 +458,6 @@ def _is_unknown(name: str, kernel: Any) -> bool:
 def _is_structural(name: str) -> bool:
     row = BUILTINS.get(name)
     return name in MATRICES or (row is not None and row.gives in STRUCTURAL)
-
-
-def _returns(node: n.Stmt) -> bool:
-    """Whether a function may come to its end in a statement."""
-    return not isinstance(node, n.Def) and n.Return in map(type, every(node))
 
 
 def _bound(node: n.Stmt) -> set[str]:
@@ -495,6 +490,11 @@ def foreseen(
             except TooLong:
                 interp.most = interp.steps + MOST_STEPS // 4
                 interp.forget(statement, scope, NotKnown())
-        interp.uncalled(tree.body, scope)
+        for value in scope.names.values():
+            if isinstance(value, Function) and value.body.span.source is tree.span.source:
+                interp.define(value)
+        changed = [name for name, times in times_bound(tree.body, lambda use: ()).items() if times > 1]
+        scope.names = Names(scope.names | dict.fromkeys(changed, NotKnown()))
+        interp.uncalled()
     first = {(one.kind, one.span): one for refusal in reversed(interp.refusals) for one in refusal.diagnostics}
     return list(reversed(first.values())), planned

@@ -44,6 +44,19 @@ REPORTS: Mapping[str, tuple[str, ...]] = {
 """Kernels of the library that give a report, and the fields of its own that it has."""
 
 
+QUICK = frozenset({
+    "classifiers.growing", "errors", "graphical.model", "ising.pairwise", "linear_algebra",
+    "mixtures.centres", "mixtures.em", "mixtures.gaussians",
+})  # fmt: skip
+"""Modules of kernels that take no time to speak of."""
+
+ADAPTIVE = frozenset({
+    "adaptive", "agrid", "ahp", "dawa", "dawa_boxes", "dpcube", "efpa", "mwem", "mwem_star", "php",
+    "privtree", "sf", "shrinkage", "ugrid", "uniform",
+})  # fmt: skip
+"""Options of the library whose answers have no error that is known: what they measure follows from answers."""
+
+
 def form(value: object) -> Any:
     """The form of what an operation made of stand-ins; None where it is not known."""
     inner = _form(value)
@@ -166,6 +179,19 @@ class Unknown(Exception):
     def __init__(self, of: str = "", like: Any = None) -> None:
         super().__init__(of)
         self.value = NotKnown(of, like)
+
+
+def inside(value: object) -> Any:
+    """What stands in a list or record, as a part of a stand-in."""
+    if not isinstance(value, NotKnown):
+        return value
+    return ANY if value.like is None else value.like
+
+
+def is_of_call(node: n.Stmt) -> bool:
+    """Whether a statement gives a name what a call gives, or another name stands for."""
+    value = node.value if isinstance(node, n.Assign) else None
+    return isinstance(value.value if isinstance(value, n.Spending) else value, n.Call | n.Name)
 
 
 class TooLong(Exception):

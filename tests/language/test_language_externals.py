@@ -63,9 +63,9 @@ def test_a_kernel_is_called_by_the_names_of_its_declaration() -> None:
     (node,) = declared("external ring_with_chords(variables, strength, seed)\n")
     body = external(node).body
     assert str(body(variables=4.0, strength=0.5, seed=1.0)) == str(body(4.0, 0.5, 1.0))
-    with pytest.raises(Refusal, match="no argument `chords`"):
+    with pytest.raises(Refusal, match="no parameter `chords`"):
         body(4.0, 0.5, chords=1.0)
-    with pytest.raises(Refusal, match="needs `seed`"):
+    with pytest.raises(Refusal, match="`seed` is missing"):
         body(4.0, 0.5)
 
 

@@ -91,6 +91,6 @@ def literal(expr: n.Expr) -> float | None:
             return -inner if op == "-" else inner
         case n.Binary(op="+" | "-" | "*" | "/" as op, left=left, right=right):
             one, two = literal(left), literal(right)
-            known = one is not None and two is not None and not (op == "/" and two == 0)
-            return arithmetic(op, one, two) if known else None  # type: ignore[arg-type]
+            both = one is not None and two is not None and not (op == "/" and two == 0)
+            return arithmetic(op, one, two) if both else None  # type: ignore[arg-type]
     return None

@@ -144,9 +144,9 @@ def test_listed_values_and_tables_are_offered(program: Document) -> None:
         ("total = 1\nprint(totl)\n", "change to `total`", "total = 1\nprint(total)\n"),
         ("x = 2 ** 3\n", "change to `x = 2^3`", "x = 2^3\n"),
         (
-            "c = counts([1])\nx = flat(c, c)\n",
+            "def f(c, q): return flat(c, q)\n",
             "add `use histograms`",
-            "use histograms\nc = counts([1])\nx = flat(c, c)\n",
+            "use histograms\ndef f(c, q): return flat(c, q)\n",
         ),
         (PEOPLE + "m = {{ select count(*) from people }}\n", "add `with epsilon 0.1`", ""),
     ],

@@ -75,21 +75,6 @@ def returns_inside(stmt: n.Stmt) -> bool:
     return isinstance(stmt, n.Return) or any(returns_inside(inner) for block in blocks(stmt) for inner in block.body)
 
 
-def always_returns(body: tuple[n.Stmt, ...]) -> bool:
-    """Whether a run of statements cannot reach its end."""
-    for stmt in body:
-        match stmt:
-            case n.Return():
-                return True
-            case n.If(then=then, other=other) if other is not None:
-                if always_returns(then.body) and always_returns(other.body):
-                    return True
-            case n.With(body=inner):
-                if always_returns(inner.body):
-                    return True
-    return False
-
-
 class Report:
     """Findings of one program."""
 

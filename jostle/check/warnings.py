@@ -39,8 +39,6 @@ _ROW_ARITHMETIC = frozenset({"+", "-", "*", "/", "%", "^"})
 _MOMENTS = ("date", "time")
 _PLACED = ("number", *_MOMENTS)
 OPEN_KINDS = ("text", *_MOMENTS)
-_MOMENT = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d)?)?")
-_APART = (n.Attribute, n.Query, n.Select, n.Lambda, n.Comprehension, n.Over)  # whose parts are no rows' own
 
 
 Variable = Callable[[str], Any]

@@ -245,6 +245,9 @@ def hang_children(forest: Forest, under: Twig, event: Event, cut: bool, hang: Ca
     under.twigs = fold(under.twigs)
 
 
+_SIZE = {"random stopping": "{} runs in the mean"}
+
+
 def one_line(event: Event, before: str = "", cost: str = "") -> str:
     """An event in one line: its kind and name, what it measured and how, its cost and its place."""
     fields = event.fields
@@ -253,7 +256,7 @@ def one_line(event: Event, before: str = "", cost: str = "") -> str:
         mechanism = fields.get("mechanism")
         parts = [str(mechanism or event.name)] + ([event.name] if mechanism and event.name != mechanism else [])
         if fields.get("scale") is not None:
-            parts.append(f"scale {number(fields['scale'])}")
+            parts.append(_SIZE.get(str(mechanism), "scale {}").format(number(fields["scale"])))
         if fields.get("within") is not None and fields.get("of"):
             of = "of the best score" if fields["of"] == "score" else fields["of"]
             parts.append(f"within {number(fields['within'])} {of} (95 %)")

@@ -25,6 +25,7 @@ from jostle.simulate import SeededNoise
 from jostle.source import Source
 from jostle.tools.result import Result
 from jostle.tools.session import Session
+from jostle.trace.tree import one_line
 
 LAWS = ("geometric", "logarithmic")
 
@@ -214,6 +215,7 @@ def test_it_costs_its_amount_and_shows_the_winner_alone() -> None:
     events = [e for e in result.events if e.kind not in ("source", "run", "release", "allotment")]
     assert [e.name for e in events] == ["best_run"] and not [e for e in result.events if e.name == "n"]
     fields = events[0].fields
+    assert "best_run  40 runs in the mean" in one_line(events[0])
     assert (fields["epsilon"], fields["scale"], fields["parts"]) == (9.0, 40.0, 3)
 
 

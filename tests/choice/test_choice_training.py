@@ -160,9 +160,9 @@ def test_the_train_event_holds_every_run() -> None:
 
 
 def test_of_many_instances_each_has_fewer_runs_and_few_run_with_less() -> None:
-    """Of 40 instances 16 tell what less of epsilon costs; a thorough training runs every option at every level."""
+    """Of 60 instances 16 tell what less of epsilon costs; a thorough training runs every option at every level."""
     power = {"One": lambda size, epsilon: size / epsilon**2, "Other": lambda size, epsilon: size / epsilon}
-    bench = FakeBench(tuple(float(n) for n in range(1, 41)), power, jitter=0.0)
+    bench = FakeBench(tuple(float(n) for n in range(1, 61)), power, jitter=0.0)
     table = train(bench, 1.0, share=0.1, workers=1)
     assert table.repeats == math.ceil(LEAST / 2) == 4
     assert sum(what == "answer" and epsilon != 1.0 for what, epsilon in bench.calls) == LESS * 2 * 3
@@ -170,7 +170,7 @@ def test_of_many_instances_each_has_fewer_runs_and_few_run_with_less() -> None:
         assert run.utilities[1] == pytest.approx((run.utilities[0][0] / 0.9**2, run.utilities[0][1] / 0.9))
     bench.calls.clear()
     assert train(bench, 1.0, share=0.1, workers=1, thorough=True).repeats == REPEATS
-    assert sum(what == "answer" and epsilon != 1.0 for what, epsilon in bench.calls) == 40 * 2 * 3
+    assert sum(what == "answer" and epsilon != 1.0 for what, epsilon in bench.calls) == 60 * 2 * 3
     assert train(bench, 1.0, share=0.1, workers=3) == table
 
 

@@ -355,6 +355,12 @@ def test_long_lists_are_looked_up_as_short_ones_are_compared(engine: LocalDuckDb
         (counts,) = engine.group(source, (Key(Column("who"), listed),), (Count(),))
         assert counts.tolist() == [int((name, name[1:], "1") in rows) for name in listed]
     assert engine.rows(Filter(described, call("missing", Column("who")))) == 100 - there.count(True)
+    odd = ("it's", "a\x1fb", "a\0b", "a,b", "p2", *(f"q{i}" for i in range(many)))
+    cells = [(one, str(-i)) for i, one in enumerate(("it's", "a\x1fb", "a", "b", "a,b", "p2", "its", "''"))]
+    numbers = tuple(-0.25 * i for i in range(1, many))
+    typed = scan_of(engine, cells, (("c", Categories(odd)), ("x", Categories(numbers))))
+    assert engine.rows(Filter(typed, call("not", call("missing", Column("c"))))) == 4
+    assert engine.rows(Filter(typed, call("not", call("missing", Column("x"))))) == 7
 
 
 @pytest.mark.parametrize("many", [1, 128, 129])

@@ -33,7 +33,7 @@ from jostle.kernels.ising.models import (
 from jostle.kernels.rowprograms import CONTRIBUTIONS, GRADIENTS
 from jostle.kernels.rowprograms.contributions import sign_patterns
 from jostle.privacy.rows.factored import coded as coded_rows
-from jostle.privacy.rows.factored import gradient_sums
+from jostle.privacy.rows.factored import gradient_scores
 from jostle.privacy.rows.norms import GRID
 from jostle.source import Source
 from jostle.tools.session import Result, Session
@@ -166,7 +166,7 @@ def test_sign_gradients_are_those_of_the_likelihood(target: int) -> None:
     given = GRADIENTS["sign_gradient"](3, target=target, values=VALUES, weights=weights)
     k = VALUES[target]
     outer, inner = sign_patterns(k)[1:], sign_patterns(4)
-    sums = gradient_sums(coded_rows([coded(rows)], tuple(VALUES)), given, 1.0) / 2**30
+    sums = gradient_scores(coded_rows([coded(rows)], tuple(VALUES)), given, 1.0).astype(float) / 2**30
     sums = sums.reshape(len(outer), 3, len(inner))
     for s, j, r in [(0, target, 0), (0, (target + 1) % 3, 3), (len(outer) - 1, (target + 2) % 3, 5)]:
         moved = weights.copy()

@@ -223,7 +223,8 @@ def _integer(d: Dialect, cell: str, kind: str, domain: Integer) -> str:
 def _category(d: Dialect, cell: str, kind: str, domain: Categories) -> str:
     if not domain.values:
         return d.constant(None, "text")
-    if isinstance(domain.values[0], str):
+    of = "text" if isinstance(domain.values[0], str) else "number"
+    if of == "text":
         value = cell if kind == "VARCHAR" else text(d, cell, kind)
         output = d.ordered.format(value)
         literals = [d.literal(v) for v in domain.values if isinstance(v, str) and v]  # no cell is the empty text
@@ -232,4 +233,4 @@ def _category(d: Dialect, cell: str, kind: str, domain: Categories) -> str:
     else:
         output = value = number(d, cell, kind)
         literals = [d.number(v) for v in domain.values if not isinstance(v, str)]
-    return f"CASE WHEN {d.among(value, literals or ['NULL'], 'number')} THEN {output} END"
+    return f"CASE WHEN {d.among(value, literals or ['NULL'], of)} THEN {output} END"

@@ -361,6 +361,7 @@ def test_long_lists_are_looked_up_as_short_ones_are_compared(engine: LocalDuckDb
     typed = scan_of(engine, cells, (("c", Categories(odd)), ("x", Categories(numbers))))
     assert engine.rows(Filter(typed, call("not", call("missing", Column("c"))))) == 4
     assert engine.rows(Filter(typed, call("not", call("missing", Column("x"))))) == 7
+    assert engine.rows(Filter(typed, call("in", Column("x"), float("inf"), *numbers))) == 7
 
 
 @pytest.mark.parametrize("many", [1, 128, 129])

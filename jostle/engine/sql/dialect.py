@@ -46,7 +46,7 @@ def doubled_quotes(text: str) -> str:
 
 def _in_one(literals: Sequence[str], kind: str) -> tuple[str, str] | None:
     """Constants, numbers or texts, as one literal, and that of what stands between them and in none; or None."""
-    if kind == "number":
+    if kind == "number" and all(literal[0] == "(" for literal in literals):  # none is no such literal
         return "'" + ",".join([literal.strip("()") for literal in literals]) + "'", "','"
     between = "\x1f"
     if kind != "text" or any(literal[0] != "'" or between in literal for literal in literals):

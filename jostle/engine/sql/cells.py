@@ -223,8 +223,7 @@ def _integer(d: Dialect, cell: str, kind: str, domain: Integer) -> str:
 def _category(d: Dialect, cell: str, kind: str, domain: Categories) -> str:
     if not domain.values:
         return d.constant(None, "text")
-    of = "text" if isinstance(domain.values[0], str) else "number"
-    if of == "text":
+    if isinstance(domain.values[0], str):
         value = cell if kind == "VARCHAR" else text(d, cell, kind)
         output = d.ordered.format(value)
         literals = [d.literal(v) for v in domain.values if isinstance(v, str) and v]  # no cell is the empty text
@@ -233,4 +232,4 @@ def _category(d: Dialect, cell: str, kind: str, domain: Categories) -> str:
     else:
         output = value = number(d, cell, kind)
         literals = [d.number(v) for v in domain.values if not isinstance(v, str)]
-    return f"CASE WHEN {d.among(value, literals or ['NULL'], of)} THEN {output} END"
+    return f"CASE WHEN {d.among(value, literals or ['NULL'], domain_kind(domain))} THEN {output} END"

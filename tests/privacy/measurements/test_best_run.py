@@ -210,7 +210,8 @@ def test_it_costs_its_amount_and_shows_the_winner_alone() -> None:
     result = run("best = best_run(t, f, [0, 3, 9], 40, epsilon = 9)\nrelease best\nprint(spent(t), spent(u))\n")
     assert result.ok and result.output == ["9 0"] and set(result.values) == {"best"}
     best = result.values["best"]
-    assert best["candidate"] == 0 and abs(best["score"] - 80) < 20 and best["twice"] == 2 * best["score"]
+    truth = {0.0: 80, 3.0: 50, 9.0: 0}[best["candidate"]]  # there may be one run alone, of any of them
+    assert abs(best["score"] - truth) < 20 and best["twice"] == 2 * best["score"]
     assert "lucky" in best["score"].cut[0]
     events = [e for e in result.events if e.kind not in ("source", "run", "release", "allotment")]
     assert [e.name for e in events] == ["best_run"] and not [e for e in result.events if e.name == "n"]

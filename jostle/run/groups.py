@@ -183,7 +183,7 @@ def multiples(expr: RowExpr, plan: Plan) -> tuple[float, ...] | None:
     schema = schema_of(plan)
     bounds = bounds_of(expr, schema) if kind_of(expr, schema) == "number" and is_integral(expr, schema) else None
     step, rest = (1, 0) if bounds is None else _steps(expr, schema)
-    if bounds is None or step < 2 or bounds[1] - bounds[0] >= step * MOST_LISTED:
+    if bounds is None or step < 2 or bounds[1] - bounds[0] >= step * MOST_LISTED or max(map(abs, bounds)) >= 2**53:
         return None
     first, last = math.floor(bounds[0]), math.floor(bounds[1])
     return tuple(map(float, range(first + (rest - first) % step, last + 1, step)))

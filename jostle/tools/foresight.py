@@ -50,9 +50,8 @@ if TYPE_CHECKING:
     from jostle.run.evaluator import Returned
 
 Foreseen = tuple[list[Diagnostic], dict[Span, list[Planned]]]
-MOST_STEPS = (
-    30_000  # expressions that are looked at; of what comes after a statement of more, a fourth for each like it
-)
+MOST_STEPS = 30_000
+"""The expressions that are looked at. After a statement of more, the next ones have a fourth of it again."""
 
 ELSEWHERE = frozenset({"DataError", "LedgerError", "ImportError", "BudgetExceeded", "RecursionLimit"})
 """Kinds of refusals that rest on files or on what was spent, of which a run knows more."""

@@ -112,7 +112,8 @@ class Session:
         engine = engine_at(self._engine, self._memory, environment=self._simulate is None)
         interp = self._new(Interpreter, *kernel_over(engine, self._stream, FastAnswers(engine)), maker(self._progress))
         interp.ledger = ledger = self._ledger if isinstance(self._ledger, Ledger) else Ledger(self._ledger)
-        interp.progress, _ = self._progress, self._resources.enter_context(closing(ledger.store))
+        interp.progress = self._progress
+        self._resources.enter_context(closing(ledger.store))
         self._resources.enter_context(closing(engine) if engine is not self._engine else ExitStack())
         interp.looks = Looks(self.warnings.add if self._look and self._simulate is None else None, engine.check)
         return interp

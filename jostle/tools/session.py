@@ -385,9 +385,8 @@ class Session:
         from jostle.check.modules import Modules
         from jostle.check.scopes import Report
 
-        modules = Modules(self._tree, (), Report())
-        uses = [statement for statement in tree.body if isinstance(statement, n.Use)]
-        return sorted({name for use in uses for name in modules.names(use) if not name.startswith("_")})
+        names, uses = Modules(self._tree, (), Report()).names, [one for one in tree.body if isinstance(one, n.Use)]
+        return sorted({name for use in uses for name in names(use) if not name.startswith("_")})
 
     @exclusive
     def names(self) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from jostle.privacy.ledger.grants import CLOSED, FROZEN, OPEN, grant_name, live
 from jostle.privacy.ledger.ledger import Ledger
 from jostle.privacy.ledger.store import Dataset
 from jostle.serve.routing import ANYBODY, EVERYBODY, Call, Reply, Server, amount_of, route, session_response
-from jostle.serve.runs import granted
+from jostle.serve.runs import pairs
 from jostle.serve.store import Run
 from jostle.tools.datacheck import domain_text
 from jostle.version import __version__
@@ -143,11 +143,10 @@ def _described(dataset: Dataset) -> dict[str, Any]:
 @route("GET", "/api/datasets", EVERYBODY, run=True)
 def datasets(server: Server, call: Call) -> Reply:
     """An analyst's are those with a grant; budgets of whole datasets are not shown to them."""
-    ledger = Ledger(server.home.ledger)
+    rows = server.runs.datasets(call.who)
     if call.who.role not in _SEES_ALL:
-        mine = granted(ledger, call.who.name)
+        mine = pairs(rows, call.who.name)
         return {"datasets": [{**_described(data), "grants": [_grant(server, one)]} for data, one in mine]}
-    rows = ledger.datasets() if ledger.store.exists() else []
     return {"datasets": [
         {**_described(data), "budget": _budget(data), "state": data.state.status,
          "grants": [_grant(server, one) for one in rows if one.terms.within == data.terms.name]}
@@ -223,7 +222,7 @@ def as_json(run: Run, *, program: bool = False) -> dict[str, Any]:
 
 @route("POST", "/api/check", ("analyst", "owner", "reviewer"), run=True)
 def check(server: Server, call: Call) -> Reply:
-    return server.runs.check(call.text("program", most=65_536), _settings(call))
+    return server.runs.checked(call.who.name, call.text("program", most=65_536), _settings(call))
 
 
 @route("POST", "/api/runs", ("analyst",), run=True)
@@ -234,7 +233,7 @@ def submit(server: Server, call: Call) -> Reply:
 
 @route("GET", "/api/runs", ("analyst",), run=True)
 def history(server: Server, call: Call) -> Reply:
-    runs = [server.runs.visible(run) for run in server.home.runs("account = ?", call.who.name)]
+    runs = [server.runs.visible(run) for run in server.home.runs("account = ?", call.who.name, brief=True)]
     return {"runs": [{k: v for k, v in as_json(run).items() if k != "answer"} for run in runs]}
 
 
@@ -274,10 +273,10 @@ def audit(server: Server, call: Call) -> Reply:
 
 @route("GET", "/api/ledger/{name}", ("auditor", "owner"))
 def ledger_history(server: Server, call: Call) -> Reply:
-    """The history of a dataset or a grant, verified."""
-    ledger = Ledger(server.home.ledger)
-    chain = ledger.verify(call.path["name"])
-    entries = [
-        {"number": e.number, "content": dict(e.content), "hash": e.hash} for e in ledger.history(call.path["name"])
-    ]
-    return {"verified": chain.entries, "head": chain.head, "history": entries}
+    """The history of a dataset or a grant, verified; an auditor sees what was there before the runs under way."""
+    ledger, name = Ledger(server.home.ledger), call.path["name"]
+    most = server.home.totals().get(name) if call.who.role != "owner" else None
+    ledger.verify(name)
+    entries = ledger.history(name)[: most[1] if most else None]
+    history = [{"number": e.number, "content": dict(e.content), "hash": e.hash} for e in entries]
+    return {"verified": len(history), "head": history[-1]["hash"], "history": history}

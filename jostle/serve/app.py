@@ -10,7 +10,7 @@ import json
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 import anyio
 from starlette.applications import Starlette
@@ -18,7 +18,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -36,9 +36,19 @@ HEADERS = {
     "img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY", "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin",
+    "Strict-Transport-Security": "max-age=31536000",
     "Cache-Control": "no-store", "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
 }  # fmt: skip
 STATUS = {"Busy": 429, "Denied": 403, "Missing": 404, "Login": 401}
+
+
+class Json(Response):
+    """JSON in ASCII: half a surrogate pair in an answer is its escape, which no encoding of the text could write."""
+
+    media_type = "application/json"
+
+    def render(self, content: Any) -> bytes:
+        return json.dumps(content, separators=(",", ":")).encode()
 
 
 def endpoint(server: Server, row: Row) -> Callable[[Request], Awaitable[Response]]:
@@ -48,9 +58,11 @@ def endpoint(server: Server, row: Row) -> Callable[[Request], Awaitable[Response
             if row.path == "/api/runs/{id}" and call.query.get("wait"):
                 await _moment(server, call)
             reply = await run_in_threadpool(row.handler, server, call)
+            return reply if isinstance(reply, Response) else Json(reply)
         except Refusal as refusal:
             return _refused(row, refusal)
-        return reply if isinstance(reply, Response) else JSONResponse(reply)
+        except Exception as fault:  # a person gets one sentence, and the log the class of the fault
+            return await _fault(request, fault)
 
     return answer
 
@@ -90,8 +102,8 @@ def _caller(server: Server, request: Request) -> tuple[str, Account | None]:
 
 def _need_same_origin(request: Request) -> None:
     """A browser says from where a request comes; what says nothing is no browser, or no other site."""
-    origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site")
-    if (origin and urlsplit(origin).netloc != request.headers.get("host")) or site not in (None, "same-origin", "none"):
+    origin, site, host = (request.headers.get(name) for name in ("origin", "sec-fetch-site", "host"))
+    if origin not in (None, f"http://{host}", f"https://{host}") or site not in (None, "same-origin", "none"):
         raise refuse("Denied", "this was asked from another site")
 
 
@@ -123,7 +135,7 @@ def _refused(row: Row, refusal: Refusal) -> Response:
         if status == 401 and row.path != "/login":
             return RedirectResponse("/login", 303)
         return workbench.error_page(status, first.message, first.help)
-    return JSONResponse({"error": {"kind": first.kind, "message": first.message, "help": first.help}}, status)
+    return Json({"error": {"kind": first.kind, "message": first.message, "help": first.help}}, status)
 
 
 class Guard:
@@ -152,12 +164,12 @@ async def _fault(request: Request, fault: Exception) -> Response:
     from jostle.tools.faults import trace
 
     trace(fault)
-    return JSONResponse({"error": {"kind": "Fault", "message": "this is a fault of the server", "help": ""}}, 500)
+    return Json({"error": {"kind": "Fault", "message": "this is a fault of the server", "help": ""}}, 500)
 
 
 async def _absent(request: Request, fault: Exception) -> Response:
     status = getattr(fault, "status_code", 404)
-    return JSONResponse({"error": {"kind": "Missing", "message": "there is nothing here", "help": ""}}, status)
+    return Json({"error": {"kind": "Missing", "message": "there is nothing here", "help": ""}}, status)
 
 
 def application(server: Server, hosts: list[str]) -> Starlette:

@@ -24,6 +24,7 @@ _OF_FILES = (1 << 0) | (1 << 1) | (1 << 2) | (1 << 14)  # the rights that a file
 _NO_NEW_PRIVILEGES = 38
 _NEW_NET, _NEW_USER = 0x40000000, 0x10000000
 GIGABYTE = 2**30
+_SCOPES = 3  # no signal to a process outside, no socket by an abstract name (Landlock 6)
 SYSTEM = ("/usr", "/lib", "/lib64", "/etc", "/proc", "/sys", "/dev/urandom", "/dev/null", "/dev/zero")
 
 
@@ -34,8 +35,8 @@ def confine(
 
     `memory` is in bytes of address space. With `network`, for a ledger or data on a server, sockets stay.
     """
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    ends_after(seconds)
+    _gives_way()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_FSIZE, (4 * GIGABYTE, 4 * GIGABYTE))
@@ -49,6 +50,21 @@ def confine(
     if not _landlock(system, (*python, *map(Path, SYSTEM), *readable), writable, network):
         lacking.append("Landlock")
     return lacking
+
+
+def ends_after(seconds: float) -> None:
+    """This process is ended by the system after `seconds`, whatever it does then."""
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+
+
+def _gives_way() -> None:
+    """The server goes first: how soon it answers says little of what this process does, and where memory ends it is
+    this process that the system ends."""
+    os.nice(15)
+    for file, text in (("autogroup", "15"), ("oom_score_adj", "1000")):
+        with suppress(OSError):
+            Path("/proc/self", file).write_text(text)
 
 
 def _without_network(system: ctypes.CDLL) -> bool:
@@ -70,7 +86,7 @@ def _landlock(system: ctypes.CDLL, readable: Iterable[Path], writable: Iterable[
     if version < 1 or system.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0) != 0:
         return False
     rights, tcp = _RIGHTS[min(version, 3)], 0 if network or version < 4 else 3
-    attributes = struct.pack("=QQ", rights, tcp)[: 16 if version >= 4 else 8]
+    attributes = struct.pack("=QQQ", rights, tcp, _SCOPES)[: 24 if version >= 6 else 16 if version >= 4 else 8]
     rules = system.syscall(_CREATE, attributes, ctypes.c_size_t(len(attributes)), 0)
     if rules < 0:
         return False

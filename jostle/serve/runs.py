@@ -2,10 +2,11 @@
 
 *When an answer leaves.* A run is accepted with a number of seconds from a short public list. It holds one of a fixed
 number of places from then until `answer_at = accepted + seconds`, whenever its process ends, and nothing of it can be
-seen before: not that it ended, failed or was stopped. So answers, and what later runs wait for, depend on when programs
-were handed in and with which seconds, not on rows. A process that is not done shortly before that moment ends itself,
-and the answer is one fixed sentence. Whether it is done may depend on rows, as running time does; `docs/privacy/server`
-argues how much that is.
+seen before: not that it ended, failed or was stopped, nor what it has charged. So answers, and what later runs wait
+for, depend on when programs were handed in and with which seconds, not on rows. An analyst has one run at a time: a
+second one of the same grant would see when the first one charges, by its own charges. A process that is not done
+shortly before that moment ends itself, and the answer is one fixed sentence. Whether it is done may depend on rows, as
+running time does; so there are few of these in a week. `docs/privacy/server` argues how much that is.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
@@ -26,9 +28,10 @@ from msgspec import json as coded
 from jostle.diagnostics import refuse
 from jostle.jsontext import digest
 from jostle.privacy.ledger.ledger import Ledger
+from jostle.privacy.ledger.store import Dataset
 from jostle.records import replace
-from jostle.serve.store import Account, Home, Run, new_secret
-from jostle.serve.worker import ANSWER, MOST_ANSWER, TRACE, Job
+from jostle.serve.store import DAY, Account, Home, Run, Total, new_secret
+from jostle.serve.worker import ANSWER, MOST_ANSWER, Job
 
 SECONDS = (5.0, 20.0, 60.0, 300.0)
 """What a run may ask for, and the largest of them that it gets where it does not ask."""
@@ -36,7 +39,10 @@ USUAL = 20.0
 MARGIN = 0.5
 """Seconds before the answer leaves at which a process ends itself: what writing and reading an answer take."""
 MOST_PROGRAM = 64 * 1024  # characters
-CHECK_SECONDS = 10.0
+CHECK_SECONDS, MOST_CHECKS, CHECKS_OF_ONE = 10.0, 12, 2
+"""How long a check may take, and how many wait for their turn: of all, and of one account."""
+MOST_STOPPED, MOST_HANDED = 10, 2000
+"""Of an analyst in a week: runs that did not end before their deadlines, and programs that were handed in."""
 STOPPED = {"ok": False, "error": {
     "kind": "Stopped", "message": "the run did not end before its deadline; what was charged stays charged",
     "help": "run it again with more seconds: what had been answered is given again, free",
@@ -47,18 +53,25 @@ Launch = Callable[[Job], None]
 
 def launch(job: Job) -> None:
     """Starts the process of a run, which outlives this one. Its environment has nothing of the server's."""
-    environment = _environment(Path(job.folder))
+    environment = _environment(Path(job.folder), job.analyst)
     process = subprocess.Popen(
         [sys.executable, "-m", "jostle.serve.worker", "run"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL, env=environment, cwd=Path(job.folder) / "empty", start_new_session=True,
     )  # fmt: skip
     _fed(process.stdin).write(coded.encode(job))
     _fed(process.stdin).close()
-    threading.Thread(target=process.wait, daemon=True).start()
+    threading.Thread(target=_tidied, args=(process, Path(job.folder)), daemon=True).start()
 
 
-def _environment(folder: Path) -> dict[str, str]:
-    package, cache = str(Path(__file__).resolve().parents[2]), folder.parents[1] / "cache" / "shared"
+def _tidied(process: subprocess.Popen[bytes], folder: Path) -> None:
+    """When a process has ended, and not when its answer leaves: how much it wrote to the disk depends on rows."""
+    process.wait()
+    shutil.rmtree(folder / "scratch", ignore_errors=True)
+
+
+def _environment(folder: Path, whose: str) -> dict[str, str]:
+    """Each analyst has a cache of their own: what one process wrote there no other's reads."""
+    package, cache = str(Path(__file__).resolve().parents[2]), folder.parents[1] / "cache" / whose
     cache.mkdir(parents=True, exist_ok=True)
     inherited = ("PATH", "LANG", "OPENBLAS_CORETYPE", "JOSTLE_MEMORY", "SSL_CERT_FILE")
     return {
@@ -115,20 +128,32 @@ class Checker:
             empty.mkdir(parents=True, exist_ok=True)
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "jostle.serve.worker", "check"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL, env=_environment(empty.parent), cwd=empty, start_new_session=True,
+                stderr=subprocess.DEVNULL, env=_environment(empty.parent, "-checks"), cwd=empty, start_new_session=True,
             )  # fmt: skip
         return self._process
 
 
 class Runs:
-    """The runs of a server. `places` is how many go on at once, half of them at most of one analyst."""
+    """The runs of a server. `places` is how many go on at once, one of each analyst at most."""
 
     def __init__(
         self, home: Home, check: Callable[[str, Mapping[str, str]], dict[str, Any]], start: Launch = launch,
         seconds: Sequence[float] = SECONDS, places: int = 2 * (os.cpu_count() or 1),
     ) -> None:  # fmt: skip
         self.home, self.check, self.start, self.seconds, self.places = home, check, start, tuple(seconds), places
-        self._lock = threading.Lock()
+        self._lock, self._checking = threading.Lock(), list[str]()
+
+    def checked(self, who: str, program: str, settings: Mapping[str, str]) -> dict[str, Any]:
+        """What `check` says; refused where too many wait for it, so that nobody keeps the others waiting for long."""
+        with self._lock:
+            if len(self._checking) >= MOST_CHECKS or self._checking.count(who) >= CHECKS_OF_ONE:
+                raise refuse("Busy", "too many programs wait to be checked", help="try again in some seconds")
+            self._checking.append(who)
+        try:
+            return self.check(program, settings)
+        finally:
+            with self._lock:
+                self._checking.remove(who)
 
     def submit(self, who: Account, program: str, settings: Mapping[str, str], seconds: float | None) -> Run:
         """Accepts a program, or puts it aside for review; refuses what a check refuses. Nothing is opened."""
@@ -138,7 +163,8 @@ class Runs:
         seconds = usual if seconds is None else seconds
         if seconds not in self.seconds:
             raise refuse("ValueError", f"a run takes {', '.join(f'{one:g}' for one in self.seconds)} seconds")
-        checked = self.check(program, settings)
+        self._need_week(who.name)
+        checked = self.checked(who.name, program, settings)
         waits = self._needs_review(who.name)
         now = time.time()
         state = "waiting" if waits and checked["ok"] else "running"
@@ -153,7 +179,7 @@ class Runs:
         with self._lock:
             if not waits:
                 self._need_place(who.name)
-            self.home.add_run(run)
+            self.home.add_run(run, None if waits else self._totals(who.name))
         if not waits:
             self._start(run)
         return run
@@ -171,7 +197,9 @@ class Runs:
         with self._lock:
             if approve:
                 self._need_place(run.account)
-            if not self.home.change_run(after, "waiting", who.name, review="approved" if approve else "refused"):
+            totals = self._totals(run.account) if approve else None
+            decision = "approved" if approve else "refused"
+            if not self.home.change_run(after, "waiting", who.name, totals, review=decision):
                 raise refuse("DataError", "no such program waits for you")
         if approve:
             self._start(after)
@@ -188,9 +216,9 @@ class Runs:
         for name in ("empty", "scratch"):
             (folder / name).mkdir(parents=True, exist_ok=True)
         try:
-            self.start(
-                Job(run.program, run.settings, run.account, self.home.ledger, str(folder), run.answer_at - MARGIN)
-            )
+            began = datetime.fromtimestamp(run.accepted, UTC).strftime("%Y-%m-%dT%H:%MZ")
+            ends_at = run.answer_at - MARGIN
+            self.start(Job(run.program, run.settings, run.account, self.home.ledger, str(folder), ends_at, began=began))
         except OSError:
             return  # there will be no answer, and a run that does not begin charges nothing
 
@@ -201,11 +229,10 @@ class Runs:
             if path.stat().st_size <= MOST_ANSWER:
                 answer = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError):
-            (self.folder(run) / TRACE).unlink(missing_ok=True)  # how far it came may depend on rows
-        done = replace(run, state="done", document=str(answer["document"]))
-        facts = {"answer": digest(done.document), "charges": answer["charges"]}
-        if self.home.change_run(done, "running", run.account, **facts):
-            shutil.rmtree(self.folder(run) / "scratch", ignore_errors=True)
+            shutil.rmtree(self.folder(run), ignore_errors=True)  # how far it came may depend on rows
+        text = str(answer["document"]).encode(errors="backslashreplace").decode()  # JSON, so that these are its escapes
+        done = replace(run, state="done", document=text)
+        self.home.change_run(done, "running", run.account, answer=digest(done.document), charges=answer["charges"])
         return done
 
     def folder(self, run: Run) -> Path:
@@ -217,16 +244,52 @@ class Runs:
         return analyst in reviewed
 
     def _need_place(self, analyst: str) -> None:
-        going = self.home.runs("state = 'running' AND answer_at > ?", time.time())
+        going = self.home.runs("state = 'running' AND answer_at > ?", time.time(), brief=True)
         mine = [run for run in going if run.account == analyst]
-        if len(going) >= self.places or len(mine) >= max(1, self.places // 2):
-            first = min(run.answer_at for run in (mine if len(mine) >= max(1, self.places // 2) else going))
-            wait = max(1, round(first - time.time() + 0.5))
-            raise refuse("Busy", "all places for runs are taken", help=f"try again in {wait} seconds")
+        if mine or len(going) >= self.places:
+            wait = max(1, round(min(run.answer_at for run in mine or going) - time.time() + 0.5))
+            why = "your last run is under way: one at a time" if mine else "all places for runs are taken"
+            raise refuse("Busy", why, help=f"try again in {wait} seconds")
+
+    def _need_week(self, analyst: str) -> None:
+        """Refuses who handed in too much in the last seven days, or whose runs were stopped too often."""
+        since = time.time() - 7 * DAY
+        for run in self.home.runs("account = ? AND state = 'running' AND answer_at <= ?", analyst, time.time()):
+            self._over(run)
+        handed, stopped = self.home.counts(analyst, since, json.dumps(STOPPED))
+        if stopped >= MOST_STOPPED:
+            help = "ask for more seconds, or for less; each is forgotten after seven days"
+            raise refuse("Busy", f"{stopped} of your runs in a week did not end before their deadlines", help=help)
+        if handed >= MOST_HANDED:
+            raise refuse("Busy", f"{handed} programs in a week are enough", help="each is forgotten after seven days")
+
+    def _totals(self, analyst: str) -> dict[str, Total]:
+        pairs = granted(Ledger(self.home.ledger), analyst)
+        return {one.terms.name: (list(one.state.spent), one.state.entries) for pair in pairs for one in pair}
+
+    def datasets(self, who: Account) -> list[Dataset]:
+        """The datasets and grants of the ledger. But for owners, who hold the data, they are as they were before the
+        runs whose answers have not left."""
+        ledger = Ledger(self.home.ledger)
+        datasets = ledger.datasets() if ledger.store.exists() else []
+        before = {} if who.role == "owner" else self.home.totals()
+        return [as_before(one, before.get(one.terms.name)) for one in datasets]
 
 
-def granted(ledger: Ledger, analyst: str) -> list[tuple[Any, Any]]:
+def as_before(dataset: Dataset, total: Total | None) -> Dataset:
+    """A dataset or a grant with the total that it had."""
+    if total is None:
+        return dataset
+    return replace(dataset, state=replace(dataset.state, spent=tuple(total[0]), entries=total[1]))
+
+
+def granted(ledger: Ledger, analyst: str) -> list[tuple[Dataset, Dataset]]:
     """An analyst's grants, each with its dataset."""
-    datasets = {dataset.terms.name: dataset for dataset in (ledger.datasets() if ledger.store.exists() else [])}
-    mine = [d for name, d in datasets.items() if d.terms.within and name == f"{d.terms.within}@{analyst}"]
-    return [(datasets[grant.terms.within], grant) for grant in mine]
+    return pairs(ledger.datasets() if ledger.store.exists() else [], analyst)
+
+
+def pairs(datasets: Sequence[Dataset], analyst: str) -> list[tuple[Dataset, Dataset]]:
+    """Of these, an analyst's grants, each with its dataset."""
+    by_name = {dataset.terms.name: dataset for dataset in datasets}
+    mine = [d for name, d in by_name.items() if d.terms.within and name == f"{d.terms.within}@{analyst}"]
+    return [(by_name[grant.terms.within], grant) for grant in mine]

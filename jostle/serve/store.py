@@ -33,7 +33,7 @@ SCOPES = ("run", "all")
 HOUR, DAY = 3600.0, 86400.0
 SESSION, LINK, LONGEST_TOKEN = 12 * HOUR, 7 * DAY, 366 * DAY
 SHORTEST_PASSWORD, LONGEST_PASSWORD = 10, 200
-VERSION = 1
+VERSION = 2
 _TABLES = """
 CREATE TABLE accounts (name TEXT PRIMARY KEY, role TEXT NOT NULL, password TEXT NOT NULL, active INTEGER NOT NULL);
 CREATE TABLE secrets (hash TEXT PRIMARY KEY, kind TEXT NOT NULL, account TEXT NOT NULL, label TEXT NOT NULL,
@@ -41,11 +41,19 @@ CREATE TABLE secrets (hash TEXT PRIMARY KEY, kind TEXT NOT NULL, account TEXT NO
 CREATE TABLE runs (id TEXT PRIMARY KEY, account TEXT NOT NULL, program TEXT NOT NULL, settings TEXT NOT NULL,
     state TEXT NOT NULL, seconds REAL NOT NULL, accepted REAL NOT NULL, answer_at REAL NOT NULL, price TEXT NOT NULL,
     note TEXT NOT NULL, reviewer TEXT NOT NULL, document TEXT NOT NULL);
+CREATE TABLE totals (run TEXT PRIMARY KEY, content TEXT NOT NULL);
 CREATE TABLE reviewed (grant_name TEXT PRIMARY KEY);
 CREATE TABLE audit (number INTEGER PRIMARY KEY, content TEXT NOT NULL, previous TEXT NOT NULL, hash TEXT NOT NULL);
 CREATE TRIGGER audit_stays BEFORE DELETE ON audit BEGIN SELECT RAISE(ABORT, 'append-only'); END;
 CREATE TRIGGER audit_is_fixed BEFORE UPDATE ON audit BEGIN SELECT RAISE(ABORT, 'append-only'); END;
 """
+
+
+_LATER = {2: "CREATE TABLE totals (run TEXT PRIMARY KEY, content TEXT NOT NULL)"}
+"""The statement that takes a home of the version before to each later one."""
+_OK, _FAILED = '{"ok": true', '{"ok": false'  # the beginnings of documents
+_BRIEF = f"""CASE WHEN state != 'done' THEN '' WHEN substr(document, 1, {len(_OK)}) = '{_OK}' THEN '{_OK}}}'
+    ELSE '{_FAILED}}}' END"""
 
 
 class Account(Struct, frozen=True):
@@ -75,6 +83,10 @@ class Run(Struct, frozen=True):
     document: str
 
 
+Total = tuple[list[int], int]
+"""What a row of the ledger has spent, place by place, and how many entries its history has."""
+
+
 class Home:
     """The folder of a server: `serve.db`, the ledger, data and runs. Safe for threads."""
 
@@ -95,8 +107,11 @@ class Home:
                 for statement in _statements(_TABLES):
                     self._db.execute(statement)
                 self._db.execute(f"PRAGMA user_version = {VERSION}")
-            elif version != VERSION:
-                raise refuse("LedgerError", f"`{path}` is of another version of jostle")
+            elif version > VERSION:
+                raise refuse("LedgerError", f"`{path}` is of another version of jostle", help="a later one: upgrade")
+            for later in range(version + 1, VERSION + 1) if version else ():
+                self._db.execute(_LATER[later])
+                self._db.execute(f"PRAGMA user_version = {later}")
 
     def close(self) -> None:
         self._db.close()
@@ -181,9 +196,10 @@ class Home:
         """Whether it is the password of an open account. It takes as long where there is none."""
         from argon2.exceptions import InvalidHashError, VerificationError
 
+        nobody = self._nobody  # at the first login of all its hash is computed, whoever that is
         rows = self._rows("SELECT password FROM accounts WHERE name = ? AND active = 1 AND password != ''", name)
         try:
-            self._hasher.verify(rows[0][0] if rows else self._nobody, password[: LONGEST_PASSWORD + 1])
+            self._hasher.verify(rows[0][0] if rows else nobody, password[: LONGEST_PASSWORD + 1])
         except (VerificationError, InvalidHashError):
             return False
         return bool(rows)
@@ -262,14 +278,33 @@ class Home:
 
     # Runs --------------------------------------------------------------------------------------------
 
-    def add_run(self, run: Run) -> None:
+    def add_run(self, run: Run, totals: Mapping[str, Total] | None = None) -> None:
         with self._writing():
+            self._keep(run, totals)
             self._db.execute(f"INSERT INTO runs VALUES ({', '.join('?' * len(run.__struct_fields__))})", _stored(run))
             self._note(run.account, "run", run=run.id, program=digest(run.program), state=run.state)
 
-    def change_run(self, run: Run, before: str, by: str, **facts: Any) -> bool:
+    def _keep(self, run: Run, totals: Mapping[str, Total] | None) -> None:
+        if totals is not None:
+            self._db.execute("INSERT OR REPLACE INTO totals VALUES (?, ?)", (run.id, json.dumps(totals)))
+
+    def totals(self) -> dict[str, Total]:
+        """What rows of the ledger had spent, and how many entries they had, before the first of the runs began whose
+        answers have not left: how far these have come depends on private rows."""
+        before: dict[str, Total] = {}
+        for (content,) in self._rows(
+            "SELECT t.content FROM totals t JOIN runs r ON r.id = t.run WHERE r.state = 'running' AND r.answer_at > ? "
+            "ORDER BY r.accepted", time.time()
+        ):  # fmt: skip
+            before = json.loads(content) | before
+        return before
+
+    def change_run(
+        self, run: Run, before: str, by: str, totals: Mapping[str, Total] | None = None, **facts: Any
+    ) -> bool:
         """Writes a run whose state was `before`, with an entry of the log; whether it still was."""
         with self._writing():
+            self._keep(run, totals)
             changed = self._db.execute(
                 "UPDATE runs SET state = ?, accepted = ?, answer_at = ?, note = ?, reviewer = ?, document = ? "
                 "WHERE id = ? AND state = ?",
@@ -279,10 +314,19 @@ class Home:
                 self._note(by, run.state, run=run.id, program=digest(run.program), **facts)
         return bool(changed)
 
-    def runs(self, where: str = "1", *values: object) -> list[Run]:
-        """Runs, the newest first. `where` is a condition of ours, `values` are what it compares with."""
-        rows = self._rows(f"SELECT * FROM runs WHERE {where} ORDER BY accepted DESC, id LIMIT 200", *values)
+    def runs(self, where: str = "1", *values: object, brief: bool = False) -> list[Run]:
+        """Up to 200 runs, the newest first. `where` is a condition of ours, `values` are what it compares with. With
+        `brief`, documents say only whether a run went well: answers are up to 8 MB each."""
+        columns = [_BRIEF if name == "document" and brief else name for name in Run.__struct_fields__]
+        statement = f"SELECT {', '.join(columns)} FROM runs WHERE {where} ORDER BY accepted DESC, id LIMIT 200"
+        rows = self._rows(statement, *values)
         return [_run(row) for row in rows]
+
+    def counts(self, account: str, since: float, document: str) -> tuple[int, int]:
+        """How many runs an account handed in since then, and how many of them were answered by this document."""
+        query = "SELECT count(*), coalesce(sum(document = ?), 0) FROM runs WHERE account = ? AND accepted > ?"
+        ((handed, same),) = self._rows(query, document, account, since)
+        return handed, same
 
     # The audit log -----------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from starlette.responses import HTMLResponse, Response
 from jostle.diagnostics import refuse
 from jostle.serve.api import own_run
 from jostle.serve.routing import ANYBODY, EVERYBODY, Call, Server, route
-from jostle.serve.worker import TRACE
+from jostle.serve.worker import MOST_ANSWER, TRACE
 
 _PAGES = Path(__file__).parent / "pages"
 _TYPES = {"serve.css": "text/css", "serve.js": "text/javascript"}
@@ -107,5 +107,8 @@ def trace_page(server: Server, call: Call) -> Response:
     path = server.runs.folder(run) / TRACE
     if run.state != "done" or not path.exists():
         raise refuse("Missing", "there is no trace of this run", help="it is there when the answer is")
+    if path.stat().st_size > MOST_ANSWER:
+        raise refuse("Missing", "the trace is too large to show", help="print and measure less")
     policy = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"
-    return HTMLResponse(page(jsonl.read(path)), headers={"Content-Security-Policy": policy})
+    text = page(jsonl.read(path)).encode(errors="replace")
+    return HTMLResponse(text, headers={"Content-Security-Policy": policy})

@@ -24,7 +24,7 @@ from jostle.language.builtins import OPENERS
 from jostle.privacy.ledger.ledger import Ledger
 from jostle.privacy.ledger.postgres import SCHEMES
 from jostle.resources import replacing
-from jostle.serve.confine import GIGABYTE, confine
+from jostle.serve.confine import GIGABYTE, confine, ends_after
 from jostle.source import Source
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every_of
@@ -37,7 +37,8 @@ MOST_LINE = 2**20  # bytes of a request to the process that checks
 
 
 class Job(Struct, frozen=True):
-    """One run: `folder` is its own, `ends_at` when its process ends itself (seconds since 1970), `memory` in bytes."""
+    """One run: `folder` is its own, `ends_at` when its process ends itself (seconds since 1970), `memory` in bytes.
+    `began` is what histories say of when its charges were made: a time of now would tell how long it took before."""
 
     program: str
     settings: dict[str, str]
@@ -46,6 +47,7 @@ class Job(Struct, frozen=True):
     folder: str
     ends_at: float
     memory: int = 8 * GIGABYTE
+    began: str = ""
 
     @property
     def on_server(self) -> bool:
@@ -89,7 +91,7 @@ def answer(job: Job) -> dict[str, Any]:
 
     folder, source = Path(job.folder), source_of(job.program)
     (folder / "empty").mkdir(exist_ok=True)
-    writer, ledger = Writer(folder / TRACE), Ledger(job.ledger, grantee=job.analyst)
+    writer, ledger = Writer(folder / TRACE), Ledger(job.ledger, grantee=job.analyst, began=job.began)
     with Session(listeners=[writer], ledger=ledger, cwd=folder / "empty") as session:
         if faults := unregistered(source):
             result = Result(False, {}, {}, faults, [], [])
@@ -126,11 +128,14 @@ def check(request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 
 def _run() -> int:
     job = coded.decode(sys.stdin.buffer.read(), type=Job)
+    if (left := job.ends_at - time.time()) <= 0:
+        return 1  # it begins too late to be answered: nothing is opened
+    ends_after(left)
     folder = Path(job.folder)
     readable = [] if job.on_server else _data(job)
     ledger = [] if job.on_server else [Path(job.ledger).parent]
     writable = [folder, *ledger, Path(os.environ["XDG_CACHE_HOME"])]
-    confine(readable, writable, max(0.1, job.ends_at - time.time()), job.memory, network=job.on_server)
+    confine(readable, writable, max(0.001, job.ends_at - time.time()), job.memory, network=job.on_server)
     leave(folder, answer(job))
     return 0
 

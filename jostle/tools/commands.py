@@ -365,7 +365,7 @@ def trace(options: Namespace) -> int:
 
 def _write_text(text: str, path: Path) -> int:
     try:
-        path.write_text(text, encoding="utf-8")
+        path.write_text(text, encoding="utf-8", errors="replace")
     except OSError as fault:
         raise unwritable(f"`{path}`", fault) from fault
     print(clean(f"{path}: {len(text) // 1000:,} kB"))

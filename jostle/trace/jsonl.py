@@ -52,12 +52,13 @@ class Writer:
     """A listener that writes each event to `path` at once; `extra` fields stand on every line.
 
     Raises `Refusal(DataError)` where the file cannot be written, once: then the run ends, and tells what it released.
+    Half a surrogate pair, which no encoding has, is written as JSON's escape of it.
     """
 
     def __init__(self, path: Path, **extra: Any) -> None:
         self._path, self._extra, self._broken = path, extra, False
         try:
-            self._file: TextIO = path.open("w", encoding="utf-8", newline="\n", buffering=1)
+            self._file: TextIO = path.open("w", encoding="utf-8", errors="backslashreplace", newline="\n", buffering=1)
         except OSError as fault:
             raise unwritable(f"the trace `{path}`", fault, _OTHER_PATH) from fault
 

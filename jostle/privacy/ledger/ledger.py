@@ -82,10 +82,14 @@ class Outcome(Struct, frozen=True):
 class Ledger:
     """The verbs on a ledger, at a path or a URL. Every one raises `LedgerError` where it cannot be used.
 
-    For a `grantee`, programs open what that analyst has grants on, and count in these; no other data are opened."""
+    For a `grantee`, programs open what that analyst has grants on, and count in these; no other data are opened.
+    Histories say that their charges were made when their run `began`: when one was made depends on rows."""
 
-    def __init__(self, path: str | Path | None = None, timeout: float = 30.0, grantee: str = "") -> None:
+    def __init__(
+        self, path: str | Path | None = None, timeout: float = 30.0, grantee: str = "", began: str = ""
+    ) -> None:
         self.store, self.grantee = store_at(path if path is not None else default_place(), timeout), grantee
+        self.began = began
 
     # For programs ----------------------------------------------------------------------------------
 
@@ -408,6 +412,7 @@ class Account(Struct, eq=False):
             "digest": digest(program.text) if program is not None else "",
             "line": span.line if span is not None and program is not None and span.source == program else 0,
             "plan": plan.digest, "mechanism": purpose.mechanism, "asked": what, "amount": str(price.amount),
+            **({"time": self.ledger.began} if self.ledger.began else {}),
         }  # fmt: skip
         growths = []
         for charge, account in mine:

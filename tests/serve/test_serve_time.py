@@ -1,0 +1,137 @@
+"""What could be a clock: nothing that is seen before an answer's moment says how far its run has come."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from serve_place import count
+
+from jostle.jsontext import digest
+from jostle.privacy.ledger.ledger import Ledger
+from jostle.privacy.ledger.store import now
+from jostle.serve import runs as running
+from jostle.serve.runs import MOST_STOPPED, STOPPED, Runs
+from jostle.serve.store import Home
+from jostle.serve.worker import Job
+
+
+def test_what_a_run_has_charged_shows_when_its_answer_leaves(place: Any) -> None:
+    """Whoever asks again and again would see when the second charge comes, which is when the first query ended."""
+    place.run("ana", count(0.25))
+    paths = {"ana": "/api/datasets", "rita": "/api/datasets", "aldo": "/api/ledger/people@ana"}
+    before = {name: place.get(name, path).text for name, path in paths.items()}
+    whole = place.get("aldo", "/api/ledger/people").text
+    run = place.post("ana", "/api/runs", program=count(0.5), seconds=600.0).json()
+    assert len(place.jobs) == 2  # its process has charged and ended
+    assert {name: place.get(name, path).text for name, path in paths.items()} == before
+    assert place.get("aldo", "/api/ledger/people").text == whole and "0.75" not in before["ana"]
+    owner = place.get("olga", "/api/datasets").json()["datasets"][0]
+    assert owner["budget"]["spent"] == "0.75"  # who holds the data sees the ledger as it is
+    place.home._db.execute("UPDATE runs SET answer_at = accepted WHERE id = ?", (run["id"],))
+    assert "0.75" in place.get("ana", "/api/datasets").text
+    assert len(place.get("aldo", "/api/ledger/people@ana").json()["history"]) == 3
+
+
+def test_an_approved_run_is_no_clock_either(place: Any) -> None:
+    waiting = place.post("ben", "/api/runs", program=count(0.5), seconds=600.0).json()
+    before = place.get("ben", "/api/datasets").text
+    decision = {"approve": True, "decision": "approved"}
+    assert place.post("rita", f"/api/reviews/{waiting['id']}", **decision).status_code == 200 and place.jobs
+    assert place.get("ben", "/api/datasets").text == before
+
+
+def test_a_history_says_when_a_run_began_and_not_when_it_charged(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A trace holds the hashes of its charges, from which a minute is found by trying."""
+    monkeypatch.setattr("jostle.privacy.ledger.ledger.now", lambda: "2031-01-01T00:00Z")
+    place.run("ana", count(0.5))
+    run = place.home.runs("account = 'ana'")[0]
+    for name in ("people", "people@ana"):
+        entry = Ledger(place.home.ledger).history(name)[-1]
+        assert entry.content["did"] == "charged" and entry.content["time"] == place.jobs[0].began
+    assert time.strftime("%Y-%m-%dT%H:%MZ", time.gmtime(run.accepted)) == place.jobs[0].began <= now()
+
+
+def test_an_analyst_has_one_run_at_a_time(place: Any) -> None:
+    """The budget that a second run of the same grant counts in would move when the first one charges."""
+    place.server.runs.places = 100
+    assert place.post("ana", "/api/runs", program=count(0.1), seconds=600.0).status_code == 200
+    busy = place.post("ana", "/api/runs", program=count(0.1), seconds=600.0)
+    assert busy.status_code == 429 and "one at a time" in busy.text and len(place.jobs) == 1
+    waiting = [place.post("ben", "/api/runs", program=count(0.1), seconds=600.0).json()["id"] for _ in range(2)]
+    decision = {"approve": True, "decision": "approved"}
+    answers = [place.post("rita", f"/api/reviews/{id}", **decision).status_code for id in waiting]
+    assert answers == [200, 429]
+
+
+def test_a_process_that_begins_after_its_end_opens_nothing(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a machine under load it may begin when its answer has left: a trace would then say how far it came."""
+    from jostle.serve import worker
+
+    folder = place.home.folder / "runs" / "late"
+    folder.mkdir()
+    job = Job(count(0.5), {}, "ana", place.home.ledger, str(folder), time.time() - 0.001)
+    monkeypatch.setattr(worker.coded, "decode", lambda *_, **__: job)
+    monkeypatch.setattr(worker.sys, "stdin", open("/dev/null"))  # noqa: SIM115
+    monkeypatch.setattr(worker, "confine", lambda *_, **__: pytest.fail("it was confined, to run"))
+    assert worker._run() == 1 and list(folder.iterdir()) == []
+
+
+def test_a_stopped_run_leaves_no_file(place: Any) -> None:
+    def partly(job: Job) -> None:
+        for name in ("trace.jsonl", "scratch/spilled"):
+            Path(job.folder, name).write_text("{}")
+
+    place.server.runs.start = partly
+    run = place.run("ana", count(0.5))
+    assert run["answer"] == STOPPED and not place.server.runs.folder(place.home.runs()[0]).exists()
+
+
+def test_an_analyst_whose_runs_are_stopped_too_often_waits(place: Any) -> None:
+    """Each overrun says something of running times; so they are few."""
+    place.server.runs.start = lambda job: None
+    for k in range(MOST_STOPPED):
+        assert place.run("ana", f"x = {k}\nrelease x\n")["answer"] == STOPPED
+    refused = place.post("ana", "/api/runs", program="release x = 1\n", seconds=0.001)
+    assert refused.status_code == 429 and "did not end before" in refused.json()["error"]["message"]
+    assert place.post("ben", "/api/runs", program=count(0.1)).status_code == 200
+    place.home._db.execute("UPDATE runs SET accepted = accepted - 8 * 86400")
+    assert place.post("ana", "/api/runs", program="release x = 1\n", seconds=0.001).status_code == 200
+
+
+def test_what_waits_to_be_checked_is_bounded_for_each_account(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One program takes up to 10 seconds to be checked, one after the other: nobody takes all turns."""
+    runs = place.server.runs
+
+    def nested(program: str, settings: Any) -> dict[str, Any]:
+        depth.append(program)
+        with pytest.raises(Exception, match="too many programs wait") if len(depth) == 2 else place.home._writing():
+            runs.checked("ana", "x", {})
+        return {"ok": True}
+
+    depth: list[str] = []
+    monkeypatch.setattr(runs, "check", nested)
+    runs.checked("ana", "x", {})
+    assert len(depth) == 2 and runs._checking == []
+    monkeypatch.setattr(running, "MOST_CHECKS", 0)
+    assert place.post("ben", "/api/check", program="x = 1\n").status_code == 429
+
+
+def test_a_home_of_the_first_version_is_brought_up(place: Any) -> None:
+    db = place.home._db
+    db.execute("DROP TABLE totals")
+    db.execute("PRAGMA user_version = 1")  # as the version before left it
+    place.home.close()
+    place.home = Home(place.home.folder)
+    assert place.home.totals() == {} and Runs(place.home, place.check).places
+
+
+def test_answers_of_any_text_leave(place: Any) -> None:
+    """Half a surrogate pair has no encoding, and JSON an escape for it."""
+    run = place.run("ana", 'release s = "\\ud800"\nprint("\\udc00")\n')
+    assert run["answer"]["released"] == {"s": "\ud800"} and run["answer"]["output"] == ["\udc00"]
+    assert place.get("ana", f"/runs/{run['id']}/trace").status_code == 200
+    assert digest(place.home.runs()[0].document) in json.dumps(place.home.audit())

@@ -22,13 +22,14 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from jostle.diagnostics import Refusal, refuse
+from jostle.diagnostics import Diagnostic, Refusal, refuse
 from jostle.serve import (
     api,  # noqa: F401 (it adds routes)
     workbench,
 )
 from jostle.serve.routing import COOKIE, NOBODY, ROUTES, Call, Row, Server
 from jostle.serve.store import Account
+from jostle.tools.faults import KIND, Others
 
 MOST_BODY = 256 * 1024  # bytes
 HEADERS = {
@@ -39,7 +40,8 @@ HEADERS = {
     "Strict-Transport-Security": "max-age=31536000",
     "Cache-Control": "no-store", "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
 }  # fmt: skip
-STATUS = {"Busy": 429, "Denied": 403, "Missing": 404, "Login": 401}
+STATUS = {"Busy": 429, "Denied": 403, "Missing": 404, "Login": 401, KIND: 500}
+_FAULT = Diagnostic(KIND, "this is a fault of the server", None, "", "")
 
 
 class Json(Response):
@@ -54,15 +56,14 @@ class Json(Response):
 def endpoint(server: Server, row: Row) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
         try:
-            call = await _read(server, row, request)
-            if row.path == "/api/runs/{id}" and call.query.get("wait"):
-                await _moment(server, call)
-            reply = await run_in_threadpool(row.handler, server, call)
-            return reply if isinstance(reply, Response) else Json(reply)
+            with Others().excepted():
+                call = await _read(server, row, request)
+                if row.path == "/api/runs/{id}" and call.query.get("wait"):
+                    await _moment(server, call)
+                reply = await run_in_threadpool(row.handler, server, call)
+                return reply if isinstance(reply, Response) else Json(reply)
         except Refusal as refusal:
             return _refused(row, refusal)
-        except Exception as fault:  # a person gets one sentence, and the log the class of the fault
-            return await _fault(request, fault)
 
     return answer
 
@@ -129,7 +130,7 @@ async def _body(request: Request) -> dict[str, Any]:
 
 
 def _refused(row: Row, refusal: Refusal) -> Response:
-    first = refusal.first
+    first = refusal.first if refusal.first.kind != KIND else _FAULT
     status = STATUS.get(first.kind, 400)
     if row.page:
         if status == 401 and row.path != "/login":
@@ -161,10 +162,7 @@ class Guard:
 
 
 async def _fault(request: Request, fault: Exception) -> Response:
-    from jostle.tools.faults import trace
-
-    trace(fault)
-    return Json({"error": {"kind": "Fault", "message": "this is a fault of the server", "help": ""}}, 500)
+    return Json({"error": {"kind": KIND, "message": _FAULT.message, "help": _FAULT.help}}, 500)
 
 
 async def _absent(request: Request, fault: Exception) -> Response:

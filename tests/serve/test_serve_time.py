@@ -135,3 +135,13 @@ def test_answers_of_any_text_leave(place: Any) -> None:
     assert run["answer"]["released"] == {"s": "\ud800"} and run["answer"]["output"] == ["\udc00"]
     assert place.get("ana", f"/runs/{run['id']}/trace").status_code == 200
     assert digest(place.home.runs()[0].document) in json.dumps(place.home.audit())
+
+
+def test_a_fault_is_one_sentence_with_the_headers_of_all(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any) -> Any:
+        raise RuntimeError("row 7 is 41")
+
+    monkeypatch.setattr(place.home, "tokens", broken)
+    answer = place.get("ana", "/api/tokens")
+    assert answer.status_code == 500 and answer.json()["error"]["message"] == "this is a fault of the server"
+    assert "41" not in answer.text and answer.headers["x-frame-options"] == "DENY"

@@ -7,7 +7,7 @@ program can reach this.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
 from msgspec import Struct
@@ -28,7 +28,17 @@ FORMATS = {
     "time": ("%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S", "%d/%m/%Y %H:%M", "%m/%d/%Y %H:%M", "%m/%d/%Y %I:%M %p"),
 }
 """How dates and times are often written, other than as 2024-12-31."""
+_POINT, _COMMA = (",", ".", ((",", ""),)), (".", ",", ((".", ""), (",", ".")))
+NUMBERS = {
+    f"{written} {sign}".strip(): (sign, *style)
+    for sign in ("", *"€$£%")
+    for written, style in (("1,234.5", _POINT), ("1.234,5", _COMMA))
+}
+"""How numbers are often written, other than as 1234.5, by an example: the sign beside them, what stands between
+thousands, what before the fraction, and what is replaced to read them."""
 
+MISSING = ("NA", "N/A", "n/a", "nan", "NaN", "NULL", "null", "None", "-", "--", ".", "?", "k.A.", "unknown", "missing")
+"""Words for what is missing, beside the empty cell."""
 
 Fetch = Callable[[str], list[tuple[int, ...]]]
 
@@ -37,8 +47,9 @@ class ColumnSurvey(Struct, frozen=True):
     """Cells of a described column: `empty` ones, those that are `unreadable` as the number, date or time that is
     described, those `outside` the domain (which are clamped) or `not_whole` where whole ones are described (which are
     taken down), values that are not in the list of categories (`unlisted`), and those of them that differ from a listed
-    text in their case or in blanks around them alone (`respelt`). `form` is the one of `FORMATS` in which most of a
-    date's or time's cells are written, where more are than as it is described."""
+    text in their case or in blanks around them alone (`respelt`). `form` is the one of `FORMATS` or `NUMBERS` in which
+    most cells of dates, times or numbers are written, where more are than as it is described; `missing` are the words
+    of `MISSING` that stand in some of them."""
 
     name: str
     empty: int
@@ -48,6 +59,7 @@ class ColumnSurvey(Struct, frozen=True):
     unlisted: int
     respelt: int
     form: str = ""
+    missing: tuple[str, ...] = ()
 
 
 class Survey(Struct, frozen=True):
@@ -80,28 +92,54 @@ def surveyed(
 ) -> Survey:  # fmt: skip
     """Counts over the rows of a table that an engine names so, whose raw cells and their kinds are `cells`."""
     pairs = [(*cell, domain) for cell, (_, domain) in zip(cells, schema, strict=True)]
-    tests = [[*_tests(dialect, *pair), *_forms(dialect, *pair)] for pair in pairs]
+    tests = [[*_tests(dialect, *pair), *_missing(dialect, *pair), *_forms(dialect, *pair)] for pair in pairs]
     counts = ", ".join(["count(*)", *(f"count(*) FILTER (WHERE {test})" for of in tests for test in of)])
     (row,) = fetch(f"SELECT {counts} FROM {table}")
     rows, *numbers = map(int, row)
     columns = []
     for (name, domain), of in zip(schema, tests, strict=True):
-        counted, forms, numbers = numbers[:6], numbers[6 : len(of)], numbers[len(of) :]
+        counted, more, numbers = numbers[:6], numbers[6 : len(of)], numbers[len(of) :]
+        words, forms = more[: len(MISSING)], more[len(MISSING) :]
         most, readable = max(forms, default=0), rows - counted[0] - counted[1]
-        form = FORMATS[domain_kind(domain)][forms.index(most)] if most > readable else ""
+        form = list(_forms_of(domain))[forms.index(most)] if most > readable else ""
+        missing = tuple(word for word, cells in zip(MISSING, words, strict=False) if cells)
         empty, unreadable, outside, not_whole, unlisted, respelt = counted
-        columns.append(ColumnSurvey(name, empty, unreadable, outside, not_whole, unlisted, respelt, form))
+        columns.append(ColumnSurvey(name, empty, unreadable, outside, not_whole, unlisted, respelt, form, missing))
     lines = lines or Irregular()
     return Survey(rows, lines.ragged, lines.undecodable, tuple(columns))
 
 
+def _missing(d: Dialect, cell: str, kind: str, domain: Domain) -> list[str]:
+    """Conditions on a raw cell that it is each of the words for what is missing; none where a text is none."""
+    if kind != "VARCHAR" or isinstance(domain, Categories) or domain_kind(domain) not in ("number", "date", "time"):
+        return []
+    return [f"{text(d, cell, kind)} = {d.literal(word)}" for word in MISSING]
+
+
+def _forms_of(domain: Domain) -> Collection[str]:
+    if isinstance(domain, Categories):
+        return ()
+    kind = domain_kind(domain)
+    return NUMBERS if kind == "number" else FORMATS.get(kind, ())
+
+
 def _forms(d: Dialect, cell: str, kind: str, domain: Domain) -> list[str]:
-    """Conditions on a raw cell that it is written in each of the formats of its kind; none of what is no text."""
+    """Conditions on a raw cell that it is written in each of the forms of its kind; none of what is no text."""
     target = domain_kind(domain)
     if kind != "VARCHAR":
         return []
-    read = [template(d, f"{target} by format", (form,)).format(cell) for form in FORMATS.get(target, ())]
+    if target == "number":
+        return [_spells(d, *NUMBERS[form][:3]).format(cell) for form in _forms_of(domain)]
+    read = [template(d, f"{target} by format", (form,)).format(cell) for form in _forms_of(domain)]
     return [f"({of_text(target)(d).format(iso)}) IS NOT NULL" for iso in read]
+
+
+def _spells(d: Dialect, sign: str, group: str, point: str) -> str:
+    """The condition that a text is a number with a sign before or behind it, in groups of thousands or in none."""
+    whole = rf"[0-9]+|[0-9][0-9]?[0-9]?(\{group}[0-9][0-9][0-9])+"
+    pattern = rf"^[ \t]*[+-]?({whole})(\{point}[0-9]+)?[ \t]*$"
+    bare = f"replace({{0}}, {d.literal(sign)}, '')" if sign else "{0}"
+    return template(d, "matches", (pattern,)).replace("{0}", bare)
 
 
 def most_rows(file: FileSet, column: str) -> int:

@@ -17,10 +17,10 @@ from jostle.language.moments import moment_of
 from jostle.plan.kinds import domain_kind
 from jostle.plan.plan import Categories, Domain, Integer, Moments, Open, Real
 from jostle.readers.formats import format_of
-from jostle.readers.survey import FORMATS, ColumnSurvey, Survey, survey
+from jostle.readers.survey import FORMATS, NUMBERS, ColumnSurvey, Survey, survey
 from jostle.records import replace
 from jostle.source import Source
-from jostle.tools.draft.columns import categories, column_word, name_of
+from jostle.tools.draft.columns import categories, column_word, name_of, quoted
 from jostle.tools.render import clean
 from jostle.trace.text import number, plural
 
@@ -124,22 +124,42 @@ def _advice(column: ColumnSurvey, domain: Domain, decimal: str | None) -> Iterat
     name, kind = column_word(clean(column.name)), domain_kind(domain)
     if column.not_whole:
         yield f"describe it as {_real(domain)} to keep fractions"
-    if column.form:
-        form = column.form
-        yield f'its cells are like {_EXAMPLE[form]}: describe it as `text`, and use {kind}({name}, "{form}")'
+    if column.form or column.missing:
+        like = f"are like {_EXAMPLE.get(column.form, column.form)}" if column.form else "have words for what is missing"
+        yield f"its cells {like}: describe it as `text`, and use {reading(name, kind, column)}"
     elif column.unreadable and kind in ("date", "time"):
         yield f'another form is read where it is described as `text`: {kind}({name}, "%d/%m/%Y")'
     if decimal is not None and kind == "number":
         yield _COMMAS
-    elif column.unreadable and kind == "number":
-        yield f'`1,200` is read where it is described as `text`: number(replace({name}, ",", ""))'
-        yield '`12,5` is read where the source says so: table(path, decimal = ",")'
     if column.respelt and isinstance(domain, Categories):
         spelt = "is" if column.respelt == 1 else "are"
         yield f"{column.respelt} of these {spelt} listed but for case or blanks: describe it as `text`, and query"
         plain = list(dict.fromkeys(value.strip().lower() for value in domain.values if isinstance(value, str)))
         categories_text = categories(plain) if len(plain) <= 6 else domain_text(Categories(tuple(plain)))
         yield f"groupby lower(trim({name})) over {clean(categories_text)}"
+
+
+def reading(name: str, kind: str, column: ColumnSurvey) -> str:
+    """The expression that reads the texts of a column, named so, in the form and with the words for what is missing
+    that its survey has."""
+    if column.missing:
+        name = f"none if {name} in [{', '.join(map(quoted, column.missing))}] else {name}"
+    if kind != "number":
+        return f'{kind}({name}, "{column.form}")' if column.form else f"{kind}({name})"
+    sign, _, _, replaced = NUMBERS[column.form] if column.form else ("", "", "", ())
+    for old, new in ((sign, ""), *replaced):
+        name = f'replace({name}, "{old}", "{new}")' if old else name
+    return f"number({name})"
+
+
+def bounded(value: str, domain: Domain) -> str:
+    """The expression of a value within the ends of a domain, and whole where they are."""
+    if isinstance(domain, Moments):
+        low, high = (moment_of(domain.kind, end).isoformat() for end in (domain.low, domain.high))
+        return f"clamp({value}, {low}, {high})"
+    if isinstance(domain, Integer):
+        return f"clamp(floor({value}), {domain.low}, {domain.high})"
+    return f"clamp({value}, {domain.low!r}, {domain.high!r})" if isinstance(domain, Real) else value
 
 
 _EXAMPLE = {

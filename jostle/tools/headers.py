@@ -30,10 +30,10 @@ def doubts(program: n.Program, folders: Sequence[Path]) -> list[Diagnostic]:
     result = []
     for path, reading, described in _tables(program):
         there = _there(path.value, folders) if isinstance(described, n.RecordOf) and reading == Reading() else None
-        separator = _separator(there) if there is not None else ""
+        separator = separator_of(there) if there is not None else ""
         numbers = isinstance(described, n.RecordOf) and any(_is_number(domain) for _, domain in described.items)
-        if separator in _GERMAN and numbers:
-            mark, literal = _GERMAN[separator]
+        if separator in GERMAN and numbers:
+            mark, literal = GERMAN[separator]
             message = f"the header of `{path.value}` separates cells by {mark}, as files with decimal commas do"
             call = f'table("{path.value}", separator = "{literal}"'
             help = f'write `{call}, decimal = ",")` if its numbers are like 12,5, `{call})` if they are like 12.5'
@@ -41,7 +41,7 @@ def doubts(program: n.Program, folders: Sequence[Path]) -> list[Diagnostic]:
     return result
 
 
-_GERMAN = {";": ("a semicolon", ";"), "\t": ("a tab", "\\t")}
+GERMAN = {";": ("a semicolon", ";"), "\t": ("a tab", "\\t")}
 
 
 def _is_number(domain: n.Expr) -> bool:
@@ -53,12 +53,15 @@ def _is_number(domain: n.Expr) -> bool:
     return False
 
 
-def _separator(path: Path) -> str:
+def separator_of(path: Path) -> str:
+    """What separates the cells of a CSV file by its header; the empty text of what is no such file."""
     from jostle.engine.files import open_file
     from jostle.readers.csvfile import header
+    from jostle.readers.formats import format_of
 
     try:
-        return header(open_file(path), "").separator
+        file = open_file(path)
+        return header(file, "").separator if format_of(file) == "csv" else ""
     except Refusal:
         return ""
 

@@ -30,12 +30,10 @@ def test_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert lines[4:-1] == [
         "age: 0..99", "  unreadable 1 (16.7 %), outside 2 (33.3 %), not whole 1 (16.7 %)",
         "  describe it as `0.0..99.0` to keep fractions",
-        '  `1,200` is read where it is described as `text`: number(replace(age, ",", ""))',
-        '  `12,5` is read where the source says so: table(path, decimal = ",")', "",
-        'sex: {"F", "M"}', "  unlisted 1 (16.7 %)", "",
+        "", 'sex: {"F", "M"}', "  unlisted 1 (16.7 %)", "",
         "gain: 0.0..1.5", "  empty 2 (33.3 %), unreadable 1 (16.7 %)",
-        '  `1,200` is read where it is described as `text`: number(replace(gain, ",", ""))',
-        '  `12,5` is read where the source says so: table(path, decimal = ",")', "",
+        "  its cells have words for what is missing: describe it as `text`, and use "
+        'number(none if gain in ["nan"] else gain)', "",
         "note: text", "  empty 2 (33.3 %)", "",
         "empty: such cells count as `none`",
         "unreadable: no number, date or time where one is described; such cells count as `none`",

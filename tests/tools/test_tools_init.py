@@ -131,8 +131,8 @@ def test_how_dates_and_numbers_are_written_goes_into_the_program(
     assert main(["init", "de.csv", "--describe", DESCRIBED]) == 0
     out, text = capsys.readouterr().out, Path("de.jst").read_text()
     assert "every cell fits this description" in out
-    dates = 'clamp(date(geboren, "%d.%m.%Y"), 2014-01-01, 2014-12-31), um = time(um, "%d.%m.%Y %H:%M")'
-    for part in ('table("de.csv", decimal = ",")', "geboren: text", "um: text", "anteil: 0.0..1.0", dates):
+    dates = 'clamp(date(geboren, "%d.%m.%Y"), 2014-01-01, 2014-12-31)', 'um = time(um, "%d.%m.%Y %H:%M")'
+    for part in ('table("de.csv", decimal = ",")', "geboren: text", "um: text", "anteil: 0.0..1.0", *dates):
         assert part in text
     query = "select avg(anteil), avg(day(geboren)) as day from mine where hour(um) == 9 with epsilon 8"
     before = text.replace("epsilon 1\n", "epsilon 9\n").partition("by_group")[0]
@@ -141,6 +141,43 @@ def test_how_dates_and_numbers_are_written_goes_into_the_program(
     result = session.attempt(Source("de.jst", with_more))
     assert result.ok and session.warnings == [], (result.diagnostics, session.warnings)
     assert abs(result["a"]["avg"] - 0.543) < 0.1 and abs(result["a"]["day"] - 14.3) < 3
+
+
+@pytest.mark.parametrize(("written", "value"), [
+    ("{}.123,45 €", 42_123.45), ("{},123.45", 42_123.45), ("${},123", 42_123), ("{},5 %", 42.5), ("{}.000.000 €", 42e6),
+    (" {} % ", 42), ("£ {}", 42), ("-{}.123,0", -42_123),
+])  # fmt: skip
+def test_numbers_with_signs_and_groups_of_thousands_are_read(
+    folder: Path, capsys: pytest.CaptureFixture[str], written: str, value: float
+) -> None:
+    """In a file that separates cells by semicolons."""
+    Path("amounts.csv").write_text("n;am ount\n" + f'{written.format(42)};"{written.format(42)}"\n' * 300)
+    domain = "-50000.0..50000000.0"
+    assert main(["init", "amounts.csv", "--describe", f'{{n: {domain}, "am ount": {domain}}}']) == 0
+    assert "every cell fits this description" in capsys.readouterr().out
+    text = Path("amounts.jst").read_text().replace("budget epsilon 1", "budget epsilon 1e9")
+    plain = text.partition("by_group")[0] + "release a = {{ select avg(n) as one from mine with epsilon 1e8 }}\n"
+    session = Session(cwd=folder, look=True)
+    result = session.attempt(Source("amounts.jst", plain))
+    assert result.ok and [one.kind for one in session.warnings] == ["large-epsilon"]
+    assert result["a"] == pytest.approx(value, abs=0.3)  # steps of so wide a sum
+
+
+def test_words_for_what_is_missing_are_none(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """They are no misfit then, whose share would take the errors from answers."""
+    cells = "".join(f"{cell};{day}\n" for cell, day in [("40", "1.2.2014"), ("k.A.", "n/a"), ("-", "?")] * 200)
+    Path("words.csv").write_text("age;since\n" + cells)
+    assert main(["init", "words.csv", "--describe", "{age: 0..99, since: date}", "--budget", "epsilon 100"]) == 0
+    assert "every cell fits this description" in capsys.readouterr().out
+    text = Path("words.jst").read_text()
+    for part in ('none if age in ["-", "k.A."] else age', 'date(none if since in ["n/a", "?"] else since, "%d.%m.%Y")'):
+        assert part in text
+    plain = text.partition("cells = ")[0].partition("by_group")[0]
+    query = "select avg(age) as age, count(*) as n, avg(day(since)) as day from mine with epsilon 80"
+    session = Session(cwd=folder, look=True)
+    result = session.attempt(Source("words.jst", f"{plain}release a = {{{{ {query} }}}}\n"))
+    assert result.ok and [one.kind for one in session.warnings] == ["large-epsilon"], session.warnings
+    assert abs(result["a"]["age"] - 40) < 1 and abs(result["a"]["n"] - 600) < 5 and abs(result["a"]["day"] - 1) < 0.5
 
 
 def test_what_else_does_not_fit_is_shown_to_the_person_who_has_the_file(

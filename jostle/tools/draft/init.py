@@ -28,6 +28,7 @@ from jostle.tools.datacheck import fit, misfits, schema
 from jostle.tools.draft.columns import UNKNOWN, Column, as_number, categories, clause, name_of, program, table_of
 from jostle.tools.draft.first import budget_of, first_program
 from jostle.tools.draft.sources import columns_of, columns_of_server
+from jostle.tools.headers import GERMAN, separator_of
 from jostle.tools.render import clean
 
 QUESTION = """What may anybody know of each column? A range (0..99, 0.0..9.5), categories
@@ -175,11 +176,12 @@ def drafted(options: Namespace, ask: Ask | None, home: Path) -> tuple[str, str |
         text = first_program(table_of(path, reading), ordered, protecting, *budget_of(budget))
         return _with_left(text, left), None
     by_name = {column.name: column for column in survey.columns}
-    forms = {c.name: c.form for c in survey.columns if c.form and name_of(c.name) == c.name}
+    read = {c.name: c for c in survey.columns if (c.form or c.missing) and "`" not in c.name}
     ordered = [(name, _with_fractions(domain) if by_name[name].not_whole else domain) for name, domain in ordered]
-    table = table_of(path, replace(reading, decimal=decimal))
-    text = first_program(table, ordered, protecting, *budget_of(budget), forms=forms)
-    as_texts = [(name, Open("text") if name in forms else domain) for name, domain in ordered]
+    mark = separator_of(Path(options.file)) if decimal is None and reading == Reading() else None
+    table = table_of(path, replace(reading, decimal=decimal, separator=mark if mark in GERMAN else reading.separator))
+    text = first_program(table, ordered, protecting, *budget_of(budget), read=read)
+    as_texts = [(name, Open("text") if name in read else domain) for name, domain in ordered]
     return _with_left(text, left), misfits(options.file, as_texts, reading, decimal, engine)
 
 

@@ -111,7 +111,7 @@ def surveyed(
 
 def _missing(d: Dialect, cell: str, kind: str, domain: Domain) -> list[str]:
     """Conditions on a raw cell that it is each of the words for what is missing; none where a text is none."""
-    if kind != "VARCHAR" or isinstance(domain, Categories) or domain_kind(domain) not in ("number", "date", "time"):
+    if kind != "VARCHAR" or not _forms_of(domain):
         return []
     return [f"{text(d, cell, kind)} = {d.literal(word)}" for word in MISSING]
 

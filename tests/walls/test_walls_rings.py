@@ -9,14 +9,14 @@ import pytest
 from rings import CORE, circles, closure, figures, loads
 
 BARS = {
-    "lines": 88_848,
+    "lines": 88_906,
     "files": 438,
     "lines that the kernel imports": 2_768,
     "lines that privacy and engine import": 21_931,
     "lines that everyday queries import": 11_030,
     "circles of files, imports for types counted": 0,
     "lines with Any": 1_625,
-    "participle names": 44,
+    "participle names": 45,
     "functions of one name in run and check": 12,
     "complexity of a function": 20,
 }

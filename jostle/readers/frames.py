@@ -316,7 +316,7 @@ def text_of(value: Any) -> str | None:
         number = float.__add__(value, 0.0)
         if number.is_integer() and abs(number) < _EXACT:
             return str(int(number))
-        return repr(number) if math.isfinite(number) else None
+        return None if math.isnan(number) else repr(number)
     if kind is Decimal:
         return text_of_decimal(value)
     return str(value) if _home(value) == "uuid" and kind.__name__ == "UUID" else None

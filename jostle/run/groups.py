@@ -12,7 +12,7 @@ table or of a released result, whose columns are found by the keys' names.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from functools import reduce
 from itertools import islice
@@ -23,15 +23,29 @@ from msgspec import Struct
 
 from jostle.diagnostics import Refusal, refuse
 from jostle.language.forms import aggregates
-from jostle.language.moments import number_of
+from jostle.language.moments import number_of, starts
+from jostle.language.operations import COMPARISONS
 from jostle.language.row_mistakes import not_measured, not_released
-from jostle.plan.bounds import bounds_of, is_integral
+from jostle.plan.bounds import bounds_of, is_integral, listed_values
 from jostle.plan.kinds import Schema, kind_of, value_kind
-from jostle.plan.plan import Apply, Column, Constant, Derive, Filter, Plan, RowExpr
-from jostle.plan.schemas import schema_of
+from jostle.plan.plan import (
+    Apply,
+    Categories,
+    Column,
+    Constant,
+    Derive,
+    Domain,
+    Filter,
+    Integer,
+    Moments,
+    Plan,
+    RowExpr,
+)  # fmt: skip
+from jostle.plan.schemas import MOST_KEYS, key_values, schema_of
 from jostle.privacy.kernel.handles import Cube, Table
 from jostle.privacy.measurements.query import GroupKey
 from jostle.privacy.transformations.transform import PLACE, with_place
+from jostle.records import replace
 from jostle.run.evaluator import Evaluator
 from jostle.run.inlined import calculates as built_in
 from jostle.run.periods import Period
@@ -187,6 +201,84 @@ def multiples(expr: RowExpr, plan: Plan) -> tuple[float, ...] | None:
         return None
     first, last = math.floor(bounds[0]), math.floor(bounds[1])
     return tuple(map(float, range(first + (rest - first) % step, last + 1, step)))
+
+
+def keys_left(
+    keys: list[GroupKey], own: Sequence[bool], condition: RowExpr, domains: Mapping[str, Domain]
+) -> list[GroupKey]:
+    """The keys of a select, those of the description (`own`) without what its condition rules out, as far as it
+    compares the key's own column with constants. Where one of several keys is open all are as they were."""
+    result, tests = [], _conjuncts(condition)
+    for key, free in zip(keys, own, strict=True):
+        name, *others = _columns_of(key.expr) or [""]
+        one = free and not others and name in domains
+        result.append(replace(key, over=_left(key, name, domains[name], tests)) if one else key)
+    several = len(keys) > 1 and result != keys
+    return keys if several and any(_open(key, domains) for key in keys) else result
+
+
+def _left(key: GroupKey, name: str, domain: Domain, tests: Sequence[RowExpr]) -> tuple[Any, ...] | range | None:
+    narrow: Domain | None = domain
+    for test in tests:
+        narrow = domain if narrow is None else _narrowed(narrow, Column(name), test)
+    if narrow is None or narrow == domain:
+        return key.over
+    if key.over is None:
+        try:
+            return key_values(key.expr, {name: narrow}, MOST_KEYS)
+        except Refusal:  # which the door says
+            return None
+    bounds = bounds_of(key.expr, {name: narrow})
+    return key.over if bounds is None else tuple([one for one in key.over if bounds[0] <= one <= bounds[1]])
+
+
+def _narrowed(domain: Domain, column: Column, test: RowExpr) -> Domain | None:
+    """What is left of a domain by a comparison of its column with constants; None where nothing is."""
+    no = isinstance(test, Apply) and test.op == "not"
+    test = test.args[0] if no and isinstance(test, Apply) else test
+    if not isinstance(test, Apply) or test.op not in (*COMPARISONS, "in"):
+        return domain
+    first, *rest = test.args if test.args[0] == column else reversed(test.args)
+    op = test.op if test.args[0] == column else _MIRRORED.get(test.op, test.op)
+    if first != column or not rest or not all(isinstance(one, Constant) for one in rest):
+        return domain
+    constants = [one.value for one in rest if isinstance(one, Constant)]
+    if isinstance(domain, Categories) and op in ("in", "==", "!="):
+        values = [value for value in domain.values if (value in constants) != (no != (op == "!="))]
+        return replace(domain, values=tuple(values)) if values else None
+    kind = domain.kind if isinstance(domain, Moments) else "number"
+    fit = all(value is not None and value_kind(value) == kind for value in constants)
+    if not isinstance(domain, Integer | Moments) or no or op == "!=" or not fit:
+        return domain
+    ends = [number_of(value) if isinstance(value, date) else float(value or 0) for value in constants]
+    low, high = domain.low, domain.high
+    if op in (">", ">=", "==", "in") and math.isfinite(min(ends)):
+        low = max(low, math.floor(min(ends)) + 1 if op == ">" else math.ceil(min(ends)))
+    if op in ("<", "<=", "==", "in") and math.isfinite(max(ends)):
+        high = min(high, math.ceil(max(ends)) - 1 if op == "<" else math.floor(max(ends)))
+    if isinstance(domain, Moments) and domain.unit:
+        units = [one for one in starts(domain.kind, domain.low, domain.high, domain.unit) if low <= one <= high]
+        low, high = (units[0], units[-1]) if units else (1, 0)
+    return replace(domain, low=low, high=high) if low <= high else None
+
+
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+def _open(key: GroupKey, domains: Mapping[str, Domain]) -> bool:
+    return key.over is None and (listed_values(key.expr, domains) or bounds_of(key.expr, domains)) is None
+
+
+def _columns_of(expr: RowExpr) -> set[str]:
+    if isinstance(expr, Column):
+        return {expr.name}
+    return {name for arg in expr.args for name in _columns_of(arg)} if isinstance(expr, Apply) else set()
+
+
+def _conjuncts(condition: RowExpr) -> list[RowExpr]:
+    if isinstance(condition, Apply) and condition.op == "and":
+        return [test for arg in condition.args for test in _conjuncts(arg)]
+    return [condition]
 
 
 def _steps(expr: RowExpr, schema: Schema) -> tuple[int, int]:

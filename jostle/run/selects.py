@@ -35,7 +35,7 @@ from jostle.run.arguments import amount_of, mechanism_of, wish_of
 from jostle.run.clauses import whole
 from jostle.run.columns import LongColumn
 from jostle.run.evaluator import Evaluator
-from jostle.run.groups import column_of_keys, multiples, public_keys, together
+from jostle.run.groups import column_of_keys, keys_left, multiples, public_keys, together
 from jostle.run.margins import cut_of, hidden_groups, marked
 from jostle.run.periods import Period
 from jostle.run.persons import Counted, counted, periods_of
@@ -129,7 +129,7 @@ def _bound(
 ) -> BoundSelect:
     """The select with its keys, aggregates and amount; whatever can be refused of it is refused here."""
     node = form.node
-    table, keys = _group_keys(interp, form, table, compiler, scope)
+    table, keys = _group_keys(interp, form, table, where, compiler, scope)
     form.need_aggregates(table)
     key_names = [name for key in keys for name in key.names or (key.name,)]
     form.need_distinct_names(key_names)
@@ -165,8 +165,9 @@ def _bound(
 
 
 def _group_keys(
-    interp: Evaluator, form: SelectForm, table: Table | Cube, compiler: RowCompiler, scope: Scope
-) -> tuple[Table | Cube, list[GroupKey]]:
+    interp: Evaluator, form: SelectForm, table: Table | Cube, where: RowExpr | None, compiler: RowCompiler,
+    scope: Scope,
+) -> tuple[Table | Cube, list[GroupKey]]:  # fmt: skip
     """The group keys, and the table within the limits of the select, with the places of keys listed together."""
     node, keys = form.node, []
     for name, key in zip(form.key_names, node.keys, strict=True):
@@ -179,6 +180,8 @@ def _group_keys(
         keys.append(group_key)
     if len([key for key in keys if key.names]) > 1:
         raise refuse("TypeError", "a select lists the combinations of its keys once", node.span)
+    if isinstance(table, Table) and where is not None:
+        keys = keys_left(keys, [key.over is None for key in node.keys], where, table.domains)
     if node.limit is None:
         return table, keys
     if isinstance(table, Cube):

@@ -165,10 +165,10 @@ def _print(say: Callable[[str], None], line: str) -> None:
 
 def _need_to_draw(folder: str | None) -> None:
     """Refuses, before anything is spent, to draw where nothing can be drawn."""
-    from jostle.trace.pictures import need_package
+    from jostle.trace.pictures import need_to_draw
 
     if folder is not None:
-        need_package("matplotlib", "plots", "pictures are drawn by")
+        need_to_draw()
 
 
 def _pictures(result: Result, folder: str | None, say: Callable[[str], None] | None) -> None:

@@ -35,7 +35,7 @@ from jostle.formulas import (
 )
 from jostle.tools.render import clean
 from jostle.trace.pictures import Picture
-from jostle.trace.text import align, number, sparkline
+from jostle.trace.text import align, measured, number, sparkline
 
 ROWS = 20  # rows of a table that are shown
 _ROW = 10  # numbers of a vector that are shown one by one
@@ -69,7 +69,7 @@ def show(value: Any, width: int = 100, margins: Any = None) -> list[str]:
         if _matrix(value):
             return _grid(value, width)
         return _mixed(value, width)
-    return [f"{number(value, 6)} {_beside(value, margins)}".rstrip()]
+    return [f"{measured(value, margins)} {_beside(value, margins)}".rstrip()]
 
 
 def _beside(value: object, margin: object) -> str:
@@ -135,7 +135,14 @@ def _grid(value: Sequence[Sequence[float]], width: int) -> list[str]:
 def _rows(value: Sequence[Mapping[str, Any]], width: int, margins: object) -> list[str]:
     row_margins = margins[:ROWS] if isinstance(margins, list) else []
     head = value[:ROWS]
-    columns = [[clean(str(n)), *(clean(number(row[n], 6)).replace("\n", " ") for row in head)] for n in value[0]]
+    of = [m if isinstance(m, Mapping) else {} for m in row_margins] + [{}] * (len(head) - len(row_margins))
+    columns = [
+        [
+            clean(str(n)),
+            *(clean(measured(row[n], m.get(n))).replace("\n", " ") for row, m in zip(head, of, strict=True)),
+        ]
+        for n in value[0]
+    ]
     numeric = [all(_number(row[n]) or row[n] is None for row in value) for n in value[0]]
     for place, name in reversed(list(enumerate(value[0]))):
         if any(isinstance(m, Mapping) and m.get(name) for m in row_margins):

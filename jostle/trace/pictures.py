@@ -93,10 +93,15 @@ def file_names(images: Sequence[Picture], ending: str = "svg") -> list[str]:
 
 def _reproducible() -> Any:
     """One picture gives one file, byte by byte; text stays text."""
-    need_package("matplotlib", "plots", "pictures are drawn by")
+    need_to_draw()
     import matplotlib
 
     return matplotlib.rc_context({"svg.hashsalt": "jostle", "svg.fonttype": "none"})
+
+
+def need_to_draw() -> None:
+    """Refuses where nothing can be drawn."""
+    need_package("matplotlib", "plots", "pictures are drawn by")
 
 
 def need_package(package: str, extra: str, what: str) -> None:
@@ -107,7 +112,7 @@ def need_package(package: str, extra: str, what: str) -> None:
 
 
 def _figure(title: str, fields: Mapping[str, Any], ink: str) -> Figure:
-    need_package("matplotlib", "plots", "pictures are drawn by")
+    need_to_draw()
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from itertools import pairwise
 from typing import Any
@@ -33,6 +33,16 @@ def number(value: Any, digits: int = 4) -> str:
     if value == int(value) and abs(value) < 1e15:
         return str(int(value))
     return f"{value:.{digits}g}"
+
+
+def measured(value: Any, margin: object, digits: int = 6) -> str:
+    """A number with a margin (`run.margins`) beside it: without the decimals that its error, written with two
+    significant digits, has none of."""
+    error = margin.get("error") if isinstance(margin, Mapping) else None
+    if isinstance(value, float) and isinstance(error, int | float) and 0 < error < math.inf and math.isfinite(value):
+        places = max(0, 1 - math.floor(math.log10(error)))
+        value = round(value, places) if places < 12 else value
+    return number(value, digits)
 
 
 def exact(value: object) -> Decimal | None:

@@ -7,14 +7,17 @@ import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
+import pytest
+
 from jostle.events import Event
 from jostle.records import replace
 from jostle.source import Source
 from jostle.tools.session import Session
-from jostle.trace import decisions
+from jostle.trace import decisions, pictures
 from jostle.trace.html import page
 from jostle.trace.html.choices import decision_tree
 from jostle.trace.html.markup import Html, join, tag
+from jostle.trace.text import measured
 
 sys.path.insert(0, str(Path(__file__).parent))
 import real_runs
@@ -145,3 +148,19 @@ def test_an_empty_parameter_is_shown_as_one() -> None:
 def test_choices_inside_an_algorithm_stand_at_their_nodes() -> None:
     words = " ".join(Reader(page(real_runs.events("nodes"))).words)
     assert "Node by node" in words and "sex = F" in words and "whole runs on 8 data sets" in words
+
+
+def test_numbers_lose_the_decimals_that_their_error_has_none_of() -> None:
+    assert measured(31786.512, {"error": 3000.0}) == "31787" and measured(36.2345, {"error": 0.41}) == "36.23"
+    assert measured(36.2345, {"error": 0.0}) == measured(36.2345, None) == "36.2345" and measured("a", None) == "a"
+    value = [{"city": "Ames", "mean": 31786.512}]
+    event = Event(1, None, "release", "g", None, {"value": value, "margins": [{"mean": {"error": 3000.0}}]})
+    assert "31787" in page([event]) and "31786" not in page([event])
+
+
+def test_what_is_missing_to_draw_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    fields = {"shape": "lines", "x": [1, 2], "series": {"y": [1, 2]}}
+    events = [Event(i, None, "picture", f"drawn {i}", None, fields) for i in (1, 2, 3)]
+    assert "not installed" not in page(events)
+    monkeypatch.setattr(pictures, "find_spec", lambda name: None)
+    assert page(events).count("not installed") == 1 and all(f"picture: drawn {i}" in page(events) for i in (1, 2, 3))

@@ -46,7 +46,8 @@ def number(d: Dialect, cell: str, kind: str) -> str:
 
 def text(d: Dialect, cell: str, kind: str) -> str:
     """A text that is not empty, or NULL: dates in ISO order, booleans as `true` and `false`, and of a float that is
-    whole and below 2^53 that of the whole number, so that it has one text in every table, and 0 and −0 have one.
+    whole and below 2^53 that of the whole number, so that it has one text in every table, and 0 and −0 have one; an
+    infinite one is `inf` or `-inf`, which is no number (as in a file of texts), and so is seen where it does not fit.
 
     It is what a column that is described as text or by a list of texts holds, and what tells whose a row is; of what
     else is read of a cell (a number, a truth, a date) cells of one text have the same.
@@ -56,7 +57,7 @@ def text(d: Dialect, cell: str, kind: str) -> str:
             message = f"{d.name} cannot write a number that may not be whole as the other engines do"
             raise refuse("DataError", message, help="describe it as a number; persons are told by whole numbers")
         whole = f"{cell} = {d.floor.format(cell)} AND abs({cell}) < {_EXACT}"
-        other = f"CASE WHEN {d.finite.format(cell)} THEN {d.spelled.format(cell)} END"
+        other = f"CASE WHEN {d.finite.format(cell)} THEN {d.spelled.format(cell)} {_infinite(cell)} END"
         return d.ordered.format(f"CASE WHEN {whole} THEN {d.as_text(d.whole.format(cell))} ELSE {other} END")
     if kind == "VARCHAR":
         if not d.short:
@@ -70,13 +71,19 @@ def text(d: Dialect, cell: str, kind: str) -> str:
     return d.ordered.format(d.as_text(_moment(d, cell, kind)) + (" || '+00'" if kind.endswith(" UTC") else ""))
 
 
+def _infinite(cell: str, below: str = "'-inf'", above: str = "'inf'") -> str:
+    """What becomes of a float that is not finite: none of what is no number, which comes after all numbers."""
+    return f"WHEN {cell} < 0 THEN {below} WHEN -({cell}) < 0 THEN {above}"
+
+
 def readings(d: Dialect, cell: str, kind: str) -> tuple[tuple[str, str], ...]:
     """What operations on the text of a cell come to, by their names, found without writing the text."""
     none, finite = d.number(math.nan), d.finite.format(cell)
     if kind in WHOLE:
         return ("number", number(d, cell, kind)), ("missing", f"({cell} IS NULL)")
     if kind == "DOUBLE":  # 0 and −0 have one text
-        return ("number", f"({number(d, cell, kind)} + {d.number(0.0)})"), ("missing", f"({finite} IS NOT TRUE)")
+        missing = f"(CASE WHEN {finite} THEN 1 {_infinite(cell, '1', '1')} END IS NULL)"
+        return ("number", f"({number(d, cell, kind)} + {d.number(0.0)})"), ("missing", missing)
     if kind == "BOOLEAN":
         return ("number", none), ("missing", f"({cell} IS NULL)"), ("trim", text(d, cell, kind))
     return (("number", none), ("date of text", moment(d, cell, kind, "date"))) if kind == "DATE" else ()

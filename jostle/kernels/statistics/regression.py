@@ -160,6 +160,13 @@ SEPARATED = (
     "hides whether they do: the intervals are infinite; spend more, or use fewer columns"
 )
 
+FEW = (
+    "the noise hides the curvature at these weights, to which few rows add: one of the two values is rare, or these "
+    "columns nearly tell them apart; the intervals are infinite; spend more, or use fewer columns"
+)
+
+UNSETTLED = "the steps had not come to an end: `error` is more of what they may still leave than of noise"
+
 
 def logistic_curvature_matrix(moments: Mapping[str, Any], factor: float = 0.25) -> dict[str, Any]:
     """Σγ·uuᵀ · factor over u = (x, 1), the constant in the last place, and the deviation of the noise in each entry.
@@ -175,21 +182,34 @@ def logistic_curvature_matrix(moments: Mapping[str, Any], factor: float = 0.25) 
 
 
 def logistic_start(curvature: Mapping[str, Any], gradient: Mapping[str, Any]) -> Floats:
-    """The first step, from weights of 0, stretched to what it were if log-odds were normal.
+    """The first weights, from sums at weights of 0: a step from the log-odds of the share, stretched to what it were
+    if log-odds were normal.
+
+    At weights (0, …, 0, b) all rows have the probability p = 1 / (1 + e^−b), so that sums at weights of 0 say those
+    there: the curvature is 4p(1 − p) of theirs, and the gradient is larger by (p − ½)Σu. With the share of the rows for
+    p it is near the optimum also where events are rare; a step from 0 would go no further than log-odds of ±2.
 
     Newton's first step is least squares, whose slopes fall short of the optimum the more, the better the two values are
-    told apart: where log-odds are normal by E[σ′] / σ′(0). As others are not normal, it is stretched by
+    told apart: where log-odds are normal by E[σ′] / σ′(b). As others are not normal, it is stretched by
     `LARGEST_STRETCH` at most: from too short weights Newton's steps come nearer, from too long ones they may not.
     """
-    weights = logistic_step(np.zeros(len(curvature["matrix"])), curvature, gradient, curvature)
     matrix = np.asarray(curvature["matrix"], dtype=float)
+    noise = np.asarray(curvature["noise"], dtype=float)
+    many = max(4 * float(matrix[-1, -1]), 1.0)
+    sums = np.asarray(gradient["sum"], dtype=float)
+    rare = min(0.5, 2 * float(gradient["noise"]) / many + 1e-9)  # noise hides shares below
+    p = min(max(0.5 - float(sums[-1]) / many, rare), 1 - rare)
+    weights = np.append(np.zeros(len(matrix) - 1), math.log(p / (1 - p)))
+    slope = 4 * p * (1 - p)
+    there = {"sum": sums + (p - 0.5) * 4 * matrix[-1], "noise": gradient["noise"]}
+    weights = logistic_step(weights, {"matrix": matrix * slope, "noise": noise * slope}, there, curvature)
     share = matrix / max(float(matrix[-1, -1]), 0.25)
     middle = float(share[-1, :-1] @ weights[:-1])
     spread = math.sqrt(max(float(weights[:-1] @ share[:-1, :-1] @ weights[:-1]) - middle**2, 0.0))
     low, high = 1.0, LARGEST_STRETCH
     for _ in range(40):
         stretch = (low + high) / 2
-        short = stretch * 4 * _mean_slope(middle + weights[-1], stretch * spread) < 1
+        short = stretch * 4 * _mean_slope(middle + weights[-1], stretch * spread) < slope
         low, high = (stretch, high) if short else (low, stretch)
     stretched = np.append(weights[:-1] * low, weights[-1] + (1 - low) * middle)
     return np.asarray(np.clip(stretched, -LARGEST_WEIGHT, LARGEST_WEIGHT))
@@ -274,5 +294,6 @@ def logistic_fit(
         line["odds"] = math.exp(min(line["value"], 700.0))
     many = 4 * float(np.asarray(rows["matrix"])[-1, -1])
     title = f"log-odds of {target} by logistic regression: {max(many, 0):.0f} rows"
-    notes = [HIDDEN] if lost else [SEPARATED] * cut
+    clear = not hidden(np.asarray(rows["matrix"], dtype=float), np.asarray(rows["noise"], dtype=float))
+    notes = [FEW if clear else HIDDEN] if lost else [SEPARATED] if cut else [UNSETTLED] * (short > 1)
     return Report(title, lines, notes, _coefficients(lines) | {"count": many})

@@ -180,7 +180,7 @@ class CellReport:
         from jostle.tools.show import budget_text
         from jostle.trace.costs import Costs, Forest
         from jostle.trace.html.choices import choices
-        from jostle.trace.html.event_tree import pictures_section, releases_section
+        from jostle.trace.html.event_tree import pictures_section, releases_section, undrawn
         from jostle.trace.html.markup import tag
         from jostle.trace.html.page import style
 
@@ -188,12 +188,12 @@ class CellReport:
         section = choices(self.events, forest, Costs.of(forest))
         drawer = tag("details", tag("summary", "choices"), section) if section is not None else None
         spent = tag("pre", budget_text(self.budget)) if self.budget else None
+        sections = releases_section(self.events), pictures_section(self.events), drawer
         return tag(
             "div",
             style(".jostle"),
-            releases_section(self.events),
-            pictures_section(self.events),
-            drawer,
+            *sections,
+            undrawn(*sections),
             spent,
             class_="jostle",
         )

@@ -23,9 +23,9 @@ from jostle.syntax.lexicon import colour_tokens
 from jostle.trace.budget import Account
 from jostle.trace.costs import Costs, Forest
 from jostle.trace.html.markup import Html, join, tag
-from jostle.trace.pictures import Picture, pictures
+from jostle.trace.pictures import Picture, need_to_draw, pictures
 from jostle.trace.released import pictures_of
-from jostle.trace.text import amount, number, sparkline
+from jostle.trace.text import amount, measured, number, sparkline
 from jostle.trace.tree import WORDS
 
 _LIT = ("param", "source", "allotment", "query", "measure", "choice", "train", "option", "picture", "release", "error")
@@ -265,13 +265,25 @@ def pictures_section(events: Sequence[Event]) -> Html | None:
     return tag("div", [draw(p) for p in images[:_DRAWN]], more, class_="pictures")
 
 
+_UNDRAWN = "missing"
+
+
 def draw(picture: Picture) -> Html:
-    """A picture as SVG, or a line that says what is missing to draw it."""
+    """A picture as SVG; where it cannot be drawn its title, for which `undrawn` says once what is missing."""
     try:
         return tag("figure", Html(picture.svg()), role="img", aria_label=picture.title)
-    except Refusal as refusal:
-        diagnostic = refusal.diagnostics[0]
-        return tag("p", f"{picture.title}: {diagnostic.message}; {diagnostic.help}", class_="missing")
+    except Refusal:
+        return tag("p", f"picture: {picture.title}", class_=_UNDRAWN)
+
+
+def undrawn(*parts: Html | None) -> Html | None:
+    """What is missing to draw the pictures of which these parts of a page have titles alone."""
+    if any(part and f'class="{_UNDRAWN}"' in part for part in parts):
+        try:
+            need_to_draw()
+        except Refusal as refusal:
+            return tag("p", f"{refusal.diagnostics[0].message}; {refusal.diagnostics[0].help}", class_="few")
+    return None
 
 
 def table(
@@ -313,7 +325,7 @@ def _value_html(value: Any, margins: Any = None) -> Html:
         cells: list[list[str]] = []
         for name in map(str, value[0]):
             head += [name, "±"] if name in noisy else [name]
-            cells.append([number(row.get(name), 6) for row, _ in pairs])
+            cells.append([measured(row.get(name), _field(margin, name)) for row, margin in pairs])
             if name in noisy:
                 cells.append([margin_text(row.get(name), _field(margin, name)) for row, margin in pairs])
         rows = list(zip(*cells, strict=True))
@@ -326,7 +338,7 @@ def _value_html(value: Any, margins: Any = None) -> Html:
         return join(values, *notes)
     if isinstance(value, int | float):
         beside = margin_text(value, margins)
-        return join(tag("p", with_margin(number(value, 8), beside), class_="big"), *notes)
+        return join(tag("p", with_margin(measured(value, margins, 8), beside), class_="big"), *notes)
     return join(tag("pre", _text(value)), *notes)
 
 

@@ -15,7 +15,15 @@ from jostle.events import Event
 from jostle.trace.budget import line
 from jostle.trace.costs import Costs, Forest, mapping, price, records
 from jostle.trace.html.choices import choices
-from jostle.trace.html.event_tree import budget, event_tree, pictures_section, program, releases_section, text_of
+from jostle.trace.html.event_tree import (
+    budget,
+    event_tree,
+    pictures_section,
+    program,
+    releases_section,
+    text_of,
+    undrawn,
+)
 from jostle.trace.html.markup import Html, join, tag
 from jostle.trace.text import amount, number, plural
 from jostle.trace.tree import figures, looked_at, margin
@@ -110,8 +118,9 @@ def document(title: str, header: Html, parts: Sequence[tuple[str, str, Html | No
     head = tag("head", tag("meta", charset="utf-8"),
                tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
                tag("title", title), tag("style", Html(_asset("page.css"))))  # fmt: skip
+    heading = tag("header", header, undrawn(*(body for _, _, body in there)))
     body = tag(
-        "body", tag("header", header), tag("nav", links, aria_label="parts of this page"),
+        "body", heading, tag("nav", links, aria_label="parts of this page"),
         tag("main", sections), tag("script", Html(_asset("page.js"))),
     )  # fmt: skip
     return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"

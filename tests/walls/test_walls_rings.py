@@ -9,13 +9,13 @@ import pytest
 from rings import CORE, circles, closure, figures, loads
 
 BARS = {
-    "lines": 88_906,
+    "lines": 89_072,
     "files": 438,
     "lines that the kernel imports": 2_768,
-    "lines that privacy and engine import": 21_931,
-    "lines that everyday queries import": 11_030,
+    "lines that privacy and engine import": 21_938,
+    "lines that everyday queries import": 11_037,
     "circles of files, imports for types counted": 0,
-    "lines with Any": 1_625,
+    "lines with Any": 1_627,
     "participle names": 45,
     "functions of one name in run and check": 12,
     "complexity of a function": 20,

@@ -30,9 +30,9 @@ FORMATS = {
 """How dates and times are often written, other than as 2024-12-31."""
 _POINT, _COMMA = (",", ".", ((",", ""),)), (".", ",", ((".", ""), (",", ".")))
 NUMBERS = {
-    f"{written} {sign}".strip(): (sign, *style)
+    f"{example} {sign}".strip(): (sign, *style)
     for sign in ("", *"€$£%")
-    for written, style in (("1,234.5", _POINT), ("1.234,5", _COMMA))
+    for example, style in (("1,234.5", _POINT), ("1.234,5", _COMMA))
 }
 """How numbers are often written, other than as 1234.5, by an example: the sign beside them, what stands between
 thousands, what before the fraction, and what is replaced to read them."""

@@ -146,8 +146,8 @@ def reading(name: str, kind: str, column: ColumnSurvey) -> str:
         name = f"none if {name} in [{', '.join(map(quoted, column.missing))}] else {name}"
     if kind != "number":
         return f'{kind}({name}, "{column.form}")' if column.form else f"{kind}({name})"
-    sign, _, _, replaced = NUMBERS[column.form] if column.form else ("", "", "", ())
-    for old, new in ((sign, ""), *replaced):
+    sign, _, _, edits = NUMBERS[column.form] if column.form else ("", "", "", ())
+    for old, new in ((sign, ""), *edits):
         name = f'replace({name}, "{old}", "{new}")' if old else name
     return f"number({name})"
 

@@ -26,7 +26,7 @@ class Import:
 
 @cache
 def tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+    return HERE.trees[".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")]
 
 
 @cache
@@ -59,8 +59,11 @@ def imports(path: Path) -> tuple[Import, ...]:
 
 def _imports(path: Path) -> Iterator[Import]:
     typing = {id(n) for branch in nodes(path) if _for_typing(branch) for n in ast.walk(branch)}
+    file = shown(path)
     for node in nodes(path):
-        place = f"{shown(path)}:{getattr(node, 'lineno', 0)}"
+        if not isinstance(node, ast.Import | ast.ImportFrom | ast.Call):
+            continue
+        place = f"{file}:{node.lineno}"
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield Import(alias.name, place, id(node) in typing)

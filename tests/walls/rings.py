@@ -9,7 +9,7 @@ import ast
 import re
 from collections.abc import Iterable
 
-from package_code import HERE, files, imports, shown, tree
+from package_code import HERE, files, imports, nodes, shown
 
 CORE = ("jostle.privacy.kernel.kernel",)
 TRUSTED = ("jostle.privacy", "jostle.engine")
@@ -66,7 +66,7 @@ def complexity(function: ast.AST) -> int:
 def figures() -> dict[str, int]:
     graph = loads(typing=False)
     texts = [path.read_text(encoding="utf-8").splitlines() for path in files()]
-    functions = [n for path in files() for n in ast.walk(tree(path)) if isinstance(n, ast.FunctionDef)]
+    functions = [n for path in files() for n in nodes(path) if isinstance(n, ast.FunctionDef)]
     return {
         "lines": sum(map(len, texts)),
         "files": len(texts),

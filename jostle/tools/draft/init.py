@@ -21,6 +21,7 @@ from jostle.backends.remote import remote_data
 from jostle.diagnostics import Refusal, refuse, unwritable
 from jostle.engine.files import Reading, open_file
 from jostle.plan.plan import Domain, Integer, Open, Real
+from jostle.readers.survey import Survey
 from jostle.records import replace
 from jostle.resources import folder
 from jostle.source import Source
@@ -167,10 +168,7 @@ def drafted(options: Namespace, ask: Ask | None, home: Path) -> tuple[str, str |
     protecting = options.protecting or _protecting(columns, ask)
     budget = options.budget or (ask("budget (epsilon 1): ").strip() if ask is not None else "") or "epsilon 1"
     path = _path(options.file, home)
-    survey, decimal = None, None
-    if not getattr(options, "no_check", False):
-        with suppress(Refusal):  # its types are enough for a draft
-            survey, decimal = fit(options.file, ordered, reading, engine)
+    survey, decimal = (None, None) if getattr(options, "no_check", False) else _fit(options, ordered, reading)
     left = [column for column in columns if column.name not in dict(ordered) and ask is None]
     if survey is None:
         text = first_program(table_of(path, reading), ordered, protecting, *budget_of(budget))
@@ -178,11 +176,25 @@ def drafted(options: Namespace, ask: Ask | None, home: Path) -> tuple[str, str |
     by_name = {column.name: column for column in survey.columns}
     read = {c.name: c for c in survey.columns if (c.form or c.missing) and "`" not in c.name}
     ordered = [(name, _with_fractions(domain) if by_name[name].not_whole else domain) for name, domain in ordered]
-    mark = separator_of(Path(options.file)) if decimal is None and reading == Reading() else None
-    table = table_of(path, replace(reading, decimal=decimal, separator=mark if mark in GERMAN else reading.separator))
-    text = first_program(table, ordered, protecting, *budget_of(budget), read=read)
+    text = first_program(
+        table_of(path, _stated(options.file, reading, decimal)), ordered, protecting, *budget_of(budget), read=read
+    )
     as_texts = [(name, Open("text") if name in read else domain) for name, domain in ordered]
     return _with_left(text, left), misfits(options.file, as_texts, reading, decimal, engine)
+
+
+def _fit(options: Namespace, domains: list[tuple[str, Domain]], reading: Reading) -> tuple[Survey | None, str | None]:
+    """How the file fits, and its decimal comma; None of what cannot be read, since its types are enough for a draft."""
+    with suppress(Refusal):
+        return fit(options.file, domains, reading, getattr(options, "engine", None))
+    return None, None
+
+
+def _stated(file: str, reading: Reading, decimal: str | None) -> Reading:
+    """How the program says that a file is read: with its decimal comma, or with a separator that speaks for none."""
+    if decimal is None and reading == Reading() and (separator := separator_of(Path(file))) in GERMAN:
+        return Reading(separator=separator)
+    return replace(reading, decimal=decimal)
 
 
 def _path(file: str, home: Path) -> str:

@@ -240,15 +240,20 @@ def _narrowed(domain: Domain, column: Column, test: RowExpr) -> Domain | None:
         return domain
     first, *rest = test.args if test.args[0] == column else reversed(test.args)
     op = test.op if test.args[0] == column else _MIRRORED.get(test.op, test.op)
-    if first != column or not rest or not all(isinstance(one, Constant) for one in rest):
-        return domain
     constants = [one.value for one in rest if isinstance(one, Constant)]
+    if first != column or not rest or len(constants) < len(rest):
+        return domain
     if isinstance(domain, Categories) and op in ("in", "==", "!="):
         values = [value for value in domain.values if (value in constants) != (no != (op == "!="))]
         return replace(domain, values=tuple(values)) if values else None
+    return domain if no or op == "!=" else _between(domain, op, constants)
+
+
+def _between(domain: Domain, op: str, constants: Sequence[float | str | bool | date | None]) -> Domain | None:
+    """What is left of a range by a comparison with constants of its kind; all of other domains."""
     kind = domain.kind if isinstance(domain, Moments) else "number"
     fit = all(value is not None and value_kind(value) == kind for value in constants)
-    if not isinstance(domain, Integer | Moments) or no or op == "!=" or not fit:
+    if not isinstance(domain, Integer | Moments) or not fit:
         return domain
     ends = [number_of(value) if isinstance(value, date) else float(value or 0) for value in constants]
     low, high = domain.low, domain.high

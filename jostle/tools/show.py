@@ -134,25 +134,20 @@ def _grid(value: Sequence[Sequence[float]], width: int) -> list[str]:
 
 def _rows(value: Sequence[Mapping[str, Any]], width: int, margins: object) -> list[str]:
     row_margins = margins[:ROWS] if isinstance(margins, list) else []
-    head = value[:ROWS]
-    of = [m if isinstance(m, Mapping) else {} for m in row_margins] + [{}] * (len(head) - len(row_margins))
-    columns = [
-        [
-            clean(str(n)),
-            *(clean(measured(row[n], m.get(n))).replace("\n", " ") for row, m in zip(head, of, strict=True)),
-        ]
-        for n in value[0]
-    ]
-    numeric = [all(_number(row[n]) or row[n] is None for row in value) for n in value[0]]
-    for place, name in reversed(list(enumerate(value[0]))):
-        if any(isinstance(m, Mapping) and m.get(name) for m in row_margins):
-            beside = [_beside(row[name], m.get(name)) for row, m in zip(value, row_margins, strict=False)]
-            columns.insert(place + 1, ["", *beside])
-            numeric.insert(place + 1, False)
-    cells = [list(row) for row in zip(*columns, strict=True)]
-    lines = [line if len(line) <= width else line[: width - 1] + "…" for line in align(cells, numeric)]
+    beside = [m if isinstance(m, Mapping) else {} for m in row_margins]
+    beside += [{}] * (len(value[:ROWS]) - len(beside))
+    columns, numeric = [], []
+    for name in value[0]:
+        cells = [(row[name], m.get(name)) for row, m in zip(value[:ROWS], beside, strict=False)]
+        columns.append([clean(str(name)), *(clean(measured(*cell)).replace("\n", " ") for cell in cells)])
+        numeric.append(all(_number(row[name]) or row[name] is None for row in value))
+        if any(margin for _, margin in cells):
+            columns.append(["", *(_beside(*cell) for cell in cells)])
+            numeric.append(False)
+    table = [list(row) for row in zip(*columns, strict=True)]
+    lines = [line if len(line) <= width else line[: width - 1] + "…" for line in align(table, numeric)]
     lines += [f"… {len(value) - ROWS} more rows"] if len(value) > ROWS else []
-    doubtful = any(cell.endswith(DOUBTFUL) or cell == DOUBTFUL.strip() for row in cells for cell in row)
+    doubtful = any(cell.endswith(DOUBTFUL) or cell == DOUBTFUL.strip() for row in table for cell in row)
     return lines + ([DOUBT] if doubtful else [])
 
 

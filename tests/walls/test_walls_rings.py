@@ -9,14 +9,14 @@ import pytest
 from rings import CORE, circles, closure, figures, loads
 
 BARS = {
-    "lines": 89_072,
+    "lines": 89_084,
     "files": 438,
     "lines that the kernel imports": 2_768,
     "lines that privacy and engine import": 21_938,
     "lines that everyday queries import": 11_037,
     "circles of files, imports for types counted": 0,
     "lines with Any": 1_627,
-    "participle names": 45,
+    "participle names": 44,
     "functions of one name in run and check": 12,
     "complexity of a function": 20,
 }

@@ -12,23 +12,32 @@ The cells of lines as lists of Arrow, and those of CSV found by arithmetic on by
 In UTF-8 the bytes of a separator, a quote and a line's end are no part of another character. A line is regular when
 every quote in it opens a cell, closes one, or is one of two within a quoted cell: then the number of quotes before a
 separator tells whether it separates. Other lines are taken apart one by one, and written as regular ones.
+
+Of most files all lines can be written so that DuckDB's own reader finds the same cells. A copy is written then when
+something is first asked, in a file without a name, and a column is read of it when it is asked about.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
+import os
 import re
-from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+import weakref
+from collections.abc import Callable, Collection, Iterator, Sequence
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from msgspec import Struct
 
 from jostle.diagnostics import refuse
 from jostle.engine.base import TWICE
+from jostle.engine.duckdb.engine import MOST_PARTS
+from jostle.engine.duckdb.raw import DUCKDB, Irregular
 from jostle.engine.files import OpenFile, Reading
 from jostle.integers import narrowed
-from jostle.readers.textfile import BOM, FAULTS, LONGEST, TextFile, content, damaged, decoded, decodes
+from jostle.readers.stopping import beside
+from jostle.readers.textfile import BOM, FAULTS, LONGEST, TextFile, blocks, content, damaged, decoded, decodes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,6 +50,9 @@ _END, _QUOTE = ord("\n"), ord('"')
 _RETURNS = re.compile(rb"(?<!\r)\r+\n")
 _EMPTY = re.compile(rb"\n\n+")
 _LONG = 1 << 20  # bytes of a line that is taken apart by itself, since it may have as many cells
+_LARGEST = 1_900_000  # bytes of a block of lines that DuckDB reads, whose lines have up to two million
+_OPTIONS = """quote = '"', escape = '"', new_line = '\\n', skip = 1, header = false, auto_detect = false,
+compression = 'none', strict_mode = true"""
 
 
 def full_lines(data: bytes) -> bytes:
@@ -150,6 +162,22 @@ def _regular(data: bytes, separator: str, split: Callable[[str], list[str]]) -> 
     return b"".join([*parts, data[at:]]) if parts else data
 
 
+def _append(file: BinaryIO, lines: bytes) -> bool:
+    """Adds lines to a file, if there is room."""
+    try:
+        return file.write(lines) == len(lines)
+    except OSError:
+        return False
+
+
+def _unnamed(file: BinaryIO) -> OpenFile:
+    """A file without a name, open until what is given goes."""
+    descriptor = os.dup(file.fileno())
+    copy = OpenFile(descriptor, "", "", os.fstat(descriptor))
+    weakref.finalize(copy, os.close, descriptor)
+    return copy
+
+
 SEPARATORS = (",", "\t", ";", "|")
 OTHER_SEPARATORS = (" ", ":", "~")
 """What separates cells only where a program says so."""
@@ -184,7 +212,7 @@ class Header(Struct, frozen=True):
 class CsvFile(TextFile):
     """A CSV file under the table name `name`."""
 
-    __slots__ = ("_above", "_decimal", "_separator")
+    __slots__ = ("_above", "_copy", "_decimal", "_parts", "_separator")
 
     def __init__(
         self, file: OpenFile, name: str, label: str, connection: DuckDBPyConnection, reading: Reading | None = None
@@ -193,6 +221,8 @@ class CsvFile(TextFile):
         head = header(file, label, reading)
         self._separator, self._decimal = head.separator, reading.decimal
         self._above = reading.header or 1
+        self._copy: OpenFile | None = None  # of the records, while columns of it are not read
+        self._parts: dict[frozenset[int], str] = {}  # tables of some columns
         super().__init__(file, head.names, name, label, connection, head.encoding)
         self.unread = head.unread
 
@@ -206,6 +236,87 @@ class CsvFile(TextFile):
         """Reads a public file, which has the header's cells in every line and is of its encoding, or is refused."""
         ragged = f"does not have the {len(self.columns)} cells of the header"
         self.check_regular(ragged, "a record is one line; quote cells that hold what separates them")
+
+    def table(self, needed: Collection[int]) -> str:
+        name, copy = super().table(needed), self._copy
+        return name if copy is None else self._reading(lambda: self._of_copy(copy, frozenset(needed)))
+
+    def _records(self, look: bool) -> Irregular:
+        import duckdb
+
+        copy = self._copy_of_records(look)
+        if copy is None:
+            return super()._records(look)
+        if not look:
+            self._copy = copy
+            return Irregular()
+        try:
+            self._read_columns(copy, self._every, self._name)
+        except duckdb.InvalidInputException:  # of a line that does not have the header's cells
+            return super()._records(look)
+        return Irregular()
+
+    @property
+    def _every(self) -> frozenset[int]:
+        return frozenset(range(len(self.columns)))
+
+    def _copy_of_records(self, look: bool) -> OpenFile | None:
+        """The records as DuckDB reads them, in a file without a name, after a line that it skips; None where some
+        cannot be written so, where a `look` counts some, or where there is no room."""
+        if len(self.columns) == 1:  # of which a record may be a quoted cell without a text
+            return None
+        try:
+            file = TemporaryFile(buffering=0)  # noqa: SIM115
+        except OSError:
+            return None
+        with file, content(self._file) as source:
+            self.lines_above(source)
+            for lines in itertools.chain((b"\n",), (self._plain(block, look) for block in blocks(source))):
+                if lines is None or not _append(file, lines):
+                    return None
+            return _unnamed(file)
+
+    def _plain(self, lines: bytes, look: bool) -> bytes | None:
+        """A block of lines as DuckDB reads them; None as above."""
+        if not lines.isascii() and (self._encoding != "utf-8" or not decodes(lines, "utf-8")):
+            if look and not decodes(lines, self._encoding):
+                return None
+            lines = decoded(lines, self._encoding).encode()
+        if b"\r" in lines:
+            lines = lines.replace(b"\r\n", b"\n")
+        if len(lines) > _LARGEST or lines.startswith(b"\n") or b"\n\n" in lines or b"\r" in lines:
+            return None
+        return _regular(lines, self._separator, self._split) if b'"' in lines else lines
+
+    def _of_copy(self, copy: OpenFile, needed: frozenset[int]) -> str:
+        """The name of a table with the needed columns: of them alone the first few times, then of all."""
+        import duckdb
+
+        for places, name in self._parts.items():
+            if needed <= places:
+                return name
+        needed = needed or frozenset({0}) if len(self._parts) < MOST_PARTS else self._every
+        name = self._name if needed == self._every else f"{self._name}{len(self._parts)}"
+        try:
+            self._read_columns(copy, needed, name)
+        except duckdb.InvalidInputException:
+            name, self._encoding = self._name, "utf-8"  # of the copy
+            self._taken_apart(copy.reader(), 1, look=False)
+        self._parts[needed] = name
+        if name == self._name:
+            self._copy = None
+        return name
+
+    def _read_columns(self, copy: OpenFile, places: frozenset[int], name: str) -> None:
+        columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(self.columns)))
+        items = ", ".join(f"{self.cell_of(f'c{i}')} AS c{i}" for i in sorted(places))
+        query = f"""CREATE OR REPLACE TABLE {name} AS SELECT {items}
+            FROM read_csv({DUCKDB.literal(copy.name)}, delim = {DUCKDB.literal(self._separator)},
+            columns = {{{columns}}}, {_OPTIONS})"""
+        ((size,),) = beside(lambda: self._connection.execute(query).fetchall(), self._connection.interrupt)
+        if self.size not in (None, size):
+            raise refuse("DataError", f"{self.label} cannot be read")
+        self.size = size
 
     def cells(self, lines: bytes) -> pa.ListArray:
         if self._encoding != "utf-8" or not decodes(lines, "utf-8"):
@@ -257,7 +368,7 @@ def header(file: OpenFile, label: str, reading: Reading | None = None) -> Header
 
 
 def _lines(source: BinaryIO, most: int) -> Iterator[bytes]:
-    return islice(iter(lambda: source.readline(LONGEST), b""), most)
+    return itertools.islice(iter(lambda: source.readline(LONGEST), b""), most)
 
 
 def split(line: str, separator: str = ",", most: float = math.inf) -> list[str]:

@@ -234,7 +234,7 @@ class LocalDuckDb(PublicSql, DuckDb):
         if cells is not None:
             return [cells.copy() for _ in terms]
         if isinstance(plan, Scan) and not keys and set(terms) == {Count()}:
-            source = self.base(plan)
+            source = self.relation(plan, ())
             if self._check_files(source.sql):  # which have as many rows as before
                 return [np.array(source.most_rows) for _ in terms]
         ranges = keys and all(isinstance(key.values, range) for key in keys)

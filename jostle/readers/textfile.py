@@ -20,8 +20,8 @@ import codecs
 import io
 import zlib
 from abc import abstractmethod
-from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, BinaryIO, cast
+from collections.abc import Callable, Collection, Iterator
+from typing import TYPE_CHECKING, BinaryIO, TypeVar, cast
 
 from jostle.diagnostics import Refusal, refuse
 from jostle.engine.duckdb.raw import Irregular, Raw
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from duckdb import DuckDBPyConnection
 
+T = TypeVar("T")
 FAULTS = (OSError, EOFError, zlib.error)
 """What reading a damaged stream may raise."""
 _GZIP, _ZSTANDARD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
@@ -151,48 +152,56 @@ class TextFile(Raw):
             raise refuse("DataError", message, help='save it as UTF-8, or say what it is: `encoding = "latin-1"`')
 
     def _load(self, *, look: bool) -> None:
+        self.irregular = self._reading(lambda: self._records(look))
+        self._file.check()
+        self._read = True
+
+    def _reading(self, work: Callable[[], T]) -> T:
+        """What `work` gives; a `DataError` where it fails."""
         import duckdb
 
         try:
-            self.irregular = self._records(look)
+            return work()
         except (duckdb.Error, MemoryError):
             raise refuse("DataError", f"{self.label} cannot be read") from None
         except FAULTS:
             if is_compressed(self._file):
                 raise damaged(self.label) from None
             raise refuse("DataError", f"{self.label} cannot be read") from None
-        self._file.check()
-        self._read = True
 
     def _records(self, look: bool) -> Irregular:
         """Reads the records into the table; with `look`, counts what is irregular, else the result is all zeros."""
+        with content(self._file) as source:
+            return self._taken_apart(source, 1 + self.lines_above(source), look)
+
+    def _taken_apart(self, source: BinaryIO, number: int, look: bool) -> Irregular:
+        """The same of what is left of a source, of which the first line has a number."""
         import pyarrow as pa
 
         irregular, faults = Irregular(), list[Exception]()
         connection, name = self._connection, f"{self._name}lines"
-        with content(self._file) as source:
 
-            def batches() -> Iterator[pa.RecordBatch]:
-                try:
-                    number = 1 + self.lines_above(source)
-                    for block in blocks(source):
-                        cells = self.cells(block)
-                        if look:
-                            self._count(block, number, irregular, fit=self.all_fit(cells))
-                            number += block.count(b"\n")
-                        yield pa.record_batch([cells], names=["l"])
-                except FAULTS as fault:  # which the database would tell in words of its own
-                    faults.append(fault)
-
-            schema = pa.schema([("l", pa.list_(pa.string()))])
-            reader = pa.RecordBatchReader.from_batches(schema, batches())
-            cells = [f"{self.cell_of(f'l[{i + 1}]')} AS c{i}" for i in range(max(1, len(self.columns)))]
-            query = f"CREATE OR REPLACE TABLE {self._name} AS SELECT {', '.join(cells)} FROM {name}"
-            connection.register(name, reader)
+        def batches() -> Iterator[pa.RecordBatch]:
+            first = number
             try:
-                beside(lambda: connection.execute(query), connection.interrupt)
-            finally:
-                connection.unregister(name)
+                for block in blocks(source):
+                    cells = self.cells(block)
+                    if look:
+                        self._count(block, first, irregular, fit=self.all_fit(cells))
+                        first += block.count(b"\n")
+                    yield pa.record_batch([cells], names=["l"])
+            except FAULTS as fault:  # which the database would tell in words of its own
+                faults.append(fault)
+
+        schema = pa.schema([("l", pa.list_(pa.string()))])
+        reader = pa.RecordBatchReader.from_batches(schema, batches())
+        cells = [f"{self.cell_of(f'l[{i + 1}]')} AS c{i}" for i in range(max(1, len(self.columns)))]
+        query = f"CREATE OR REPLACE TABLE {self._name} AS SELECT {', '.join(cells)} FROM {name}"
+        connection.register(name, reader)
+        try:
+            beside(lambda: connection.execute(query), connection.interrupt)
+        finally:
+            connection.unregister(name)
         if faults:
             connection.execute(f"DROP TABLE IF EXISTS {self._name}")
             raise faults[0]

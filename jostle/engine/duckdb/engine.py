@@ -24,7 +24,7 @@ from jostle.engine.sql.cells import NATIVE, clean, read, readings, text, whole_o
 from jostle.engine.sql.engine import SqlEngine
 from jostle.engine.sql.rows import Raw as RawCell
 from jostle.plan.kinds import domain_kind
-from jostle.plan.plan import Bound, Derive, Domain, Filter, Open, Owners, Plan, RowExpr, Scan
+from jostle.plan.plan import Bound, Derive, Filter, Open, Owners, Plan, RowExpr, Scan
 from jostle.records import replace
 
 if TYPE_CHECKING:
@@ -41,6 +41,9 @@ _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "disabled_optimizers": "statistics_propagation,filter_pushdown,join_filter_pushdown",
     "max_expression_depth": 4000,  # of `plan.kinds.DEPTH` operations, which are several levels each
 }  # fmt: skip
+
+
+MOST_PARTS = 4  # times that some columns of a scan are stored before all are
 
 
 class Endless(KeyboardInterrupt):
@@ -80,6 +83,7 @@ class DuckDb(SqlEngine):
         self._raw: dict[str, Raw] = {}
         self._kept: dict[Scan | Bound, relations.Relation] = {}
         self._tables: dict[Bound, tuple[str, int]] = {}  # the rows of persons that stay
+        self._parts: dict[Scan, list[Scan]] = {}  # of a scan that is stored those that have some of its columns
         self._close = weakref.finalize(self, _close, self._connections, folder, self._owner)
 
     def _begin(self, **settings: int) -> None:
@@ -103,7 +107,7 @@ class DuckDb(SqlEngine):
         if self._owner == os.getpid():
             self._begin()
         else:
-            self._raw, self._kept, self._tables = {}, {}, {}
+            self._raw, self._kept, self._tables, self._parts = {}, {}, {}, {}
             self._begin(threads=1)
 
     @property
@@ -116,7 +120,7 @@ class DuckDb(SqlEngine):
         self._connections.pop()
         self._given_up += 1
         self._process = None
-        self._raw, self._kept, self._tables = {}, {}, {}
+        self._raw, self._kept, self._tables, self._parts = {}, {}, {}, {}
 
     @property
     def here(self) -> DuckDb:
@@ -139,6 +143,15 @@ class DuckDb(SqlEngine):
             self._raw[key] = self._sources[key]()
         return self._raw[key]
 
+    def _raw_with(self, scan: Scan) -> Raw:
+        """The data set of a scan, which has its columns."""
+        raw = self._raw_of(scan.data)
+        missing = [name for name, _ in scan.columns if name not in raw.columns]
+        if missing:
+            message = f"{raw.label} has no column `{missing[0]}`"
+            raise refuse("DataError", message, help="the description names columns as the header does")
+        return raw
+
     def watch(self, name: str, file: OpenFile) -> None:
         """A file that is read whenever a query names the view `name`: what somebody wrote to meanwhile is refused."""
         self._views[name] = file
@@ -155,16 +168,12 @@ class DuckDb(SqlEngine):
         if plan in self._kept:
             return self._kept[plan]
         scan = plan.scan if isinstance(plan, Bound) else plan
-        raw = self._raw_of(scan.data)
-        missing = [name for name, _ in scan.columns if name not in raw.columns]
-        if missing:
-            message = f"{raw.label} has no column `{missing[0]}`"
-            raise refuse("DataError", message, help="the description names columns as the header does")
+        raw = self._raw_with(scan)
         cells = [raw.cell(name) for name, _ in scan.columns]
         cleaned = [clean(self.dialect, *cell, domain) for cell, (_, domain) in zip(cells, scan.columns, strict=True)]
         columns = {name: replace(cleaned[i], alias=f"c{i}") for i, (name, _) in enumerate(scan.columns)}
         weighted = isinstance(plan, Bound) and plan.weighted
-        parsed = any(map(_parsed, cells, (domain for _, domain in scan.columns)))
+        parsed = _parsed(raw, scan)
         if isinstance(plan, Bound):
             table, size = self._staying(plan, raw)
             carried = ["w"] * weighted + ["CAST(q AS VARCHAR) AS p"]
@@ -183,7 +192,8 @@ class DuckDb(SqlEngine):
             if raw.numbered and not parsed:
                 self._kept[plan] = self._read_again(scan, raw, table, size)
                 return self._kept[plan]
-            query = f"SELECT *, rowid AS n FROM {self._cleaned(raw, table, scan)}"
+            number = "" if raw.numbered else ", rowid AS n"
+            query = f"SELECT *{number} FROM {self._cleaned(raw, table, scan)}"
         self._kept[plan] = relations.Relation(
             query, columns, dict(scan.columns), size, self.dialect, weighted,
             numbered=True, personal=isinstance(plan, Bound),
@@ -221,21 +231,27 @@ class DuckDb(SqlEngine):
         return relations.Relation(query, columns, dict(scan.columns), size, self.dialect, numbered=True)
 
     def relation(self, plan: Plan, asked: Iterable[RowExpr] | None = None) -> relations.Relation:
-        """A plan as a SELECT, without columns that nothing asked is made of where cells are cleaned by each query."""
+        """A plan as a SELECT, where a column that nothing asked is made of is neither cleaned nor read."""
         scan = plan
         while isinstance(scan, Filter | Derive):
             scan = scan.source
         if asked is None or not isinstance(scan, Scan):
             return super().relation(plan)
-        whole, raw = self.base(scan), self._raw_of(scan.data)
-        if not all(column.raw for column in whole.columns.values()):
-            return super().relation(plan)
-        table = raw.table([raw.columns.index(name) for name, _ in scan.columns])
+        narrow = persons.narrowed(plan, asked)
+        return relations.relation(narrow, lambda few: self.base(self._part(few, scan)), self.dialect)
 
-        def read(few: Scan | Bound) -> relations.Relation:
-            return self._read_again(few.scan if isinstance(few, Bound) else few, raw, table, whole.most_rows)
-
-        return relations.relation(persons.narrowed(plan, asked), read, self.dialect)
+    def _part(self, few: Scan | Bound, whole: Scan) -> Scan | Bound:
+        """What has the few columns that are asked of a scan: where cells are stored, these alone the first times, then
+        all. Tables of some of its columns have the rows in one order, so that their numbers are the same."""
+        raw = self._raw_with(whole)
+        if isinstance(few, Bound) or (raw.numbered and not _parsed(raw, few)):
+            return few
+        parts = self._parts.setdefault(whole, [])
+        for part in (*parts, whole) if whole in self._kept else parts:
+            if set(few.columns) <= set(part.columns):
+                return part
+        parts.append(few if len(parts) < MOST_PARTS else whole)
+        return parts[-1]
 
     def _cleaned(self, raw: Raw, table: str, scan: Scan) -> str:
         """The name of a table with the cleaned columns of a scan, of texts each read once."""
@@ -246,6 +262,8 @@ class DuckDb(SqlEngine):
         ]
         items = [f"{column.alias} AS c{i}" for i, column in enumerate(cleaned)] or ["1 AS unused"]
         rows = ", ".join(f"{cell} AS r{i}" for i, (cell, _) in enumerate(cells)) or "1 AS r"
+        if raw.numbered:
+            items, rows = [*items, "n"], f"{rows}, n"
         return self.keep(f"SELECT {', '.join(items)} FROM (SELECT {rows} FROM {table})", raw)
 
     def _size(self, raw: Raw, table: str) -> int:
@@ -370,6 +388,7 @@ def _close(connections: list[DuckDBPyConnection], folder: SpillFolder, owner: in
     folder.close()
 
 
-def _parsed(cell: tuple[str, str], domain: Domain) -> bool:
+def _parsed(raw: Raw, scan: Scan) -> bool:
     """Whether cleaning reads numbers from text, or makes texts of times, which is worth doing once."""
-    return (cell[1] == "VARCHAR" and domain_kind(domain) != "text") or cell[1] not in NATIVE
+    kinds = ((raw.cell(name)[1], domain) for name, domain in scan.columns)
+    return any(kind not in NATIVE or (kind == "VARCHAR" and domain_kind(of) != "text") for kind, of in kinds)

@@ -35,6 +35,7 @@ _DIGITS = 10**15  # whole numbers below it have one text on every engine
 _FAR = 2.0**900  # so far below the largest double that what bounds leave out, such as rounding, does not lead there
 _PRODUCT = "({0} * {1})"
 _QUOTIENT = "({0} / {1})"
+_CONVERSIONS = frozenset({"number", "date of text", "time of text"})
 _SAFE = {"+": "({0} + {1})", "-": "({0} - {1})", "*": _PRODUCT}
 
 
@@ -80,6 +81,7 @@ class RowSql(Struct):
     schema: Schema
     dialect: Dialect
     _stages: list[list[str]] = field(default_factory=list)
+    _converted: dict[RowExpr, _Piece] = field(default_factory=dict)
     _names: int = 0
 
     def value(self, expr: RowExpr) -> str:
@@ -216,6 +218,10 @@ class RowSql(Struct):
             return self._coalesce(expr, kind)
         if expr.op == "bucket":
             return self._bucket(expr)
+        if expr.op in _CONVERSIONS:  # which cost more than what is done with the value: once for each text
+            if expr not in self._converted:
+                self._converted[expr] = self._alias(self._operation(expr))
+            return self._converted[expr]
         piece = self._operation(expr)
         bounded = piece.wild and bounds_of(expr, self.schema) is not None
         return _Piece(piece.text, False, piece.stage) if bounded else piece

@@ -13,7 +13,7 @@ BARS = {
     "files": 438,
     "lines that the kernel imports": 2_768,
     "lines that privacy and engine import": 21_938,
-    "lines that everyday queries import": 11_037,
+    "lines that everyday queries import": 11_062,
     "circles of files, imports for types counted": 0,
     "lines with Any": 1_627,
     "participle names": 44,

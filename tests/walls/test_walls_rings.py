@@ -9,10 +9,10 @@ import pytest
 from rings import CORE, circles, closure, figures, loads
 
 BARS = {
-    "lines": 89_084,
+    "lines": 89_229,
     "files": 438,
     "lines that the kernel imports": 2_768,
-    "lines that privacy and engine import": 21_938,
+    "lines that privacy and engine import": 21_963,
     "lines that everyday queries import": 11_062,
     "circles of files, imports for types counted": 0,
     "lines with Any": 1_627,

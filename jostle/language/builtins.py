@@ -34,7 +34,7 @@ MODULES = {
     "cuts": ("count_partition", "bisection_costs", "boundaries", "tail_energy"),
     "selection": ("largest", "margin_max", "above_threshold", "above", "best_run"),
     "gradual": ("refinable", "refine", "sum_of"),
-    "classifiers": ("binned", "correct_count", "accuracy", "simulated_tables"),
+    "classifiers": ("binned", "correct_count", "surprise_count", "ranked_counts", "accuracy", "simulated_tables"),
     "regressions": ("prediction_error", "simulated_regressions"),
     "effects": ("simulated_studies",),
     "trees": ("entropy", "gini", "leaf_counts", "level_sizes", "max_class", "split_rows", "subtrees"),
@@ -201,6 +201,10 @@ row("row_score", "@rows, given, parameters = none, *, bound = 1", "The sum of a 
     Gives.SCORE, HANDLES, SCORES)  # fmt: skip
 row("correct_count", "@table: any, model, label", "How many rows a public classifier gets right: a score.", Gives.SCORE,
     HANDLES, SCORES, "rows_right")  # fmt: skip
+row("surprise_count", "@table: any, model, label", "How improbable a classifier calls the rows' classes: a score.",
+    Gives.SCORE, HANDLES, SCORES)  # fmt: skip
+row("ranked_counts", "@table: any, model, label, of", "Rows by how probable a classifier calls a class: scores.",
+    Gives.SCORE, HANDLES, SCORES)  # fmt: skip
 row("leaf_counts", "@table: any, tree, label", "How many rows of each class each leaf of a growing tree has: scores.",
     Gives.SCORE, HANDLES, SCORES)  # fmt: skip
 row("subtrees", "@table: any, tree, label", "How many rows each tree of at most two tests gets right: scores.",

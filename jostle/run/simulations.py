@@ -15,6 +15,7 @@ from jostle.diagnostics import refuse
 from jostle.plan.plan import Integer, Real
 from jostle.privacy.kernel.exposures import handles_in
 from jostle.privacy.kernel.handles import ColumnHandle, Table
+from jostle.privacy.scores.rule import Score
 from jostle.privacy.transformations import transform
 from jostle.run import declare
 from jostle.run.arguments import score_or_number
@@ -141,19 +142,37 @@ def _accuracy(table: Any, model: Any, label: Any, *, at: Any) -> float:
 @builtin
 def _correct_count(table: Any, model: Any, label: Any, *, at: Any) -> Any:
     """`correct_count(D, model, class)`: how many rows of a table a public classifier gets right, a score."""
-    from jostle.kernels.rowprograms.decisions import right_count
+    return score_or_number(at[0], _row_count("correct_count", *_in_order(table, model), label), at[1])
+
+
+@builtin
+def _surprise_count(table: object, model: object, label: object, *, at: Any) -> object:
+    """`surprise_count(D, model, class)`: how improbable a public classifier calls the classes of rows, a score."""
+    return score_or_number(at[0], _row_count("surprise_count", table, model, label), at[1])
+
+
+@builtin
+def _ranked_counts(table: object, model: object, label: object, of: object) -> Score:
+    """`ranked_counts(D, model, class, of)`: rows by how probable `of` is called, and if it is theirs: scores."""
+    return _row_count("ranked_counts", table, model, label, of)
+
+
+def _row_count(what: str, table: Any, model: Any, label: object, *of: object) -> Score:
+    """What a row program counts by a classifier."""
+    from jostle.kernels.classifiers.shrink import class_logs
+    from jostle.kernels.rowprograms.decisions import ROW_COUNTS
     from jostle.privacy.scores.vectorsums import row_count
 
-    interp, span = at
-    table, model = _in_order(table, model)
-    name = _class_of("correct_count", model, table, label)
+    name = _class_of(what, model, table, label)
     table, model = _in_bins(table, model, name)
+    if not all(one in model.classes for one in of):
+        raise refuse("ValueError", f"`{what}` takes a class of the classifier", help="one of `model.classes`")
     read = tuple(n for n in model.attributes if n != name)
     try:
-        score = row_count(table, (*read, name), lambda values: right_count(model.scores, model.classes, values, name))
+        reads = model.scores if what == "correct_count" else class_logs(model)
+        return row_count(table, (*read, name), lambda all_: ROW_COUNTS[what](reads, model.classes, all_, name, *of))
     except ValueError as error:
-        raise refuse("ValueError", "`correct_count` cannot work with this classifier", help=str(error)) from None
-    return score_or_number(interp, score, span)
+        raise refuse("ValueError", f"`{what}` cannot work with this classifier", help=str(error)) from None
 
 
 def _in_bins(table: Table, model: object, label: str) -> tuple[Table, Any]:

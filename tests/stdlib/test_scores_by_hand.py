@@ -99,7 +99,8 @@ BY_HAND = {
         "{means: [[0]], factors: [[[1]]], offsets: [0], low: -3, high: 3}, bound = 6))",
         (norm.logpdf(X) + 3).sum() / 6,
     ),
-    "correct_count": None, "refinable": ("refine(refinable(sum_of(t, x)))", X.sum()),
+    "correct_count": None, "surprise_count": None, "ranked_counts": None,
+    "refinable": ("refine(refinable(sum_of(t, x)))", X.sum()),
     "sum_of": ("laplace(sum_of(t, x))", X.sum()),
     "leaf_counts": (
         'laplace(leaf_counts(t, one_leaf(columns(pick(t, c))), columns(pick(t, c))[0]))',
@@ -113,7 +114,7 @@ BY_HAND = {
     "gini": ("laplace(gini(t, floor(4 * x), c))", by_bins(lambda p: 2 * p[0] * p[1])),
     "max_class": ("laplace(max_class(t, floor(4 * x), c))", by_bins(lambda p: -max(p))),
 }  # fmt: skip
-"""What is asked of each score and what it has to be; `correct_count` stands in `test_utilities_by_hand`."""
+"""What is asked of each score and what it has to be; `correct_count` and its kin stand in `test_utilities_by_hand`."""
 
 
 def test_the_table_has_every_score() -> None:

@@ -10,6 +10,9 @@ import pandas as pd
 import pytest
 from scipy.stats import multivariate_normal
 
+from jostle.kernels.classifiers.fits import ranked_area
+from jostle.kernels.noisy_array import NoiseModel, with_noise
+from jostle.noise_laws import Laplace
 from jostle.source import Source
 from jostle.tools.session import Session
 
@@ -74,6 +77,8 @@ release m = m
 release right = accuracy(pick(holed, x, c), m, "c")
 release with_others = accuracy(holed, m, "c")
 release score = laplace(correct_count(few, m, "c")) with epsilon 1e6
+release area = noisy_auc(few, m, "c") with epsilon 1e6
+release lost = noisy_log_loss(few, m, "c") with epsilon 1e6
 """ + private * 'release noisy = noisy_accuracy(few, m, "c") with epsilon 1e6', private)  # fmt: skip
     named = {}  # the more frequent class of each bin
     for place in range(8):
@@ -88,6 +93,54 @@ release score = laplace(correct_count(few, m, "c")) with epsilon 1e6
     assert told["score"] == (says == C).sum()
     if private:
         assert told["noisy"]["accuracy"] == pytest.approx((says == C).mean(), abs=1e-3)
+    shares = told["m"].probabilities({"x": X})[:, 1]
+    assert told["area"]["auc"] == pytest.approx(area(shares, C == "q"), abs=0.01)
+    own = np.where(C == "q", shares, 1 - shares)
+    assert told["lost"]["log_loss"] == pytest.approx(-np.log(np.maximum(own, 0.001)).mean(), abs=2e-3)
+
+
+def area(shares: np.ndarray, own: np.ndarray) -> float:
+    """How often one of `own` has more than one of the others, half where they are equal."""
+    pairs = shares[own][:, None] - shares[~own][None, :]
+    return float(((pairs > 0) + (pairs == 0) / 2).mean())
+
+
+@pytest.mark.parametrize("private", [False, True])
+def test_areas_of_three_classes_are_weighed_by_their_rows(private: bool) -> None:
+    k = np.where(X > 0.4, "r", np.where(np.arange(MANY) % 2 == 0, "p", C))
+    cells = np.floor(8 * X).astype(int)
+    session = Session(allow=["large-epsilon"])
+    session.bind("rows", {"x": cells, "k": k})
+    given = "protecting rows budget epsilon 1e9" if private else ""
+    declared = f'{"private " * private}t = bound("rows") described by {{x: -8..7, k: {{"p", "q", "r"}}}} {given}\n'
+    result = session.attempt(Source("u.jst", "use classifiers\nuse trees\n" + declared + """
+m = blended_model([drawn_tree(t, "k") with epsilon 1e4, naive_bayes(t, "k") with epsilon 1e4], [0.5, 0.5])
+release m
+release each = noisy_auc(t, m, "k") with epsilon 1e6
+release of_r = noisy_auc(t, m, "k", of = "r") with epsilon 1e6
+release lost = noisy_log_loss(t, m, "k") with epsilon 1e6
+"""))  # fmt: skip
+    assert result.ok, result.diagnostics
+    told = dict(result.released)
+    shares = told["m"].probabilities({"x": cells})
+    areas = [area(shares[:, i], k == one) for i, one in enumerate("pqr")]
+    assert told["each"]["auc"] == pytest.approx(np.dot([(k == one).mean() for one in "pqr"], areas), abs=0.01)
+    assert told["of_r"]["auc"] == pytest.approx(areas[2], abs=0.01)
+    own = shares[np.arange(MANY), ["pqr".index(one) for one in k.tolist()]]
+    assert told["lost"]["log_loss"] == pytest.approx(-np.log(np.maximum(own, 0.001)).mean(), abs=2e-3)
+
+
+@pytest.mark.parametrize("scale", [2.0, 40.0])
+def test_the_noise_of_an_area_is_within_its_error(scale: float) -> None:
+    rng, some = np.random.default_rng(5), np.linspace(1, 0.1, 40)
+    counts = np.round(400 * np.stack([some, some[::-1]], axis=1).ravel())
+    assert ranked_area(counts)["error"] == 0
+    within = []
+    for _ in range(400):
+        noisy = with_noise(counts + rng.laplace(0, scale, counts.size), NoiseModel(Laplace(scale)))
+        told = ranked_area(noisy)
+        within.append(abs(told["auc"] - ranked_area(counts)["auc"]) <= told["error"])
+    assert 0.92 < np.mean(within) < 0.98
 
 
 def test_utilities_of_rows_as_vectors_and_of_cells_are_calculations_by_hand() -> None:

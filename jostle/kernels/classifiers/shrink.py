@@ -53,7 +53,7 @@ from jostle.kernels.classifiers.models import (
 from jostle.kernels.classifiers.treemodel import Trees, tree_model
 from jostle.kernels.errors import KernelError
 from jostle.kernels.noisy_array import law_of
-from jostle.kernels.rowprograms.decisions import Cell, Cells, sums
+from jostle.kernels.rowprograms.decisions import Cell, Cells, Logs, scaled_sums
 from jostle.noise_laws import Gaussian, Laplace
 from jostle.privacy.rows.expressions import Expression
 from jostle.privacy.rows.leaves import PublicTree
@@ -391,6 +391,10 @@ class Blended(Classifier):
         return result
 
     def scores(self, cells: Cells) -> Expression:
+        return self.logs(cells)[0]
+
+    def logs(self, cells: Cells) -> tuple[Expression, int]:
+        """Logarithms of the classes' probabilities, less the same for all, and the bits of their units."""
         base, tables = np.zeros(len(self.classes)), list[tuple[Cell, Floats]]()
         for part, weight in zip(self.parts, self.weights, strict=True):
             if isinstance(part, AdditiveClassifier):
@@ -403,7 +407,7 @@ class Blended(Classifier):
                 tables += [(end, weight * np.log(np.maximum(answers, LEAST)).T) for end, answers in part.ends(cells)]
             else:
                 tables += [(cell, weight * table) for cell, table in tables_at(*ends_of(part, cells), cells)]
-        return sums(base, tables)
+        return scaled_sums(base, tables)
 
     def as_json(self) -> dict[str, Any]:
         parts = [part.as_json() for part in self.parts]
@@ -420,6 +424,11 @@ class Blended(Classifier):
 def blended_model(models: Sequence[Classifier], weights: Sequence[float]) -> Blended:
     """The classifier whose class probabilities are the product of those of `models`, each to the power of a weight."""
     return Blended(tuple(models), tuple(map(float, weights)))
+
+
+def class_logs(model: Classifier) -> Logs:
+    """The logarithms of the class probabilities of a row, of a classifier that may be part of a blend, or is one."""
+    return (model if isinstance(model, Blended) else blended_model([model], [1])).logs
 
 
 def blended_from_json(data: Mapping[str, Any], read: Any) -> Blended:

@@ -25,7 +25,7 @@ from jostle.kernels.arrays import Floats, Ints
 from jostle.kernels.classifiers.codes import Value, plain, plain_values
 from jostle.kernels.errors import KernelError
 from jostle.kernels.rowprograms.contributions import columns_of, holding
-from jostle.kernels.rowprograms.mixtures import cell_of, shares_of
+from jostle.kernels.rowprograms.mixtures import TABLE_BITS, cell_of, normalised, shares_of
 from jostle.kernels.rowprograms.scales import numbers, row
 from jostle.privacy.rows.arrays import (
     concatenate,
@@ -48,6 +48,13 @@ LARGEST = 2.0**32
 
 FINEST = 20
 """Bits of a score below one, at most."""
+
+SHARE_BITS, LOSS_BITS = 16, 10
+LEAST_SHARE = 0.001
+"""A class that is called less probable counts as this probable."""
+
+ODDS = np.concatenate([np.arange(-28, -8) / 4, np.arange(-20, 21) / 10, np.arange(9, 29) / 4])
+"""The edges of the bins of `ranked_counts`, in logarithms of odds."""
 
 
 class Cell(NamedTuple):
@@ -87,15 +94,64 @@ def right_count(
 
     The program's inputs are the places of `values` in their order, −1 for none; `label` is the class's column.
     """
+    places, cells, truth = _read(classes, values, label)
+    right = comparison(first_largest(scores(cells)), "==", truth)
+    return RowCount("correct_count", program(places, right))
+
+
+def _read(
+    classes: Sequence[Value], values: Mapping[str, Sequence[Value]], label: str
+) -> tuple[list[Columns], Cells, Expression]:
+    """The inputs of such a program, the cells of the other columns, and the place of the row's class, −1 for none."""
     places = {name: columns((), -1, len(domain) - 1) for name, domain in values.items()}
     cells = {name: Cell(plain_values(values[name]), place) for name, place in places.items()}
-    truth = cells.pop(label).place_in(classes)
-    right = comparison(first_largest(scores(cells)), "==", truth)
-    return RowCount("correct_count", program(list(places.values()), right))
+    return list(places.values()), cells, cells.pop(label).place_in(classes)
+
+
+Logs = Callable[[Cells], tuple[Expression, int]]
+"""Of a row the logarithms of the classes' probabilities, less the same for all, (C,), and the bits of their units."""
+
+
+def _shares(logs: Logs, cells: Cells) -> Expression:
+    """The probabilities of the classes, (C,), in units of 2^-SHARE_BITS, rounded down."""
+    return clamp(normalised(*logs(cells), TABLE_BITS, 2**SHARE_BITS), 0, 2**SHARE_BITS)
+
+
+def surprise_count(logs: Logs, classes: Sequence[Value], values: Mapping[str, Sequence[Value]], label: str) -> RowCount:
+    """−ln of the probability of a row's class, of LEAST_SHARE where that is less, and where the row has no class."""
+    places, cells, truth = _read(classes, values, label)
+    shares = (np.arange(2**SHARE_BITS + 1) + 0.5) / 2**SHARE_BITS
+    losses = np.rint(np.ldexp(-np.log(np.clip(shares, LEAST_SHARE, 1)), LOSS_BITS)) + 0.0
+    own = gather(_shares(logs, cells), clamp(truth, 0, len(classes) - 1))
+    loss = lookup(losses, select(comparison(truth, "<", 0), 0, own))
+    return RowCount("surprise_count", program(places, loss), bits=LOSS_BITS)
+
+
+def ranked_counts(
+    logs: Logs, classes: Sequence[Value], values: Mapping[str, Sequence[Value]], label: str, of: Value
+) -> RowCount:
+    """The bin of the probability that a row is given of class `of`, and whether that is its class: bin by bin the rows
+    of other classes and those of this one. Rows without a class are at no place."""
+    places, cells, truth = _read(classes, values, label)
+    at, many = list(classes).index(of), len(ODDS)
+    edges = constant(np.ceil(2.0**SHARE_BITS / (1 + np.exp(-ODDS))))
+    reached = comparison(edges, "<=", part(_shares(logs, cells), [at] * many))
+    place = select(comparison(truth, "<", 0), -1, total(reached) * 2 + comparison(truth, "==", at))
+    return RowCount("ranked_counts", program(places, place), 2 * many + 2)
+
+
+ROW_COUNTS: Mapping[str, Callable[..., RowCount]] = {
+    "correct_count": right_count, "surprise_count": surprise_count, "ranked_counts": ranked_counts
+}  # fmt: skip
 
 
 def sums(base: Floats, tables: Iterable[tuple[Cell, Floats]]) -> Expression:
     """base (C,) plus of each table (C, values of its cell) the column that the row is in; 0 where it is in none."""
+    return scaled_sums(base, tables)[0]
+
+
+def scaled_sums(base: Floats, tables: Iterable[tuple[Cell, Floats]]) -> tuple[Expression, int]:
+    """The same, and the bits of its units."""
     pairs = [(cell, _finite(table)) for cell, table in tables]
     start = _finite(base)
     reach = np.abs(start).max() + sum(float(np.abs(table).max(initial=0.0)) for _, table in pairs)
@@ -103,7 +159,7 @@ def sums(base: Floats, tables: Iterable[tuple[Cell, Floats]]) -> Expression:
     total: Expression = constant(np.rint(np.ldexp(start, bits)))
     for cell, table in pairs:
         total = total + cell.looked_up(np.rint(np.ldexp(table, bits)), 0.0)
-    return total
+    return total, bits
 
 
 def tables_by_place(

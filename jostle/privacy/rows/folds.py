@@ -106,22 +106,26 @@ class AtRows:
 
 @dataclass(frozen=True, slots=True)
 class CountFold:
-    """Sums of whole numbers of each row, of rows of codes (n, d) as an engine gives them: one sum for each of several
-    `counts` of the same columns."""
+    """Sums of whole numbers of each row, or rows at each place, of rows of codes (n, d) as an engine gives them: one
+    for each of several `counts` of the same columns."""
 
     counts: tuple[RowCount, ...]
 
     def __call__(self, read: Iterable[NDArray[Any]]) -> list[Any]:
         import numpy as np
 
-        totals, inputs = [0] * len(self.counts), self.counts[0].program.inputs
+        totals = [np.zeros(count.cells, dtype=object) if count.cells else 0 for count in self.counts]
+        inputs = self.counts[0].program.inputs
         low, high = (np.array([[getattr(i, end)] for i in inputs], dtype=float) for end in ("low", "high"))
         for rows in read:
             for start in range(0, len(rows), BLOCK):
                 columns = np.clip(np.ascontiguousarray(rows[start : start + BLOCK].T), low, high)
                 for place, count in enumerate(self.counts):
                     (numbers,) = count.program(*columns)
-                    totals[place] += int(numbers.sum())  # BLOCK numbers below 2^53 / BLOCK: exact
+                    if count.cells:
+                        totals[place] += np.bincount(fixed_width(numbers + 1), minlength=count.cells + 1)[1:]
+                    else:
+                        totals[place] += int(numbers.sum())  # BLOCK numbers below 2^53 / BLOCK: exact
         return [np.array(total, dtype=object) for total in totals]
 
 

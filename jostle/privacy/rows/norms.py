@@ -234,20 +234,26 @@ class Contributions:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowCount:
-    """A whole number of a row, of its codes in `program.inputs`, each of shape (): summed over rows it is a score."""
+    """A whole number of a row, of its codes in `program.inputs`, each of shape (): summed over rows it is a score, in
+    units of 2^-bits. Where there are `cells`, it is the row's place among so many, −1 for none, and rows at each are
+    counted."""
 
     name: str
     program: RowProgram
+    cells: int = 0
+    bits: int = 0
 
     def __post_init__(self) -> None:
         (number,) = self.program.outputs
         if number.shape or any(i.shape for i in self.program.inputs) or self.sensitivity > LARGEST_COUNT:
             raise RowProgramError("one number of each row, of at most 2^30")
+        if self.cells and (number.low, number.high) != (-1, self.cells - 1):
+            raise RowProgramError("a place among the cells, or −1")
 
     @property
     def sensitivity(self) -> int:
         (number,) = self.program.outputs
-        return max(abs(number.low), abs(number.high))
+        return 1 if self.cells else max(abs(number.low), abs(number.high))
 
 
 def _row(program: RowProgram) -> tuple[int]:

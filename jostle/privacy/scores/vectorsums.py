@@ -5,7 +5,9 @@ Row counts: the sum of a whole number of each row, as a score.
 A row program gives each row of a table a whole number within a public interval, from the row's described cells
 (`privacy.rows`). One row more or less moves the sum by at most the largest absolute value in that interval, and by
 nothing else: a program is a function of the row alone and cannot fail. Where no number is negative the score is
-monotone. `correct_count` is such a count: how many rows of a table a public classifier gets right.
+monotone. `correct_count` is such a count: how many rows of a table a public classifier gets right; and so is
+`surprise_count`, how improbable it calls their classes. `ranked_counts` counts the rows at each of several places, of
+which a row has one at most: a row more raises one number by 1.
 """
 
 from __future__ import annotations
@@ -116,22 +118,23 @@ class RowCountRule(Rule, Summands):
 
     def exact_each(self, reader: Reader, scores: Sequence[Score]) -> list[list[int]]:
         """Counts of the same columns of one table are made in one pass over its rows."""
-        totals: dict[int, int] = {}
+        totals: dict[int, list[int]] = {}
         together: dict[tuple[int, tuple[Key, ...]], list[int]] = {}
         for i, one in enumerate(scores):
             together.setdefault((id(one.base), one.arguments[1]), []).append(i)
         for (_, keys), places in together.items():
             fold = CountFold(tuple(scores[i].arguments[0] for i in places))
             sums = reader.coded(table_of(scores[places[0]]).plan, keys, fold)
-            totals.update(zip(places, map(int, sums), strict=True))
-        return [[totals[i]] for i in range(len(scores))]
+            totals.update((i, [int(number) for number in some.ravel()]) for i, some in zip(places, sums, strict=True))
+        return [totals[i] for i in range(len(scores))]
 
 
-ROWS_RIGHT = RowCountRule("correct_count", False)
+ROW_COUNTS = {name: RowCountRule(name, False) for name in ("correct_count", "surprise_count", "ranked_counts")}
 
 
 def row_count(table: Table, names: tuple[str, ...], build: Callable[[Mapping[str, Any]], RowCount]) -> Score:
-    """The sum over the rows of `table` of what a program gives for the columns `names`, each of public values.
+    """The sum over the rows of `table` of what a program gives for the columns `names`, each of public values, or the
+    rows at each of its cells.
 
     `build` makes the program for these columns' values: its inputs are the places among them, −1 for none.
     """
@@ -140,5 +143,9 @@ def row_count(table: Table, names: tuple[str, ...], build: Callable[[Mapping[str
     intervals = [(i.low, i.high) for i in count.program.inputs]
     if intervals != [(-1, len(key.values) - 1) for key in keys]:
         raise ValueError("a program's inputs are the places of its columns' values")
+    rule, arguments = ROW_COUNTS[count.name], (count, keys)
+    if count.cells:
+        many = count.cells
+        return Scores(table.exposures, rule, table, 1, True, 0, arguments, length=many, groups=(1,) * many)
     (number,) = count.program.outputs
-    return Score(table.exposures, ROWS_RIGHT, table, max(1, count.sensitivity), number.low >= 0, 0, (count, keys))
+    return Score(table.exposures, rule, table, max(1, count.sensitivity), number.low >= 0, count.bits, arguments)

@@ -1,8 +1,9 @@
-"""`correct_count`: brute force over tiny tables, from a program's text to what noise is given; and what it counts."""
+"""`correct_count` and its kin: brute force over tiny tables, from a program's text to noise; and what they count."""
 
 from __future__ import annotations
 
 import itertools
+import math
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from recording import Bench, Record, worst_losses
 
 from jostle.diagnostics import Refusal
+from jostle.kernels.rowprograms.decisions import ODDS
 from jostle.source import Source
 from jostle.tools.session import Session
 
@@ -25,6 +27,7 @@ classes = ["no", "yes"]
 always = tree_model(classes, Leaf([1, 2]))
 asked  = tree_model(classes, tree_node("a", ["x", "y"], [Leaf([3, 1]), Leaf([1, 3])]))
 summed = naive_bayes_model(classes, [{name: "b", values: list(0..3)}], [[[9, 4, 1, 0], [0, 2, 3, 8]]], 1)
+linear = linear_model(classes, [{name: "b", values: list(0..3)}], [[[9, 4, 1, 0], [0, 2, 3, 8]]])
 branched = branched_model({name: "a", values: ["x", "y"]}, [summed, majority_model(classes, [1, 5])])
 models = [always, asked, summed, branched]
 """
@@ -34,6 +37,9 @@ n = laplace(correct_count(t, branched, "c")) with epsilon 1
 x = noisy_max([correct_count(asked, t, "c"), gini(t, b, c)]) with epsilon 1
 for k, p in partition(t, a) { z = noisy_max([correct_count(m, p, "c") for m in models]) with epsilon 0.5 }
 y = noisy_max([correct_count(t[a = "x"], asked, "c"), correct_count(asked, t[a = "y"], "c")]) with epsilon 1
+s = [laplace(surprise_count(t, m, "c")) with epsilon 1 for m in models]
+k = [laplace(ranked_counts(t, m, "c", "yes")) with epsilon 1 for m in models]
+o = noisy_max([surprise_count(t, summed, "c"), surprise_count(t, asked, "c")]) with epsilon 1
 """
 
 
@@ -93,15 +99,23 @@ def test_it_counts_the_rows_that_the_model_names(tmp_path: Path) -> None:
         + source("rows").replace("1000\n", "1000000\n")
         + """
 right = [laplace(correct_count(m, t, "c")) with epsilon 10000 for m in models]
+surprises = [laplace(surprise_count(t, m, "c")) with epsilon 100000 for m in models]
+ranked = [laplace(ranked_counts(t, m, "c", "yes")) with epsilon 10000 for m in models]
 joined = laplace(correct_count(asked, where(derive(t, d = b), d >= 1 or d < 1), "c")) with epsilon 10000
 """
     )
     names = run(tmp_path, program, rows).names()
+    surprises, ranked = list(names["surprises"]), [list(map(int, counts)) for counts in names["ranked"]]
     for model, counted in zip(names["models"], names["right"], strict=True):
         known = [row for row in rows if row[3] in ("no", "yes")]
         cells = {"a": [r[1] or None for r in known], "b": [float(r[2]) if r[2] else None for r in known]}
         said = np.array(model.classes)[model.predict(cells)]
         assert counted == (said == np.array([r[3] for r in known])).sum()
+        own, shares = np.array([row[3] == "yes" for row in known]), model.probabilities(cells)
+        lost = -np.log(np.maximum(np.where(own, shares[:, 1], shares[:, 0]), 0.001)).sum()
+        assert surprises.pop(0) == pytest.approx(lost + (len(rows) - len(known)) * math.log(1000), rel=2e-3)
+        places = 2 * np.searchsorted(1 / (1 + np.exp(-ODDS)), shares[:, 1], side="right") + own
+        assert ranked.pop(0) == np.bincount(places, minlength=2 * len(ODDS) + 2).tolist()
     described = [row for row in rows if row[2]]
     said = {"x": "no", "y": "yes", "": "no"}
     assert names["joined"] == sum(said[r[1]] == r[3] for r in described)
@@ -121,6 +135,11 @@ joined = laplace(correct_count(asked, where(derive(t, d = b), d >= 1 or d < 1), 
         ('correct_count(always, t, "c") + 1', "cannot"),
         ('models[correct_count(always, t, "c")]', "cannot"),
         ('correct_count([always, t], t, "c")', "is no classifier"),
+        ('surprise_count(t, tree_model(classes, [always.roots[0], asked.roots[0]]), "c")', "cannot work with this"),
+        ('ranked_counts(t, linear, "c", "yes")', "cannot work with this classifier"),
+        ('ranked_counts(t, always, "c", "perhaps")', "takes a class of the classifier"),
+        ('ranked_counts(t, always, "c", t)', "takes a class of the classifier"),
+        ('surprise_count(always, t, "c")', "is no classifier"),
     ],
 )
 def test_what_it_refuses(tmp_path: Path, call: str, said: str) -> None:

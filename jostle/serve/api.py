@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from argparse import Namespace
 from collections.abc import Mapping
 from typing import Any
@@ -29,6 +30,15 @@ _SEES_ALL = ("owner", "reviewer", "auditor")
 @route("GET", "/api/health", ANYBODY)
 def health(server: Server, call: Call) -> Reply:
     return {"ok": True, "version": __version__}
+
+
+@route("GET", "/api/metrics", ("owner", "auditor"), run=True)
+def metrics(server: Server, call: Call) -> Response:
+    """For Prometheus: functions of when programs were handed in, not of what they have come to."""
+    states, going = server.home.states(time.time())
+    lines = [f"jostle_places {server.runs.places}", f"jostle_runs_under_way {going}"]
+    lines += [f'jostle_runs{{state="{state}"}} {number}' for state, number in states]
+    return Response("\n".join(lines) + "\n", media_type="text/plain; version=0.0.4")
 
 
 @route("POST", "/login", ANYBODY, page=True)

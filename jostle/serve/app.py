@@ -7,6 +7,7 @@ its session in a header, from a page of this server. What is refused is one sent
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -23,6 +24,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from jostle.diagnostics import Diagnostic, Refusal, refuse
+from jostle.privacy.ledger.store import now
 from jostle.serve import (
     api,  # noqa: F401 (it adds routes)
     workbench,
@@ -55,9 +57,17 @@ class Json(Response):
 
 def endpoint(server: Server, row: Row) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
+        seen = [""]
+        response = await reply_to(request, seen)
+        if server.log:
+            _log(row, request, seen[0], response.status_code)
+        return response
+
+    async def reply_to(request: Request, seen: list[str]) -> Response:
         try:
             with Others().excepted():
                 call = await _read(server, row, request)
+                seen[0] = call.who.name
                 if row.path == "/api/runs/{id}" and call.query.get("wait"):
                     await _moment(server, call)
                 reply = await run_in_threadpool(row.handler, server, call)
@@ -66,6 +76,13 @@ def endpoint(server: Server, row: Row) -> Callable[[Request], Awaitable[Response
             return _refused(row, refusal)
 
     return answer
+
+
+def _log(row: Row, request: Request, who: str, status: int) -> None:
+    """Which route, and no more of an address or a body than that: no secret is in a log, and no program."""
+    address = request.client.host if request.client is not None else ""
+    line = {"time": now(), "route": f"{row.method} {row.path}", "status": status, "who": who, "address": address}
+    sys.stderr.write(json.dumps(line) + "\n")
 
 
 async def _moment(server: Server, call: Call) -> None:

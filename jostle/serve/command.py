@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from argparse import Namespace
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from jostle.accounting.amounts import QUANTA, Amount
-from jostle.diagnostics import refuse
+from jostle.diagnostics import Refusal, refuse
 from jostle.serve.store import Home, verify
 
 EXAMPLE_PASSWORD = "example-password"
 
 
 def command(options: Namespace) -> int:
-    """Serves until it is stopped; with `--verify`, tests a log and ends."""
+    """Serves until it is stopped; with `--verify` tests a log, with `--check` a home, with `--backup` copies one."""
     if options.verify is not None:
         return _verify(options)
     try:
@@ -28,9 +32,12 @@ def command(options: Namespace) -> int:
         import uvicorn
     except ImportError:
         raise refuse("DataError", "a server needs packages", help='pip install "jostle[serve]"') from None
+    if options.check or options.backup:
+        home = Home(Path(options.home), options.ledger or "")
+        return _check(home) if options.check else _back_up(home, Path(options.backup))
     from jostle.serve.app import application
     from jostle.serve.routing import Server
-    from jostle.serve.runs import Checker, Runs
+    from jostle.serve.runs import OF_SERVER, Checker, Runs
 
     https = bool(options.certificate) or options.behind_proxy
     if not (https or _loopback(options.host)):
@@ -38,16 +45,19 @@ def command(options: Namespace) -> int:
         raise refuse("DataError", "passwords do not leave this machine without TLS", help=help)
     folder = Path(tempfile.mkdtemp(prefix="jostle-")) if options.example else Path(options.home)
     home = Home(folder, options.ledger or "")
+    _fill_cache(home.folder / "cache" / OF_SERVER)
     checker = Checker(home.folder)
     try:
+        _need_agreement(home)
         address = f"{'https' if options.certificate else 'http'}://{_in_url(options.host)}:{options.port}"
         _begin(home, address, example=options.example)
-        server = Server(home, Runs(home, checker), https, options.example)
+        server = Server(home, Runs(home, checker), https, options.example, log=not options.example)
         hosts = ["localhost", "127.0.0.1", "[::1]", _in_url(options.host), *options.name]
         uvicorn.run(
             application(server, hosts), host=options.host, port=options.port, ssl_certfile=options.certificate,
             ssl_keyfile=options.key, proxy_headers=options.behind_proxy, server_header=False, log_level="warning",
             access_log=False, timeout_keep_alive=10, limit_concurrency=500, h11_max_incomplete_event_size=32 * 1024,
+            http=protocol(),
         )  # fmt: skip
     finally:
         checker.close()
@@ -55,6 +65,117 @@ def command(options: Namespace) -> int:
         if options.example:
             shutil.rmtree(folder, ignore_errors=True)
     return 0
+
+
+def _need_agreement(home: Home) -> int:
+    """Refuses where the ledger does not have the charges of answers that were given; else, how many these are."""
+    from jostle.privacy.ledger.ledger import Ledger
+
+    ledger, histories, charges = Ledger(home.ledger), dict[str, dict[int, str]](), 0
+    for entry in home.audit():
+        for name, links in entry["content"].get("charges", {}).items():
+            if name not in histories:
+                there = ledger.history(name) if ledger.store.exists() else []
+                histories[name] = {one.number: one.hash for one in there}
+            charges += len(links)
+            if any(histories[name].get(number) != hash for number, hash in links):
+                help = "an older copy would forget what was spent: put the last ledger back, with its `serve.db`"
+                raise refuse("LedgerError", f"the ledger lacks charges on `{name}` that the log has", help=help)
+    return charges
+
+
+def _check(home: Home) -> int:
+    """What holds of a home, a line each; 1 where something does not. It reads, beside a server too."""
+    from jostle.privacy.ledger.ledger import Ledger
+
+    def folder() -> str:
+        if home.folder.stat().st_mode & 0o077:
+            raise refuse("DataError", f"others can read `{home.folder}`", help=f"chmod go= {home.folder}")
+        return "only its user can read the folder"
+
+    def histories() -> str:
+        ledger = Ledger(home.ledger)
+        names = [one.terms.name for one in ledger.datasets()] if ledger.store.exists() else []
+        return f"histories hold: {len(names)}, with {sum(ledger.verify(name).entries for name in names)} entries"
+
+    def walls() -> str:
+        code = "from jostle.serve.confine import *; print(*confine([], [], 9.0, 8 * GIGABYTE), sep=' and ')"
+        lacking = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+        if lacking.returncode or lacking.stdout.strip():
+            why = f"without {lacking.stdout.strip() or 'limits'}"
+            raise refuse("DataError", f"runs are confined {why}", help="Linux 5.13 or later, with user namespaces")
+        return "runs are confined: files, network, memory, time"
+
+    wrong = 0
+    for step in (
+        folder, histories, lambda: "the log holds: {} entries, up to {}".format(*verify(home.audit())),
+        lambda: f"charges of answers that were given, all in the ledger: {_need_agreement(home)}", walls,
+    ):  # fmt: skip
+        try:
+            print(f"good   {step()}")
+        except Refusal as refusal:
+            wrong += 1
+            print(f"wrong  {refusal.first.message}. {refusal.first.help}")
+    return min(wrong, 1)
+
+
+def _back_up(home: Home, to: Path) -> int:
+    """Copies a home but its data, while it is used: answers first and the ledger last, which so has all charges."""
+    import sqlite3
+
+    def copy(file: Path) -> None:
+        (to / file.parent.relative_to(home.folder)).mkdir(parents=True, exist_ok=True, mode=0o700)
+        if file.is_file():
+            there = to / file.relative_to(home.folder)
+            os.close(os.open(there, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+            with closing(sqlite3.connect(file)) as one, closing(sqlite3.connect(there)) as other:
+                one.backup(other)
+
+    if to.exists():
+        raise refuse("DataError", f"`{to}` is there already", help="give the name of a new folder")
+    copy(home.folder / "serve.db")
+    shutil.copytree(
+        home.folder / "runs", to / "runs", ignore=shutil.ignore_patterns("scratch", "empty", "checks"),
+        copy_function=lambda one, other: shutil.copy2(one, other) if Path(one).exists() else None,
+    )  # fmt: skip
+    copy(home.folder / "ledger" / "ledger.db")
+    print(f"copied to {to}, without the folder `data`: put that beside it, and serve it with --home")
+    return 0
+
+
+def protocol(seconds: float = 20.0) -> type[Any]:
+    """HTTP as uvicorn speaks it, which waits for so long for the headers of a request and no longer."""
+    import h11
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    class Protocol(H11Protocol):
+        timer: Any = None
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self.watch()
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            self.watch()
+
+        def watch(self) -> None:
+            if self.conn.their_state is h11.IDLE and self.timer is None:
+                self.timer = self.loop.call_later(seconds, self.transport.close)
+            elif self.conn.their_state is not h11.IDLE and self.timer is not None:
+                self.timer.cancel()
+                self.timer = None
+
+    return Protocol
+
+
+def _fill_cache(folder: Path) -> None:
+    """The grammar's table, with which each cache begins: building it takes as long as a small run."""
+    from jostle.source import Source
+    from jostle.syntax import parse
+
+    os.environ["JOSTLE_CACHE"] = str(folder)
+    parse(Source("first.jst", "x = 1\n"))
 
 
 def _begin(home: Home, address: str, *, example: bool) -> None:

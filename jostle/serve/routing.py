@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -19,7 +20,8 @@ COOKIE = "jostle_session"
 ANYBODY: tuple[str, ...] = ()
 EVERYBODY = ROLES
 TOO_OFTEN, WINDOW = 5, 15 * 60.0
-PER_ADDRESS = 30
+PER_ADDRESS, PER_NAME = 30, 100
+"""Logins that may fail in `WINDOW` seconds: of a name from one address, from an address, and of a name from all."""
 
 
 class Call(Struct):
@@ -54,12 +56,13 @@ class Call(Struct):
 
 
 class Server(Struct):
-    """What the routes share. `https`: cookies are sent over TLS only."""
+    """What the routes share. `https`: cookies are sent over TLS only. `log`: a line on standard error a request."""
 
     home: Home
     runs: Runs
     https: bool = False
     example: bool = False
+    log: bool = False
     attempts: dict[str, list[float]] = field(default_factory=dict)
     lock: Any = field(default_factory=threading.Lock)
 
@@ -67,7 +70,9 @@ class Server(Struct):
         """Refused where a password does not hold, or where too many did not lately, in words that say neither which
         names there are. Hashes are computed one at a time."""
         with self.lock:
-            keys = {f"name {name[:40]}": TOO_OFTEN, f"from {client}": PER_ADDRESS}
+            name, network = name[:41], network_of(client)
+            mine = f"name {name} from {network}"
+            keys = {mine: TOO_OFTEN, f"from {network}": PER_ADDRESS, f"name {name}": PER_NAME}
             since = time.monotonic() - WINDOW
             if len(self.attempts) > 10_000:
                 self.attempts = {k: times for k, times in self.attempts.items() if times[-1] > since}
@@ -79,7 +84,18 @@ class Server(Struct):
                 for key in keys:
                     self.attempts[key] = [*(t for t in self.attempts.get(key, ()) if t > since), time.monotonic()]
                 raise refuse("Login", "the name or the password is wrong")
-            self.attempts.pop(f"name {name[:40]}", None)
+            self.attempts.pop(mine, None)
+
+
+def network_of(address: str) -> str:
+    """An address, of IPv6 the network of 64 bits: whoever has one of its addresses has all of them."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if parsed.version == 4:
+        return address
+    return str(ipaddress.ip_network((parsed, 64), strict=False).network_address)
 
 
 Reply = Response | dict[str, Any]

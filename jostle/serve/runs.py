@@ -43,6 +43,7 @@ CHECK_SECONDS, MOST_CHECKS, CHECKS_OF_ONE = 10.0, 12, 2
 """How long a check may take, and how many wait for their turn: of all, and of one account."""
 MOST_STOPPED, MOST_HANDED = 10, 2000
 """Of an analyst in a week: runs that did not end before their deadlines, and programs that were handed in."""
+OF_SERVER, OF_CHECKS = "-server", "-checks"  # caches; analysts' names begin with a letter
 STOPPED = {"ok": False, "error": {
     "kind": "Stopped", "message": "the run did not end before its deadline; what was charged stays charged",
     "help": "run it again with more seconds: what had been answered is given again, free",
@@ -70,9 +71,13 @@ def _tidied(process: subprocess.Popen[bytes], folder: Path) -> None:
 
 
 def _environment(folder: Path, whose: str) -> dict[str, str]:
-    """Each analyst has a cache of their own: what one process wrote there no other's reads."""
-    package, cache = str(Path(__file__).resolve().parents[2]), folder.parents[1] / "cache" / whose
-    cache.mkdir(parents=True, exist_ok=True)
+    """Each analyst has a cache of their own, which begins with what the server's has: what one process wrote there no
+    other's reads."""
+    caches = folder.parents[1] / "cache"
+    package, cache = str(Path(__file__).resolve().parents[2]), caches / whose
+    if not cache.exists():
+        (caches / OF_SERVER).mkdir(parents=True, exist_ok=True)
+        shutil.copytree(caches / OF_SERVER, cache / "jostle", dirs_exist_ok=True)
     inherited = ("PATH", "LANG", "OPENBLAS_CORETYPE", "JOSTLE_MEMORY", "SSL_CERT_FILE")
     return {
         **{name: os.environ[name] for name in inherited if name in os.environ},
@@ -128,7 +133,7 @@ class Checker:
             empty.mkdir(parents=True, exist_ok=True)
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "jostle.serve.worker", "check"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL, env=_environment(empty.parent, "-checks"), cwd=empty, start_new_session=True,
+                stderr=subprocess.DEVNULL, env=_environment(empty.parent, OF_CHECKS), cwd=empty, start_new_session=True,
             )  # fmt: skip
         return self._process
 

@@ -328,6 +328,12 @@ class Home:
         ((handed, same),) = self._rows(query, document, account, since)
         return handed, same
 
+    def states(self, at: float) -> tuple[list[tuple[str, int]], int]:
+        """How many runs are in each state, and how many of them are under way: their answers leave after `at`."""
+        over = "CASE WHEN state = 'running' AND answer_at <= ? THEN 'done' ELSE state END"
+        states = self._rows(f"SELECT {over} AS s, count(*) FROM runs GROUP BY s ORDER BY s", at)
+        return [(state, number) for state, number in states], dict(states).get("running", 0)
+
     # The audit log -----------------------------------------------------------------------------------
 
     def note(self, by: str, did: str, **facts: Any) -> None:

@@ -150,7 +150,7 @@ def _data(job: Job) -> list[Path]:
 def _checks() -> int:
     """Answers requests, a line each, until there are no more. Its limits are for all of them together."""
     folder = Path.cwd()
-    confine([], [folder], 24 * 3600, 4 * GIGABYTE)
+    confine([Path(os.environ["XDG_CACHE_HOME"])], [folder], 24 * 3600, 4 * GIGABYTE)
     for line in sys.stdin.buffer:
         if len(line) <= MOST_LINE:
             print(json.dumps(check(json.loads(line), folder)), flush=True)

@@ -77,6 +77,8 @@ def _misuse(options: argparse.Namespace) -> str:
             return f"--server runs the program elsewhere, and {wrong} is of this machine"
         case "serve" if bool(options.home) + options.example + bool(options.verify) != 1:
             return "serve needs one of --home FOLDER, --example, --verify LOG"
+        case "serve" if (options.check or options.backup) and not options.home:
+            return "--check and --backup go with --home FOLDER"
         case "run" if options.overwrite and not options.save:
             return "--overwrite goes with --save NAME=PATH"
         case "improve" if options.write and options.file == "-":
@@ -267,6 +269,8 @@ def command_parser() -> _Parser:
     serve.add_argument("--certificate", metavar="FILE", help="for TLS")
     serve.add_argument("--key", metavar="FILE", help="the certificate's key")
     serve.add_argument("--behind-proxy", action="store_true", help="a proxy on this machine does TLS")
+    serve.add_argument("--check", action="store_true", help="say what holds of a home, and end")
+    serve.add_argument("--backup", metavar="FOLDER", help="copy a home, in use too, but its data, and end")
     serve.add_argument("--verify", metavar="LOG", help="follow an audit log that `/api/audit` gave, and end")
     login = commands.add_parser("login", help="keep a token of a server, for `jostle run --server`")
     login.add_argument("url", metavar="URL")

@@ -1,0 +1,243 @@
+"""Every route, as every role, by arbitrary requests: never a fault, and nobody gets what is not theirs."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from serve_place import NAMES, PASSWORD, Place, count
+
+from jostle.serve.routing import ROUTES, TOO_OFTEN
+
+FIELDS = {
+    "name": ["ana", "ben", "people", "people@ana", "eve", "olga"], "role": ["owner", "analyst"],
+    "status": ["frozen", "closed", ""],
+    "dataset": ["people"], "analyst": ["ana", "ben"], "amount": ["epsilon 0.1", "rho 1", "epsilon 1, delta 1e-9"],
+    "until": ["2031-01-01", "2031-13-01", ""], "scope": ["run", "all"], "days": [1, 0.5, -1, 1e300], "label": ["x"],
+    "program": [count(0.01), "release x = 1\n", 'release s = "\\ud800"\n', "x = [1] * 3\n", "(" * 300, "use ..\n"],
+    "settings": [{}, {"x": "1"}, {"x": 1}], "seconds": [0.001, 600.0, 7, "1"], "approve": [True, False],
+    "decision": ["approved", "refused", "returned"], "note": ["", "n" * 3000], "active": [False, True],
+    "file": ["people.csv", "../serve.db", ".."], "protecting": ["rows", "age", "rows budget epsilon 9"],
+    "schema": ["{age: 17..90}", "/etc/passwd", "{"], "budget": ["epsilon 1", "epsilon"], "review": [True, False],
+    "link": ["x" * 64], "password": ["x" * 12], "shared": [True, False], "ask": ["hover", "completions", "format"],
+    "line": [0, 1e9], "column": [0, 0.5], "digest": ["x"],
+}  # fmt: skip
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=40)
+VALUES = st.recursive(
+    SCALARS, lambda v: st.lists(v, max_size=3) | st.dictionaries(st.text(max_size=5), v, max_size=3), max_leaves=6
+)
+NAMED = st.fixed_dictionaries({}, optional={name: st.sampled_from(of) | VALUES for name, of in FIELDS.items()})
+BODIES = (
+    NAMED.map(lambda body: json.dumps(body).encode())
+    | st.binary(max_size=60)
+    | VALUES.map(lambda v: json.dumps(v).encode())
+)
+TEXT = st.text(st.characters(codec="latin-1", exclude_categories=["Cc"]), max_size=30)
+HEADERS = st.fixed_dictionaries({}, optional={
+    "content-type": st.sampled_from(["application/json", "application/x-www-form-urlencoded", "text/plain"]) | TEXT,
+    "origin": st.sampled_from(["http://testserver", "http://[x", "null", "http://evil.example"]) | TEXT,
+    "sec-fetch-site": st.sampled_from(["same-origin", "cross-site", "none"]) | TEXT,
+    "cookie": TEXT, "x-csrf": TEXT, "x-forwarded-for": TEXT,
+    "host": st.sampled_from(["testserver", "evil", "[::1", "a:b:c"]) | TEXT,
+})  # fmt: skip
+HOLES = (
+    st.sampled_from(["ana", "people", "people@ana", "serve.js", "1", "9" * 30, "%00", "..%2f..", "%ff", "x y", "é"])
+    | TEXT
+)
+
+
+@pytest.fixture(scope="module")
+def standing(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A server that many requests change."""
+    folder = tmp_path_factory.mktemp("standing")
+    patch = pytest.MonkeyPatch()
+    patch.chdir(folder)
+    place = Place(folder / "home")
+    place.secret = place.run("ana", "x = 41\nrelease mine = x + 1\n")["id"]
+    yield place
+    place.home.close()
+    patch.undo()
+
+
+def ask(place: Any, data: Any) -> None:
+    name = data.draw(st.sampled_from(["", *NAMES]), "who")
+    row = data.draw(
+        st.sampled_from([row for row in ROUTES if row.path != "/api/accounts/{name}" or name != "olga"]), "row"
+    )
+    path = row.path
+    for hole in ("{name}", "{id}", "{number}"):
+        if hole in path:
+            mine = st.just(place.secret) if hole == "{id}" else HOLES
+            path = path.replace(
+                hole, data.draw(HOLES | mine, hole).replace("/", "%2f").replace("?", "%3f").replace("#", "%23")
+            )
+    method = data.draw(
+        st.sampled_from([row.method, row.method, row.method, "HEAD", "PUT", "OPTIONS", "POST"]), "method"
+    )
+    headers = data.draw(HEADERS, "headers") | place.headers(name)
+    content = data.draw(BODIES, "body") if method != "GET" else None
+    query = data.draw(st.sampled_from(["", "?wait=", "?wait=1&wait=2", "?" + "a" * 300, "?%ff=%00"]), "query")
+    began = time.monotonic()
+    encoded = [(key.encode(), value.encode("latin-1")) for key, value in headers.items()]
+    answer = place.client().request(method, path + query, content=content, headers=encoded)
+    assert answer.status_code < 500 and time.monotonic() - began < 20
+    assert (
+        answer.headers["x-content-type-options"] == "nosniff"
+        and "default-src 'none'" in answer.headers["content-security-policy"]
+    )
+    assert "Traceback" not in answer.text and str(place.home.folder) not in answer.text
+    if method == row.method and row.roles and NAMES.get(name) not in row.roles:
+        assert answer.status_code in (303, 400, 401, 403, 404, 405, 429)
+        assert place.secret not in answer.text or row.path.startswith(("/api/runs/", "/runs/"))
+    if name != "ana":
+        assert '"mine":42' not in answer.text
+
+
+QUIET = {"deadline": None, "suppress_health_check": list(HealthCheck), "derandomize": True}
+
+
+@settings(max_examples=250, **QUIET)
+@given(st.data())
+def test_no_request_is_a_fault_or_gets_what_is_anothers(standing: Any, data: Any) -> None:
+    ask(standing, data)
+
+
+@pytest.mark.slow
+@settings(max_examples=5000, **QUIET)
+@given(st.data())
+def test_five_thousand_requests_are_no_faults(standing: Any, data: Any) -> None:
+    ask(standing, data)
+
+
+def test_what_was_handed_in_is_still_its_analysts(place: Any) -> None:
+    """After programs of every kind: a list of runs is an analyst's own, and says nothing of documents."""
+    for name, value in (("ana", 1), ("ben", 2)):
+        place.run(name, f"release x = {value}\n") if name == "ana" else place.post(
+            name, "/api/runs", program=count(0.1)
+        )
+    runs = place.get("ana", "/api/runs").json()["runs"]
+    assert len(runs) == 1 and {run["analyst"] for run in runs} == {"ana"}
+
+
+def test_lists_of_runs_do_not_read_answers(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """200 answers of 8 MB would be 1.6 GB in the server, asked for again and again."""
+    run = place.run("ana", "release x = 1\n")
+    place.home._db.execute("UPDATE runs SET document = document || ?", (" " * 8_000_000,))
+    (brief,) = place.home.runs("account = 'ana'", brief=True)
+    assert brief.document == '{"ok": true}' and place.get("ana", "/api/runs").status_code == 200
+    assert place.get("ana", f"/api/runs/{run['id']}").json()["answer"]["released"] == {"x": 1}
+
+
+def test_a_trace_that_is_too_large_is_not_read(place: Any) -> None:
+    run = place.run("ana", "release x = 1\n")
+    (place.home.folder / "runs" / run["id"] / "trace.jsonl").write_bytes(b"\n" * (8 * 2**20 + 1))
+    answer = place.get("ana", f"/runs/{run['id']}/trace")
+    assert answer.status_code == 404 and "too large" in answer.text
+
+
+def test_who_guesses_passwords_does_not_shut_their_owner_out(place: Any) -> None:
+    """Failures count for a name from an address; only many from everywhere close the name for a while."""
+    for _ in range(TOO_OFTEN + 1):
+        last = place.post("", "/api/login", name="ana", password="wrong")
+    assert last.status_code == 429
+    place.server.log_in("ana", PASSWORD, "198.51.100.7")  # from elsewhere it is hers
+    with pytest.raises(Exception, match="too many logins"):
+        place.server.log_in("ana", PASSWORD, "testclient")
+
+
+@pytest.mark.parametrize("address", ["2001:db8::1", "2001:db8::2:1"])
+def test_addresses_of_one_network_count_together(place: Any, address: str) -> None:
+    from jostle.serve.routing import network_of
+
+    assert network_of(address) == "2001:db8::" and network_of("192.0.2.1") == "192.0.2.1" and network_of("x") == "x"
+
+
+def test_logs_hold_no_secret(place: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    place.server.log = True
+    client, headers = place.browser("ana")
+    place.post("", "/api/login", name="ana", password="wrong password")
+    client.get("/api/me?token=" + place.tokens["ben"], headers=headers)
+    place.post("ana", "/api/runs", program='private t = dataset("secret name")\n')
+    lines = capfd.readouterr().err.splitlines()
+    logged = [json.loads(line) for line in lines if line.startswith("{")]
+    assert {"POST /login", "GET /api/me", "POST /api/runs"} <= {one["route"] for one in logged}
+    assert {one["who"] for one in logged} >= {"ana", ""} and {one["status"] for one in logged} >= {200, 303, 401}
+    for secret in (PASSWORD, "wrong password", *place.tokens.values(), client.cookies["jostle_session"], "secret name"):
+        assert secret not in "\n".join(lines)
+    assert set(logged[0]) == {"time", "route", "status", "who", "address"}
+
+
+def test_metrics_are_public_facts(place: Any) -> None:
+    """They are functions of when programs were handed in: not of what these have come to."""
+    place.run("ana", count(0.5))
+    waiting = place.get("olga", "/api/metrics").text
+    place.post("ana", "/api/runs", program=count(0.25), seconds=600.0)
+    text = place.get("olga", "/api/metrics").text
+    assert "jostle_runs_under_way 0" in waiting and "jostle_runs_under_way 1" in text
+    assert "jostle_places 4" in text and 'jostle_runs{state="done"} 1' in text
+    assert place.get("ana", "/api/metrics").status_code == 403 and place.get("", "/api/metrics").status_code == 401
+    assert Path(place.home.folder).name not in text
+
+
+def test_who_sends_headers_slowly_is_let_go(place: Any) -> None:
+    """Else a few hundred connections that never ask would keep everybody out."""
+    import asyncio
+    import socket
+
+    import uvicorn
+
+    from jostle.serve.command import protocol
+
+    async def slowly() -> list[tuple[bytes, float]]:
+        listening = socket.create_server(("127.0.0.1", 0))
+        server = uvicorn.Server(uvicorn.Config(place.app, http=protocol(0.5), log_level="error", lifespan="off"))
+        serving = asyncio.create_task(server.serve([listening]))
+        ends = []
+        for begin in (b"", b"GET / HTT", b"GET /api/health HTTP/1.1\r\nHost: testserver\r\n\r\nGET /"):
+            reader, writer = await asyncio.open_connection(*listening.getsockname())
+            writer.write(begin)
+            since = time.monotonic()
+            ends.append((await asyncio.wait_for(reader.read(), 30), time.monotonic() - since))
+            writer.close()
+        server.should_exit = True
+        await serving
+        return ends
+
+    ends = asyncio.run(slowly())
+    assert [text[:15] for text, _ in ends] == [b"", b"", b"HTTP/1.1 200 OK"]
+    assert all(0.4 < seconds < 20 for _, seconds in ends)
+
+
+def test_a_home_is_checked_and_copied_in_use(place: Any, tmp_path: Path, capsys: Any) -> None:
+    from jostle.privacy.ledger.ledger import Ledger
+    from jostle.serve.store import Home
+    from jostle.tools.entry import main
+
+    place.run("ana", count(0.25))
+    home, copy = str(place.home.folder), tmp_path / "copy"
+    old = tmp_path / "old"
+    assert main(["serve", "--home", home, "--backup", str(old)]) == 0
+    run = place.run("ana", count(0.5))
+    assert main(["serve", "--home", home, "--backup", str(copy)]) == 0
+    assert main(["serve", "--home", home, "--backup", str(copy)]) == 1  # never over another
+    capsys.readouterr()
+    status = main(["serve", "--home", str(copy), "--check"])
+    said = capsys.readouterr().out
+    assert status == ("confined without" in said) and said.count("good") == 5 - status and "all in the ledger: 2" in said and "histories hold: 3" in said
+    restored = Home(copy)
+    assert [one.id for one in restored.runs("id = ?", run["id"])] == [run["id"]]
+    assert Ledger(restored.ledger).verify("people@ana").entries == 3
+    restored.close()
+    for file in copy.rglob("*.db"):
+        assert file.stat().st_mode & 0o077 == 0
+    (copy / "ledger" / "ledger.db").write_bytes((old / "ledger" / "ledger.db").read_bytes())
+    assert main(["serve", "--home", str(copy), "--check"]) == 1
+    assert "lacks charges on `people@ana`" in capsys.readouterr().out
+    assert main(["serve", "--home", str(copy), "--port", "1"]) == 1  # nor is it served
+    copy.chmod(0o755)
+    assert main(["serve", "--home", str(copy), "--check"]) == 1 and "others can read" in capsys.readouterr().out

@@ -75,10 +75,8 @@ def _misuse(options: argparse.Namespace) -> str:
             return "--seed goes with --simulate; real noise has no seed"
         case "run" if wrong := _here_only(options):
             return f"--server runs the program elsewhere, and {wrong} is of this machine"
-        case "serve" if bool(options.home) + options.example + bool(options.verify) != 1:
-            return "serve needs one of --home FOLDER, --example, --verify LOG"
-        case "serve" if (options.check or options.backup) and not options.home:
-            return "--check and --backup go with --home FOLDER"
+        case "serve":
+            return _served(options)
         case "run" if options.overwrite and not options.save:
             return "--overwrite goes with --save NAME=PATH"
         case "improve" if options.write and options.file == "-":
@@ -90,6 +88,13 @@ def _misuse(options: argparse.Namespace) -> str:
             if words := [f"--{name}" for name in (*others, *["explain"] * options.dry) if getattr(options, name)]:
                 return f"{flag} runs nothing, and {words[0]} has no part in it"
     return ""
+
+
+def _served(options: argparse.Namespace) -> str:
+    if bool(options.home) + options.example + bool(options.verify) != 1:
+        return "serve needs one of --home FOLDER, --example, --verify LOG"
+    alone = not options.home and (options.check or options.backup)
+    return "--check and --backup go with --home FOLDER" if alone else ""
 
 
 def _here_only(options: argparse.Namespace) -> str:

@@ -57,17 +57,17 @@ class Json(Response):
 
 def endpoint(server: Server, row: Row) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
-        seen = [""]
-        response = await reply_to(request, seen)
+        caller = [""]
+        response = await reply_to(request, caller)
         if server.log:
-            _log(row, request, seen[0], response.status_code)
+            _log(row, request, caller[0], response.status_code)
         return response
 
-    async def reply_to(request: Request, seen: list[str]) -> Response:
+    async def reply_to(request: Request, caller: list[str]) -> Response:
         try:
             with Others().excepted():
                 call = await _read(server, row, request)
-                seen[0] = call.who.name
+                caller[0] = call.who.name
                 if row.path == "/api/runs/{id}" and call.query.get("wait"):
                     await _moment(server, call)
                 reply = await run_in_threadpool(row.handler, server, call)

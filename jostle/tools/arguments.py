@@ -76,7 +76,7 @@ def _misuse(options: argparse.Namespace) -> str:
         case "run" if wrong := _here_only(options):
             return f"--server runs the program elsewhere, and {wrong} is of this machine"
         case "serve":
-            return _served(options)
+            return _serve_flags(options)
         case "run" if options.overwrite and not options.save:
             return "--overwrite goes with --save NAME=PATH"
         case "improve" if options.write and options.file == "-":
@@ -90,7 +90,7 @@ def _misuse(options: argparse.Namespace) -> str:
     return ""
 
 
-def _served(options: argparse.Namespace) -> str:
+def _serve_flags(options: argparse.Namespace) -> str:
     if bool(options.home) + options.example + bool(options.verify) != 1:
         return "serve needs one of --home FOLDER, --example, --verify LOG"
     alone = not options.home and (options.check or options.backup)

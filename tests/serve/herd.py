@@ -111,6 +111,11 @@ class Herd:
         self._parent.terminate()
         self._parent.wait()
 
+    def workers(self) -> list[int]:
+        """Processes of runs that go on."""
+        over = {self.pid, *(one["pid"] for one in self.ended())}
+        return [pid for pid in map(int, (self.folder / "children").read_text().split()) if pid not in over]
+
     def ended(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self.ends.read_text().splitlines()] if self.ends.exists() else []
 

@@ -115,9 +115,9 @@ def _killed(herd: Herd, point: str, rng: random.Random) -> bool:
     """Kills at a point, and starts what is needed again; whether it was reached."""
     if point in RANDOM:
         time.sleep(rng.random() * herd.seconds)
-        over = {one["pid"] for one in herd.ended()}
-        workers = [pid for pid in map(int, (herd.folder / "children").read_text().split()) if pid not in over]
-        workers = [pid for pid in workers if pid != herd.pid]
+        until = time.monotonic() + PATIENCE
+        while not (workers := herd.workers()) and point.startswith("worker") and time.monotonic() < until:
+            time.sleep(rng.random() / 20)
         which = {"server": [herd.pid], "worker": workers[-1:], "all of them": [herd.pid, *workers]}[point.split(":")[0]]
         for pid in which:
             try:

@@ -228,7 +228,12 @@ def test_a_home_is_checked_and_copied_in_use(place: Any, tmp_path: Path, capsys:
     capsys.readouterr()
     status = main(["serve", "--home", str(copy), "--check"])
     said = capsys.readouterr().out
-    assert status == ("confined without" in said) and said.count("good") == 5 - status and "all in the ledger: 2" in said and "histories hold: 3" in said
+    assert (
+        status == ("confined without" in said)
+        and said.count("good") == 5 - status
+        and "all in the ledger: 2" in said
+        and "histories hold: 3" in said
+    )
     restored = Home(copy)
     assert [one.id for one in restored.runs("id = ?", run["id"])] == [run["id"]]
     assert Ledger(restored.ledger).verify("people@ana").entries == 3

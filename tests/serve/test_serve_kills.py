@@ -1,0 +1,33 @@
+"""Kills of workers and the server under load: a few of the 500 that `python -m tests.serve.kills --count 500` makes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.serve import kills
+from tests.serve.herd import SERVER, WORKER
+
+
+@pytest.mark.slow
+def test_kills_lose_no_answer_and_no_charge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[list[str]] = []
+    checked = kills.checked
+
+    def check(herd: kills.Herd, analysts: list[kills.Analyst]) -> object:
+        result = checked(herd, analysts)
+        mine = next(one for one in analysts if any(run["answer"]["ok"] for run in one.answers.values()))
+        good = next(run for run in mine.answers.values() if run["answer"]["ok"])
+        mine.answers[good["id"]] = {**good, "answer": {**good["answer"], "released": {"n": -1}}}
+        looked.append(checked(herd, analysts)[0])  # and it sees what is wrong
+        mine.answers[good["id"]] = {**good, "analyst": next(a.who for a in analysts if a is not mine)}
+        looked.append(checked(herd, analysts)[0])
+        return result
+
+    monkeypatch.setattr(kills, "checked", check)
+    done = kills.kills(tmp_path / "herd", 18, 7, 4.0)
+    assert done["wrong"] == [] and done["kills"] >= 9 and done["well"] >= 1
+    assert {point for point in done["killed"] if not point.startswith("not")} & {*SERVER} and WORKER
+    assert len(looked[0]) == 1 and "another one than was given" in looked[0][0]
+    assert len(looked[1]) == 1 and "without its charge" in looked[1][0]

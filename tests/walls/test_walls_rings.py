@@ -9,13 +9,13 @@ import pytest
 from rings import CORE, circles, closure, figures, loads
 
 BARS = {
-    "lines": 89_352,
+    "lines": 89_536,
     "files": 438,
     "lines that the kernel imports": 2_768,
     "lines that privacy and engine import": 21_980,
     "lines that everyday queries import": 11_062,
     "circles of files, imports for types counted": 0,
-    "lines with Any": 1_629,
+    "lines with Any": 1_632,
     "participle names": 44,
     "functions of one name in run and check": 12,
     "complexity of a function": 20,

@@ -14,6 +14,7 @@ epsilon the same way in every run.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import date
@@ -23,12 +24,12 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from jostle.accounting.amounts import Amount
-from jostle.diagnostics import Refusal
-from jostle.error_laws import NoiseLaw, law_named, sum_of_two
-from jostle.formulas import Formula, Noised, OfTwo, Source, calculated
+from jostle.diagnostics import Refusal, refuse
+from jostle.error_laws import LaplaceSum, NoiseLaw, law_named, sum_of_two, sum_quantile
+from jostle.formulas import Formula, Joint, Noised, OfTwo, Source, Vector, calculated
 from jostle.jsontext import digest
 from jostle.language.moments import kind_of_moment, moment_of, number_of
-from jostle.noise_laws import ADDITIVE, SmoothLaplace
+from jostle.noise_laws import ADDITIVE, Gaussian, Laplace, SmoothLaplace
 from jostle.plan.digest import plan_digest
 from jostle.plan.plan import Term
 from jostle.privacy.kernel.exposures import Handle
@@ -42,7 +43,7 @@ from jostle.privacy.measurements.aggregates.terms import Pair, grid_of, terms_of
 from jostle.privacy.measurements.answers import Answers, StrategyAnswers
 from jostle.privacy.measurements.open_selects import OpenSelect
 from jostle.privacy.measurements.purchases import Layout
-from jostle.privacy.measurements.query import Answer, Request
+from jostle.privacy.measurements.query import Answer, Request, key_columns
 from jostle.privacy.measurements.selects import Numbers, select
 from jostle.privacy.measurements.smooth import SmoothCount
 from jostle.privacy.mechanisms.linear import Block
@@ -54,6 +55,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jostle.privacy.measurements.joint import JointBlocks
+    from jostle.privacy.measurements.running import RunningNumbers
+    from jostle.privacy.reading.public_data import PublicData
 
     Floats = NDArray[np.float64]
 
@@ -63,6 +66,8 @@ MOST_STORED = 2**14  # numbers of a vector that are kept
 def run(kernel: Kernel, request: object, amount: Amount, via: str | None, span: Span | None) -> tuple[Answer, bool]:
     """The answer to a private select, and whether it was given before."""
     table = request.table if isinstance(request, Request) else None
+    if isinstance(request, Request) and request.running:
+        return _running(kernel, request, amount, via, span)
     stored_request = _StoredRequest.of(kernel, table, request, amount, via)
     measurement = _measurement(request, amount, via)
     if stored_request is None:
@@ -82,6 +87,77 @@ def _measurement(request: Any, amount: Amount, via: str | None) -> Measurement[A
     if via == SmoothLaplace.name:
         return SmoothCount.of(request, amount)
     return OpenSelect.of(request, amount, via) if request.open_keys else select(request, amount, via)
+
+
+def exactly(kernel: Kernel, data: PublicData, request: Any) -> Answer:
+    """The exact answer of public data; of a running key the sums up to each of its steps."""
+    answer: Answer = request.exact(kernel, data)
+    if not isinstance(request, Request) or not request.running:
+        return answer
+    from jostle.privacy.measurements.running import need_sums, steps_until
+
+    for aggregate in request.aggregates:
+        need_sums(aggregate)
+    (at,) = [i for i, key in enumerate(request.group_keys) if key.running is not None]
+    steps = list(dict.fromkeys(answer.keys[at]))
+    steps = steps[: steps_until(request.group_keys[at].running, steps, request.group_keys[at].name)]
+    places = [i for i, step in enumerate(answer.keys[at]) if step in set(steps)]
+    columns: list[list[float]] = []
+    for column in answer.values:
+        totals: dict[tuple[Any, ...], float] = {}
+        columns.append([])
+        for i in places:
+            group = tuple(key[i] for j, key in enumerate(answer.keys) if j != at)
+            totals[group] = totals.get(group, 0.0) + (column[i] or 0.0)
+            columns[-1].append(totals[group])
+    return Answer([[key[i] for i in places] for key in answer.keys], columns)
+
+
+def _running(
+    kernel: Kernel, request: Request, amount: Amount, via: str | None, span: Span | None
+) -> tuple[Answer, bool]:
+    """The answers of a stream up to a step, and whether all of them were released before."""
+    from jostle.privacy.measurements.running import RunningSelect
+
+    if kernel.in_a_run:
+        raise refuse("TypeError", "a run of `best_run` begins no stream", span)
+    measurement = RunningSelect.of(request, amount, via).going_on()
+    again = measurement.released >= measurement.steps.until
+    if again:
+        kernel.charge_again(measurement.exposures, measurement.price, measurement.title, span)
+    released = measurement.again() if again else kernel.measure(measurement, span)
+    keys, values = [list(key.values) for key in request.keys], []
+    keys[released.steps.place] = keys[released.steps.place][: released.steps.until]
+    for places in released.layout.places:
+        ((term, _),) = places
+        values.append(_running_sums(released, *released.measured[term]))
+    return Answer(request.key_columns(key_columns(keys)), values), again
+
+
+def _running_sums(released: RunningNumbers, numbers: Floats, law: Laplace | Gaussian) -> Sequence[Noised]:
+    """The sums up to each step, in the order of the groups; each knows the noises that it is made of."""
+    import numpy as np
+
+    steps, matrix = released.steps, released.matrix
+    vectors = [Vector(column, law) for column in numbers.T]
+    weights, sums, laws = [], np.empty((steps.until, steps.groups)), []
+    for at in range(steps.until):
+        weights = matrix.weights(at + 1)
+        sums[at] = weights @ numbers[: len(weights)]
+        error = law.smooth.deviation * math.sqrt(float(weights @ weights))
+        wide = sum_quantile(Laplace) * error
+        laws.append(Gaussian(error) if isinstance(law, Gaussian) else LaplaceSum(error / math.sqrt(2), wide=wide))
+    shape = (steps.until, *steps.others)
+    places = np.moveaxis(np.arange(sums.size).reshape(shape), 0, steps.place).ravel()
+    values = sums.ravel()[places]
+
+    def answer(place: int) -> Noised:
+        at, group = divmod(int(places[place]), steps.groups)
+        return Noised.of(
+            float(values[place]), Joint(laws[at], at, lambda step: [(vectors[group], matrix.weights(step + 1))])
+        )
+
+    return of_places(len(values), answer, values)
 
 
 # What is calculated of noisy numbers --------------------------------------------------------------

@@ -35,6 +35,7 @@ from jostle.run.arguments import amount_of, mechanism_of, wish_of
 from jostle.run.clauses import whole
 from jostle.run.columns import LongColumn
 from jostle.run.evaluator import Evaluator
+from jostle.run.faults import private_value
 from jostle.run.groups import column_of_keys, keys_left, multiples, public_keys, together
 from jostle.run.margins import cut_of, hidden_groups, marked
 from jostle.run.periods import Period
@@ -213,9 +214,14 @@ def _answer(interp: Evaluator, bound: BoundSelect, scope: Scope, event: dict[str
         return request.size(interp.data)
     if not bound.table.private:
         event["public"] = True
-        answer = request.exact(interp.kernel, interp.data)
+        answer = answers.exactly(interp.kernel, interp.data, request)
         exact = [[Exact(v) if type(v) is float else v for v in values] for values in answer.values]
         return Answer(answer.keys, exact)
+    if isinstance(request, Request) and request.running and (
+        interp.joint is not None or bound.wish is not None or bound.given is not None
+    ):  # fmt: skip
+        message = "running answers have an amount of their own"
+        raise refuse("TypeError", message, node.span, help="write `with rho 1` after the select, outside of `jointly`")
     if interp.joint is not None:
         return interp.joint.answer(request, node, bound.wish, bound.given)
     if bound.wish is not None or bound.given is not None:
@@ -357,12 +363,23 @@ def _is_word(name: str, left: Table, right: Table) -> bool:
 def _key(interp: Evaluator, key: n.GroupKey, own: str, compiler: RowCompiler, scope: Scope) -> GroupKey:
     expr, column = compiler.column_position(key.value)
     name = key.name or column or own
+    running = _running_until(interp, key, scope) if key.running else None
     if key.over is None:
-        return GroupKey(name, expr)
+        return GroupKey(name, expr, running=running)
     listed = column_of_keys(interp, interp.eval(key.over, scope), name, key.over.span)
     if isinstance(listed, Period):
         listed, expr = periods_of(listed, expr, compiler.schema)
-    return GroupKey(name, expr, public_keys(listed, key.over.span))
+    return GroupKey(name, expr, public_keys(listed, key.over.span), running=running)
+
+
+def _running_until(interp: Evaluator, key: n.GroupKey, scope: Scope) -> Any:
+    """The last value of a running key that is answered; `...` where nothing is said."""
+    if key.until is None:
+        return ...
+    until = interp.eval(key.until, scope)
+    for handle in handles_in(until):
+        raise private_value(handle, "cannot say how far a stream is answered").at(key.until.span)
+    return until
 
 
 def _of_arguments(row: AggregateRow, call: n.Call, compiler: RowCompiler) -> Diagnostic:

@@ -276,9 +276,13 @@ class Join(Node, frozen=True):
 
 
 class GroupKey(Node, frozen=True):
+    """With `running` a group has all rows up to its value; up to `until` alone, where that is given."""
+
     value: Expr
     name: str | None
     over: Expr | None
+    running: bool = False
+    until: Expr | None = None
 
 
 class Limit(Node, frozen=True):

@@ -194,8 +194,20 @@ class QueryBuilder(Transformer):  # type: ignore[type-arg]
     def key(
         self, value: n.Expr, _as: Token | None, name: Token | None, _over: Token | None, over: n.Expr | None
     ) -> n.GroupKey:
-        span = self._span(value, name, over)
-        return n.GroupKey(value, str(name) if name is not None else None, over, span=span)
+        span, until = self._span(value, name, over), None
+        running = isinstance(value, n.Call) and isinstance(value.function, n.Name) and value.function.id == RUNNING
+        if running:
+            value, until = _running(value)  # type: ignore[arg-type]
+        return n.GroupKey(value, str(name) if name is not None else None, over, running, until, span=span)
+
+
+def _running(call: n.Call) -> tuple[n.Expr, n.Expr | None]:
+    """Of `running(day, until = today)` the key and the last of its values that is answered."""
+    (value, *more), keywords = call.args or (None,), {word.name: word.value for word in call.keywords}
+    if value is None or more or len(call.keywords) > 1 or keywords.keys() - {"until"}:
+        help = "write `running(day)`, or `running(day, until = today)`"
+        raise refuse("SyntaxError", "`running` takes a key, and how far it is answered", call.span, help=help)
+    return value, keywords.get("until")
 
 
 def _without_keys(
@@ -264,6 +276,7 @@ def _rows_of(table: n.Expr) -> n.Expr:
     return replace(table, per=(*(table.per or ()), *table.keys), keys=())
 
 
+RUNNING = "running"  # what a key is called with whose groups hold all rows up to it
 _METHODS = {"answer": "runs", "predict": "values the Option from its features"}
 _FIELDS = {"db": "database"}
 _DATA = "data"

@@ -220,24 +220,30 @@ class Kernel:
                 self._test_allotments(exposures, measurement.price, span)
                 self._charge_allotments(exposures, measurement.price)
             else:
-                self._charge(exposures, measurement.price, measurement.title, span, measurement.purpose)
+                self._charge(measurement, span)
 
     # Charges -------------------------------------------------------------------------------------
 
-    def _charge(self, exposures: Exposures, price: Price, what: str, span: Span | None, purpose: ChargePurpose) -> None:
-        """Charges every source met, or none: all meters are tested before anything is added."""
+    def _charge(self, measurement: Measurement[Any, Any], span: Span | None) -> None:
+        """Charges every source met, or none: all meters are tested before anything is added.
+
+        What an earlier charge paid for costs the sources nothing, and is written down all the same.
+        """
+        exposures, price, what = measurement.exposures, measurement.price, measurement.title
+        paid = measurement.was_paid()
         for exposure in exposures:
             check_unit(price.amount, exposure.source, span)
         self._test_allotments(exposures, price, span)
         for exposure in exposures:
             source, path = exposure.source, _charged_path(exposure, price)
-            if not source.meter.admits(path, _cost(exposure, price)):
+            if not paid and not source.meter.admits(path, _cost(exposure, price)):
                 raise self._over_budget(exposure, price, span)
-        self._settle(exposures, price, what, span, purpose)
+        self._settle(exposures, price, what, span, measurement.purpose, paid)
         self._charge_allotments(exposures, price)
         for exposure in exposures:
-            exposure.source.meter.add(_charged_path(exposure, price), _cost(exposure, price))
-            exposure.source.charges.append((f"{what}: {price.amount}", span))
+            if not paid:
+                exposure.source.meter.add(_charged_path(exposure, price), _cost(exposure, price))
+            exposure.source.charges.append((f"{what}: {price.amount}{', paid before' if paid else ''}", span))
 
     def _need_fit_for_run(self, exposures: Exposures, price: Price, remembers: bool, span: Span | None) -> None:
         """Refuses in a run what is of other data than were paid for, what remembers it, and all but pure ε."""
@@ -301,14 +307,16 @@ class Kernel:
         balance.units -= payment.units
         balance.room -= payment.room
 
-    def _settle(self, exposures: Exposures, price: Price, what: str, span: Span | None, purpose: ChargePurpose) -> None:
+    def _settle(
+        self, exposures: Exposures, price: Price, what: str, span: Span | None, purpose: ChargePurpose, paid: bool
+    ) -> None:  # fmt: skip
         """What registered sources lose is on disk when this returns; where it is not, nothing was charged."""
         registered = [(e, e.source.account) for e in exposures if e.source.account is not None]
         if registered:
             charges = [
-                Charge(account, e.source.meter, _charged_path(e, price), _cost(e, price), str(e.source.unit))
-                for e, account in registered
-            ]
+                Charge(account, e.source.meter, _charged_path(e, price), tuple(0 for _ in cost) if paid else cost, unit)
+                for e, account in registered for cost, unit in [(_cost(e, price), str(e.source.unit))]
+            ]  # fmt: skip
             full = registered[0][1].settle(charges, price, what, span, self._program, purpose)
             if full is not None:
                 raise self._over_budget(registered[full][0], price, span)

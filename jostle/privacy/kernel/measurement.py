@@ -129,6 +129,10 @@ class Measurement(ABC, Generic[E, R]):
         """The part of a prepaid amount that pays for it, in place of a charge."""
         return None
 
+    def was_paid(self) -> bool:
+        """Whether its price was charged before, as the ledger of its source says: then only allotments are charged."""
+        return False
+
     def buys(self) -> tuple[int, float] | None:
         """Of one that pays for others: the units, and the room in δ, that its result stands for."""
         return None

@@ -389,6 +389,21 @@ class Account(Struct, eq=False):
     def spent(self) -> Cost:
         return self.dataset.state.spent
 
+    def released_steps(self, stream: str) -> list[dict[str, Any]]:
+        """What a stream released up to now (`privacy.measurements.running`), in the order of its steps: parts with the
+        `numbers` of the steps up to `until`."""
+        parts: list[dict[str, Any]] = []
+        while answer := self.ledger.answer(self.name, digest([stream, parts[-1]["until"] if parts else 0])):
+            parts.append(answer[0])
+            if answer[1] not in self.receipts:
+                self.receipts.append(answer[1])
+        return parts
+
+    def keep_steps(self, stream: str, after: int, until: int, numbers: object) -> None:
+        """Writes down what the steps after `after` released; what stands there already, another program's, stays."""
+        part = {"until": until, "numbers": numbers}
+        self.ledger.remember(self.receipts[-1], digest([stream, after]), part)
+
     def catch_up(self, meter: Meter, total: Cost) -> None:
         """Adds at the root what others have spent since; a total that went back is that of an older ledger."""
         behind = tuple(there - here for there, here in zip(total, meter.spent, strict=True))

@@ -43,6 +43,8 @@ class GroupKey(Struct, frozen=True):
     over: tuple[Any, ...] | range | None = None
     names: tuple[str, ...] = ()
     rows: tuple[tuple[Any, ...], ...] = ()
+    running: Any = None
+    """Of a key whose groups hold all rows up to its value, the last value that is answered; `...` for all of them."""
 
     def spread(self, column: list[Any]) -> list[list[Any]]:
         """The columns of what the key stands for."""
@@ -74,6 +76,10 @@ class Request(Struct, frozen=True):
         return ", ".join([a.name for a in self.aggregates])
 
     @property
+    def running(self) -> bool:
+        return any(key.running is not None for key in self.group_keys)
+
+    @property
     def undivided(self) -> bool:
         """Whether it has no groups."""
         return not self.keys and not self.open_keys
@@ -100,7 +106,7 @@ class Request(Struct, frozen=True):
     def free(self) -> bool:
         """Whether this counts the rows of a source whose size is public, all of them or by columns whose groups are
         (`reading.public_data`)."""
-        plain = not self.open_keys and self.aggregates == (Count(),)
+        plain = not self.open_keys and not self.running and self.aggregates == (Count(),)
         plain = plain and not any(key.names for key in self.group_keys)
         return plain and sizes_are_public(self.table, [key.expr for key in self.group_keys])
 

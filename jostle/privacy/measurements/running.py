@@ -1,0 +1,326 @@
+"""Running counts and sums: `select count(*) from visits groupby running(day, until = today), page`.
+
+Each group holds all rows up to its step, and the steps are released one by one, in one run or in many, for one amount
+that is charged when the first is (docs/privacy/streams.md).
+
+*Argument.* What is released is the vector of all steps' rows M·x + noise, x the term by steps and other groups: row by
+row as the steps come, and never twice, since the ledger keeps what was released and gives it again. A row of the data is
+at one step s and in at most one other group. Whatever happens to it between runs (it comes late, its group changes, it
+goes), at step t it adds at most Δ·M[t, s] to one number of each row of M: the column's norm times Δ, in ℓ₁ and in ℓ₂.
+For k rows all of this is k times as much, by the triangle inequality. Noise that is drawn anew at each step, with data
+that may depend on what was released before, loses no more than one Gaussian mechanism, as a row of M weighs no step
+that is still to come (Denisov, McMahan, Rush, Smith, Thakurta 2022); of Laplace noise the ε of all numbers add up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from jostle.accounting.amounts import Amount
+from jostle.accounting.definitions import ChargePurpose
+from jostle.diagnostics import Refusal, refuse
+from jostle.engine.sql.persons import names_in
+from jostle.integers import LIMIT, fixed_width
+from jostle.noise_laws import Gaussian, Laplace
+from jostle.plan.digest import plan_digest
+from jostle.plan.plan import (
+    Bound,
+    Column,
+    Derive,
+    Filter,
+    FixedSum,
+    Join,
+    Key,
+    Known,
+    Listed,
+    Plan,
+    RowExpr,
+    Scan,
+    Term,
+    Truncate,
+    Union,
+    inputs,
+)
+from jostle.privacy.kernel.exposures import Exposures
+from jostle.privacy.kernel.measurement import LinearMeasurement, Measured, stability_of
+from jostle.privacy.ledger.ledger import Account
+from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate, Aggregate
+from jostle.privacy.measurements.aggregates.count import Count
+from jostle.privacy.measurements.aggregates.sum import Sum
+from jostle.privacy.measurements.aggregates.terms import grid_of, reach_of, sensitivity_of
+from jostle.privacy.measurements.purchases import Layout
+from jostle.privacy.measurements.query import Request
+from jostle.privacy.mechanisms.additive import Additive, Linear
+from jostle.privacy.mechanisms.running import MOST_STEPS, Roots, Tree, matrix_of
+from jostle.records import replace
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from jostle.privacy.reading.vault import Reader
+
+    Ints = NDArray[np.int64]
+    Floats = NDArray[np.float64]
+
+MOST_NUMBERS = 2**14
+"""Of all terms at one step: what the ledger keeps together."""
+SUM_BITS = 18
+"""Steps of a sum's grid up to the largest summand, so that the matrix's bits have room beside them."""
+
+
+class Steps(Struct, frozen=True):
+    """What the noisy numbers of a stream are of: the running key's `place` among the keys, and how many of its `steps`
+    are answered, `until`."""
+
+    place: int
+    steps: int
+    until: int
+    others: tuple[int, ...]
+    """The sizes of the other keys, in order."""
+
+    @property
+    def groups(self) -> int:
+        return math.prod(self.others)
+
+
+class RunningNumbers(Struct, frozen=True):
+    """What was released up to `steps.until`: of each term an array, a row for each of the matrix, and the law of its
+    noise."""
+
+    request: Request
+    steps: Steps
+    layout: Layout
+    matrix: Roots | Tree
+    measured: list[tuple[Floats, Laplace | Gaussian]]
+
+
+@dataclass(frozen=True, eq=False)
+class RunningSelect(LinearMeasurement[RunningNumbers]):
+    """The steps after `released` of a stream, and those before given again, which the ledger has as `stream`."""
+
+    request: Request
+    steps: Steps
+    layout: Layout
+    terms: tuple[Term, ...]
+    matrix: Roots | Tree
+    stream: str
+    released: int
+
+    @classmethod
+    def of(cls, request: Request, amount: Amount, via: str | None) -> RunningSelect:
+        steps, table = steps_of(request), request.table
+        account = table.exposures[0].source.account
+        if len(table.exposures) > 1:
+            raise refuse("TypeError", "running answers are of one private source", help="leave the join out")
+        if account is not None:
+            need_stable(table.plan, request.keys[steps.place].expr, table.exposures[0].unit.columns)
+        layout = Layout.of(request.aggregates, table, False)
+        how = Additive.of(amount, via, table.measures)
+        matrix = matrix_of(steps.steps, how.kind is Gaussian)
+        terms = tuple(map(_coarser, layout.bought))  # type: ignore[arg-type]
+        if steps.groups * len(terms) > MOST_NUMBERS:
+            message = f"{steps.groups * len(terms):,} numbers at each step are too many"
+            raise refuse("DataError", message, help=f"at most {MOST_NUMBERS:,}: group more coarsely")
+        linear = []
+        for term in terms:
+            reach, _ = reach_of(term, table, False)
+            l1, l2 = matrix.norms
+            one = Linear.of(how, reach * l1, reach * l2, grid_of(term) + matrix.bits)
+            linear.append(one.part((1 - 2.0**-40) / len(terms)))
+        stream = ""
+        if isinstance(account, Account):
+            facts = (table, request.keys, steps.place, terms, str(amount), how.mechanism, matrix.bits)
+            digested = plan_digest(facts, {account.data: account.name})
+            if not digested.closed:
+                message = "running answers of a registered dataset go on in later runs, and are of it alone"
+                raise refuse("TypeError", message, help="leave the join with other data out")
+            stream = digested.digest
+        return cls(how, tuple(linear), request, steps, layout, terms, matrix, stream, 0)
+
+    @property
+    def account(self) -> Account | None:
+        """The ledger's side of a stream that goes on in later runs; others are measured once."""
+        account = self.exposures[0].source.account
+        return account if isinstance(account, Account) and self.stream else None
+
+    def going_on(self) -> RunningSelect:
+        """The same after the steps that the ledger has."""
+        parts = self.account.released_steps(self.stream) if self.account is not None else []
+        return replace(self, released=parts[-1]["until"]) if parts else self
+
+    @property
+    def exposures(self) -> Exposures:
+        return self.request.table.exposures
+
+    @property
+    def title(self) -> str:  # type: ignore[override]
+        return f"running {self.request.title}, steps {self.released + 1} to {self.steps.until}"
+
+    @property
+    def purpose(self) -> ChargePurpose:
+        return self.request.purpose([self.how])
+
+    def was_paid(self) -> bool:
+        return self.released > 0
+
+    def read(self, reader: Reader) -> list[Ints]:
+        import numpy as np
+
+        place, until = self.steps.place, self.steps.until
+        keys = list(self.request.keys)
+        keys[place] = Key(keys[place].expr, keys[place].values[:until])
+        exact = reader.group(self.request.table.plan, tuple(keys), self.terms)
+        rows = self.matrix.matrix(self.released, until)
+        widest = int(rows.sum(axis=1).max(initial=1))
+        vectors = []
+        for numbers in exact:
+            shape = [len(key.values) for key in keys]
+            cells = np.moveaxis(np.asarray(numbers).reshape(shape), place, 0).reshape(until, -1)
+            narrow = fixed_width(cells, LIMIT)
+            if int(np.abs(narrow).max(initial=0)) <= LIMIT // widest:
+                vectors.append(rows @ narrow)
+            else:  # in Python's integers, which Linear brings within 64 bits
+                vectors.append(rows.astype(object) @ narrow.astype(object))
+        return vectors
+
+    def measured(self) -> tuple[Measured, ...]:
+        stability, table = stability_of(self.request.table), self.request.table
+        return tuple(
+            Measured(name, one.law, self.how, math.ldexp(sensitivity_of(term, table), -grid_of(term)), stability)
+            for name, one, term in zip(self._names, self.linear, self.terms, strict=True)
+        )
+
+    @property
+    def _names(self) -> list[str]:
+        return [f"running {next(a.name for a, of in zip(self.layout.aggregates, self.layout.places, strict=True) if of[0][0] == i)}"
+                for i in range(len(self.terms))]  # fmt: skip
+
+    def finish(self, released: list[Floats]) -> RunningNumbers:
+        """What was released up to now. What the ledger does not hold is not shown: it would be drawn again."""
+        if self.account is None:
+            return self.numbers(released)
+        parts = [part.reshape(-1, self.steps.groups) for part in released]
+        first, each = self.released, max(1, MOST_NUMBERS * 2 // (self.steps.groups * len(parts)))
+        while first < self.steps.until:
+            until = min(self.steps.until, first + each)
+            low, high = (self.matrix.rows_up_to(at) - self.matrix.rows_up_to(self.released) for at in (first, until))
+            self.account.keep_steps(self.stream, first, until, [part[low:high].tolist() for part in parts])
+            first = until
+        return self.again()
+
+    def again(self) -> RunningNumbers:
+        """What the ledger has of the steps up to `until`, which are the same for whoever asks."""
+        import numpy as np
+
+        account = self.account
+        kept = account.released_steps(self.stream) if account is not None else []
+        if not kept or kept[-1]["until"] < self.steps.until:
+            raise refuse("LedgerError", "the ledger does not hold the steps of a stream", help="run it again")
+        rows = self.matrix.rows_up_to(self.steps.until)
+        columns = zip(*(part["numbers"] for part in kept), strict=True)
+        return self.numbers([np.concatenate([np.array(one, dtype=float) for one in column])[:rows] for column in columns])
+
+    def numbers(self, parts: Sequence[Floats]) -> RunningNumbers:
+        measured = [(p.reshape(-1, self.steps.groups), one.law) for p, one in zip(parts, self.linear, strict=True)]
+        return RunningNumbers(self.request, self.steps, self.layout, self.matrix, measured)
+
+
+def steps_of(request: Request) -> Steps:
+    """The steps of a request with a running key; refused where it cannot have one."""
+    places = [at for at, key in enumerate(request.group_keys) if key.running is not None]
+    if len(places) > 1 or any(key.names for key in request.group_keys) or request.open_keys:
+        message = "running answers have one running key, and other keys with listed values"
+        raise refuse("TypeError", message, help="write `groupby running(day), page`, each with public values")
+    (place,) = places
+    for aggregate in request.aggregates:
+        need_sums(aggregate)
+    if request.table.weighted:
+        raise refuse("TypeError", "running answers are of whole rows, and these have weights")
+    values = request.keys[place].values
+    if not 0 < len(values) <= MOST_STEPS:
+        raise refuse("DataError", f"{len(values):,} steps are too many", help=f"at most {MOST_STEPS:,}: use larger ones")
+    until = steps_until(request.group_keys[place].running, values, request.group_keys[place].name)
+    others = tuple(len(key.values) for at, key in enumerate(request.keys) if at != place)
+    return Steps(place, len(values), until, others)
+
+
+def need_sums(aggregate: Aggregate) -> None:
+    if type(aggregate) not in (Count, Sum) or not isinstance(aggregate, AdditiveAggregate):
+        help = "a mean is `sum(x) / count(x)`"
+        raise refuse("TypeError", f"running answers are counts and sums, and this is `{aggregate.name}`", help=help)
+
+
+def steps_until(until: Any, values: Sequence[Any], name: str) -> int:
+    """How many of the steps are answered; all where nothing is said."""
+    if until is ...:
+        return len(values)
+    if isinstance(until, float) and until.is_integer():
+        until = int(until)
+    if until not in values:
+        help = f"it is one of the steps from {values[0]} to {values[-1]}"
+        raise refuse("ValueError", f"`until` is no value of `{name}`", help=help)
+    return values.index(until) + 1
+
+
+# What rows may do between runs --------------------------------------------------------------------
+
+
+def need_stable(plan: Plan, step: RowExpr, unit: Sequence[str]) -> None:
+    """Refuses tables of which one more row may move what other rows gave at another step; from the plan alone.
+
+    Where a step follows from what tells the protected units apart, all rows of a unit are at one step, and which of
+    them are kept does not matter. Else whoever keeps some rows of a person must keep the first ones.
+    """
+    own = names_in([step])
+    waiting = [(plan, True)]
+    while waiting:
+        here, same = waiting.pop()  # `same`: whether a step is here the same expression
+        one_step = same and own <= set(unit)
+        if isinstance(here, Truncate):
+            first = same and here.order == step and not here.descending and not here.keys
+            if not (first or one_step):
+                raise _not_stable(step)
+        elif isinstance(here, Bound):
+            if here.owners is not None:
+                raise _of_several()
+            if here.most is not None and not one_step:
+                raise _not_stable(step)
+        elif isinstance(here, Derive):
+            columns = dict(here.columns)
+            same = same and all(columns.get(name) == Column(name) for name in own)
+        elif not (isinstance(here, Filter | Scan | Known | Listed | Union) or _of_all_pairs(here)):
+            raise _of_several()
+        waiting += [(one, same) for one in inputs(here)]
+
+
+def _of_all_pairs(plan: Plan) -> bool:
+    """Whether it is a join with public rows, which keeps all pairs: then each row has its own."""
+    return isinstance(plan, Join) and plan.most is None and not plan.person and plan.kind == "inner"
+
+
+def _of_several() -> Refusal:
+    return refuse(
+        "TypeError", "running answers are of rows as they come, and here several rows make one",
+        help="leave the join, or the rows of persons, out",
+    )  # fmt: skip
+
+
+def _not_stable(step: RowExpr) -> Refusal:
+    name = step.name if isinstance(step, Column) else "the step"
+    return refuse(
+        "TypeError", "which rows of a person are read may change from run to run",
+        help=f"read the first ones, `up to 3 rows by {name}`; or register the data protecting a person at a step",
+    )  # fmt: skip
+
+
+def _coarser(term: Term) -> Term:
+    most = max(abs(term.low), abs(term.high)) if isinstance(term, FixedSum) else 0.0
+    if not most or not isinstance(term, FixedSum):
+        return term
+    return replace(term, bits=min(term.bits, SUM_BITS - math.frexp(most)[1]) if term.bits > 0 else term.bits)

@@ -140,7 +140,7 @@ def _running_sums(released: RunningNumbers, numbers: Floats, law: Laplace | Gaus
 
     steps, matrix = released.steps, released.matrix
     vectors = [Vector(column, law) for column in numbers.T]
-    weights, sums, laws = [], np.empty((steps.until, steps.groups)), []
+    sums, laws = np.empty((steps.until, steps.groups)), list[Laplace | Gaussian]()
     for at in range(steps.until):
         weights = matrix.weights(at + 1)
         sums[at] = weights @ numbers[: len(weights)]

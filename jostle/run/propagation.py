@@ -160,6 +160,8 @@ def _half_width(noises: Sequence[AdditiveLaw], level: float) -> float:
     if not noises:
         return 0.0
     widest = sorted(noises, key=lambda law: -law.deviation)
+    if len(noises) > LARGEST and all(isinstance(law, Gaussian) and not law.coarse for law in noises):
+        return Gaussian(math.hypot(*(law.deviation for law in noises))).half_width(level)
     rest = math.sqrt(math.fsum(law.deviation**2 for law in widest[LARGEST:]))
     orders, total = random_orders(DRAWS, seed=1), np.zeros(DRAWS)
     for law in [*widest[:LARGEST], *([Gaussian(rest)] if rest else [])]:

@@ -108,6 +108,8 @@ def of_select(node: n.Select, measurement: object) -> object:
     if len(groups) != len(keys) or node.having is not None or node.first is not None or node.limit is not None:
         return SomeGroups({name: [] for name in (*keys, *names)}, len(keys))
     many = math.prod(len(key.values) for key in groups)
+    steps = getattr(measurement, "steps", None)  # of running answers, as many as are answered
+    many = many if steps is None else steps.until * steps.groups
     if many > MOST:
         return None
     columns = zip(names, values, strict=True)

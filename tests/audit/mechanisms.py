@@ -166,6 +166,12 @@ JOINT = """jointly with epsilon 1 {
 RESIDUALS, WITH_DELTA = JOINT.replace("epsilon 1", "epsilon 1 delta 1e-3"), "epsilon 1000, delta 1e-3"
 
 
+RUNNING = "n = {{ select count(*) from t groupby running(v) with epsilon 1 }}"
+RUNNING_SUMS = "n = {{ select sum(7 - v) from t groupby running(v) with epsilon 1 }}"
+RUNNING_ROOTS = RUNNING.replace("epsilon 1", "epsilon 1 delta 1e-3")
+WITH_ROOM = ("epsilon 1000, delta 0.9 counted by basic", 1e-3)
+
+
 def select(aggregate: str, via: str = "") -> str:
     return f"n = {{{{ select {aggregate} from t with epsilon 1{via and f' via {via}'} }}}}"
 
@@ -310,6 +316,11 @@ def cases() -> list[Case]:
         on_rows("laplace, sum(v), after a look at its cells", 1, select("sum(v)"), ["A,3"], ["A,3", "B,99"], look=True),
         on_rows("count by who, after looks at two columns", 1, BY_WHO, ["A,3"], ["A,3", "A,99"], look=True),
         on_rows("avg(v)", 1, select("avg(v)"), ["A,3"], ["A,3", "B,7"]),
+        on_rows("running counts, by a tree", 1, RUNNING, ["A,3"], ["A,3", "B,0"]),
+        on_rows(
+            "running sums, of two rows of a person", 1, RUNNING_SUMS, ["A,3"], ["A,3", "B,0", "B,2"], "who up to 2 rows"
+        ),
+        on_rows("running counts, by square roots", 1, RUNNING_ROOTS, ["A,3"], ["A,3", "B,0"], "rows", *WITH_ROOM),
         on_rows("stddev(v)", 1, select("stddev(v)"), ["A,3"], ["A,3", "B,7"]),
         on_rows(
             "count, sum, avg, var, stddev of v, of one purchase",

@@ -91,6 +91,23 @@ def all_runs_in_a_trace(x: np.ndarray, runs: int, rng: np.random.Generator) -> n
     return np.where(np.arange(100) < many[:, None], above, 0).sum(axis=1).clip(-12, 12).astype(float)
 
 
+def a_tree_that_forgets_a_level(x: np.ndarray, runs: int, rng: np.random.Generator) -> np.ndarray:
+    """Running counts of 8 steps by a tree, ε = 1: a step is in four stretches, and the noise is that of three."""
+    stretches = np.array([x[:many].sum() for many in (1, 2, 4, 8)]) + rng.laplace(0, 3.0, (runs, 4))
+    return np.round((np.abs(stretches) - np.abs(stretches - 1)).sum(axis=1), 6)
+
+
+def a_step_drawn_again(x: np.ndarray, runs: int, rng: np.random.Generator) -> np.ndarray:
+    """A running count of one step, ε = 1, which a second run draws anew since nothing kept what was released."""
+    return np.round(np.clip(x.sum() + rng.laplace(0, 1.0, (runs, 2)), -0.25, 1.25).sum(axis=1), 6)
+
+
+def rows_that_move_on(x: np.ndarray, runs: int, rng: np.random.Generator) -> np.ndarray:
+    """The last row of a person, at each of 8 steps measured by itself, ε = 1: later rows push it on, and it counts at
+    every step as if it were new."""
+    return np.round(np.clip(x.sum() + rng.laplace(0, 1.0, (runs, 8)), 0, 1).sum(axis=1), 1)
+
+
 def scored_without_noise(x: np.ndarray, runs: int, rng: np.random.Generator) -> np.ndarray:
     """Two options at ε = ½, the whole and nothing; shown is the one whose answer is nearer to the rows, exactly."""
     answers = np.stack([x.sum() + rng.laplace(0, 2.0, runs), np.zeros(runs)])
@@ -169,6 +186,9 @@ def specimens() -> list[Case]:
         _case("a selection that forgets its stopping law", 3, forgotten_stopping, [0], [1]),
         _case("runs to a good one whose stopping rule looks", 2, a_rule_that_looks, [0], [1]),
         _case("a best run whose trace shows them all", 3, all_runs_in_a_trace, [0], [1]),
+        _case("a tree that forgets a level", 1, a_tree_that_forgets_a_level, [0] * 8, [1, *[0] * 7]),
+        _case("a step of a stream that is drawn again", 1, a_step_drawn_again, [0], [1]),
+        _case("rows of a person that move on with the steps", 1, rows_that_move_on, [0], [1]),
         _case("a selection by scores without noise", 1, scored_without_noise, [0], [1]),
         _case("options that run, and only the last is charged", 1, charged_for_the_last, [0], [1]),
         _case("bounds kept after a column is redefined", 1, stale_bounds, [0], [99]),

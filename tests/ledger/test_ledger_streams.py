@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from ledger_place import Place
 
-from jostle.privacy.ledger.ledger import Ledger
+from jostle.noise_laws import Gaussian
+from jostle.privacy.ledger.ledger import Account, Ledger
+from jostle.privacy.mechanisms.additive import Linear
+from jostle.source import Source
+from jostle.tools.session import Result
 
 DAY = 'param today = 1\nprivate visits = dataset("visits")\n'
 COUNT = (
@@ -42,9 +47,7 @@ def _arrive(place: Place, day: int, late: int = 0) -> None:
     assert status == 0, said
 
 
-def _on(place: Place, day: int, program: str = COUNT):
-    from jostle.source import Source
-
+def _on(place: Place, day: int, program: str = COUNT) -> Result:
     made = place.session().attempt(Source(str(place.folder / "p.jst"), program), {"today": str(day)})
     assert made.ok, made.diagnostics
     return made
@@ -53,7 +56,7 @@ def _on(place: Place, day: int, program: str = COUNT):
 def test_a_stream_goes_on_from_run_to_run(visits: Place) -> None:
     """One charge; what was shown of a step is shown of it ever after; the errors are those of all noise."""
     shown: list[float] = []
-    for day in range(1, 13):
+    for day in range(1, 7):
         if day > 1:
             _arrive(visits, day)
         made = _on(visits, day)
@@ -64,7 +67,115 @@ def test_a_stream_goes_on_from_run_to_run(visits: Place) -> None:
         shown = n
     history = Ledger(visits.path)
     verified = history.verify("visits")
-    assert verified.entries == 1 + 11 + 12  # registered, updated and charged, of which one cost something
+    assert verified.entries == 1 + 5 + 6  # registered, updated and charged, of which one cost something
     again = _on(visits, 5)
     assert [float(value) for value in again.values["g"].columns["n"]] == shown[:10]
     assert history.verify("visits").entries == verified.entries
+
+
+ARRIVALS = {1: [(1, "A")], 2: [], 3: [(2, "A"), (3, "B")], 4: [(1, "B")], 5: [(5, "A"), (3, "A")]}
+"""Of one person the rows that arrive on each day, some of them late."""
+
+
+@pytest.mark.parametrize(
+    ("protecting", "limit", "last", "amount"),
+    [
+        ("rows", "", 1, "rho 1"),
+        ("user", "up to 2 rows by day", 5, "rho 1"),
+        ("user", "up to 2 rows by day", 5, "epsilon 1"),
+        ("user, day up to 2 rows", "", 1, "epsilon 1"),
+    ],
+)
+def test_a_person_moves_all_steps_together_no_further_than_is_said(
+    place: Place, monkeypatch: pytest.MonkeyPatch, protecting: str, limit: str, last: int, amount: str
+) -> None:
+    """Brute force over histories: all that five runs measure, with and without a unit whose rows come also late."""
+    vectors: list[tuple[Linear, np.ndarray]] = []
+    release = Linear.release
+
+    def recorded(linear: Linear, exact: np.ndarray, noise: object, widths: object = None) -> np.ndarray:
+        vectors.append((linear, exact.astype(float).ravel()))
+        return release(linear, exact, noise, widths)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Linear, "release", recorded)
+    program = COUNT.replace("with rho 1", f"{limit} with {amount}")
+    whole = []
+    for unit in ({}, {day: rows for day, rows in ARRIVALS.items() if day <= last}):
+        vectors.clear()
+        name = f"ledger{len(whole)}.db"
+        place.ledger, lines = place.folder / name, ["day,page,user,seconds", "1,A,u2,4", "1,B,u3,1"]
+        for day in range(1, 6):
+            lines += [f"{day},B,u{day % 3 + 2},5", *(f"{at},{page},u1,2" for at, page in unit.get(day, []))]
+            (place.folder / "visits.csv").write_text("\n".join(lines) + "\n")
+            if day == 1:
+                _register(place, protecting, amount)
+            else:
+                assert place.data("update", "visits")[0] == 0
+            _on(place, day, program)
+        whole.append(np.concatenate([exact for _, exact in vectors]))
+        (linear,) = {linear for linear, _ in vectors}
+    moved = np.abs(whole[0] - whole[1])
+    assert moved.any()
+    if linear.kind is Gaussian:
+        assert np.sqrt((moved**2).sum()) <= linear.l2
+    else:
+        assert moved.sum() <= linear.l1
+
+
+def test_what_two_runs_do_at_once_is_one_stream(visits: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another program releases the steps while this one has drawn them: what stands in the ledger is shown, by both."""
+    _on(visits, 1)
+    _arrive(visits, 2)
+    keep, others = Account.keep_steps, []
+
+    def late(account: Account, *rest: Any) -> None:
+        if not others:
+            monkeypatch.setattr(Account, "keep_steps", keep)
+            others.append(_on(visits, 2).values["g"].columns["n"])
+        keep(account, *rest)
+
+    monkeypatch.setattr(Account, "keep_steps", late)
+    mine = _on(visits, 2).values["g"].columns["n"]
+    assert list(map(float, mine)) == list(map(float, others[0]))
+    assert Ledger(visits.path).dataset("visits").state.spent == (10**12,)
+
+
+def test_what_is_not_kept_is_not_shown(visits: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A ledger that cannot hold a step ends the program; it is drawn when it can, and nothing is paid for twice."""
+    _on(visits, 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(Account, "keep_steps", lambda *_: None)
+        made = visits.session().attempt(Source(str(visits.folder / "p.jst"), COUNT), {"today": "3"})
+        assert [one.kind for one in made.diagnostics] == ["LedgerError"] and "g" not in made.values
+    assert len(_on(visits, 3).values["g"].columns["n"]) == 6
+    assert Ledger(visits.path).dataset("visits").state.spent == (10**12,)
+
+
+@pytest.mark.parametrize(
+    ("protecting", "query", "kind", "said"),
+    [
+        ("user up to 3 rows", COUNT, "TypeError", "which rows of a person"),
+        ("user", COUNT.replace("with rho", "up to 3 rows with rho"), "TypeError", "which rows of a person"),
+        ("user", COUNT.replace("with rho", "up to 3 rows by day desc with rho"), "TypeError", "which rows of a person"),
+        ("user", COUNT.replace("from visits", "from derive(visits, day = 41 - day)").replace(
+            "with rho", "up to 3 rows by 41 - day with rho"), "TypeError", "which rows of a person"),
+        ("user", COUNT.replace("from visits", "from (select count(*) as c from visits per person, day, page)"),
+         "TypeError", "several rows make one"),
+        ("rows", COUNT.replace("count(*)", "median(seconds)"), "TypeError", "counts and sums"),
+        ("rows", COUNT.replace("until = today", "until = 41"), "ValueError", "no value of `day`"),
+        ("rows", COUNT.replace("page with", "running(page) with"), "TypeError", "one running key"),
+        ("rows", COUNT.replace("with rho 1", "with error 30"), "TypeError", "an amount of their own"),
+        ("rows", COUNT.replace("visits groupby", 'visits join table([{page: "A", w: 1}]) on page groupby'),
+         "fine", ""),
+    ],
+)  # fmt: skip
+def test_what_is_refused_is_refused_before_a_charge(
+    place: Place, protecting: str, query: str, kind: str, said: str
+) -> None:
+    (place.folder / "visits.csv").write_text(rows_until(1))
+    _register(place, protecting, "rho 2")
+    made = place.session().attempt(Source(str(place.folder / "p.jst"), query), {"today": "1"})
+    assert [one.kind for one in made.diagnostics] == ([kind] if kind != "fine" else []), made.diagnostics
+    if kind != "fine":
+        assert said in made.diagnostics[0].message
+        assert Ledger(place.path).dataset("visits").state.spent == (0,)

@@ -220,17 +220,19 @@ class Kernel:
                 self._test_allotments(exposures, measurement.price, span)
                 self._charge_allotments(exposures, measurement.price)
             else:
-                self._charge(measurement, span)
+                title, paid = measurement.title, measurement.was_paid()
+                self._charge(exposures, measurement.price, title, span, measurement.purpose, paid)
 
     # Charges -------------------------------------------------------------------------------------
 
-    def _charge(self, measurement: Measurement[Any, Any], span: Span | None) -> None:
+    def _charge(
+        self, exposures: Exposures, price: Price, what: str, span: Span | None, purpose: ChargePurpose, paid: bool
+    ) -> None:  # fmt: skip
         """Charges every source met, or none: all meters are tested before anything is added.
 
-        What an earlier charge paid for costs the sources nothing, and is written down all the same.
+        What an earlier charge `paid` for costs the sources nothing, and is written down all the same.
         """
-        exposures, price, what = measurement.exposures, measurement.price, measurement.title
-        paid = measurement.was_paid()
+        what += ", paid before" if paid else ""
         for exposure in exposures:
             check_unit(price.amount, exposure.source, span)
         self._test_allotments(exposures, price, span)
@@ -238,12 +240,12 @@ class Kernel:
             source, path = exposure.source, _charged_path(exposure, price)
             if not paid and not source.meter.admits(path, _cost(exposure, price)):
                 raise self._over_budget(exposure, price, span)
-        self._settle(exposures, price, what, span, measurement.purpose, paid)
+        self._settle(exposures, price, what, span, purpose, paid)
         self._charge_allotments(exposures, price)
         for exposure in exposures:
             if not paid:
                 exposure.source.meter.add(_charged_path(exposure, price), _cost(exposure, price))
-            exposure.source.charges.append((f"{what}: {price.amount}{', paid before' if paid else ''}", span))
+            exposure.source.charges.append((f"{what}: {price.amount}", span))
 
     def _need_fit_for_run(self, exposures: Exposures, price: Price, remembers: bool, span: Span | None) -> None:
         """Refuses in a run what is of other data than were paid for, what remembers it, and all but pure ε."""

@@ -426,7 +426,8 @@ class Account(Struct, eq=False):
             "program": PurePath(program.name).name if program is not None else "",
             "digest": digest(program.text) if program is not None else "",
             "line": span.line if span is not None and program is not None and span.source == program else 0,
-            "plan": plan.digest, "mechanism": purpose.mechanism, "asked": what, "amount": str(price.amount),
+            "plan": plan.digest, "mechanism": purpose.mechanism, "asked": what,
+            "amount": str(price.amount) if any(any(charge.cost) for charge, _ in mine) else "",
             **({"time": self.ledger.began} if self.ledger.began else {}),
         }  # fmt: skip
         growths = []

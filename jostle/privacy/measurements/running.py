@@ -4,7 +4,7 @@ Each group holds all rows up to its step, and the steps are released one by one,
 that is charged when the first is (docs/privacy/streams.md).
 
 *Argument.* What is released is the vector of all steps' rows M·x + noise, x the term by steps and other groups: row by
-row as the steps come, and never twice, since the ledger keeps what was released and gives it again. A row of the data is
+row as the steps come, and never twice, since the ledger keeps what was released and gives it again. A row of data is
 at one step s and in at most one other group. Whatever happens to it between runs (it comes late, its group changes, it
 goes), at step t it adds at most Δ·M[t, s] to one number of each row of M: the column's norm times Δ, in ℓ₁ and in ℓ₂.
 For k rows all of this is k times as much, by the triangle inequality. Noise that is drawn anew at each step, with data
@@ -198,8 +198,10 @@ class RunningSelect(LinearMeasurement[RunningNumbers]):
 
     @property
     def _names(self) -> list[str]:
-        return [f"running {next(a.name for a, of in zip(self.layout.aggregates, self.layout.places, strict=True) if of[0][0] == i)}"
-                for i in range(len(self.terms))]  # fmt: skip
+        """What each term is for, the first of its aggregates."""
+        pairs = zip(self.layout.aggregates, self.layout.places, strict=True)
+        of = {places[0][0]: aggregate.name for aggregate, places in reversed(list(pairs))}
+        return [f"running {of[term]}" for term in range(len(self.terms))]
 
     def finish(self, released: list[Floats]) -> RunningNumbers:
         """What was released up to now. What the ledger does not hold is not shown: it would be drawn again."""
@@ -224,7 +226,9 @@ class RunningSelect(LinearMeasurement[RunningNumbers]):
             raise refuse("LedgerError", "the ledger does not hold the steps of a stream", help="run it again")
         rows = self.matrix.rows_up_to(self.steps.until)
         columns = zip(*(part["numbers"] for part in kept), strict=True)
-        return self.numbers([np.concatenate([np.array(one, dtype=float) for one in column])[:rows] for column in columns])
+        return self.numbers(
+            [np.concatenate([np.array(one, dtype=float) for one in column])[:rows] for column in columns]
+        )
 
     def numbers(self, parts: Sequence[Floats]) -> RunningNumbers:
         measured = [(p.reshape(-1, self.steps.groups), one.law) for p, one in zip(parts, self.linear, strict=True)]
@@ -244,7 +248,9 @@ def steps_of(request: Request) -> Steps:
         raise refuse("TypeError", "running answers are of whole rows, and these have weights")
     values = request.keys[place].values
     if not 0 < len(values) <= MOST_STEPS:
-        raise refuse("DataError", f"{len(values):,} steps are too many", help=f"at most {MOST_STEPS:,}: use larger ones")
+        raise refuse(
+            "DataError", f"{len(values):,} steps are too many", help=f"at most {MOST_STEPS:,}: use larger ones"
+        )
     until = steps_until(request.group_keys[place].running, values, request.group_keys[place].name)
     others = tuple(len(key.values) for at, key in enumerate(request.keys) if at != place)
     return Steps(place, len(values), until, others)

@@ -24,6 +24,7 @@ FORMS = {
     "counts": "a = {{ select count(*) from t groupby town }} with E",
     "sums": "a = {{ select sum(v), sum(v / 7) as s from t groupby town }} with E",
     "means": "a = {{ select avg(v), var(v / 3), count(v) from t groupby sex }} with E",
+    "running answers": "a = {{ select count(*), sum(v / 7) as s from t groupby sex, running(v, until = 18) }} with E",
     "quantiles": "a = {{ select median(v), bounds(v) from t groupby sex }} with E",
     "cells": "a = laplace(histogram(t, v, town)) with E",
     "cubes together": "a = laplace([histogram(t, v), histogram(t, town, sex)]) with E",

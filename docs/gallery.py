@@ -31,7 +31,8 @@ SETTINGS: dict[str, dict[str, str]] = {
     "pythia": {"cells_in_all": "64"},
 }
 GROUPS: dict[str, tuple[str, ...]] = {
-    "To begin with": ("first", "choose", "everyday", "survey", "orders", "synthetic_data", "uncertainty", "economics"),
+    "To begin with": ("first", "choose", "everyday", "survey", "orders", "synthetic_data", "uncertainty",
+                      "economics", "dashboard"),
     "Public data sets": ("flights", "visits", "marriages", "tumours", "pensions", "happiness"),
     "Choices": (
         "choose_1d", "figure_1_2", "classify", "figure_4_5", "choose_model", "choose_mixture", "choose_ising", "pythia",

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from jostle.privacy.ledger.ledger import Ledger
 from jostle.source import Source
+from jostle.tools.entry import main
 from jostle.tools.session import Result, Session
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -59,6 +61,53 @@ def test_searches(tmp_path: Path) -> None:
     assert result.budget["data"] == {"epsilon": {"total": "1", "spent": "0.6"}}  # three parts count as one of them
 
 
+def visits_up_to(day: int) -> dict[str, int]:
+    """By page, with at most three of a user on a day."""
+    rows = [line.split(",") for line in (PROGRAMS / "data" / "arrivals.csv").read_text().splitlines()[1:]]
+    by_page = dict.fromkeys(["home", "shop", "news", "help"], 0)
+    for at, _, page in rows:
+        by_page[page] += int(at) <= day
+    return by_page
+
+
+def test_a_year_of_a_dashboard(tmp_path: Path) -> None:
+    """Few visits are beyond three of a user on a day; all noise is within ± 60 but once in 10⁹ runs."""
+    result = run("dashboard.jst", tmp_path)
+    for page, visits in visits_up_to(365).items():
+        assert 0.8 * visits - 60 < result["total"][page] < visits + 60
+    assert result.budget == {"visits": {"rho": {"total": "1", "spent": "1"}}}
+
+
+@pytest.mark.slow
+def test_the_days_of_a_dashboard_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """365 runs on a file that grows from day to day: one charge, and what was shown of a day is shown ever after."""
+    monkeypatch.setenv("JOSTLE_LEDGER", str(tmp_path / "ledger"))
+    head, *rows = (PROGRAMS / "data" / "arrivals.csv").read_text().splitlines()
+    text = (PROGRAMS / "dashboard.jst").read_text().partition("\nplot(")[0]
+    begin, end = text.index("private visits = table"), text.index("\n\ng = ")
+    text = text[:begin] + 'private visits = dataset("visits")' + text[end:] + "release up_to_now\n"
+    text = text.replace("param today = 365", "param today = 1").replace("weeks[p][-1]", "0")
+    file, ledger, seen = tmp_path / "arrivals.csv", Ledger(tmp_path / "ledger"), dict[str, list[float]]()
+    for day in range(1, 366):
+        file.write_text("\n".join([head, *(row for row in rows if int(row.split(",")[0]) <= day)]) + "\n")
+        if day == 1:
+            schema = '{day: 1..365, page: {"home", "shop", "news", "help"}}'
+            words = ["--schema", schema, "--protecting", "user, day up to 3 rows", "--budget", "rho 1"]
+            assert main(["data", "register", "visits", str(file), *words]) == 0
+        else:
+            ledger.update("visits")
+        result = Session(cwd=tmp_path).attempt(Source("dashboard.jst", text), {"today": str(day)})
+        assert result.ok, result.diagnostics
+        for page, counts in result.values["up_to_now"].items():
+            now = list(map(float, counts))
+            assert len(now) == day and now[:-1] == seen.get(page, [])
+            seen[page] = now
+    for page, visits in visits_up_to(365).items():
+        assert 0.8 * visits - 60 < seen[page][-1] < visits + 60
+    assert ledger.dataset("visits").state.spent == (10**12,)
+    assert ledger.verify("visits").entries == 1 + 364 + 365
+
+
 def test_joins(tmp_path: Path) -> None:
     """At ε = 4: the noise of all pairs is of scale 60, outside ± 1,500 once in 10¹⁰ runs; that of `up to 1` of ½."""
     result = run("joins.jst", tmp_path, e=4)
@@ -74,7 +123,12 @@ def test_joins(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("maker", "names"), [("make_orders", ("customers.csv", "orders.csv")), ("make_searches", ("searches.csv",))]
+    ("maker", "names"),
+    [
+        ("make_orders", ("customers.csv", "orders.csv")),
+        ("make_searches", ("searches.csv",)),
+        ("make_arrivals", ("arrivals.csv",)),
+    ],
 )
 def test_data_are_made_as_is_said(maker: str, names: tuple[str, ...], tmp_path: Path) -> None:
     spec = importlib.util.spec_from_file_location(maker, PROGRAMS / "data" / f"{maker}.py")

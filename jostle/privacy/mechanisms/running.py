@@ -6,7 +6,7 @@ step is a function of the stream up to there, and a running sum is a fixed combi
 * `Roots`, for Gaussian noise: one row a step, M[t, s] = c[t − s]·d[s], with c the coefficients of (1 − x)^(−½), of
   which the matrix of all running sums is the square (Fichtenberger, Henzinger, Upadhyay 2023), and d[s] such that all
   columns have one norm: the last steps, which later rows see no more, are measured with less noise. Both are rounded to
-  a grid, and decoded as rounded. The root of the mean squared error is within 1.015 of the least of any matrix
+  a grid, and decoded as rounded. The root of the mean squared error is within 1.02 of the least of any matrix
   (docs/privacy/streams.md).
 * `Tree`, for Laplace noise: a row for each stretch of 2^l steps that ends at a step which 2^l divides (Dwork, Naor,
   Pitassi, Rothblum 2010; Chan, Shi, Song 2011).
@@ -20,6 +20,8 @@ from __future__ import annotations
 import math
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
+
+from jostle.integers import fixed_width
 
 if TYPE_CHECKING:
     import numpy as np
@@ -82,8 +84,8 @@ class Roots:
         self.steps, lags = steps, np.arange(1, steps)
         root = np.concatenate([[1.0], np.cumprod((2 * lags - 1) / (2 * lags))])
         length = np.cumsum(root**2)
-        self.lags: Ints = np.rint(root * 2**LAG_BITS).astype(np.int64)
-        self.scales: Ints = np.rint(np.sqrt(length[-1] / length[::-1]) * 2**STEP_BITS).astype(np.int64)
+        self.lags: Ints = fixed_width(root * 2**LAG_BITS)
+        self.scales: Ints = fixed_width(np.sqrt(length[-1] / length[::-1]) * 2**STEP_BITS)
 
     def rows_up_to(self, step: int) -> int:
         """How many numbers are measured in the first so many steps."""

@@ -83,10 +83,10 @@ def test_the_days_of_a_dashboard_one_by_one(tmp_path: Path, monkeypatch: pytest.
     """365 runs on a file that grows from day to day: one charge, and what was shown of a day is shown ever after."""
     monkeypatch.setenv("JOSTLE_LEDGER", str(tmp_path / "ledger"))
     head, *rows = (PROGRAMS / "data" / "arrivals.csv").read_text().splitlines()
-    text = (PROGRAMS / "dashboard.jst").read_text().partition("\nplot(")[0]
+    text = (PROGRAMS / "dashboard.jst").read_text().partition("\nends = ")[0]
     begin, end = text.index("private visits = table"), text.index("\n\ng = ")
-    text = text[:begin] + 'private visits = dataset("visits")' + text[end:] + "release up_to_now\n"
-    text = text.replace("param today = 365", "param today = 1").replace("weeks[p][-1]", "0")
+    text = text[:begin] + 'private visits = dataset("visits")' + text[end:] + "\nrelease up_to_now\n"
+    text = text.replace("param today = 365", "param today = 1")
     file, ledger, seen = tmp_path / "arrivals.csv", Ledger(tmp_path / "ledger"), dict[str, list[float]]()
     for day in range(1, 366):
         file.write_text("\n".join([head, *(row for row in rows if int(row.split(",")[0]) <= day)]) + "\n")

@@ -221,11 +221,11 @@ class RunningSelect(LinearMeasurement[RunningNumbers]):
         import numpy as np
 
         account = self.account
-        kept = account.released_steps(self.stream) if account is not None else []
-        if not kept or kept[-1]["until"] < self.steps.until:
+        parts = account.released_steps(self.stream) if account is not None else []
+        if not parts or parts[-1]["until"] < self.steps.until:
             raise refuse("LedgerError", "the ledger does not hold the steps of a stream", help="run it again")
         rows = self.matrix.rows_up_to(self.steps.until)
-        columns = zip(*(part["numbers"] for part in kept), strict=True)
+        columns = zip(*(part["numbers"] for part in parts), strict=True)
         return self.numbers(
             [np.concatenate([np.array(one, dtype=float) for one in column])[:rows] for column in columns]
         )

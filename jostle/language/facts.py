@@ -20,6 +20,9 @@ from jostle.diagnostics import did_you_mean
 from jostle.language.operations import COMPARISONS
 from jostle.syntax import nodes as n
 
+MISSING = ("NA", "N/A", "#N/A", "n/a", "nan", "NaN", "NULL", "null", "None", "-", "--", ".", "?", "k.A.", "unknown")
+"""Words for what is missing in files. Where they are no listed text they are none, as all that is not read, but fit."""
+
 
 class Effect(Enum):
     """What a call does to private data that it is given."""

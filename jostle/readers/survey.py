@@ -18,6 +18,7 @@ from jostle.engine.files import FileSet, OpenFile
 from jostle.engine.sql.cells import moment, number, text, truth
 from jostle.engine.sql.dialect import Dialect, subquery
 from jostle.engine.sql.functions import of_text, template, truncation
+from jostle.language.facts import MISSING
 from jostle.plan.bounds import as_double
 from jostle.plan.kinds import domain_kind
 from jostle.plan.plan import Categories, Domain, Integer, Moments, Open, Real
@@ -37,19 +38,16 @@ NUMBERS = {
 """How numbers are often written, other than as 1234.5, by an example: the sign beside them, what stands between
 thousands, what before the fraction, and what is replaced to read them."""
 
-MISSING = ("NA", "N/A", "n/a", "nan", "NaN", "NULL", "null", "None", "-", "--", ".", "?", "k.A.", "unknown", "missing")
-"""Words for what is missing, beside the empty cell."""
-
 Fetch = Callable[[str], list[tuple[int, ...]]]
 
 
 class ColumnSurvey(Struct, frozen=True):
-    """Cells of a described column: `empty` ones, those that are `unreadable` as the number, date or time that is
-    described, those `outside` the domain (which are clamped) or `not_whole` where whole ones are described (which are
-    taken down), values that are not in the list of categories (`unlisted`), and those of them that differ from a listed
-    text in their case or in blanks around them alone (`respelt`). `form` is the one of `FORMATS` or `NUMBERS` in which
-    most cells of dates, times or numbers are written, where more are than as it is described; `missing` are the words
-    of `MISSING` that stand in some of them."""
+    """Cells of a described column: `empty` ones, words for what is missing among them, those that are `unreadable` as
+    the number, date or time that is described, those `outside` the domain (which are clamped) or `not_whole` where
+    whole ones are described (which are taken down), values that are not in the list of categories (`unlisted`), and
+    those of them that differ from a listed text in their case or in blanks around them alone (`respelt`). `form` is the
+    one of `FORMATS` or `NUMBERS` in which most cells of dates, times or numbers are written, where more are than as
+    described."""
 
     name: str
     empty: int
@@ -59,7 +57,6 @@ class ColumnSurvey(Struct, frozen=True):
     unlisted: int
     respelt: int
     form: str = ""
-    missing: tuple[str, ...] = ()
 
 
 class Survey(Struct, frozen=True):
@@ -92,28 +89,19 @@ def surveyed(
 ) -> Survey:  # fmt: skip
     """Counts over the rows of a table that an engine names so, whose raw cells and their kinds are `cells`."""
     pairs = [(*cell, domain) for cell, (_, domain) in zip(cells, schema, strict=True)]
-    tests = [[*_tests(dialect, *pair), *_missing(dialect, *pair), *_forms(dialect, *pair)] for pair in pairs]
+    tests = [[*_tests(dialect, *pair), *_forms(dialect, *pair)] for pair in pairs]
     counts = ", ".join(["count(*)", *(f"count(*) FILTER (WHERE {test})" for of in tests for test in of)])
     (row,) = fetch(f"SELECT {counts} FROM {table}")
     rows, *numbers = map(int, row)
     columns = []
     for (name, domain), of in zip(schema, tests, strict=True):
-        counted, more, numbers = numbers[:6], numbers[6 : len(of)], numbers[len(of) :]
-        words, forms = more[: len(MISSING)], more[len(MISSING) :]
+        counted, forms, numbers = numbers[:6], numbers[6 : len(of)], numbers[len(of) :]
         most, readable = max(forms, default=0), rows - counted[0] - counted[1]
         form = list(_forms_of(domain))[forms.index(most)] if most > readable else ""
-        missing = tuple(word for word, cells in zip(MISSING, words, strict=False) if cells)
         empty, unreadable, outside, not_whole, unlisted, respelt = counted
-        columns.append(ColumnSurvey(name, empty, unreadable, outside, not_whole, unlisted, respelt, form, missing))
+        columns.append(ColumnSurvey(name, empty, unreadable, outside, not_whole, unlisted, respelt, form))
     lines = lines or Irregular()
     return Survey(rows, lines.ragged, lines.undecodable, tuple(columns))
-
-
-def _missing(d: Dialect, cell: str, kind: str, domain: Domain) -> list[str]:
-    """Conditions on a raw cell that it is each of the words for what is missing; none where a text is none."""
-    if kind != "VARCHAR" or not _forms_of(domain):
-        return []
-    return [f"{text(d, cell, kind)} = {d.literal(word)}" for word in MISSING]
 
 
 def _forms_of(domain: Domain) -> Collection[str]:
@@ -164,10 +152,13 @@ def _tests(d: Dialect, cell: str, kind: str, domain: Domain) -> tuple[str, str, 
     """Conditions on a raw cell for the six counts of a column."""
     target = domain_kind(domain)
     numeric, temporal = target == "number", target in ("date", "time")
-    empty = f"{text(d, cell, kind)} IS NULL"
+    spelled, words = text(d, cell, kind), ", ".join(map(d.literal, MISSING))
     value = moment(d, cell, kind, target) if temporal else number(d, cell, kind)
     read = truth(d, cell, kind) if target == "boolean" else value
-    unreadable = f"{text(d, cell, kind)} IS NOT NULL AND {read} IS NULL" if target != "text" else "FALSE"
+    some = f"{spelled} IS NOT NULL"
+    if kind == "VARCHAR" and domain != Open("text"):
+        some += f" AND {spelled} NOT IN ({words})"
+    unreadable = f"{some} AND {read} IS NULL" if target != "text" else "FALSE"
     outside = fraction = unlisted = respelt = "FALSE"
     if isinstance(domain, Integer) or domain == Open("integer"):
         fraction = f"floor({value}) <> {value}"
@@ -179,9 +170,10 @@ def _tests(d: Dialect, cell: str, kind: str, domain: Domain) -> tuple[str, str, 
         outside = f"{compared} < {low} OR {compared} > {high}"
     if isinstance(domain, Categories):
         literals = [d.literal(v) if isinstance(v, str) else d.number(v) for v in domain.values]
-        reading = value if numeric else text(d, cell, kind)
+        reading = value if numeric else spelled
         unlisted = f"{reading} NOT IN ({', '.join(literals)})" if literals else "TRUE"
+        unlisted, some = f"{some} AND {unlisted}", f"({some} OR NOT ({unlisted}))"
         if literals and not numeric:
             plain = ", ".join(f"lower(trim({literal}))" for literal in literals)
             respelt = f"{unlisted} AND lower(trim({reading})) IN ({plain})"
-    return empty, unreadable, outside, fraction, unlisted, respelt
+    return f"NOT ({some})", unreadable, outside, fraction, unlisted, respelt

@@ -33,6 +33,7 @@ from jostle.accounting.budget_tree import Path
 from jostle.diagnostics import Diagnostic, Refusal
 from jostle.engine.sql.cells import TRUTHS
 from jostle.formulas import MISFIT
+from jostle.language.facts import MISSING
 from jostle.language.moments import DAY, moment_of
 from jostle.plan.cuts import expression
 from jostle.plan.kinds import applied, domain_kind
@@ -100,7 +101,7 @@ _WAYS_OUT = {
     "fraction": "write the ends of its range with a point to keep them",
     "unlisted": "list values as the cells have them, with their case and blanks",
     "empty": "leave `never missing` out, so that such rows are in no group",
-    "number": 'numbers like 12,5 are read by `table(…, decimal = ",")`',
+    "number": 'numbers like 12,5 are read by `table(…, decimal = ",")`, like 12 € by `number(replace(x, "€", ""))`',
     "conversion": 'read what is written in another way by another one too, `coalesce(date(x), date(x, "%d.%m.%Y"))`',
     "boolean": 'list the values that the cells have, such as {"ja", "nein"}',
     "date": 'describe dates in another form as `text`, and read them by `date(x, "%d.%m.%Y")`',
@@ -143,8 +144,9 @@ class Looked(Struct, frozen=True):
         if name in self.schema:
             state = _state(column, self.schema[name], read, "empty" if name in self.filled else None)
         else:
-            some = _either(Apply("missing", (self.conversions[name],)), "unreadable", Constant(FITS), {})
-            state = _either(Apply("missing", (column,)), None, some, {})
+            unread = _either(_is_word(column, {}), None, Constant("unreadable"), {})
+            state = applied("if", (Apply("missing", (self.conversions[name],)), unread, Constant(FITS)), {})
+            state = _either(Apply("missing", (column,)), None, state, {})
         if state is None or (read[column.name] == Open("real") and self.kind(name) != "number"):
             return None
         with suppress(Refusal):
@@ -440,7 +442,8 @@ def _state(text: Column, domain: Domain, schema: dict[str, Domain], empty: str |
         word, number = applied("lower", (applied("trim", (text,), schema),), schema), applied("number", (text,), schema)
         words = applied("in", (word, *(Constant(one) for some, _ in TRUTHS for one in some)), schema)
         numbers = applied("in", (number, *(Constant(float(one)) for _, one in TRUTHS)), schema)
-        read = _either(Apply("or", (words, numbers)), FITS, Constant("unreadable"), schema)
+        unread = _either(_is_word(text, schema), empty, Constant("unreadable"), schema)
+        read = _either(Apply("or", (words, numbers)), FITS, unread, schema)
         return _either(Apply("missing", (text,)), empty, read, schema)
     value: RowExpr = text if kind == domain_kind(schema[text.name]) else applied(kind, (text,), schema)
     state: RowExpr = Constant(FITS)
@@ -457,12 +460,19 @@ def _state(text: Column, domain: Domain, schema: dict[str, Domain], empty: str |
             return None
         among = applied("in", (value, *map(Constant, domain.values)), schema)
         if kind == "text":  # the first question, of the cell, is the whole of it for nearly all
-            missing = _either(Apply("missing", (text,)), None, Constant("unlisted"), schema)
-            return _either(among, FITS, missing, schema)
+            missing = Apply("or", (Apply("missing", (text,)), _is_word(text, schema)))
+            return _either(among, FITS, _either(missing, None, Constant("unlisted"), schema), schema)
         state = _either(Apply("not", (among,)), "unlisted", state, schema)
     if kind != "text":
-        state = _either(Apply("missing", (value,)), "unreadable", state, schema)
+        unread = _either(_is_word(text, schema), empty, Constant("unreadable"), schema)
+        state = applied("if", (Apply("missing", (value,)), unread, state), schema)
     return _either(Apply("missing", (text,)), empty, state, schema)
+
+
+def _is_word(text: Column, schema: dict[str, Domain]) -> RowExpr:
+    """Whether a text is a word for what is missing; no number of a file's own is."""
+    texts = schema.get(text.name) != Open("real")
+    return applied("in", (text, *map(Constant, MISSING)), schema) if texts else Constant(False)
 
 
 def _either(test: RowExpr, state: str | None, other: RowExpr, schema: dict[str, Domain]) -> RowExpr:

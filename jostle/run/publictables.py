@@ -208,7 +208,9 @@ def _union(*parts: Any, weights: object = None) -> Any:
 @builtin
 def _explode(interp: Evaluator, node: n.Call, scope: Scope) -> Table:
     """`explode(t, item = [a, b, c])`: a row for each item that is not none."""
-    usage = "`explode(t, item = [first, second, third])`"
+    usage = (
+        '`explode(t, item = [first, second, third])`, of a text with separators `[part(tags, ";", i) for i in 1..5]`'
+    )
     if len(node.args) != 1 or not node.keywords:
         raise refuse("TypeError", "`explode` takes a table and named lists", node.span, help=usage)
     table = interp.eval(node.args[0], scope)

@@ -20,7 +20,7 @@ from jostle.readers.formats import format_of
 from jostle.readers.survey import FORMATS, NUMBERS, ColumnSurvey, Survey, survey
 from jostle.records import replace
 from jostle.source import Source
-from jostle.tools.draft.columns import categories, column_word, name_of, quoted
+from jostle.tools.draft.columns import categories, column_word, name_of
 from jostle.tools.render import clean
 from jostle.trace.text import number, plural
 
@@ -105,7 +105,7 @@ _COMMAS = 'numbers are written as 12,5, which is read where the source says so: 
 
 
 _MEANINGS = {
-    "empty": "such cells count as `none`",
+    "empty": "such cells, and words for what is missing such as n/a, count as `none`",
     "unreadable": "no number, date or time where one is described; such cells count as `none`",
     "outside": "such cells are moved to the nearest end",
     "not whole": "such cells are taken down to whole numbers",
@@ -124,9 +124,9 @@ def _advice(column: ColumnSurvey, domain: Domain, decimal: str | None) -> Iterat
     name, kind = column_word(clean(column.name)), domain_kind(domain)
     if column.not_whole:
         yield f"describe it as {_real(domain)} to keep fractions"
-    if column.form or column.missing:
-        like = f"are like {_EXAMPLE.get(column.form, column.form)}" if column.form else "have words for what is missing"
-        yield f"its cells {like}: describe it as `text`, and use {reading(name, kind, column)}"
+    if column.form:
+        example = _EXAMPLE.get(column.form, column.form)
+        yield f"its cells are like {example}: describe it as `text`, and use {reading(name, kind, column.form)}"
     elif column.unreadable and kind in ("date", "time"):
         yield f'another form is read where it is described as `text`: {kind}({name}, "%d/%m/%Y")'
     if decimal is not None and kind == "number":
@@ -139,14 +139,11 @@ def _advice(column: ColumnSurvey, domain: Domain, decimal: str | None) -> Iterat
         yield f"groupby lower(trim({name})) over {clean(categories_text)}"
 
 
-def reading(name: str, kind: str, column: ColumnSurvey) -> str:
-    """The expression that reads the texts of a column, named so, in the form and with the words for what is missing
-    that its survey has."""
-    if column.missing:
-        name = f"none if {name} in [{', '.join(map(quoted, column.missing))}] else {name}"
+def reading(name: str, kind: str, form: str) -> str:
+    """The expression that reads a text which is written in one of the forms of a survey; `name` is a column's."""
     if kind != "number":
-        return f'{kind}({name}, "{column.form}")' if column.form else f"{kind}({name})"
-    sign, _, _, edits = NUMBERS[column.form] if column.form else ("", "", "", ())
+        return f'{kind}({name}, "{form}")'
+    sign, _, _, edits = NUMBERS[form]
     for old, new in ((sign, ""), *edits):
         name = f'replace({name}, "{old}", "{new}")' if old else name
     return f"number({name})"

@@ -67,6 +67,8 @@ MISFITS = [
     ("words for truth", "{{true, false}}", "ja", "select count(*) from t where x", "no true or false"),
     ("numbers of texts", "text", '"{k},5"', "select count(*) from t where number(x) > 3", "not read by it"),
     ("dates of texts", "text", "31.12.20{k:02}", "select count(*) from t where date(x) > 2010-05-01", "not read by it"),
+    ("words for what is missing", "0..3 never missing", "NA", "select count(*) from t groupby x",
+     "missing, and count as 0"),
     ("missing cells", "0..3 never missing", "", "select count(*) from t groupby x", "missing, and count as 0"),
     ("times", "time", "12:30 31.12.20{k:02}", "select count(*) from t where hour(x) > 3", "no time"),
 ]  # fmt: skip
@@ -103,6 +105,12 @@ FITTING = [
     ("{{1, 2}}", "1.0", "select avg(x) from t"),
     ("{{true, false}}", "Yes", "select count(*) from t where x"),
     ("text", "{k}.5", "select count(*) from t where number(x) > 3"),
+    ("0..99", "NA", "select avg(x) from t"),
+    (DATES, "-", "select avg(year(x)) from t"),
+    ('{{"yes", "no"}}', "n/a", "select count(*) from t groupby x"),
+    ("{{1, 2}}", "?", "select avg(x) from t"),
+    ("{{true, false}}", "NULL", "select count(*) from t where x"),
+    ("text", "k.A.", "select count(*) from t where number(x) > 3"),
     ("text", "{d:02}.01.2015", 'select count(*) from t where date(x, "%d.%m.%Y") > 2010-05-01'),
 ]
 

@@ -64,6 +64,7 @@ COMMON_MISTAKES = [
     ("\tx = 1", (1, 1), "tabs", "spaces"),
     ("if x:\n\tf()", (2, 1), "tabs", "spaces"),
     ("x = 1; y = 2", (1, 6), "semicolons", "`x = 1`"),
+    ('x = t explode split(c, ";") as a', (1, 7), "`explode` cannot stand here", "operator"),
     ('x = "abc', (1, 5), "string is not closed", "close it"),
     ("x = a && b", (1, 7), "`&&`", "a and b"),
     ("x = !a", (1, 5), "`!`", "not a"),

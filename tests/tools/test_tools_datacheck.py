@@ -31,11 +31,9 @@ def test_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "age: 0..99", "  unreadable 1 (16.7 %), outside 2 (33.3 %), not whole 1 (16.7 %)",
         "  describe it as `0.0..99.0` to keep fractions",
         "", 'sex: {"F", "M"}', "  unlisted 1 (16.7 %)", "",
-        "gain: 0.0..1.5", "  empty 2 (33.3 %), unreadable 1 (16.7 %)",
-        "  its cells have words for what is missing: describe it as `text`, and use "
-        'number(none if gain in ["nan"] else gain)', "",
+        "gain: 0.0..1.5", "  empty 3 (50.0 %)", "",
         "note: text", "  empty 2 (33.3 %)", "",
-        "empty: such cells count as `none`",
+        "empty: such cells, and words for what is missing such as n/a, count as `none`",
         "unreadable: no number, date or time where one is described; such cells count as `none`",
         "outside: such cells are moved to the nearest end", "not whole: such cells are taken down to whole numbers",
         "unlisted: such cells count as `none`",

@@ -15,7 +15,6 @@ from jostle.check.warnings import NARROW
 from jostle.diagnostics import refuse
 from jostle.plan.kinds import domain_kind
 from jostle.plan.plan import Categories, Domain, Integer, Open, Real
-from jostle.readers.survey import ColumnSurvey
 from jostle.tools.datacheck import bounded, domain_text, reading
 from jostle.tools.draft.columns import categories, column_word, name_of, number, quoted
 
@@ -57,21 +56,21 @@ plot({title}, x = {places}, y = counted, kind = "bars")
 
 
 def first_program(table: str, schema: Sequence[tuple[str, Domain]], protecting: str, unit: str, budget: float,
-                  delta: str = "", *, read: Mapping[str, ColumnSurvey] = MappingProxyType({})) -> str:  # fmt: skip
+                  delta: str = "", *, forms: Mapping[str, str] = MappingProxyType({})) -> str:  # fmt: skip
     """The text of the program for a `table`, as a program names it.
 
     `unit` and `budget` are those of the budget, `epsilon` and 1.0, of which it spends nine
-    tenths at most; `delta` is what the budget says of δ. `read` are surveys of dates, times and numbers that are
+    tenths at most; `delta` is what the budget says of δ. `forms` are those of dates, times and numbers that are
     written otherwise than as 2024-12-31 or 1234.5: such columns are described as texts, and read."""
-    domains = {name: "text" if name in read else type_text(domain) for name, domain in schema}
+    domains = {name: "text" if name in forms else type_text(domain) for name, domain in schema}
     described = ",\n".join(f"        {name_of(name)}: {domain}" for name, domain in domains.items())
-    source = "mine" if not read else "as_written"
+    source = "mine" if not forms else "as_written"
     group, choice = _group(schema), _choice(schema) if unit == "epsilon" else None
     lines = [f"# A first look at {table}. `jostle check` says what a run costs, `--simulate` opens nothing."]
     lines += ["", "use histograms"] if choice else []
     lines += [
         "", f"private {source} = {table}", f"    described by {{\n{described}\n    }}",
-        f"    protecting {protecting}", f"    budget {unit} {_amount(budget)}{delta}", *_read(read, dict(schema)), "",
+        f"    protecting {protecting}", f"    budget {unit} {_amount(budget)}{delta}", *_read(forms, dict(schema)), "",
         f"all_rows = {{{{ select count(*) from mine with {unit} {_amount(budget / 10)} }}}}",
         'print("rows:", all_rows, "± " + str(round(error(all_rows))))',
     ]  # fmt: skip
@@ -91,12 +90,12 @@ def first_program(table: str, schema: Sequence[tuple[str, Domain]], protecting: 
     )  # fmt: skip
 
 
-def _read(surveys: Mapping[str, ColumnSurvey], schema: Mapping[str, Domain]) -> list[str]:
+def _read(forms: Mapping[str, str], schema: Mapping[str, Domain]) -> list[str]:
     """The line that reads dates, times and numbers in their own form, within the described ends."""
     columns = []
-    for name, column in surveys.items():
+    for name, form in forms.items():
         word, domain = column_word(name), schema[name]
-        columns.append(f"{word} = {bounded(reading(word, domain_kind(domain), column), domain)}")
+        columns.append(f"{word} = {bounded(reading(word, domain_kind(domain), form), domain)}")
     return ["mine = derive(as_written, " + ",\n    ".join(columns) + ")"] if columns else []
 
 

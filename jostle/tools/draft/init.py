@@ -174,12 +174,12 @@ def drafted(options: Namespace, ask: Ask | None, home: Path) -> tuple[str, str |
         text = first_program(table_of(path, reading), ordered, protecting, *budget_of(budget))
         return _with_left(text, left), None
     by_name = {column.name: column for column in survey.columns}
-    read = {c.name: c for c in survey.columns if (c.form or c.missing) and "`" not in c.name}
+    forms = {c.name: c.form for c in survey.columns if c.form and "`" not in c.name}
     ordered = [(name, _with_fractions(domain) if by_name[name].not_whole else domain) for name, domain in ordered]
     text = first_program(
-        table_of(path, _stated(options.file, reading, decimal)), ordered, protecting, *budget_of(budget), read=read
+        table_of(path, _stated(options.file, reading, decimal)), ordered, protecting, *budget_of(budget), forms=forms
     )
-    as_texts = [(name, Open("text") if name in read else domain) for name, domain in ordered]
+    as_texts = [(name, Open("text") if name in forms else domain) for name, domain in ordered]
     return _with_left(text, left), misfits(options.file, as_texts, reading, decimal, engine)
 
 

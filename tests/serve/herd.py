@@ -32,7 +32,11 @@ ROOT = Path(__file__).resolve().parents[2]
 class Herd:
     """A home with `people` and a grant for each analyst, and the process of which all others are forked."""
 
-    def __init__(self, folder: Path, analysts: int = 6, seconds: float = 3.0, places: int = 8) -> None:
+    def __init__(
+        self, folder: Path, analysts: int = 6, seconds: float = 3.0, places: int = 8, *, neighbour: bool = False
+    ) -> None:
+        """With a `neighbour` there is `people2` too, which has one row more."""
+        self.names = ("people", "people2") if neighbour else ("people",)
         self.folder, self.seconds, self.places = folder, seconds, places
         folder.mkdir(parents=True, exist_ok=True)
         self.home, self.armed, self.ends = folder / "home", folder / "armed", folder / "ends"
@@ -50,10 +54,7 @@ class Herd:
         self.pid = 0
 
     def _filled(self, analysts: int) -> dict[str, str]:
-        from jostle.accounting.amounts import QUANTA, Amount
-        from jostle.privacy.ledger.ledger import Ledger
         from jostle.serve.store import Home
-        from jostle.tools.data import register
 
         home = Home(self.home)
         tokens = {}
@@ -64,18 +65,31 @@ class Herd:
         ):
             home.add_account(name, role, "system")
             tokens[name] = home.add_token(name, "", "all", 1.0)[1]
-        (self.home / "data" / "people.csv").write_text("\n".join(ROWS) + "\n")
         from argparse import Namespace
 
-        register(Namespace(
-            name="people", file=str(self.home / "data" / "people.csv"), schema='{age: 17..90, sex: {"F", "M"}}',
-            protecting="rows", budget=f"epsilon {1000 * analysts}", ledger=home.ledger, copy=False, sheet=None,
+        for name, rows in zip(self.names, (ROWS, [*ROWS, "90,M"]), strict=False):
+            self._add(name, rows, analysts, home.ledger, Namespace)
+        home.close()
+        return tokens
+
+    def _add(self, name: str, rows: list[str], analysts: int, ledger: str, namespace: Any) -> None:
+        from jostle.accounting.amounts import QUANTA, Amount
+        from jostle.privacy.ledger.ledger import Ledger
+        from jostle.tools.data import register
+
+        (self.home / "data" / f"{name}.csv").write_text("\n".join(rows) + "\n")
+        register(namespace(
+            name=name, file=str(self.home / "data" / f"{name}.csv"), schema='{age: 17..90, sex: {"F", "M"}}',
+            protecting="rows", budget=f"epsilon {1000 * analysts}", ledger=ledger, copy=False, sheet=None,
             header=None, engine=None,
         ))  # fmt: skip
         for k in range(analysts):
-            Ledger(home.ledger).grant("people", f"a{k}", Amount("epsilon", 1000 * QUANTA))
-        home.close()
-        return tokens
+            Ledger(ledger).grant(name, f"a{k}", Amount("epsilon", 1000 * QUANTA))
+
+    def memory(self) -> float:
+        """What the server takes, in MB: its own pages, not those that it has of its parent."""
+        lines = Path(f"/proc/{self.pid}/smaps_rollup").read_text().splitlines()
+        return sum(int(line.split()[1]) for line in lines if line.startswith("Private")) / 1024
 
     def ask(self, what: str, **more: Any) -> int:
         """Asks the parent for a process; gives its number."""

@@ -75,7 +75,7 @@ def add_grant(rows: Rows, dataset: Dataset, analyst: str, amount: Amount, until:
         why = "is a grant" if terms.within else "has the budget of other persons" if terms.unit.linked else (
             "counts (epsilon, delta) in zCDP, of which no parts are made"
         )  # fmt: skip
-        help = "register it with a budget in epsilon or rho, or `budget epsilon e, delta d by basic`"
+        help = "register it with a budget in epsilon or rho, or `budget epsilon e, delta d counted by basic`"
         raise refuse("DataError", f"`{terms.name}` {why}", help=help)
     need_open(dataset)
     name, measure = grant_name(terms.name, analyst), Measure(terms.measure.kind, amount)

@@ -145,3 +145,35 @@ def test_a_fault_is_one_sentence_with_the_headers_of_all(place: Any, monkeypatch
     answer = place.get("ana", "/api/tokens")
     assert answer.status_code == 500 and answer.json()["error"]["message"] == "this is a fault of the server"
     assert "41" not in answer.text and answer.headers["x-frame-options"] == "DENY"
+
+
+def test_a_confined_process_reaches_nothing(tmp_path: Path) -> None:
+    """Neither files that it was not handed, nor a network, nor a process outside, where the system has these walls."""
+    import subprocess
+    import sys
+
+    (tmp_path / "own").mkdir()
+    (tmp_path / "secret").write_text("41")
+    code = f"""
+import os, resource, socket
+from pathlib import Path
+from jostle.serve.confine import confine
+lacking = confine([], [Path({str(tmp_path / "own")!r})], 30.0, 4 * 2**30)
+def tried(what):
+    try:
+        what()
+    except (OSError, MemoryError) as fault:
+        return type(fault).__name__
+    return "done"
+def udp():
+    socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"x", ("127.0.0.1", 9))
+print(lacking, tried(lambda: open({str(tmp_path / "secret")!r}).read()), tried(udp),
+      tried(lambda: open({str(tmp_path / "own" / "x")!r}, "w").close()), tried(lambda: os.kill(os.getppid(), 0)),
+      tried(lambda: bytearray(8 * 2**30)), tried(lambda: os.listdir({str(Path.home())!r})), sep="; ")
+"""
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+    lacking, secret, udp, own, signal, memory, _ = said.split("; ")
+    assert own == "done" and memory == "MemoryError"
+    assert secret == "PermissionError" or "Landlock" in lacking
+    assert udp == "OSError" or "network" in lacking
+    assert signal in ("PermissionError", "done")  # Landlock refuses signals since Linux 6.12

@@ -7,18 +7,20 @@ import re
 import time
 from argparse import Namespace
 from collections.abc import Mapping
+from difflib import unified_diff
 from typing import Any
 
 from starlette.responses import Response
 
-from jostle.accounting.amounts import as_text
+from jostle.accounting.amounts import Amount, as_text
 from jostle.diagnostics import refuse
+from jostle.jsontext import digest
 from jostle.privacy.ledger.grants import CLOSED, FROZEN, OPEN, grant_name, live
 from jostle.privacy.ledger.ledger import Ledger
 from jostle.privacy.ledger.store import Dataset
 from jostle.serve.routing import ANYBODY, EVERYBODY, Call, Reply, Server, amount_of, route, session_response
 from jostle.serve.runs import pairs
-from jostle.serve.store import Run
+from jostle.serve.store import Run, verify
 from jostle.tools.datacheck import domain_text
 from jostle.version import __version__
 
@@ -134,10 +136,12 @@ def _budget(dataset: Dataset) -> dict[str, Any]:
 
 def _grant(server: Server, grant: Dataset) -> dict[str, Any]:
     state = grant.state.status or ("" if live(grant) else "expired")
+    limits = {name: getattr(grant.terms, name) for name in ("per_program", "per_week")}
     return {
         "name": grant.terms.name, "dataset": grant.terms.within, "analyst": grant.terms.name.rpartition("@")[2],
         "budget": _budget(grant), "until": grant.terms.until, "state": state,
         "review": grant.terms.name in server.home.reviewed(),
+        **{name: str(Amount(grant.terms.measure.unit, most)) for name, most in limits.items() if most},
     }  # fmt: skip
 
 
@@ -164,6 +168,14 @@ def datasets(server: Server, call: Call) -> Reply:
     ]}  # fmt: skip
 
 
+@route("GET", "/api/files", ("owner",))
+def files(server: Server, call: Call) -> Reply:
+    """The files of the folder `data`, which an owner can register."""
+    place = server.home.folder / "data"
+    names = (one.name for one in place.iterdir() if one.is_file() and not one.is_symlink())
+    return {"files": sorted(name for name in names if _FILE.fullmatch(name))}
+
+
 @route("POST", "/api/datasets", ("owner",))
 def register(server: Server, call: Call) -> Reply:
     """Registers a file that lies in the server's own folder `data`, as `jostle data register` does."""
@@ -186,6 +198,8 @@ def register(server: Server, call: Call) -> Reply:
 def grant(server: Server, call: Call) -> Reply:
     dataset, analyst, until = call.text("dataset"), call.text("analyst"), call.text("until", "")
     review, amount = call.flag("review"), amount_of(call.text("amount"))
+    most = [call.text(name, "").strip() for name in ("per_program", "per_week")]
+    limits = [amount_of(text) if text else None for text in most]
     roles = {account["name"]: account["role"] for account in server.home.accounts()}
     if roles.get(analyst) != "analyst":
         raise refuse("DataError", "there is no such analyst", help="make an account first")
@@ -193,8 +207,8 @@ def grant(server: Server, call: Call) -> Reply:
     if any(one.terms.name == name for one in ledger.datasets()):
         raise refuse("DataError", f"`{analyst}` has a grant on `{dataset}` already")
     # The review is wanted before the grant can be used.
-    server.home.set_review(name, call.who.name, needed=review, amount=str(amount), until=until)
-    ledger.grant(dataset, analyst, amount, until)
+    server.home.set_review(name, call.who.name, needed=review, amount=str(amount), until=until, most=most)
+    ledger.grant(dataset, analyst, amount, until, *limits)
     return {"ok": True, "name": name}
 
 
@@ -226,13 +240,24 @@ def as_json(run: Run, *, program: bool = False) -> dict[str, Any]:
         more["answer"] = json.loads(run.document)
     return {
         "id": run.id, "analyst": run.account, "state": run.state, "seconds": run.seconds, "accepted": run.accepted,
-        "answer_at": run.answer_at, "cost": run.price, "note": run.note, "reviewer": run.reviewer, **more,
+        "answer_at": run.answer_at, "cost": run.price, "note": run.note, "reviewer": run.reviewer,
+        "shared": run.shared, "digest": digest(run.program), **more,
     }  # fmt: skip
 
 
 @route("POST", "/api/check", ("analyst", "owner", "reviewer"), run=True)
 def check(server: Server, call: Call) -> Reply:
     return server.runs.checked(call.who.name, call.text("program", most=65_536), _settings(call))
+
+
+@route("POST", "/api/editor", ("analyst",), run=True)
+def editor(server: Server, call: Call) -> Reply:
+    """What the language says at a place of a program: `completions`, a `hover`, or the text as `jostle fmt` has it."""
+    ask, place = call.text("ask"), [call.number(name, 0.0) or 0.0 for name in ("line", "column")]
+    if ask not in ("completions", "hover", "format") or not all(0 <= one < 1e5 and one == int(one) for one in place):
+        raise refuse("ValueError", "an editor asks for `completions`, `hover` or `format` at a line and a column")
+    more = {"ask": ask, "line": int(place[0]), "column": int(place[1])}
+    return server.runs.checked(call.who.name, call.text("program", most=65_536), {}, **more)
 
 
 @route("POST", "/api/runs", ("analyst",), run=True)
@@ -244,20 +269,39 @@ def submit(server: Server, call: Call) -> Reply:
 @route("GET", "/api/runs", ("analyst",), run=True)
 def history(server: Server, call: Call) -> Reply:
     runs = [server.runs.visible(run) for run in server.home.runs("account = ?", call.who.name, brief=True)]
-    return {"runs": [{k: v for k, v in as_json(run).items() if k != "answer"} for run in runs]}
+    return {"runs": [{k: v for k, v in as_json(run).items() if k != "answer"} | _about(run) for run in runs]}
 
 
-def own_run(server: Server, call: Call) -> Run:
-    """A run of the caller's; a run of another's is not there."""
-    runs = server.home.runs("id = ? AND account = ?", call.path["id"], call.who.name)
+def _about(run: Run) -> dict[str, object]:
+    """A run in a list: the first words of its text, and whether it went well."""
+    lines = (line.strip(" #") for line in run.program.split("\n"))
+    first = next((line for line in lines if line), "")
+    return {"title": first[:80], "ok": json.loads(run.document)["ok"] if run.state == "done" else None}
+
+
+def seen_run(server: Server, call: Call) -> Run:
+    """A run of the caller's, or one that was shared; of another's nothing says that it is there."""
+    runs = server.home.runs("id = ? AND (account = ? OR shared = 1)", call.path["id"], call.who.name)
     if not runs:
         raise refuse("Missing", "there is no such run of yours")
     return server.runs.visible(runs[0])
 
 
-@route("GET", "/api/runs/{id}", ("analyst",), run=True)
+@route("GET", "/api/runs/{id}", EVERYBODY, run=True)
 def run(server: Server, call: Call) -> Reply:
-    return as_json(own_run(server, call), program=True)
+    one = seen_run(server, call)
+    events = server.runs.events(one)
+    pictures = [event.name for event in events if event.kind == "picture"]
+    more = {"mine": one.account == call.who.name, "traced": bool(events), "pictures": pictures}
+    return {**as_json(one, program=True), **more}
+
+
+@route("POST", "/api/runs/{id}", ("analyst",), run=True)
+def share(server: Server, call: Call) -> Reply:
+    """`shared`: whether the other accounts of this server see a run, by its link."""
+    if not server.home.share(call.path["id"], call.who.name, call.flag("shared")):
+        raise refuse("Missing", "there is no such run of yours")
+    return {"ok": True}
 
 
 # Reviews and the log -----------------------------------------------------------------------------------
@@ -266,19 +310,35 @@ def run(server: Server, call: Call) -> Reply:
 @route("GET", "/api/reviews", ("reviewer",))
 def reviews(server: Server, call: Call) -> Reply:
     waiting = server.home.runs("state = 'waiting' AND account != ?", call.who.name)
-    return {"runs": [as_json(one, program=True) for one in waiting]}
+    return {"runs": [
+        {**as_json(one, program=True), "simulated": server.runs.simulation(one), "difference": _difference(server, one)}
+        for one in waiting
+    ]}  # fmt: skip
+
+
+def _difference(server: Server, run: Run) -> list[str] | None:
+    """The lines in which a program differs from the last one of its analyst that was approved; None where none was."""
+    before = server.home.runs("account = ? AND reviewer != '' AND state IN ('running', 'done')", run.account)
+    if not before:
+        return None
+    old, new = before[0].program.splitlines(), run.program.splitlines()
+    return list(unified_diff(old, new, "the last that was approved", "this program", lineterm=""))
 
 
 @route("POST", "/api/reviews/{id}", ("reviewer",))
 def review(server: Server, call: Call) -> Reply:
-    after = server.runs.review(call.who, call.path["id"], call.flag("approve"), call.text("note", "", 2000))
+    """Approves, refuses or sends back the text of a digest: what runs is that text."""
+    texts = (call.text("decision"), call.text("note", "", 2000), call.text("digest", ""))
+    after = server.runs.review(call.who, call.path["id"], *texts)
     return {"id": after.id, "state": after.state}
 
 
 @route("GET", "/api/audit", ("auditor", "owner"))
 def audit(server: Server, call: Call) -> Reply:
-    """The whole log: `jostle serve --verify FILE` follows it offline."""
-    return {"audit": server.home.audit()}
+    """The whole log, and that it was followed here; `jostle serve --verify FILE` follows it offline."""
+    log = server.home.audit()
+    entries, head = verify(log)
+    return {"audit": log, "verified": entries, "head": head}
 
 
 @route("GET", "/api/ledger/{name}", ("auditor", "owner"))

@@ -107,7 +107,8 @@ async def _read(server: Server, row: Row, request: Request) -> Call:
             raise refuse("Denied", "your account may not do that", help="ask an owner")
     body = await _body(request) if unsafe else {}
     client = request.client.host if request.client is not None else ""
-    return Call(who or NOBODY, request.path_params, dict(request.query_params), body, secret, client)
+    query, place = dict(request.query_params), request.url.path
+    return Call(who or NOBODY, request.path_params, query, body, secret, client, place)
 
 
 def _caller(server: Server, request: Request) -> tuple[str, Account | None]:

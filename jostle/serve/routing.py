@@ -33,6 +33,7 @@ class Call(Struct):
     body: dict[str, Any]
     secret: str
     client: str
+    place: str = ""
 
     def text(self, name: str, default: str | None = None, most: int = 200) -> str:
         """A text of the body. Refused where it is another thing, absent without a `default`, or too long."""
@@ -63,6 +64,7 @@ class Server(Struct):
     https: bool = False
     example: bool = False
     log: bool = False
+    playground: bool = False
     attempts: dict[str, list[float]] = field(default_factory=dict)
     lock: Any = field(default_factory=threading.Lock)
 

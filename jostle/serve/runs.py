@@ -26,12 +26,14 @@ from typing import IO, Any
 from msgspec import json as coded
 
 from jostle.diagnostics import refuse
+from jostle.events import Event
 from jostle.jsontext import digest
 from jostle.privacy.ledger.ledger import Ledger
 from jostle.privacy.ledger.store import Dataset
 from jostle.records import replace
+from jostle.serve.editing import clauses
 from jostle.serve.store import DAY, Account, Home, Run, Total, new_secret
-from jostle.serve.worker import ANSWER, MOST_ANSWER, Job
+from jostle.serve.worker import ANSWER, MOST_ANSWER, TRACE, Job
 
 SECONDS = (5.0, 20.0, 60.0, 300.0)
 """What a run may ask for, and the largest of them that it gets where it does not ask."""
@@ -39,11 +41,15 @@ USUAL = 20.0
 MARGIN = 0.5
 """Seconds before the answer leaves at which a process ends itself: what writing and reading an answer take."""
 MOST_PROGRAM = 64 * 1024  # characters
-CHECK_SECONDS, MOST_CHECKS, CHECKS_OF_ONE = 10.0, 12, 2
+CHECK_SECONDS, MOST_CHECKS, CHECKS_OF_ONE = 10.0, 12, 3
 """How long a check may take, and how many wait for their turn: of all, and of one account."""
 MOST_STOPPED, MOST_HANDED = 10, 2000
 """Of an analyst in a week: runs that did not end before their deadlines, and programs that were handed in."""
 OF_SERVER, OF_CHECKS = "-server", "-checks"  # caches; analysts' names begin with a letter
+SIMULATION, SIMULATED = 60.0, "simulated"
+"""Seconds that a simulation for a reviewer may take, and the folder of its answer within that of its run."""
+MOST_WAITING = 20  # programs of one analyst
+DECISIONS = ("approved", "refused", "returned")
 STOPPED = {"ok": False, "error": {
     "kind": "Stopped", "message": "the run did not end before its deadline; what was charged stays charged",
     "help": "run it again with more seconds: what had been answered is given again, free",
@@ -54,7 +60,7 @@ Launch = Callable[[Job], None]
 
 def launch(job: Job) -> None:
     """Starts the process of a run, which outlives this one. Its environment has nothing of the server's."""
-    environment = _environment(Path(job.folder), job.analyst)
+    environment = _environment(Path(job.folder), job.analyst if job.facts is None else OF_CHECKS)
     process = subprocess.Popen(
         [sys.executable, "-m", "jostle.serve.worker", "run"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL, env=environment, cwd=Path(job.folder) / "empty", start_new_session=True,
@@ -73,7 +79,7 @@ def _tidied(process: subprocess.Popen[bytes], folder: Path) -> None:
 def _environment(folder: Path, whose: str) -> dict[str, str]:
     """Each analyst has a cache of their own, which begins with what the server's has: what one process wrote there no
     other's reads."""
-    caches = folder.parents[1] / "cache"
+    caches = next(one for one in folder.parents if one.name == "runs").parent / "cache"
     package, cache = str(Path(__file__).resolve().parents[2]), caches / whose
     if not cache.exists():
         (caches / OF_SERVER).mkdir(parents=True, exist_ok=True)
@@ -99,13 +105,13 @@ class Checker:
         self._folder, self._lock = folder, threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
 
-    def __call__(self, program: str, settings: Mapping[str, str]) -> dict[str, Any]:
+    def __call__(self, program: str, settings: Mapping[str, str], **more: object) -> dict[str, Any]:
         with self._lock:
             process = self._started()
             timer = threading.Timer(CHECK_SECONDS, process.kill)
             timer.start()
             try:
-                request = json.dumps({"program": program, "settings": dict(settings)}).encode()
+                request = json.dumps({"program": program, "settings": dict(settings), **more}).encode()
                 _fed(process.stdin).write(request + b"\n")
                 _fed(process.stdin).flush()
                 line = _fed(process.stdout).readline()
@@ -142,30 +148,34 @@ class Runs:
     """The runs of a server. `places` is how many go on at once, one of each analyst at most."""
 
     def __init__(
-        self, home: Home, check: Callable[[str, Mapping[str, str]], dict[str, Any]], start: Launch = launch,
+        self, home: Home, check: Callable[..., dict[str, Any]], start: Launch = launch,
         seconds: Sequence[float] = SECONDS, places: int = 2 * (os.cpu_count() or 1),
     ) -> None:  # fmt: skip
         self.home, self.check, self.start, self.seconds, self.places = home, check, start, tuple(seconds), places
         self._lock, self._checking = threading.Lock(), list[str]()
 
-    def checked(self, who: str, program: str, settings: Mapping[str, str]) -> dict[str, Any]:
-        """What `check` says; refused where too many wait for it, so that nobody keeps the others waiting for long."""
+    def checked(self, who: str, program: str, settings: Mapping[str, str], **more: object) -> dict[str, Any]:
+        """What `check` says, with what is published of their data. Refused where too many wait for it, so that nobody
+        keeps the others waiting for long."""
         with self._lock:
             if len(self._checking) >= MOST_CHECKS or self._checking.count(who) >= CHECKS_OF_ONE:
                 raise refuse("Busy", "too many programs wait to be checked", help="try again in some seconds")
             self._checking.append(who)
         try:
-            return self.check(program, settings)
+            return self.check(program, settings, facts=self.facts(who), **more)
         finally:
             with self._lock:
                 self._checking.remove(who)
+
+    @property
+    def usual(self) -> float:
+        return max((one for one in self.seconds if one <= USUAL), default=self.seconds[0])
 
     def submit(self, who: Account, program: str, settings: Mapping[str, str], seconds: float | None) -> Run:
         """Accepts a program, or puts it aside for review; refuses what a check refuses. Nothing is opened."""
         if len(program) > MOST_PROGRAM or len(json.dumps(dict(settings))) > MOST_PROGRAM:
             raise refuse("ValueError", "the program is too long", help=f"up to {MOST_PROGRAM} characters")
-        usual = max((one for one in self.seconds if one <= USUAL), default=self.seconds[0])
-        seconds = usual if seconds is None else seconds
+        seconds = self.usual if seconds is None else seconds
         if seconds not in self.seconds:
             raise refuse("ValueError", f"a run takes {', '.join(f'{one:g}' for one in self.seconds)} seconds")
         self._need_week(who.name)
@@ -184,26 +194,49 @@ class Runs:
         with self._lock:
             if not waits:
                 self._need_place(who.name)
+            elif len(self.home.runs("state = 'waiting' AND account = ?", who.name, brief=True)) >= MOST_WAITING:
+                raise refuse("Busy", f"{MOST_WAITING} programs of yours wait for a reviewer", help="ask the reviewer")
             self.home.add_run(run, None if waits else self._totals(who.name))
-        if not waits:
+        if waits:
+            rehearsal = replace(run, id=f"{run.id}/{SIMULATED}", answer_at=now + SIMULATION)
+            self._start(rehearsal, self.facts(who.name))
+        else:
             self._start(run)
         return run
 
-    def review(self, who: Account, id: str, approve: bool, note: str) -> Run:
-        """Approves a program that waits, which then runs as it stands, or refuses it."""
+    def facts(self, analyst: str) -> dict[str, str]:
+        """What is published of the data that an analyst has grants on."""
+        return {data.terms.name: clauses(data, one) for data, one in granted(Ledger(self.home.ledger), analyst)}
+
+    def simulation(self, run: Run) -> dict[str, object] | None:
+        """What a program that waits gave on made-up rows; None where it has not ended, or did not end in time."""
+        try:
+            return dict(json.loads(json.loads((self.folder(run) / SIMULATED / ANSWER).read_bytes())["document"]))
+        except (OSError, ValueError):
+            return None
+
+    def review(self, who: Account, id: str, decision: str, note: str, digest_: str = "") -> Run:
+        """Approves a program that waits, which then runs as it stands, refuses it, or sends it back to be changed.
+
+        `digest_` is that of the text which was read: a decision on another text is none.
+        """
+        if decision not in DECISIONS:
+            raise refuse("ValueError", f"a decision is one of {', '.join(DECISIONS)}")
+        approve = decision == "approved"
         run = next(iter(self.home.runs("id = ? AND state = 'waiting'", id)), None)
         if run is None or run.account == who.name:
             raise refuse("DataError", "no such program waits for you")
+        if digest_ and digest_ != digest(run.program):
+            raise refuse("DataError", "this is not the text of the program that waits", help="reload the page")
         if len(note) > 2000:
             raise refuse("ValueError", "the note is too long")
         now = time.time()
-        state = "running" if approve else "refused"
+        state = "running" if approve else decision
         after = replace(run, state=state, note=note, reviewer=who.name, accepted=now, answer_at=now + run.seconds)
         with self._lock:
             if approve:
                 self._need_place(run.account)
             totals = self._totals(run.account) if approve else None
-            decision = "approved" if approve else "refused"
             if not self.home.change_run(after, "waiting", who.name, totals, review=decision):
                 raise refuse("DataError", "no such program waits for you")
         if approve:
@@ -216,14 +249,16 @@ class Runs:
             return self._over(run)
         return run
 
-    def _start(self, run: Run) -> None:
+    def _start(self, run: Run, facts: dict[str, str] | None = None) -> None:
+        """Starts the process of a run or, with `facts`, of a simulation."""
         folder = self.folder(run)
         for name in ("empty", "scratch"):
             (folder / name).mkdir(parents=True, exist_ok=True)
         try:
             began = datetime.fromtimestamp(run.accepted, UTC).strftime("%Y-%m-%dT%H:%MZ")
-            ends_at = run.answer_at - MARGIN
-            self.start(Job(run.program, run.settings, run.account, self.home.ledger, str(folder), ends_at, began=began))
+            job = Job(run.program, run.settings, run.account, self.home.ledger, str(folder), run.answer_at - MARGIN,
+                      began=began, facts=facts)  # fmt: skip
+            self.start(job)
         except OSError:
             return  # there will be no answer, and a run that does not begin charges nothing
 
@@ -239,6 +274,17 @@ class Runs:
         done = replace(run, state="done", document=text)
         self.home.change_run(done, "running", run.account, answer=digest(done.document), charges=answer["charges"])
         return done
+
+    def events(self, run: Run) -> list[Event]:
+        """The trace of a run that is over; empty where there is none."""
+        from jostle.trace import jsonl
+
+        path = self.folder(run) / TRACE
+        if run.state != "done" or not path.exists():
+            return []
+        if path.stat().st_size > MOST_ANSWER:
+            raise refuse("Missing", "the trace is too large to show", help="print and measure less")
+        return jsonl.read(path)
 
     def folder(self, run: Run) -> Path:
         return self.home.folder / "runs" / run.id

@@ -33,14 +33,14 @@ SCOPES = ("run", "all")
 HOUR, DAY = 3600.0, 86400.0
 SESSION, LINK, LONGEST_TOKEN = 12 * HOUR, 7 * DAY, 366 * DAY
 SHORTEST_PASSWORD, LONGEST_PASSWORD = 10, 200
-VERSION = 2
+VERSION = 3
 _TABLES = """
 CREATE TABLE accounts (name TEXT PRIMARY KEY, role TEXT NOT NULL, password TEXT NOT NULL, active INTEGER NOT NULL);
 CREATE TABLE secrets (hash TEXT PRIMARY KEY, kind TEXT NOT NULL, account TEXT NOT NULL, label TEXT NOT NULL,
     scope TEXT NOT NULL, until REAL NOT NULL, id INTEGER NOT NULL);
 CREATE TABLE runs (id TEXT PRIMARY KEY, account TEXT NOT NULL, program TEXT NOT NULL, settings TEXT NOT NULL,
     state TEXT NOT NULL, seconds REAL NOT NULL, accepted REAL NOT NULL, answer_at REAL NOT NULL, price TEXT NOT NULL,
-    note TEXT NOT NULL, reviewer TEXT NOT NULL, document TEXT NOT NULL);
+    note TEXT NOT NULL, reviewer TEXT NOT NULL, document TEXT NOT NULL, shared INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE totals (run TEXT PRIMARY KEY, content TEXT NOT NULL);
 CREATE TABLE reviewed (grant_name TEXT PRIMARY KEY);
 CREATE TABLE audit (number INTEGER PRIMARY KEY, content TEXT NOT NULL, previous TEXT NOT NULL, hash TEXT NOT NULL);
@@ -49,7 +49,8 @@ CREATE TRIGGER audit_is_fixed BEFORE UPDATE ON audit BEGIN SELECT RAISE(ABORT, '
 """
 
 
-_LATER = {2: "CREATE TABLE totals (run TEXT PRIMARY KEY, content TEXT NOT NULL)"}
+_LATER = {2: "CREATE TABLE totals (run TEXT PRIMARY KEY, content TEXT NOT NULL)",
+          3: "ALTER TABLE runs ADD COLUMN shared INTEGER NOT NULL DEFAULT 0"}  # fmt: skip
 """The statement that takes a home of the version before to each later one."""
 _OK, _FAILED = '{"ok": true', '{"ok": false'  # the beginnings of documents
 _BRIEF = f"""CASE WHEN state != 'done' THEN '' WHEN substr(document, 1, {len(_OK)}) = '{_OK}' THEN '{_OK}}}'
@@ -66,8 +67,9 @@ class Account(Struct, frozen=True):
 
 
 class Run(Struct, frozen=True):
-    """A program that was handed in. `state`: `waiting` (for a review), `refused`, `running`, `done`. Times are in
-    seconds since 1970; `answer_at` was declared when the run began."""
+    """A program that was handed in. `state`: `waiting` (for a review), `refused`, `returned` (to be changed),
+    `running`, `done`. Times are in seconds since 1970; `answer_at` was declared when the run began. A `shared` one is
+    seen by every account that has its link."""
 
     id: str
     account: str
@@ -81,6 +83,7 @@ class Run(Struct, frozen=True):
     note: str
     reviewer: str
     document: str
+    shared: bool = False
 
 
 Total = tuple[list[int], int]
@@ -314,6 +317,14 @@ class Home:
                 self._note(by, run.state, run=run.id, program=digest(run.program), **facts)
         return bool(changed)
 
+    def share(self, id: str, by: str, shared: bool) -> bool:
+        """Opens a run of an account to the others, or closes it; whether there was one."""
+        with self._writing():
+            changed = self._db.execute("UPDATE runs SET shared = ? WHERE id = ? AND account = ?", (shared, id, by))
+            if changed.rowcount:
+                self._note(by, "shared" if shared else "closed", run=id)
+        return bool(changed.rowcount)
+
     def runs(self, where: str = "1", *values: object, brief: bool = False) -> list[Run]:
         """Up to 200 runs, the newest first. `where` is a condition of ours, `values` are what it compares with. With
         `brief`, documents say only whether a run went well: answers are up to 8 MB each."""
@@ -392,4 +403,5 @@ def _stored(run: Run) -> list[object]:
 
 def _run(row: tuple[Any, ...]) -> Run:
     values = dict(zip(Run.__struct_fields__, row, strict=True))
-    return Run(**{**values, "settings": json.loads(values["settings"]), "price": json.loads(values["price"])})
+    return Run(**{**values, "settings": json.loads(values["settings"]), "price": json.loads(values["price"]),
+                  "shared": bool(values["shared"])})  # fmt: skip

@@ -5,6 +5,9 @@ Each is one template and the same two files of style and script, all of this ser
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,12 +16,14 @@ from jinja2 import Environment, FileSystemLoader
 from starlette.responses import HTMLResponse, Response
 
 from jostle.diagnostics import refuse
-from jostle.serve.api import own_run
+from jostle.serve.api import seen_run
+from jostle.serve.editing import MADE_UP
 from jostle.serve.routing import ANYBODY, EVERYBODY, Call, Server, route
-from jostle.serve.worker import MOST_ANSWER, TRACE
+from jostle.serve.runs import SIMULATED
+from jostle.serve.worker import TRACE
 
 _PAGES = Path(__file__).parent / "pages"
-_TYPES = {"serve.css": "text/css", "serve.js": "text/javascript"}
+_TYPES = {"serve.css": "text/css", "serve.js": "text/javascript", "work.js": "text/javascript"}
 _MENU = {
     "analyst": [("/", "Work"), ("/history", "History")],
     "owner": [("/", "Data"), ("/people", "People"), ("/audit", "Log")],
@@ -35,6 +40,7 @@ def _templates() -> Environment:
 def _page(name: str, call: Call | None = None, status: int = 200, **facts: Any) -> Response:
     who = call.who if call is not None and call.who.name else None
     menu = [] if who is None else [*_MENU[who.role], ("/account", who.name)]
+    facts["place"] = "" if call is None else call.place
     return HTMLResponse(_templates().get_template(name).render(who=who, menu=menu, **facts), status)
 
 
@@ -64,7 +70,7 @@ def welcome_page(server: Server, call: Call) -> Response:
 @route("GET", "/", EVERYBODY, page=True)
 def home(server: Server, call: Call) -> Response:
     name = "work.html" if call.who.role == "analyst" else "data.html"
-    return _page(name, call, seconds=server.runs.seconds)
+    return _page(name, call, seconds=server.runs.seconds, usual=server.runs.usual, playground=server.playground)
 
 
 @route("GET", "/history", ("analyst",), page=True)
@@ -79,7 +85,7 @@ def people_page(server: Server, call: Call) -> Response:
 
 @route("GET", "/reviews", ("reviewer",), page=True)
 def reviews_page(server: Server, call: Call) -> Response:
-    return _page("list.html", call, title="Reviews", list="reviews")
+    return _page("list.html", call, title="Reviews", list="reviews", rows=f"{MADE_UP:,}")
 
 
 @route("GET", "/audit", ("owner", "auditor"), page=True)
@@ -92,23 +98,83 @@ def account_page(server: Server, call: Call) -> Response:
     return _page("account.html", call)
 
 
-@route("GET", "/runs/{id}", ("analyst",), page=True)
+@route("GET", "/runs/{id}", EVERYBODY, page=True)
 def run_page(server: Server, call: Call) -> Response:
-    return _page("run.html", call, id=own_run(server, call).id)
+    run = seen_run(server, call)
+    return _page("run.html", call, run=run, mine=run.account == call.who.name)
 
 
-@route("GET", "/runs/{id}/trace", ("analyst",), page=True)
+@route("GET", "/runs/{id}/trace", EVERYBODY, page=True)
 def trace_page(server: Server, call: Call) -> Response:
     """The page that `jostle trace --html` writes, in a sandbox: its own script does not run."""
+    from jostle.trace.html import page
+
+    events = server.runs.events(seen_run(server, call))
+    if not events:
+        raise refuse("Missing", "there is no trace of this run", help="it is there when the answer is")
+    return _sandboxed(page(events))
+
+
+@route("GET", "/reviews/{id}/trace", ("reviewer",), page=True)
+def simulated_trace_page(server: Server, call: Call) -> Response:
+    """The trace of a program that waits, of its run on made-up rows."""
     from jostle.trace import jsonl
     from jostle.trace.html import page
 
-    run = own_run(server, call)
-    path = server.runs.folder(run) / TRACE
-    if run.state != "done" or not path.exists():
-        raise refuse("Missing", "there is no trace of this run", help="it is there when the answer is")
-    if path.stat().st_size > MOST_ANSWER:
-        raise refuse("Missing", "the trace is too large to show", help="print and measure less")
+    waiting = server.home.runs("id = ? AND state = 'waiting' AND account != ?", call.path["id"], call.who.name)
+    if not waiting or server.runs.simulation(waiting[0]) is None:
+        raise refuse("Missing", "there is no such trace", help="it is there when the simulation has ended")
+    return _sandboxed(page(jsonl.read(server.runs.folder(waiting[0]) / SIMULATED / TRACE)))
+
+
+def _sandboxed(html: str) -> Response:
     policy = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"
-    text = page(jsonl.read(path)).encode(errors="replace")
-    return HTMLResponse(text, headers={"Content-Security-Policy": policy})
+    return HTMLResponse(html.encode(errors="replace"), headers={"Content-Security-Policy": policy})
+
+
+@route("GET", "/runs/{id}/pictures/{number}", EVERYBODY, page=True)
+def picture(server: Server, call: Call) -> Response:
+    """A picture that a program drew, as SVG; `?ink=light` on a dark page."""
+    from jostle.trace.pictures import pictures
+
+    number, images = call.path["number"], pictures(server.runs.events(seen_run(server, call)))
+    if not number.isascii() or not number.isdigit() or len(number) > 4 or int(number) >= len(images):
+        raise refuse("Missing", "there is no such picture")
+    ink = "#ececec" if call.query.get("ink") == "light" else "#1a1a1a"
+    return Response(images[int(number)].svg().replace("currentColor", ink), media_type="image/svg+xml")
+
+
+@route("GET", "/runs/{id}/files/{name}", EVERYBODY, page=True)
+def file(server: Server, call: Call) -> Response:
+    """What a run released, to keep: `answer.json`, or a table as CSV under its name, with the ± of each number."""
+    run, name = seen_run(server, call), call.path["name"]
+    answer = json.loads(run.document) if run.state == "done" else {}
+    if name == "answer.json" and answer:
+        text, kind = json.dumps(answer, indent=1), "application/json"
+    elif is_table(rows := answer.get("released", {}).get(name.removesuffix(".csv"))) and name.endswith(".csv"):
+        text, kind = as_csv(rows, answer.get("margins", {}).get(name.removesuffix(".csv"))), "text/csv"
+    else:
+        raise refuse("Missing", "this run released no such table")
+    return Response(text, media_type=kind, headers={"Content-Disposition": "attachment"})
+
+
+def is_table(rows: object) -> bool:
+    return isinstance(rows, list) and bool(rows) and all(isinstance(row, dict) for row in rows)
+
+
+def as_csv(rows: list[dict[str, Any]], margins: Any) -> str:
+    """A table as CSV; after each column whose noise is known, `name_error`. Texts that a spreadsheet would take for a
+    formula have a quote before them."""
+    noisy = {name for row in margins or () for name, one in (row or {}).items() if isinstance(one, dict)}
+    names = [n for name in rows[0] for n in (name, *([f"{name}_error"] if name in noisy else []))]
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(map(_cell, names))
+    for row, margin in zip(rows, margins or [{}] * len(rows), strict=True):
+        errors = {f"{name}_error": (margin or {}).get(name, {}).get("error") for name in noisy}
+        writer.writerow([_cell((row | errors).get(name)) for name in names])
+    return out.getvalue()
+
+
+def _cell(value: object) -> object:
+    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value

@@ -38,7 +38,8 @@ MOST_LINE = 2**20  # bytes of a request to the process that checks
 
 class Job(Struct, frozen=True):
     """One run: `folder` is its own, `ends_at` when its process ends itself (seconds since 1970), `memory` in bytes.
-    `began` is what histories say of when its charges were made: a time of now would tell how long it took before."""
+    `began` is what histories say of when its charges were made: a time of now would tell how long it took before.
+    With `facts` it is a simulation, of what is published of data by their names: no data are opened."""
 
     program: str
     settings: dict[str, str]
@@ -48,6 +49,7 @@ class Job(Struct, frozen=True):
     ends_at: float
     memory: int = 8 * GIGABYTE
     began: str = ""
+    facts: dict[str, str] | None = None
 
     @property
     def on_server(self) -> bool:
@@ -90,7 +92,9 @@ def answer(job: Job) -> dict[str, Any]:
     from jostle.trace.jsonl import Writer
 
     folder, source = Path(job.folder), source_of(job.program)
-    (folder / "empty").mkdir(exist_ok=True)
+    (folder / "empty").mkdir(parents=True, exist_ok=True)
+    if job.facts is not None:
+        return _rehearsed(job, folder)
     writer, ledger = Writer(folder / TRACE), Ledger(job.ledger, grantee=job.analyst, began=job.began)
     with Session(listeners=[writer], ledger=ledger, cwd=folder / "empty") as session:
         if faults := unregistered(source):
@@ -100,6 +104,17 @@ def answer(job: Job) -> dict[str, Any]:
     writer.close()
     runs = [event.fields.get("ledger", {}) for event in result.events if event.kind == "run"]
     return {"document": result.document(), "charges": {name: links for run in runs for name, links in run.items()}}
+
+
+def _rehearsed(job: Job, folder: Path) -> dict[str, Any]:
+    from jostle.serve import editing
+    from jostle.trace.jsonl import Writer
+
+    writer = Writer(folder / TRACE, simulated=1)
+    program = editing.with_facts(job.program, job.facts or {})
+    result = editing.simulated(program, job.settings, folder / "empty", writer)
+    writer.close()
+    return {"document": editing.document(result), "charges": {}}
 
 
 def leave(folder: Path, document: Mapping[str, Any]) -> None:
@@ -115,12 +130,20 @@ def leave(folder: Path, document: Mapping[str, Any]) -> None:
 
 
 def check(request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """What is wrong with a program, else what it can cost each source: functions of its text alone."""
-    source, settings = source_of(str(request["program"])), dict(request.get("settings") or {})
-    if faults := list(unregistered(source)):
+    """What is wrong with a program, else what it can cost each source: functions of its text and of the `facts` that
+    are published of its data alone. With `ask`, what an editor shows (`serve.editing`)."""
+    from jostle.serve import editing
+
+    if "ask" in request:
+        return editing.edited(request, folder)
+    text, settings = str(request["program"]), dict(request.get("settings") or {})
+    if faults := list(unregistered(source_of(text))):
         return {"ok": False, "errors": [fault.as_json() for fault in faults], "cost": []}
-    with Session(cwd=folder, ledger=Ledger(folder / "none", grantee="-")) as session:
-        faults, costs = session.checked(source, settings)
+    stated = source_of(editing.with_facts(text, dict(request.get("facts") or {})))
+    with editing.session(folder) as session:
+        faults, costs = session.checked(stated, settings)
+        # What is answered again is free: whether a grant is enough, its meter says.
+        faults = [fault for fault in faults if fault.kind != "BudgetExceeded" or "dataset(" not in text]
         warnings = [] if faults else [fault.as_json() for fault in session.warnings]
     cost = [one.as_json() for one in costs]
     return {"ok": not faults, "errors": [fault.as_json() for fault in faults], "cost": cost, "warnings": warnings}
@@ -132,10 +155,12 @@ def _run() -> int:
         return 1  # it begins too late to be answered: nothing is opened
     ends_after(left)
     folder = Path(job.folder)
-    readable = [] if job.on_server else _data(job)
-    ledger = [] if job.on_server else [Path(job.ledger).parent]
+    rehearses = job.facts is not None
+    readable = [] if job.on_server or rehearses else _data(job)
+    ledger = [] if job.on_server or rehearses else [Path(job.ledger).parent]
     writable = [folder, *ledger, Path(os.environ["XDG_CACHE_HOME"])]
-    confine(readable, writable, max(0.001, job.ends_at - time.time()), job.memory, network=job.on_server)
+    network = job.on_server and not rehearses
+    confine(readable, writable, max(0.001, job.ends_at - time.time()), job.memory, network=network)
     leave(folder, answer(job))
     return 0
 

@@ -19,7 +19,8 @@ JUNK: list[object] = [
 ]  # fmt: skip
 FIELDS = (
     "name", "role", "password", "link", "label", "scope", "days", "file", "schema", "protecting", "budget", "dataset",
-    "analyst", "amount", "until", "review", "status", "program", "settings", "seconds", "approve", "note", "active",
+    "analyst", "amount", "until", "review", "status", "program", "settings", "seconds", "decision", "note", "active",
+    "digest", "ask", "line", "column", "shared", "per_program", "per_week",
 )  # fmt: skip
 
 
@@ -67,7 +68,7 @@ def test_a_run_is_there_for_its_analyst_alone(place: Any) -> None:
             assert place.get(name, path).status_code in (303, 401, 403, 404)
     assert place.get("ben", "/api/runs").json() == {"runs": []}
     assert "spent" not in json.dumps(place.get("ben", "/api/datasets").json()["datasets"][0].get("budget", ""))
-    assert place.post("ben", f"/api/reviews/{id}", approve=True).status_code == 403
+    assert place.post("ben", f"/api/reviews/{id}", decision="approved").status_code == 403
 
 
 def test_a_cookie_counts_with_the_header_of_its_pages_only(place: Any) -> None:
@@ -166,7 +167,7 @@ def test_pages_hold_no_script_or_style_of_their_own(place: Any) -> None:
             ):
                 page = client.get(row.path).text
                 seen.add(row.path)
-                assert page.count("<script") == 1 and 'src="/static/serve.js"' in page
+                assert page.count("<script") == page.count('<script src="/static/') >= 1
                 assert "<style" not in page and " style=" not in page and " onclick=" not in page
                 assert page.count("<h1") == 1 and '<html lang="en">' in page
     assert seen >= {"/", "/history", "/people", "/reviews", "/audit", "/account"}

@@ -60,7 +60,7 @@ def test_nothing_is_seen_before_the_moment_that_was_declared(place: Any) -> None
         assert now["answer_at"] == handed["answer_at"] == handed["accepted"] + 600
         assert place.get("ana", f"/runs/{handed['id']}/trace").status_code == 404
         assert place.home.audit()[-1]["content"]["did"] == "run"
-        seen.append({k: v for k, v in now.items() if k not in ("id", "accepted", "answer_at", "program")})
+        seen.append({k: v for k, v in now.items() if k not in ("id", "accepted", "answer_at", "program", "digest")})
         place.home._db.execute("UPDATE runs SET answer_at = accepted")  # its place is free
     assert seen[0] == seen[1] and seen[0]["state"] == "running"
 
@@ -105,19 +105,22 @@ def test_a_reviewed_program_runs_as_it_was_approved(place: Any) -> None:
     assert handed["state"] == "waiting" and not place.jobs
     (waiting,) = place.get("rita", "/api/reviews").json()["runs"]
     assert waiting["program"] == count(0.5) and waiting["cost"][0]["asks"] == "0.5"
-    assert place.post("rita", f"/api/reviews/{handed['id']}", approve=True, note="fine").json()["state"] == "running"
+    assert (
+        place.post("rita", f"/api/reviews/{handed['id']}", decision="approved", note="fine").json()["state"]
+        == "running"
+    )
     assert [job.program for job in place.jobs] == [count(0.5)]
     after = place.get("ben", f"/api/runs/{handed['id']}?wait=1").json()
     assert after["answer"]["ok"] and after["note"] == "fine" and after["reviewer"] == "rita"
-    assert place.post("rita", f"/api/reviews/{handed['id']}", approve=True).status_code == 400  # once
+    assert place.post("rita", f"/api/reviews/{handed['id']}", decision="approved").status_code == 400  # once
 
 
 def test_a_reviewer_refuses_with_a_note_and_a_freeze_stops_what_waits(place: Any) -> None:
     first, second = (place.run("ben", count(e))["id"] for e in (0.5, 0.25))
-    assert place.post("rita", f"/api/reviews/{first}", approve=False, note="too much").json()["state"] == "refused"
+    assert place.post("rita", f"/api/reviews/{first}", decision="refused", note="too much").json()["state"] == "refused"
     assert place.get("ben", f"/api/runs/{first}").json()["note"] == "too much" and not place.jobs
     assert place.post("olga", "/api/status", name="people", status="frozen").status_code == 200
-    assert place.post("rita", f"/api/reviews/{second}", approve=True).status_code == 200
+    assert place.post("rita", f"/api/reviews/{second}", decision="approved").status_code == 200
     answer = place.get("ben", f"/api/runs/{second}?wait=1").json()["answer"]
     assert answer["error"]["message"] == "`people` is frozen" and shares(place.home)["people"] == 0
 

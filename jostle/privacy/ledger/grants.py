@@ -11,13 +11,16 @@ zCDP the prices know the limit; such a budget is not granted from.
 
 What grants may still take is *reserved*: a new grant, and a charge that is made on the dataset itself, have to fit
 beside it. So a grant is there in full, whatever other analysts do, until it ends, expires or is frozen.
+
+A grant may say how much one program, and all programs of seven days, take of it at most. These are refusals before a
+charge, on top of its limit: they give nothing back and reserve nothing.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 
 from jostle.accounting.amounts import Amount
 from jostle.accounting.budget_tree import Cost
@@ -65,7 +68,10 @@ def _places(measure: Measure) -> Cost:
     return (measure.limit.value, measure.limit.delta)[: measure.width]
 
 
-def add_grant(rows: Rows, dataset: Dataset, analyst: str, amount: Amount, until: str) -> Dataset:
+def add_grant(
+    rows: Rows, dataset: Dataset, analyst: str, amount: Amount, until: str, per_program: Amount | None = None,
+    per_week: Amount | None = None,
+) -> Dataset:  # fmt: skip
     """Writes a new grant. `DataError` where there is one already or its name is none, `BadAmount` where it does not fit
     beside what was spent and is reserved."""
     terms = dataset.terms
@@ -90,7 +96,12 @@ def add_grant(rows: Rows, dataset: Dataset, analyst: str, amount: Amount, until:
         raise refuse("BadAmount", f"{amount} does not fit into what is left of {terms.measure.limit}", help=help)
     if until:
         _need_date(until)
-    own = Terms(name, terms.kind, "", (), terms.unit, measure, within=terms.name, until=until)
+    limits = []
+    for one in (per_program, per_week):
+        if one is not None and (one.unit != amount.unit or one.delta or one.value > amount.value):
+            raise refuse("BadAmount", f"{one} is no part of {amount}", help=f"such as `{amount.unit} 0.1`")
+        limits.append(0 if one is None else one.value)
+    own = Terms(name, terms.kind, "", (), terms.unit, measure, None, None, None, (), terms.name, until, *limits)
     content = {"did": "granted", "time": now(), "terms": digest(own.as_json())}
     entry = Entry.after(1, store.FIRST, content)
     state = State(TableMark(frozenset(), frozenset()), 1, "", (0,) * measure.width, 1, entry.hash)
@@ -111,6 +122,27 @@ def need_open(dataset: Dataset) -> None:
     why = "expired" if is_past(dataset) else dataset.state.status
     if why:
         raise refuse("LedgerError", f"`{dataset.terms.name}` is {why}", help="its owner knows why; nothing was charged")
+
+
+WEEK = timedelta(days=7)
+
+
+def within_limits(rows: Rows, grant: Dataset, growth: Cost, so_far: int) -> None:
+    """Refuses a charge that would take more than one program may, which took `so_far`, or seven days may."""
+    terms = grant.terms
+    if terms.per_program and so_far + growth[0] > terms.per_program:
+        raise _beyond(terms, terms.per_program, "one program")
+    if terms.per_week:
+        since = (datetime.now(UTC) - WEEK).strftime("%Y-%m-%dT%H:%M")
+        lately = (one.growth[0] for one in rows.entries(terms.name) if one.growth and str(one.content["time"]) > since)
+        if sum(lately) + growth[0] > terms.per_week:
+            raise _beyond(terms, terms.per_week, "seven days")
+
+
+def _beyond(terms: Terms, most: int, what: str) -> Refusal:
+    limit = Amount(terms.measure.unit, most)
+    message = f"your grant on `{terms.within}` gives at most {limit} in {what}, and this would be more"
+    return refuse("BudgetExceeded", message, help="ask for less, or later; what was answered before is free")
 
 
 def with_grant(dataset: Dataset, grant: Dataset) -> Dataset:

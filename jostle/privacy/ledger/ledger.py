@@ -54,13 +54,14 @@ class Contents(Struct, frozen=True):
 
 class Growth(Struct, frozen=True):
     """What one charge adds to one dataset's total, for data of `version`; `content` goes into the history. A server's
-    data are known by these `parts` too from then on."""
+    data are known by these `parts` too from then on. `so_far`: by how much this program's charges grew it before."""
 
     name: str
     version: int
     amount: Cost
     content: Mapping[str, Any]
     parts: frozenset[Hashable] = frozenset()
+    so_far: int = 0
 
 
 class Receipt(Struct, frozen=True):
@@ -168,6 +169,8 @@ class Ledger:
                         return Outcome((), before, at)
                 if whole is dataset:
                     grants.beside_grants(rows, dataset, growth.amount)
+                else:
+                    grants.within_limits(rows, dataset, growth.amount, growth.so_far)
             for dataset, growth in zip(datasets, growths, strict=True):
                 if dataset.terms.within:  # the dataset that a grant is within loses the same
                     content = {**growth.content, "grant": growth.name}
@@ -250,11 +253,15 @@ class Ledger:
             rows.move(updated, content)
             return rows.find(name)
 
-    def grant(self, name: str, analyst: str, amount: Amount, until: str = "") -> Dataset:
-        """Gives an analyst a part of a dataset's budget; `until` is its last day, such as `2027-01-31`."""
+    def grant(
+        self, name: str, analyst: str, amount: Amount, until: str = "", per_program: Amount | None = None,
+        per_week: Amount | None = None,
+    ) -> Dataset:  # fmt: skip
+        """Gives an analyst a part of a dataset's budget; `until` is its last day, such as `2027-01-31`. One program,
+        and all programs of seven days, take at most so much of it."""
         with self.store.writing() as connection:
             rows = Rows(self.store, connection)
-            return grants.add_grant(rows, rows.find(name), analyst, amount, until)
+            return grants.add_grant(rows, rows.find(name), analyst, amount, until, per_program, per_week)
 
     def set_status(self, name: str, status: str, who: str) -> None:
         """Freezes (`frozen`) or opens (``) a dataset or a grant, or ends (`closed`) a grant; the history says who."""
@@ -371,11 +378,13 @@ class Account(Struct, eq=False):
     receipts: list[Receipt] = field(default_factory=list)
     requests: dict[str, int] = field(default_factory=dict)  # how often a request was made in this run
     linked: dict[str, Dataset] = field(default_factory=dict)
+    so_far: int = 0  # what charges of this run grew its first place by
 
     def begin(self) -> None:
         """Another program of the session begins."""
         self.receipts.clear()
         self.requests.clear()
+        self.so_far = 0
 
     @property
     def name(self) -> str:
@@ -435,15 +444,16 @@ class Account(Struct, eq=False):
             meter = charge.meter
             growth = tuple(a - b for a, b in zip(meter.after(charge.path, charge.cost), meter.spent, strict=True))
             request, parts = {**content, "protects": charge.protects}, account.dataset.state.mark.parts
-            growths.append(Growth(account.name, account.version, growth, request, parts))
+            growths.append(Growth(account.name, account.version, growth, request, parts, account.so_far))
             for dataset in (account.dataset, *account.linked.values()):
                 self.ledger.same_file(dataset)
         outcome = self.ledger.charge(growths)
         for (charge, account), before in zip(mine, outcome.before, strict=True):
             account.catch_up(charge.meter, before)
         if outcome.refused is None:
-            for (_, account), receipt in zip(mine, outcome.receipts, strict=True):
+            for (_, account), receipt, charged in zip(mine, outcome.receipts, growths, strict=True):
                 account.receipts.append(receipt)
+                account.so_far += charged.amount[0]
         return outcome.refused
 
 

@@ -51,7 +51,8 @@ class Terms(Struct, frozen=True):
     `header` the line of its names where that is not the first. Of data of a `server` the path is empty.
 
     One whose unit is `linked` has the measure of the dataset of its persons, which is charged in its place. A grant has
-    no data of its own: it is a part of the budget of the dataset `within`, to be spent `until` a day (`ledger.grants`).
+    no data of its own: it is a part of the budget of the dataset `within`, to be spent `until` a day (`ledger.grants`),
+    at most `per_program` and `per_week` of its epsilon or rho, in quanta, where these are not 0.
     """
 
     name: str
@@ -66,6 +67,8 @@ class Terms(Struct, frozen=True):
     filled: tuple[str, ...] = ()
     within: str = ""
     until: str = ""
+    per_program: int = 0
+    per_week: int = 0
 
     @property
     def reading(self) -> Reading:
@@ -76,7 +79,7 @@ class Terms(Struct, frozen=True):
         """As it stands in the ledger, whose digest of it may be older than these words are."""
         server = None if self.server is None else {**as_dict(self.server), "names": list(self.server.names)}
         fields = {"sheet": self.sheet, "header": self.header, "server": server, "filled": self.filled or None}
-        fields |= {"within": self.within or None, "until": self.until or None}
+        fields |= {name: getattr(self, name) or None for name in ("within", "until", "per_program", "per_week")}
         return {
             "name": self.name, "kind": self.kind, "path": self.path,
             "schema": [[name, _domain_json(domain)] for name, domain in self.schema],
@@ -99,8 +102,10 @@ class Terms(Struct, frozen=True):
             server = ServerTable(server["source"], tuple(server["names"]), server["place"])
         filled = tuple(data.get("filled", ()))
         of_grant = (str(data.get("within", "")), str(data.get("until", "")))
+        limits = (int(data.get("per_program", 0)), int(data.get("per_week", 0)))
         return cls(
-            data["name"], data["kind"], data["path"], schema, Unit(**unit), counted, *fields, server, filled, *of_grant
+            data["name"], data["kind"], data["path"], schema, Unit(**unit), counted, *fields, server, filled, *of_grant,
+            *limits,
         )  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 "use strict";
 // Everything is text: nothing that comes from the server or a program becomes markup.
-const csrf = document.querySelector("meta[name=csrf]").content;
+const meta = name => document.querySelector(`meta[name=${name}]`).content;
+const csrf = meta("csrf"), role = meta("role"), owner = role === "owner";
 const said = document.getElementById("said");
 
 function make(tag, text, ...children) {
@@ -9,45 +10,62 @@ function make(tag, text, ...children) {
   node.append(...children);
   return node;
 }
+// A sentence of the language's, its code as code.
+const prose = sentence => sentence.split("`").map((part, k) => k % 2 ? make("code", part) : part);
+const classed = (node, name) => Object.assign(node, {className: name});
+const link = (text, href) => Object.assign(make("a", text), {href});
 
 async function call(how, body) {
   const [method, path] = how.split(" ");
-  const answer = await fetch(path, {
-    method, credentials: "same-origin", headers: {"Content-Type": "application/json", "X-CSRF": csrf},
-    body: method === "GET" ? undefined : JSON.stringify(body || {}),
-  });
+  let answer;
+  try {
+    answer = await fetch(path, {
+      method, credentials: "same-origin", headers: {"Content-Type": "application/json", "X-CSRF": csrf},
+      body: method === "GET" ? undefined : JSON.stringify(body || {}),
+    });
+  } catch { throw Object.assign(new Error("The server cannot be reached."), {away: true}); }
   if (answer.status === 401) location.href = "/login";
-  const document_ = await answer.json();
-  if (!answer.ok) throw new Error(`${document_.error.message}. ${document_.error.help || ""}`);
-  return document_;
+  const given = await answer.json();
+  if (!answer.ok) throw new Error([given.error.message, given.error.help].filter(Boolean).join(". "));
+  return given;
 }
 
 function tell(text, bad) { said.textContent = text; said.className = bad ? "bad" : ""; }
 const failed = error => tell(error.message, true);
 
-function table(titles, rows) {
-  const numeric = value => typeof value === "number";
-  const cell = value => value instanceof Node ? make("td", null, value) : Object.assign(make("td", value ?? ""), {className: numeric(value) ? "number" : ""});
-  const head = make("tr", null, ...titles.map(title => Object.assign(make("th", title), {scope: "col"})));
-  const box = make("div", null, make("table", null, make("thead", null, head), make("tbody", null, ...rows.map(row => make("tr", null, ...row.map(cell))))));
-  box.className = "table"; box.tabIndex = 0;
+function table(titles, rows, name) {
+  const numeric = one => typeof one === "number";
+  const right = titles.map((_, k) => rows.length > 0 && rows.every(row => numeric(row[k]) || row[k] && row[k].number));
+  const cell = (one, k) => {
+    const node = one instanceof Node ? make("td", null, one) : make("td", one && one.number ? one.text : one ?? "");
+    return right[k] ? classed(node, "number") : node;
+  };
+  const head = make("tr", null, ...titles.map((title, k) => Object.assign(make("th", title), {scope: "col", className: right[k] ? "number" : ""})));
+  const box = classed(make("div", null, make("table", null, make("thead", null, head), make("tbody", null, ...rows.map(row => make("tr", null, ...row.map(cell)))))), "table");
+  box.tabIndex = 0;
+  box.setAttribute("role", "region");
+  box.setAttribute("aria-label", name || "table");
   return box;
 }
 
-function bar(budget) {
-  const line = make("div", `${budget.unit} ${budget.spent} of ${budget.total} `);
-  const progress = Object.assign(make("progress"), {max: Number(budget.total), value: Number(budget.spent)});
-  progress.setAttribute("aria-label", `spent of ${budget.unit} ${budget.total}`);
-  line.append(progress);
-  return line;
+// What was spent of a budget and, striped, what a program would add.
+function bar(budget, more = 0) {
+  const total = Number(budget.total), spent = Number(budget.spent), tidy = x => String(Number(x.toPrecision(6)));
+  const words = `${budget.unit} ${tidy(spent)} of ${tidy(total)} spent` + (more ? `, ${tidy(spent + more)} with this program` : "");
+  const box = classed(make("div"), "bar");
+  for (const part of [spent, Math.min(more, total - spent)]) box.append(Object.assign(make("span"), {}));
+  [...box.children].forEach((one, k) => { one.style.width = `${100 * Math.max(0, k ? Math.min(more, total - spent) : spent) / total}%`; });
+  box.setAttribute("role", "img");
+  box.setAttribute("aria-label", words);
+  return make("div", null, make("div", words), box);
 }
 
-function button(text, how, body) {
-  const node = make("button", text);
-  node.type = "button";
-  node.onclick = () => call(how, body).then(given => { announce(given); refresh(); }, failed);
+function button(text, act, about) {
+  const node = Object.assign(make("button", text), {type: "button", onclick: act, className: "small"});
+  if (about) node.setAttribute("aria-label", `${text} ${about}`);
   return node;
 }
+const asks = (text, how, body, about) => button(text, () => call(how, body).then(given => { announce(given); refresh(); }, failed), about);
 
 function announce(given) {
   if (given.link) tell(`Send this link to ${given.name}; it works once: ${location.origin}${given.link}`);
@@ -55,88 +73,205 @@ function announce(given) {
   else tell(given.notes || "Done.");
 }
 
-const owner = Boolean(document.querySelector("[data-form='POST /api/grants']"));
+const when = seconds => new Date(seconds * 1000).toLocaleString(undefined, {dateStyle: "medium", timeStyle: "short"});
+let budgets = {};
+
+function grantLine(grant) {
+  const limits = [grant.per_program && `at most ${grant.per_program} a program`, grant.per_week && `at most ${grant.per_week} in seven days`];
+  const words = [grant.until && `until ${grant.until}`, ...limits, grant.state, grant.review && "each program waits for a reviewer"].filter(Boolean).join(", ");
+  const line = make("div", null, ...(role === "analyst" ? [] : [make("strong", grant.analyst)]), make("div", words), bar(grant.budget));
+  const about = `the grant of ${grant.analyst}`;
+  if (owner && grant.state !== "closed") line.append(
+    asks(grant.state === "frozen" ? "Open" : "Freeze", "POST /api/status", {name: grant.name, status: grant.state === "frozen" ? "" : "frozen"}, about), " ",
+    asks("Close", "POST /api/status", {name: grant.name, status: "closed"}, about));
+  if (role === "auditor") line.append(verifier(grant.name));
+  return line;
+}
+
+const verifier = name => button("Verify", () => call(`GET /api/ledger/${encodeURIComponent(name)}`).then(given => tell(`The history of ${name} holds: ${given.verified} entries, up to ${given.head.slice(0, 16)}.`), failed), name);
+
 const shows = {
   async datasets(box) {
     const {datasets} = await call("GET /api/datasets");
-    if (!datasets.length) box.append(make("p", owner ? "No data are registered yet." : "You have no grant yet; ask the owner of the data for one."));
+    budgets = Object.fromEntries(datasets.flatMap(data => data.grants.map(grant => [data.name, grant.budget])));
+    const none = owner ? "No data are registered yet: put a file into the folder “data”, then register it here." : "You have no grant yet; ask the owner of the data for one.";
+    if (!datasets.length) box.append(classed(make("p", role === "analyst" || owner ? none : "No data are registered yet."), "card"));
     for (const data of datasets) {
-      box.append(make("h3", data.name + (data.state ? ` (${data.state})` : "")), make("p", `protects ${data.protects}`));
-      if (data.budget) box.append(bar(data.budget));
-      for (const grant of data.grants) {
-        const line = make("div", [grant.analyst, grant.until && `until ${grant.until}`, grant.state, grant.review && "reviewed"].filter(Boolean).join(", "), bar(grant.budget));
-        if (owner) line.append(...(grant.state === "closed" ? [] : [
-          button(grant.state === "frozen" ? "Open" : "Freeze", "POST /api/status", {name: grant.name, status: grant.state === "frozen" ? "" : "frozen"}),
-          button("Close", "POST /api/status", {name: grant.name, status: "closed"})]));
-        box.append(line);
-      }
-      if (owner) box.append(button(data.state ? "Open" : "Freeze", "POST /api/status", {name: data.name, status: data.state ? "" : "frozen"}));
-      const details = make("details", null, make("summary", `${data.columns.length} columns`), table(["column", "values", ""], data.columns.map(one => [one.name, one.values, one.missing ? "" : "never missing"])));
-      box.append(details);
+      const card = classed(make("article", null, make("h3", data.name + (data.state ? ` (${data.state})` : "")), classed(make("p", `protects ${data.protects}`), "hint")), "card");
+      if (data.budget) card.append(bar(data.budget));
+      if (owner) card.append(asks(data.state ? "Open" : "Freeze", "POST /api/status", {name: data.name, status: data.state ? "" : "frozen"}, data.name));
+      if (role === "auditor") card.append(verifier(data.name));
+      card.append(...data.grants.map(grantLine));
+      if (document.getElementById("text")) card.append(button("Write its line", () => insert(`private ${data.name} = dataset("${data.name}")\n`, true), data.name));
+      const columns = data.columns.map(one => [one.name, one.values + (one.missing ? "" : ", never missing")]);
+      if (columns.length) card.append(make("details", null, make("summary", `${columns.length} columns`), table(["column", "values"], columns, `columns of ${data.name}`)));
+      box.append(card);
     }
+    options("datasets", datasets.map(data => data.name));
   },
   async accounts(box) {
     const {accounts} = await call("GET /api/accounts");
-    box.append(table(["name", "role", "", ""], accounts.map(one => [one.name, one.role,
-      button("New link", `POST /api/accounts/${one.name}`, {}), button(one.active ? "Close" : "Open", `POST /api/accounts/${one.name}`, {active: !one.active})])));
+    box.append(table(["name", "role", "", ""], accounts.map(one => [one.name, one.role + (one.active ? "" : ", closed") + (one.has_password ? "" : ", no password yet"),
+      asks("New link", `POST /api/accounts/${one.name}`, {}, `for ${one.name}`), asks(one.active ? "Close" : "Open", `POST /api/accounts/${one.name}`, {active: !one.active}, one.name)]), "accounts"));
   },
   async tokens(box) {
     const {tokens} = await call("GET /api/tokens");
-    box.append(table(["for", "scope", "until", ""], tokens.map(one => [one.label, one.scope, new Date(one.until * 1000).toLocaleDateString(), button("Revoke", `DELETE /api/tokens/${one.number}`)])));
+    if (tokens.length) box.append(table(["for", "scope", "until", ""], tokens.map(one => [one.label, one.scope, when(one.until), asks("Revoke", `DELETE /api/tokens/${one.number}`, {}, one.label)]), "tokens"));
   },
   async history(box) {
     const {runs} = await call("GET /api/runs");
-    box.append(table(["handed in", "state", "note"], runs.map(one => [Object.assign(make("a", new Date(one.accepted * 1000).toLocaleString()), {href: `/runs/${one.id}`}), one.state, one.note])));
+    if (!runs.length) box.append(make("p", "You have handed nothing in yet."));
+    else box.append(table(["program", "handed in", "state", "cost", "note"], runs.map(one => [link(one.title || "(empty)", `/runs/${one.id}`), when(one.accepted),
+      one.state === "done" ? (one.ok ? "answered" : "failed") : one.state === "returned" ? "sent back" : one.state, price(one.cost), one.note]), "your runs"));
   },
   async reviews(box) {
     const {runs} = await call("GET /api/reviews");
     if (!runs.length) box.append(make("p", "Nothing waits."));
     for (const one of runs) {
-      const note = make("input");
-      const decide = approve => () => call(`POST /api/reviews/${one.id}`, {approve, note: note.value}).then(() => { tell("Done."); refresh(); }, failed);
-      const yes = Object.assign(make("button", "Approve"), {type: "button", onclick: decide(true)});
-      const no = Object.assign(make("button", "Refuse"), {type: "button", onclick: decide(false)});
-      box.append(make("h2", one.analyst), make("pre", one.program), costs(one.cost), make("label", "Note", note), yes, no);
+      const note = Object.assign(make("textarea"), {rows: 2, maxLength: 2000});
+      const decide = decision => () => call(`POST /api/reviews/${one.id}`, {decision, note: note.value, digest: one.digest}).then(given => { tell(`${one.analyst}'s program: ${given.state}.`); refresh(); }, failed);
+      const card = classed(make("article", null, make("h2", `A program of ${one.analyst}`), classed(make("p", `handed in ${when(one.accepted)}, SHA-256 ${one.digest.slice(0, 16)}…`), "hint")), "card");
+      card.append(costs(one.cost), make("h3", "Program"), focusable(make("pre", one.program), "program"));
+      if (Object.keys(one.settings).length) card.append(make("p", `with ${JSON.stringify(one.settings)}`));
+      card.append(make("h3", "What it changes"), one.difference === null ? make("p", "It is the first of this analyst.") : one.difference.length ? difference(one.difference) : make("p", "Nothing: it is the text that was approved last."));
+      card.append(make("h3", "Simulated, on made-up rows"));
+      if (one.simulated === null) card.append(make("p", "It is not there yet, or did not end in time."));
+      else card.append(answered(one.simulated), link("The trace of the simulation", `/reviews/${one.id}/trace`));
+      card.append(make("label", "Note to the analyst", note), classed(make("p", null,
+        classed(button("Approve", decide("approved")), "main"), button("Send back", decide("returned")), button("Refuse", decide("refused"))), "actions"));
+      box.append(card);
     }
   },
   async audit(box) {
-    const {audit} = await call("GET /api/audit");
-    box.append(table(["", "time", "who", "what", "hash"], audit.map(({number, content: {time, by, did, ...more}, hash}) => [number, time, by, `${did} ${Object.keys(more).length ? JSON.stringify(more) : ""}`, hash.slice(0, 12)])));
+    const {audit, verified, head} = await call("GET /api/audit");
+    box.append(classed(make("p", `The chain holds: ${verified} entries, up to ${head}`), "good"), make("p", null, Object.assign(link("Download the log", "/api/audit"), {download: "log.json"}), " and test it anywhere: ", make("code", "jostle serve --verify log.json")));
+    const rest = more => Object.entries(more).map(([k, v]) => `${k} ${typeof v === "string" ? v : JSON.stringify(v)}`).join(", ");
+    box.append(table(["", "time", "who", "did", "what", "hash"], audit.toReversed().slice(0, 500).map(({number, content: {time, by, did, ...more}, hash}) => [number, time.slice(0, 19), by, did, classed(make("span", rest(more).slice(0, 300)), "hint"), hash.slice(0, 12)]), "log"));
   },
 };
 
-function refresh() {
-  for (const box of document.querySelectorAll("[data-show]")) {
-    box.replaceChildren();
-    shows[box.dataset.show](box).catch(failed);
+function options(what, names) {
+  for (const select of document.querySelectorAll(`[data-options=${what}]`)) {
+    const before = select.value;
+    select.replaceChildren(select.options[0], ...names.map(name => make("option", name)));
+    select.value = names.includes(before) ? before : names.length === 1 ? names[0] : "";
   }
 }
 
-function costs(cost) {
-  return make("p", cost.length ? "Costs " + cost.map(one => `${one.source}: ${one.exact ? "" : "at most "}${one.asks === null ? "all that is left" : one.asks}`).join(", ") : "Costs nothing.");
+function refresh() {
+  for (const box of document.querySelectorAll("[data-show]")) {
+    const fresh = make("div");
+    shows[box.dataset.show](fresh).then(() => box.replaceChildren(fresh), failed);
+  }
+  if (owner && document.querySelector("[data-options]")) {
+    call("GET /api/accounts").then(({accounts}) => options("analysts", accounts.filter(one => one.role === "analyst" && one.active).map(one => one.name)), failed);
+    call("GET /api/files").then(({files}) => options("files", files), failed);
+  }
 }
 
-function errors(list) {
-  return make("div", null, ...list.map(one => Object.assign(make("p", `${one.line ? `line ${one.line}: ` : ""}${one.kind}: ${one.message}${one.help ? `. ${one.help}` : ""}`), {className: "bad"})));
+function difference(lines) {
+  const kind = line => line.startsWith("+") ? "plus" : line.startsWith("-") ? "minus" : "";
+  return focusable(classed(make("pre", null, ...lines.map(line => classed(make("span", line || " "), kind(line)))), "diff"), "difference");
+}
+function focusable(node, name) { node.tabIndex = 0; node.setAttribute("role", "region"); node.setAttribute("aria-label", name); return node; }
+
+const price = cost => cost.map(one => `${one.source}: ${one.exact ? "" : "at most "}${one.asks === null ? "all that is left" : `${one.unit} ${one.asks}`}`).join(", ");
+
+// What a program costs each of its sources, beside what is left of the grant.
+function costs(cost) {
+  if (!cost.length) return make("p", "Costs nothing.");
+  const box = make("div", null, make("p", `Costs ${price(cost)}.`));
+  for (const one of cost) {
+    const budget = budgets[one.source];
+    if (!budget || one.asks === null || budget.unit !== one.unit) continue;
+    const left = Number(budget.total) - Number(budget.spent);
+    if (Number(one.asks) > left + 1e-12) box.append(classed(make("p", `More than the ${budget.unit} ${Number(left.toPrecision(6))} that are left of your grant: it will be refused, but for what was answered before, which is free.`), "bad"));
+    box.append(bar(budget, Number(one.asks)));
+  }
+  return box;
+}
+
+function errors(list, go) {
+  return make("div", null, ...list.map(one => {
+    const warns = one.kind === "Warning";
+    const box = classed(make("div", null, make("p", null, make("strong", one.line ? `Line ${one.line}: ` : ""), ...prose(one.message))), warns ? "fault warning" : "fault");
+    if (one.help) box.append(classed(make("p", null, ...prose(one.help)), "hint"));
+    if (go && one.line) box.append(button(`Go to line ${one.line}`, () => go(one)));
+    return box;
+  }));
 }
 
 // A number with its ±, to the digits that its error leaves: what is beyond them is noise.
 function rounded(number, error) {
-  if (typeof number !== "number" || typeof error !== "number" || !(error > 0)) return number;
+  if (typeof number !== "number" || typeof error !== "number" || !(error > 0)) return typeof number === "number" ? Number(number.toPrecision(8)) : number;
   const digits = Math.min(12, Math.max(0, 1 - Math.floor(Math.log10(error))));
-  return `${number.toFixed(digits)} ± ${Number(error.toPrecision(2))}`;
+  const plain = x => Math.abs(x) >= 1e15 ? x.toPrecision(6) : x.toLocaleString("en", {minimumFractionDigits: 0, maximumFractionDigits: digits, useGrouping: false});
+  return {number: true, text: `${plain(number)} ± ${plain(Number(error.toPrecision(2)))}`};
+}
+
+function drawn(tag, attributes, text) {
+  const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  if (text !== undefined) node.textContent = text;
+  return node;
+}
+
+// Bars with whiskers: a value for each label, with its 95 % error where one is known.
+function chart(title, labels, values, margins) {
+  const low = Math.min(0, ...values.map((v, k) => v - (margins[k] || 0))), high = Math.max(0, ...values.map((v, k) => v + (margins[k] || 0)));
+  const wide = 640, tall = 240, left = 8, foot = 46, step = (wide - 2 * left) / values.length, span = high - low || 1;
+  const y = v => 14 + (tall - 14 - foot) * (high - v) / span;
+  const svg = drawn("svg", {viewBox: `0 0 ${wide} ${tall}`, width: wide, height: tall, class: "chart", role: "img"});
+  svg.append(drawn("title", {}, `${title}: ${labels.map((one, k) => `${one} ${Number(values[k].toPrecision(5))}`).slice(0, 12).join(", ")}`));
+  const every = Math.max(1, Math.ceil(values.length / 16));
+  values.forEach((v, k) => {
+    const x = left + step * (k + .5), half = Math.max(.5, step * .35), from = y(Math.max(0, v)), to = y(Math.min(0, v));
+    svg.append(drawn("rect", {x: x - half, y: from, width: 2 * half, height: Math.max(.5, to - from), class: "part"}));
+    if (margins[k] > 0) svg.append(drawn("path", {d: `M${x} ${y(v - margins[k])}V${y(v + margins[k])}`, class: "ink", "stroke-width": 1.5, fill: "none"}));
+    if (k % every === 0) {
+      const room = Math.max(3, Math.floor(step * every / 7)), name = String(labels[k]);
+      svg.append(drawn("text", {x, y: tall - foot + 20, "text-anchor": "middle"}, name.length > room ? `${name.slice(0, room - 1)}…` : name));
+    }
+  });
+  svg.append(drawn("path", {d: `M${left} ${y(0)}H${wide - left}`, class: "ink", fill: "none"}));
+  svg.append(drawn("text", {x: left, y: tall - 6}, title), drawn("text", {x: wide - left, y: 11, "text-anchor": "end"}, `up to ${Number(high.toPrecision(4))}`));
+  return svg;
 }
 
 function value(name, released, margin) {
   const width = margin && margin.error;
-  if (typeof released === "number") return make("p", `${name} = ${rounded(released, width)}`);
-  if (Array.isArray(released) && released.length && released.every(row => row && typeof row === "object" && !Array.isArray(row))) {
+  if (typeof released === "number") { const one = rounded(released, width); return classed(make("p", `${name} = ${one.text ?? one}`), "value"); }
+  const list = Array.isArray(released) && released.length;
+  if (list && released.every(row => row && typeof row === "object" && !Array.isArray(row))) {
     const names = Object.keys(released[0]);
-    const error = (k, one) => { const row = Array.isArray(margin) ? margin[k] : null; return row && row[one] && row[one].error; };
-    const cell = (row, k, one) => rounded(row[one], error(k, one));
-    return make("div", null, make("h3", name), table(names, released.map((row, k) => names.map(one => cell(row, k, one)))));
+    const error = (k, one) => { const row = Array.isArray(margin) ? margin[k] : null; return (row && row[one] && row[one].error) || 0; };
+    const box = make("div", null, make("h3", name), table(names, released.map((row, k) => names.map(one => rounded(row[one], error(k, one)))), name));
+    const noisy = names.filter(one => released.every(row => typeof row[one] === "number") && released.some((_, k) => error(k, one)));
+    const keys = names.filter(one => !noisy.includes(one));
+    if (released.length > 1 && released.length <= 400 && keys.length) for (const one of noisy.slice(0, 4)) box.append(chart(`${one} by ${keys.join(", ")}`, released.map(row => keys.map(key => row[key]).join(" ")), released.map(row => row[one]), released.map((_, k) => error(k, one))));
+    return box;
   }
-  return make("div", null, make("h3", name), make("pre", JSON.stringify(released, null, 1)));
+  if (list && released.length > 1 && released.every(one => typeof one === "number")) {
+    const error = released.map((_, k) => Array.isArray(margin) && margin[k] ? margin[k].error : width || 0);
+    return make("div", null, make("h3", name), chart(name, released.map((_, k) => k), released, error), make("details", null, make("summary", `${released.length} numbers`), focusable(make("pre", released.map(one => Number(one.toPrecision(8))).join(", ")), name)));
+  }
+  if (typeof released === "string" || typeof released === "boolean") return classed(make("p", `${name} = ${released}`), "value");
+  return make("div", null, make("h3", name), focusable(make("pre", JSON.stringify(released, null, 1)), name));
+}
+
+function answered(answer) {
+  const box = make("div", null, errors(answer.errors || (answer.error ? [answer.error] : []), window.goTo));
+  for (const [name, one] of Object.entries(answer.released || {})) box.append(value(name, one, (answer.margins || {})[name]));
+  if ((answer.output || []).length) box.append(make("h3", "Printed"), focusable(make("pre", answer.output.join("\n")), "printed"));
+  if ((answer.warnings || []).length) box.append(errors(answer.warnings.map(one => ({...one, kind: "Warning"}))));
+  return box;
+}
+
+function files(run) {
+  const rows = one => Array.isArray(one) && one.length && one.every(row => row && typeof row === "object" && !Array.isArray(row));
+  const names = Object.entries(run.answer.released || {}).filter(([, one]) => rows(one)).map(([name]) => `${name}.csv`);
+  const links = [...names, "answer.json"].flatMap(name => [Object.assign(link(name, `/runs/${run.id}/files/${encodeURIComponent(name)}`), {download: name}), " "]);
+  return make("p", "Keep: ", ...links);
 }
 
 function result(box, run) {
@@ -144,28 +279,67 @@ function result(box, run) {
   const program = document.querySelector("[data-program]");
   if (program) program.textContent = run.program;
   if (run.state !== "done") {
-    const seconds = Math.max(0, Math.round(run.answer_at - Date.now() / 1000));
-    const word = {waiting: "Waits for a reviewer.", refused: `Refused by ${run.reviewer}. ${run.note}`, running: `The answer leaves in ${seconds} seconds.`};
-    box.append(make("p", word[run.state]), costs(run.cost));
+    const words = {waiting: "It waits for a reviewer. You can leave: its answer will be in your history.", refused: `${run.reviewer} refused it. ${run.note}`, returned: `${run.reviewer} sent it back to be changed. ${run.note}`};
+    if (run.state === "running") box.append(countdown(run)); else box.append(make("p", words[run.state]));
+    box.append(costs(run.cost));
     return;
   }
-  const answer = run.answer;
-  box.append(errors(answer.errors || (answer.error ? [answer.error] : [])));
-  for (const name of Object.keys(answer.released || {})) box.append(value(name, answer.released[name], (answer.margins || {})[name]));
-  if ((answer.output || []).length) box.append(make("pre", answer.output.join("\n")));
-  for (const source of Object.values(answer.budget || {})) for (const [unit, amounts] of Object.entries(source)) box.append(bar({unit, ...amounts}));
-  box.append(Object.assign(make("a", "What it did, step by step"), {href: `/runs/${run.id}/trace`}));
+  box.append(answered(run.answer));
+  if (run.reviewer) box.append(classed(make("p", `Approved by ${run.reviewer}. ${run.note}`), "hint"));
+  (run.pictures || []).forEach((title, k) => {
+    const image = Object.assign(make("img"), {src: `/runs/${run.id}/pictures/${k}`, alt: title});
+    const dark = Object.assign(make("source"), {srcset: `/runs/${run.id}/pictures/${k}?ink=light`, media: "(prefers-color-scheme: dark)"});
+    box.append(make("figure", null, make("picture", null, dark, image)));
+  });
+  for (const source of Object.values(run.answer.budget || {})) for (const [unit, amounts] of Object.entries(source)) box.append(bar({unit, ...amounts}));
+  box.append(files(run));
+  if (run.traced) box.append(make("p", null, link("What it did, step by step", `/runs/${run.id}/trace`)));
+  if (document.getElementById("text")) box.append(make("p", null, link("A page of this run, to share", `/runs/${run.id}`)));
 }
 
+// What is left until the declared moment: it passes whatever the process does.
+function countdown(run) {
+  const text = make("span"), line = Object.assign(make("progress"), {max: run.seconds});
+  line.setAttribute("aria-label", "time until the answer leaves");
+  const tick = () => {
+    const left = Math.max(0, run.answer_at - Date.now() / 1000);
+    line.value = run.seconds - left;
+    text.textContent = `The answer leaves in ${Math.ceil(left)} seconds.`;
+    if (left > 0 && (line.isConnected || left === run.answer_at)) setTimeout(tick, 500);
+  };
+  setTimeout(tick, 0);
+  return classed(make("p", null, line, text), "wait");
+}
+
+const pause = seconds => new Promise(done => setTimeout(done, 1000 * seconds));
+
+// A run until its answer is there, also where the server goes away meanwhile and comes back.
 async function follow(box, id) {
-  let run = await call(`GET /api/runs/${id}`);
-  result(box, run);
-  if (run.state === "running") result(box, await call(`GET /api/runs/${id}?wait=1`));
+  for (let first = true; ; first = false) {
+    try {
+      const run = await call(`GET /api/runs/${id}${first ? "" : "?wait=1"}`);
+      if (!first || run.state !== "running") tell("");
+      result(box, run);
+      if (run.state !== "running") break;
+    } catch (error) {
+      if (!error.away) throw error;
+      tell("The server cannot be reached; the answer will be there when it is back. Trying again …", true);
+      await pause(2);
+    }
+  }
   if (document.querySelector("[data-run]")) refresh();
 }
 
 for (const node of document.querySelectorAll("[data-call]")) node.onclick = () => call(node.dataset.call).then(() => { location.href = node.dataset.then; }, failed);
 for (const node of document.querySelectorAll("[data-fragment]")) { node.value = location.hash.slice(1); history.replaceState(null, "", location.pathname); }
+for (const node of document.querySelectorAll("[data-share]")) node.onclick = () => {
+  const shared = node.getAttribute("aria-pressed") !== "true";
+  call(`POST /api/runs/${node.dataset.share}`, {shared}).then(() => {
+    node.setAttribute("aria-pressed", String(shared));
+    node.textContent = shared ? "Shared: close it again" : "Share with the accounts of this server";
+    tell(shared ? `Who has an account here sees it at ${location.href}` : "Nobody else sees it now.");
+  }, failed);
+};
 for (const form of document.querySelectorAll("[data-form]")) form.onsubmit = event => {
   event.preventDefault();
   const body = {};
@@ -175,21 +349,9 @@ for (const form of document.querySelectorAll("[data-form]")) form.onsubmit = eve
     const section = document.querySelector("[data-answer]");
     section.hidden = false;
     tell("");
+    section.querySelector("h2").focus();
     return follow(section.querySelector("[data-result]"), given.id);
   }).catch(failed);
 };
-const text = document.getElementById("text"), price = document.getElementById("price");
-if (text) {
-  let timer = 0, asked = 0;
-  text.oninput = () => {
-    clearTimeout(timer);
-    timer = setTimeout(async () => {
-      const mine = ++asked;
-      const given = await call("POST /api/check", {program: text.value}).catch(error => ({ok: false, errors: [{kind: "Busy", message: error.message}], cost: []}));
-      if (mine === asked) price.replaceChildren(given.ok ? costs(given.cost) : errors(given.errors));
-    }, 400);
-  };
-  text.onkeydown = event => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) text.form.requestSubmit(); };
-}
 for (const box of document.querySelectorAll("[data-result][data-id]")) follow(box, box.dataset.id).catch(failed);
 refresh();

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sqlite3
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +14,6 @@ from jostle.privacy.ledger.ledger import Ledger
 from jostle.records import replace
 from jostle.serve import editing
 from jostle.serve.runs import MOST_WAITING
-from jostle.serve.store import VERSION, Home
 from jostle.serve.workbench import as_csv
 
 BY_SEX = (
@@ -268,19 +264,3 @@ def test_history_says_what_was_handed_in_and_how_it_went(place: Any) -> None:
     place.run("ana", count(5))
     runs = place.get("ana", "/api/runs").json()["runs"]
     assert {(run["title"][:9], run["ok"]) for run in runs} == {("How many ", True), ("private t", False)}
-
-
-def test_a_home_of_the_version_before_is_brought_up(tmp_path: Path) -> None:
-    home = Home(tmp_path / "home")
-    home.close()
-    with sqlite3.connect(tmp_path / "home" / "serve.db") as db:
-        db.execute("ALTER TABLE runs DROP COLUMN shared")
-        db.execute("DROP TABLE totals")
-        db.execute("PRAGMA user_version = 1")
-        db.execute("INSERT INTO runs VALUES ('a', 'ana', 'x', '{}', 'done', 1, 2, 3, '[]', '', '', ?)",
-                   (json.dumps({"ok": True}),))  # fmt: skip
-    db.close()
-    home = Home(tmp_path / "home")
-    assert [run.shared for run in home.runs()] == [False]
-    assert home._rows("PRAGMA user_version") == [(VERSION,)]
-    home.close()

@@ -31,9 +31,8 @@ from jostle.jsontext import digest
 from jostle.privacy.ledger.ledger import Ledger
 from jostle.privacy.ledger.store import Dataset
 from jostle.records import replace
-from jostle.serve.editing import clauses
 from jostle.serve.store import DAY, Account, Home, Run, Total, new_secret
-from jostle.serve.worker import ANSWER, MOST_ANSWER, TRACE, Job
+from jostle.serve.worker import ANSWER, MOST_ANSWER, TRACE, Job, clauses
 
 SECONDS = (5.0, 20.0, 60.0, 300.0)
 """What a run may ask for, and the largest of them that it gets where it does not ask."""

@@ -17,10 +17,9 @@ from starlette.responses import HTMLResponse, Response
 
 from jostle.diagnostics import refuse
 from jostle.serve.api import seen_run
-from jostle.serve.editing import MADE_UP
 from jostle.serve.routing import ANYBODY, EVERYBODY, Call, Server, route
 from jostle.serve.runs import SIMULATED
-from jostle.serve.worker import TRACE
+from jostle.serve.worker import MADE_UP, TRACE
 
 _PAGES = Path(__file__).parent / "pages"
 _TYPES = {"serve.css": "text/css", "serve.js": "text/javascript", "work.js": "text/javascript"}

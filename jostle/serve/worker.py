@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,12 @@ from msgspec import json as coded
 
 from jostle import resources
 from jostle.diagnostics import Diagnostic, Refusal
+from jostle.events import Event
 from jostle.language.builtins import OPENERS
+from jostle.plan.plan import Categories, Domain
 from jostle.privacy.ledger.ledger import Ledger
 from jostle.privacy.ledger.postgres import SCHEMES
+from jostle.privacy.ledger.store import Dataset
 from jostle.resources import replacing
 from jostle.serve.confine import GIGABYTE, confine, ends_after
 from jostle.source import Source
@@ -107,14 +111,13 @@ def answer(job: Job) -> dict[str, Any]:
 
 
 def _rehearsed(job: Job, folder: Path) -> dict[str, Any]:
-    from jostle.serve import editing
     from jostle.trace.jsonl import Writer
 
     writer = Writer(folder / TRACE, simulated=1)
-    program = editing.with_facts(job.program, job.facts or {})
-    result = editing.simulated(program, job.settings, folder / "empty", writer)
+    program = with_facts(job.program, job.facts or {})
+    result = simulated(program, job.settings, folder / "empty", writer)
     writer.close()
-    return {"document": editing.document(result), "charges": {}}
+    return {"document": _rehearsed_document(result), "charges": {}}
 
 
 def leave(folder: Path, document: Mapping[str, Any]) -> None:
@@ -131,22 +134,120 @@ def leave(folder: Path, document: Mapping[str, Any]) -> None:
 
 def check(request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """What is wrong with a program, else what it can cost each source: functions of its text and of the `facts` that
-    are published of its data alone. With `ask`, what an editor shows (`serve.editing`)."""
-    from jostle.serve import editing
+    are published of its data alone. With `ask`, what an editor shows (`edited`)."""
 
     if "ask" in request:
-        return editing.edited(request, folder)
+        return edited(request, folder)
     text, settings = str(request["program"]), dict(request.get("settings") or {})
     if faults := list(unregistered(source_of(text))):
         return {"ok": False, "errors": [fault.as_json() for fault in faults], "cost": []}
-    stated = source_of(editing.with_facts(text, dict(request.get("facts") or {})))
-    with editing.session(folder) as session:
+    stated = source_of(with_facts(text, dict(request.get("facts") or {})))
+    with _session(folder) as session:
         faults, costs = session.checked(stated, settings)
         # What is answered again is free: whether a grant is enough, its meter says.
         faults = [fault for fault in faults if fault.kind != "BudgetExceeded" or "dataset(" not in text]
         warnings = [] if faults else [fault.as_json() for fault in session.warnings]
     cost = [one.as_json() for one in costs]
     return {"ok": not faults, "errors": [fault.as_json() for fault in faults], "cost": cost, "warnings": warnings}
+
+
+# What an editor asks, and programs on made-up rows: functions of texts and public facts alone ----------
+#
+# A program names `dataset("people")`, of which nothing is known on its own. Where its analyst has a grant, what its
+# owner published is known: columns, domains, the protected unit and the grant's limit. The name is replaced by a
+# declaration that says these facts, on the same line; it is checked, completed and simulated, and never run on rows.
+
+_DECLARED = re.compile(
+    r'^(private\s+[A-Za-z_]\w*\s*=\s*)dataset\(\s*"([A-Za-z_]\w*)"\s*\)(?=[ \t]*(?:#.*)?$)', re.MULTILINE
+)
+MADE_UP = 2000
+"""Rows of each table of a simulation."""
+_CANDIDATES = 60
+Facts = Mapping[str, str]
+"""By a dataset's name, the clauses that its owner has published."""
+
+
+def clauses(dataset: Dataset, grant: Dataset) -> str:
+    """What is published of a dataset, as a declaration says it, under the limit of a grant; empty of counts, whose
+    shape is not published."""
+    from jostle.tools.draft.columns import name_of
+
+    terms, measure = dataset.terms, grant.terms.measure
+    if not terms.schema:
+        return ""
+    never = [" never missing" * (name in terms.filled) for name, _ in terms.schema]
+    columns = (
+        f"{name_of(name)}: {_text(domain)}{end}" for (name, domain), end in zip(terms.schema, never, strict=True)
+    )
+    budget = f"{measure.limit}{' by basic' * (measure.kind == 'basic')}"
+    return f"described by {{{', '.join(columns)}}} protecting {terms.unit} budget {budget}"
+
+
+def _text(domain: Domain) -> str:
+    from jostle.tools.datacheck import domain_text
+    from jostle.tools.draft.columns import categories
+
+    return categories(domain.values) if isinstance(domain, Categories) else domain_text(domain)
+
+
+def with_facts(program: str, facts: Facts) -> str:
+    """A program whose datasets are declared by what is published of them; lines stay where they are."""
+
+    def declared(match: re.Match[str]) -> str:
+        clauses_ = facts.get(match[2])
+        return f'{match[1]}table("{match[2]}") {clauses_}' if clauses_ else match[0]
+
+    return _DECLARED.sub(declared, program)
+
+
+def _session(folder: Path, **options: Any) -> Session:
+    """A session that opens nothing of the server."""
+    return Session(cwd=folder, ledger=Ledger(folder / "none", grantee="-"), look=False, **options)
+
+
+def edited(request: Mapping[str, Any], folder: Path) -> dict[str, object]:
+    """What the language says at a place (`line`, `column`, from 0): a hover, or what can be written there."""
+    from jostle.tools.editors.document import Document
+
+    text, line, column = str(request["program"]), int(request["line"]), int(request["column"])
+    with _session(folder) as opened:
+        if request["ask"] == "format":
+            return {"text": _formatted(text)}
+        document = Document("program.jst", _session=opened)
+        whole = with_facts(text, dict(request.get("facts") or {}))
+        for part in _readable(whole, line):  # what cannot be read yet is known by what can
+            document.change(part)
+        if request["ask"] == "completions":
+            typed, candidates = document.completions(line, column)
+            words = [{"word": c.word, "kind": c.kind} for c in candidates[:_CANDIDATES]]
+            return {"typed": typed, "words": words}
+        signature = document.signature(line, column)
+        usage = "" if signature is None else f"{signature.usage}: {signature.about}"
+        return {"hover": document.hover(line, column), "signature": usage}
+
+
+def _readable(text: str, line: int) -> tuple[str, ...]:
+    """A text's declarations alone, the text without the line that is being written, and the text."""
+    lines = text.split("\n")
+    declared = [one if one.startswith("private ") else "" for one in lines]
+    return "\n".join(declared), "\n".join([*lines[:line], "", *lines[line + 1 :]]), text
+
+
+def _formatted(text: str) -> str:
+    from jostle.tools.editors.document import Document
+
+    return Document("program.jst", text).format() or text
+
+
+def simulated(program: str, settings: Mapping[str, str], folder: Path, listener: Callable[[Event], None]) -> Result:
+    """A run on made-up rows, drawn evenly from what is published: nothing private is opened, nothing is charged."""
+    with _session(folder, simulate=1, rows=MADE_UP, listeners=[listener]) as rehearsal:
+        return rehearsal.attempt(Source("program.jst", program), settings)
+
+
+def _rehearsed_document(result: Result) -> str:
+    """The document of a simulated run, marked as one."""
+    return json.dumps({**json.loads(result.document(1)), "rows": MADE_UP})
 
 
 def _run() -> int:

@@ -12,7 +12,7 @@ from jostle.diagnostics import Refusal
 from jostle.jsontext import digest
 from jostle.privacy.ledger.ledger import Ledger
 from jostle.records import replace
-from jostle.serve import editing
+from jostle.serve import worker
 from jostle.serve.runs import MOST_WAITING
 from jostle.serve.workbench import as_csv
 
@@ -39,7 +39,7 @@ def test_a_reviewer_sees_a_simulated_answer_and_its_trace_before_anything_is_rea
     id = place.run("ben", BY_SEX)["id"]
     run = waiting(place)
     answer = run["simulated"]
-    assert answer["ok"] and answer["simulated"] == 1 and answer["rows"] == editing.MADE_UP
+    assert answer["ok"] and answer["simulated"] == 1 and answer["rows"] == worker.MADE_UP
     assert {row["sex"] for row in answer["released"]["by_sex"]} == {"F", "M"}
     assert sum(row["count"] for row in answer["released"]["by_sex"]) > 1000  # of 2,000 made-up rows, not of 400
     assert answer["budget"] == {"t": {"epsilon": {"total": "1", "spent": "0.6"}}}
@@ -144,7 +144,7 @@ def test_the_editor_explains_and_tidies(place: Any) -> None:
 def test_a_declaration_says_all_that_is_published_and_nothing_else() -> None:
     facts = {"people": "described by {age: 0..9} protecting rows budget epsilon 1"}
     program = 'private p = dataset("people")  # mine\nprivate q = dataset("others")\nx = "private p = dataset("\n'
-    stated = editing.with_facts(program, facts)
+    stated = worker.with_facts(program, facts)
     assert stated.splitlines()[0] == f'private p = table("people") {facts["people"]}  # mine'
     assert stated.splitlines()[1:] == program.splitlines()[1:]
 

@@ -402,7 +402,7 @@ class Names:
         if call is None:
             return self._of_column(name) or way(name) or _way_out(name, names)
         empty = "" if call.args else way(f"{name}()")
-        return of_call(name, call, self._columns) or empty or way(name, call.args) or _way_out(name, names)
+        return of_call(name, call, self._columns) or empty or way(name, call.args) or _way_out(name, names, called=True)
 
     def _look_up(
         self, name: str, span: Span, scope: Scope, more: Collection[str] = (), call: n.Call | None = None
@@ -425,11 +425,14 @@ class Names:
             self._unknown.append((name, span, "it is given a value further down; move that line up"))
 
 
-def _way_out(name: str, names: Collection[str]) -> str:
+def _way_out(name: str, names: Collection[str], *, called: bool = False) -> str:
     module = _module_with(NAMES.get(name, name))
     if module:
         return f"write `use {module}` above, which has it"
-    return did_you_mean(name, names) or f"give it a value first, `{name} = …`"
+    close = did_you_mean(name, [one for one in names if one[:1] != "_" or name[:1] == "_"])
+    if not called or (close and "_" not in name):
+        return close or f"give it a value first, `{name} = …`"
+    return f"{close} `jostle find {name}` looks for what does so".lstrip()
 
 
 def _module_with(name: str) -> str:

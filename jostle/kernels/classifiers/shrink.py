@@ -417,8 +417,13 @@ class Blended(Classifier):
         lines = [f"a blend of {len(self.parts)} classifiers"]
         for part, weight in zip(self.parts, self.weights, strict=True):
             first, *rest = part.summary(words).splitlines()
-            lines += [f"    weight {weight:g}: {first}", *(f"    {line}" for line in rest)]
+            lines += [f"    weight {weight:g}: {first}", *(f"    {line}" for line in rest[:LINES])]
+            lines += [f"    … {len(rest) - LINES} more lines"] if len(rest) > LINES else []
         return "\n".join(lines)
+
+
+LINES = 12
+"""Of each part of a blend that are printed; its JSON has all."""
 
 
 def blended_model(models: Sequence[Classifier], weights: Sequence[float]) -> Blended:

@@ -23,24 +23,26 @@ NAMES, HELPERS = 4.0, 0.6
 
 ALIKE = {
     "compare": "difference effect two", "ttest": "compare two groups", "corr": "correlation",
-    "t.test": "compare two groups", "ttest_ind": "compare two groups", "wilcox.test": "compare two groups",
-    "anova": "compare groups", "aov": "compare groups", "chisq.test": "crosstab cross table",
-    "chi2_contingency": "crosstab cross table", "cor.test": "correlation", "pearson": "correlation",
+    "ttestrel": "compare two groups", "ttestind": "compare two groups", "wilcoxtest": "compare two groups",
+    "anova": "compare groups", "chi2": "crosstab cross table", "chisquared": "crosstab cross table",
+    "chisquare": "crosstab cross table", "mannwhitneyu": "compare two groups", "aov": "compare groups",
+    "chisqtest": "crosstab cross table",
+    "chi2contingency": "crosstab cross table", "cortest": "correlation", "pearson": "correlation",
     "decisiontreeclassifier": "classifier trees", "randomforestclassifier": "classifier trees",
     "gaussiannb": "classifier bayes", "svc": "classifier", "xgboost": "classifier trees", "decisiontreeregressor":
     "regression tree", "randomforestregressor": "regression tree", "ridge": "regression ridge",
     "lasso": "regression few",
-    "train_test_split": "sample evaluate", "roc_auc_score": "right test classifier", "accuracy_score": "right test",
-    "mean_squared_error": "prediction error regression", "pivot_table": "crosstab groupby", "cumsum": "prefixes range",
+    "traintestsplit": "sample evaluate", "rocaucscore": "right test classifier", "accuracyscore": "right test",
+    "meansquarederror": "prediction error regression", "pivottable": "crosstab groupby", "cumsum": "prefixes range",
     "pca": "covariance matrix columns", "outliers": "quantile clamp bounds", "series": "month trunc groupby",
     "share": "avg count proportion", "many": "count", "trend": "regression", "impute": "coalesce missing",
     "missing": "none coalesce", "top": "frequent k", "rank": "quantile", "nlargest": "frequent k", "sd": "stddev",
-    "var": "variance", "cut": "floor groupby", "group_by": "groupby", "summarise": "groupby select",
+    "var": "variance", "cut": "floor groupby", "groupby": "groupby", "summarise": "groupby select",
     "mutate": "derive", "filter": "where", "aggregate": "groupby", "nrow": "count", "sdv": "synthetic",
     "pearsonr": "correlation", "lm": "regression", "ols": "regression", "glm": "regression logistic",
     "linearregression": "regression", "logisticregression": "logistic regression classifier", "kmeans": "clusters",
     "cluster": "clusters", "predict": "classifier regression", "classify": "classifier", "fake": "synthetic",
-    "synthesise": "synthetic", "generate": "synthetic", "value_counts": "count groupby", "crosstab": "cross table",
+    "synthesise": "synthetic", "generate": "synthetic", "valuecounts": "count groupby", "crosstab": "cross table",
     "hist": "histogram", "histplot": "histogram", "distribution": "histogram quantile", "percentile": "quantile",
     "typical": "median", "mean": "avg", "average": "avg", "describe": "summary", "rows": "count", "number": "count",
     "unique": "distinct", "nunique": "distinct count", "merge": "join", "match": "join", "concat": "union",
@@ -52,10 +54,10 @@ ALIKE = {
 
 def entries_for(question: Sequence[str], most: int = 8) -> list[Documentation]:
     """The entries that fit best, the best first; none where no word of the question occurs in any."""
-    named = [ALIKE.get(one.lower(), one) if set(one) & {".", "_"} else one for one in question]
+    named = [ALIKE.get(_bare(one), one) if set(one) & set("._0123456789") else one for one in question]
     words = [word for one in named for word in _words(one)]
     terms = dict.fromkeys(words, 1.0)
-    for word in [*words, *(one.lower() for one in question)]:
+    for word in [*words, *map(_bare, question)]:
         for other in _words(ALIKE.get(word, "")):
             terms.setdefault(other, 0.7)
     weights, entries = _index()
@@ -66,6 +68,11 @@ def entries_for(question: Sequence[str], most: int = 8) -> list[Documentation]:
         scores.append((sum(shared) * hits / max(1, len(words)), number))
     best = sorted((score for score in scores if score[0] > 0), key=lambda score: (-score[0], score[1]))[:most]
     return [documented()[number] for score, number in best if score > best[0][0] / 4]
+
+
+def _bare(name: str) -> str:
+    """A name of another language without what joins its words: `t.test`, `t_test` and `ttest` are one."""
+    return re.sub("[._]", "", name.lower())
 
 
 @cache

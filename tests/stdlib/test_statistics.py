@@ -245,6 +245,20 @@ def test_what_noise_hides_is_not_told() -> None:
             assert "∞" in str(report)
 
 
+def test_a_column_that_noise_hides_is_named() -> None:
+    """One that spreads over a thousandth of its described range, beside one that spreads over all of it."""
+    rows = np.random.default_rng(4).uniform(0, 1, (2000, 2))
+    frame = pd.DataFrame({"wide": rows[:, 0] * 100, "narrow": 50 + rows[:, 1] / 10, "y": rows.sum(axis=1) * 50})
+    text = (
+        'use statistics\nprivate t = bound("t") described by {wide: 0.0..100.0, narrow: 0.0..100.0, y: 0.0..100.0} '
+        'protecting rows budget epsilon 9\nrelease a = linear_regression(t, "y", ["wide", "narrow"]) with epsilon 9\n'
+    )
+    session = Session()
+    session.bind("t", frame)
+    (note,) = session.attempt(Source("p.jst", text))["a"].notes
+    assert "hides how far `narrow` spreads" in note and "more narrowly" in note
+
+
 def test_a_person_counts_for_as_many_rows_as_are_kept() -> None:
     """The noise of two rows of each person is twice as wide."""
     frame = FRAME.assign(who=np.arange(len(FRAME)))

@@ -26,6 +26,10 @@ from jostle.kernels.statistics.moments import (
 from jostle.kernels.statistics.report import Report
 
 HIDDEN = "the noise hides how these columns go together: the intervals are infinite; spend more, or use fewer columns"
+HIDES = (
+    "the noise hides how far `{}` spreads beside the other columns: the intervals are infinite; spend more, describe "
+    "numbers more narrowly, or leave it out"
+)
 
 
 def linear_fit(design: Sequence[Mapping[str, Any]], moments: Mapping[str, Any], radius: float) -> Report:
@@ -39,7 +43,15 @@ def linear_fit(design: Sequence[Mapping[str, Any]], moments: Mapping[str, Any], 
     rows = _lines([("intercept", ""), *_terms(design[:-1])], value, noise, sampling, m.quantile, fit.hidden)
     title = f"{m.names[-1]} by linear regression: {max(m.rows, 0):.0f} rows, R² {fit.explained:.3f}"
     facts = _coefficients(rows) | {"r_squared": fit.explained, "count": m.rows}
-    return Report(title, rows, [HIDDEN] if fit.hidden else [], facts)
+    notes = [_hides(design, m.sums[:d, :d], m.noise[:d, :d], 0)] if fit.hidden else []
+    return Report(title, rows, notes, facts)
+
+
+def _hides(design: Sequence[Mapping[str, Any]], sums: Floats, noise: Floats, constant: int) -> str:
+    """The note that names the term which is the least clear of its noise, given the others and the constant."""
+    own = 1 / np.maximum(np.abs(np.diag(np.linalg.pinv(sums, hermitian=True))), 1e-300)
+    clear = np.delete(own / np.maximum(np.diag(noise), 1e-300), constant)
+    return HIDES.format(design[int(np.argmin(clear))]["name"])
 
 
 def _to_units(m: SecondMoments) -> tuple[Floats, Floats]:
@@ -295,5 +307,11 @@ def logistic_fit(
     many = 4 * float(np.asarray(rows["matrix"])[-1, -1])
     title = f"log-odds of {target} by logistic regression: {max(many, 0):.0f} rows"
     clear = not hidden(np.asarray(rows["matrix"], dtype=float), np.asarray(rows["noise"], dtype=float))
-    notes = [FEW if clear else HIDDEN] if lost else [SEPARATED] if cut else [UNSETTLED] * (short > 1)
+    notes = (
+        [FEW if clear else _hides(design, matrix, noise, -1)]
+        if lost
+        else [SEPARATED]
+        if cut
+        else [UNSETTLED] * (short > 1)
+    )
     return Report(title, lines, notes, _coefficients(lines) | {"count": many})

@@ -19,6 +19,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
@@ -44,6 +45,7 @@ CHECK_SECONDS, MOST_CHECKS, CHECKS_OF_ONE = 10.0, 12, 3
 """How long a check may take, and how many wait for their turn: of all, and of one account."""
 MOST_STOPPED, MOST_HANDED = 10, 2000
 """Of an analyst in a week: runs that did not end before their deadlines, and programs that were handed in."""
+GONE = ".gone"
 OF_SERVER, OF_CHECKS = "-server", "-checks"  # caches; analysts' names begin with a letter
 SIMULATION, SIMULATED = 60.0, "simulated"
 """Seconds that a simulation for a reviewer may take, and the folder of its answer within that of its run."""
@@ -73,6 +75,14 @@ def _tidied(process: subprocess.Popen[bytes], folder: Path) -> None:
     """When a process has ended, and not when its answer leaves: how much it wrote to the disk depends on rows."""
     process.wait()
     shutil.rmtree(folder / "scratch", ignore_errors=True)
+
+
+def _discard(folder: Path) -> None:
+    """Takes a folder away at once; removing what is in it takes as long as there is much, and nobody waits for that."""
+    gone = folder.with_suffix(GONE)
+    with suppress(OSError):
+        folder.rename(gone)
+    threading.Thread(target=shutil.rmtree, args=(gone, True), daemon=True).start()
 
 
 def _environment(folder: Path, whose: str) -> dict[str, str]:
@@ -152,6 +162,8 @@ class Runs:
     ) -> None:  # fmt: skip
         self.home, self.check, self.start, self.seconds, self.places = home, check, start, tuple(seconds), places
         self._lock, self._checking = threading.Lock(), list[str]()
+        for folder in (home.folder / "runs").glob(f"*{GONE}"):  # the server was killed before they were removed
+            shutil.rmtree(folder, ignore_errors=True)
 
     def checked(self, who: str, program: str, settings: Mapping[str, str], **more: object) -> dict[str, Any]:
         """What `check` says, with what is published of their data. Refused where too many wait for it, so that nobody
@@ -268,7 +280,7 @@ class Runs:
             if path.stat().st_size <= MOST_ANSWER:
                 answer = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError):
-            shutil.rmtree(self.folder(run), ignore_errors=True)  # how far it came may depend on rows
+            _discard(self.folder(run))  # how far it came may depend on rows
         text = str(answer["document"]).encode(errors="backslashreplace").decode()  # JSON, so that these are its escapes
         done = replace(run, state="done", document=text)
         self.home.change_run(done, "running", run.account, answer=digest(done.document), charges=answer["charges"])

@@ -61,7 +61,7 @@ Launch = Callable[[Job], None]
 
 def launch(job: Job) -> None:
     """Starts the process of a run, which outlives this one. Its environment has nothing of the server's."""
-    environment = _environment(Path(job.folder), job.analyst if job.facts is None else OF_CHECKS)
+    environment = _environment(Path(job.folder), job.analyst)
     process = subprocess.Popen(
         [sys.executable, "-m", "jostle.serve.worker", "run"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL, env=environment, cwd=Path(job.folder) / "empty", start_new_session=True,
@@ -286,12 +286,12 @@ class Runs:
         self.home.change_run(done, "running", run.account, answer=digest(done.document), charges=answer["charges"])
         return done
 
-    def events(self, run: Run) -> list[Event]:
-        """The trace of a run that is over; empty where there is none."""
+    def events(self, run: Run, within: str = "") -> list[Event]:
+        """The trace of a run that is over, or of its simulation; empty where there is none."""
         from jostle.trace import jsonl
 
-        path = self.folder(run) / TRACE
-        if run.state != "done" or not path.exists():
+        path = self.folder(run) / within / TRACE
+        if (run.state != "done" and not within) or not path.exists():
             return []
         if path.stat().st_size > MOST_ANSWER:
             raise refuse("Missing", "the trace is too large to show", help="print and measure less")

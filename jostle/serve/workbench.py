@@ -19,7 +19,7 @@ from jostle.diagnostics import refuse
 from jostle.serve.api import seen_run
 from jostle.serve.routing import ANYBODY, EVERYBODY, Call, Server, route
 from jostle.serve.runs import SIMULATED
-from jostle.serve.worker import MADE_UP, TRACE
+from jostle.serve.worker import MADE_UP
 
 _PAGES = Path(__file__).parent / "pages"
 _TYPES = {"serve.css": "text/css", "serve.js": "text/javascript", "work.js": "text/javascript"}
@@ -117,13 +117,12 @@ def trace_page(server: Server, call: Call) -> Response:
 @route("GET", "/reviews/{id}/trace", ("reviewer",), page=True)
 def simulated_trace_page(server: Server, call: Call) -> Response:
     """The trace of a program that waits, of its run on made-up rows."""
-    from jostle.trace import jsonl
     from jostle.trace.html import page
 
     waiting = server.home.runs("id = ? AND state = 'waiting' AND account != ?", call.path["id"], call.who.name)
     if not waiting or server.runs.simulation(waiting[0]) is None:
         raise refuse("Missing", "there is no such trace", help="it is there when the simulation has ended")
-    return _sandboxed(page(jsonl.read(server.runs.folder(waiting[0]) / SIMULATED / TRACE)))
+    return _sandboxed(page(server.runs.events(waiting[0], SIMULATED)))
 
 
 def _sandboxed(html: str) -> Response:
@@ -140,7 +139,9 @@ def picture(server: Server, call: Call) -> Response:
     if not number.isascii() or not number.isdigit() or len(number) > 4 or int(number) >= len(images):
         raise refuse("Missing", "there is no such picture")
     ink = "#ececec" if call.query.get("ink") == "light" else "#1a1a1a"
-    return Response(images[int(number)].svg().replace("currentColor", ink), media_type="image/svg+xml")
+    return Response(
+        images[int(number)].svg().replace("currentColor", ink).encode(errors="replace"), media_type="image/svg+xml"
+    )
 
 
 @route("GET", "/runs/{id}/files/{name}", EVERYBODY, page=True)
@@ -154,7 +155,7 @@ def file(server: Server, call: Call) -> Response:
         text, kind = as_csv(rows, answer.get("margins", {}).get(name.removesuffix(".csv"))), "text/csv"
     else:
         raise refuse("Missing", "this run released no such table")
-    return Response(text, media_type=kind, headers={"Content-Disposition": "attachment"})
+    return Response(text.encode(errors="replace"), media_type=kind, headers={"Content-Disposition": "attachment"})
 
 
 def is_table(rows: object) -> bool:

@@ -246,3 +246,23 @@ def test_a_home_is_checked_and_copied_in_use(place: Any, tmp_path: Path, capsys:
     assert main(["serve", "--home", str(copy), "--port", "1"]) == 1  # nor is it served
     copy.chmod(0o755)
     assert main(["serve", "--home", str(copy), "--check"]) == 1 and "others can read" in capsys.readouterr().out
+
+
+def test_simulations_write_into_their_analysts_cache(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cache of checks is read by the process that checks for everybody."""
+    from jostle.serve import runs as running
+
+    used: list[str] = []
+    monkeypatch.setattr(running.subprocess, "Popen", lambda *_, **more: used.append(more["env"]["XDG_CACHE_HOME"]))
+    for facts in (None, {"people": ""}):
+        folder = place.home.folder / "runs" / "x" / "simulated"
+        job = running.Job("x = 1\n", {}, "ben", place.home.ledger, str(folder), time.time() + 9, facts=facts)
+        with pytest.raises(AttributeError):  # there is no process
+            running.launch(job)
+    assert {Path(one).name for one in used} == {"ben"} and len(used) == 2
+
+
+@pytest.mark.parametrize("path", ["files/t.csv", "files/answer.json", "trace", "pictures/0", "files/none.csv"])
+def test_what_is_kept_of_a_run_has_any_text(place: Any, path: str) -> None:
+    run = place.run("ana", 'release t = [{a: "\\ud800", b: 1}]\n')
+    assert place.get("ana", f"/runs/{run['id']}/{path}").status_code in (200, 404)

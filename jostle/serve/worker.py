@@ -179,7 +179,7 @@ def clauses(dataset: Dataset, grant: Dataset) -> str:
     columns = (
         f"{name_of(name)}: {_text(domain)}{end}" for (name, domain), end in zip(terms.schema, never, strict=True)
     )
-    budget = f"{measure.limit}{' by basic' * (measure.kind == 'basic')}"
+    budget = f"{measure.limit}{' counted by basic' * (measure.kind == 'basic')}"
     return f"described by {{{', '.join(columns)}}} protecting {terms.unit} budget {budget}"
 
 

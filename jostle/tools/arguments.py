@@ -73,8 +73,8 @@ def _misuse(options: argparse.Namespace) -> str:
             return "init needs a FILE of data, or --example"
         case "run" if options.seed is not None and not options.simulate:
             return "--seed goes with --simulate; real noise has no seed"
-        case "run" if wrong := _here_only(options):
-            return f"--server runs the program elsewhere, and {wrong} is of this machine"
+        case "run" | "repl" if wrong := _here_only(options):
+            return f"--server runs programs elsewhere, and {wrong} is of this machine"
         case "serve":
             return _serve_flags(options)
         case "run" if options.overwrite and not options.save:
@@ -97,10 +97,17 @@ def _serve_flags(options: argparse.Namespace) -> str:
     return "--check and --backup go with --home FOLDER" if alone else ""
 
 
+def _at_server(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--server", metavar="URL", nargs="?", const="", help="let `jostle serve` there run it (last login)"
+    )
+    command.add_argument("--seconds", metavar="N", type=float, help="when an answer of a --server leaves, as it offers")
+
+
 def _here_only(options: argparse.Namespace) -> str:
-    """A flag of `run` that a server does not take."""
+    """A flag of `run` or `repl` that a server does not take."""
     flags = ("bind", "trace", "pictures", "save", "simulate", "dry", "explain", "ledger", "engine", "memory")
-    return next((f"--{flag}" for flag in flags if options.server is not None and getattr(options, flag)), "")
+    return next((f"--{flag}" for flag in flags if options.server is not None and getattr(options, flag, None)), "")
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -171,10 +178,7 @@ def command_parser() -> _Parser:
     run.add_argument("--ledger", metavar="PLACE", help="where registered datasets are counted ($JOSTLE_LEDGER)")
     run.add_argument("--memory", metavar="SIZE", type=_memory, help=_MEMORY)
     run.add_argument("--engine", metavar="URL", help=_ENGINE)
-    run.add_argument(
-        "--server", metavar="URL", nargs="?", const="", help="let `jostle serve` there run it (last login)"
-    )
-    run.add_argument("--seconds", metavar="N", type=float, help="when the answer of a --server leaves, as it offers")
+    _at_server(run)
 
     init = commands.add_parser("init", help="write a first program for a file of yours; asks for what it does not know")
     init.add_argument("file", metavar="FILE", nargs="?", help="the data")
@@ -250,6 +254,7 @@ def command_parser() -> _Parser:
     repl.add_argument("--ledger", metavar="PLACE", help="where registered datasets are counted ($JOSTLE_LEDGER)")
     repl.add_argument("--memory", metavar="SIZE", type=_memory, help=_MEMORY)
     repl.add_argument("--engine", metavar="URL", help=_ENGINE)
+    _at_server(repl)
 
     trace = commands.add_parser("trace", help="show what a run did, from the file that `run --trace` wrote")
     trace.add_argument("file", metavar="RUN.jsonl")

@@ -323,9 +323,12 @@ def _foreseen_as_json(
 
 
 def repl(options: Namespace) -> int:
-    """An interactive session."""
+    """An interactive session, on this machine or at a server."""
+    from jostle.tools.remote import prompt_there
     from jostle.tools.repl import start
 
+    if options.server is not None:
+        return prompt_there(options.server, options.seconds)
     first = None if options.file is None else read_program(options.file)
     return start(first, options.ledger, options.memory, options.engine, options.allow, not options.no_look)
 

@@ -1,4 +1,5 @@
-"""Programs run by a server (`jostle serve`): `jostle login URL`, `jostle run --server`, and `jostle.connect(url)`.
+"""Programs run by a server (`jostle serve`): `jostle login URL`, `jostle run --server`, `jostle repl --server`,
+`%%jostle --server` and `jostle.connect(url)`.
 
 The token of a server stands in `servers.json` of the user's configuration, readable by the user alone.
 """
@@ -65,12 +66,12 @@ class RemoteResult:
 class Remote:
     """A server, as a session: `run`, `run_text` and `attempt` hand programs in and wait for their answers.
 
-    `url` is that of `jostle serve`, `token` one of an account there; left out, what `jostle login` keeps. `seconds`, as
-    the server offers them, say when an answer leaves, whatever it is.
+    `url` is that of `jostle serve`, empty for that of the last login; `token` one of an account there; left out, what
+    `jostle login` keeps. `seconds`, as the server offers them, say when an answer leaves, whatever it is.
     """
 
     def __init__(self, url: str, token: str = "", seconds: float | None = None) -> None:
-        self.url, self.seconds = _address(url), seconds
+        self.url, self.seconds = _address(_last(url)), seconds
         self._token = token or _tokens().get(self.url, "")
         if not self._token:
             raise refuse("DataError", f"you are not logged in at {self.url}", help=f"jostle login {self.url}")
@@ -98,12 +99,119 @@ class Remote:
             raise refuse("DataError", "this program waits for a reviewer", help=help)
         return RemoteResult(run.get("answer") or self._call("GET", f"/api/runs/{run['id']}")["answer"])
 
+    def price(self, text: str) -> str:
+        """What a program would cost each of its sources; raises `Refusal` for what the check refuses. It is free."""
+        answer = self._call("POST", "/api/check", {"program": text, "settings": {}})
+        if answer.get("errors"):
+            raise Refusal(*map(_diagnostic, answer["errors"]))
+        parts = []
+        for one in answer["cost"]:
+            if one["asks"] != "0":
+                amount = f"{one['unit']} {one['asks']}" if one["asks"] else "all that is left"
+                parts.append(f"{one['source']}: {'' if one['exact'] else 'at most '}{amount}")
+        return ", ".join(parts) or "nothing"
+
     def datasets(self) -> list[dict[str, Any]]:
         """What you have grants on: names, columns, and what is left."""
         return list(self._call("GET", "/api/datasets")["datasets"])
 
     def _call(self, method: str, path: str, body: object = None, timeout: float = PATIENCE) -> dict[str, Any]:
         return call(self.url, method, path, body, self._token, timeout)
+
+
+class Entries:
+    """A prompt or a notebook whose entries a server runs: each is handed in behind those that went well before it.
+
+    What was answered before is given again for nothing, so that names live on; an entry is charged for itself alone.
+    A bare expression is released as `it`, for this one entry.
+    """
+
+    def __init__(self, remote: Remote) -> None:
+        self.remote = remote
+        self.last = RemoteResult({})
+        self._before = ""
+
+    def enter(self, text: str) -> RemoteResult:
+        """Runs an entry; gives what it released, printed and cost, and its faults by its own lines."""
+        statement, named = self._statement(text)
+        answer = dict(self.remote.attempt(Source("entries", self._before + statement)).answer)
+        first = self._before.count("\n")
+        for fault in [*answer.get("errors", ()), *filter(None, [answer.get("error")])]:
+            if fault.get("line", 0) > first:
+                fault["line"] -= first
+            elif "line" in fault:
+                del fault["line"]
+        values = self.last.values
+        fresh = {k: v for k, v in answer.get("released", {}).items() if k not in values or values[k] != v}
+        whole = RemoteResult(answer)
+        printed = whole.output[len(self.last.output) :]
+        if whole.ok and named:
+            self._before += statement
+            self.last = whole
+        self.last.budget = whole.budget or self.last.budget
+        return RemoteResult({**answer, "released": fresh, "output": printed})
+
+    def price(self, text: str) -> str:
+        """What an entry would cost, with those before it, which are free where they were answered."""
+        return self.remote.price(self._before + self._statement(text)[0])
+
+    def _statement(self, text: str) -> tuple[str, bool]:
+        """An entry as statements of a program, and whether it is to live on: an expression is not."""
+        from jostle.syntax import parse
+
+        try:
+            parse(Source("entry", f"it = ({text.strip()})\n"))
+        except Refusal:
+            return text.rstrip("\n") + "\n", True
+        return f"release it = ({text.strip()})\n", False
+
+
+def answer_text(result: RemoteResult) -> str:
+    """What was printed and released, with its ±, a line or a block each."""
+    from jostle.tools.show import released
+
+    margins = result.margins()
+    values = [released(name, value, 96, margins.get(name)) for name, value in result.values.items()]
+    return "".join(f"{one}\n" for one in [*result.output, *values])
+
+
+def prompt_there(url: str, seconds: float | None) -> int:
+    """`jostle repl --server`: entries from a terminal or a pipe, run by a server; 1 if a pipe had any refused."""
+    from jostle.tools.completion import Vocabulary
+    from jostle.tools.render import clean, tell
+    from jostle.tools.repl import prompt
+    from jostle.tools.show import budget_text
+    from jostle.tools.terminal import at_terminal, over_pipe
+
+    entries, failed = Entries(Remote(url, seconds=seconds)), False
+    known = entries.remote.datasets()
+    names = Vocabulary({one["name"]: "a private table" for one in known},
+                       {one["name"]: tuple(c["name"] for c in one["columns"]) for one in known})  # fmt: skip
+    interactive = sys.stdin.isatty() and sys.stdout.isatty()
+    if interactive:
+        lines = (f'private {one["name"]} = dataset("{one["name"]}")' for one in known)
+        print("\n".join(["`:cost ENTRY` says what an entry would cost, `:budget` what is left, `:quit` ends", *lines]))
+    read = at_terminal(lambda: prompt(entries.last.budget), lambda: names) if interactive else over_pipe(sys.stdin)
+    for entry in read:
+        word, _, rest = entry.strip().partition(" ")
+        try:
+            if word == ":quit":
+                break
+            if word == ":cost":
+                print(clean(entries.price(rest)))
+            elif word == ":budget":
+                print(clean(budget_text(entries.last.budget)))
+            elif word.startswith(":"):
+                raise refuse("SyntaxError", f"`{word}` is no command at a server's prompt", help="`:cost`, `:budget`")
+            elif word:
+                result = entries.enter(entry)
+                print(clean(answer_text(result)), end="", flush=True)
+                failed = failed or not result.ok
+                tell(result.diagnostics)
+        except Refusal as refusal:
+            failed = True
+            tell(refusal.diagnostics)
+    return 1 if failed and not interactive else 0
 
 
 def connect(url: str, token: str = "", seconds: float | None = None) -> Remote:
@@ -160,10 +268,15 @@ def command(options: Namespace) -> int:
 
 def run_there(url: str, source: Source, settings: Mapping[str, Any], seconds: float | None) -> RemoteResult:
     """A run by the server at `url`, or at the one of the last login where it is empty."""
+    return Remote(url, seconds=seconds).attempt(source, settings)
+
+
+def _last(url: str) -> str:
+    """A server's URL; where it is empty, that of the last login."""
     url = url or _tokens().get("", "")
     if not url:
         raise refuse("DataError", "you are logged in at no server", help="jostle login URL")
-    return Remote(url, seconds=seconds).attempt(source, settings)
+    return url
 
 
 def _diagnostic(error: Mapping[str, Any]) -> Diagnostic:

@@ -26,7 +26,7 @@ async function call(how, body) {
   } catch { throw Object.assign(new Error("The server cannot be reached."), {away: true}); }
   if (answer.status === 401) location.href = "/login";
   const given = await answer.json();
-  if (!answer.ok) throw new Error([given.error.message, given.error.help].filter(Boolean).join(". "));
+  if (!answer.ok) throw Object.assign(new Error([given.error.message, given.error.help].filter(Boolean).join(". ")), {busy: answer.status === 429});
   return given;
 }
 
@@ -97,7 +97,7 @@ const shows = {
     const none = owner ? "No data are registered yet: put a file into the folder “data”, then register it here." : "You have no grant yet; ask the owner of the data for one.";
     if (!datasets.length) box.append(classed(make("p", role === "analyst" || owner ? none : "No data are registered yet."), "card"));
     for (const data of datasets) {
-      const card = classed(make("article", null, make("h3", data.name + (data.state ? ` (${data.state})` : "")), classed(make("p", `protects ${data.protects}`), "hint")), "card");
+      const card = classed(make("article", null, make(document.getElementById("text") ? "h3" : "h2", data.name + (data.state ? ` (${data.state})` : "")), classed(make("p", `protects ${data.protects}`), "hint")), "card");
       if (data.budget) card.append(bar(data.budget));
       if (owner) card.append(asks(data.state ? "Open" : "Freeze", "POST /api/status", {name: data.name, status: data.state ? "" : "frozen"}, data.name));
       if (role === "auditor") card.append(verifier(data.name));
@@ -178,7 +178,8 @@ function focusable(node, name) { node.tabIndex = 0; node.setAttribute("role", "r
 const price = cost => cost.map(one => `${one.source}: ${one.exact ? "" : "at most "}${one.asks === null ? "all that is left" : `${one.unit} ${one.asks}`}`).join(", ");
 
 // What a program costs each of its sources, beside what is left of the grant.
-function costs(cost) {
+function costs(all) {
+  const cost = all.filter(one => one.asks !== "0");
   if (!cost.length) return make("p", "Costs nothing.");
   const box = make("div", null, make("p", `Costs ${price(cost)}.`));
   for (const one of cost) {

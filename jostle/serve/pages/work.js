@@ -71,12 +71,24 @@ function changed() {
   checking = setTimeout(check, 350);
 }
 
+// One question at a time, the last one of each kind: the server answers few at once.
+let asking = Promise.resolve();
+function ask(how, body, still) {
+  const mine = asking.then(() => still() ? call(how, body) : null);
+  asking = mine.catch(() => null);
+  return mine;
+}
+
 async function check() {
   const mine = ++checked, program = text.value;
   if (!program.trim()) { faults.replaceChildren(); priceBox.textContent = "The price stands here as you write."; return; }
   let given;
-  try { given = await call("POST /api/check", {program}); } catch (error) { priceBox.textContent = error.message; return; }
-  if (mine !== checked || program !== text.value) return;
+  try { given = await ask("POST /api/check", {program}, () => mine === checked); } catch (error) {
+    priceBox.textContent = error.message;
+    if (error.busy || error.away) { clearTimeout(checking); checking = setTimeout(check, 2000); }
+    return;
+  }
+  if (!given || mine !== checked || program !== text.value) return;
   marks = [...given.errors, ...(given.warnings || []).map(one => ({...one, kind: "Warning"}))].filter(one => one.line);
   paint();
   faults.replaceChildren(errors([...given.errors, ...(given.warnings || []).map(one => ({...one, kind: "Warning"}))], goTo));
@@ -90,8 +102,8 @@ async function offer(asked) {
   const before = lines()[at.line].slice(0, at.column);
   if (!asked && !/[\w.{"]$/.test(before)) { close(); return; }
   let given;
-  try { given = await call("POST /api/editor", {program: text.value, ask: "completions", ...at}); } catch { return; }
-  if (mine !== offering) return;
+  try { given = await ask("POST /api/editor", {program: text.value, ask: "completions", ...at}, () => mine === offering); } catch { return; }
+  if (!given || mine !== offering) return;
   offered = given.words;
   typed = given.typed;
   if (!offered.length || (!asked && !typed && !/[.{"]$/.test(before))) { close(); return; }
@@ -130,7 +142,8 @@ function described(markdown) {
   return markdown.split(/```\w*\n?/).flatMap((part, k) => k % 2 ? [make("pre", part.trimEnd())] : part.split(/\n{2,}/).filter(one => one.trim() && one.trim() !== "---").map(one => make("p", one.replace(/[*`]/g, "").trim())));
 }
 async function explain(asked) {
-  const given = await call("POST /api/editor", {program: text.value, ask: "hover", ...place()}).catch(() => ({hover: "", signature: ""}));
+  const given = await ask("POST /api/editor", {program: text.value, ask: "hover", ...place()}, () => document.activeElement === text).catch(() => null);
+  if (!given) return;
   const parts = [...(given.signature ? [make("p", given.signature)] : []), ...described(given.hover)];
   about.hidden = !parts.length && !asked;
   about.replaceChildren(...(parts.length ? parts : [make("p", "Nothing is known of this place.")]));

@@ -17,6 +17,7 @@ from jostle.diagnostics import Diagnostic, Refusal
 from jostle.events import Event
 from jostle.records import replace
 from jostle.source import Source
+from jostle.tools.remote import Entries, Remote
 from jostle.tools.repl import Repl
 from jostle.tools.result import to_python
 from jostle.tools.session import Session
@@ -199,12 +200,23 @@ class CellReport:
         )
 
 
+def there(entries: Entries, cell: str, names: dict[str, Any]) -> None:
+    """Runs a cell by a server; what it releases goes into `names`, and is printed. Raises what is refused."""
+    from jostle.tools.remote import answer_text
+
+    result = entries.enter(cell)
+    names.update(result.released)
+    print(answer_text(result), end="")
+    if not result.ok:
+        raise NotebookRefusal(*result.diagnostics)
+
+
 def load(shell: Any) -> None:
     """Registers `%%jostle` and `%jostle` with an IPython shell."""
     from IPython.core.magic import no_var_expand
     from IPython.display import display
 
-    notebook = Notebook(shell.user_ns)
+    notebook, servers = Notebook(shell.user_ns), dict[str, Entries]()
 
     @no_var_expand  # which would take the braces of a query for Python's
     def jostle(line: str, cell: str | None = None) -> Any:
@@ -219,8 +231,11 @@ def load(shell: Any) -> None:
 
         A line is one entry, and gives its value: `mean = %jostle {{ select avg(age) from people with epsilon 0.1 }}`.
         Or it is a command of the shell: `%jostle :help dawa`, `%jostle :cost {{ … }}`, `%jostle :budget`.
-        What is refused raises.
+        What is refused raises. `%%jostle --server` lets the server of the last login run a cell, `--server URL` that.
         """
+        if cell is not None and line.startswith("--server"):
+            url = line.removeprefix("--server").strip()
+            return there(servers.setdefault(url, Entries(Remote(url))), cell, shell.user_ns)
         if cell is None and line.lstrip().startswith((":", "help")):
             print(notebook.command(line))
             return None

@@ -191,7 +191,7 @@ def register(server: Server, call: Call) -> Reply:
     )  # fmt: skip
     notes = command(options)
     server.home.note(call.who.name, "registered", dataset=name)
-    return {"ok": True, "notes": notes}
+    return {"ok": True, "notes": notes.replace(f", in {server.home.ledger}", "")}
 
 
 @route("POST", "/api/grants", ("owner",))

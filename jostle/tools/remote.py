@@ -184,12 +184,12 @@ def prompt_there(url: str, seconds: float | None) -> int:
     from jostle.tools.terminal import at_terminal, over_pipe
 
     entries, failed = Entries(Remote(url, seconds=seconds)), False
-    known = entries.remote.datasets()
-    names = Vocabulary({one["name"]: "a private table" for one in known},
-                       {one["name"]: tuple(c["name"] for c in one["columns"]) for one in known})  # fmt: skip
+    tables = entries.remote.datasets()
+    names = Vocabulary({one["name"]: "a private table" for one in tables},
+                       {one["name"]: tuple(c["name"] for c in one["columns"]) for one in tables})  # fmt: skip
     interactive = sys.stdin.isatty() and sys.stdout.isatty()
     if interactive:
-        lines = (f'private {one["name"]} = dataset("{one["name"]}")' for one in known)
+        lines = (f'private {one["name"]} = dataset("{one["name"]}")' for one in tables)
         print("\n".join(["`:cost ENTRY` says what an entry would cost, `:budget` what is left, `:quit` ends", *lines]))
     read = at_terminal(lambda: prompt(entries.last.budget), lambda: names) if interactive else over_pipe(sys.stdin)
     for entry in read:

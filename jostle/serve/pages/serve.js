@@ -346,7 +346,7 @@ for (const form of document.querySelectorAll("[data-form]")) form.onsubmit = eve
   const body = {};
   for (const field of form.elements) if (field.name) body[field.name] = field.type === "checkbox" ? field.checked : "number" in field.dataset ? Number(field.value) : field.value;
   call(form.dataset.form, body).then(given => {
-    if (!("run" in form.dataset)) { announce(given); refresh(); return; }
+    if (!("run" in form.dataset)) { announce(given); form.reset(); refresh(); return; }
     const section = document.querySelector("[data-answer]");
     section.hidden = false;
     tell("");

@@ -16,7 +16,8 @@ import json
 import math
 import os
 import re
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,22 @@ from jostle.engine.files import FileSet, OpenFile, SpillFolder, identities, open
 from jostle.engine.sql import relations
 from jostle.engine.sql.cells import number, text
 from jostle.engine.sql.keys import key_value
-from jostle.plan.plan import Bound, Count, Domain, Key, Open, Plan, Scan, Term
+from jostle.engine.sql.persons import FEW, GROUPED, groups_of, narrowed
+from jostle.plan.plan import (
+    Bound,
+    Column,
+    Count,
+    Derive,
+    Domain,
+    Filter,
+    FixedSum,
+    Integer,
+    Key,
+    Open,
+    Plan,
+    Scan,
+    Term,
+)  # fmt: skip
 from jostle.readers.arrays import Arrays
 from jostle.readers.formats import Union, has_names, opened_file
 from jostle.readers.memory import memory_limit
@@ -141,6 +157,22 @@ def _parts(tree: object) -> Iterator[Node]:
         waiting += part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
 
 
+_MANY, _MOST_ROWS = "\0many", 2**40
+
+
+@dataclass(slots=True)
+class _Tally(Raw):
+    """The different cells of a column, and how many rows have each: those of the table `name`."""
+
+    name: str
+
+    def table(self, needed: Collection[int]) -> str:
+        return f"(SELECT *, rowid AS n FROM {self.name}) AS t"
+
+    def stale(self) -> bool:
+        return False
+
+
 _MANY_GROUPS, _BATCH = range(2**14, 2**22), 2**20  # of counts that are made here, of so many rows at a time
 
 
@@ -150,6 +182,7 @@ class LocalDuckDb(PublicSql, DuckDb):
     def __init__(self, memory: str | None = None) -> None:
         super().__init__(memory_limit(memory), SpillFolder(), beside)
         self._opened: dict[object, tuple[Opened, Any]] = {}  # by what gives the same rows, with the origin itself
+        self._tallies: dict[tuple[str, str], str] = {}
         self.objects = Objects()
         self._private: dict[str, OpenFile] = {}  # by where they were
 
@@ -237,6 +270,10 @@ class LocalDuckDb(PublicSql, DuckDb):
             source = self.relation(plan, ())
             if self._check_files(source.sql):  # which have as many rows as before
                 return [np.array(source.most_rows) for _ in terms]
+        tally = self._tallied(plan, keys) if set(terms) == {Count()} else None
+        if tally is not None:
+            (cells,) = super().group(tally, keys, (FixedSum(Column(_MANY), 0.0, float(_MOST_ROWS), 0),))
+            return [cells.copy() for _ in terms]
         ranges = keys and all(isinstance(key.values, range) for key in keys)
         if terms != (Count(),) or not ranges or math.prod(shape) not in _MANY_GROUPS:
             return super().group(plan, keys, terms)
@@ -244,6 +281,46 @@ class LocalDuckDb(PublicSql, DuckDb):
         for batch in self.batches(_places(self.relation(plan, (key.expr for key in keys)), keys), _BATCH):
             cells += np.bincount(np.asarray(batch.column(0).drop_null()), minlength=len(cells))
         return [cells.reshape(shape)]
+
+    def _tallied(self, plan: Plan, keys: tuple[Key, ...]) -> Plan | None:
+        """In place of a plan of which one column is asked, the same of the few different cells of that column with the
+        number of rows of each. They are counted once, when a question that describes the column so first asks."""
+        steps = [narrowed(plan, [key.expr for key in keys])]
+        while isinstance(steps[-1], Filter | Derive):
+            steps.append(steps[-1].source)
+        scan = steps.pop()
+        if not isinstance(scan, Scan) or len(scan.columns) != 1 or self._raw_of(scan.data).stale():
+            return None
+        ((name, domain),) = scan.columns
+        key = self._tallies.get((scan.data, name))
+        if key is None and groups_of(domain) <= FEW:
+            key = self._tallies[scan.data, name] = self._tally(scan.data, name)
+        if not key:
+            return None
+        at: Plan = Scan(key, ((name, domain), (_MANY, Integer(0, _MOST_ROWS))))
+        for step in reversed(steps):
+            more = {"columns": (*step.columns, (_MANY, Column(_MANY)))} if isinstance(step, Derive) else {}
+            at = replace(step, source=at, **more)
+        return at
+
+    def _tally(self, data: str, name: str) -> str:
+        """The key of a data set of the different cells of a column; empty where these are not asked about."""
+        raw = self._raw_of(data)
+        if name not in raw.columns or not raw.numbered or raw.arrays or raw.cell(name)[1] not in GROUPED:
+            return ""
+
+        def source() -> _Tally:
+            raw = self._raw_of(data)
+            (cell, kind), at = raw.cell(name), raw.table([raw.columns.index(name)])
+            table = self.keep(f"SELECT {cell} AS c0, count(*) AS c1 FROM {at} GROUP BY {cell}", raw)
+            return _Tally((name, _MANY), (kind, "BIGINT"), raw.label, table)
+
+        key = self._add(source, None).key
+        tally = self._raw[key]
+        if self._size(tally, tally.table(())) <= FEW or not isinstance(tally, _Tally):
+            return key
+        self.fetch(f"DROP TABLE {tally.name}")
+        return ""
 
     def at_most(self, plan: Bound, most: int, raw: Raw, items: list[str], source: str, size: int) -> str:
         """Chosen in arrays, part by part, where these can decide."""

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import random
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from jostle.diagnostics import Refusal
 from jostle.engine.base import LruCache
+from jostle.engine.sql.engine import SqlEngine
 from jostle.plan.plan import (
     Apply,
     Bound,
@@ -23,6 +28,7 @@ from jostle.plan.plan import (
     FixedSum,
     Integer,
     Key,
+    Moments,
     Open,
     Plan,
     Real,
@@ -30,6 +36,7 @@ from jostle.plan.plan import (
     Scan,
 )  # fmt: skip
 from jostle.plan.schemas import holds, key_values, schema_of
+from jostle.readers import duckdb as duckdb_reader
 from jostle.readers.duckdb import LocalDuckDb
 from jostle.speed import parts
 from jostle.speed.fast import FastAnswers
@@ -309,4 +316,70 @@ def test_what_is_rounded_before_it_is_bounded_is_what_was_bounded_before() -> No
                 bounded = min(max(min(max(cell, domain.low), domain.high) - shift, low), high)
                 expected = round(bounded * 2**22) if np.isfinite(cell) else 0  # halves to the even one
                 assert sums[at] == expected and all(count[at] == np.isfinite(cell) for count in counts)
+    engine.close()
+
+
+CELLS: dict[str, pa.Array] = {
+    "i": pa.array([None if n % 17 == 0 else n % 40 - 15 for n in range(2000)], pa.int16()),
+    "c": pa.array([(None, "red", "it's", "", "Red", "x" * 70_000)[n % 6] for n in range(2000)]),
+    "b": pa.array([(True, False, None)[n % 3] for n in range(2000)]),
+    "d": pa.array([None if n % 11 == 0 else n * 37 % 3000 + 17_000 for n in range(2000)], pa.int32()).cast(pa.date32()),
+    "r": pa.array([n / 7 for n in range(2000)]),
+}  # fmt: skip
+DESCRIBED: tuple[tuple[str, Domain], ...] = (
+    ("i", Integer(-10, 12)), ("c", Categories(("red", "it's", "never"))), ("b", Open("boolean")),
+    ("d", Moments("date", 17_500, 19_000)), ("r", Real(0.0, 100.0)),
+)  # fmt: skip
+LOOKED: tuple[tuple[str, Domain], ...] = tuple((name, Open("text")) for name, _ in DESCRIBED)
+ASKED: dict[str, list[Key]] = {
+    "i": [Key(Column("i"), range(-10, 13)), Key(Apply("<", (Column("i"), Constant(3.0))), (False, True)),
+          Key(Apply("/", (Column("i"), Constant(4.0))), (0.0, 1.0, 2.0, 2.5))],
+    "c": [Key(Column("c"), ("red", "it's")), Key(Apply("length", (Column("c"),)), range(5))],
+    "b": [Key(Column("b"), (False, True)), Key(Apply("not", (Column("b"),)), (True,))],
+    "d": [Key(Apply("year", (Column("d"),)), range(2017, 2023)), Key(Apply("month", (Column("d"),)), range(1, 13))],
+}  # fmt: skip
+TESTS: dict[str, list[RowExpr]] = {
+    "i": [Apply("==", (Column("i"), Constant(7.0))), Apply("==", (Column("i"), Constant(12.0)))],
+    "c": [Apply("==", (Column("c"), Constant("red"))), Apply("missing", (Column("c"),))],
+    "b": [Column("b")], "d": [Apply(">", (Column("d"), Constant(date(2019, 1, 1))))],
+}  # fmt: skip
+
+
+def test_counts_by_one_column_are_those_of_the_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a file the different cells of such a column are counted once; also how they fit is told of these."""
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table(CELLS), path, row_group_size=300)
+    engine, statements = LocalDuckDb(), list[str]()
+    data = engine.open(path, public=False).key
+    scan, looked = Scan(data, DESCRIBED), Scan(data, LOOKED)
+    fetched = engine._run
+    monkeypatch.setattr(engine, "_run", lambda query, *rest: (statements.append(query), fetched(query, *rest))[1])
+    for name, keys in ASKED.items():
+        plans: list[Plan] = [scan, *(Filter(scan, test) for test in TESTS[name])]
+        plans.append(Filter(Derive(scan, ((name, Column(name)), ("r", Column("r")))), TESTS[name][0]))
+        asked = [(plan, some) for plan in plans for some in [(), *((key,) for key in keys), tuple(keys[:2])]]
+        text: RowExpr = Apply("missing", (Column(name),))
+        asked += [(looked, (Key(Apply("if", (text, Constant(None), Constant("there"))), ("there",)),))]
+        for plan, some in asked:
+            expected = SqlEngine.group(engine, plan, some, (Count(), Count()))
+            for result, rows in zip(engine.group(plan, some, (Count(), Count())), expected, strict=True):
+                assert result.tolist() == rows.tolist(), (plan, some)
+                assert result.dtype == rows.dtype and result.shape == rows.shape
+    assert len(engine._tallies) == 4 and all(engine._tallies.values())
+    assert sum("CREATE TABLE" in statement for statement in statements) == 4
+    path.write_bytes(path.read_bytes()[:-1] + b"1")
+    with pytest.raises(Refusal, match="changed while this program ran"):
+        engine.group(scan, (ASKED["i"][0],), (Count(),))
+    engine.close()
+
+
+def test_a_column_of_many_different_cells_has_no_tally(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(duckdb_reader, "FEW", 20)
+    pq.write_table(pa.table({"i": list(range(100))}), tmp_path / "x.parquet")
+    engine = LocalDuckDb()
+    scan = Scan(engine.open(tmp_path / "x.parquet", public=False).key, (("i", Integer(0, 9)),))
+    for _ in range(2):
+        assert engine.group(scan, (Key(Column("i"), range(10)),), (Count(),))[0].tolist() == [1] * 9 + [91]
+    assert [*engine._tallies.values()] == [""]
+    assert engine.fetch("SELECT count(*) FROM duckdb_tables()") == [(0,)]
     engine.close()

@@ -222,8 +222,8 @@ def names_in(exprs: Iterable[RowExpr]) -> set[str]:
 
 
 _LARGEST = 1.7976931348623157e308
-_GROUPED = WHOLE | {"BOOLEAN", "DATE", "VARCHAR"}
-_FEW = 2**14  # groups of cells that are as described
+GROUPED = WHOLE | {"BOOLEAN", "DATE", "VARCHAR"}
+FEW = 2**14  # groups of cells that are as described
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "=="}
 
 
@@ -290,14 +290,14 @@ def cells_of_keys(rows: RowSql, keys: tuple[Key, ...]) -> dict[str, Raw | None]:
         names = sorted(names_in([key.expr]))
         for name in names:
             raw = rows.columns[name].raw
-            cells[name] = raw if raw is not None and raw.kind in _GROUPED else None
+            cells[name] = raw if raw is not None and raw.kind in GROUPED else None
         calculated = not isinstance(key.expr, Column)
-        groups *= math.prod(_many(rows.schema[name]) for name in names) if calculated else len(key.values)
+        groups *= math.prod(groups_of(rows.schema[name]) for name in names) if calculated else len(key.values)
         bare = bare and not calculated
-    return cells if groups <= _FEW and (any(cells.values()) or not bare) else {}
+    return cells if groups <= FEW and (any(cells.values()) or not bare) else {}
 
 
-def _many(domain: Domain) -> float:
+def groups_of(domain: Domain) -> float:
     """How many values a domain has."""
     if isinstance(domain, Categories):
         return len(domain.values)

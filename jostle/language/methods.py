@@ -347,6 +347,9 @@ def of_field_of_table(
     number, key = (next((one for one in columns if columns[one] == of), "") for of in ("numbers", "listed"))
     usage = next(iter(_called(around[:1], it)), None) or _indexed(around[:1], it) or Written(it)
     help = _way_of_groups(name, usage, around) or of_table(name, usage, number, key)
+    if name in ("norm", "radius"):
+        numbers = [one for one in columns if columns[one] == "numbers"][:3] or ["x", "y"]
+        help = f"rows as vectors have it: hand over `vectors(t, {', '.join(numbers)})` in place of a table"
     help = help or f"rows are measured in a query: `{{{{ select count(*) from {it} with epsilon 0.1 }}}}`"
     return Diagnostic(kind, f"`{it}` is a table and has no `{name}`", help=help)
 

@@ -9,7 +9,7 @@ import pytest
 from rings import CORE, circles, closure, figures, loads
 
 BARS = {
-    "lines": 90_781,
+    "lines": 90_784,
     "files": 440,
     "lines that the kernel imports": 2_782,
     "lines that privacy and engine import": 22_535,

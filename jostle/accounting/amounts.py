@@ -35,18 +35,13 @@ class Amount(Struct, frozen=True):
 
 def quanta(value: object, what: str = "epsilon") -> int:
     """`value` in quanta; refused (`BadAmount`) unless it is a positive finite number of at least one quantum."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        word = {bool: "a boolean", str: "a text"}.get(type(value), "no number")
-        raise refuse("BadAmount", f"{what} must be a positive number, and this is {word}", help=f"write `{what} 0.1`")
-    if not math.isfinite(value):
-        raise refuse("BadAmount", f"{what} must be finite, and this is {value}", help=f"write `{what} 0.1`")
-    if value <= 0:
-        raise refuse("BadAmount", f"{what} must be more than 0, and this is {value:g}", help=f"write `{what} 0.1`")
-    whole = _rounded_down(float(value))
+    number = float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else math.nan
+    whole = _rounded_down(number) if 0 < number < math.inf else 0
     if whole == 0:
-        raise refuse(
-            "BadAmount", f"{what} {value:g} is below the smallest amount that is counted, 1e-12", help="ask for more"
-        )
+        wrong = f"is above zero, not {number:g}" if number <= 0 else f"is at least {1 / QUANTA:g}, not {number:g}"
+        wrong = "is a number" if math.isnan(number) else "is finite" if math.isinf(number) else wrong
+        example = "`delta 1e-6`" if what == "delta" else f"a positive number, such as `{what} 0.1`"
+        raise refuse("BadAmount", f"an amount of {what} {wrong}", label="no amount", help=f"write {example}")
     return whole
 
 
@@ -64,7 +59,7 @@ def share_of(whole: Amount, share: object) -> Amount:
     if not number or not 0 < share <= 1:  # type: ignore[operator]
         raise refuse(
             "BadAmount", f"a share lies above 0 and up to 1, and this is {f'{share:g}' if number else 'no number'}",
-            help=f"write `with 1/4`, or an amount with its unit: `with {whole.unit} 0.1`",
+            label="no share", help=f"write `with 1/4`, or an amount with its unit: `with {whole.unit} 0.1`",
         )  # fmt: skip
     value, delta = part_of(whole.value, share), part_of(whole.delta, share)  # type: ignore[arg-type]
     if value == 0:

@@ -12,11 +12,12 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 
 from jostle.check import former
-from jostle.check.exploration import Exploration
 from jostle.check.modules import LoadModule, Modules, check_sources
 from jostle.check.names import Names
 from jostle.check.scopes import Report
+from jostle.check.warnings import of_epsilon
 from jostle.diagnostics import Diagnostic
+from jostle.language.operations import FOLDS
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every_of
 
@@ -45,13 +46,17 @@ def check(
     with _deep_enough():
         Names(report, used, builtins, predefined).program(program)
         check_sources(program, report)
-        Exploration(report, builtins, predefined, used).program(program)
+    of_epsilon(program, report)
+    for over in every_of(program, n.Over):
+        if over.fold not in FOLDS:
+            help = "there are " + ", ".join(f"`{fold} over`" for fold in FOLDS)
+            report.add("TypeError", f"there is no `{over.fold} over`", over.span, help=help)
     if not library:
         for node in every_of(program, n.External):
             message, help = "`external` stands in modules of the standard library only", "write a function with `def`"
             report.add("SyntaxError", message, node.span, help=help)
     findings = report.in_order()
-    warn([one for one in findings if one.is_warning and one.kind != former.KIND])
+    warn([one for one in findings if one.is_warning])
     return [one for one in findings if not one.is_warning]
 
 
@@ -69,8 +74,6 @@ def in_words_of_today(
         hints = [former.hint(span, *both) for span, both in words.items()]
         hints += [former.module_hint(span, name) for name, span in names.unbrought.items()]
         hints += [former.selection_hint(node) for node in names.selections]
-        Exploration(unused, builtins, predefined, Modules(load_module, (), unused)).program(program)
-        hints += [hint for hint in unused.in_order() if hint.kind == former.KIND]
         return former.renamed(program, words), hints
 
 

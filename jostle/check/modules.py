@@ -6,18 +6,16 @@ What can be wrong with a `private` declaration, and with a file that is read bot
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable
 
-from jostle.check.abstract.kinds import COLUMNS, TAKEN
-from jostle.check.abstract.values import Signature
 from jostle.check.scopes import Report, bound_in
 from jostle.check.warnings import of_categories
 from jostle.diagnostics import Note, Refusal, did_you_mean
 from jostle.language.builtins import BUILTINS, DOMAINS, EVERYWHERE, REMOTE, SOURCES, brought
-from jostle.language.facts import DOMAINS_ARE, NO_FILLING, NO_LINE, Effect, Parameter, is_header_line
+from jostle.language.facts import DOMAINS_ARE, NO_FILLING, NO_LINE, is_header_line
 from jostle.language.row_mistakes import other_name
 from jostle.syntax import nodes as n
-from jostle.syntax.walk import children, every_of
+from jostle.syntax.walk import every_of
 
 LoadModule = Callable[[tuple[str, ...]], n.Program | None]
 
@@ -53,25 +51,6 @@ class Modules:
         """The built-ins that a `use` brings: those of the module, and of modules that it uses itself."""
         return [name for name, home in self._homes(use).items() if home == _LANGUAGE]
 
-    def signatures(self, use: n.Use, around: tuple[tuple[str, ...], ...] = ()) -> dict[str, Signature]:
-        """The functions of a module, and of those that it uses, with their parameters."""
-        program = self._load(use.path) if not self.failed and use.path not in around else None
-        signatures: dict[str, Signature] = {}
-        for stmt in program.body if program is not None else ():
-            if isinstance(stmt, n.Use):
-                signatures = self.signatures(stmt, (*around, use.path)) | signatures
-        for stmt in program.body if program is not None else ():
-            if isinstance(stmt, n.Def | n.External):
-                takes = passed_on(stmt, signatures) if isinstance(stmt, n.Def) else OF_KERNELS
-                params = tuple(
-                    Parameter(p.name, None if p.default is None else "", takes=takes.get(p.name, ""))
-                    for p in stmt.params
-                )
-                signatures[stmt.name] = Signature(stmt.name, params)
-            elif isinstance(stmt, n.Assign):
-                signatures.pop(stmt.name, None)
-        return signatures
-
     def _homes(self, use: n.Use, around: tuple[n.Use, ...] = ()) -> dict[str, object]:
         """Where each name of a module is defined: in itself, in one that it uses, as a kernel, or in the language."""
         program = self._load(use.path) if not self.failed and use not in around else None
@@ -106,80 +85,6 @@ class Modules:
 
 def _list(paths: Collection[str]) -> str:
     return "there are " + ", ".join(f"`{name}`" for name in sorted(paths)) if paths else ""
-
-
-# What the functions of a module take, by what they pass on ---------------------------------------
-
-OF_KERNELS = {"shape": "shape", "workload": "queries", "matrix": "items", "seed": "number", "ridge": "number"}
-"""What a kernel of the library takes, by the names that the parameters of all kernels have."""
-
-
-OF_COLUMNS = {
-    "_number_column": "number column", "_number_columns": "number column", "_values": "column of values",
-    "_column": "column", "_columns": "column",
-}  # fmt: skip
-"""What helpers of the library take in their second place: names of columns of the table in the first."""
-
-
-_PERHAPS = (n.Conditional, n.Logic, n.Lambda, n.Comprehension, n.Over, n.Part, n.Query, n.Select)
-"""What may leave a call in it out, or make it of rows."""
-
-
-def passed_on(function: n.Def, signatures: Mapping[str, Signature]) -> dict[str, str]:
-    """What each parameter of a function takes; `signatures`: the functions that stand before it."""
-    mine = {param.name for param in function.params} - set(bound_in(function.body.body, lambda use: ()))
-    takes: dict[str, list[str]] = {}
-    for call in _calls(function.body.body):
-        if not isinstance(call.function, n.Name) or call.function.id in mine:
-            continue
-        for arg, param in _pairs(call, _parameters(call.function.id, signatures)):
-            items = arg.items if isinstance(arg, n.ListOf) and param.takes in COLUMNS else [arg]
-            for part in items if param.takes else ():
-                if isinstance(part, n.Name) and part.id in mine:
-                    takes.setdefault(part.id, []).append(_kind_of(call, param))
-    if function.name in OF_COLUMNS:
-        takes[function.params[1].name] = [OF_COLUMNS[function.name]]
-    order = [*TAKEN]
-    return {name: min(words, key=lambda word: (len(TAKEN[word]), order.index(word))) for name, words in takes.items()}
-
-
-def _parameters(name: str, signatures: Mapping[str, Signature]) -> Sequence[Parameter]:
-    if name in signatures:
-        return signatures[name].params
-    return BUILTINS[name].parameters if name in BUILTINS else ()
-
-
-def _kind_of(call: n.Call, param: Parameter) -> str:
-    """With a strategy, noise is on the cells of a cube."""
-    row = BUILTINS.get(call.function.id) if isinstance(call.function, n.Name) else None
-    by_strategy = row is not None and row.effect is Effect.MEASURES and len(call.args) > 1
-    return "cube" if by_strategy and param.takes == "measured" else param.takes
-
-
-def _pairs(call: n.Call, params: Sequence[Parameter]) -> Iterator[tuple[n.Expr, Parameter]]:
-    yield from zip(call.args, (param for param in params if param.kind == ""), strict=False)
-    by_name = {param.name: param for param in params}
-    yield from ((keyword.value, by_name[keyword.name]) for keyword in call.keywords if keyword.name in by_name)
-
-
-def _calls(body: Sequence[n.Stmt]) -> Iterator[n.Call]:
-    """The calls that are made on every way through a body."""
-    for statement in body:
-        if isinstance(statement, n.If):
-            return  # it may return
-        waiting = [] if isinstance(statement, n.For | n.Run | n.Def) else children(statement)
-        while waiting:
-            node = waiting.pop()
-            if isinstance(node, n.Call):
-                yield node
-            if isinstance(node, n.Block):
-                yield from _calls(node.body)
-            elif isinstance(node, n.Comprehension):
-                waiting.append(node.source)
-            elif not isinstance(node, _PERHAPS):
-                waiting += children(node)
-        if isinstance(statement, n.Return):
-            return
 
 
 EXAMPLE = {

@@ -1,120 +1,27 @@
 """What runs and does not fit the data that are described: averages of integers that may be shares, keys that are taken
 down, patterns and keys that meet no listed value, clamps that change nothing or cut.
 
-Each is a warning, from what stands in the program alone. The checker calls these where it walks; a program switches one
-off by its name, `# jostle: allow narrow-range`.
-
-Kinds and bounds of row expressions before the run, as far as a description tells them, for what is warned of.
-
-The expression is made as a run makes it, and judged by the same rules. What names anything but columns that are
-described in the text is not looked at.
+Each is a warning, from what stands in the program alone. The walk before a run calls these where a select or a form
+reads private rows; a program switches one off by its name, `# jostle: allow narrow-range`.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from datetime import date
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from jostle.check.abstract.values import MISSING, Domain, Range, Set
 from jostle.check.scopes import Report
-from jostle.diagnostics import WARNINGS, Diagnostic, Refusal, did_you_mean
+from jostle.diagnostics import WARNINGS, Diagnostic, did_you_mean
+from jostle.doubles import arithmetic
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.facts import MOST_LISTED, literal, literals, quote
 from jostle.language.forms import aggregates
-from jostle.language.moments import kind_of_moment, number_of
-from jostle.language.operations import COMPARISONS, ROW_FUNCTIONS
-from jostle.plan.bounds import bounds_of
-from jostle.plan.kinds import applied, kind_of
-from jostle.plan.plan import Apply, Categories, Column, Constant, Integer, Moments, Open, Real, RowExpr
-from jostle.plan.plan import Domain as PlanDomain
-from jostle.plan.schemas import key_values
+from jostle.plan.plan import Categories, Domain, Integer, Real
 from jostle.source import Source, Span
 from jostle.syntax import nodes as n
-from jostle.syntax.walk import children
-
-_ROW_ARITHMETIC = frozenset({"+", "-", "*", "/", "%", "^"})
-_MOMENTS = ("date", "time")
-_PLACED = ("number", *_MOMENTS)
-OPEN_KINDS = ("text", *_MOMENTS)
-
-
-Variable = Callable[[str], Any]
-"""What the program's variable of a name holds, or `MISSING`."""
-
-
-class RowKinds:
-    """Looks at the row expressions over some columns, of which those whose kind is not known are left out."""
-
-    def __init__(self, columns: Mapping[str, Any], variable: Variable) -> None:
-        domains = {name: _example_domain(domain) for name, domain in columns.items()}
-        self.schema = {name: domain for name, domain in domains.items() if domain is not None}
-        self._variable = variable
-
-    def open_kind(self, node: n.Expr) -> str | None:
-        """The word for the domain of an expression that has no listed values and, of a number, no bounds; else None."""
-        expr = self._row_expr(node)
-        try:
-            kind = None if expr is None else kind_of(expr, self.schema)
-            is_open = expr is not None and kind in OPEN_KINDS and key_values(expr, self.schema, 1 << 62) is None
-        except Refusal:
-            return None
-        return kind if is_open else "real" if self.unbounded(node) == "number" else None
-
-    def finite_bounds(self, node: n.Expr) -> tuple[float, float] | None:
-        """The finite bounds of a number, or None."""
-        expr = self._row_expr(node)
-        try:
-            number = expr is not None and kind_of(expr, self.schema) == "number"
-            bounds = bounds_of(expr, self.schema) if expr is not None and number else None
-        except Refusal:
-            return None
-        return bounds if bounds is not None and all(map(math.isfinite, bounds)) else None
-
-    def unbounded(self, node: n.Expr) -> str | None:
-        """The kind of a number, date or time that certainly has no bounds, or None."""
-        expr = self._row_expr(node)
-        try:
-            kind = None if expr is None else kind_of(expr, self.schema)
-            bounds = bounds_of(expr, self.schema) if expr is not None and kind in _PLACED else (0.0, 0.0)
-        except Refusal:
-            return None
-        return None if bounds is not None and all(map(math.isfinite, bounds)) else kind
-
-    def _row_expr(self, node: n.Expr) -> RowExpr | None:
-        match node:
-            case n.Name(id=name):
-                return Column(name) if name in self.schema else None
-            case n.Number(value=value) | n.String(value=value) | n.Constant(value=value):
-                return Constant(value)
-            case n.Unary(op="-" | "not" as op, operand=operand):
-                return self._operation("neg" if op == "-" else op, [operand])
-            case n.Binary(op=op, left=left, right=right) if op in COMPARISONS or op in _ROW_ARITHMETIC:
-                return self._operation(op, [left, right])
-            case n.Logic(op=op, operands=operands):
-                return self._operation(op, list(operands))
-            case n.Conditional(test=test, then=then, other=other):
-                return self._operation("if", [test, then, other])
-            case n.Call(function=n.Name(id=name), args=args, keywords=()) if self._is_of_rows(name, len(args)):
-                return self._operation(name, list(args))
-        return None
-
-    def _is_of_rows(self, name: str, many: int) -> bool:
-        row = ROW_FUNCTIONS.get(name)
-        fits = row is not None and row.arity <= many <= row.arity + row.optional
-        return fits and self._variable(name) is MISSING
-
-    def _operation(self, op: str, nodes: list[n.Expr]) -> RowExpr | None:
-        parts = [self._row_expr(node) for node in nodes]
-        exprs = tuple(part for part in parts if part is not None)
-        return applied(op, exprs, self.schema) if len(exprs) == len(parts) and _reads(exprs) else None
-
-
-def _reads(parts: tuple[RowExpr, ...]) -> bool:
-    """Whether a column is among them: what reads none is evaluated outside, by other rules."""
-    return any(isinstance(part, Column) or (isinstance(part, Apply) and _reads(part.args)) for part in parts)
+from jostle.syntax.walk import children, every_of
 
 
 def row_parts(node: n.Expr) -> list[n.Node]:
@@ -142,26 +49,6 @@ def row_parts(node: n.Expr) -> list[n.Node]:
     return parts
 
 
-def _example_domain(described: object) -> PlanDomain | None:
-    """A domain of the same kind as a described column has."""
-    if isinstance(described, Domain):
-        return Open("boolean" if described.name == "boolean" else described.name)
-    if isinstance(described, Range):
-        low, high = described.low, described.high
-        if isinstance(low, date) and isinstance(high, date):
-            return Moments(kind_of_moment(low), number_of(low), number_of(high))
-        if not (isinstance(low, float) and isinstance(high, float)):
-            return None
-        whole = not described.real and low.is_integer() and high.is_integer()
-        return Integer(int(low), int(high)) if whole else Real(low, high)
-    items = described.items if isinstance(described, Set) else described
-    if isinstance(items, list) and items and all(isinstance(item, str) for item in items):
-        return Categories(tuple(items))
-    if isinstance(items, list) and items and all(isinstance(item, float) for item in items):
-        return Categories(tuple(items))
-    return None
-
-
 NARROW = 10
 """An average of integers from a range below this width is likely one of shares, grades or rates with fractions."""
 LARGE_EPSILON = 10
@@ -170,11 +57,25 @@ _ALLOW = re.compile(r"(?:#|^[ \t]*(?://|--))[ \t]*jostle:[ \t]*allow[ \t]+([^\n#
 
 
 class Warnings:
-    """Looks at the row expressions over the described columns of a private table."""
+    """Looks at the row expressions over the described columns of a private table.
 
-    def __init__(self, columns: Mapping[str, Any], variable: Variable, report: Report) -> None:
-        self._kinds, self._variable, self._report = RowKinds(columns, variable), variable, report
-        self._schema = self._kinds.schema
+    `means_own`: whether a name has a meaning of the program's own; `bounds`: those of a number of rows, or None.
+    """
+
+    def __init__(
+        self, schema: Mapping[str, Domain], means_own: Callable[[str], bool],
+        bounds: Callable[[n.Expr], tuple[float, float] | None], report: Report,
+    ) -> None:  # fmt: skip
+        self._schema, self._means_own, self._bounds, self._report = schema, means_own, bounds, report
+
+    def check_form(self, node: n.Call, axes: bool) -> None:
+        """A form of rows, `where(t, C)`; `axes`: what it is given are keys."""
+        over = next((keyword.value for keyword in node.keywords if keyword.name == "over"), None)
+        values = [*listed_items(node.args[1:]), *(one.value for one in node.keywords if one.name != "over")]
+        for value in values:
+            self.expression(value)
+            if axes:
+                self.check_axis(value, over)
 
     def check_select(self, node: n.Select) -> None:
         """A select of private rows."""
@@ -199,7 +100,7 @@ class Warnings:
                 case n.Binary(op="like" | "not like", left=n.Name(id=name), right=n.String() as pattern):
                     self._pattern(name, pattern)
                 case n.Call(function=n.Name(id="clamp"), args=(value, low, high)):
-                    if self._variable("clamp") is MISSING:
+                    if not self._means_own("clamp"):
                         self._check_clamp(part, value, literal(low), literal(high))
 
     def check_axis(self, node: n.Expr, over: n.Expr | None = None) -> None:
@@ -261,7 +162,7 @@ class Warnings:
         self._report.add("unmatched-pattern", message, pattern.span, label=label, help=help)
 
     def _check_clamp(self, call: n.Call, value: n.Expr, low: object, high: object) -> None:
-        bounds = self._kinds.finite_bounds(value)
+        bounds = self._bounds(value)
         if bounds is None or not isinstance(low, float) or not isinstance(high, float) or low > high:
             return
         text = value.span.text
@@ -273,6 +174,11 @@ class Warnings:
             message = f"`{text}` is described as {quote(bounds[0])}..{quote(bounds[1])}, and cut here"
             help = "what lies beyond counts as the nearest end, which no ± covers"
             self._report.add("cutting-clamp", message, call.span, label="cuts values", help=help)
+
+
+def listed_items(args: Sequence[n.Expr]) -> list[n.Expr]:
+    """What is given one by one or in a list."""
+    return [item for arg in args for item in (listed_items(arg.items) if isinstance(arg, n.ListOf) else [arg])]
 
 
 def _added(node: n.Expr) -> Iterator[n.Name]:
@@ -346,12 +252,28 @@ def of_categories(name: str, domain: n.SetOf, report: Report) -> None:
         )
 
 
-def of_epsilon(value: float, span: Span, report: Report) -> None:
+def of_epsilon(program: n.Program, report: Report) -> None:
     """An amount that protects next to nothing; said once in a program, of its budget or the first amount."""
-    if value > LARGE_EPSILON and not report.has("large-epsilon"):
+    amounts = (one.value for one in every_of(program, n.Amount) if one.unit == "epsilon")
+    span, value = next(((one.span, v) for one in amounts if (v := number_in(one) or 0) > LARGE_EPSILON), (None, 0.0))
+    if span is not None:
         message = f"at epsilon {value:g} an answer may be e^{value:g} times as likely with a person's data as without"
         help = "amounts of 0.1 to 3 are usual; what is above 10 promises next to nothing"
         report.add("large-epsilon", message, span, label="more than 10", help=help)
+
+
+def number_in(expr: n.Expr) -> float | None:
+    """The value of an expression of numbers alone, or None."""
+    match expr:
+        case n.Number(value=value):
+            return value
+        case n.Unary(op="-" | "+" as op, operand=operand) if (inner := number_in(operand)) is not None:
+            return -inner if op == "-" else inner
+        case n.Binary(op="+" | "-" | "*" | "/" as op, left=left, right=right):
+            one, two = number_in(left), number_in(right)
+            both = one is not None and two is not None and not (op == "/" and two == 0)
+            return arithmetic(op, one, two) if both else None  # type: ignore[arg-type]
+    return None
 
 
 # Switching off ---------------------------------------------------------------------------------------------

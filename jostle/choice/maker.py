@@ -16,13 +16,23 @@ from jostle.choice.bench import ChoiceParts, number_from, only_record, public_an
 from jostle.choice.explain import explain
 from jostle.choice.learning import learn, runs_of, training_setting, within
 from jostle.choice.models import Model, UserModel, forest, regret_tree, tree
-from jostle.choice.point import ChoicePoint, Whole, make_point, whole
+from jostle.choice.point import (
+    ChoicePoint,
+    Whole,
+    clauses_of,
+    make_point,
+    members_of,
+    need_allotment,
+    need_clauses,
+    training_data,
+    whole,
+)
 from jostle.choice.policy import Decision, Policy, Store
 from jostle.choice.program import ProgramBench, public_only
 from jostle.choice.table import RunTable, train_event
 from jostle.choice.tree_export import meaning, tree_records
 from jostle.diagnostics import refuse
-from jostle.privacy.kernel.exposures import Exposures, handles_in
+from jostle.privacy.kernel.exposures import Exposures
 from jostle.records import replace
 from jostle.run.evaluator import Evaluator
 from jostle.run.faults import exposures_of
@@ -30,7 +40,7 @@ from jostle.run.interpreter import Interpreter
 from jostle.run.margins import margins
 from jostle.run.registry import builtin
 from jostle.run.scope import Scope
-from jostle.run.values import Builtin, Function, JSet, Part, Record, is_number, is_sequence, kind_name
+from jostle.run.values import Builtin, Function, Part, Record, is_number, kind_name
 from jostle.source import Span
 from jostle.syntax import nodes as n
 
@@ -180,11 +190,7 @@ class ChoiceMaker:
         """The unit and amount of a call on private data; on public data there is no amount."""
         if not exposures:
             return "epsilon", None
-        if interp.kernel.allotment is None:
-            raise refuse(
-                "NoEpsilon", "this choice is called on private data without an allotment",
-                help="call it `with epsilon …`: `answers = choice(data) with epsilon 0.5`",
-            )  # fmt: skip
+        need_allotment(interp, exposures, self.name)
         unit = exposures[0].source.measure.unit
         whole = interp.kernel.left_of_allotment(exposures, unit)
         if whole <= 0:
@@ -281,7 +287,7 @@ class ChoiceMaker:
 
     def parts_on(self, data: object) -> ChoiceParts:
         """Its parts, over other public data."""
-        return replace(self._parts, databases=_training_data(data))
+        return replace(self._parts, databases=training_data(data))
 
     def trained_for(self, interp: Evaluator, unit: str, epsilon: float | None) -> tuple[ProgramBench, Policy]:
         """Returns the bench and the policy for calls with this amount; trains it where none is stored."""
@@ -335,7 +341,7 @@ class ChoiceMaker:
     def _bench(self, interp: Evaluator, unit: str, stability: int) -> ProgramBench:
         if self._data is not None and not self._parts.databases:
             with public_only(interp):
-                self._parts = replace(self._parts, databases=_training_data(interp.call(self._data, [])))
+                self._parts = replace(self._parts, databases=training_data(interp.call(self._data, [])))
         if (unit, stability) not in self._benches:
             self._benches[unit, stability] = ProgramBench(interp, self._parts, unit, stability)
         return self._benches[unit, stability]
@@ -364,45 +370,29 @@ def maker(progress: Progress | None) -> Callable[[Interpreter, n.Choice, Scope],
     """Returns the function that the interpreter calls at a `MkChoiceMaker among …`."""
 
     def choose(interp: Evaluator, node: n.Choice, scope: Scope) -> ChoiceMaker | ChoicePoint:
-        clauses = (("among", node.among), ("informed by", node.informed), ("trained on", node.trained))
-        values = {what: interp.eval(expr, scope) for what, expr in clauses if expr is not None}
-        model = interp.eval(node.using, scope) if node.using is not None else tree()
-        share = interp.eval(node.spending, scope) if node.spending is not None else None
-        utility = interp.eval(node.wrt, scope)
-        return make(interp, values, model, share, utility, node.span, progress, node.way)
+        values = {what: interp.eval(expr, scope) for what, expr in clauses_of(node).items() if expr is not None}
+        return make(interp, values, node.span, progress, node)
 
     return choose
 
 
 def make(
-    interp: Evaluator, values: dict[str, Any], model: Any, share: Any, utility: Any, span: Span | None,
-    progress: Progress | None, way: str = n.FEATURES,
-) -> ChoiceMaker | ChoicePoint:  # fmt: skip
-    options = _members(values["among"], "among", "Option")
-    features = _members(values.get("informed by", []), "informed by", "Feature")
-    trained = values.get("trained on")
+    interp: Evaluator,
+    values: dict[str, Any],
+    span: Span | None,
+    progress: Progress | None,
+    node: n.Choice | None = None,
+) -> ChoiceMaker | ChoicePoint:
+    options, features, databases = need_clauses(values, node)
+    trained, model, share = values.get("trained on"), values.get("using", tree()), values.get("spending")
     inside = trained if isinstance(trained, Whole) else None
     data = trained if isinstance(trained, Function) else None
-    if not options:
-        raise refuse("ValueError", "there is nothing to choose from", help="name at least one Option in `among {…}`")
-    databases = _training_data(trained) if inside is None and data is None and trained is not None else ()
-    if way != n.FEATURES and inside is not None:
-        raise refuse("TypeError", "a choice inside an algorithm is made by features", help=f"leave out `by {way}`")
-    if isinstance(utility, Part) and utility.kind != "Utility":
-        raise refuse("TypeError", f"`wrt` takes a Utility, not {kind_name(utility)}")
-    if callable(getattr(utility, "jostle_call", None)) or not isinstance(utility, (Part, Function, Builtin)):
-        raise refuse("TypeError", f"`wrt` takes a Utility, not {kind_name(utility)}")
-    if isinstance(model, (Function, Builtin)):
-        model = user_model(interp, model)
-    if not isinstance(model, (Model, UserModel)):
-        raise refuse("TypeError", f"`using` takes a model, not {kind_name(model)}", help="such as `tree(depth = 3)`")
-    if share is not None and (not is_number(share) or not 0 < share < 1):
-        raise refuse("BadAmount", "the share for features lies between 0 and 1", help="such as `spending 0.05`")
+    model = user_model(interp, model) if isinstance(model, Function | Builtin) else model
     names, looks = _names(options, "option"), _names(features, "feature")
     if inside is not None:
-        return make_point(inside, options, names, features, looks, utility, model, span, progress)
-    parts = ChoiceParts(tuple(options), names, tuple(features), looks, utility, databases)
-    return ChoiceMaker(interp, parts, model, share, span, progress, data, way)
+        return make_point(inside, options, names, features, looks, values["wrt"], model, span, progress)
+    parts = ChoiceParts(tuple(options), names, tuple(features), looks, values["wrt"], databases)
+    return ChoiceMaker(interp, parts, model, share, span, progress, data, node.way if node is not None else n.FEATURES)
 
 
 def user_model(interp: Evaluator, function: Any) -> UserModel:
@@ -422,30 +412,6 @@ def user_model(interp: Evaluator, function: Any) -> UserModel:
     return UserModel(getattr(function, "name", "") or "model", fit)
 
 
-def _training_data(value: object) -> tuple[object, ...]:
-    databases = tuple(_members(value, "trained on", None))
-    if not databases:
-        raise refuse("ValueError", "there is nothing to train on", help="name public data sets in `trained on {…}`")
-    for handle in handles_in(databases):
-        raise refuse(
-            "PrivateValue", f"training data are public, and `{handle.exposures[0].source.name}` is private",
-            help="train on public data of the same kind, and call the choice on the private ones",
-        )  # fmt: skip
-    return databases
-
-
-def _members(value: Any, clause: str, kind: str | None) -> list[Any]:
-    if isinstance(value, Record) and not value:
-        return []
-    if not (isinstance(value, JSet) or is_sequence(value)):
-        value = [value]
-    members = list(value)
-    for member in members if kind is not None else ():
-        if (isinstance(member, Part) and member.kind != kind) or not isinstance(member, (Part, Function, Builtin)):
-            raise refuse("TypeError", f"`{clause}` takes {kind}s, and this is {kind_name(member)}")
-    return members
-
-
 def _names(parts: list[Any], what: str) -> tuple[str, ...]:
     names: list[str] = []
     for i, part in enumerate(parts):
@@ -460,8 +426,8 @@ def _names(parts: list[Any], what: str) -> tuple[str, ...]:
 @builtin
 def _MkChoiceMaker(ops: Any, feats: Any, dbs: Any, model: Any, score: Any, *, at: Any) -> ChoiceMaker | ChoicePoint:
     interp, span = at
-    values = {"among": ops, "informed by": feats, "trained on": dbs}
-    return make(interp, values, model, None, score, span, interp.progress)
+    values = {"among": ops, "informed by": feats, "trained on": dbs, "using": model, "wrt": score}
+    return make(interp, values, span, interp.progress)
 
 
 @builtin
@@ -486,7 +452,7 @@ def _MkModel(function: Any, *, at: Any) -> UserModel:
 
 @builtin
 def _whole(algorithm: object, data: object) -> Whole:
-    return whole(algorithm, _members(data, "whole", None))
+    return whole(algorithm, members_of(data, "whole", None))
 
 
 for _model in (tree, regret_tree, forest):

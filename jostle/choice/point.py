@@ -1,5 +1,7 @@
 """Choice points: ChoiceMakers that are called in the course of an algorithm, on the part of the data at hand.
 
+What the clauses of any choice take stands here too: a walk before a run asks it of what is known by then.
+
 `MkChoiceMaker among {…} informed by {…} trained on whole(algorithm, data) wrt U`. A call runs the Option it picks
 within whatever allotment is open there; its Features look at what the record holds, and measure nothing: what a node
 knows of its data, the algorithm has paid for. All points of one `whole` are trained together.
@@ -7,25 +9,29 @@ knows of its data, the algorithm has paid for. All points of one `whole` are tra
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
 from jostle.choice.bench import ChoiceParts, number_from, only_record, public_answers, run, workers_for
 from jostle.choice.learning import VERSION
-from jostle.choice.models import Model, TreeEnsembles, constant
+from jostle.choice.models import Model, TreeEnsembles, UserModel, constant
 from jostle.choice.policy import SINGLE_BEST, Policy, Store, digest
 from jostle.choice.program import ProgramBench, public_only
 from jostle.choice.table import RunTable, Setting, UtilityScale
 from jostle.choice.training import epsilon_grid
 from jostle.choice.tree_export import tree_records
-from jostle.diagnostics import Refusal, refuse
-from jostle.privacy.kernel.exposures import handles_in
+from jostle.diagnostics import Note, Refusal, refuse
+from jostle.privacy.kernel.exposures import Exposures, handles_in
 from jostle.privacy.transformations.transform import part_keys
+from jostle.run.arguments import private_amount
 from jostle.run.evaluator import Evaluator
-from jostle.run.values import Function, Part, kind_name
+from jostle.run.faults import PrivateValue, private_value
+from jostle.run.values import Builtin, Function, JSet, Part, Record, is_number, is_sequence, kind_name
 from jostle.source import Span
+from jostle.syntax import nodes as n
 
 LEARNED = "learned from whole runs"
 
@@ -230,13 +236,108 @@ def whole(algorithm: Any, data: Any) -> Whole:
         raise refuse("TypeError", f"`whole` takes an Option or a function to run, not {kind_name(algorithm)}")
     databases = tuple(data) if not isinstance(data, dict) else (data,)
     for handle in handles_in(list(databases)):
-        raise refuse(
-            "PrivateValue", f"training data are public, and `{handle.exposures[0].source.name}` is private",
-            help="train on public data of the same kind",
-        )  # fmt: skip
+        raise private_value(handle, "cannot be trained on", "train on public data of the same kind")
     if not databases:
         raise refuse("ValueError", "there is nothing to run on", help="name public data sets")
     return Whole(algorithm, databases)
+
+
+# Clauses ---------------------------------------------------------------------------------------
+
+
+def clauses_of(node: n.Choice) -> dict[str, n.Expr | None]:
+    """The expressions of a choice, by the words of their clauses."""
+    return {"among": node.among, "informed by": node.informed, "trained on": node.trained, "using": node.using,
+            "spending": node.spending, "wrt": node.wrt}  # fmt: skip
+
+
+def need_clauses(
+    values: Mapping[str, Any], node: n.Choice | None = None
+) -> tuple[list[Any], list[Any], tuple[object, ...]]:
+    """The Options, the Features and the training data of a choice; refused where a clause takes no such value.
+
+    A clause whose value is not known before a run is left out of `values`.
+    """
+    exprs = clauses_of(node) if node is not None else {}
+    with _placed(exprs.get("among")):
+        options = members_of(values.get("among", []), "among", "Option")
+        if "among" in values and not options:
+            raise refuse("ValueError", "a choice among nothing", label="no Option", help="name at least one Option")
+    with _placed(exprs.get("informed by")):
+        features = members_of(values.get("informed by", []), "informed by", "Feature")
+    trained = values.get("trained on")
+    databases: tuple[object, ...] = ()
+    with _placed(exprs.get("trained on"), trained):
+        if isinstance(trained, Whole) and node is not None and node.way != n.FEATURES:
+            message = "a choice inside an algorithm is made by features"
+            raise refuse("TypeError", message, help=f"leave out `by {node.way}`")
+        if trained is not None and not isinstance(trained, Whole | Function):
+            databases = training_data(trained)
+    _need_settings(values, exprs)
+    return options, features, databases
+
+
+def _need_settings(values: Mapping[str, Any], exprs: Mapping[str, n.Expr | None]) -> None:
+    """The model, the share and the Utility of a choice."""
+    with _placed(exprs.get("using")):
+        model = values.get("using")
+        if "using" in values and not isinstance(model, Function | Builtin | Model | UserModel):
+            help = "write `using tree(depth = 3)`, `using regret_tree()` or `using forest()`"
+            raise refuse("TypeError", f"`using` takes a model, not {kind_name(model)}", help=help)
+    with _placed(exprs.get("spending")):
+        share = values.get("spending")
+        for handle in handles_in(share):
+            raise private_amount(handle)
+        if share is not None and (not is_number(share) or not 0 < share < 1):
+            message = "the share that the features may spend lies between 0 and 1"
+            raise refuse("BadAmount", message, label="outside 0 to 1", help="write `spending 0.05`")
+    with _placed(exprs.get("wrt")):
+        wrt = values.get("wrt")
+        is_other = isinstance(wrt, Part) and wrt.kind != "Utility"
+        if "wrt" in values and (is_other or not isinstance(wrt, Part | Function | Builtin)):
+            raise refuse("TypeError", f"`wrt` takes a Utility, not {kind_name(wrt)}", label="no Utility")
+
+
+@contextmanager
+def _placed(expr: n.Expr | None, value: object = None) -> Iterator[None]:
+    try:
+        yield
+    except PrivateValue as refusal:
+        raise (refusal.of(expr.span, value) if expr is not None else refusal) from None
+    except Refusal as refusal:
+        raise refusal.at(expr.span if expr is not None else None) from None
+
+
+def training_data(value: object) -> tuple[object, ...]:
+    databases = tuple(members_of(value, "trained on", None))
+    if not databases:
+        raise refuse("ValueError", "there is nothing to train on", help="name public data sets in `trained on {…}`")
+    for handle in handles_in(databases):
+        help = "train on public or generated data; the choice is then called on private data `with epsilon`"
+        raise private_value(handle, "cannot be trained on", help)
+    return databases
+
+
+def members_of(value: Any, clause: str, kind: str | None) -> list[Any]:
+    if isinstance(value, Record) and not value:
+        return []
+    if not (isinstance(value, JSet) or is_sequence(value)):
+        value = [value]
+    members = list(value)
+    for member in members if kind is not None else ():
+        if (isinstance(member, Part) and member.kind != kind) or not isinstance(member, (Part, Function, Builtin)):
+            raise refuse("TypeError", f"`{clause}` takes {kind}s, and this is {kind_name(member)}")
+    return members
+
+
+def need_allotment(interp: Evaluator, exposures: Exposures, name: str = "") -> None:
+    """On private data a choice needs an allotment, whatever it has learned."""
+    if exposures and interp.kernel.allotment is None:
+        source = exposures[0].source
+        message = f"this choice reads `{source.name}`, which is private, and nothing pays for it"
+        notes = (Note(source.span, f"`{source.name}` is declared private here"),) if source.span is not None else ()
+        help = f"write `{name or 'choice'}(…) with epsilon 0.5`"
+        raise refuse("NoEpsilon", message, label="unpaid", help=help, notes=notes)
 
 
 def make_point(

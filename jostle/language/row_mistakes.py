@@ -59,10 +59,13 @@ def no_column(
 
 
 def reads_nothing(
-    node: n.Expr, what: str, columns: Collection[str], variable: str = "", results: Collection[str] = ()
-) -> Diagnostic:
+    node: n.Expr, what: str, columns: Collection[str], variable: str = "", results: Collection[str] = (),
+    numbers: Sequence[str] = (),
+) -> Diagnostic:  # fmt: skip
     """A condition without a column; `variable`: a variable that holds the name of one; `results`: what is measured."""
     help = f"`{variable}` holds the name of a column: write `column({variable})`" if variable else listed(columns)
+    if isinstance(node, n.Number):
+        help = f"a range is cut by a division: `x = {[*numbers, 'age'][0]} / 10`"
     for part in every(node):
         if isinstance(part, n.String) and part.value in columns:
             plain = part.value.isidentifier() and part.value.isascii()
@@ -158,13 +161,14 @@ def same_names(select: n.Select, keys: Collection[str]) -> Diagnostic | None:
     return None
 
 
-def open_key(key: n.GroupKey, kind: str, described: bool) -> Diagnostic:
-    """A key whose values are not public, of this kind; `described`: it is a column."""
+def open_key(key: n.GroupKey, kind: str, described: bool, has_delta: bool = False) -> Diagnostic:
+    """A key whose values are not public, of this kind; `described`: it is a column; `has_delta`: the amount has one."""
     text = key.value.span.text
     such = {"text": '{"a", "b"}', "number": "0..99"}.get(kind, "2024-01-01..2024-12-31")
     describe = f"describe them, `{text}: {such}`" if described else "describe the column that it reads"
     message = f"the values of `{text}` are not public, so its groups are not either"
-    help = f"list them, `groupby {text} over {such}`, or {describe}, or give a delta"
+    delta = "declare a delta in the budget, `budget epsilon 1, delta 1e-6`" if has_delta else "give a delta"
+    help = f"list them, `groupby {text} over {such}`, or {describe}, or {delta}"
     return Diagnostic("OpenKeys", message, key.span, label="an open domain", help=help)
 
 

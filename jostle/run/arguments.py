@@ -45,7 +45,7 @@ def amount_for(
 
 def _amount(interp: Evaluator, exposures: Exposures, epsilon: object, delta: object) -> Amount | None:
     for handle in handles_in([epsilon, delta]):
-        raise refuse("PrivateValue", f"an amount is public, and this comes from `{handle.exposures[0].source.name}`")
+        raise private_amount(handle)
     amount: Amount | None = None
     if epsilon is not None and not (isinstance(epsilon, float) and epsilon == float("inf") and not exposures):
         amount = Amount("epsilon", quanta(epsilon))
@@ -207,14 +207,25 @@ def amount_of(interp: Evaluator, node: n.Amount, scope: Scope, exposures: Exposu
         inner.set(node.unit, interp.kernel.left_of_allotment(exposures, node.unit))
     value = interp.eval(node.value, inner)
     for handle in handles_in(value):
-        raise _private_amount(handle, node)
+        raise private_amount(handle).at(node.value.span)
     if opened is not None and opened.amount is None and not exposures and value == math.inf:
         return None
     delta = interp.eval(node.delta, inner) if node.delta is not None else None
+    amount = exact_amount(node, value, delta)
+    for exposure in exposures:
+        check_unit(amount, exposure.source, node.span, node.delta.span if node.delta is not None else None)
+    return amount
+
+
+def exact_amount(node: n.Amount, value: object, delta: object) -> Amount:
+    """The amount of these numbers, each refused where it stands."""
+    span = node.value.span
     try:
-        return Amount(node.unit, quanta(value, node.unit), quanta(delta, "delta") if delta is not None else 0)
+        exact = quanta(value, node.unit)
+        span = node.delta.span if node.delta is not None else span
+        return Amount(node.unit, exact, quanta(delta, "delta") if delta is not None else 0)
     except Refusal as refusal:
-        raise refusal.at(node.span) from None
+        raise refusal.at(span) from None
 
 
 def _share_of(interp: Evaluator, node: n.Amount, scope: Scope, exposures: Exposures) -> Amount | None:
@@ -226,7 +237,7 @@ def _share_of(interp: Evaluator, node: n.Amount, scope: Scope, exposures: Exposu
         interp.kernel.bare_amount(exposures)
     share = interp.eval(node.value, scope)
     for handle in handles_in(share):
-        raise _private_amount(handle, node)
+        raise private_amount(handle).at(node.value.span)
     try:
         whole = _whole_amount(interp.kernel, exposures)
         part = share_of(whole if whole is not None else Amount("epsilon", QUANTA), share)  # checked on public data too
@@ -263,9 +274,8 @@ def _whole_amount(kernel: Kernel, exposures: Exposures) -> Amount | None:
     return Amount(limits[0].unit, min(limit.value for limit in limits), min(deltas, default=0))
 
 
-def _private_amount(handle: Handle, node: n.Amount) -> Refusal:
-    name = handle.exposures[0].source.name
-    return refuse("PrivateValue", f"an amount is public, and this comes from `{name}`", node.value.span)
+def private_amount(handle: Handle) -> Refusal:
+    return private_value(handle, "cannot be an amount", "amounts are public numbers")
 
 
 def mechanism_of(interp: Evaluator, spend: n.Spend) -> str | None:

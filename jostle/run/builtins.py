@@ -220,8 +220,8 @@ def _sorted(values: Any, by: Any = None, *, at: Any) -> list[Any]:
     alike = all(map(is_number, keys)) or all(isinstance(key, str) for key in keys) or len(_moments(keys)) == len(keys)
     if not alike:
         raise refuse(
-            "TypeError", "`sorted` takes all numbers, all texts or all dates",
-            help="say what counts: `sorted(rows, lambda row: row.n)`",
+            "TypeError", "`sorted` takes all numbers or all texts, or all dates",
+            help="say what counts: `sorted(…, lambda x: x[0])`",
         )  # fmt: skip
     return [items[i] for i in sorted(range(len(items)), key=keys.__getitem__)]
 
@@ -382,7 +382,7 @@ def _len(value: Any, *, at: Any) -> float:
         return float(many)
     if isinstance(value, Handle):
         if value.private:
-            raise private_value(value, "has no public number of rows")
+            raise private_value(value, "cannot be passed to `len`")
         raise refuse(
             "TypeError", f"{kind_name(value)} has no length", help="count its rows: `{{ select count(*) from t }}`"
         )
@@ -401,7 +401,7 @@ def _len(value: Any, *, at: Any) -> float:
 @builtin
 def _str(value: object) -> str:
     for handle in handles_in(value):
-        raise private_value(handle, "cannot be turned into a text")
+        raise private_value(handle, "cannot be passed to `str`")
     return show(value)
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
 
-from jostle.diagnostics import Diagnostic, Refusal, refuse
+from jostle.diagnostics import Diagnostic, Note, Refusal, refuse
 from jostle.formulas import UNKNOWN, cut_text
 from jostle.kernels.statistics.report import Report
 from jostle.language.builtins import BUILTINS
@@ -15,9 +15,11 @@ from jostle.language.operations import ROW_FUNCTIONS
 from jostle.language.row_mistakes import no_call, no_fit, usage
 from jostle.plan.plan import Open
 from jostle.privacy.kernel.exposures import Handle, handles_in
+from jostle.records import replace
 from jostle.run import arguments, operators
 from jostle.run.evaluator import Evaluator
-from jostle.run.faults import LIBRARY, exposures_of, in_the_users_program, private_value
+from jostle.run.faults import LIBRARY, PrivateValue, exposures_of, in_the_users_program, private_value, trail
+from jostle.run.fitting import no_argument
 from jostle.run.operators import apply
 from jostle.run.scope import Scope
 from jostle.run.values import Builtin, Function, Part, RowForm, kind_name
@@ -50,7 +52,11 @@ def call(
         )
     if isinstance(function, Part):
         if function.kind == "Utility" and handles_in(list(args)):
-            raise private_value(handles_in(list(args))[0], "cannot be valued: a Utility is for public data")
+            raise private_value(
+                handles_in(list(args))[0],
+                f"cannot be given to the Utility `{getattr(function, 'name', '') or 'u'}`",
+                "a Utility is evaluated on public data only",
+            )
         if function.kind == "Option" and interp.kernel.allotment is None and not handles_in(list(args)):
             with interp.kernel.allot(None, span):  # on public data: exact, and free
                 return interp.call(function.run, args, keywords, span)
@@ -127,8 +133,34 @@ def _finish_call(
     try:
         return interp.call(function, args, keywords, node.span)
     except Refusal as refusal:
-        fault = _no_fit(function, node)
-        raise Refusal(fault) if fault is not None else in_the_users_program(refusal, node.span, function) from None
+        raise _of_call(refusal, function, node, args, keywords) from None
+
+
+def _of_call(
+    refusal: Refusal, function: object, node: n.Call, args: Sequence[Any], keywords: Mapping[str, Any]
+) -> Refusal:
+    """What a person is told of a call that is refused: of its arguments, if these do not fit."""
+    fault = _no_fit(function, node) or no_argument(function, node, args, keywords)
+    if fault is not None:
+        return Refusal(fault)
+    call = f"`{function.name}(…" if isinstance(function, Builtin) and node.args else "no call"
+    if call in refusal.first.help:
+        help = refusal.first.help.replace(call, f"{call[:-1]}{node.args[0].span.text}")
+        refusal = Refusal(replace(refusal.first, help=help))
+    pairs = list(zip((*node.args, *node.keywords), (*args, *keywords.values()), strict=False))
+    if isinstance(refusal, PrivateValue):
+        for arg, value in pairs:
+            if any(handle is refusal.handle for handle in handles_in(value)):
+                return refusal.of((arg.value if isinstance(arg, n.Keyword) else arg).span, value)
+    refusal = in_the_users_program(refusal, node.span, function)
+    first, params = refusal.first, function.params if isinstance(function, Function) else ()
+    if first.kind == "PrivateValue" and first.span is not None and not first.span.source.name.startswith(LIBRARY):
+        for (name, _), (arg, value) in zip(params, pairs, strict=False):
+            for handle in handles_in(value)[:1]:
+                note = Note(node.span, f"passed on as `{name}` of `{node.function.span.text}`")
+                before = trail(arg.span.text, node.span, handle.exposures[0].source)
+                return Refusal(replace(first, notes=(*before, note, *first.notes[1:])), *refusal.diagnostics[1:])
+    return refusal
 
 
 def _no_fit(function: object, node: n.Call) -> Diagnostic | None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 from typing import Any, cast
 
-from jostle.accounting.amounts import Amount, Unit, quanta
+from jostle.accounting.amounts import Unit
 from jostle.accounting.definitions import Measure
-from jostle.diagnostics import Refusal, refuse
+from jostle.diagnostics import refuse
 from jostle.language.builtins import DOMAINS
 from jostle.language.facts import DOMAINS_ARE, NO_FILLING
 from jostle.language.forms import source_kind
@@ -18,6 +18,7 @@ from jostle.language.operations.texts import LONGEST
 from jostle.plan.plan import Categories, Domain, Integer, Open, Real, filling
 from jostle.privacy.kernel.exposures import handles_in
 from jostle.privacy.ledger.registered import Clauses
+from jostle.run import arguments
 from jostle.run.evaluator import Evaluator
 from jostle.run.periods import Period
 from jostle.run.scope import MISSING, Scope
@@ -114,11 +115,8 @@ def measure_of(interp: Evaluator, budget: n.Budget, scope: Scope) -> Measure:
     value = interp.eval(node.value, scope)
     delta = interp.eval(node.delta, scope) if node.delta is not None else None
     for handle in handles_in([value, delta]):
-        raise refuse("PrivateValue", f"a budget is public, and this is {kind_name(handle)}", node.span)
-    try:
-        limit = Amount(node.unit, quanta(value, node.unit), quanta(delta, "delta") if delta is not None else 0)
-    except Refusal as refusal:
-        raise refusal.at(node.span) from None
+        raise arguments.private_amount(handle).at(node.value.span)
+    limit = arguments.exact_amount(node, value, delta)
     if limit.delta >= 10**12:
         raise refuse("BadAmount", "delta must be less than 1", node.span, help="something like `delta 1e-6`")
     if budget.counted_by not in (None, "basic", "zcdp"):

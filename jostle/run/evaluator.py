@@ -78,6 +78,9 @@ class Evaluator(Protocol):
 
     def argument(self, node: n.Expr, scope: Scope) -> Value: ...
 
+    def reads_rows(self, handle: Any, node: n.Expr, scope: Scope) -> None:
+        """A select, a form or an index reads rows, of which the walk before a run warns."""
+
     def operand(self, node: n.Expr, scope: Scope) -> Value:
         """A public value that is calculated with in each row."""
 

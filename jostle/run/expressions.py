@@ -15,7 +15,8 @@ from jostle.doubles import place
 from jostle.language.forms import bare_selects, is_real
 from jostle.language.methods import of_field_of_table, of_method
 from jostle.language.moments import moment_of
-from jostle.language.row_mistakes import no_categories, no_elements, no_field, no_fields, no_place, outside
+from jostle.language.operations import COMPARISONS
+from jostle.language.row_mistakes import misfit, no_categories, no_elements, no_field, no_fields, no_place, outside
 from jostle.plan.plan import Domain, Integer, Moments, Real, listed
 from jostle.privacy.kernel.exposures import Handle, handles_in
 from jostle.privacy.kernel.handles import ColumnHandle, Cube, Table, Vectors
@@ -24,7 +25,7 @@ from jostle.run import declare, operators, selects
 from jostle.run.elements import element as element_of
 from jostle.run.evaluator import Evaluator
 from jostle.run.externals import of_kernel, to_jostle, vectors_facts
-from jostle.run.faults import private_value
+from jostle.run.faults import PrivateValue, private_value
 from jostle.run.forms import edges_of
 from jostle.run.periods import Period, period
 from jostle.run.publictables import records
@@ -264,6 +265,9 @@ def _binary(interp: Evaluator, node: n.Binary, scope: Scope) -> Any:
     return value
 
 
+COMPARED = COMPARISONS | {"between", "not between", "like", "not like"}
+
+
 def linked(interp: Evaluator, node: n.Binary, left: object, scope: Scope) -> Any:
     """The operation of one node, whose left side is known."""
     right = interp.eval(node.right, scope)
@@ -272,10 +276,14 @@ def linked(interp: Evaluator, node: n.Binary, left: object, scope: Scope) -> Any
             return operators.binary(node.op, left, right)
         public = operators.is_atom(left) and operators.is_atom(right)
         for handle in () if public or node.op in ("-", "+", "in", "not in") else handles_in([left, right]):
-            raise private_value(handle, "cannot be compared or calculated with")
+            raise private_value(handle, f"cannot be {'compared' if node.op in COMPARED else 'calculated with'}")
         return operators.binary(node.op, left, right)
+    except PrivateValue as refusal:
+        is_left = any(handle is refusal.handle for handle in handles_in(left))
+        raise refusal.of(*((node.left.span, left) if is_left else (node.right.span, right))) from None
     except Refusal as refusal:
-        raise refusal.at(node.span) from None
+        fault = misfit(node.op, kind_name(left), kind_name(right), (node.left.span.text, node.right.span.text))
+        raise (Refusal(fault) if fault.message == refusal.first.message else refusal).at(node.span) from None
 
 
 def _logic(interp: Evaluator, node: n.Logic, scope: Scope) -> bool:

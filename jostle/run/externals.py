@@ -268,7 +268,12 @@ def external(node: n.External) -> Builtin:
     return _DECLARED.setdefault((name, params), of_kernel(name, body))
 
 
-_DECLARED: dict[tuple[str, object], Builtin] = {}
+def parameters_of(function: Builtin) -> list[str]:
+    """The names of the parameters with which a kernel was declared."""
+    return next(([name for name, _ in params] for (_, params), one in _DECLARED.items() if one is function), [])
+
+
+_DECLARED: dict[tuple[str, tuple[tuple[str, object], ...]], Builtin] = {}
 """Two modules that declare one kernel have one thing."""
 
 

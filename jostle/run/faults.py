@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from jostle.diagnostics import Diagnostic, Note, Refusal, refuse
 from jostle.privacy.kernel.exposures import Exposures, Handle, handles_in, join_exposures
-from jostle.privacy.kernel.handles import ColumnHandle, Table
+from jostle.privacy.kernel.sources import Source as PrivateSource
 from jostle.privacy.transformations.records import WeightedRecords
 from jostle.run.values import Pending
 from jostle.source import Span
+from jostle.syntax import nodes as n
+from jostle.syntax import parse
+from jostle.syntax.walk import every_of
 
 LIBRARY = "stdlib/"  # sources of the standard library are named by this
+MOST_NOTES = 5
+_NAME = re.compile(r"[^\W\d]\w*")
 
 
 def exposures_of(values: Sequence[Any]) -> Exposures:
@@ -21,30 +27,91 @@ def exposures_of(values: Sequence[Any]) -> Exposures:
     return join_exposures([h.exposures for h in handles], [1] * len(handles))
 
 
-def private_value(handle: Handle, cannot: str) -> Refusal:
-    """The refusal of a private value where only a public one may stand; tells where it became private."""
-    source = handle.exposures[0].source
+class PrivateValue(Refusal):
+    """A private value where only a public one may stand; it is told when its place is known.
+
+    `cannot`: what it cannot be, after "is private and"; `help`: the way out where it is not to measure the value.
+    """
+
+    def __init__(self, handle: Handle, cannot: str, help: str = "") -> None:
+        self.handle, self.cannot, self._help = handle, cannot, help
+        super().__init__(Diagnostic("PrivateValue", f"this value is private and {cannot}", None, "", self._way("")))
+
+    def at(self, span: Span | None) -> Refusal:
+        return self if span is None else self.of(span)
+
+    def of(self, span: Span, value: object = None, name: str = "") -> Refusal:
+        """The refusal of what stands at `span`, which is or holds the handle (`value`), and has a `name`."""
+        source, text = self.handle.exposures[0].source, span.text
+        name = name or (text if text.isidentifier() else "")
+        it = f"`{name}`" if name else "this value"
+        inside = value is not None and not isinstance(value, Handle)
+        state = f"holds private data of `{source.name}` and" if inside else "is private and"
+        label = f"private since line {source.span.line}" if source.span is not None else ""
+        message, notes = f"{it} {state} {self.cannot}", trail(name or text, span, source)
+        return refuse("PrivateValue", message, span, label=label, help=self._way(text), notes=notes)
+
+    def _way(self, text: str) -> str:
+        """The query that measures it, of the rows that are chosen in `text`."""
+        if self._help:
+            return self._help
+        if isinstance(self.handle, WeightedRecords):
+            return "measure it: `laplace(histogram(records, x = a)) with epsilon 0.1`"
+        source, rows = self.handle.exposures[0].source, _ROWS.search(text)
+        where = f" where {rows[2].replace(f'{rows[1]}.', '')}" if rows else ""
+        counts = source.span is not None and "= counts(" in source.span.text
+        name, of = source.name, "sum(values)" if counts else "count(*)"
+        return f"measure it: {{{{ select {of} from {name}{where} with epsilon 0.1 }}}}"
+
+
+_ROWS = re.compile(r"^(\w+)\[([^][]*[<>=]=?[^][]*?),? ?\]")
+"""Rows that are chosen by a condition: `t[t.age > 40]`."""
+
+
+def private_value(handle: Handle, cannot: str, help: str = "") -> Refusal:
+    """The refusal of a private value where only a public one may stand."""
     if isinstance(handle, Pending):
         return refuse(
             "PrivateValue", f"an answer of this `jointly` block {cannot} inside it",
             help="all answers are there after the block: move this there",
         )  # fmt: skip
-    what = {
-        "Table": "rows",
-        "Vectors": "rows",
-        "Cube": "counts",
-        "ColumnHandle": "a column",
-        "Score": "a score",
-        "WeightedRecords": "records",
-    }.get(type(handle).__name__)
-    notes = (Note(source.span, f"`{source.name}` is private since here"),) if source.span is not None else ()
-    measured = "count(*)" if isinstance(handle, (Table, ColumnHandle)) else "sum(values)"
-    way = f"`{{{{ select {measured} from … with epsilon 0.1 }}}}`"
-    if isinstance(handle, WeightedRecords):
-        way = "`laplace(histogram(records, x = a)) with epsilon 0.1`"
-    return refuse(
-        "PrivateValue", f"{what or 'this'} of `{source.name}` {cannot}", notes=notes, help=f"measure it: {way}"
-    )  # fmt: skip
+    return PrivateValue(handle, cannot, help)
+
+
+def no_rows(table: Handle) -> Refusal:
+    """Of private rows that are walked through."""
+    refusal = private_value(table, "cannot be iterated")
+    parts = "`partition(…)` gives parts that can be iterated, under public keys"
+    return private_value(table, "cannot be iterated", f"{refusal.first.help}; {parts}")
+
+
+def trail(text: str, span: Span, source: PrivateSource) -> tuple[Note, ...]:
+    """How the names in `text`, which stands at `span`, came from a private source, as the program is written."""
+    if source.span is None:
+        return ()
+    notes = () if span.source.name.startswith(LIBRARY) else _trail(parse(span.source, interactive=True), text, span)
+    return (Note(source.span, f"`{source.name}` is declared private here"), *notes[:MOST_NOTES])
+
+
+def _trail(tree: n.Program, text: str, span: Span) -> tuple[Note, ...]:
+    """A note for each name on the way from a declaration to what stands at `span`."""
+    functions: list[n.Node] = [*every_of(tree, n.Def), *every_of(tree, n.Lambda), *every_of(tree, n.Part)]
+    bindings: list[n.Assign | n.For | n.Comprehension]
+    bindings = [*every_of(tree, n.Assign), *every_of(tree, n.For), *every_of(tree, n.Comprehension)]
+    around = {id(one) for one in functions if span.within(one.span)}
+    for name in _NAME.findall(text):
+        before = None
+        for one in bindings:
+            names = (one.name,) if isinstance(one, n.Assign) else one.names
+            is_before = (one.span.line, one.span.column) < (span.line, span.column) and one.span != span
+            if name in names and is_before and all(id(f) in around for f in functions if one.span.within(f.span)):
+                before = one if before is None or one.span.line >= before.span.line else before
+        if before is not None:
+            origin = before.value if isinstance(before, n.Assign) else before.source
+            how = "is made from it here" if isinstance(before, n.Assign) else "is one of its parts"
+            own = () if origin.span.text == name else (Note(before.span, f"`{name}` {how}"),)
+            return (*_trail(tree, origin.span.text, before.span), *own)
+    return ()
 
 
 def in_the_users_program(refusal: Refusal, span: Span, function: object) -> Refusal:

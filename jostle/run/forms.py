@@ -16,7 +16,7 @@ from typing import Any
 from jostle.diagnostics import refuse
 from jostle.language.builtins import SOURCES
 from jostle.language.forms import DIMENSIONS
-from jostle.plan.plan import Apply, Column, Constant, Derive, Filter, RowExpr
+from jostle.plan.plan import Apply, Column, Constant, Derive, Filter, Open, RowExpr, listed
 from jostle.plan.schemas import key_values
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import ColumnHandle, Cube, Table
@@ -48,6 +48,7 @@ OF_TABLES = (Table, WeightedRecords)
 
 def _compiler(interp: Evaluator, handle: Any, node: n.Call, scope: Scope) -> RowCompiler:
     schema = handle.domains if isinstance(handle, Table) else dict(handle.schema)
+    interp.reads_rows(handle, node, scope)
     return RowCompiler(schema, interp, scope, Qualifiers.of(node.args[0], schema))
 
 
@@ -56,10 +57,14 @@ def _histogram(interp: Evaluator, node: n.Call, scope: Scope) -> Cube:
     table = _first(interp, node, scope, OF_TABLES)
     compiler = _compiler(interp, table, node, scope)
     dims: list[tuple[str, Any, Any]] = []
-    for expr, column in (pair for arg in node.args[1:] for pair in compiler.columns_at(arg)):
-        dims.append((column or DIMENSIONS[min(len(dims), 2)], expr, None))
+    for arg in node.args[1:]:
+        for expr, column in compiler.columns_at(arg):
+            _need_listed(table, expr, arg)
+            dims.append((column or DIMENSIONS[min(len(dims), 2)], expr, None))
     for keyword in node.keywords:
-        dims.append((keyword.name, compiler.column_position(keyword.value)[0], None))
+        expr = compiler.column_position(keyword.value)[0]
+        _need_listed(table, expr, keyword.value)
+        dims.append((keyword.name, expr, None))
     if not dims:
         raise refuse("TypeError", "a histogram needs a dimension", node.span, help="`histogram(people, x = age)`")
     if len({d[0] for d in dims}) < len(dims):
@@ -67,6 +72,16 @@ def _histogram(interp: Evaluator, node: n.Call, scope: Scope) -> Cube:
     if isinstance(table, WeightedRecords):
         return records.weight_histogram(table, dims)
     return transform.histogram(table, dims)
+
+
+def _need_listed(table: Any, expr: RowExpr, node: n.Expr) -> None:
+    """A dimension is no column of a private table whose values are left open."""
+    name = expr.name if isinstance(expr, Column) else ""
+    domain = dict(table.schema).get(name) if table.private else None
+    if isinstance(domain, Open) and listed(domain) is None:
+        message = f"the values of `{name}` are not public, so it is no dimension of a cube"
+        help = f'describe them: `{name}: {{"a", "b"}}`, or `{name}: 0..99`'
+        raise refuse("OpenKeys", message, node.span, label="an open domain", help=help)
 
 
 MOST_PARTS = 100_000

@@ -29,7 +29,7 @@ from jostle.run import arguments, calls
 from jostle.run.elements import elements
 from jostle.run.evaluator import Evaluator, JointSelects, Returned
 from jostle.run.expressions import EXPRESSIONS
-from jostle.run.faults import private_value
+from jostle.run.faults import no_rows, private_value
 from jostle.run.looks import Looks
 from jostle.run.periods import Period
 from jostle.run.publictables import records
@@ -108,6 +108,9 @@ class Interpreter:
         """An argument of a call."""
         return self.eval(node, scope)
 
+    def reads_rows(self, handle: Any, node: n.Expr, scope: Scope) -> None:
+        """A select, a form or an index reads rows, of which the walk before a run warns."""
+
     operand = eval  # of a row: a public value beside a column
 
     def call(
@@ -122,13 +125,13 @@ class Interpreter:
         if isinstance(value, bool):
             return value
         for handle in handles_in(value):
-            raise private_value(handle, "cannot decide a condition").at(node.span)
+            raise private_value(handle, "cannot be a condition").at(node.span)
         raise Refusal(no_condition(kind_name(value), node.span.text)).at(node.span)
 
     def walk(self, value: Any, span: Span) -> Iterable[Any]:
         """The items of a public container."""
         if isinstance(value, Handle) and value.private:
-            raise private_value(value, "cannot be walked through row by row").at(span)
+            raise no_rows(value).at(span)
         if isinstance(value, Table):
             return records(self, value, span)
         if isinstance(value, dict):

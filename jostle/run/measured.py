@@ -175,7 +175,7 @@ def _exact(queries: Any, cube: Any, *, at: Any) -> Any:
     interp, _ = at
     need_cube(cube, "exact")
     if cube.private:
-        raise private_value(cube, "have no exact answers")
+        raise private_value(cube, "has no exact answers")
     return need_workload(queries, cube).answers(interp.data.cells(cube).astype(float))
 
 

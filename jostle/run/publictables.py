@@ -22,7 +22,7 @@ from jostle.privacy.transformations.persons import explode
 from jostle.privacy.transformations.records import WeightedRecords
 from jostle.privacy.transformations.union import literal_table, union
 from jostle.run.evaluator import Evaluator
-from jostle.run.faults import private_value
+from jostle.run.faults import no_rows
 from jostle.run.operators import need_number
 from jostle.run.registry import builtin
 from jostle.run.rows import RowCompiler
@@ -66,7 +66,7 @@ def _cell(value: Any, name: str) -> Any:
 def records(interp: Evaluator, table: Table, span: Span | None) -> list[Record]:
     """The rows of a public table as records, in their order."""
     if table.private:
-        raise private_value(table, "cannot be walked through row by row").at(span)
+        raise no_rows(table).at(span)
     need_room(interp.data.size(table), "the rows of a table")
     names = list(table.domains)
     return [Record(zip(names, row, strict=True)) for row in interp.data.records(table)]

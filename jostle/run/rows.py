@@ -186,8 +186,9 @@ class RowCompiler:
         return refuse("NameError", f"`{table}` has no column `{name}`", node.span, help=help)
 
     def _reads_nothing(self, node: n.Expr, what: str) -> Refusal:
+        numbers = [name for name, domain in self.schema.items() if isinstance(domain, Integer | Real)]
         named = next((name for name in _names(node) if self._named(self._scope.find(name)) in self.schema), "")
-        return Refusal(row_mistakes.reads_nothing(node, what, self.schema, named, self._results))
+        return Refusal(row_mistakes.reads_nothing(node, what, self.schema, named, self._results, numbers))
 
     # Expressions ---------------------------------------------------------------------------------
 

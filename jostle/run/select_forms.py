@@ -97,7 +97,9 @@ class SelectForm:
             return None
         for key_node, key in zip(self.node.keys, keys, strict=True):
             if key_node.over is None and key_of(key.expr, key.over, table.domains, MOST_KEYS) is None:
-                return row_mistakes.open_key(key_node, kind_of(key.expr, table.domains), isinstance(key.expr, Column))
+                has_delta = self.node.spend is not None and self.node.spend.amount.delta is not None
+                kind, described = kind_of(key.expr, table.domains), isinstance(key.expr, Column)
+                return row_mistakes.open_key(key_node, kind, described, has_delta)
         return None
 
     def _at_aggregate(

@@ -76,6 +76,7 @@ class BoundSelect(Struct):
 def select(interp: Evaluator, node: n.Select, scope: Scope) -> object:
     table, tables = _tables(interp, node, scope)
     form = SelectForm.of(node, table)
+    interp.reads_rows(table, form.node, scope)
     compiler = RowCompiler(dict(table.schema), interp, scope, tables)
     where, table = _where(interp, form.node, table, tables, scope)
     if form.node.per is not None:
@@ -97,7 +98,11 @@ def _tables(interp: Evaluator, node: n.Select, scope: Scope) -> tuple[Table | Cu
     """The table that a select reads, its joins included, and what its columns are called."""
     table = interp.eval(node.table, scope)
     if not isinstance(table, (Table, Cube)):
-        raise refuse("TypeError", f"a select reads a table or a cube, and this is {kind_name(table)}", node.table.span)
+        message, text = f"a select reads a table or a cube, and this is {kind_name(table)}", node.table.span.text
+        help = 'write `from table("people.csv")`, or a name that a table has'
+        if isinstance(table, str):
+            help = f"write `from {table}`" if scope.holds(table) else f"write `from table({text})`"
+        raise refuse("TypeError", message, node.table.span, help=help)
     tables, smooth = Qualifiers.of(node.table, dict(table.schema), node.alias), is_smooth(node)
     for joined in node.joins:
         table = _join_tables(interp, table, joined, scope, tables, smooth)
@@ -441,11 +446,12 @@ def rows_of(interp: Evaluator, handle: Handle, node: n.Index, scope: Scope) -> H
     if not isinstance(handle, (Table, Cube)):
         raise refuse("TypeError", f"{kind_name(handle)} has no rows to select", node.span)
     rows: Any = handle
+    interp.reads_rows(handle, node, scope)
     for condition in node.args:
         compiler = _compiler(interp, rows, node, scope)
         expr = compiler.expression(condition)
         if isinstance(expr, Constant) or isinstance(condition, n.Number):
-            raise _by_value(handle, condition)
+            raise _by_value(handle, node)
         rows = transform.where(rows, expr)
     for keyword in node.keywords:
         name = _column_named(rows, keyword, scope)
@@ -471,10 +477,7 @@ def _compiler(interp: Evaluator, rows: Any, node: n.Index, scope: Scope) -> RowC
 
 def _by_value(handle: Handle, node: n.Expr) -> Refusal:
     if handle.private:
-        name = handle.exposures[0].source.name
-        return refuse(
-            "PrivateValue", f"`{name}` is private and cannot be indexed", node.span, help="select: `D[a = v]`"
-        )
+        return private_value(handle, "cannot be indexed by value").at(node.span)
     return refuse("TypeError", "a table is not indexed by a value", node.span, help="select rows: `D[a = v]`")
 
 

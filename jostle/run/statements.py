@@ -9,7 +9,7 @@ from jostle.language.builtins import EVERYWHERE
 from jostle.privacy.kernel.exposures import Handle, handles_in
 from jostle.run import arguments, declare
 from jostle.run.evaluator import Evaluator, Returned
-from jostle.run.faults import private_value
+from jostle.run.faults import PrivateValue, private_value
 from jostle.run.margins import margins
 from jostle.run.rounds import run
 from jostle.run.scope import Scope
@@ -54,7 +54,8 @@ def _param(interp: Evaluator, node: n.ParamDecl, scope: Scope) -> None:
 def _release(interp: Evaluator, node: n.Release, scope: Scope) -> None:
     value = interp.eval(node.value, scope) if node.value is not None else scope.get(node.name)
     for handle in handles_in(value):
-        raise private_value(handle, "cannot be released")
+        refusal = private_value(handle, "cannot be released")
+        raise refusal.of(node.span, value, node.name) if isinstance(refusal, PrivateValue) else refusal
     if node.value is not None:
         scope.release(node.name, value)
     if interp.quiet:
@@ -69,7 +70,10 @@ def _release(interp: Evaluator, node: n.Release, scope: Scope) -> None:
 
 def _assert(interp: Evaluator, node: n.Assert, scope: Scope) -> None:
     if not interp.truth(interp.eval(node.value, scope), node.value):
-        text = show(interp.eval(node.message, scope)) if node.message is not None else "this does not hold"
+        value = interp.eval(node.message, scope) if node.message is not None else "this does not hold"
+        for handle in handles_in(value):
+            raise private_value(handle, "cannot be shown").at(node.message.span if node.message is not None else None)
+        text = show(value)
         raise refuse("AssertionFailed", text, node.value.span)
 
 

@@ -10,35 +10,38 @@ nothing; nor is what choices and slow kernels give, and what was spent only as l
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
-from jostle.check.scopes import blocks, bound_in, returns_inside, times_bound
+from jostle.check import former
+from jostle.check.scopes import Report, blocks, bound_in, returns_inside, times_bound
+from jostle.check.warnings import Warnings
 from jostle.choice.advisors import Advisor
 from jostle.choice.maker import ChoiceMaker
+from jostle.choice.point import clauses_of, need_allotment, need_clauses
 from jostle.diagnostics import Diagnostic, Refusal, refuse
 from jostle.language.builtins import BUILTINS, SLOW
-from jostle.language.facts import Effect, Gives
-from jostle.language.forms import source_kind
-from jostle.language.row_mistakes import arity_error
-from jostle.plan.plan import Open
+from jostle.language.facts import Gives
+from jostle.language.row_mistakes import arity_error, no_condition
+from jostle.plan.bounds import bounds_of
+from jostle.plan.kinds import kind_of
 from jostle.privacy.kernel.kernel import Kernel, check_unit
 from jostle.privacy.reading.assembly import assembled
-from jostle.privacy.reading.minting import public_table
 from jostle.privacy.reading.public_data import PublicData
-from jostle.run.clauses import schema_of
-from jostle.run.expressions import linked
 from jostle.run.externals import KERNELS
-from jostle.run.faults import LIBRARY
-from jostle.run.interpreter import Interpreter
+from jostle.run.faults import LIBRARY, exposures_of
+from jostle.run.fitting import is_turned, no_argument
 from jostle.run.looks import Looks, Planned
 from jostle.run.margins import no_error
+from jostle.run.rows import RowCompiler
 from jostle.run.scope import MISSING, Scope
-from jostle.run.values import Builtin, Function, Interval, Part, Record, is_model, is_vector
-from jostle.source import Span
+from jostle.run.values import Builtin, Function, Part
+from jostle.source import Source, Span
 from jostle.syntax import nodes as n
 from jostle.tools import likes
+from jostle.tools.dry_forms import EVERYWHERE, Forms
 from jostle.tools.faults import deep
 from jostle.tools.likes import Left, Names, Nothing, NotKnown, TooLong, Unknown
 
@@ -49,21 +52,17 @@ if TYPE_CHECKING:
     from jostle.privacy.kernel.measurement import Measurement
     from jostle.run.evaluator import Returned
 
-Foreseen = tuple[list[Diagnostic], dict[Span, list[Planned]]]
+Foreseen = tuple[list[Diagnostic], dict[Span, list[Planned]], list[Diagnostic]]
 MOST_STEPS = 30_000
 """The expressions that are looked at. After a statement of more, the next ones have a fourth of it again."""
 
 ELSEWHERE = frozenset({"DataError", "LedgerError", "ImportError", "BudgetExceeded", "RecursionLimit"})
 """Kinds of refusals that rest on files or on what was spent, of which a run knows more."""
 
-EVERYWHERE = frozenset({"NameError", "TypeError", "OpenKeys", "UnboundedSum", "PrivateValue"})
-"""Kinds of refusals that are told of what a run may never come by."""
-
 STRUCTURAL, MATRICES = (Gives.LENGTH, Gives.NUMBERED, Gives.REVERSED, Gives.ZIPPED), ("eigen", "svd", "transpose")
 """What functions give, and kernels, that fail on no number, only on what has another form."""
 GIVERS = (n.Name, n.Variable, n.Query, n.Call, n.Spending)
 """Expressions that are what a part of them is, or what is called; of others the form is not that of a part."""
-ARITHMETIC = frozenset({"+", "-", "*", "/", "%"})
 
 
 class Door(Kernel):
@@ -101,10 +100,8 @@ class Door(Kernel):
             check_unit(amount, exposure.source)
 
 
-class Foresight(Interpreter):
+class Foresight(Forms):
     """Walks a program up to the door of its kernel, statement by statement."""
-
-    names = Names
 
     def __init__(self, *args: Any, **keywords: Any) -> None:
         super().__init__(*args, **keywords)
@@ -112,20 +109,17 @@ class Foresight(Interpreter):
         self.refusals: list[Refusal] = []
         self.entered: set[int] = set()  # the bodies of functions that were called
         self.functions: dict[int, Function] = {}  # what the program itself defines, by body
-        self.selecting = self.blurred = False  # in a select; whether its rows are read with what is not known
         self.unsure = False  # in what a run may leave out: a branch, a loop, a function that nothing calls
-        self.parts: dict[int, Any] = {}  # of an expression that is looked at, the values of its parts, by node
-        self.forms: dict[type, Callable[[Any, Scope], Any]] = {
-            n.Index: self._index, n.Attribute: self._attribute, n.Binary: self._binary, n.RecordOf: self._record,
-            n.ListOf: self._list, n.Comprehension: self._comprehension, n.Select: self._select, n.Call: self._call,
-            n.Spending: self._spending,
-        }  # fmt: skip
+        self.report = Report()  # warnings
+        self.source: Source | None = None  # the program that they are of
 
     def statement(self, node: n.Stmt, scope: Scope) -> Returned | None:
         skipped = self.kernel.skipped  # type: ignore[attr-defined]
         try:
             if isinstance(node, n.Run) and skipped:
                 raise Unknown  # what is left, and so whether there is a round, is not known any more
+            if isinstance(node, n.If | n.Assert):
+                self._condition(node.test if isinstance(node, n.If) else node.value, scope)
             ended = super().statement(node, scope)
             if isinstance(node, n.Run) and self.kernel.skipped > skipped:  # type: ignore[attr-defined]
                 self.forget(node, scope, NotKnown())  # there may be more rounds than these
@@ -142,13 +136,27 @@ class Foresight(Interpreter):
             self.forget(node, scope, NotKnown(unknown.value.of if likes.is_of_call(node) else "", like))
             return None
         except Refusal as refusal:
-            elsewhere = refusal.first.kind in ELSEWHERE
-            if self.depth or self.joint is not None:
-                raise (Unknown() if elsewhere else refusal) from None
-            if not elsewhere and not (self.unsure and refusal.first.kind not in EVERYWHERE):
-                self.refusals.append(refusal.at(node.span))
-            self.forget(node, scope, NotKnown())
+            self._refused(refusal, node, scope)
             return None
+
+    def _refused(self, refusal: Refusal, node: n.Stmt, scope: Scope) -> None:
+        """Notes what a run refuses for sure, and goes on without the statement; inside a call, the call is refused."""
+        elsewhere = refusal.first.kind in ELSEWHERE
+        if self.depth or self.joint is not None:
+            raise (Unknown() if elsewhere else refusal) from None
+        if not elsewhere and not (self.unsure and refusal.first.kind not in EVERYWHERE):
+            self.refusals.append(refusal.at(node.span))
+        self.forget(node, scope, NotKnown())
+
+    def _condition(self, test: n.Expr, scope: Scope) -> None:
+        """Evaluates the condition of a statement, which is refused where its kind is known to be another."""
+        value = self.part(test, scope)
+        self.parts[id(test)] = value
+        if likes.kind(value) not in (None, "a boolean"):
+            del self.parts[id(test)]
+            if isinstance(value, NotKnown):
+                raise Refusal(no_condition(str(likes.kind(value)), test.span.text)).at(test.span)
+            self.truth(value, test)
 
     def _look_inside(self, node: n.Stmt, scope: Scope) -> None:
         """Walks what a branch or a loop does, of which it is not known whether a run comes by."""
@@ -187,16 +195,16 @@ class Foresight(Interpreter):
 
     def eval(self, node: n.Expr, scope: Scope) -> Any:
         if id(node) in self.parts:
-            return self._value(self.parts[id(node)])
+            return self.value_of(self.parts.pop(id(node)))
         self.steps += 1
         if self.steps > self.most:
             raise TooLong
         if isinstance(node, n.Described):
-            return self._described(node, scope)
-        if isinstance(node, n.Call) and self._opens(node, scope):
+            return self.described(node, scope)
+        if isinstance(node, n.Call) and self.opens(node, scope):
             for arg in node.args:
-                self._part(arg, scope)
-            raise Unknown
+                self.part(arg, scope)
+            raise Unknown(like=likes.A_SOURCE)
         looked_at = self.forms.get(type(node))
         try:
             value = super().eval(node, scope) if looked_at is None else looked_at(node, scope)
@@ -225,6 +233,30 @@ class Foresight(Interpreter):
             of = unknown.value.of if isinstance(node, n.Name | n.Call | n.Spending) else ""
             return NotKnown(of, unknown.value.like)
 
+    def reads_rows(self, handle: Any, node: n.Expr, scope: Scope) -> None:
+        """Warns of what reads rows of a private table in the program itself and does not fit their description."""
+        if not handle.private or node.span.source is not self.source:
+            return
+        schema = dict(handle.schema)
+        compiler = RowCompiler(schema, self, scope)
+
+        def bounds(expr: n.Expr) -> tuple[float, float] | None:
+            with suppress(Refusal, Unknown):
+                row = compiler.part(expr)
+                ends = bounds_of(row, schema) if row is not None and kind_of(row, schema) == "number" else None
+                return ends if ends is not None and all(map(math.isfinite, ends)) else None
+            return None
+
+        warnings = Warnings(schema, lambda name: scope.variable(name) is not MISSING, bounds, self.report)
+        if isinstance(node, n.Select):
+            warnings.check_select(node)
+        elif isinstance(node, n.Call):
+            row = BUILTINS.get(node.function.id) if isinstance(node.function, n.Name) else None
+            warnings.check_form(node, row is not None and row.gives in (Gives.CUBE, Gives.PARTS))
+        elif isinstance(node, n.Index):
+            for arg in node.args:
+                warnings.expression(arg)
+
     def operand(self, node: n.Expr, scope: Scope) -> object:
         """What is not known is `none` in rows, of any kind: names and private values are looked at all the same."""
         try:
@@ -250,14 +282,12 @@ class Foresight(Interpreter):
         arguments = [*args, *(keywords or {}).values()]
         if isinstance(function, Function):
             self.entered.add(id(function.body))
+        self._need_fit(function, self.calling, args, keywords or {}, span)
         if isinstance(function, Builtin):
-            row = BUILTINS.get(function.name)
-            if row and (wrong := arity_error(row.name, row.parameters, len(args), list(keywords or {}))):
-                raise refuse("TypeError", wrong)
             if _is_structural(function.name) and any(isinstance(value, NotKnown) for value in arguments):
-                return self._structure(function, args, keywords, span)
-            if function.name == "advisor" and len(args) > 1:
-                return Advisor(args[0], args[1], 1, (), "", False)
+                return self.structure(function, args, keywords, span)
+            if function.name == "advisor" and len(args) > 1 and isinstance(args[0], Nothing | ChoiceMaker):
+                return Advisor(cast("ChoiceMaker", args[0]), args[1], 1, (), "", False)
         self._need_known(function, arguments)
         try:
             return super().call(function, args, keywords, span)
@@ -269,174 +299,39 @@ class Foresight(Interpreter):
                 like = likes.of_measurement(function.name, arguments)
             raise Unknown(function.name if _is_adaptive(function) else "", like) from None
 
+    def _need_fit(
+        self, function: Any, node: n.Call | None, args: Sequence[Any], keywords: Mapping[str, Any], span: Span | None
+    ) -> None:
+        """Refuses arguments that do not fit, also those of which only the kind is known."""
+        row = BUILTINS.get(function.name) if isinstance(function, Builtin) else None
+        if row and (wrong := arity_error(row.name, row.parameters, len(args), list(keywords))):
+            raise refuse("TypeError", wrong)
+        if node is None or node.span is not span:
+            return
+        built_in = row is not None
+        if built_in and is_turned(function.name, args, likes.kind):  # for one version more it is understood
+            message, help = former.order(node)
+            self.report.add(former.KIND, message, node.span, label="the order of the version before", help=help)
+        elif not built_in or function.name in SLOW or any(isinstance(v, NotKnown) for v in (*args, *keywords.values())):
+            fault = no_argument(function, node, args, keywords, likes.kind)
+            if fault is not None:
+                raise Refusal(fault)
+
     def _need_known(self, function: object, arguments: Sequence[object]) -> None:
         """Raises `Unknown` for a call that gives nothing known of these values, or would measure or learn."""
         if isinstance(function, ChoiceMaker):
             raise Unknown
         if isinstance(function, Builtin):
-            if function.body.__module__ == no_error.__module__ and arguments and isinstance(arguments[0], NotKnown):
-                raise no_error(arguments[0].of) if arguments[0].of else Unknown
+            if function.body.__module__ == no_error.__module__ and arguments:
+                of = arguments[0].of if isinstance(arguments[0], NotKnown) else ""
+                if of or self.kernel.last is not None or isinstance(arguments[0], NotKnown):  # type: ignore[attr-defined]
+                    raise no_error(of) if of else Unknown
             if _is_unknown(function.name, self.kernel):
                 raise Unknown(like=likes.of_function(function.name, None))
         if not isinstance(function, Function) and any(isinstance(value, NotKnown) for value in arguments):
-            single = arguments[0].like if len(arguments) == 1 and isinstance(arguments[0], NotKnown) else None
-            raise Unknown(like=likes.of_function(function.name, single) if isinstance(function, Builtin) else None)
-
-    # Forms -----------------------------------------------------------------------------------------
-
-    def _value(self, value: object) -> Any:
-        if isinstance(value, NotKnown):
-            raise Unknown(value.of, value.like)
-        return value
-
-    def _part(self, node: n.Expr, scope: Scope) -> Any:
-        """The value of a part of an expression, or that it is not known."""
-        try:
-            return self.eval(node, scope)
-        except Unknown as unknown:
-            return unknown.value
-
-    def _evaluated(self, node: n.Expr, scope: Scope, *parts: tuple[n.Expr, Any]) -> object:
-        """What a run makes of an expression whose parts have these values."""
-        self.parts |= {id(part): value for part, value in parts}
-        try:
-            return super().eval(node, scope)
-        except Unknown:
-            raise Unknown from None  # what is like a part of it is not like the whole
-        finally:
-            for part, _ in parts:
-                del self.parts[id(part)]
-
-    def _index(self, node: n.Index, scope: Scope) -> Any:
-        value = self._part(node.value, scope)
-        if not isinstance(value, NotKnown):
-            return self._evaluated(node, scope, (node.value, value))
-        if value.like is None or value.like is likes.ONE or len(node.args) != 1:
-            raise Unknown
-        at = self._part(node.args[0], scope)
-        if isinstance(at, NotKnown) or isinstance(value.like, likes.SomeGroups):
-            raise Unknown
-        raise Unknown(like=likes.form(self._evaluated(node, scope, (node.value, value.like), (node.args[0], at))))
-
-    def _attribute(self, node: n.Attribute, scope: Scope) -> Any:
-        value = self._part(node.value, scope)
-        if not isinstance(value, NotKnown):
-            return self._evaluated(node, scope, (node.value, value))
-        if value.like is None or value.like is likes.ONE:
-            raise Unknown
-        field = self._evaluated(node, scope, (node.value, value.like))
-        names_alone = is_model(value.like) or isinstance(value.like, likes.SomeGroups)
-        raise Unknown(like=None if names_alone else likes.form(field))
-
-    def _binary(self, node: n.Binary, scope: Scope) -> Any:
-        left, right = self._part(node.left, scope), self._part(node.right, scope)
-        if not isinstance(left, NotKnown) and not isinstance(right, NotKnown):
-            return self._operated(node, left, right, scope)
-        one, two = (side.like if isinstance(side, NotKnown) else side for side in (left, right))
-        if node.op == "+" and type(one) is list and type(two) is list:
-            raise Unknown(like=likes.form(one + two))
-        same = isinstance(node.left, n.Name | n.Attribute) and node.left.span.text == node.right.span.text
-        if node.op == "-" and same and (one is likes.ONE or isinstance(one, float) or is_vector(one)):
-            return 0.0 if one is likes.ONE else one - two  # itself less itself is 0; what is no number is refused
-        if node.op not in ARITHMETIC or not (likes.is_of_numbers(one) and likes.is_of_numbers(two)):
-            raise Unknown
-        raise Unknown(like=likes.form(self._operated(node, one, two, scope)))
-
-    def _operated(self, node: n.Binary, left: object, right: object, scope: Scope) -> Any:
-        """What a run makes of two values."""
-        self.parts[id(node.right)] = right
-        try:
-            return linked(self, node, left, scope)
-        finally:
-            del self.parts[id(node.right)]
-
-    def _record(self, node: n.RecordOf, scope: Scope) -> Any:
-        parts = [(name, item, self._part(item, scope)) for name, item in node.items]
-        if not any(isinstance(value, NotKnown) for _, _, value in parts):
-            return self._evaluated(node, scope, *((item, value) for _, item, value in parts))
-        raise Unknown(like=Record([(name, likes.inside(value)) for name, _, value in parts]))
-
-    def _list(self, node: n.ListOf, scope: Scope) -> Any:
-        parts = [(item, self._part(item, scope)) for item in node.items]
-        if not any(isinstance(value, NotKnown) for _, value in parts):
-            return self._evaluated(node, scope, *parts)
-        raise Unknown(like=[likes.inside(value) for _, value in parts])
-
-    def _comprehension(self, node: n.Comprehension, scope: Scope) -> Any:
-        source = self._part(node.source, scope)
-        items = source.like if isinstance(source, NotKnown) else source
-        many = len(items) if is_vector(items) or isinstance(items, list) else None
-        if isinstance(items, Interval) and not items.real and items.count <= likes.MOST:
-            many = int(items.count)
-        try:
-            return self._evaluated(node, scope, (node.source, source))
-        except Unknown:
-            is_known = many is not None and node.condition is None and not node.flat and node.kind != "set"
-            raise Unknown(like=[likes.ANY] * many if is_known and many is not None else None) from None
-
-    def _call(self, node: n.Call, scope: Scope) -> Any:
-        selecting, self.selecting = self.selecting, False
-        try:
-            return super().eval(node, scope)
-        finally:
-            self.selecting = selecting
-
-    def _spending(self, node: n.Spending, scope: Scope) -> Any:
-        try:
-            return super().eval(node, scope)
-        except Refusal as refusal:
-            parts = [self._part(arg, scope) for arg in node.value.args] if isinstance(node.value, n.Call) else []
-            if refusal.first.kind == "NoEpsilon" and any(isinstance(part, NotKnown) for part in parts):
-                raise Unknown from None  # of public data, nothing has to pay
-            raise
-
-    def _select(self, node: n.Select, scope: Scope) -> Any:
-        around = self.blurred, self.selecting
-        self.kernel.last, self.blurred, self.selecting = None, False, True  # type: ignore[attr-defined]
-        try:
-            value = super().eval(node, scope)
-            if self.blurred:
-                raise Unknown
-            return value
-        except Refusal as refusal:
-            if self.blurred and refusal.first.kind not in ("NameError", "PrivateValue"):
-                raise Unknown from None
-            raise
-        except Unknown:
-            like = None if self.joint is not None else likes.of_select(node, self.kernel.last)  # type: ignore[attr-defined]
-            raise Unknown(like=like) from None
-        finally:
-            self.blurred, self.selecting = around
-
-    def _structure(self, function: Builtin, args: Sequence[Any], keywords: Any, span: Span | None) -> Any:
-        """What a function that looks at no numbers gives: `len` is known, where the length is."""
-        values = [value.like if isinstance(value, NotKnown) else value for value in args]
-        if function.name in KERNELS and not all(map(is_vector, values)):
-            raise Unknown
-        formless = any(value is None or value is likes.ONE or isinstance(value, likes.SomeGroups) for value in values)
-        if formless or any(isinstance(v, NotKnown) for v in (keywords or {}).values()):
-            raise Unknown
-        result = super().call(function, values, keywords, span)
-        if function.name == "len":
-            return result
-        raise Unknown(like=likes.form(result))
-
-    def _described(self, node: n.Described, scope: Scope) -> Any:
-        """A public table, of which the description is known, and no row."""
-        if source_kind(node.source) not in ("table", "bound"):
-            raise Unknown
-        domains = self.eval(node.domains, scope)
-        if isinstance(domains, dict):  # by the header of a file: what its columns hold is not known
-            domains = Record((name, Open("text") if domain is None else domain) for name, domain in domains.items())
-        schema = schema_of(domains, node.domains.span)
-        return public_table(self.data, f"\u00b7{id(node)}", schema, object(), node.span)
-
-    def _opens(self, node: n.Call, scope: Scope) -> bool:
-        """Whether a call opens data; counts that are written in the program are none."""
-        row = BUILTINS.get(node.function.id) if isinstance(node.function, n.Name) else None
-        if row is None or row.effect is not Effect.DECLARES or scope.variable(row.name) is not MISSING:
-            return False
-        return row.name != "counts" or len(node.args) != 1 or isinstance(self.eval(node.args[0], scope), str)
+            first = arguments[0].like if isinstance(arguments[0], NotKnown) else None
+            like = likes.of_function(function.name, first, len(arguments)) if isinstance(function, Builtin) else None
+            raise Unknown(like=like)
 
 
 def _is_adaptive(function: Any) -> bool:
@@ -464,22 +359,40 @@ def _bound(node: n.Stmt) -> set[str]:
     return {*bound_in([node], lambda use: (use.path[-1],)), *([node.name] if isinstance(node, n.Release) else [])}
 
 
+def declared_choice(interp: Foresight, node: n.Choice, scope: Scope) -> Untrained:
+    """A choice of which the clauses are looked at, and that learns nothing."""
+    parts = {word: interp.part(expr, scope) for word, expr in clauses_of(node).items() if expr is not None}
+    need_clauses({word: value for word, value in parts.items() if not isinstance(value, NotKnown)}, node)
+    return Untrained()
+
+
+class Untrained(Nothing):
+    """A choice that has learned nothing: what it gives is not known."""
+
+    def jostle_call(self, interp: Any, args: Any, keywords: dict[str, Any], span: Span | None) -> NoReturn:
+        need_allotment(interp, exposures_of([*args, *keywords.values()]), self.name)
+        raise Unknown
+
+
 def door(events: Stream) -> tuple[Door, PublicData]:
     """A kernel and public data over an engine of which nothing is known."""
     return assembled(cast("Any", Nothing()), events, Door)
 
 
 def foreseen(
-    tree: n.Program, factory: Callable[..., Foresight], events: Stream, settings: Mapping[str, object], look: bool
-) -> Foreseen:
-    """What a run of a program is sure to refuse, if it comes so far, and the looks that its statements pay for.
+    tree: n.Program, factory: Callable[..., Foresight], events: Stream, settings: Mapping[str, object], look: bool,
+    names: Mapping[str, object],
+) -> Foreseen:  # fmt: skip
+    """What a run of a program is sure to refuse, if it comes so far, the looks that its statements pay for; warnings.
 
-    `factory` makes an interpreter of a session, which the walk takes for its own.
+    `factory` makes an interpreter of a session, which the walk takes for its own; `names` are those that an interactive
+    session has.
     """
-    interp = factory(Foresight, *door(events), lambda *_: Nothing())  # what a choice learns takes long
-    interp.settings, planned, scope = dict(settings), {}, Scope(interp.base, Names())
+    interp = factory(Foresight, *door(events), declared_choice)  # what a choice learns takes long
+    interp.settings, planned, scope = dict(settings), {}, Scope(interp.base, Names(names))
     interp.looks = Looks((lambda *_: None) if look else None)
     interp.kernel.begin(tree.span.source)
+    interp.source = tree.span.source
     with deep(), suppress(TooLong, Unknown):
         for statement in tree.body:
             planned[statement.span] = interp.looks.planned = []
@@ -496,4 +409,4 @@ def foreseen(
         scope.names = Names(scope.names | dict.fromkeys(changed, NotKnown()))
         interp.uncalled()
     first = {(one.kind, one.span): one for refusal in reversed(interp.refusals) for one in refusal.diagnostics}
-    return list(reversed(first.values())), planned
+    return list(reversed(first.values())), planned, interp.report.in_order()

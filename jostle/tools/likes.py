@@ -16,9 +16,13 @@ from typing import Any, NoReturn
 from jostle.diagnostics import Diagnostic
 from jostle.kernels.statistics.report import Report
 from jostle.language.aggregates import AGGREGATES
+from jostle.language.builtins import DOMAINS
+from jostle.language.operations import ROW_FUNCTIONS
 from jostle.privacy.kernel.handles import Cube, Vectors
 from jostle.privacy.measurements.query import Request
+from jostle.privacy.scores.rule import Score, Scores
 from jostle.run.columns import NumberColumn, column_of
+from jostle.run.fitting import kind_of
 from jostle.run.values import Grouped, Record, is_number, is_vector
 from jostle.source import Source
 from jostle.syntax import nodes as n
@@ -29,13 +33,18 @@ MOST = 100_000
 
 
 class Anything:
-    """What is inside a stand-in and not known."""
+    """What is inside a stand-in and not known, but perhaps its kind; an `example` is of that kind."""
+
+    def __init__(self, example: object = None) -> None:
+        self.example = example
 
 
-ANY, ONE = Anything(), Anything()
-"""`ONE` is a cell of an answer: a number, a text, a date or none."""
+ANY, ONE, A_SOURCE, A_TEXT, A_TRUTH = Anything(), Anything(), Anything(), Anything("a"), Anything(True)
+"""`ONE` is a cell of an answer: a number, a text, a date or none; `A_SOURCE` is public data that nobody opened."""
 FOLDS, OF_NUMBERS = frozenset({"sum", "max", "min"}), frozenset({"round", "floor", "ceil", "abs"})
 """Functions that give a number of many numbers, and those that give one of a number."""
+TEXTS = frozenset({"str", *(op.name for op in ROW_FUNCTIONS.values() if op.gives == "text" and op.name not in DOMAINS)})
+"""Functions that give a text."""
 REPORTS: Mapping[str, tuple[str, ...]] = {
     "linear_fit": ("coefficients", "r_squared", "count"),
     "logistic_fit": ("coefficients", "count"),
@@ -64,10 +73,10 @@ def form(value: object) -> Any:
 
 
 def _form(value: Any) -> Any:
-    if isinstance(value, bool | str) or value is None:
-        return ANY
-    if isinstance(value, SomeGroups):
+    if isinstance(value, SomeGroups | Anything):
         return value
+    if isinstance(value, bool | str) or value is None:
+        return A_TRUTH if isinstance(value, bool) else A_TEXT if value is not None else ANY
     if is_number(value):
         return 1.0
     if is_vector(value):
@@ -82,7 +91,25 @@ def _form(value: Any) -> Any:
         return column_of([1.0] * len(value), of_numbers=True)
     if isinstance(value, list):
         return [_form(item) for item in value] if len(value) <= MOST else ANY
-    return value if isinstance(value, Report) or value is ONE else ANY
+    return value if isinstance(value, Report) else ANY
+
+
+def example(value: Any) -> Any:
+    """A value of the same kind; None where that is not known."""
+    like = value.like if isinstance(value, NotKnown) else value
+    return like.example if isinstance(like, Anything) else None if isinstance(like, SomeGroups) else like
+
+
+def operand(value: Any) -> Any:
+    """The same; None of a list, too, of whose items the kind is not known."""
+    it = example(value)
+    return None if isinstance(it, list) and any(isinstance(item, Anything) for item in it) else it
+
+
+def kind(value: Any) -> str | None:
+    """What a person calls a value, or what is known of one; None where that is nothing."""
+    it = example(value)
+    return None if it is None else kind_of(it)
 
 
 def is_of_numbers(like: Any) -> bool:
@@ -142,9 +169,11 @@ def of_measurement(name: str, values: Sequence[Any]) -> object:
 
 
 def _of_noise(exposed: object) -> object:
-    """Of a cube its cells, of a list of cubes a list."""
+    """Of a cube its cells, of a list of cubes a list, of a score a number."""
     import numpy as np
 
+    if isinstance(exposed, Score) and not isinstance(exposed, Scores):
+        return 1.0
     if isinstance(exposed, Cube):
         return np.ones(exposed.shape) if exposed.size <= MOST else None
     if isinstance(exposed, Sequence) and exposed and all(isinstance(one, Cube) for one in exposed):
@@ -152,11 +181,13 @@ def _of_noise(exposed: object) -> object:
     return None
 
 
-def of_function(name: str, like: object) -> object:
-    """What a function or a kernel of the library gives of one argument that is like this, or of any."""
+def of_function(name: str, like: object, many: int = 1) -> object:
+    """What a function or a kernel of the library gives of so many arguments, the first of which is like this."""
     if name in REPORTS:
         return Report("", [], facts=dict.fromkeys(REPORTS[name], ANY))
-    if name in FOLDS and is_of_numbers(like) and not is_number(like):
+    if name in TEXTS:
+        return A_TEXT
+    if name in FOLDS and many == 1 and is_of_numbers(like) and not is_number(like):
         return 1.0
     return 1.0 if name in OF_NUMBERS and is_number(like) else None
 

@@ -284,7 +284,7 @@ class Session:
             with self._others.excepted():
                 tree = self._checked(source)
                 need_settings(tree, settings or {})
-                sure, looks = self._ahead(tree, settings)
+                sure, looks, _ = self._ahead(tree, settings)
                 faults = header_misfits(tree, self._folders) or sure
                 costs = None if faults else with_looks(self.costs(source, settings), looks)
                 faults = faults or overspent(costs or [])
@@ -323,7 +323,7 @@ class Session:
             self._look_beside(source)
         tree = self._in_words_of_today(parse(source, interactive=True), self._scope.names)
         self._interp.kernel.begin(source)
-        if faults := self._check(tree, self._scope.names):
+        if faults := self._check(tree, self._scope.names) or self._ahead(tree, None, self._scope.names)[0]:
             raise Refusal(*faults)
         value = None
         with deep():
@@ -472,24 +472,24 @@ class Session:
         """Refuses a program that asks for more than it declares; of what was declared before, the kernel knows more."""
         from jostle.check.cost import overspent
 
-        tree = self._parsed(source)
-        faults = self._sure_refusals(tree, settings) if any(isinstance(one, n.Private) for one in tree.body) else []
-        names = faults or self._interp.kernel.register.names
+        names, faults = self._interp.kernel.register.names, self._sure_refusals(self._parsed(source), settings)
         if faults := faults or overspent([] if names else self.costs(source, settings, charges=False)):
             raise Refusal(*faults)
 
     def _sure_refusals(self, tree: n.Program, settings: Mapping[str, Any] | None = None) -> list[Diagnostic]:
         return self._ahead(tree, settings)[0]
 
-    def _ahead(self, tree: n.Program, settings: Mapping[str, Any] | None) -> Foreseen:
-        """What a run would refuse all the same, and where it looks: where data are not made up anyway."""
+    def _ahead(self, tree: n.Program, settings: Mapping[str, Any] | None, names: Mapping[str, Any] = {}) -> Foreseen:
+        """What a run would refuse all the same, and where it looks, if data are real; `names`: of a shell."""
         from jostle.tools.foresight import foreseen
 
         if self._simulate is not None:
-            return [], {}
-        other = Session(simulate=1, cwd=self._cwd)
-        other._folders[:], other._modules = self._folders, self._modules.afresh()
-        return foreseen(tree, other._new, other._stream, settings or {}, self._look)
+            return [], {}, []
+        (other := Session(simulate=1, cwd=self._cwd))._folders[:] = self._folders
+        other._modules = self._modules.afresh()
+        ahead = foreseen(tree, other._new, other._stream, settings or {}, self._look, names)
+        self.warnings.add(tree.span.source, ahead[2])
+        return ahead
 
     def _check(self, tree: n.Program, predefined: Mapping[str, Any] | None = None) -> list[Diagnostic]:
         from jostle.check import check

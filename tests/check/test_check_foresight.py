@@ -39,7 +39,7 @@ SURE = {
     "x = {{ select count(*) from t join visits on city with epsilon 1 }}": ("TypeError", "needs a bound"),
     "x = {{ select count(*) as n from t groupby city limit 2.5 with epsilon 1 }}": ("ValueError", "whole number"),
     "x = {{ select count(*) from t groupby city over [1, 2] with epsilon 1 }}": ("TypeError", "mixes text"),
-    "x = limited(t, -1)": ("BadAmount", "more than 0"),
+    "x = limited(t, -1)": ("BadAmount", "above zero"),
     "x = laplace([ages, 3]) with epsilon 1": ("TypeError", "a list of cubes"),
     "jointly with epsilon 1:\n    a = {{ select count(*) from t }}\n    b = {{ select count(*) from visits }}": (
         "TypeError", "different ones"

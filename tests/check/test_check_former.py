@@ -51,7 +51,7 @@ def test_every_former_built_in_works() -> None:
         before = f"use classifiers{PEOPLE}x = {measured} with epsilon 1\nrelease x\n"
         session = Session(allow=["large-epsilon"])
         result = session.run(Source("before.jst", before))
-        assert "x" in result.values and [h.span.line for h in session.warnings if h.span] == [4], word
+        assert "x" in result.values and {h.span.line for h in session.warnings if h.span} == {4}, word
         today = Session(allow=["large-epsilon"]).run(Source("today.jst", before.replace(word, NAMES[word])))
         assert today.budget == result.budget
 

@@ -9,15 +9,10 @@ import itertools
 
 import pytest
 
-from jostle import resources
-from jostle.check.abstract.kinds import OF_DATA, TAKEN
-from jostle.check.exploration import Exploration
-from jostle.check.modules import Modules
-from jostle.check.scopes import Report
 from jostle.diagnostics import Refusal
 from jostle.language.builtins import BUILTINS
+from jostle.run.fitting import OF_DATA, TAKEN
 from jostle.source import Source
-from jostle.syntax import nodes, parse
 from jostle.tools.session import Session
 
 TABLES = (
@@ -53,6 +48,7 @@ def session() -> Session:
     """One in which the tables are declared, and which checks nothing."""
     session = Session(simulate=1)
     session._check = lambda *_: []  # type: ignore[method-assign]
+    session._ahead = lambda *_: ([], {}, [])  # type: ignore[method-assign]
     session.execute(Source("tables", TABLES))
     return session
 
@@ -67,16 +63,11 @@ def runs(line: str, session: Session) -> bool:
 
 def held(lines: list[str], session: Session) -> int:
     """How many of these lines are refused; each of them is refused by the run too."""
-    report, used = Report(), Modules(lambda path: library(path), (), Report())
-    Exploration(report, BUILTINS, (), used).program(parse(Source("p.jst", TABLES + "\n".join(lines) + "\n")))
+    faults = Session().check(Source("p.jst", TABLES + "\n".join(lines) + "\n"))
     first = TABLES.count("\n") + 1
-    wrong = sorted({lines[fault.span.line - first] for fault in report.in_order() if fault.span is not None})
+    wrong = sorted({lines[fault.span.line - first] for fault in faults if fault.span is not None})
     assert [line for line in wrong if runs(line, session)] == []
     return len(wrong)
-
-
-def library(path: tuple[str, ...]) -> nodes.Program:
-    return parse(Source(path[-1], (resources.folder("stdlib") / f"{path[-1]}.jst").read_text(encoding="utf-8")))
 
 
 @pytest.mark.parametrize("op", OPERATORS)

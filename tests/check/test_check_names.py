@@ -148,6 +148,16 @@ def test_external_is_for_the_library() -> None:
 
 def test_everything_at_once_in_source_order() -> None:
     text = PEOPLE + "print(people)\nx = unknown\nn = {{ select count(*) from people }}\nuse nothing_here\nlen(people)"
-    assert [d.kind for d in said(text)] == ["PrivateValue", "NoEpsilon", "ImportError", "PrivateValue"]
+    assert [d.kind for d in Session().check(Source("test.jst", text))] == [
+        "PrivateValue",
+        "NoEpsilon",
+        "ImportError",
+        "PrivateValue",
+    ]
     text = text.replace("use nothing_here\n", "")
-    assert [d.kind for d in said(text)] == ["PrivateValue", "NameError", "NoEpsilon", "PrivateValue"]
+    assert [d.kind for d in Session().check(Source("test.jst", text))] == [
+        "PrivateValue",
+        "NameError",
+        "NoEpsilon",
+        "PrivateValue",
+    ]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jostle.check.arguments import literal
+from jostle.check.warnings import number_in
 from jostle.diagnostics import Refusal
 from jostle.kernels.errors import KernelError
 from jostle.run.externals import KERNELS, external, kernel
@@ -36,7 +36,7 @@ def test_a_declaration_matches_its_function(node: n.External) -> None:
     params = inspect.signature(kernel(node)).parameters
     for param in node.params:
         if param.default is not None:
-            value = literal(param.default)
+            value = number_in(param.default)
             if value is None and isinstance(param.default, n.ListOf):
                 assert not param.default.items and not params[param.name].default
                 continue

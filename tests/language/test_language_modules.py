@@ -109,7 +109,7 @@ def test_bound_data(tmp_path: Path) -> None:
 
 
 def test_what_was_released_before_a_refusal_stays(tmp_path: Path) -> None:
-    result = attempt(tmp_path, "release a = 1\nprint(2)\nx = 1 / number(str(0))\nrelease b = 3\n")
+    result = attempt(tmp_path, "release a = 1\nprint(2)\nt = table([{a: 0}])\nx = 1 / t[0].a\nrelease b = 3\n")
     assert kinds(result) == ["ValueError"]
     assert result.released == {"a": 1.0}
     assert result.output == ["2"]

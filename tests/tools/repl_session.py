@@ -49,7 +49,7 @@ STEPS: list[tuple[str, list[str], str]] = [
     ("n", [ENTER], r"(?m)^1[5-9]\d\d ± \d+$"),
     (":type n", [ENTER], r"noise of scale 10"),
     (":why n", [ENTER], r"n was made by entry"),
-    ("{{ select count(*) from people }}", [ENTER], r"nothing pays for measuring it"),
+    ("{{ select count(*) from people }}", [ENTER], r"nothing pays for it"),
     ("{{ select count(*) from people where agee > 1 with epsilon 0.1 }}", [ENTER], r"did you mean `age`"),
     ("g = {{ select count(*) as n from people groupby city with epsilon 0.1 }}", [ENTER], r"people ε 0.80/1.00 ›"),
     ("g", [ENTER], r"Bergen"),

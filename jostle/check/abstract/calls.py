@@ -8,7 +8,7 @@ from functools import partial, reduce
 from typing import Any
 
 from jostle.accounting.amounts import QUANTA
-from jostle.check.abstract import kinds, numbers, rows, selects
+from jostle.check.abstract import numbers, rows, selects
 from jostle.check.abstract.declarations import keys_of
 from jostle.check.abstract.values import (
     ANY_NUMBER,
@@ -21,7 +21,6 @@ from jostle.check.abstract.values import (
     Exposure,
     Handle,
     Items,
-    Kind,
     Maker,
     Module,
     NumberInterval,
@@ -31,7 +30,6 @@ from jostle.check.abstract.values import (
     ReachedSources,
     Scope,
     Set,
-    Signature,
     cannot_charge,
     in_quanta,
     reached_sources,
@@ -39,39 +37,22 @@ from jostle.check.abstract.values import (
 )  # fmt: skip
 from jostle.check.abstract.walk import Bounds, Walk, join, join_all, uniform, walked
 from jostle.language import facts
-from jostle.language.builtins import BUILTINS, DOMAINS, TURNED
+from jostle.language.builtins import TURNED
 from jostle.language.facts import Effect, Gives
-from jostle.language.operations import ROW_FUNCTIONS
 from jostle.records import replace
 from jostle.syntax import nodes as n
 
-NOISY = ("laplace", "gaussian")
-SINGLE_SCORES = frozenset(row.name for row in BUILTINS.values() if row.function.startswith("scores.cells:"))
-TEXTS = frozenset({"str", *(op.name for op in ROW_FUNCTIONS.values() if op.gives == "text" and op.name not in DOMAINS)})
-
 
 def transfer_call(w: Walk, node: n.Call, scope: Scope) -> object:
-    before = len(w.labels.report)
-    function, args, keywords = _prepared(w, node, scope)
-    with w.labels.besides(len(w.labels.report) > before):
-        return _finished(w, node, function, args, keywords, scope)
+    return _finished(w, node, *_prepared(w, node, scope), scope)
 
 
 def _prepared(w: Walk, node: n.Call, scope: Scope) -> tuple[object, list[object], dict[str, object]]:
-    before = len(w.labels.report)
     function = w.eval(node.function, scope)
     if isinstance(function, Builtin) and function.row.over_rows:
         return function, [], {}
-    with w.labels.besides(_not_there(w, node.function, scope) or len(w.labels.report) > before):
-        args = [w.eval(arg, scope) for arg in node.args]
-        return function, args, {keyword.name: w.eval(keyword.value, scope) for keyword in node.keywords}
-
-
-def _not_there(w: Walk, function: n.Expr, scope: Scope) -> bool:
-    """Whether what is called begins with a name that nothing has, of which is told already."""
-    while isinstance(function, n.Attribute):
-        function = function.value
-    return isinstance(function, n.Name) and w.look_up(scope, function.id) is MISSING
+    args = [w.eval(arg, scope) for arg in node.args]
+    return function, args, {keyword.name: w.eval(keyword.value, scope) for keyword in node.keywords}
 
 
 def _finished(
@@ -79,9 +60,6 @@ def _finished(
 ) -> object:
     if isinstance(function, Builtin) and function.row.over_rows:
         return rows.row_form(w, function.row, node, scope)
-    w.labels.misused(kinds.of_call(function), node)
-    if not w.labels.call_fault(function, node, args, keywords):
-        return TOP
     return transfer_apply(w, function, args, keywords, node)
 
 
@@ -113,7 +91,7 @@ def transfer_apply(w: Walk, function: object, args: Sequence[Any], keywords: dic
         case OneOf():
             ways = [partial(transfer_apply, w, one, args, keywords, node) for one in function.values]
             return w.paths(ways, certain=False)
-    if function is TOP or isinstance(function, Signature):
+    if function is TOP:
         why = "a function that is not known here is called"
         w.charge(ReachedSources((), open=True), (0, math.inf, math.inf), node.span, why)
         return TOP
@@ -154,26 +132,7 @@ def _transfer_builtin(w: Walk, call: Arguments, node: n.Expr) -> object:
     """The value of a built-in on values; a form of rows under another name is not followed."""
     if call.row.effect is Effect.MEASURES:
         _measure(w, call, node)
-    result = _result(w, call, node)
-    if call.row.effect is Effect.SCORES and isinstance(result, Handle) and isinstance(call.exposed, Handle):
-        result = replace(result, trail=call.exposed.trail)
-    if call.row.effect is Effect.TRANSFORMS:
-        result = w.labels.passed(result, node.span, f"`{call.row.name}` of it is private too")
-    return result
-
-
-def _result(w: Walk, call: Arguments, node: n.Expr) -> Any:
     return _RESULTS[call.row.gives](w, call, node)
-
-
-def _released(w: Walk, call: Arguments, node: n.Expr) -> object:
-    if call.row.name in TEXTS:
-        return Kind(kinds.TEXT)
-    if call.row.effect is Effect.MEASURES and call.row.name in NOISY:
-        score = call.exposed
-        single = isinstance(score, Handle) and score.kind == "score" and score.name in SINGLE_SCORES
-        return ANY_NUMBER if single else PUBLIC
-    return PUBLIC
 
 
 def _number(w: Walk, call: Arguments, node: n.Expr) -> Any:
@@ -241,7 +200,7 @@ def _binned_handle(table: Any) -> Any:
         return join_all([_binned_handle(one) for one in table.values])
     if not isinstance(table, Handle):
         return widened(table)
-    return Handle(table.kind, table.exposures, trail=table.trail)
+    return Handle(table.kind, table.exposures)
 
 
 def _union_handle(args: Sequence[Any]) -> Any:
@@ -258,7 +217,7 @@ def _union_handle(args: Sequence[Any]) -> Any:
         return result if reached.certain else OneOf((result, PUBLIC))
     result = reduce(selects.joined_tables, tables)
     schema = None if tables[0].schema is None else dict.fromkeys(tables[0].schema, PUBLIC)
-    return Handle("table", result.exposures, schema, trail=next((table.trail for table in tables if table.trail), ()))
+    return Handle("table", result.exposures, schema)
 
 
 def _limited_handle(w: Walk, handle: Any, amount: Any) -> object:
@@ -351,8 +310,6 @@ def transfer_attribute(value: object, name: str) -> object:
             return Maker(value.options, value.features, picks=True)
         case Range() if name in ("low", "high"):
             return value.low if name == "low" else value.high
-        case Kind() if name in value.fields:
-            return Kind(kinds.LIST)
         case Handle():
             return _of_handle(value, name)
     return TOP if value is TOP else PUBLIC
@@ -373,12 +330,11 @@ def _of_handle(value: Handle, name: str) -> object:
 
 
 _RESULTS: Mapping[Gives, Callable[[Walk, Arguments, n.Expr], object]] = {
-    **dict.fromkeys((Gives.RELEASED, Gives.CONSTANT, Gives.DOMAIN), _released),
+    **dict.fromkeys((Gives.RELEASED, Gives.CONSTANT, Gives.DOMAIN, Gives.WORKLOAD), lambda w, call, node: PUBLIC),
     **dict.fromkeys((
         Gives.CUBE, Gives.VECTORS, Gives.FILTERED, Gives.DERIVED, Gives.EXPLODED, Gives.PICKED, Gives.PARTS,
         Gives.COLUMNS,
     ), _widened),
-    Gives.WORKLOAD: lambda w, call, node: kinds.A_WORKLOAD,
     Gives.NUMBER: _number,
     Gives.BALANCE: lambda w, call, node: _balance(call.first),
     Gives.ITEM: _one_item,

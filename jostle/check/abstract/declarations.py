@@ -57,12 +57,11 @@ def declared_source(w: Walk, node: n.Private, scope: Scope) -> object:
         source.inexact, source.single = True, False
         source.public_size = source.public_size and public_size
     source.names += [node.name] if node.name not in source.names else []
-    trail = w.labels.trail(node)
     if kind == "dataset":  # its owner says the rest, and what was answered before is free
         source.inexact = True
     elif kind == "counts" or schema is None:
-        return Handle("cube", (Exposure(source),), _dimensions(args), object(), True, trail=trail)
-    return Handle("table", (_exposure(source, node),), schema, object(), True, trail=trail)
+        return Handle("cube", (Exposure(source),), _dimensions(args), object(), True)
+    return Handle("table", (Exposure(source),), schema, object(), True)
 
 
 def _budget(w: Walk, node: n.Private, scope: Scope) -> tuple[str, int | None, int | None]:
@@ -72,7 +71,6 @@ def _budget(w: Walk, node: n.Private, scope: Scope) -> tuple[str, int | None, in
     spend = node.budget.amount
     amount = w.eval(spend.value, scope)
     delta = (_one(w.eval(spend.delta, scope)) or 0) if spend.delta is not None else None
-    w.labels.amount(spend, amount, PUBLIC)
     return spend.unit, _one(amount), delta
 
 
@@ -85,12 +83,7 @@ def _linked(w: Walk, node: n.Private, schema: dict[str, Any] | None, identity: H
     w.identities.append((source, identity))
     source.single = False
     source.names += [node.name] if node.name not in source.names else []
-    return Handle("table", (_exposure(source, node),), schema, object(), True, trail=w.labels.trail(node))
-
-
-def _exposure(source: SourceFact, node: n.Private) -> Exposure:
-    persons = node.protecting is not None and bool(node.protecting.columns)
-    return Exposure(source, unbounded=persons and node.protecting is not None and node.protecting.up_to is None)
+    return Handle("table", (Exposure(source),), schema, object(), True)
 
 
 def _dimensions(args: list[Any]) -> dict[str, object] | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import date
 from typing import Any
 
-from jostle.check.abstract import calls, kinds, numbers, rows
+from jostle.check.abstract import calls, numbers, rows
 from jostle.check.abstract import declarations as declared
 from jostle.check.abstract.values import MISSING, PUBLIC, Items, Maker, Part, Range, Scope, widened
 from jostle.check.abstract.walk import NO_SOURCES, Walk, join_all, walked
@@ -55,9 +55,7 @@ def _sign(w: Walk, node: n.Unary, scope: Scope) -> Any:
     if node.op == "not":
         holds = w.condition(node.operand, scope)
         return PUBLIC if holds is None else not holds
-    value = w.eval(node.operand, scope)
-    w.labels.misused(kinds.of_sign(node.op, value), node)
-    return numbers.transfer_unary(node.op, value)
+    return numbers.transfer_unary(node.op, w.eval(node.operand, scope))
 
 
 def _conditional(w: Walk, node: n.Conditional, scope: Scope) -> Any:
@@ -84,11 +82,11 @@ def _part(w: Walk, node: n.Part, scope: Scope) -> Any:
 
 def _choice(w: Walk, node: n.Choice, scope: Scope) -> Any:
     clauses = (node.among, node.informed, node.trained, node.wrt)
-    among, informed, trained, wrt = (w.eval(clause, scope) if clause is not None else [] for clause in clauses)
+    among, informed, _, wrt = (w.eval(clause, scope) if clause is not None else [] for clause in clauses)
     if node.using is not None:
         w.eval(node.using, scope)
-    share = w.eval(node.spending, scope) if node.spending is not None else PUBLIC
-    w.labels.choice(node, among, informed, trained, wrt, share)
+    if node.spending is not None:
+        w.eval(node.spending, scope)
     return Maker(among, informed, score=wrt if node.way != n.FEATURES else None)
 
 
@@ -115,17 +113,13 @@ def _chain(w: Walk, node: n.Binary, scope: Scope) -> Any:
         at = at.left
     value = w.eval(at, scope)
     for link in reversed(chain):
-        right = w.eval(link.right, scope)
-        w.labels.compared(link, value, right)
-        value = numbers.transfer_binary(link.op, value, right)
+        value = numbers.transfer_binary(link.op, value, w.eval(link.right, scope))
     return value
 
 
 def _operands(w: Walk, node: n.Logic, scope: Scope, at: int = 0) -> Any:
-    decided, before = node.op == "or", len(w.labels.report)
+    decided = node.op == "or"
     holds = w.condition(node.operands[at], scope)
-    if len(w.labels.report) > before:  # what is wrong with one is with the others, as a rule
-        return PUBLIC
     if at + 1 == len(node.operands) or holds is decided:
         return PUBLIC if holds is None else holds
     if holds is (not decided):
@@ -167,7 +161,6 @@ def _perhaps(w: Walk, item: Callable[[], Any]) -> Any:
 
 
 def _over_items(w: Walk, node: n.Over, scope: Scope) -> Any:
-    w.labels.fold(node)
     source = walked(w.iterated(node.source, scope))
     inner = Scope(scope)
     items: list[Any] = []

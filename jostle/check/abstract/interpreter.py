@@ -1,8 +1,7 @@
 """The one walk over statements and expressions before a run: what each form does to what is known of values.
 
-It goes the ways of `run.interpreter`. How far ways are told apart is for its two explorers: `cost.explorer` follows
-paths, rounds of loops and charges; `check.exploration` looks at every place once, for labels. Nothing is opened and
-no data are read.
+It goes the ways of `run.interpreter`, as `cost.explorer` follows paths, rounds of loops and charges. Nothing is opened
+and no data are read.
 """
 
 from __future__ import annotations
@@ -27,7 +26,6 @@ from jostle.check.abstract.values import (
     reached_sources,
 )  # fmt: skip
 from jostle.check.abstract.walk import NO_SOURCES, Bounds, Walk
-from jostle.check.arguments import check_wishes
 from jostle.check.scopes import bound_in, returns_inside
 from jostle.syntax import nodes as n
 
@@ -81,10 +79,7 @@ class Interpreter(Walk):
         return True
 
     def _assign(self, node: n.Assign, scope: Scope) -> None:
-        value = self.eval(node.value, scope)
-        if not (isinstance(node.value, n.Name) and node.value.id == node.name):
-            value = self.labels.passed(value, node.span, f"`{node.name}` is made from it here")
-        scope.names[node.name] = value
+        scope.names[node.name] = self.eval(node.value, scope)
         scope.released.discard(node.name)
 
     def _if(self, node: n.If, scope: Scope) -> bool:
@@ -94,15 +89,12 @@ class Interpreter(Walk):
 
     def _with(self, node: n.With, scope: Scope) -> bool:
         body = node.body
-        if node.jointly and self.labels.sure:
-            check_wishes(node, self.labels.report)
         inside = (lambda: self._jointly(body, scope)) if node.jointly else (lambda: self.block(body.body, scope))
         return bool(self.allotted(node.spend, scope, NO_SOURCES, inside, lambda: self.give_up(body, scope, TOP)))
 
     def _release(self, node: n.Release, scope: Scope) -> None:
         expr = node.value if node.value is not None else n.Name(node.name, span=node.span)
         value = self.eval(expr, scope)
-        self.labels.shown_to_people(value, expr, "released")
         free = node.name in scope.released or self.look_up(scope, node.name) is MISSING
         if node.value is not None and free:
             scope.names[node.name] = value
@@ -111,7 +103,7 @@ class Interpreter(Walk):
     def _assert(self, node: n.Assert, scope: Scope) -> None:
         message = node.message
         if self.condition(node.value, scope) is not True and message is not None:
-            self.optionally(lambda: self._message(message, scope))  # a run that ends here has paid for it
+            self.optionally(lambda: self.eval(message, scope))  # a run that ends here has paid for it
 
     def _jointly(self, body: n.Block, scope: Scope) -> bool:
         """A block whose first select spends all that the allotment holds, and the others nothing."""
@@ -134,9 +126,6 @@ class Interpreter(Walk):
 
         own = self.assigned(node.body)
         self.until_budget(reached, node.span, lambda: self.loop(scope, node.span, Items(PUBLIC), own, each))
-
-    def _message(self, message: n.Expr, scope: Scope) -> None:
-        self.labels.shown_to_people(self.eval(message, scope), message, "shown")
 
     def _for(self, node: n.For, scope: Scope) -> bool:
         source = self.iterated(node.source, scope)
@@ -166,27 +155,24 @@ class Interpreter(Walk):
                 scope: Scope) -> Closure:  # fmt: skip
         pairs = [(p, None) if isinstance(p, str) else (p.name, p.default) for p in params]
         values = tuple((p, self.eval(d, scope) if d is not None else MISSING) for p, d in pairs)
-        return self.created(Closure(name, values, body, scope))
+        return Closure(name, values, body, scope)
 
     def amount_bounds(self, node: n.Amount, scope: Scope, reached: ReachedSources) -> Bounds:
         """Bounds of an amount that is written in the program."""
         if node.unit == "share":
-            value = self.eval(node.value, scope)
-            self.labels.amount(node, value, None)
-            return self.share_bounds(value, reached)
+            return self.share_bounds(self.eval(node.value, scope), reached)
         if node.is_wish:
             return self._wished(node, scope)
         left = self.left_amount(scope, node.unit, reached)
         inner = scope if left is MISSING else Scope(scope, {node.unit: left})
         value = self.eval(node.value, inner)
         delta = self.eval(node.delta, inner) if node.delta is not None else 0.0
-        self.labels.amount(node, value, delta)
         return *in_quanta(value), in_quanta(delta)[1] if node.delta is not None else 0
 
     def _wished(self, node: n.Amount, scope: Scope) -> Bounds:
         """What buys a wanted error, where that was found before."""
         delta = self.eval(node.delta, scope) if node.delta is not None else 0.0
-        self.labels.amount(node, self.eval(node.value, scope), delta)
+        self.eval(node.value, scope)
         planned = self.world.planned.get(node.span)
         least, most = (0, math.inf) if planned is None else (planned, planned)
         return least, most, in_quanta(delta)[1] if node.delta is not None else 0
@@ -199,11 +185,7 @@ class Interpreter(Walk):
 
     def condition(self, test: n.Expr, scope: Scope) -> bool | None:
         """Whether a condition holds, where only that way is followed."""
-        value = self.eval(test, scope)
-        self.labels.branched(value, test)
-        return self.decided(value)
+        return self.decided(self.eval(test, scope))
 
     def iterated(self, source: n.Expr, scope: Scope) -> object:
-        value = self.eval(source, scope)
-        self.labels.iterated(value, source)
-        return value
+        return self.eval(source, scope)

@@ -10,14 +10,12 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from jostle.check.abstract.kinds import BOOLEAN, TEXT, kind_of
 from jostle.check.abstract.values import (
     ANY_NUMBER,
     PUBLIC,
     Closure,
     Handle,
     Items,
-    Kind,
     NumberInterval,
     Part,
     Range,
@@ -33,8 +31,7 @@ from jostle.language.operations import ROW_FUNCTIONS
 
 MOST_COMPARED = 200
 MOST_HELD = 20_000
-"""The items of a list, or the letters of a text, that are followed one by one; of longer ones the kind is known."""
-TRUTH = Kind(BOOLEAN)
+"""The items of a list, or the letters of a text, that are followed one by one."""
 
 
 def certainly_same(a: Any, b: Any) -> bool | None:
@@ -58,9 +55,8 @@ def transfer_binary(op: str, left: Any, right: Any) -> Any:
         return test(op, left, right)
     if isinstance(left, (float, NumberInterval)) and isinstance(right, (float, NumberInterval)):
         return _arithmetic(op, left, right)
-    if op == "+" and kind_of(left) == kind_of(right) == TEXT:
-        short = isinstance(left, str) and isinstance(right, str) and len(left) + len(right) <= MOST_HELD
-        return left + right if short else Kind(TEXT)
+    if op == "+" and isinstance(left, str) and isinstance(right, str):
+        return left + right if len(left) + len(right) <= MOST_HELD else PUBLIC
     if isinstance(left, Set):
         return _sets(op, left, right)
     if isinstance(left, (list, Items)) and op in "+-":
@@ -70,12 +66,12 @@ def transfer_binary(op: str, left: Any, right: Any) -> Any:
 
 def _equality(op: str, left: object, right: object) -> object:
     equal = certainly_same(left, right)
-    return TRUTH if equal is None else equal == (op == "==")
+    return PUBLIC if equal is None else equal == (op == "==")
 
 
 def _contained(op: str, left: object, right: object) -> object:
     answer = _membership(right, left)
-    return TRUTH if answer is None else answer == (op == "in")
+    return PUBLIC if answer is None else answer == (op == "in")
 
 
 def _lists(op: str, left: list[Any] | Items, right: object) -> object:
@@ -155,7 +151,7 @@ def _membership(container: object, item: object) -> bool | None:
 def _ordered(op: str, left: object, right: object) -> object:
     if isinstance(left, str | float) and type(left) is type(right):
         return ordered(op, left, right)
-    return TRUTH  # also where bounds would decide: a number between bounds may be none (NaN)
+    return PUBLIC  # also where bounds would decide: a number between bounds may be none (NaN)
 
 
 def _arithmetic(op: str, left: object, right: object) -> object:
@@ -233,7 +229,7 @@ def transfer_fold(name: str, items: list[Any], values: list[Any]) -> Any:
 
 
 def _truth(op: str, left: object, right: object) -> Any:
-    return TRUTH
+    return PUBLIC
 
 
 _TESTS: dict[str, Callable[[str, object, object], object]] = {

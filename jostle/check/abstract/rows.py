@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
-from jostle.check.abstract import kinds
 from jostle.check.abstract.declarations import identifiable, keys_of
 from jostle.check.abstract.values import (
     EACH,
@@ -26,7 +25,6 @@ from jostle.check.abstract.values import (
     Scope,
     Set,
     cannot_charge,
-    reached_sources,
     widened,
 )  # fmt: skip
 from jostle.check.abstract.walk import Walk, join_all, walked
@@ -111,42 +109,27 @@ CALCULATED = (n.Binary, n.Unary, n.Logic, n.Conditional)
 
 def row_form(w: Walk, row: facts.Builtin, node: n.Call, scope: Scope) -> object:
     """A built-in whose arguments after the first are expressions on rows."""
-    before = len(w.labels.report)
     table = w.eval(node.args[0], scope) if node.args else PUBLIC
-    if len(w.labels.report) > before:
-        return widened(table)
     schema = columns_of(table)
-    if node.args and row.parameters[0].takes:
-        fault = kinds.of_argument(row.name, row.parameters[0].takes, table, node.args[0].span)
-        w.labels.misused(fault, node.args[0])
-    if row.gives is Gives.CUBE and isinstance(table, Handle):
-        w.labels.open_keys(table, [*_listed(node.args[1:]), *(keyword.value for keyword in node.keywords)])
     if row.effect is Effect.PURE:
         for arg in node.args[1:]:
             _conditions(w, arg, schema, scope)
-        return kinds.A_WORKLOAD if row.gives is Gives.WORKLOAD else PUBLIC
-    over = _row_arguments(w, row, table, node, scope)
-    result = _formed(w, row, table, node, over, scope)
-    text = "its parts are private too" if row.gives is Gives.PARTS else f"`{row.name}` of it is private too"
-    return w.labels.derived(result, table, node.span, text)
+        return PUBLIC
+    return _formed(w, row, table, node, _row_arguments(w, row, table, node, scope), scope)
 
 
 def _row_arguments(w: Walk, row: facts.Builtin, table: object, node: n.Call, scope: Scope) -> object:
     """Looks at the arguments that are read row by row; gives the keys that are listed by `over`, or `MISSING`."""
-    schema, tables = columns_of(table), [arg.id for arg in node.args[:1] if isinstance(arg, n.Name)]
-    axes = "axis" if row.gives in (Gives.CUBE, Gives.PARTS) and reached_sources(table).exposures else "position"
-    keys = next((keyword.value for keyword in node.keywords if keyword.name == "over"), None)
+    schema, over = columns_of(table), MISSING
     for arg in _listed(node.args[1:]):
-        w.rows(arg, schema, scope, "condition" if row.gives is Gives.FILTERED else axes, tables, keys)
-    over = MISSING
+        w.rows(arg, schema, scope)
     for keyword in node.keywords:
         if keyword.name == "over":
             over = w.eval(keyword.value, scope)
         elif row.gives is Gives.EXPLODED:
             _items_of_rows(w, keyword.value, schema, scope)
         else:
-            column = row.gives is Gives.CUBE or (row.gives is Gives.DERIVED and not isinstance(keyword.value, n.String))
-            w.rows(keyword.value, schema, scope, axes if column else "expression", tables)
+            w.rows(keyword.value, schema, scope)
     return over
 
 
@@ -165,7 +148,7 @@ def _conditions(w: Walk, node: n.Expr, schema: dict[str, Any] | None, scope: Sco
         if any(isinstance(inside, n.Call | n.Query) for inside in every(node.item)):
             w.too_long("it calls functions for each of many conditions", node.span)
     else:
-        w.rows(node, schema, scope, "condition")
+        w.rows(node, schema, scope)
 
 
 def _items_of_rows(w: Walk, node: n.Expr, schema: dict[str, Any] | None, scope: Scope) -> None:
@@ -228,9 +211,8 @@ def _cube(w: Walk, row: facts.Builtin, table: Handle, node: n.Call, over: object
 
 
 def _derived(w: Walk, row: facts.Builtin, table: Handle, node: n.Call, over: object, scope: Scope) -> object:
-    schema, one = table.schema, row.gives is Gives.DERIVED
-    result = {k.name: w.calculated(k.value, schema, scope) if one else PUBLIC for k in node.keywords}
-    return Handle(table.kind, table.exposures, {**schema, **result} if schema is not None else None)
+    added = dict.fromkeys((keyword.name for keyword in node.keywords), PUBLIC)
+    return Handle(table.kind, table.exposures, {**table.schema, **added} if table.schema is not None else None)
 
 
 def _picked(w: Walk, row: facts.Builtin, table: Handle, node: n.Call, over: object, scope: Scope) -> object:
@@ -241,7 +223,7 @@ def _picked(w: Walk, row: facts.Builtin, table: Handle, node: n.Call, over: obje
 
 
 def _filtered(table: Handle) -> Handle:
-    return Handle(table.kind, table.exposures, table.schema, table.origin, trail=table.trail)
+    return Handle(table.kind, table.exposures, table.schema, table.origin)
 
 
 def _partition_parts(w: Walk, row: facts.Builtin, table: Handle, node: n.Call, over: object, scope: Scope) -> object:
@@ -295,7 +277,7 @@ def _label(table: Handle, column: str | None, how: str) -> Hashable | None:
 
 def extended(table: Handle, label: Hashable, part: Hashable) -> Handle:
     exposures = tuple(Exposure(e.source, (*e.path, (label, part)), e.agents) for e in table.exposures)
-    return Handle(table.kind, exposures, table.schema, table.origin, trail=table.trail)
+    return Handle(table.kind, exposures, table.schema, table.origin)
 
 
 def _mark_inexact(table: Handle) -> None:
@@ -307,17 +289,12 @@ def _mark_inexact(table: Handle) -> None:
 
 
 def transfer_index(w: Walk, node: n.Index, scope: Scope) -> Any:
-    before = len(w.labels.report)
     value = w.eval(node.value, scope)
-    if len(w.labels.report) > before:
-        return widened(value)
     if isinstance(value, Handle) or (isinstance(value, OneOf) and not cannot_charge(value)):
         if isinstance(next(iter(node.args), None), n.String | n.ListOf):
             return PUBLIC  # a run refuses it
-        with w.labels.besides(w.labels.indexed_rows(value, node)):
-            return _rows_where(w, value, node, scope)
+        return _rows_where(w, value, node, scope)
     at = [w.eval(arg, scope) for arg in node.args]
-    w.labels.misused(kinds.of_index(value, at[0] if len(at) == 1 else PUBLIC, node.value.span), node)
     for keyword in node.keywords:
         w.eval(keyword.value, scope)
     return _element_of(value, at[0] if len(at) == 1 else PUBLIC)
@@ -342,10 +319,6 @@ def _rows_where(w: Walk, value: Any, node: n.Index, scope: Scope) -> Any:
     for condition in node.args:
         w.rows(condition, schema, scope)
     conditions = [(keyword.name, w.eval(keyword.value, scope)) for keyword in node.keywords]
-    for keyword in node.keywords:
-        if schema is not None and keyword.name in schema and facts.literal(keyword.value) is not None:
-            column = n.Name(keyword.name, span=keyword.span)
-            w.rows(n.Binary("==", column, keyword.value, span=keyword.span), schema, scope, "described")
     if isinstance(value, OneOf):
         # A list among the ways would be indexed by value; any of its items then.
         return join_all([

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from jostle.check.abstract import kinds
 from jostle.check.abstract.declarations import keys_of
 from jostle.check.abstract.rows import columns_of
 from jostle.check.abstract.values import (
@@ -50,13 +49,13 @@ def transfer_select(w: Walk, node: n.Select, scope: Scope) -> object:
             _after(w, value, inside, bool(node.keys), scope)
     if node.first is not None:
         w.eval(node.first, scope)
-    return kinds.of_select(node, columns_of(table) or ())
+    return PUBLIC
 
 
 def _row_clauses(w: Walk, node: n.Select, table: object, calls: list[n.Call], scope: Scope) -> object:
     """Looks at what is read row by row: the condition, the keys and the aggregates; gives the table within limits."""
     if node.where is not None:
-        w.rows(node.where, columns_of(table), scope, "condition")
+        w.rows(node.where, columns_of(table), scope)
     schema = table.schema if isinstance(table, Handle) else None
     for key in (*(node.per or ()), *node.keys):
         for part in key.value.items if isinstance(key.value, n.ListOf) else (key.value,):
@@ -111,13 +110,12 @@ def limited(w: Walk, table: object, node: n.Select, scope: Scope) -> object:
     if not isinstance(table, Handle):
         return table
     by_value = node.limit is None and all(own_name(key.value) != PERSON for key in node.per or ())
-    free = node.per is None and (node.limit is None or node.limit.rows is None)
     exposures = []
     for e in table.exposures:
         path = e.path if by_value and e.source.single else ()  # a row moves a group of its own part, and of no other
         e.source.inexact = e.source.inexact or path != e.path
-        exposures.append(replace(e, path=path, joined=True, unbounded=e.unbounded and free))
-    return Handle("table", tuple(exposures), table.schema, trail=table.trail)
+        exposures.append(replace(e, path=path, joined=True))
+    return Handle("table", tuple(exposures), table.schema)
 
 
 def grouped_rows(table: object, node: n.Select) -> Any:
@@ -131,7 +129,7 @@ def grouped_rows(table: object, node: n.Select) -> Any:
     columns = dict.fromkeys([name for name in (*keys, *names) if name], PUBLIC)
     if table.schema is not None:
         columns |= {key: table.schema[key] for key in keys if key in table.schema}
-    return Handle("table", table.exposures, columns if certain else None, trail=table.trail)
+    return Handle("table", table.exposures, columns if certain else None)
 
 
 def _after(w: Walk, value: n.Expr, inside: list[n.Call], grouped: bool, scope: Scope) -> None:
@@ -190,8 +188,7 @@ def weighted_records(function: str, args: Sequence[Any], name: object) -> object
     exposures = joined_exposures(handles)
     if len(handles) > 1:
         exposures = tuple(replace(e, joined=True) for e in exposures)
-    trail = next((handle.trail for handle in handles if handle.trail), ())
-    return Handle("records", exposures, _schema(function, handles, args, name), trail=trail)
+    return Handle("records", exposures, _schema(function, handles, args, name))
 
 
 def _schema(function: str, handles: Sequence[Handle], args: Sequence[Any], name: object) -> dict[str, Any] | None:

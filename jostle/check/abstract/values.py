@@ -1,14 +1,12 @@
 """What an expression can be before the run: constants, containers, handles, functions, and what is not known.
 
 `PUBLIC` is a value of which only this is known: nothing that is done with it alone can charge a source. `TOP`
-may hold handles and functions too. Everything else keeps what costs and labels depend on: paths, schemas, bodies,
-numbers, and the way of a private table from its declaration.
+may hold handles and functions too. Everything else keeps what costs depend on: paths, schemas, bodies and numbers.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from enum import Enum
 from typing import Any
@@ -16,14 +14,11 @@ from typing import Any
 from msgspec import Struct, field
 
 from jostle.accounting import amounts
-from jostle.diagnostics import Note, Refusal
+from jostle.diagnostics import Refusal
 from jostle.language import facts
-from jostle.records import replace
-from jostle.source import Span
 from jostle.syntax import nodes as n
 
 DEEPEST = 8  # of handles in containers, as in a run
-MOST_NOTES = 6
 
 Path = tuple[tuple[Hashable, Hashable], ...]  # (partition, part) from the root down
 Most = int | float  # quanta, or infinity
@@ -47,13 +42,6 @@ class Generic:
 EACH = Generic()  # of every partition; others stand for the part that a loop is at
 
 
-class Kind(Struct, frozen=True):
-    """A public value of which only its kind is known, as a message calls it: "a text"; and its `fields`, if known."""
-
-    name: str
-    fields: tuple[str, ...] = ()
-
-
 # Handles -----------------------------------------------------------------------------------------
 
 
@@ -75,21 +63,16 @@ class SourceFact(Struct, eq=False):
 
 
 class Exposure(Struct, frozen=True):
-    """`agents` are (key, cap) pairs. `joined`: several of its rows may come from one; `unbounded`: a person is known to
-    have any number of them."""
+    """`agents` are (key, cap) pairs. `joined`: several of its rows may come from one."""
 
     source: SourceFact
     path: Path = ()
     agents: tuple[tuple[int, int], ...] = ()
     joined: bool = False
-    unbounded: bool = False
 
 
 class Handle(Struct, frozen=True, eq=False):
-    """A table, cube, vectors, column or score. `schema` is None where the columns are not known.
-
-    `trail` says how a private value came from its declaration; only handles that have one are followed for labels.
-    """
+    """A table, cube, vectors, column or score. `schema` is None where the columns are not known."""
 
     kind: str  # "table" | "records" | "cube" | "vectors" | "column" | "score"
     exposures: tuple[Exposure, ...]
@@ -97,19 +80,6 @@ class Handle(Struct, frozen=True, eq=False):
     origin: Hashable | None = None
     whole: bool = False
     name: str = ""  # of a column
-    trail: tuple[Note, ...] = ()
-
-    @property
-    def declared(self) -> n.Private:
-        """Where the (first) private source of it is declared."""
-        return self.exposures[0].source.declared
-
-    def passed(self, span: Span, text: str) -> Handle:
-        """The same handle after it took another name at `span`."""
-        before = self.trail
-        if before and before[-1].span.source is span.source and before[-1].span.line == span.line and len(before) > 1:
-            before = before[:-1]  # one line, one note: the name that it got says more than the call that made it
-        return replace(self, trail=(*before, Note(span, text))[:MOST_NOTES])
 
 
 # Numbers and containers --------------------------------------------------------------------------
@@ -167,14 +137,10 @@ class LoopVariable(Struct, eq=False):
 
 
 class Scope(Struct, eq=False):
-    """The names of a scope; `times` is how often each is bound in all, where that is counted.
-
-    `released` are those that `release x = E` gave a value.
-    """
+    """The names of a scope; `released` are those that `release x = E` gave a value."""
 
     parent: Scope | None
     names: dict[str, Any] = field(default_factory=dict)
-    times: Counter[str] | None = None
     released: set[str] = field(default_factory=set)
 
     def home(self, name: str) -> Scope | None:
@@ -198,18 +164,6 @@ class Closure(Struct, eq=False):
 
 class Builtin(Struct, eq=False):
     row: facts.Builtin
-
-
-class Signature(Struct, eq=False):
-    """A function of a module, of which only its parameters are known: a call of it may do anything."""
-
-    name: str
-    params: tuple[facts.Parameter, ...]
-
-    @property
-    def alike(self) -> tuple[Hashable, ...]:
-        """Equal for two that are called alike."""
-        return (self.name, *((p.name, p.default, p.takes) for p in self.params))
 
 
 class External(Struct, eq=False):
@@ -243,8 +197,8 @@ class Module(Struct, eq=False):
 Constant = None | bool | float | str
 Container = list[Any] | dict[str, Any] | Set | Items | OneOf
 Value = (
-    Unknown | Constant | NumberInterval | Range | Domain | Kind | Container | Handle | Closure | Builtin | External
-    | Signature | Part | Maker | Module | LoopVariable
+    Unknown | Constant | NumberInterval | Range | Domain | Container | Handle | Closure | Builtin | External
+    | Part | Maker | Module | LoopVariable
 )  # fmt: skip
 """All of them."""
 
@@ -293,7 +247,7 @@ def leaves(value: Any) -> Iterator[Any]:
 def cannot_charge(value: object, purity: Callable[[Any], bool] = lambda function: False) -> bool:
     """Whether nothing that is done with this value alone can charge a source."""
     for leaf in leaves(value):
-        if is_constant(leaf) or leaf is PUBLIC or isinstance(leaf, (NumberInterval, Range, Domain, Kind)):
+        if is_constant(leaf) or leaf is PUBLIC or isinstance(leaf, (NumberInterval, Range, Domain)):
             continue
         if isinstance(leaf, Handle) and not leaf.exposures:
             continue
@@ -355,27 +309,6 @@ def common_prefix(paths: Iterable[Path]) -> Path:
             most = min(len(shared), len(path))
             shared = shared[: next((i for i in range(most) if shared[i] != path[i]), most)]
     return shared or ()
-
-
-def private_handle(value: Any) -> Handle | None:
-    """A private handle that is followed for labels and certainly is `value`, or in it."""
-    visited: dict[int, Handle | None] = {}
-
-    def search(here: Any) -> Handle | None:
-        inside = items_in(here)
-        if inside is None:
-            return here if isinstance(here, Handle) and here.trail else None
-        if id(here) not in visited:
-            visited[id(here)] = None
-            results = (search(part) for part in inside)
-            if isinstance(here, OneOf):
-                every_one = list(results)
-                visited[id(here)] = every_one[0] if all(every_one) else None
-            elif not isinstance(here, Items) or here.least or here.part_of is not None:
-                visited[id(here)] = next(filter(None, results), None)
-        return visited[id(here)]
-
-    return search(value)
 
 
 # Amounts -----------------------------------------------------------------------------------------

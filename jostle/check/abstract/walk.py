@@ -1,8 +1,7 @@
 """What is asked of a walk before a run: names, paths, loops, allotments and charges, and what lies outside a program.
 
-`cost.explorer` follows paths, rounds of loops and charges; `check.exploration` looks at every place once, for labels.
-What each form does to what is known of values is the same for both (`interpreter`, `expressions`, `calls`, `rows`).
-Nothing is opened and no data are read.
+`cost.explorer` follows paths, rounds of loops and charges. What each form does to what is known of values is in
+`interpreter`, `expressions`, `calls` and `rows`. Nothing is opened and no data are read.
 
 One value that stands for several, and what a container is walked through as.
 """
@@ -24,7 +23,6 @@ from jostle.check.abstract.values import (
     Domain,
     Handle,
     Items,
-    Kind,
     LoopVariable,
     Maker,
     Most,
@@ -41,11 +39,9 @@ from jostle.check.abstract.values import (
     is_constant,
     widened,
 )
-from jostle.check.labels import Labels
 from jostle.check.scopes import bound_in
 from jostle.language.builtins import BUILTINS, brought
 from jostle.language.facts import Gives
-from jostle.records import replace
 from jostle.source import Span
 from jostle.syntax import nodes as n
 
@@ -116,8 +112,8 @@ class Walk(ABC):
 
     most_parts = 400  # of one partition that are told apart
 
-    def __init__(self, world: World, labels: Labels) -> None:
-        self.world, self.labels = world, labels
+    def __init__(self, world: World) -> None:
+        self.world = world
         self.sources: list[SourceFact] = []
         self.identities: list[tuple[SourceFact, Hashable]] = []
         self.agents = 0
@@ -133,9 +129,9 @@ class Walk(ABC):
     def look_up(self, scope: Scope, name: str) -> Any:
         """The value of a name, or `MISSING`."""
 
+    @abstractmethod
     def decided(self, test: object) -> bool | None:
         """Whether a condition holds, where only that way is followed."""
-        return None
 
     @abstractmethod
     def paths(self, thunks: Sequence[Callable[[], Any]], certain: bool = True) -> Any:
@@ -149,9 +145,9 @@ class Walk(ABC):
     def loop(self, scope: Scope, span: Span, value: object, own: Collection[str], each: Callable[[Any], bool]) -> bool:
         """Goes round with each item; whether the way goes on after. `own`: names of `scope` that a round may set."""
 
+    @abstractmethod
     def cheaply(self, scope: Scope, node: n.Node, value: object, thunk: Callable[[], Any]) -> Any:
         """The value of a part of the program that works on `value`; `PUBLIC` where it is inert and takes long."""
-        return thunk()
 
     @abstractmethod
     def returned(self, value: object) -> None:
@@ -170,47 +166,37 @@ class Walk(ABC):
                  ruined: Callable[[], Any]) -> Any:  # fmt: skip
         """Follows what stands in an allotment; `ruined` says what comes of it where that takes too long."""
 
+    @abstractmethod
     def until_budget(self, reached: ReachedSources, span: Span, body: Callable[[], Any]) -> None:
         """Follows what spends no more than is left of the budgets of these sources, and of the allotment around."""
-        body()
-
-    def left_amount(self, scope: Scope, unit: str, reached: ReachedSources) -> Any:
-        """What the name of a unit stands for where no variable has it, or `MISSING`."""
-        return MISSING
-
-    def share_bounds(self, share: object, reached: ReachedSources) -> Bounds:
-        """A share of what the allotment around held when it opened, or of the budget where there is none."""
-        return 0, 0, 0
-
-    def bare(self, reached: ReachedSources, shares: int, needed: bool = True) -> Bounds:
-        """An equal share of what is left; where that is nothing, what is `needed` is refused."""
-        return 0, 0, 0
-
-    def charge(self, reached: ReachedSources, amount: Bounds, span: Span, why: str = "an amount is not known") -> None:
-        """A measurement on what is reached; `why` there is no bound, where there is none."""
-        return
-
-    def too_long(self, reason: str, span: Span) -> None:
-        """What comes here is not followed."""
-        return
 
     @abstractmethod
-    def rows(self, node: n.Expr, schema: dict[str, Any] | None, scope: Scope, how: str = "expression",
-             tables: Sequence[str] = (), over: n.Expr | None = None) -> None:  # fmt: skip
-        """An expression on rows; `how` it is meant: `expression`, `condition`, `position` of a column, or `axis`, whose
-        keys may be listed by `over`."""
+    def left_amount(self, scope: Scope, unit: str, reached: ReachedSources) -> Any:
+        """What the name of a unit stands for where no variable has it, or `MISSING`."""
 
-    def calculated(self, node: n.Expr, schema: dict[str, Any] | None, scope: Scope) -> Any:
-        """What is known of the values of a column that is made by an expression on rows."""
-        return PUBLIC
+    @abstractmethod
+    def share_bounds(self, share: object, reached: ReachedSources) -> Bounds:
+        """A share of what the allotment around held when it opened, or of the budget where there is none."""
+
+    @abstractmethod
+    def bare(self, reached: ReachedSources, shares: int, needed: bool = True) -> Bounds:
+        """An equal share of what is left; where that is nothing, what is `needed` is refused."""
+
+    @abstractmethod
+    def charge(self, reached: ReachedSources, amount: Bounds, span: Span, why: str = "an amount is not known") -> None:
+        """A measurement on what is reached; `why` there is no bound, where there is none."""
+
+    @abstractmethod
+    def too_long(self, reason: str, span: Span) -> None:
+        """What comes here is not followed."""
+
+    @abstractmethod
+    def rows(self, node: n.Expr, schema: dict[str, Any] | None, scope: Scope) -> None:
+        """An expression on rows."""
 
     @abstractmethod
     def use_module(self, node: n.Use, scope: Scope) -> None:
         """Binds the names of a module."""
-
-    def created(self, function: Closure) -> Closure:
-        """A function of the program came to be."""
-        return function
 
     @abstractmethod
     def eval(self, node: n.Expr, scope: Scope) -> Any:
@@ -249,9 +235,9 @@ class Walk(ABC):
     def optionally(self, thunk: Callable[[], Any]) -> Any:
         return self.paths([lambda: MISSING, thunk])
 
+    @abstractmethod
     def settled(self, value: object) -> Any:
         """A value as it is once the loops that are not active are over."""
-        return value
 
 
 MOST_ALTERNATIVES = 6
@@ -264,7 +250,7 @@ def alike(a: Any, b: Any) -> bool:
         return True
     if type(a) is not type(b):
         return False
-    if is_constant(a) or isinstance(a, (NumberInterval, Range, Domain, Kind)):
+    if is_constant(a) or isinstance(a, (NumberInterval, Range, Domain)):
         return bool(a == b) or (isinstance(a, float) and math.isnan(a) and math.isnan(b))
     same = _ALIKE.get(type(a))
     return same is not None and same(a, b)
@@ -319,8 +305,6 @@ def _joined_parts(a: object, b: object) -> Any:
             return list(map(join, a, b))
         case ((list() | Items()), (list() | Items())):
             return _joined_items(a, b)
-        case Handle(), Handle() if a.trail and b.trail:
-            return replace(a, schema=None)  # followed for its label alone
     return _one_of(a, b)
 
 

@@ -52,7 +52,6 @@ from jostle.check.abstract.walk import (
 )
 from jostle.check.cost.ledger import NEVER, Ledger, Opened, Spending, current
 from jostle.check.cost.tally import Purity, Why
-from jostle.check.labels import Labels
 from jostle.language.builtins import brought
 from jostle.records import replace
 from jostle.source import Span
@@ -77,7 +76,7 @@ class Explorer(Spending, Interpreter):
     """The ways of one program."""
 
     def __init__(self, world: World, base: Scope) -> None:
-        Interpreter.__init__(self, world, Labels(None))
+        Interpreter.__init__(self, world)
         Spending.__init__(self, self.sources)
         self.base = base
         self.purity = Purity()
@@ -191,8 +190,7 @@ class Explorer(Spending, Interpreter):
             if name not in scope.names or isinstance(scope.names[name], Module):
                 scope.names[name] = value
 
-    def rows(self, node: n.Expr, schema: dict[str, Any] | None, scope: Scope, how: str = "expression",
-             tables: Sequence[str] = (), over: n.Expr | None = None) -> None:  # fmt: skip
+    def rows(self, node: n.Expr, schema: dict[str, Any] | None, scope: Scope) -> None:
         if schema is None:
             self.optionally(lambda: row_parts(self, node, None, scope))
         else:

@@ -142,11 +142,11 @@ class Kernel:
         """What a query without an amount of its own spends: an equal share of all that is left on its paths."""
         if not exposures:
             return None
-        inner = self.allotment
+        inner, source = self.allotment, exposures[0].source
         if inner is None:
             raise refuse(
-                "NoEpsilon", f"`{exposures[0].source.name}` is private, and nothing pays for measuring it",
-                help="write `with epsilon 0.1` after the query or the call, or put it in a `with epsilon … { }` block",
+                "NoEpsilon", f"this reads `{source.name}`, which is private, and nothing pays for it", label="unpaid",
+                help="write `with epsilon 0.1` at its end, or put it in `with epsilon 0.1 { … }`", notes=source.notes,
             )  # fmt: skip
         if inner.amount is None:
             raise refuse("NoEpsilon", "a private source was met in a call on public data")
@@ -403,13 +403,14 @@ def _cost(exposure: Exposure, price: Price) -> Cost:
     return exposure.source.measure.cost(price, in_part)
 
 
-def check_unit(amount: Amount, source: Source, span: Span | None = None) -> None:
+def check_unit(amount: Amount, source: Source, span: Span | None = None, of_delta: Span | None = None) -> None:
+    """Refuses an amount in a unit, or with a delta, that the budget of a source has not."""
     if amount.unit != source.measure.unit:
         raise refuse(
             "TypeError", f"`{source.name}` is counted in {source.measure.unit}, and {amount.unit} was given", span,
-            help=f"write `with {source.measure.unit} …`",
+            help=f"write `with {source.measure.unit} 0.1`", notes=source.notes,
         )  # fmt: skip
     if amount.delta and source.measure.kind in ("pure", "zcdp"):
-        raise refuse(
-            "TypeError", f"the budget of `{source.name}` has no delta", span, help="declare `budget epsilon e, delta d`"
-        )
+        help = "declare `budget epsilon 1, delta 1e-6`" if amount.unit == "epsilon" else "leave the delta out"
+        message = f"the budget of `{source.name}` has no delta"
+        raise refuse("TypeError", message, of_delta or span, help=help, notes=source.notes)

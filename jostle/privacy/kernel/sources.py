@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from jostle.accounting.amounts import Unit
 from jostle.accounting.budget_tree import Meter
 from jostle.accounting.definitions import Account, Measure
-from jostle.diagnostics import refuse
+from jostle.diagnostics import Note, refuse
 from jostle.privacy.mechanisms.noise import Noise, SecureNoise
 from jostle.source import Span
 
@@ -41,6 +41,10 @@ class Source:
 
     def __post_init__(self) -> None:
         self.meter = Meter(self.measure.width, self.measure.admits)
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        return (Note(self.span, f"`{self.name}` is declared private here"),) if self.span is not None else ()
 
     def join(self, account: Account, span: Span | None) -> None:
         """Counts this source in the ledger too, from its total there on."""

@@ -1,0 +1,296 @@
+"""Whether the arguments of a call are of the kinds that its function takes.
+
+A row of the table of built-ins has a word for what each parameter takes. What a function of the library takes follows
+from what it passes on, on every way through its body. A run asks when a call is refused, and says it in place of what
+was refused inside; the walk before a run asks before each call, also of arguments of which only the kind is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from jostle.check import former
+from jostle.check.scopes import bound_in
+from jostle.diagnostics import Diagnostic, did_you_mean
+from jostle.language.builtins import BUILTINS, TURNED, TURNED_IN_LIBRARY
+from jostle.language.facts import Effect, Parameter, Reads
+from jostle.language.row_mistakes import usage
+from jostle.plan.plan import Domain, Open, Real, listed
+from jostle.privacy.kernel.handles import Table
+from jostle.records import replace
+from jostle.run.columns import NumberColumn
+from jostle.run.externals import parameters_of
+from jostle.run.faults import LIBRARY
+from jostle.run.scope import MISSING
+from jostle.run.values import REQUIRED, Builtin, Function, JSet, Part, is_vector, kind_name
+from jostle.source import Span
+from jostle.syntax import nodes as n
+from jostle.syntax.walk import children
+
+NUMBER, TEXT, BOOLEAN, LIST, SET = "a number", "a text", "a boolean", "a list", "a set"
+RECORD, RANGE, FUNCTION, GROUPED = "a record", "a range", "a function", "a grouped result"
+TABLE, RECORDS, CUBE, VECTORS, COLUMN, SCORE, WORKLOAD = (
+    "a table", "weighted records", "a cube of counts", "vectors", "a column", "a score", "a workload"
+)  # fmt: skip
+PUBLIC = frozenset({NUMBER, TEXT, BOOLEAN, LIST, SET, RECORD, RANGE, FUNCTION, GROUPED})
+OF_HANDLES = frozenset({TABLE, RECORDS, CUBE, VECTORS, COLUMN, SCORE, WORKLOAD})
+_MANY = frozenset({LIST, SET, RANGE, GROUPED})
+
+TAKEN = {
+    "table": frozenset({TABLE}),
+    "tabular": frozenset({TABLE, RECORDS}),
+    "filtered": frozenset({TABLE, RECORDS, CUBE, VECTORS}),
+    "records": frozenset({RECORDS}),
+    "cube": frozenset({CUBE}),
+    "rows": frozenset({TABLE, CUBE, VECTORS}),
+    "queries": frozenset({WORKLOAD}),
+    "shape": frozenset({CUBE, LIST}),
+    "points": frozenset({TABLE, LIST}),
+    "strategy": frozenset({LIST}),
+    "number": frozenset({NUMBER}),
+    "text": frozenset({TEXT}),
+    "numbers": _MANY,
+    "each": _MANY | {NUMBER},
+    "items": _MANY | {RECORD},
+    "sized": _MANY | {RECORD, TEXT},
+    "measured": frozenset({NUMBER, LIST, SET, CUBE, SCORE}),
+    "number column": frozenset({TEXT, LIST}),
+    "column of values": frozenset({TEXT, LIST}),
+    "column": frozenset({TEXT, LIST}),
+}
+"""The kinds that a word of a signature allows."""
+WORDS = {
+    "number": "a number", "text": "a text", "numbers": "a list of numbers", "each": "a number or a list of numbers",
+    "items": "a list", "sized": "a list or a text", "measured": "private counts or scores",
+    "table": "a table", "cube": "a cube of counts", "rows": "a table or a cube",
+    "tabular": "a table", "filtered": "a table or a cube", "records": "weighted records",
+    "points": "a table, or a list of points", "queries": "a workload",
+    "shape": "a cube of counts", "strategy": "a strategy of the library",
+    **dict.fromkeys(("number column", "column of values", "column"), "the name of a column"),
+}  # fmt: skip
+COLUMNS = ("number column", "column of values", "column")
+"""The words for the name of a column of the table that stands first, or a list of such names; the narrowest first."""
+OF_DATA = frozenset({
+    "table", "tabular", "filtered", "records", "cube", "rows", "points", "queries", "shape", "strategy", "measured"
+})  # fmt: skip
+"""The words of a signature that tell tables, cubes and workloads apart."""
+
+OF_KERNELS = {"shape": "shape", "workload": "queries", "matrix": "items", "seed": "number", "ridge": "number"}
+"""What a kernel of the library takes, by the names that the parameters of all kernels have."""
+OF_COLUMNS = {
+    "_number_column": "number column", "_number_columns": "number column", "_values": "column of values",
+    "_column": "column", "_columns": "column",
+}  # fmt: skip
+"""What helpers of the library take in their second place: names of columns of the table in the first."""
+
+Kind = Callable[[Any], str | None]
+"""What a person calls a value; None where it is not known."""
+
+
+def kind_of(value: Any) -> str | None:
+    """The kind of a value of a run; of a vector, which stands for a list or a number, none."""
+    if is_vector(value) or isinstance(value, NumberColumn):
+        return None
+    name = kind_name(value).replace("private ", "")
+    return name if name in PUBLIC or name in OF_HANDLES else None
+
+
+def no_argument(
+    function: object, node: n.Call, args: Sequence[Any], keywords: Mapping[str, Any], kind: Kind = kind_of
+) -> Diagnostic | None:
+    """The argument of a call that its function does not take, and the way out; None where all may fit."""
+    name, params, usage_text = _signature(function)
+    if params is None or node.span.source.name.startswith(LIBRARY):
+        return None
+    if name in TURNED_IN_LIBRARY and is_turned(name, args, kind):
+        message, help = former.order(node)
+        return Diagnostic("TypeError", message, node.span, help=help)
+    places = [param for param in params if param.kind in ("", "*")]
+    by_name = {param.name: param for param in params}
+    exprs = [*node.args, *(keyword.value for keyword in node.keywords)]
+    for at, (expr, value) in enumerate(zip(exprs, (*args, *keywords.values()), strict=False)):
+        if at < len(node.args):
+            param = places[min(at, len(places) - 1)] if places else None
+        else:
+            param = by_name.get(node.keywords[at - len(node.args)].name)
+        if param is None or not param.takes:
+            continue
+        fault = _of_argument(name, param.takes, value, expr.span, kind)
+        if fault is None and param.takes in COLUMNS and args and isinstance(args[0], Table):
+            fault = _of_columns(name, param.takes, value, args[0].domains)
+        if fault is not None:
+            return replace(fault, span=expr.span, help=fault.help or f"write `{usage_text}`")
+    return None
+
+
+def is_turned(name: str, args: Sequence[Any], kind: Kind = kind_of) -> bool:
+    """Whether the first two arguments stand in the order of the version before, as far as kinds tell."""
+    if name not in TURNED or len(args) < 2:
+        return False
+    by_option = isinstance(args[0], Part) or kind(args[0]) == FUNCTION
+    return by_option if name == "bootstrap" else kind(args[1]) == TABLE
+
+
+def _signature(function: object) -> tuple[str, Sequence[Parameter] | None, str]:
+    """The name, the parameters and the usage of what is called, where what these take is known."""
+    if isinstance(function, Part):
+        return _signature(function.run)
+    if isinstance(function, Builtin) and function.name in BUILTINS:
+        row = BUILTINS[function.name]
+        return row.name, None if row.reads in (Reads.SOURCE, Reads.ROWS) else row.parameters, row.usage
+    if isinstance(function, Builtin):
+        params = _parameters(function)
+        return function.name, params, usage(function.name, params)
+    if isinstance(function, Function) and function.body.span.source.name.startswith(LIBRARY):
+        params = _parameters(function)
+        return function.name, params, usage(function.name, params)
+    return "", None, ""
+
+
+# What a function of the library takes ------------------------------------------------------------
+
+_memo: dict[int, tuple[object, Sequence[Parameter]]] = {}
+
+
+def _parameters(function: object) -> Sequence[Parameter]:
+    """The parameters of a function, with what each takes."""
+    if isinstance(function, Builtin):
+        if function.name in BUILTINS:
+            return BUILTINS[function.name].parameters
+        return [Parameter(name, takes=OF_KERNELS.get(name, "")) for name in parameters_of(function)]
+    if not isinstance(function, Function):
+        return ()
+    key = id(function.body)
+    if key not in _memo:
+        _memo[key] = function.body, ()  # of itself nothing is known yet
+        takes = _passed_on(function)
+        _memo[key] = (
+            function.body,
+            [
+                Parameter(name, None if default is REQUIRED else "", takes=takes.get(name, ""))
+                for name, default in function.params
+            ],
+        )
+    return _memo[key][1]
+
+
+_PERHAPS = (n.Conditional, n.Logic, n.Lambda, n.Comprehension, n.Over, n.Part, n.Query, n.Select)
+"""What may leave a call in it out, or make it of rows."""
+
+
+def _passed_on(function: Function) -> dict[str, str]:
+    """What each parameter of a function takes, by the calls that are made on every way through its body."""
+    body = function.body.body if isinstance(function.body, n.Block) else (n.Return(function.body, span=None),)  # type: ignore[arg-type]
+    mine = {name for name, _ in function.params} - set(bound_in(body, lambda use: ()))
+    takes: dict[str, list[str]] = {}
+    for call in _calls(body):
+        if not isinstance(call.function, n.Name) or call.function.id in mine:
+            continue
+        callee = function.scope.find(call.function.id)
+        for arg, param in _pairs(call, () if callee is MISSING else _parameters(callee)):
+            items = arg.items if isinstance(arg, n.ListOf) and param.takes in COLUMNS else [arg]
+            for part in items if param.takes else ():
+                if isinstance(part, n.Name) and part.id in mine:
+                    takes.setdefault(part.id, []).append(_word(call, param))
+    if function.name in OF_COLUMNS:
+        takes[function.params[1][0]] = [OF_COLUMNS[function.name]]
+    order = [*TAKEN]
+    return {name: min(words, key=lambda word: (len(TAKEN[word]), order.index(word))) for name, words in takes.items()}
+
+
+def _word(call: n.Call, param: Parameter) -> str:
+    """With a strategy, noise is on the cells of a cube."""
+    row = BUILTINS.get(call.function.id) if isinstance(call.function, n.Name) else None
+    by_strategy = row is not None and row.effect is Effect.MEASURES and len(call.args) > 1
+    return "cube" if by_strategy and param.takes == "measured" else param.takes
+
+
+def _pairs(call: n.Call, params: Sequence[Parameter]) -> Iterator[tuple[n.Expr, Parameter]]:
+    yield from zip(call.args, (param for param in params if param.kind == ""), strict=False)
+    by_name = {param.name: param for param in params}
+    yield from ((keyword.value, by_name[keyword.name]) for keyword in call.keywords if keyword.name in by_name)
+
+
+def _calls(body: Sequence[n.Stmt]) -> Iterator[n.Call]:
+    """The calls that are made on every way through a body."""
+    for statement in body:
+        if isinstance(statement, n.If):
+            return  # it may return
+        waiting = [] if isinstance(statement, n.For | n.Run | n.Def) else children(statement)
+        while waiting:
+            node = waiting.pop()
+            if isinstance(node, n.Call):
+                yield node
+            if isinstance(node, n.Block):
+                yield from _calls(node.body)
+            elif isinstance(node, n.Comprehension):
+                waiting.append(node.source)
+            elif not isinstance(node, _PERHAPS):
+                waiting += children(node)
+        if isinstance(statement, n.Return):
+            return
+
+
+# What does not fit -------------------------------------------------------------------------------
+
+
+def _fault(message: str, help: str = "", kind: str = "TypeError") -> Diagnostic:
+    return Diagnostic(kind, message, help=help)
+
+
+def _of_argument(name: str, takes: str, value: Any, span: Span, kind_of_value: Kind) -> Diagnostic | None:
+    """Why a function does not take a value that stands at `span`; `takes`: a word of its signature."""
+    kind = kind_of_value(value)
+    if kind is None or (kind in OF_HANDLES and takes not in OF_DATA):
+        return None
+    if kind not in TAKEN[takes]:
+        it = span.text
+        of_groups = f"those groups: `[r for r in {it} if r.n > 10]`, or `having n > 10` in the query"
+        ways = {
+            ("text", NUMBER): f"write `{name}(str({it}))`",
+            ("text", LIST): f"write `len({it})`" if name == "length" else f"write `[{name}(x) for x in {it}]`",
+            ("numbers", NUMBER): f"write `{name}([{it}])`", ("sized", NUMBER): f"its digits are `{name}(str({it}))`",
+            ("records", TABLE): f"make them of a table: `weighted({it})`",
+            ("table", RECORDS): f"that is for tables: `histogram({it}, x = a)` adds up weights",
+            ("cube", TABLE): f"write `histogram({it}, x = age)` of one of its columns",
+            ("measured", TABLE): f"write `size({it})` for all rows, `histogram({it}, x = age)` for those of each value",
+            ("strategy", NUMBER): f"the amount comes after the call: `{name}(…) with epsilon {it}`",
+            ("queries", CUBE): f"write `prefixes({it})`", ("shape", TABLE): f"write `histogram({it}, x = age)`",
+            ("queries", TABLE): "write `prefixes(cells)` of a histogram `cells`",
+            **dict.fromkeys((("rows", GROUPED), ("filtered", GROUPED)), of_groups),
+            ("each", TEXT): f"write `{name}(number({it}))`", ("number", TEXT): f"write `number({it})`",
+        }  # fmt: skip
+        return _fault(f"`{name}` takes {WORDS[takes]}, not {kind}", ways.get((takes, kind), ""))
+    inside = list(map(kind_of_value, value)) if type(value) is list or isinstance(value, JSet) else []
+    if takes == "measured" and inside and all(item == NUMBER for item in inside):
+        message = f"`{name}` takes {WORDS[takes]}, and these are public numbers"
+        return _fault(message, "`laplace(histogram(t, x = age))` has noise for private counts")
+    wrong = [item for item in inside if item in (TEXT, BOOLEAN, RECORD, FUNCTION)]
+    if takes in ("numbers", "each") and wrong:
+        return _fault(f"`{name}` takes {WORDS[takes]}, and this list holds {wrong[0]}")
+    return None
+
+
+def _of_columns(function: str, takes: str, value: object, schema: Mapping[str, Domain]) -> Diagnostic | None:
+    """Why a function of the library does not take the columns of these names of a table with this schema."""
+    names = value if isinstance(value, list) else [value]
+    faults = (_of_one_column(function, takes, name, schema) for name in names if isinstance(name, str))
+    return next(filter(None, faults), None)
+
+
+def _of_one_column(function: str, takes: str, name: str, schema: Mapping[str, Domain]) -> Diagnostic | None:
+    if name not in schema:
+        available = "the columns are " + ", ".join(schema)
+        return _fault(f"there is no column `{name}`", did_you_mean(name, schema) or available, "NameError")
+    domain = schema[name]
+    if isinstance(domain, Open) and listed(domain) is None:
+        message = f"`{function}` needs the values or the range of `{name}`, which the description leaves open"
+        return _fault(message, f'describe them: `{name}: {{"a", "b"}}`, or `{name}: 0..99`', "OpenKeys")
+    if takes == "number column" and listed(domain) is not None and not hasattr(domain, "high"):
+        help = "`top_k` and `crosstab` are for listed values; `logistic_regression` is for two of them"
+        return _fault(f"`{function}` takes a column of numbers, and `{name}` has listed values", help)
+    if takes == "column of values" and isinstance(domain, Real):
+        help = f"make it whole: `derive(t, whole = floor({name}))`"
+        return _fault(f"`{function}` takes a column of listed values or whole numbers, and `{name}` is real", help)
+    return None

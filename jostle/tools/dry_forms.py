@@ -1,0 +1,278 @@
+"""Expressions of the walk before a run, one function a form: what is known of each, of what is known of its parts.
+
+What is not known raises `Unknown`, with its form where that is known; a run's own rules are asked of stand-ins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from jostle.diagnostics import Refusal
+from jostle.language.builtins import BUILTINS
+from jostle.language.facts import Effect
+from jostle.language.forms import is_smooth, joins_freely, no_free_join, source_kind
+from jostle.language.row_mistakes import no_condition
+from jostle.plan.plan import Open
+from jostle.privacy.kernel.exposures import Handle
+from jostle.privacy.reading.minting import public_table
+from jostle.run.clauses import schema_of
+from jostle.run.expressions import COMPARED, linked
+from jostle.run.externals import KERNELS
+from jostle.run.interpreter import Interpreter
+from jostle.run.scope import MISSING, Scope
+from jostle.run.values import Builtin, Interval, Record, is_model, is_vector
+from jostle.source import Span
+from jostle.syntax import nodes as n
+from jostle.tools import likes
+from jostle.tools.likes import Names, NotKnown, Unknown
+
+EVERYWHERE = frozenset({"NameError", "TypeError", "OpenKeys", "UnboundedSum", "PrivateValue"})
+"""Kinds of refusals that are told of what a run may never come by."""
+
+ARITHMETIC = frozenset({"+", "-", "*", "/", "%"})
+
+
+class Forms(Interpreter):
+    """Evaluates expressions of which parts may not be known."""
+
+    names = Names
+
+    def __init__(self, *args: Any, **keywords: Any) -> None:
+        super().__init__(*args, **keywords)
+        self.selecting = self.blurred = False  # in a select; whether its rows are read with what is not known
+        self.calling: n.Call | None = None
+        self.parts: dict[int, Any] = {}  # of an expression that is looked at, the values of its parts, by node
+        self.forms: dict[type, Callable[[Any, Scope], Any]] = {
+            n.Index: self._index, n.Attribute: self._attribute, n.Binary: self._binary, n.RecordOf: self._record,
+            n.ListOf: self._list, n.Comprehension: self._comprehension, n.Select: self._select, n.Call: self._call,
+            n.Spending: self._spending, n.Unary: self._unary, n.Logic: self._logic, n.Conditional: self._conditional,
+        }  # fmt: skip
+
+    def value_of(self, value: object) -> Any:
+        if isinstance(value, NotKnown):
+            raise Unknown(value.of, value.like)
+        return value
+
+    def part(self, node: n.Expr, scope: Scope) -> Any:
+        """The value of a part of an expression, or that it is not known."""
+        try:
+            return self.eval(node, scope)
+        except Unknown as unknown:
+            return unknown.value
+
+    def _evaluated(self, node: n.Expr, scope: Scope, *parts: tuple[n.Expr, Any]) -> object:
+        """What a run makes of an expression whose parts have these values."""
+        self.parts |= {id(part): value for part, value in parts}
+        try:
+            return super().eval(node, scope)
+        except Unknown:
+            raise Unknown from None  # what is like a part of it is not like the whole
+        finally:
+            for part, _ in parts:
+                self.parts.pop(id(part), None)
+
+    def _index(self, node: n.Index, scope: Scope) -> Any:
+        value = self.part(node.value, scope)
+        if not isinstance(value, NotKnown):
+            return self._evaluated(node, scope, (node.value, value))
+        if value.like is None or isinstance(value.like, likes.Anything) or len(node.args) != 1:
+            raise Unknown
+        at = self.part(node.args[0], scope)
+        if isinstance(at, NotKnown) or isinstance(value.like, likes.SomeGroups):
+            raise Unknown
+        raise Unknown(like=likes.form(self._evaluated(node, scope, (node.value, value.like), (node.args[0], at))))
+
+    def _attribute(self, node: n.Attribute, scope: Scope) -> Any:
+        value = self.part(node.value, scope)
+        if not isinstance(value, NotKnown):
+            return self._evaluated(node, scope, (node.value, value))
+        if value.like is None or isinstance(value.like, likes.Anything):
+            raise Unknown
+        field = self._evaluated(node, scope, (node.value, value.like))
+        names_alone = is_model(value.like) or isinstance(value.like, likes.SomeGroups)
+        raise Unknown(like=None if names_alone else likes.form(field))
+
+    def _binary(self, node: n.Binary, scope: Scope) -> Any:
+        left, right = self.part(node.left, scope), self.part(node.right, scope)
+        if not isinstance(left, NotKnown) and not isinstance(right, NotKnown):
+            return self._operated(node, left, right, scope)
+        one, two = (side.like if isinstance(side, NotKnown) else side for side in (left, right))
+        if node.op == "+" and type(one) is list and type(two) is list:
+            raise Unknown(like=likes.form(one + two))
+        same = isinstance(node.left, n.Name | n.Attribute) and node.left.span.text == node.right.span.text
+        if node.op == "-" and same and (one is likes.ONE or isinstance(one, float) or is_vector(one)):
+            return 0.0 if one is likes.ONE else one - two  # itself less itself is 0; what is no number is refused
+        if node.op in ARITHMETIC and likes.is_of_numbers(one) and likes.is_of_numbers(two):
+            raise Unknown(like=likes.form(self._operated(node, one, two, scope)))
+        raise Unknown(like=self._by_kinds(node, likes.operand(left), likes.operand(right), scope))
+
+    def _by_kinds(self, node: n.Binary, one: Any, two: Any, scope: Scope) -> object:
+        """What an operation gives of values of these kinds, of which that of one may not be known (None)."""
+        if one is None or two is None:
+            if not any(isinstance(side, Handle) and side.private for side in (one, two)):
+                return likes.A_TRUTH if node.op in COMPARED else None
+            one, two = (1.0 if side is None else side for side in (one, two))
+        try:
+            return likes.form(self._operated(node, one, two, scope))
+        except Refusal as refusal:
+            if refusal.first.kind in ("TypeError", "PrivateValue"):
+                raise
+            return None
+
+    def _truth(self, node: n.Expr, scope: Scope) -> bool:
+        value = self.part(node, scope)
+        if not isinstance(value, NotKnown):
+            return self.truth(value, node)
+        kind = likes.kind(value)
+        if kind not in (None, "a boolean"):
+            raise Refusal(no_condition(str(kind), node.span.text)).at(node.span)
+        raise Unknown(like=likes.A_TRUTH)
+
+    def _unary(self, node: n.Unary, scope: Scope) -> Any:
+        if node.op == "not":
+            return not self._truth(node.operand, scope)
+        value = self.part(node.operand, scope)
+        if not isinstance(value, NotKnown):
+            return self._evaluated(node, scope, (node.operand, value))
+        if likes.example(value) is None:
+            raise Unknown
+        raise Unknown(like=likes.form(self._evaluated(node, scope, (node.operand, likes.example(value)))))
+
+    def _logic(self, node: n.Logic, scope: Scope) -> bool:
+        decided, unknown = node.op == "or", False
+        for operand in node.operands:
+            try:
+                if self._truth(operand, scope) == decided and not unknown:
+                    return decided
+            except Unknown:
+                unknown = True
+            except Refusal as refusal:
+                if not unknown or refusal.first.kind in EVERYWHERE:
+                    raise
+        if unknown:
+            raise Unknown(like=likes.A_TRUTH)
+        return not decided
+
+    def _conditional(self, node: n.Conditional, scope: Scope) -> Any:
+        try:
+            return self.eval(node.then if self._truth(node.test, scope) else node.other, scope)
+        except Unknown as unknown:
+            if unknown.value.like is not likes.A_TRUTH:
+                raise
+        values = []
+        for branch in (node.then, node.other):
+            try:
+                values.append(self.part(branch, scope))
+            except Refusal as refusal:
+                if refusal.first.kind in EVERYWHERE:
+                    raise
+        kinds = {likes.kind(value) for value in values}
+        one = likes.example(values[0]) if len(kinds) == 1 and values else None
+        raise Unknown(like=None if one is None or isinstance(one, Handle) else likes.form(one))
+
+    def _operated(self, node: n.Binary, left: object, right: object, scope: Scope) -> Any:
+        """What a run makes of two values."""
+        self.parts[id(node.right)] = right
+        try:
+            return linked(self, node, left, scope)
+        finally:
+            self.parts.pop(id(node.right), None)
+
+    def _record(self, node: n.RecordOf, scope: Scope) -> Any:
+        parts = [(name, item, self.part(item, scope)) for name, item in node.items]
+        if not any(isinstance(value, NotKnown) for _, _, value in parts):
+            return self._evaluated(node, scope, *((item, value) for _, item, value in parts))
+        raise Unknown(like=Record([(name, likes.inside(value)) for name, _, value in parts]))
+
+    def _list(self, node: n.ListOf, scope: Scope) -> Any:
+        parts = [(item, self.part(item, scope)) for item in node.items]
+        if not any(isinstance(value, NotKnown) for _, value in parts):
+            return self._evaluated(node, scope, *parts)
+        raise Unknown(like=[likes.inside(value) for _, value in parts])
+
+    def _comprehension(self, node: n.Comprehension, scope: Scope) -> Any:
+        source = self.part(node.source, scope)
+        items = source.like if isinstance(source, NotKnown) else source
+        many = len(items) if is_vector(items) or isinstance(items, list) else None
+        if isinstance(items, Interval) and not items.real and items.count <= likes.MOST:
+            many = int(items.count)
+        try:
+            return self._evaluated(node, scope, (node.source, source))
+        except Unknown:
+            is_known = many is not None and node.condition is None and not node.flat and node.kind != "set"
+            raise Unknown(like=[likes.ANY] * many if is_known and many is not None else None) from None
+
+    def _call(self, node: n.Call, scope: Scope) -> Any:
+        around = self.selecting, self.calling
+        self.selecting, self.calling = False, node
+        try:
+            return super().eval(node, scope)
+        finally:
+            self.selecting, self.calling = around
+
+    def _spending(self, node: n.Spending, scope: Scope) -> Any:
+        around, self.calling = self.calling, node.value if isinstance(node.value, n.Call) else None
+        try:
+            return super().eval(node, scope)
+        except Refusal as refusal:
+            parts = [self.part(arg, scope) for arg in node.value.args] if isinstance(node.value, n.Call) else []
+            if refusal.first.kind == "NoEpsilon" and any(isinstance(part, NotKnown) for part in parts):
+                raise Unknown from None  # of public data, nothing has to pay
+            raise
+        finally:
+            self.calling = around
+
+    def _select(self, node: n.Select, scope: Scope) -> Any:
+        if is_smooth(node):
+            sides = [self.part(table, scope) for table in (node.table, *(joined.table for joined in node.joins))]
+            own = [isinstance(side, Handle) and side.private for side in sides]
+            unsure = [isinstance(side, NotKnown) and side.like is not likes.A_SOURCE for side in sides]
+            if any(own) and not joins_freely(node.joins, [a or b for a, b in zip(own, unsure, strict=True)]):
+                raise Refusal(no_free_join(node))
+        around = self.blurred, self.selecting
+        self.kernel.last, self.blurred, self.selecting = None, False, True  # type: ignore[attr-defined]
+        try:
+            value = super().eval(node, scope)
+            if self.blurred:
+                raise Unknown
+            return value
+        except Refusal as refusal:
+            if self.blurred and refusal.first.kind not in ("NameError", "PrivateValue"):
+                raise Unknown from None
+            raise
+        except Unknown:
+            like = None if self.joint is not None else likes.of_select(node, self.kernel.last)  # type: ignore[attr-defined]
+            raise Unknown(like=like) from None
+        finally:
+            self.blurred, self.selecting = around
+
+    def structure(self, function: Builtin, args: Sequence[Any], keywords: Any, span: Span | None) -> Any:
+        """What a function that looks at no numbers gives: `len` is known, where the length is."""
+        values = [value.like if isinstance(value, NotKnown) else value for value in args]
+        if function.name in KERNELS and not all(map(is_vector, values)):
+            raise Unknown
+        formless = any(value is None or isinstance(value, likes.Anything | likes.SomeGroups) for value in values)
+        if formless or any(isinstance(v, NotKnown) for v in (keywords or {}).values()):
+            raise Unknown
+        result = super().call(function, values, keywords, span)
+        if function.name == "len":
+            return result
+        raise Unknown(like=likes.form(result))
+
+    def described(self, node: n.Described, scope: Scope) -> Any:
+        """A public table, of which the description is known, and no row."""
+        if source_kind(node.source) not in ("table", "bound"):
+            raise Unknown
+        domains = self.eval(node.domains, scope)
+        if isinstance(domains, dict):  # by the header of a file: what its columns hold is not known
+            domains = Record((name, Open("text") if domain is None else domain) for name, domain in domains.items())
+        schema = schema_of(domains, node.domains.span)
+        return public_table(self.data, f"\u00b7{id(node)}", schema, object(), node.span)
+
+    def opens(self, node: n.Call, scope: Scope) -> bool:
+        """Whether a call opens data; counts that are written in the program are none."""
+        row = BUILTINS.get(node.function.id) if isinstance(node.function, n.Name) else None
+        if row is None or row.effect is not Effect.DECLARES or scope.variable(row.name) is not MISSING:
+            return False
+        return row.name != "counts" or len(node.args) != 1 or isinstance(self.eval(node.args[0], scope), str)

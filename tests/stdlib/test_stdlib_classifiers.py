@@ -205,7 +205,7 @@ def test_how_right_a_model_is_can_be_measured() -> None:
 # What adapts ------------------------------------------------------------------------------------------
 
 
-def fitted(rows: int, epsilon: float, classes: int = 20, values: int = 100) -> Any:
+def fitted(rows: int, epsilon: float, classes: int = 20, values: int = 100, ranked: bool = False) -> Any:
     """`adaptive_classifier` of 30 attributes, each of which tells the class of three rows in ten."""
     rng = np.random.default_rng(rows)
     labels = rng.integers(0, classes, rows)
@@ -219,9 +219,33 @@ def fitted(rows: int, epsilon: float, classes: int = 20, values: int = 100) -> A
     session.bind("t", data)
     session.execute(Source("p.jst", (
         f'use classify\nprivate t = bound("t") described by {{c: {{{", ".join(listed[:classes])}}}, {domains}}} '
-        f'protecting rows budget epsilon 1000\nm = adaptive_classifier(t, "c") with epsilon {epsilon}\n'
+        "protecting rows budget epsilon 1000\n"
+        f'm = adaptive_classifier(t, "c", {str(ranked).lower()}) with epsilon {epsilon}\n'
     )))  # fmt: skip
     return session.names()["m"]
+
+
+@pytest.mark.parametrize(("signal", "attributes"), [(300, 2), (2000, 3)])
+def test_where_rows_are_to_be_ranked_no_tree_has_a_part_of_little(signal: int, attributes: int) -> None:
+    (alone,) = fitted(signal // 4, 4, ranked=True).parts
+    assert len(alone.attributes) == attributes
+
+
+def test_where_two_tests_have_leaves_for_few_of_the_classes_bayes_is_alone() -> None:
+    """Sixteen classes by eight columns of two values: a tree of two tests names four of them, a quarter of the rows."""
+    rng = np.random.default_rng(8)
+    labels = rng.integers(0, 16, 920)
+    cells = np.array([[c >> (i % 4) & 1 for i in range(8)] for c in range(16)])[labels] ^ (rng.random((920, 8)) < 0.05)
+    session = Session()
+    session.bind("t", {f"a{i}": cells[:, i] for i in range(8)} | {"c": labels})
+    domains = ", ".join(f"a{i}: 0..1" for i in range(8))
+    session.execute(Source("p.jst", (
+        f'use classify\nprivate t = bound("t") described by {{{domains}, c: 0..15}} protecting rows budget epsilon 9\n'
+        'm = adaptive_classifier(t, "c") with epsilon 1\nr = laplace(correct_count(t, m, "c")) with epsilon 5\n'
+    )))  # fmt: skip
+    (alone,) = session.names()["m"].parts
+    assert len(alone.attributes) == 8
+    assert session.names()["r"] > 0.4 * 920
 
 
 @pytest.mark.parametrize(("signal", "attributes"), [(300, 0), (2600, 1), (6400, 3), (16_000, 8), (40_000, 16)])

@@ -222,7 +222,7 @@ TOGETHER = 2**24  # counts of a level that are in memory at once: where there ar
 
 STEPS = 2**24
 """Steps of the grid of logarithms to a row."""
-STAYS = 0.2
+STAYS = 0.5
 """The prior share of trees without a test, and below the first test of leaves among what may stand there."""
 WIDEST = 2**12
 """Leaves of a tree, at most: a column is not asked below another where there would be more."""

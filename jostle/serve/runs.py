@@ -18,8 +18,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
@@ -42,7 +42,8 @@ MARGIN = 0.5
 """Seconds before the answer leaves at which a process ends itself: what writing and reading an answer take."""
 MOST_PROGRAM = 64 * 1024  # characters
 CHECK_SECONDS, MOST_CHECKS, CHECKS_OF_ONE = 10.0, 12, 3
-"""How long a check may take, and how many wait for their turn: of all, and of one account."""
+STARTS_WITHIN = 60.0
+"""How long a check may take, and its process to start; how many wait for their turn: of all, and of one account."""
 MOST_STOPPED, MOST_HANDED = 10, 2000
 """Of an analyst in a week: runs that did not end before their deadlines, and programs that were handed in."""
 GONE = ".gone"
@@ -107,6 +108,17 @@ def _fed(pipe: IO[bytes] | None) -> IO[bytes]:
     return pipe
 
 
+@contextmanager
+def _ended_after(process: subprocess.Popen[bytes], seconds: float) -> Iterator[None]:
+    """The process is killed where what is within takes longer."""
+    timer = threading.Timer(seconds, process.kill)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
 class Checker:
     """Checks programs in one confined process, one after the other; one that takes too long ends with it."""
 
@@ -117,13 +129,12 @@ class Checker:
     def __call__(self, program: str, settings: Mapping[str, str], **more: object) -> dict[str, Any]:
         with self._lock:
             process = self._started()
-            timer = threading.Timer(CHECK_SECONDS, process.kill)
-            timer.start()
             try:
-                request = json.dumps({"program": program, "settings": dict(settings), **more}).encode()
-                _fed(process.stdin).write(request + b"\n")
-                _fed(process.stdin).flush()
-                line = _fed(process.stdout).readline()
+                with _ended_after(process, CHECK_SECONDS):
+                    request = json.dumps({"program": program, "settings": dict(settings), **more}).encode()
+                    _fed(process.stdin).write(request + b"\n")
+                    _fed(process.stdin).flush()
+                    line = _fed(process.stdout).readline()
                 answer: dict[str, Any] = json.loads(line)
                 return answer
             except (OSError, ValueError):
@@ -134,8 +145,6 @@ class Checker:
                     "help": "make it simpler",
                 }
                 return {"ok": False, "errors": [error], "cost": []}
-            finally:
-                timer.cancel()
 
     def close(self) -> None:
         if self._process is not None:
@@ -150,6 +159,8 @@ class Checker:
                 [sys.executable, "-m", "jostle.serve.worker", "check"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL, env=_environment(empty.parent, OF_CHECKS), cwd=empty, start_new_session=True,
             )  # fmt: skip
+            with _ended_after(self._process, STARTS_WITHIN):
+                _fed(self._process.stdout).readline()
         return self._process
 
 

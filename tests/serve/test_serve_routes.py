@@ -266,3 +266,52 @@ def test_simulations_write_into_their_analysts_cache(place: Any, monkeypatch: py
 def test_what_is_kept_of_a_run_has_any_text(place: Any, path: str) -> None:
     run = place.run("ana", 'release t = [{a: "\\ud800", b: 1}]\n')
     assert place.get("ana", f"/runs/{run['id']}/{path}").status_code in (200, 404)
+
+
+BRANCHES = "".join(f"if a{k} > 0: a{k + 1} = 1\nelse: a{k + 1} = 2\n" for k in range(600))
+CALLS = "".join(f"def f{k}(x) {{ return f{k - 1}(x) + f{k - 1}(x) }}\n" for k in range(1, 60))
+BOMBS = {
+    "deep": "x = " + "(" * 30_000, "signs": "x = " + "-" * 60_000 + "1\n", "powers": "x = 10 ^ 10 ^ 10 ^ 10\n",
+    "lists": "x = " + "[" * 20_000 + "]" * 20_000, "texts": 'x = "a" * 10 ^ 12\n', "branches": BRANCHES,
+    "a long list": "x = [0] * 10 ^ 12\n", "a long range": "x = [i for i in 1..10^15]\n",
+    "a loop": "for i in 1..10^15: y = i\n",
+    "blocks": "".join(" " * k + "if true:\n" for k in range(300)) + " " * 300 + "x = 1\n",
+    "names": "x = " + "a." * 30_000 + "b\n", "functions": "def f0(x) { return x }\n" + CALLS + "y = f59(1)\n",
+}  # fmt: skip
+
+
+@pytest.mark.slow
+def test_bombs_in_programs_end_with_their_check(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is refused or priced within the time of a check, and the next program is checked as ever."""
+    from jostle.serve import runs as running
+
+    monkeypatch.setattr(running, "CHECK_SECONDS", 15.0)
+    checker = running.Checker(place.home.folder)
+    try:
+        for what, program in BOMBS.items():
+            began = time.monotonic()
+            answer = checker(program, {})
+            assert time.monotonic() - began < 40 and set(answer) >= {"ok", "errors", "cost"}, what
+        last = checker("release x = 1\n", {})
+        assert last["ok"], last
+    finally:
+        checker.close()
+
+
+def test_a_login_computes_one_hash_whoever_it_is(place: Any) -> None:
+    """So that neither its words nor its time say which names there are."""
+    calls: list[str] = []
+    hasher = place.home._hasher
+
+    class Counted:
+        def hash(self, password: str) -> str:
+            return str(hasher.hash(password))
+
+        def verify(self, code: str, password: str) -> bool:
+            calls.append(code[:20])
+            return bool(hasher.verify(code, password))
+
+    vars(place.home)["_hasher"] = Counted()
+    place.home.set_active("ben", False, "system")
+    answers = {place.post("", "/api/login", name=name, password="wrong").text for name in ("ana", "nobody", "ben", "é")}
+    assert len(answers) == 1 and len(calls) == 4 and len(set(calls)) == 1

@@ -20,7 +20,10 @@ from jostle.diagnostics import did_you_mean
 from jostle.language.operations import COMPARISONS
 from jostle.syntax import nodes as n
 
-MISSING = ("NA", "N/A", "#N/A", "n/a", "nan", "NaN", "NULL", "null", "None", "-", "--", ".", "?", "k.A.", "unknown")
+MISSING = (
+    "NA", "N/A", "#N/A", "n/a", "N.A.", "n.a.", "nan", "NaN", "NULL", "null", "None", "none", "-", "--", "–", ".", "?",
+    "unknown", "Unknown", "missing", "unbekannt", "keine Angabe", "k.A.", "k. A.",
+)  # fmt: skip
 """Words for what is missing in files. Where they are no listed text they are none, as all that is not read, but fit."""
 
 

@@ -232,6 +232,7 @@ class Tables(Protocol):
     def registered(self, rows: Any) -> AbstractContextManager[str]: ...
 
 
+FEW_OF = 16  # rows that each different text has at least, where it is hashed once
 HALVINGS = 4  # of a part whose rows do not fit, before SQL chooses
 
 
@@ -281,9 +282,24 @@ class Bounding:
         """Batches of raw cells, of `q`, and of the numbers `x` that the others count as; None where they do not fit."""
         items = self._raw_names | {self._owner}
         others = [(i, cell) for i, cell in enumerate(self._cells) if not self._as_it_is(cell)]
-        items |= {f"{counted_as(cell, self._dialect)} AS x{i}" for i, cell in others}
-        query = f"SELECT {', '.join(sorted(items))} FROM ({rows}){persons.not_null(['q'])}"
+        numbers = {i: f"{counted_as(cell, self._dialect)} AS x{i}" for i, cell in others}
+        joins = ""
+        for i, name in self._of_few(rows, [i for i, cell in others if not cell.whole]):
+            different = f"SELECT DISTINCT {name} FROM ({rows})"
+            joins += f" LEFT JOIN (SELECT {name} AS d{i}, {numbers[i]} FROM ({different})) AS t{i}"
+            joins += f" ON r.{name} IS NOT DISTINCT FROM d{i}"
+            numbers[i] = f"x{i}"
+        items |= {*numbers.values()}
+        query = f"SELECT {', '.join(sorted(items))} FROM ({rows}) AS r{joins}{persons.not_null(['q'])}"
         return gathered(self._engine.batches(query, BLOCK, self._raw.label))
+
+    def _of_few(self, rows: str, texts: list[int]) -> list[tuple[int, str]]:
+        """Of cells that count by their texts those of few different ones, each of which is hashed once; with the raw
+        columns."""
+        names = [self._raw.cell(name)[0] for name in sorted(dict(self._plan.scan.columns))]
+        counts = ", ".join(["count(*)", *(f"approx_count_distinct({names[i]})" for i in texts)])
+        ((size, *many),) = self._engine.fetch(f"SELECT {counts} FROM ({rows})") if texts else [(0,)]
+        return [(i, names[i]) for i, different in zip(texts, many, strict=True) if different * FEW_OF <= size]
 
     def _as_it_is(self, cell: Physical) -> bool:
         """Whether a raw cell is the whole number that it counts as."""

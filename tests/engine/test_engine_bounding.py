@@ -63,11 +63,18 @@ def test_arrays_and_sql_keep_the_same_rows(seed: int, monkeypatch: pytest.Monkey
     rng = random.Random(seed)
     cases = [(numbers(rng, seed % 2 == 0), NUMBERS, ("who",)), (mixed(rng), MIXED, ("who",)),
              (mixed(rng), MIXED, ("a", "who"))]  # fmt: skip
+    dated, days = mixed(rng), [rng.choice([None, 0, -719_162, 19_000]) for _ in range(400)]
+    dated["d"] = pa.array(days[: len(dated["a"])], pa.int32()).cast(pa.date32())
+    dated["z"] = pa.nulls(len(dated["a"]))
+    cases.append((dated, (*MIXED, ("d", Open("date")), ("z", Open("text"))), ("who",)))
     for columns, domains, by in cases:
         for most in (1, 3, 40):
             table = pa.table(columns)
             arrays = contents(table, domains, by, most)
             with monkeypatch.context() as patch:
+                for rows in (0, 10**9):  # texts are hashed once each, or row by row
+                    patch.setattr(bounding, "FEW_OF", rows)
+                    assert contents(table, domains, by, most) == arrays
                 patch.setattr(bounding, "MOST_ROWS", 150)
                 assert contents(table, domains, by, most) == arrays
                 patch.setattr(bounding, "MOST_BYTES", -1)

@@ -8,6 +8,8 @@ import time
 from argparse import Namespace
 from collections.abc import Mapping
 from difflib import unified_diff
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from starlette.responses import Response
@@ -20,7 +22,8 @@ from jostle.privacy.ledger.ledger import Ledger
 from jostle.privacy.ledger.store import Dataset
 from jostle.serve.routing import ANYBODY, EVERYBODY, Call, Reply, Server, amount_of, route, session_response
 from jostle.serve.runs import pairs
-from jostle.serve.store import Run, verify
+from jostle.serve.store import Run, new_secret, verify
+from jostle.serve.worker import source_of, unregistered
 from jostle.tools.datacheck import domain_text
 from jostle.version import __version__
 
@@ -48,6 +51,36 @@ def log_in(server: Server, call: Call) -> Response:
     name = call.text("name")
     server.log_in(name, call.text("password", most=400), call.client)
     return session_response(server, name)
+
+
+MOST_GUESTS = 1000
+
+
+@route("POST", "/play", ANYBODY, page=True)
+def play(server: Server, call: Call) -> Response:
+    """An account for a visitor of a playground, without a password: it lasts as its session does."""
+    if not server.runs.public or len(server.home.accounts()) >= MOST_GUESTS:
+        raise refuse("Missing", "there is no playground here, or it is full")
+    name = f"guest-{new_secret()[:12]}"
+    server.home.add_account(name, "analyst", "system")
+    return session_response(server, name)
+
+
+@route("GET", "/api/examples", ("analyst",))
+def examples(server: Server, call: Call) -> Reply:
+    if not server.runs.public:
+        raise refuse("Missing", "there is no playground here")
+    return {"examples": [{"name": name, "program": text} for name, text in _examples(server.runs.public).items()]}
+
+
+@cache
+def _examples(public: str) -> dict[str, str]:
+    """The programs of the documentation that open in a playground: whole ones, and those of the library's pages."""
+    from jostle.tools.documentation.entries import programs
+
+    whole = {path.stem: path.read_text(encoding="utf-8") for path in sorted(Path(public).glob("*.jst"))}
+    every = whole | {f"library: {name}": text for name, text in programs().items()}
+    return {name: text for name, text in every.items() if not unregistered(source_of(text), public)}
 
 
 @route("POST", "/api/login", ANYBODY)

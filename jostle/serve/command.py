@@ -9,11 +9,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 from argparse import Namespace
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from jostle import resources
 from jostle.accounting.amounts import QUANTA, Amount
 from jostle.diagnostics import Refusal, refuse
 from jostle.serve.store import Home, verify
@@ -43,15 +45,18 @@ def command(options: Namespace) -> int:
     if not (https or _loopback(options.host)):
         help = "--certificate FILE --key FILE, or --behind-proxy where something else does TLS"
         raise refuse("DataError", "passwords do not leave this machine without TLS", help=help)
-    folder = Path(tempfile.mkdtemp(prefix="jostle-")) if options.example else Path(options.home)
+    passing = options.example or options.playground
+    folder = Path(tempfile.mkdtemp(prefix="jostle-")) if passing else Path(options.home)
     home = Home(folder, options.ledger or "")
     _fill_cache(home.folder / "cache" / OF_SERVER)
     checker = Checker(home.folder)
     try:
         _need_agreement(home)
         address = f"{'https' if options.certificate else 'http'}://{_in_url(options.host)}:{options.port}"
-        _begin(home, address, example=options.example)
-        server = Server(home, Runs(home, checker), https, options.example, log=not options.example)
+        public = str(resources.folder("programs").resolve()) if options.playground else ""
+        _begin(home, address, example=options.example, playground=options.playground)
+        threading.Thread(target=checker.begin, daemon=True).start()
+        server = Server(home, Runs(home, checker, public=public), https, options.example, log=not passing)
         hosts = ["localhost", "127.0.0.1", "[::1]", _in_url(options.host), *options.name]
         uvicorn.run(
             application(server, hosts), host=options.host, port=options.port, ssl_certfile=options.certificate,
@@ -62,7 +67,7 @@ def command(options: Namespace) -> int:
     finally:
         checker.close()
         home.close()
-        if options.example:
+        if passing:
             shutil.rmtree(folder, ignore_errors=True)
     return 0
 
@@ -178,12 +183,14 @@ def _fill_cache(folder: Path) -> None:
     parse(Source("first.jst", "x = 1\n"))
 
 
-def _begin(home: Home, address: str, *, example: bool) -> None:
+def _begin(home: Home, address: str, *, example: bool, playground: bool) -> None:
     """Says where the server is; without an owner, gives the link by which one becomes the first."""
     lines = [f"jostle serves {home.folder} at {address}"]
     if example:
         fill_example(home)
         lines.append(f"log in as `owner` or `analyst`, password `{EXAMPLE_PASSWORD}`")
+    elif playground:
+        lines = [f"a playground on public data at {address}"]
     elif not any(account["role"] == "owner" and account["has_password"] for account in home.accounts()):
         new = not any(account["name"] == "owner" for account in home.accounts())
         link = home.add_account("owner", "owner", "system") if new else home.renew_link("owner", "system")
@@ -193,7 +200,6 @@ def _begin(home: Home, address: str, *, example: bool) -> None:
 
 def fill_example(home: Home) -> None:
     """Public data with a budget, an owner, and an analyst with a part of it."""
-    from jostle import resources
     from jostle.privacy.ledger.ledger import Ledger
     from jostle.tools.data import register
 

@@ -64,7 +64,6 @@ class Server(Struct):
     https: bool = False
     example: bool = False
     log: bool = False
-    playground: bool = False
     attempts: dict[str, list[float]] = field(default_factory=dict)
     lock: Any = field(default_factory=threading.Lock)
 

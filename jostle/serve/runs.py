@@ -146,6 +146,11 @@ class Checker:
                 }
                 return {"ok": False, "errors": [error], "cost": []}
 
+    def begin(self) -> None:
+        """Starts the process before anybody asks."""
+        with self._lock:
+            self._started()
+
     def close(self) -> None:
         if self._process is not None:
             self._process.kill()
@@ -169,8 +174,9 @@ class Runs:
 
     def __init__(
         self, home: Home, check: Callable[..., dict[str, Any]], start: Launch = launch,
-        seconds: Sequence[float] = SECONDS, places: int = 2 * (os.cpu_count() or 1),
+        seconds: Sequence[float] = SECONDS, places: int = 2 * (os.cpu_count() or 1), public: str = "",
     ) -> None:  # fmt: skip
+        self.public = public
         self.home, self.check, self.start, self.seconds, self.places = home, check, start, tuple(seconds), places
         self._lock, self._checking = threading.Lock(), list[str]()
         for folder in (home.folder / "runs").glob(f"*{GONE}"):  # the server was killed before they were removed
@@ -184,7 +190,7 @@ class Runs:
                 raise refuse("Busy", "too many programs wait to be checked", help="try again in some seconds")
             self._checking.append(who)
         try:
-            return self.check(program, settings, facts=self.facts(who), **more)
+            return self.check(program, settings, facts=self.facts(who), public=self.public, **more)
         finally:
             with self._lock:
                 self._checking.remove(who)
@@ -279,7 +285,7 @@ class Runs:
         try:
             began = datetime.fromtimestamp(run.accepted, UTC).strftime("%Y-%m-%dT%H:%MZ")
             job = Job(run.program, run.settings, run.account, self.home.ledger, str(folder), run.answer_at - MARGIN,
-                      began=began, facts=facts)  # fmt: skip
+                      began=began, facts=facts, public=self.public)  # fmt: skip
             self.start(job)
         except OSError:
             return  # there will be no answer, and a run that does not begin charges nothing

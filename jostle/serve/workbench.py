@@ -57,7 +57,7 @@ def static(server: Server, call: Call) -> Response:
 
 @route("GET", "/login", ANYBODY, page=True)
 def login_page(server: Server, call: Call) -> Response:
-    return _page("login.html", None, example=server.example)
+    return _page("login.html", None, example=server.example, playground=bool(server.runs.public))
 
 
 @route("GET", "/welcome", ANYBODY, page=True)
@@ -69,7 +69,7 @@ def welcome_page(server: Server, call: Call) -> Response:
 @route("GET", "/", EVERYBODY, page=True)
 def home(server: Server, call: Call) -> Response:
     name = "work.html" if call.who.role == "analyst" else "data.html"
-    return _page(name, call, seconds=server.runs.seconds, usual=server.runs.usual, playground=server.playground)
+    return _page(name, call, seconds=server.runs.seconds, usual=server.runs.usual, playground=bool(server.runs.public))
 
 
 @route("GET", "/history", ("analyst",), page=True)

@@ -43,7 +43,9 @@ MOST_LINE = 2**20  # bytes of a request to the process that checks
 class Job(Struct, frozen=True):
     """One run: `folder` is its own, `ends_at` when its process ends itself (seconds since 1970), `memory` in bytes.
     `began` is what histories say of when its charges were made: a time of now would tell how long it took before.
-    With `facts` it is a simulation, of what is published of data by their names: no data are opened."""
+    With `facts` it is a simulation, of what is published of data by their names: no data are opened.
+    With `public`, a folder, it opens what lies there and counts nowhere: that of a playground.
+    """
 
     program: str
     settings: dict[str, str]
@@ -54,6 +56,7 @@ class Job(Struct, frozen=True):
     memory: int = 8 * GIGABYTE
     began: str = ""
     facts: dict[str, str] | None = None
+    public: str = ""
 
     @property
     def on_server(self) -> bool:
@@ -64,9 +67,10 @@ def source_of(program: str) -> Source:
     return Source("program.jst", program)
 
 
-def unregistered(source: Source) -> tuple[Diagnostic, ...]:
-    """Refuses every source of a program but `dataset` and the counts that it writes itself, before files are looked
-    for. What it does not understand it refuses: also a parameter that has the name of a source."""
+def unregistered(source: Source, public: str = "") -> tuple[Diagnostic, ...]:
+    """Refuses every source of a program but `dataset`, the counts that it writes itself and, with a `public` folder,
+    the files that it names in it, before files are looked for. What it does not understand it refuses: also a parameter
+    that has the name of a source."""
     from jostle.syntax import parse
 
     try:
@@ -78,6 +82,11 @@ def unregistered(source: Source) -> tuple[Diagnostic, ...]:
         if isinstance(call.function, n.Name) and call.function.id == "counts"
         and len(call.args) == 1 and isinstance(call.args[0], n.ListOf) and not call.keywords
     }  # fmt: skip
+    literal |= {
+        id(call.function) for call in every_of(tree, n.Call)
+        if public and isinstance(call.function, n.Name) and call.function.id in ("table", "counts")
+        and call.args and _is_public(public, call.args[0])
+    }  # fmt: skip
     wrong = [
         name for name in every_of(tree, n.Name)
         if name.id in OPENERS and name.id not in ("dataset", "vectors_in") and id(name) not in literal
@@ -88,7 +97,28 @@ def unregistered(source: Source) -> tuple[Diagnostic, ...]:
         help = "`jostle find` lists what there is"
         return (Diagnostic("ImportError", "the library has no such module", absent[0].span, "", help),)
     help = 'a dataset that you have a grant on: `private people = dataset("people")`'
+    help = 'a file that is there: `table("data/people.csv")`' if public else help
     return tuple(Diagnostic("DataError", f"`{w.id}` opens no data on a server", w.span, "", help) for w in wrong[:5])
+
+
+def _is_public(folder: str, data: n.Expr) -> bool:
+    """Whether what is opened is a file of a folder, or rows and counts that a program writes: a text elsewhere may be a
+    path, so that a list has none but in records."""
+    match data:
+        case n.String(value=name):
+            return (
+                "\0" not in name
+                and Path(folder, name).resolve().is_relative_to(folder)
+                and Path(folder, name).is_file()
+            )
+        case n.ListOf(items=items):
+            lists = (one for one in items if not isinstance(one, n.Number | n.RecordOf))
+            return all(isinstance(one, n.ListOf) and _is_public(folder, one) for one in lists)
+        case n.Comprehension(item=item):
+            return isinstance(item, n.RecordOf) or (
+                isinstance(item, n.Call) and isinstance(item.function, n.Name) and item.function.id == "round"
+            )
+    return False
 
 
 def answer(job: Job) -> dict[str, Any]:
@@ -100,8 +130,10 @@ def answer(job: Job) -> dict[str, Any]:
     if job.facts is not None:
         return _rehearsed(job, folder)
     writer, ledger = Writer(folder / TRACE), Ledger(job.ledger, grantee=job.analyst, began=job.began)
-    with Session(listeners=[writer], ledger=ledger, cwd=folder / "empty") as session:
-        if faults := unregistered(source):
+    if job.public:
+        ledger = Ledger(folder / "none")
+    with Session(listeners=[writer], ledger=ledger, cwd=Path(job.public or folder / "empty")) as session:
+        if faults := unregistered(source, job.public):
             result = Result(False, {}, {}, faults, [], [])
         else:
             result = session.attempt(source, job.settings)
@@ -139,10 +171,11 @@ def check(request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     if "ask" in request:
         return edited(request, folder)
     text, settings = str(request["program"]), dict(request.get("settings") or {})
-    if faults := list(unregistered(source_of(text))):
+    public = str(request.get("public") or "")
+    if faults := list(unregistered(source_of(text), public)):
         return {"ok": False, "errors": [fault.as_json() for fault in faults], "cost": []}
     stated = source_of(with_facts(text, dict(request.get("facts") or {})))
-    with _session(folder) as session:
+    with _session(folder, public) as session:
         faults, costs = session.checked(stated, settings)
         # What is answered again is free: whether a grant is enough, its meter says.
         faults = [fault for fault in faults if fault.kind != "BudgetExceeded" or "dataset(" not in text]
@@ -160,6 +193,7 @@ def check(request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 _DECLARED = re.compile(
     r'^(private\s+[A-Za-z_]\w*\s*=\s*)dataset\(\s*"([A-Za-z_]\w*)"\s*\)(?=[ \t]*(?:#.*)?$)', re.MULTILINE
 )
+MOST_CLAUSES = 20_000  # characters; of longer descriptions an editor knows nothing
 MADE_UP = 2000
 """Rows of each table of a simulation."""
 _CANDIDATES = 60
@@ -180,7 +214,8 @@ def clauses(dataset: Dataset, grant: Dataset) -> str:
         f"{name_of(name)}: {_text(domain)}{end}" for (name, domain), end in zip(terms.schema, never, strict=True)
     )
     budget = f"{measure.limit}{' counted by basic' * (measure.kind == 'basic')}"
-    return f"described by {{{', '.join(columns)}}} protecting {terms.unit} budget {budget}"
+    text = f"described by {{{', '.join(columns)}}} protecting {terms.unit} budget {budget}"
+    return text if len(text) <= MOST_CLAUSES else ""
 
 
 def _text(domain: Domain) -> str:
@@ -200,9 +235,10 @@ def with_facts(program: str, facts: Facts) -> str:
     return _DECLARED.sub(declared, program)
 
 
-def _session(folder: Path, **options: Any) -> Session:
-    """A session that opens nothing of the server."""
-    return Session(cwd=folder, ledger=Ledger(folder / "none", grantee="-"), look=False, **options)
+def _session(folder: Path, public: str = "", **options: Any) -> Session:
+    """A session that opens nothing of the server, but for files of a `public` folder."""
+    ledger = Ledger(folder / "none", grantee="" if public else "-")
+    return Session(cwd=Path(public or folder), ledger=ledger, look=bool(public), **options)
 
 
 def edited(request: Mapping[str, Any], folder: Path) -> dict[str, object]:
@@ -210,7 +246,7 @@ def edited(request: Mapping[str, Any], folder: Path) -> dict[str, object]:
     from jostle.tools.editors.document import Document
 
     text, line, column = str(request["program"]), int(request["line"]), int(request["column"])
-    with _session(folder) as opened:
+    with _session(folder, str(request.get("public") or "")) as opened:
         if request["ask"] == "format":
             return {"text": _formatted(text)}
         document = Document("program.jst", _session=opened)
@@ -257,7 +293,7 @@ def _run() -> int:
     ends_after(left)
     folder = Path(job.folder)
     rehearses = job.facts is not None
-    readable = [] if job.on_server or rehearses else _data(job)
+    readable = [] if job.on_server or rehearses else [Path(job.public)] if job.public else _data(job)
     ledger = [] if job.on_server or rehearses else [Path(job.ledger).parent]
     writable = [folder, *ledger, Path(os.environ["XDG_CACHE_HOME"])]
     network = job.on_server and not rehearses
@@ -277,6 +313,7 @@ def _checks() -> int:
     """Answers requests, a line each, until there are no more. Its limits are for all of them together."""
     folder = Path.cwd()
     confine([Path(os.environ["XDG_CACHE_HOME"])], [folder], 24 * 3600, 4 * GIGABYTE)
+    edited({"program": "x = 1\n", "ask": "completions", "line": 0, "column": 0}, folder)
     print(json.dumps(check({"program": "x = 1\n"}, folder)), flush=True)  # it has loaded what it needs
     for line in sys.stdin.buffer:
         if len(line) <= MOST_LINE:

@@ -91,8 +91,8 @@ def _misuse(options: argparse.Namespace) -> str:
 
 
 def _serve_flags(options: argparse.Namespace) -> str:
-    if bool(options.home) + options.example + bool(options.verify) != 1:
-        return "serve needs one of --home FOLDER, --example, --verify LOG"
+    if bool(options.home) + options.example + options.playground + bool(options.verify) != 1:
+        return "serve needs one of --home FOLDER, --example, --playground, --verify LOG"
     alone = not options.home and (options.check or options.backup)
     return "--check and --backup go with --home FOLDER" if alone else ""
 
@@ -272,6 +272,7 @@ def command_parser() -> _Parser:
     serve = commands.add_parser("serve", help="let others ask: a server that holds the data and the ledger")
     serve.add_argument("--home", metavar="FOLDER", help="where accounts, ledger, data and runs are")
     serve.add_argument("--example", action="store_true", help="public data and two accounts, to click through")
+    serve.add_argument("--playground", action="store_true", help="the workbench over public data, for whoever opens it")
     serve.add_argument("--host", metavar="HOST", default="127.0.0.1", help="the address to listen at (127.0.0.1)")
     serve.add_argument("--port", metavar="PORT", type=int, default=8400)
     serve.add_argument("--name", metavar="HOST", action="append", default=[], help="a name that it is reached by")

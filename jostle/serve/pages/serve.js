@@ -226,7 +226,7 @@ function chart(title, labels, values, margins) {
   svg.append(drawn("title", {}, `${title}: ${labels.map((one, k) => `${one} ${Number(values[k].toPrecision(5))}`).slice(0, 12).join(", ")}`));
   const every = Math.max(1, Math.ceil(values.length / 16));
   values.forEach((v, k) => {
-    const x = left + step * (k + .5), half = Math.max(.5, step * .35), from = y(Math.max(0, v)), to = y(Math.min(0, v));
+    const x = left + step * (k + .5), half = Math.min(48, Math.max(.5, step * .35)), from = y(Math.max(0, v)), to = y(Math.min(0, v));
     svg.append(drawn("rect", {x: x - half, y: from, width: 2 * half, height: Math.max(.5, to - from), class: "part"}));
     if (margins[k] > 0) svg.append(drawn("path", {d: `M${x} ${y(v - margins[k])}V${y(v + margins[k])}`, class: "ink", "stroke-width": 1.5, fill: "none"}));
     if (k % every === 0) {
@@ -329,6 +329,7 @@ async function follow(box, id) {
     }
   }
   if (document.querySelector("[data-run]")) refresh();
+  if (window.recheck) setTimeout(window.recheck, 1000);
 }
 
 for (const node of document.querySelectorAll("[data-call]")) node.onclick = () => call(node.dataset.call).then(() => { location.href = node.dataset.then; }, failed);
@@ -345,8 +346,9 @@ for (const form of document.querySelectorAll("[data-form]")) form.onsubmit = eve
   event.preventDefault();
   const body = {};
   for (const field of form.elements) if (field.name) body[field.name] = field.type === "checkbox" ? field.checked : "number" in field.dataset ? Number(field.value) : field.value;
-  call(form.dataset.form, body).then(given => {
-    if (!("run" in form.dataset)) { announce(given); form.reset(); refresh(); return; }
+  // Not `form.dataset`: a field of that name would stand in its place.
+  call(form.getAttribute("data-form"), body).then(given => {
+    if (!form.hasAttribute("data-run")) { announce(given); form.reset(); refresh(); return; }
     const section = document.querySelector("[data-answer]");
     section.hidden = false;
     tell("");

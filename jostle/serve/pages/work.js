@@ -49,6 +49,7 @@ function goTo(one) {
   text.setSelectionRange(from, one.end_line === one.line ? Math.min(offset(line, one.end_column - 1), text.value.length) : from);
 }
 window.goTo = goTo;
+window.recheck = () => check();
 
 function replace(from, to, by) {
   text.focus();
@@ -104,7 +105,7 @@ async function offer(asked) {
   let given;
   try { given = await ask("POST /api/editor", {program: text.value, ask: "completions", ...at}, () => mine === offering); } catch { return; }
   if (!given || mine !== offering) return;
-  offered = given.words;
+  offered = given.words || [];
   typed = given.typed;
   if (!offered.length || (!asked && !typed && !/[.{"]$/.test(before))) { close(); return; }
   words.replaceChildren(...offered.map((one, k) => {
@@ -144,7 +145,7 @@ function described(markdown) {
 async function explain(asked) {
   const given = await ask("POST /api/editor", {program: text.value, ask: "hover", ...place()}, () => document.activeElement === text).catch(() => null);
   if (!given) return;
-  const parts = [...(given.signature ? [make("p", given.signature)] : []), ...described(given.hover)];
+  const parts = [...(given.signature ? [make("p", given.signature)] : []), ...described(given.hover || "")];
   about.hidden = !parts.length && !asked;
   about.replaceChildren(...(parts.length ? parts : [make("p", "Nothing is known of this place.")]));
   if (asked) tell(about.textContent.slice(0, 300));

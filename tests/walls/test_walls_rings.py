@@ -9,7 +9,7 @@ import pytest
 from rings import CORE, circles, closure, figures, loads
 
 BARS = {
-    "lines": 90_174,
+    "lines": 90_256,
     "files": 438,
     "lines that the kernel imports": 2_782,
     "lines that privacy and engine import": 22_535,

@@ -8,8 +8,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
+from jostle.lazy import Floats, np
 from jostle.noise_laws import (
     ADDITIVE,
     LEVEL,
@@ -21,12 +22,6 @@ from jostle.noise_laws import (
     SmoothLaplace,
 )
 from jostle.records import replace
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
 
 L = TypeVar("L", bound=AdditiveLaw)
 
@@ -181,8 +176,6 @@ def _two_laplace() -> float:
 
 def quantiles(law: AdditiveLaw | Bracketed, places: Floats) -> Floats:
     """The quantiles of the noise at these places in (0, 1); of a bracketed number those of the number itself."""
-    import numpy as np
-
     if isinstance(law, Bracketed):
         return _bracketed(law, places)
     if isinstance(law, Gaussian):
@@ -208,7 +201,6 @@ def _bracketed(law: Bracketed, levels: Floats) -> Floats:
 
     Places are tested from the outside in, up to the first that is not clear.
     """
-    import numpy as np
     from scipy.special import ndtri
 
     within = np.abs(1 - 2 * levels)

@@ -10,13 +10,9 @@ rooms.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
+from jostle.lazy import Array, Ints, np
 
 LIMIT = 2**62
 """The largest magnitude of an exact number that noise is added to: two of them still add up within 64 bits."""
@@ -29,8 +25,6 @@ def fixed_width(values: Any, limit: int = LIMIT) -> Ints:
     Takes integers of any width, also Python's in an array of objects, truth values, and doubles, which are rounded (a
     half to the even one; NaN is 0). An int64 array within the limit is given back as it is: do not write to it.
     """
-    import numpy as np
-
     array = np.asarray(values)
     if array.dtype.kind == "f" and not isinstance(values, np.ndarray | np.generic):
         array = np.asarray(values, dtype=object)  # NumPy makes doubles of some lists of large integers
@@ -50,36 +44,28 @@ def fixed_width(values: Any, limit: int = LIMIT) -> Ints:
 
 def truncated(values: Any, limit: int = LIMIT) -> Ints:
     """Doubles as int64, rounded toward zero, each within ±`limit`; NaN is 0. It cannot fail."""
-    import numpy as np
-
     return _of_doubles(np.asarray(values, dtype=np.float64), limit)
 
 
 def shifted(values: Ints, bits: int) -> Ints:
     """`values`·2^`bits` (`bits` of at least 0), each brought into ±2^62 before it could wrap."""
-    import numpy as np
-
     if not bits:
         return values
     room = LIMIT >> bits
     return np.left_shift(np.clip(values, -room, room), bits)
 
 
-def narrowed(values: Any, kind: type[np.signedinteger[Any]]) -> NDArray[Any]:
+def narrowed(values: Any, kind: type[np.signedinteger[Any]]) -> Array:
     """Integers or doubles (rounded toward zero) as a given kind of integer, clamped to its ends; NaN is 0. For places
     among public values, and for whole multiples of a public grid."""
-    import numpy as np
-
     array, ends = np.asarray(values), np.iinfo(kind)
     if array.size and not (ends.min <= array.min() and array.max() <= ends.max):
         array = np.clip(truncated(array) if array.dtype.kind == "f" else fixed_width(array), ends.min, ends.max)
     return array.astype(kind, copy=False)
 
 
-def same_bits(values: NDArray[Any]) -> Ints:
+def same_bits(values: Array) -> Ints:
     """Integers as int64 with the same lowest 64 bits: for hashes and words of noise, which are no exact numbers."""
-    import numpy as np
-
     return values.astype(np.int64, copy=False)
 
 
@@ -89,9 +75,7 @@ def _whole(value: Any, limit: int) -> int:
     return max(-limit, min(limit, int(value)))
 
 
-def _of_doubles(numbers: NDArray[Any], limit: int) -> Ints:
-    import numpy as np
-
+def _of_doubles(numbers: Array, limit: int) -> Ints:
     if not _within(numbers, min(float(limit), _EXACT)):  # false where there is a NaN
         # the limit may be no double: what is next to it is clipped once more as a whole number
         wide = np.clip(np.where(np.isnan(numbers), 0.0, numbers), -float(LIMIT), float(LIMIT))
@@ -99,5 +83,5 @@ def _of_doubles(numbers: NDArray[Any], limit: int) -> Ints:
     return numbers.astype(np.int64)
 
 
-def _within(numbers: NDArray[Any], limit: float) -> bool:
+def _within(numbers: Array, limit: float) -> bool:
     return not numbers.size or bool(-limit <= numbers.min() and numbers.max() <= limit)

@@ -26,13 +26,8 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
+from jostle.lazy import Floats, Ints, np
 
 ORDERS = (*range(2, 64), *(round(64 * 1.25**i) for i in range(26)))
 """Whole orders up to 17,000: small ε at small δ need orders of ln(1/δ)/ε."""
@@ -42,10 +37,8 @@ MARGIN = 1 + 1e-8
 
 
 @lru_cache(maxsize=1)
-def _terms() -> tuple[Floats, Floats, Floats, NDArray[np.int64]]:
+def _terms() -> tuple[Floats, Floats, Floats, Ints]:
     """For all orders one after the other: α, k = 2 … α, ln C(α, k), and where each order begins."""
-    import numpy as np
-
     logs = np.array([math.lgamma(i + 1) for i in range(ORDERS[-1] + 1)])
     alphas = np.concatenate([np.full(a - 1, a) for a in ORDERS])
     ks = np.concatenate([np.arange(2, a + 1) for a in ORDERS])
@@ -55,8 +48,6 @@ def _terms() -> tuple[Floats, Floats, Floats, NDArray[np.int64]]:
 
 def divergences(rate: float, sigma: float) -> Floats:
     """R(α) of one step at each of `ORDERS`, rounded up: q = `rate` in (0, 1], noise of `sigma` sensitivities."""
-    import numpy as np
-
     orders = np.array(ORDERS, dtype=float)
     if rate >= 1:
         return orders / (2 * sigma * sigma) * MARGIN
@@ -72,8 +63,6 @@ def divergences(rate: float, sigma: float) -> Floats:
 
 def epsilon_of_steps(rate: float, sigma: float, steps: int, delta: float) -> float:
     """The least ε at `delta` of so many steps, over `ORDERS`."""
-    import numpy as np
-
     orders = np.array(ORDERS, dtype=float)
     bound = steps * divergences(rate, sigma) + np.log1p(-1 / orders) - (math.log(delta) + np.log(orders)) / (orders - 1)
     return max(0.0, float(bound.min()))

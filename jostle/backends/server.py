@@ -18,7 +18,7 @@ from __future__ import annotations
 import itertools
 from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 
@@ -34,6 +34,7 @@ from jostle.engine.sql.dialect import Dialect, subquery
 from jostle.engine.sql.hashes import hashed
 from jostle.engine.sql.persons import narrowed
 from jostle.engine.sql.relations import Relation
+from jostle.lazy import Array
 from jostle.plan.kinds import domain_kind
 from jostle.plan.plan import Bound, Domain, Integer, Key, Open, Plan, RowExpr, Scan, Term, inputs
 from jostle.readers.duckdb import LocalDuckDb
@@ -41,9 +42,6 @@ from jostle.readers.objects import Objects
 from jostle.readers.public_sql import PublicSql
 from jostle.readers.survey import Survey, most_alike, surveyed
 from jostle.records import replace
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 class Question(Struct, frozen=True):
@@ -66,19 +64,19 @@ class QuestionLog(LocalDuckDb):
         super().__init__()
         self.questions: list[Question] = []
 
-    def group(self, plan: Plan, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> list[NDArray[Any]]:
+    def group(self, plan: Plan, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> list[Array]:
         self.questions.append(Question(plan, keys, terms))
         return super().group(plan, keys, terms)
 
-    def vectors(self, plan: Plan, exprs: tuple[RowExpr, ...], size: int) -> Iterator[NDArray[Any]]:
+    def vectors(self, plan: Plan, exprs: tuple[RowExpr, ...], size: int) -> Iterator[Array]:
         self.questions.append(Question(plan, exprs=exprs))
         return super().vectors(plan, exprs, size)
 
-    def tally(self, plan: Plan, expr: RowExpr) -> tuple[NDArray[Any], NDArray[Any]]:
+    def tally(self, plan: Plan, expr: RowExpr) -> tuple[Array, Array]:
         self.questions.append(Question(plan, exprs=(expr,), tallied=True))
         return super().tally(plan, expr)
 
-    def tuples(self, plan: Plan, exprs: tuple[RowExpr, ...]) -> tuple[list[tuple[object, ...]], NDArray[Any]]:
+    def tuples(self, plan: Plan, exprs: tuple[RowExpr, ...]) -> tuple[list[tuple[object, ...]], Array]:
         self.questions.append(Question(plan, exprs=exprs, tallied=True))
         return super().tuples(plan, exprs)
 

@@ -14,6 +14,7 @@ from jostle.accounting.amounts import Amount, quanta
 from jostle.choice.program import public_only, simulated_private
 from jostle.diagnostics import refuse
 from jostle.language.forms import DIMENSIONS
+from jostle.lazy import np
 from jostle.privacy.kernel.exposures import handles_in
 from jostle.privacy.reading.minting import exposed, public_cube
 from jostle.run.faults import private_value
@@ -32,8 +33,6 @@ def _bootstrap(
 
     Each has an element a query. `option(db, queries)` is called under an allotment of `epsilon` (or `rho`) in all.
     """
-    import numpy as np
-
     interp, _ = at
     if is_sequence(option) or hasattr(option, "shape"):  # the order of the version before
         cells, option = option, cells
@@ -70,8 +69,6 @@ def _bootstrap(
 
 def _counts(cells: Any, shape: tuple[int, ...]) -> Any:
     """Whole counts like the cells: every sum of cells in a row is within one of theirs."""
-    import numpy as np
-
     if cells.size != int(np.prod(shape)) or not np.isfinite(cells).all():
         raise refuse("ValueError", f"these cells do not fit queries for shape {shape}")
     if cells.sum(where=cells > 0) > 1e15:

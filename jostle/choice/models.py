@@ -16,6 +16,7 @@ from jostle.choice.bench import Predict
 from jostle.choice.table import UtilityScale
 from jostle.choice.trees import Step, Tree
 from jostle.diagnostics import refuse
+from jostle.lazy import np
 from jostle.records import as_dict
 
 if TYPE_CHECKING:
@@ -153,8 +154,6 @@ class TreeEnsembles(Struct, frozen=True):
         return predictions
 
     def rows(self, x: Array) -> Array:
-        import numpy as np
-
         from jostle.choice.grow import rows
 
         outputs = [np.mean([rows(t, x) for t in trees], axis=0) if trees else np.zeros((len(x), 1))
@@ -189,8 +188,6 @@ class Functions(Struct, frozen=True):
         return [(f(features) if f else 0.0, 0.0) for f in self.functions]
 
     def rows(self, x: Array) -> Array:
-        import numpy as np
-
         return np.array([[u for u, _ in self.predict(row.tolist())] for row in x], dtype=np.float64)
 
     def path(self, option: int, x: Sequence[float]) -> tuple[Step, ...]:

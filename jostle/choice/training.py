@@ -15,6 +15,7 @@ from jostle.choice.bench import Bench
 from jostle.choice.table import Run, RunTable, Setting, UtilityScale, finite, scale_of
 from jostle.choice.workers import Progress, run_all
 from jostle.diagnostics import refuse
+from jostle.lazy import np
 from jostle.records import replace
 from jostle.threads import on_one_thread
 
@@ -192,8 +193,6 @@ def _utilities(
 
 def with_the_leader(runs: list[list[float]]) -> list[int]:
     """The options that are not behind the one with the best mean score, by their paired runs; all where some failed."""
-    import numpy as np
-
     utilities = np.array(runs)
     if not np.isfinite(utilities).all():
         return list(range(len(runs)))
@@ -246,8 +245,6 @@ def _at_every_level(table: RunTable, runs: list[Run]) -> list[Run]:
 
 def _lost(runs: list[Run], scale: UtilityScale) -> list[list[float]]:
     """For each lower level the mean score that each option loses there, over the runs that have it."""
-    import numpy as np
-
     levels = [run.utilities for run in runs if len(run.utilities) > 1]
     scores = np.array([[[scale.score(u) if math.isfinite(u) else math.nan for u in level] for level in one]
                        for one in levels])  # fmt: skip

@@ -18,6 +18,7 @@ import math
 import os
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from datetime import date
 from operator import eq
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
@@ -27,15 +28,11 @@ from msgspec import Struct
 from jostle.diagnostics import refuse
 from jostle.integers import fixed_width
 from jostle.language.moments import number_of
-from jostle.plan.plan import Key
+from jostle.lazy import Array, np
+from jostle.plan.plan import Domain, Exact, Key, Plan, RowExpr, Term
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
-    from numpy.typing import NDArray
-
     from jostle.engine.files import OpenFile
-    from jostle.plan.plan import Domain, Exact, Plan, RowExpr, Term
 
 
 class Capabilities(Struct, frozen=True):
@@ -49,7 +46,7 @@ class Capabilities(Struct, frozen=True):
     forks: bool = False
 
 
-Work = Callable[[Iterable["NDArray[Any]"]], list[Any]]
+Work = Callable[[Iterable["Array"]], list[Any]]
 """What is done with rows of numbers, (n, d) each: arrays of whole numbers that add up over rows in parts. It can be
 pickled, and knows nothing but what is in it."""
 
@@ -98,21 +95,21 @@ class Answers(Protocol):
 
     def check(self, question: object) -> None: ...
 
-    def group(self, plan: Plan, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> list[NDArray[Any]]: ...
+    def group(self, plan: Plan, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> list[Array]: ...
 
-    def counts(self, plan: Plan, tables: Sequence[tuple[Key, ...]]) -> list[NDArray[Any]]: ...
+    def counts(self, plan: Plan, tables: Sequence[tuple[Key, ...]]) -> list[Array]: ...
 
-    def crossed(self, plan: Plan, keys: Sequence[Key], by: Key) -> list[NDArray[Any]]: ...
+    def crossed(self, plan: Plan, keys: Sequence[Key], by: Key) -> list[Array]: ...
 
-    def codes(self, plan: Plan, keys: tuple[Key, ...]) -> list[NDArray[Any]]: ...
+    def codes(self, plan: Plan, keys: tuple[Key, ...]) -> list[Array]: ...
 
     def fold(self, plan: Plan, exprs: tuple[RowExpr, ...], work: Work) -> list[Any]: ...
 
     def fold_codes(self, plan: Plan, keys: tuple[Key, ...], work: Work) -> list[object]: ...
 
-    def tally(self, plan: Plan, expr: RowExpr) -> tuple[NDArray[Any], NDArray[Any]]: ...
+    def tally(self, plan: Plan, expr: RowExpr) -> tuple[Array, Array]: ...
 
-    def tuples(self, plan: Plan, exprs: tuple[RowExpr, ...]) -> tuple[list[tuple[object, ...]], NDArray[Any]]: ...
+    def tuples(self, plan: Plan, exprs: tuple[RowExpr, ...]) -> tuple[list[tuple[object, ...]], Array]: ...
 
 
 class Engine(Answers, Protocol):
@@ -133,11 +130,11 @@ class Engine(Answers, Protocol):
 
     def stamp(self, key: str) -> str: ...
 
-    def code_blocks(self, plan: Plan, keys: tuple[Key, ...], size: int) -> Iterator[list[NDArray[Any]]]: ...
+    def code_blocks(self, plan: Plan, keys: tuple[Key, ...], size: int) -> Iterator[list[Array]]: ...
 
     def rows(self, plan: Plan) -> int: ...
 
-    def vectors(self, plan: Plan, exprs: tuple[RowExpr, ...], size: int) -> Iterator[NDArray[Any]]: ...
+    def vectors(self, plan: Plan, exprs: tuple[RowExpr, ...], size: int) -> Iterator[Array]: ...
 
     def records(self, plan: Plan) -> list[tuple[Any, ...]]: ...
 
@@ -192,8 +189,6 @@ def shape(keys: tuple[Key, ...]) -> tuple[int, ...]:
 
 def positions(keys: tuple[Key, ...], columns: list[Any], shape: tuple[int, ...]) -> tuple[Any, Any]:
     """Where each group found stands in the flattened result, and which of those found have a place there."""
-    import numpy as np
-
     if not keys:
         return np.zeros(1, dtype=np.int64), slice(None)
     inside = np.ones(len(columns[0]), dtype=bool)

@@ -11,31 +11,25 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.engine.sql.persons import names_in
 from jostle.language.moments import moment_of, number_of
 from jostle.language.operations import OPERATIONS, Operation
+from jostle.lazy import Array, np
 from jostle.plan.plan import Apply, Column, Constant, RowExpr
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 Values = tuple[Any, Any]  # what each row has, and whether it has it (where not, the value means nothing)
 
 
-def evaluate(
-    expr: RowExpr, columns: Mapping[str, NDArray[Any]], private: Collection[str] = ()
-) -> tuple[NDArray[Any], NDArray[Any]]:
+def evaluate(expr: RowExpr, columns: Mapping[str, Array], private: Collection[str] = ()) -> tuple[Array, Array]:
     """The values of an expression (float64, bool or object of str) and their validity (bool), both of shape (rows,).
 
     The kinds must have been checked (`types.kind_of`). Whatever is not finite is not valid. Dates and times are the
     numbers that stand for them. Of columns that are `private`, exact numbers, only what NumPy does is done: the rest is
     a `TypeError`, whatever they hold.
     """
-    import numpy as np
-
     if private:
         _need_arithmetic(expr, private)
     size = len(next(iter(columns.values()))) if columns else 1
@@ -44,9 +38,7 @@ def evaluate(
     return np.broadcast_to(values, (size,)), np.broadcast_to(valid, (size,))
 
 
-def _evaluate(expr: RowExpr, columns: Mapping[str, NDArray[Any]]) -> Values:
-    import numpy as np
-
+def _evaluate(expr: RowExpr, columns: Mapping[str, Array]) -> Values:
     if isinstance(expr, Column):
         return _column(expr.name, columns)
     if isinstance(expr, Constant):
@@ -95,8 +87,6 @@ def _need_arithmetic(expr: RowExpr, private: Collection[str]) -> None:
 
 def _each(operation: Operation, args: list[Values]) -> Values:
     """An operation on public values by its plain meaning, row by row."""
-    import numpy as np
-
     columns = np.broadcast_arrays(*(value for value, _ in args), *(valid for _, valid in args))
     values, valid = columns[: len(args)], np.logical_and.reduce(columns[len(args) :])
     rows = zip(*(column.ravel().tolist() for column in values), strict=True)
@@ -118,9 +108,7 @@ def _meant(operation: Operation, row: tuple[Any, ...]) -> Any:
     return float(number_of(value)) if isinstance(value, date) else value
 
 
-def _column(name: str, columns: Mapping[str, NDArray[Any]]) -> Values:
-    import numpy as np
-
+def _column(name: str, columns: Mapping[str, Array]) -> Values:
     if name not in columns:
         raise refuse("NameError", f"there is no column `{name}` here", help=did_you_mean(name, columns))
     column = columns[name]
@@ -136,8 +124,6 @@ def _column(name: str, columns: Mapping[str, NDArray[Any]]) -> Values:
 
 
 def _constant(value: float | str | bool | date | None) -> Values:
-    import numpy as np
-
     value = float(number_of(value)) if isinstance(value, date) else value
     if value is None:
         return np.float64(0.0), np.bool_(False)
@@ -150,8 +136,6 @@ def _constant(value: float | str | bool | date | None) -> Values:
 
 def _alike(left: Any, right: Any) -> tuple[Any, Any]:
     """Operands of one kind; where a `none` met another kind, its filler is turned into one of that kind."""
-    import numpy as np
-
     kinds = [np.asarray(side).dtype.kind for side in (left, right)]
     if "O" in kinds and kinds[0] != kinds[1]:
         return (left if kinds[0] == "O" else np.array("", object)), (right if kinds[1] == "O" else np.array("", object))
@@ -160,8 +144,6 @@ def _alike(left: Any, right: Any) -> tuple[Any, Any]:
 
 def _logic(op: str, args: list[Values]) -> Values:
     """Three-valued: a known `false` decides an `and`, a known `true` an `or`."""
-    import numpy as np
-
     decisive = op == "or"
     settled = np.logical_or.reduce(np.broadcast_arrays(*(valid & (_truth(v) == decisive) for v, valid in args)))
     every_valid = np.logical_and.reduce(np.broadcast_arrays(*(valid for _, valid in args)))
@@ -169,21 +151,15 @@ def _logic(op: str, args: list[Values]) -> Values:
 
 
 def _truth(values: Any) -> Any:
-    import numpy as np
-
     return np.asarray(values).astype(bool)
 
 
 def _choose(test: Any, then: Any, other: Any) -> Any:
-    import numpy as np
-
     then, other = _alike(then, other)
     return np.where(_truth(test), then, other)
 
 
 def _among(args: list[Values], constants: tuple[RowExpr, ...]) -> Values:
-    import numpy as np
-
     (value, value_valid), *others = args
     with_none = any(arg == Constant(None) for arg in constants)
     among = np.zeros(np.shape(value), dtype=bool)

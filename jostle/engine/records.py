@@ -57,6 +57,7 @@ from jostle.engine.sql.dialect import subquery
 from jostle.engine.sql.persons import narrowed
 from jostle.engine.sql.rows import Physical
 from jostle.integers import fixed_width
+from jostle.lazy import Array, Ints, np, pa
 from jostle.plan.kinds import domain_kind
 from jostle.plan.plan import Column, Count, Key, Plan, RowExpr, Scan, inputs
 from jostle.plan.records import (
@@ -81,11 +82,7 @@ from jostle.plan.records import (
 )
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Values = NDArray[Any]
-    Ints = NDArray[np.int64]
+    Values = Array
     from jostle.engine.base import Answers, Here
 
     Steps = tuple[Kept | Mapped, ...]
@@ -98,21 +95,19 @@ class Block(Struct, frozen=True):
     """Some records, of which several may be equal: their weights add up."""
 
     columns: Mapping[str, Values]
-    weights: NDArray[Any]  # object: whole numbers of at least 0, (rows,)
+    weights: Array  # object: whole numbers of at least 0, (rows,)
 
     @property
     def size(self) -> int:
         return len(self.weights)
 
-    def at(self, rows: NDArray[Any]) -> Block:
+    def at(self, rows: Array) -> Block:
         """The records at these places, or those for which a mask is true."""
         return Block({name: column[rows] for name, column in self.columns.items()}, self.weights[rows])
 
 
 def typed(schema: Schema, columns: Sequence[Any], weights: Any) -> Block:
     """Columns in the types of their kinds, which are public: of no rows too."""
-    import numpy as np
-
     block = {
         name: np.array(column, dtype=_TYPES[domain_kind(domain)])
         for (name, domain), column in zip(schema, columns, strict=True)
@@ -127,8 +122,6 @@ def of_tuples(schema: Schema, rows: Sequence[tuple[Any, ...]], counts: Ints) -> 
 
 def merged(schema: Schema, blocks: Sequence[Block]) -> Block:
     """The records of all blocks, each once, with what it weighs in all; none of weight 0."""
-    import numpy as np
-
     blocks = [typed(schema, [()] * len(schema), []), *blocks]
     columns = {name: np.concatenate([block.columns[name] for block in blocks]) for name, _ in schema}
     weights = np.concatenate([block.weights for block in blocks])
@@ -139,8 +132,6 @@ def merged(schema: Schema, blocks: Sequence[Block]) -> Block:
 
 def codes_of(columns: Sequence[Values], size: int) -> Ints:
     """A whole number for each row, equal for two that are equal in all columns; from 0 up without a gap."""
-    import numpy as np
-
     codes, many = np.zeros(size, dtype=np.int64), 1
     for column in columns:
         values, inverse = np.unique(column, return_inverse=True)
@@ -152,10 +143,8 @@ def codes_of(columns: Sequence[Values], size: int) -> Ints:
     return fixed_width(codes.reshape(-1))
 
 
-def sums(codes: Ints, weights: NDArray[Any]) -> tuple[Ints, NDArray[Any]]:
+def sums(codes: Ints, weights: Array) -> tuple[Ints, Array]:
     """For each code, in order, the place where it stands first, and the sum of its weights."""
-    import numpy as np
-
     if not len(codes):
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=object)
     order = np.argsort(codes, kind="stable")
@@ -165,8 +154,6 @@ def sums(codes: Ints, weights: NDArray[Any]) -> tuple[Ints, NDArray[Any]]:
 
 def sized(block: Block, plan: Sized) -> Block:
     """The size of each prefix, at most `most`, with what it weighs in halves of a unit."""
-    import numpy as np
-
     ranked, _, starts, weights = _ranked(block, plan.by)
     sizes = np.arange(ranked.size) - starts + 1
     return _block(ranked, plan, np.minimum(sizes, plan.most).astype(float), weights)
@@ -174,8 +161,6 @@ def sized(block: Block, plan: Sized) -> Block:
 
 def reduced(block: Block, plan: Reduced) -> Block:
     """The largest, the smallest or the sum of the numbers of each prefix, in the same way."""
-    import numpy as np
-
     ranked, groups, starts, weights = _ranked(block, plan.by)
     numbers = ranked.columns[plan.of]
     if plan.reducer == "sum":
@@ -190,11 +175,9 @@ def reduced(block: Block, plan: Reduced) -> Block:
     return _block(ranked, plan, np.asarray(values, dtype=float) + 0.0, weights)
 
 
-def _ranked(block: Block, by: tuple[str, ...]) -> tuple[Block, Ints, Ints, NDArray[Any]]:
+def _ranked(block: Block, by: tuple[str, ...]) -> tuple[Block, Ints, Ints, Array]:
     """The records by group and falling weight, the group of each, where it starts, and the weight of the prefix that
     each one ends: what it weighs more than the next."""
-    import numpy as np
-
     if not block.size:
         none = np.zeros(0, dtype=np.int64)
         return block, none, none, block.weights
@@ -207,7 +190,7 @@ def _ranked(block: Block, by: tuple[str, ...]) -> tuple[Block, Ints, Ints, NDArr
     return block.at(order), groups, np.flatnonzero(begins)[groups], weights - later
 
 
-def _block(ranked: Block, plan: Sized | Reduced, values: NDArray[Any], weights: NDArray[Any]) -> Block:
+def _block(ranked: Block, plan: Sized | Reduced, values: Array, weights: Array) -> Block:
     """The prefixes of a weight above 0."""
     block = Block({**{name: ranked.columns[name] for name in plan.by}, plan.name: values}, weights)
     return block.at(weights > 0) if ranked.size else block
@@ -250,7 +233,7 @@ def stepped(here: Here, schema: Schema, block: Block, steps: Steps, to: Schema) 
 
 def coded(
     here: Here, schema: Schema, block: Block, steps: Steps, keys: tuple[Key, ...]
-) -> Iterator[tuple[list[Ints], NDArray[Any]]]:
+) -> Iterator[tuple[list[Ints], Array]]:
     """For each key where the records that the steps make stand among its values, −1 where it is none of them; and what
     they weigh."""
     needed, relation = _relation(schema, block.size, steps, (key.expr for key in keys))
@@ -274,8 +257,6 @@ def _relation(
 
 def _chunks(here: Here, query: str, block: Block, names: tuple[str, ...]) -> Iterator[list[Any]]:
     """The columns of a query about a block: of a part of it at a time, where its texts are long."""
-    import numpy as np
-    import pyarrow as pa
 
     columns = [block.columns[name] for name in names]
     sizes = np.zeros(block.size, dtype=np.int64)
@@ -291,10 +272,8 @@ def _chunks(here: Here, query: str, block: Block, names: tuple[str, ...]) -> Ite
             yield [np.ma.getdata(column) for column in here.columns(query)]
 
 
-def _arrow(column: NDArray[Any]) -> object:
+def _arrow(column: Array) -> object:
     """A column as Arrow has it, of buffers: where values are handed over, Arrow loads pandas to look at them."""
-    import numpy as np
-    import pyarrow as pa
 
     if column.dtype == object:
         texts = [text.encode("utf-8", "replace") for text in column.tolist()]
@@ -312,14 +291,12 @@ HELD = 2**21
 """Records that are gathered before equal ones are put together."""
 
 
-def sums_of(engine: Answers, request: Weights) -> NDArray[Any]:
+def sums_of(engine: Answers, request: Weights) -> Array:
     """The sum of weights for every combination of the keys' values, in units of 2^-CELL_BITS, as Python's integers.
 
     Where weights are finer than these units, a sum W of m cells is taken down to ⌊W·(1 − m·2^-CELL_BITS)⌋: what m cells
     can gain by rounding, at most a unit each, is what they lose by that factor first.
     """
-    import numpy as np
-
     plan, keys = request.records, request.keys
     size, bits = 1, bits_of(plan)
     for key in keys:
@@ -422,8 +399,6 @@ def _finer(block: Block, bits: int) -> Block:
 
 
 def _shaved(block: Block, plan: Shaved) -> Block:
-    import numpy as np
-
     step = plan.step << (bits_of(plan) - plan.bits)
     full = block.weights // step
     rests = block.weights - full * step
@@ -436,8 +411,6 @@ def _shaved(block: Block, plan: Shaved) -> Block:
 
 
 def _joined(left: Block, right: Block, plan: Joined) -> Iterator[Block]:
-    import numpy as np
-
     if not left.size or not right.size:
         return
     both = [np.concatenate([left.columns[name], right.columns[name]]) for name in plan.on]
@@ -466,8 +439,6 @@ def _joined(left: Block, right: Block, plan: Joined) -> Iterator[Block]:
 
 
 def _combined(left: Block, right: Block, plan: Combined) -> Block:
-    import numpy as np
-
     names = columns_of(plan)
     if not left.size and not right.size:
         return left

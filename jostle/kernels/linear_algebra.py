@@ -5,23 +5,14 @@ Everything is LAPACK's, through NumPy. What has no answer is a `KernelError` tha
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from jostle.kernels.errors import KernelError
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
+from jostle.lazy import Floats, np
 
 SINGULAR = "the matrix is singular, to the precision of doubles: give a `ridge`, a number that is added to its diagonal"
 
 
 def solve(matrix: object, right: object, ridge: float = 0.0) -> Floats:
     """x with (matrix + ridge · identity) · x = right; `right` is a vector (n) or a matrix (n, k), and so is x."""
-    import numpy as np
-
     regular, values = _regular(matrix, ridge), _array(right)
     if values.ndim not in (1, 2) or len(values) != len(regular):
         raise KernelError(f"the right-hand side has {len(regular)} numbers, or rows, as the matrix has rows")
@@ -30,23 +21,17 @@ def solve(matrix: object, right: object, ridge: float = 0.0) -> Floats:
 
 def inverse(matrix: object, ridge: float = 0.0) -> Floats:
     """The inverse of matrix + ridge · identity (n, n)."""
-    import numpy as np
-
     return np.asarray(np.linalg.inv(_regular(matrix, ridge)), dtype=float)
 
 
 def det(matrix: object) -> float:
     """The determinant of a square matrix."""
-    import numpy as np
-
     return float(np.linalg.det(_square(matrix)))
 
 
 def eigen(matrix: object) -> dict[str, object]:
     """Of a symmetric matrix (n, n) the eigenvalues, the largest first, and in row i of `vectors` a unit eigenvector of
     the i-th, whose largest component is positive."""
-    import numpy as np
-
     square = _square(matrix)
     if not np.allclose(square, square.T, rtol=1e-9, atol=1e-9 * np.abs(square).max(initial=0.0)):
         raise KernelError("the matrix is not symmetric, and its eigenvalues may be complex: take `svd` of it, or "
@@ -57,8 +42,6 @@ def eigen(matrix: object) -> dict[str, object]:
 
 def svd(matrix: object) -> dict[str, object]:
     """matrix (n, m) = Σ values[i] · left[i] · right[i]ᵀ over its min(n, m) singular values, the largest first."""
-    import numpy as np
-
     left, values, right = np.linalg.svd(_matrix(matrix), full_matrices=False)
     signed = _signed(right)
     turned = np.where((signed * right).sum(axis=1) < 0, -1.0, 1.0)
@@ -72,8 +55,6 @@ def transpose(matrix: object) -> Floats:
 
 def matmul(a: object, b: object) -> Floats:
     """The product of matrices; a vector on the left is a row and on the right a column, and so is the product."""
-    import numpy as np
-
     one, other = _array(a), _array(b)
     if min(one.ndim, other.ndim) < 1 or max(one.ndim, other.ndim) > 2 or (one.ndim, other.ndim) == (1, 1):
         raise KernelError("`matmul` takes two matrices, or a matrix and a vector; of two vectors take `dot`")
@@ -91,8 +72,6 @@ def dot(a: object, b: object) -> float:
 
 
 def _regular(matrix: object, ridge: float) -> Floats:
-    import numpy as np
-
     square = _square(matrix)
     if not isinstance(ridge, int | float) or not np.isfinite(ridge):
         raise KernelError("a ridge is a number")
@@ -117,8 +96,6 @@ def _matrix(value: object) -> Floats:
 
 
 def _array(value: object) -> Floats:
-    import numpy as np
-
     try:
         array = np.array(value, dtype=float)
     except (TypeError, ValueError):
@@ -130,7 +107,5 @@ def _array(value: object) -> Floats:
 
 def _signed(vectors: Floats) -> Floats:
     """Vectors, one a row, each turned so that its largest component is positive."""
-    import numpy as np
-
     places = np.abs(vectors).argmax(axis=1)
     return vectors * np.where(vectors[np.arange(len(vectors)), places] < 0, -1.0, 1.0)[:, None]

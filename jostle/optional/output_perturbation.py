@@ -19,7 +19,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -27,20 +26,13 @@ from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import refuse
 from jostle.kernels.graphical.domain import Structure
+from jostle.lazy import Floats, Ints, np
 from jostle.privacy.kernel.exposures import Exposures, Handle, join_exposures
 from jostle.privacy.kernel.handles import Cube
 from jostle.privacy.kernel.measurement import Measured, Measurement, Release, needed, weighted_stability_of
 from jostle.privacy.mechanisms.additive import Additive, Linear
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from jostle.privacy.mechanisms.noise import Noise
-    from jostle.privacy.reading.vault import Reader
-
-    Floats = NDArray[np.float64]
-    Ints = NDArray[np.int64]
+from jostle.privacy.mechanisms.noise import Noise
+from jostle.privacy.reading.vault import Reader
 
 BITS = 24
 ERROR = 2.0**-28
@@ -50,7 +42,7 @@ MOST_STEPS, LEAST_RIDGE = 3000, 1e-4
 class Perturbed(Struct, frozen=True):
     """`theta`: noisy potentials, flat; `noise`: the deviation of each; `ridge`: λ."""
 
-    theta: NDArray[np.float64]
+    theta: Floats
     noise: float
     ridge: float
 
@@ -94,8 +86,6 @@ class PerturbedOptimum(Measurement["list[Ints]", Perturbed]):
         return reader.all_units(self.cubes)
 
     def release(self, exact: list[Ints], noise: Noise | None) -> Release[Perturbed]:
-        import numpy as np
-
         tables = [np.ldexp(e.astype(float), -c.bits).ravel() for e, c in zip(exact, self.cubes, strict=True)]
         theta = descended(self.structure, np.concatenate(tables), self.rows, self.ridge)
         if noise is None or self.how is None:
@@ -133,8 +123,6 @@ def ridge_for(how: Additive, structure: Structure, rows: float, weight: float) -
 
 def descended(structure: Structure, exact: Floats, rows: float, ridge: float) -> Floats:
     """So many gradient steps as public facts say: enough for the ridge, at most MOST_STEPS."""
-    import numpy as np
-
     smooth = len(structure.lengths) / 2 + 2 * ridge
     steps = min(MOST_STEPS, math.ceil(4 * smooth / (2 * ridge)))
     target = np.clip(exact, 0.0, rows) / rows

@@ -9,15 +9,12 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jostle.engine.sql.cells import WHOLE
 from jostle.integers import fixed_width, same_bits
+from jostle.lazy import Array, Ints, NDArray, np
 from jostle.plan.plan import Categories, Column, Domain, Integer, Key, Plan, Scan
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 MOST_ROWS = 2**20
 _EXACT = 2**53
@@ -31,18 +28,16 @@ class Arrays:
     def __init__(self, names: Sequence[str], kinds: Sequence[str], stored: Sequence[Any], size: int) -> None:
         self.size = size
         self._stored = dict(zip(names, zip(kinds, stored, strict=True), strict=True))
-        self._read: dict[str, tuple[NDArray[Any], tuple[str, ...] | None] | None] = {}
+        self._read: dict[str, tuple[Array, tuple[str, ...] | None] | None] = {}
 
-    def codes(self, plan: Plan, keys: Sequence[Key]) -> list[NDArray[Any]] | None:
+    def codes(self, plan: Plan, keys: Sequence[Key]) -> list[Array] | None:
         """What the engine's `codes` gives of a scan; None where it is not to be had of the arrays."""
         domains = _described(plan)
         arrays = [self._codes(key, domains) for key in keys]
         return None if any(codes is None for codes in arrays) else [codes for codes in arrays if codes is not None]
 
-    def counts(self, plan: Plan, keys: Sequence[Key], shape: tuple[int, ...]) -> NDArray[np.int64] | None:
+    def counts(self, plan: Plan, keys: Sequence[Key], shape: tuple[int, ...]) -> Ints | None:
         """How many rows there are of each combination of the keys' values, in their shape; or None."""
-        import numpy as np
-
         if not keys:
             return np.array(self.size) if self._stored.keys() >= _described(plan).keys() else None
         codes = self.codes(plan, keys)
@@ -56,8 +51,6 @@ class Arrays:
 
     def different(self, plan: Plan, names: Sequence[str]) -> tuple[list[list[Any]], list[float]] | None:
         """The different rows of these columns, in order, a list a column, and how often each occurs; or None."""
-        import numpy as np
-
         domains = _described(plan)
         columns = [self._values(name, domains) for name in names]
         pairs = [column for column in columns if column is not None]
@@ -76,8 +69,6 @@ class Arrays:
 
     def stamp(self) -> str | None:
         """A text that changes when the cells do, whatever the order of rows; or None."""
-        import numpy as np
-
         mixed = np.zeros(self.size, dtype=np.uint64)
         for name in self._stored:
             column = self._column(name)
@@ -92,9 +83,7 @@ class Arrays:
 
     # Inside ----------------------------------------------------------------------------------------
 
-    def _codes(self, key: Key, domains: dict[str, Domain]) -> NDArray[Any] | None:
-        import numpy as np
-
+    def _codes(self, key: Key, domains: dict[str, Domain]) -> Array | None:
         if not isinstance(key.expr, Column):
             return None
         pair = self._values(key.expr.name, domains)
@@ -113,12 +102,8 @@ class Arrays:
         where = {value: at for at, value in reversed([*enumerate(key.values)])}
         return np.array([*(where.get(value, -1) for value in values), -1], dtype=width)[codes]
 
-    def _values(
-        self, name: str, domains: dict[str, Domain]
-    ) -> tuple[NDArray[np.int64], range | tuple[str, ...]] | None:
+    def _values(self, name: str, domains: dict[str, Domain]) -> tuple[Ints, range | tuple[str, ...]] | None:
         """For each row the place of its cleaned cell among the values of its domain, in order; −1 for none."""
-        import numpy as np
-
         domain, column = domains.get(name), self._column(name)
         if column is None:
             return None
@@ -134,15 +119,13 @@ class Arrays:
             return places[cells], tuple(values)
         return None
 
-    def _column(self, name: str) -> tuple[NDArray[Any], tuple[str, ...] | None] | None:
+    def _column(self, name: str) -> tuple[Array, tuple[str, ...] | None] | None:
         """Whole numbers; or for each row the place of its text among the different ones, −1 for none."""
         if name not in self._read:
             self._read[name] = self._decoded(name)
         return self._read[name]
 
-    def _decoded(self, name: str) -> tuple[NDArray[Any], tuple[str, ...] | None] | None:
-        import numpy as np
-
+    def _decoded(self, name: str) -> tuple[Array, tuple[str, ...] | None] | None:
         kind, column = self._stored.get(name, ("", None))
         if column is None or self.size > MOST_ROWS:
             return None
@@ -159,7 +142,7 @@ class Arrays:
         return np.concatenate(places), tuple(coded[-1].dictionary.to_pylist())
 
 
-def _texts(column: NDArray[np.str_]) -> tuple[NDArray[np.int64], tuple[str, ...]] | None:
+def _texts(column: NDArray[np.str_]) -> tuple[Ints, tuple[str, ...]] | None:
     """For each row the place of its text among the different ones; None where one is not as Arrow would have it."""
 
     places: dict[str, int] = {}
@@ -184,8 +167,6 @@ def _listed(values: range | tuple[str, ...], codes: NDArray[np.intp]) -> list[ob
 
 def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Scatters numbers of 64 bits, one to one (splitmix64)."""
-    import numpy as np
-
     numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return numbers ^ (numbers >> np.uint64(31))

@@ -14,12 +14,9 @@ from __future__ import annotations
 
 import codecs
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
 from jostle.engine.sql.cells import NONE
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from jostle.lazy import pa
 
 _MOST_DIGITS = 1000  # before or after the point that are written out
 
@@ -35,7 +32,6 @@ def text_of_decimal(value: Decimal) -> str:
 
 def texts_of_decimals(chunk: pa.Array) -> pa.Array:
     """The texts of an Arrow array of decimals."""
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     texts = chunk.cast(pa.string())
@@ -49,8 +45,6 @@ _SLICE = 1 << 16  # rows of text that are validated at a time
 
 def kind_of(type_: pa.DataType) -> str:
     """The kind of the cells, as `clean` has it; `NONE` for what is none in every row."""
-    import pyarrow as pa
-
     types = pa.types
     if isinstance(type_, pa.BaseExtensionType):
         return "VARCHAR" if type_.extension_name == "arrow.uuid" else kind_of(type_.storage_type)
@@ -80,8 +74,6 @@ _INTEGERS = {8: "TINYINT", 16: "SMALLINT", 32: "INTEGER", 64: "BIGINT"}
 
 def _is_bytes(type_: pa.DataType) -> bool:
     """Whether the cells are texts or bytes, of any layout."""
-    import pyarrow as pa
-
     types = pa.types
     tests = (types.is_string, types.is_large_string, types.is_string_view, types.is_binary, types.is_large_binary,
              types.is_binary_view, types.is_fixed_size_binary)  # fmt: skip
@@ -90,8 +82,6 @@ def _is_bytes(type_: pa.DataType) -> bool:
 
 def cells(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray:
     """The column as its kind is stored."""
-    import pyarrow as pa
-
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     if not chunks:  # a table without rows may have none: the type of its cells is that of any other
         chunks = [column.combine_chunks()]
@@ -100,8 +90,6 @@ def cells(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray:
 
 
 def _cells(chunk: pa.Array) -> list[pa.Array]:
-    import pyarrow as pa
-
     kind, types = chunk.type, pa.types
     if isinstance(kind, pa.BaseExtensionType):
         if kind.extension_name == "arrow.uuid":
@@ -124,7 +112,6 @@ def _cells(chunk: pa.Array) -> list[pa.Array]:
 
 def _unpacked(chunk: pa.DictionaryArray) -> list[pa.Array]:
     """The cells that the codes stand for; a code that stands for none is none."""
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     values = pa.concat_arrays(_cells(chunk.dictionary) or [pa.nulls(0, pa.string())])
@@ -136,8 +123,6 @@ def _unpacked(chunk: pa.DictionaryArray) -> list[pa.Array]:
 
 def _texts(chunk: pa.Array) -> list[pa.Array]:
     """Texts in UTF-8, slice by slice; where a slice has bytes that are none, each of them becomes `?`."""
-    import pyarrow as pa
-
     if not (pa.types.is_string(chunk.type) or pa.types.is_large_string(chunk.type)):
         chunk = chunk.cast(pa.large_binary()).view(pa.large_string())
     codecs.register_error("jostle.replace", _replaced)
@@ -163,8 +148,6 @@ def _replaced(error: UnicodeError) -> tuple[str, int]:
 
 
 def _uuids(chunk: pa.Array) -> pa.Array:
-    import pyarrow as pa
-
     return pa.array([cell if cell is None else _hyphened(cell.hex()) for cell in chunk.to_pylist()], pa.string())
 
 

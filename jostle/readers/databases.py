@@ -29,14 +29,13 @@ from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.engine.files import OpenFile, open_file
 from jostle.engine.sql.cells import NATIVE
 from jostle.integers import fixed_width, truncated
+from jostle.lazy import Array, np, pa
 from jostle.readers.csvfile import lists
 from jostle.readers.stopping import beside
 from jostle.readers.textfile import BOM, FAULTS, TextFile, blocks, content, damaged, decoded
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from duckdb import DuckDBPyConnection
-    from numpy.typing import NDArray
 
 _MOMENTS = frozenset({"TIME", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE"})
 _STORED = """SELECT name FROM sqlite_schema t WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'
@@ -49,8 +48,6 @@ _DECIMAL = re.compile(r"DECIMAL\([0-9]+,[0-9]+\)")
 def sqlite_table(file: OpenFile, label: str, part: str) -> pa.Table:
     """A table of a SQLite file, each cell a text."""
     import sqlite3
-
-    import pyarrow as pa
 
     from jostle.readers.frames import text_of
 
@@ -151,13 +148,11 @@ _CELLS = 2**26
 _LARGEST = 2**53
 
 
-def load_counts(file: OpenFile | str | Path, *, private: bool = False) -> NDArray[Any]:
+def load_counts(file: OpenFile | str | Path, *, private: bool = False) -> Array:
     """The cube in a `.npy` file: int64, of one to three dimensions, every count whole and not negative.
 
     Anything else is a `DataError` that says what the file is, and no more of what it holds.
     """
-    import numpy as np
-
     if not isinstance(file, OpenFile):
         file = open_file(file)
     label = f"`{file.path}`"
@@ -181,10 +176,8 @@ def load_counts(file: OpenFile | str | Path, *, private: bool = False) -> NDArra
     return as_counts(array, label, private=private)
 
 
-def as_counts(values: object, label: str, *, private: bool = False) -> NDArray[Any]:
+def as_counts(values: object, label: str, *, private: bool = False) -> Array:
     """The same for an array in memory. Of a private one only shape and kind may be refused: its cells are mended."""
-    import numpy as np
-
     array = np.asarray(values)
     if not 1 <= array.ndim <= 3:
         raise refuse("DataError", f"{label} has {array.ndim} dimensions; counts have one, two or three")

@@ -19,7 +19,7 @@ import re
 from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jostle.diagnostics import Refusal
 from jostle.engine import base
@@ -30,6 +30,7 @@ from jostle.engine.files import FileSet, OpenFile, SpillFolder, identities, open
 from jostle.engine.sql import relations
 from jostle.engine.sql.cells import number, text
 from jostle.engine.sql.keys import key_value
+from jostle.lazy import Array, np
 from jostle.engine.sql.persons import FEW, GROUPED, groups_of, narrowed
 from jostle.plan.plan import (
     Bound,
@@ -54,9 +55,6 @@ from jostle.readers.public_sql import PublicSql
 from jostle.readers.stopping import beside
 from jostle.records import replace
 from jostle.speed.bounding import Bounding
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 _NOTHING = frozenset({"range", "generate_series", "unnest"})
 _FILES = frozenset({"read_csv", "read_csv_auto", "read_parquet", "parquet_scan", "read_json", "read_json_auto"})
@@ -256,11 +254,9 @@ class LocalDuckDb(PublicSql, DuckDb):
         (row,) = self.fetch(f"SELECT count(*), sum(hash({cells})::HUGEINT) FROM {table}", raw.label)
         return f"{raw.columns}:{row[0]}:{row[1]}"
 
-    def group(self, plan: Plan, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> list[NDArray[Any]]:
+    def group(self, plan: Plan, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> list[Array]:
         """What every engine gives. Counts of many groups are added up of the rows' places as these come: so many groups
         cost a database more than the rows do."""
-        import numpy as np
-
         shape, keys = base.shape(keys), tuple(map(base.consecutive, keys))
         arrays = self._arrays(plan) if set(terms) == {Count()} else None
         cells = arrays.counts(plan, keys, shape) if arrays is not None else None
@@ -326,7 +322,7 @@ class LocalDuckDb(PublicSql, DuckDb):
         """Chosen in arrays, part by part, where these can decide."""
         return Bounding(self, plan, most, raw, items).table(source, size)
 
-    def codes(self, plan: Plan, keys: tuple[Key, ...]) -> list[NDArray[Any]]:
+    def codes(self, plan: Plan, keys: tuple[Key, ...]) -> list[Array]:
         arrays = self._arrays(plan)
         codes = arrays.codes(plan, keys) if arrays is not None else None
         return super().codes(plan, keys) if codes is None else codes

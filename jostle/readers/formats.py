@@ -19,6 +19,7 @@ from jostle.diagnostics import refuse
 from jostle.engine.duckdb.raw import DUCKDB, Irregular, Raw
 from jostle.engine.files import ENDINGS, OpenFile, Reading
 from jostle.engine.sql.cells import WHOLE, number, text
+from jostle.lazy import pa
 from jostle.readers.textfile import FAULTS, content, damaged, is_compressed
 
 if TYPE_CHECKING:
@@ -129,8 +130,6 @@ def _parquet(engine: DuckDb, file: OpenFile, name: str, label: str, *_: Any) -> 
 
 
 def _arrow(engine: DuckDb, file: OpenFile, name: str, label: str, *_: Any) -> Raw:
-    import pyarrow as pa
-
     from jostle.readers.frames import Frame
 
     try:

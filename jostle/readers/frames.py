@@ -16,6 +16,7 @@ from typing import Any
 from jostle.diagnostics import refuse
 from jostle.engine.duckdb.raw import Raw
 from jostle.engine.sql.cells import NONE
+from jostle.lazy import np, pa
 from jostle.readers.arrays import MOST_ROWS, Arrays
 from jostle.readers.arrowcells import text_of_decimal
 
@@ -59,9 +60,6 @@ class Frame(Raw):
 
     def table(self, needed: Collection[int]) -> str:
         if self._register is not None:
-            import numpy as np
-            import pyarrow as pa
-
             if isinstance(self._stored[0], np.ndarray):
                 self._stored = _stored(self._stored)[1]
             columns = {f"c{i}": column for i, column in enumerate(self._stored)}
@@ -84,8 +82,6 @@ _EXACT = 2**53
 def _copy(column: object) -> Any:
     """A copy of a small array of NumPy that holds whole numbers or texts as they are, for which no Arrow is needed
     before the database asks; else None."""
-    import numpy as np
-
     if type(column) is not np.ndarray or column.ndim != 1 or not column.dtype.isnative or len(column) > MOST_ROWS:
         return None
     kind, size = column.dtype.kind, column.dtype.itemsize
@@ -140,7 +136,6 @@ def _streamed(origin: object) -> Any:
     """The Arrow table of a stream. What runs in it is Python's own, such as a query; why it fails is told by nobody,
     since its message may quote a cell."""
     import duckdb
-    import pyarrow as pa
 
     if isinstance(origin, pa.Table):
         return origin
@@ -153,8 +148,6 @@ def _streamed(origin: object) -> Any:
 
 def _array(column: Any) -> Any:
     """An Arrow array of the column's declared type; of texts where Arrow has no such type."""
-    import numpy as np
-    import pyarrow as pa
 
     if isinstance(column, pa.ChunkedArray | pa.Array):
         return column
@@ -172,8 +165,6 @@ def _array(column: Any) -> Any:
 
 def _of_numpy(column: object) -> object:
     """An Arrow array of NumPy's cells, of which what is masked is none."""
-    import numpy as np
-    import pyarrow as pa
 
     values = np.ma.filled(column.astype(object), None) if isinstance(column, np.ma.MaskedArray) else np.asarray(column)
     if values.ndim != 1:
@@ -211,8 +202,6 @@ def _unread(column: object, kind: str) -> str:
 
 def _series(column: object) -> Any:
     """A column that hands itself over as an Arrow stream; refused where Arrow does not have its type."""
-    import pyarrow as pa
-
     try:
         return pa.chunked_array(column)
     except (pa.ArrowException, TypeError, ValueError):
@@ -226,8 +215,6 @@ _INSIDE = ("_ndarray", "_pa_array", "_data", "_sparse_values", "_left")  # where
 def _memory(columns: list[Any]) -> list[Any]:
     """The arrays of NumPy or Arrow, and the lists, in which columns lie as they were handed over. Refuses with
     `DataError` what lies where nothing can be told, by its types."""
-    import pyarrow as pa
-
     lying = list(map(_lies_in, columns))
     nulls = [isinstance(one, pa.ChunkedArray | pa.Array) and pa.types.is_null(one.type) for one in lying]
     if any(one is None for one in lying) or all(nulls):
@@ -239,8 +226,6 @@ def _memory(columns: list[Any]) -> list[Any]:
 
 
 def _lies_in(column: Any) -> Any:
-    import numpy as np
-    import pyarrow as pa
 
     if isinstance(column, pa.ChunkedArray | pa.Array | list | tuple):
         return column
@@ -263,7 +248,6 @@ def _home(value: object) -> str:
 def _extended(column: Any) -> Any:
     """pandas' own types: nullable numbers, strings, categories, dates with a zone; others are texts or none."""
     import pandas as pd
-    import pyarrow as pa
 
     dtype = column.dtype
     if isinstance(dtype, pd.ArrowDtype) or getattr(dtype, "storage", "") == "pyarrow":
@@ -289,16 +273,12 @@ def _zoned(moments: Any, place: int) -> object:
 
 
 def _texts(values: list[Any]) -> Any:
-    import pyarrow as pa
-
     return pa.array([text_of(value) for value in values], type=pa.string())
 
 
 def text_of(value: Any) -> str | None:
     """The text of a Python object in a table, or None: the one that a column of its type has. Never fails: what an
     object is its type alone says, and of types that are not Python's, NumPy's or pandas' no method is called."""
-    import numpy as np
-
     if issubclass(type(value), np.generic):
         value = np.generic.item(value)
     kind = type(value)

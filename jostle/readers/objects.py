@@ -14,6 +14,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from jostle.diagnostics import refuse
+from jostle.lazy import pa
 
 Span = tuple[int, int]  # addresses of bytes, the end excluded
 _NOTHING: frozenset[Hashable] = frozenset()
@@ -123,8 +124,6 @@ def _spans(column: Any) -> list[Span]:
 
 
 def _spans_of_chunk(chunk: Any) -> list[Span]:
-    import pyarrow as pa
-
     kind, types = chunk.type, pa.types
     if isinstance(kind, pa.BaseExtensionType):
         return _spans_of_chunk(chunk.storage)
@@ -143,8 +142,6 @@ def _spans_of_chunk(chunk: Any) -> list[Span]:
 
 def _bits(kind: Any) -> int:
     """How many bits of the second buffer of a column of Arrow are of one row: its value, or where it begins."""
-    import pyarrow as pa
-
     types = pa.types
     if types.is_string_view(kind) or types.is_binary_view(kind):
         return 128

@@ -15,9 +15,9 @@ from jostle.diagnostics import refuse
 from jostle.engine.duckdb.raw import DUCKDB, Raw
 from jostle.engine.files import OpenFile
 from jostle.engine.sql.cells import NATIVE, NONE
+from jostle.lazy import np, pa
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
 _EMPTY = '"NULL"'  # the type of columns without values
@@ -63,9 +63,6 @@ class ParquetFile(Raw):
             return self._name
         place = frozenset(needed)
         if place not in self._tables:
-            import numpy as np
-            import pyarrow as pa
-
             self._read(place)
             columns = {f"c{i}": self._columns[i] for i in sorted(place)}
             read = pa.table(columns | {"n": np.arange(self._rows)})
@@ -78,7 +75,6 @@ class ParquetFile(Raw):
 
     def _read(self, needed: Collection[int]) -> None:
         """Columns that were not read yet, into memory."""
-        import pyarrow as pa
         import pyarrow.parquet as pq
 
         from jostle.readers.arrowcells import cells
@@ -99,7 +95,6 @@ class ParquetFile(Raw):
 
 def _kinds(file: OpenFile, width: int) -> list[str]:
     """The kinds that Arrow gives the columns; `NONE` for all where it cannot read such a file."""
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     from jostle.readers.arrowcells import kind_of
@@ -134,8 +129,6 @@ def _leaves(opened: pq.ParquetFile) -> list[int]:
 
 
 def _width(type_: pa.DataType) -> int:
-    import pyarrow as pa
-
     if isinstance(type_, pa.BaseExtensionType):
         return _width(type_.storage_type)
     if pa.types.is_map(type_):

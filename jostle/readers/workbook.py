@@ -21,14 +21,12 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.engine.base import TWICE
 from jostle.engine.files import OpenFile, Reading
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from jostle.lazy import pa
 
 _FAULTS = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError)
 """What the reader of zip files raises for what is none, is damaged, or has a password."""
@@ -61,8 +59,6 @@ def header(file: OpenFile, label: str, reading: Reading) -> tuple[str, ...]:
 def sheet_table(file: OpenFile, label: str, reading: Reading) -> tuple[pa.Table, tuple[tuple[str, str], ...]]:
     """The rows below the header, each cell a text or none, and the names that are not read; cells beyond the header's
     are dropped."""
-    import pyarrow as pa
-
     with _sheet(file, label, reading) as rows:
         names, unread = _names(next(rows, {}), label, reading)
         columns: dict[str, list[str | None]] = {name: [] for name in names}

@@ -29,6 +29,7 @@ from jostle.error_laws import LaplaceSum, NoiseLaw, law_named, sum_of_two, sum_q
 from jostle.formulas import Formula, Joint, Noised, OfTwo, Source, Vector, calculated
 from jostle.jsontext import digest
 from jostle.language.moments import kind_of_moment, moment_of, number_of
+from jostle.lazy import Floats, np
 from jostle.noise_laws import ADDITIVE, Gaussian, Laplace, SmoothLaplace
 from jostle.plan.digest import plan_digest
 from jostle.plan.plan import Term
@@ -51,14 +52,10 @@ from jostle.run.columns import as_array, of_places
 from jostle.source import Span
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from jostle.privacy.measurements.joint import JointBlocks
     from jostle.privacy.measurements.running import RunningNumbers
     from jostle.privacy.reading.public_data import PublicData
 
-    Floats = NDArray[np.float64]
 
 MOST_STORED = 2**14  # numbers of a vector that are kept
 
@@ -225,8 +222,6 @@ def _of_draws(estimator: Estimator, *terms: Any) -> Any:
     So where five draws in a hundred have too few, the middle 95 of them are all that an answer can be, as Fieller's
     interval is: a quotient is as unsure as this, however large the noise in its dividend is.
     """
-    import numpy as np
-
     shape = np.broadcast_shapes(*map(np.shape, terms))
     few = np.broadcast_to(np.asarray(terms[estimator.count]) < estimator.least, shape)
     either = np.where(np.cumsum(few) % 2, estimator.low, estimator.high).reshape(few.shape)
@@ -238,8 +233,6 @@ def numbers_of(pair: Term | Pair, table: Table, measured: Sequence[Sequence[Nois
     nearest integer."""
     if not isinstance(pair, Pair):
         return measured
-    import numpy as np
-
     if not measured[0]:
         return [[], []]
     counted, law = 2.0 ** (pair.total.bits - grid_of(pair.count)) / (2 * pair.step(table)), _law(measured)
@@ -273,8 +266,6 @@ def vector(
     kernel: Kernel, cube: Cube, blocks: Sequence[Block], amount: Amount | None, via: str | None, span: Span | None
 ) -> tuple[Answers, bool]:
     """The answers of a strategy, and whether they were given before: the same numbers again."""
-    import numpy as np
-
     request = _StoredRequest.of(kernel, cube, (cube, blocks), amount, via) if amount is not None else None
     measurement = StrategyAnswers.of(cube, blocks, amount, via)
     if request is None:
@@ -292,8 +283,6 @@ def vector(
 
 def joint(kernel: Kernel, measurement: JointBlocks, via: str | None, span: Span | None) -> tuple[list[Floats], bool]:
     """The numbers of all blocks, and whether they were given before: the same again, where the blocks are the same."""
-    import numpy as np
-
     what = (measurement.table, measurement.axes, measurement.blocks)
     request = _StoredRequest.of(kernel, measurement.table, what, measurement.how.amount, via)
     if request is None:

@@ -15,6 +15,7 @@ from jostle.doubles import total
 from jostle.formulas import Noised, calculated
 from jostle.language.operations import ROW_FUNCTIONS, texts
 from jostle.language.row_mistakes import no_categories
+from jostle.lazy import np
 from jostle.plan.plan import Real, many_listed
 from jostle.privacy.kernel.exposures import Handle, handles_in
 from jostle.privacy.kernel.handles import ColumnHandle, Table
@@ -88,8 +89,6 @@ def _of_each(function: Callable[[Any], float], value: Any) -> Any:
     if isinstance(value, NumberColumn):
         return element_by_element(function, value)
     if is_vector(value) or isinstance(value, list):
-        import numpy as np
-
         if is_vector(value) and value.ndim > 1:
             return np.array([function(v) for v in value.ravel()]).reshape(value.shape)
         return np.array([function(v) for v in value])
@@ -157,8 +156,6 @@ def _variance(pool: list[float], what: str) -> float:
 
 @builtin
 def _quantile(values: object, q: float) -> float:
-    import numpy as np
-
     share = need_number(q, "`quantile`")
     if not 0 <= share <= 1:
         raise refuse("ValueError", "a quantile lies between 0 and 1", help="write `quantile(xs, 0.25)`")
@@ -302,8 +299,6 @@ def _record(pairs: object) -> Record:
 @builtin
 def _rmse(a: Any, b: Any) -> float:
     """Root mean square error between two vectors of one length."""
-    import numpy as np
-
     x, y = [v if is_vector(v) else np.array(numbers(v, "rmse")) for v in (a, b)]
     if x.size != y.size or not x.size:
         raise refuse("ValueError", f"`rmse` takes vectors of one length, not {x.size} and {y.size}")
@@ -313,8 +308,6 @@ def _rmse(a: Any, b: Any) -> float:
 @builtin
 def _scaled_error(answers: Any, truth: Any, total: float) -> float:
     """DPBench's error: ‖answers − truth‖₂ / (number of queries · total)."""
-    import numpy as np
-
     x, y = [v if is_vector(v) else np.array(numbers(v, "scaled_error")) for v in (answers, truth)]
     if x.size != y.size or not x.size or not need_number(total, "`scaled_error`") > 0:
         raise refuse("ValueError", "`scaled_error` takes two vectors of one length and a positive total")

@@ -8,12 +8,9 @@ result has one for each group.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
+from jostle.lazy import Floats, np
 
 MOST_AT_ONCE = 2**12
 """The values of a column that are calculated whether anybody asks for them or not."""
@@ -27,7 +24,7 @@ class LongColumn(Sequence[Any]):
     """The values of very many groups, each calculated when it is first asked for; `numbers` are the same as an array,
     where one is known."""
 
-    def __init__(self, size: int, value: Callable[[int], Any], numbers: NDArray[np.float64] | None = None) -> None:
+    def __init__(self, size: int, value: Callable[[int], Any], numbers: Floats | None = None) -> None:
         self.numbers, self._value, self._cells = numbers, value, [None] * size
 
     def __len__(self) -> int:
@@ -45,17 +42,13 @@ class LongColumn(Sequence[Any]):
         return map(self.__getitem__, range(len(self)))
 
 
-def of_places(
-    size: int, value: Callable[[int], Any], numbers: NDArray[np.float64] | None = None
-) -> list[Any] | LongColumn:
+def of_places(size: int, value: Callable[[int], Any], numbers: Floats | None = None) -> list[Any] | LongColumn:
     """The values at so many places, calculated at once where they are few."""
     return LongColumn(size, value, numbers) if size > MOST_AT_ONCE else list(map(value, range(size)))
 
 
-def as_array(column: Sequence[float]) -> NDArray[np.float64]:
+def as_array(column: Sequence[float]) -> Floats:
     """The numbers of a column, shape (len(column),)."""
-    import numpy as np
-
     numbers = column.numbers if isinstance(column, LongColumn) else None
     return np.array(column, dtype=float) if numbers is None else numbers
 

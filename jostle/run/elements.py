@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from jostle.formulas import MOST_STEPS, Formula, Noised, OfElements, Vector, calculated, cuts_of
+from jostle.lazy import np
 from jostle.run.values import is_vector
 
 
@@ -77,6 +78,4 @@ def _side(value: Any) -> Any:
 
 
 def _array(numbers: list[Any]) -> Any:
-    import numpy as np
-
     return np.asarray(numbers, dtype=float)

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
 from jostle.formulas import Noised
+from jostle.lazy import Array, np
 from jostle.noise_laws import Gaussian, Laplace
 from jostle.privacy.kernel.handles import Cube, Vectors
 from jostle.records import field_names, is_record
@@ -36,9 +37,7 @@ from jostle.run.values import REQUIRED, Builtin, Interval, Record, is_number, is
 from jostle.syntax import nodes as n
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Arrays = dict[str, NDArray[Any]]
+    Arrays = dict[str, Array]
 
 LIMIT = 256 * 2**20
 AT_HAND = 8
@@ -107,8 +106,6 @@ def _digest(tell: Callable[[bytes], object], value: Any) -> None:
 
 def _read(path: Path) -> Any:
     """The value in a file; None where there is none, or a damaged one."""
-    import numpy as np
-
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
@@ -119,8 +116,6 @@ def _read(path: Path) -> Any:
 
 def _write(path: Path, value: object) -> None:
     """Writes a file at once or not at all, and makes room for it."""
-    import numpy as np
-
     arrays: Arrays = {}
     try:
         text = json.dumps(_split(value, arrays))
@@ -296,8 +291,6 @@ def of_kernel(name: str, function: Callable[..., Any]) -> Builtin:
     """A function of `kernels`, or a method of a model made there, as a function of the language."""
 
     def body(*args: Any, **keywords: Any) -> Any:
-        import numpy as np
-
         positional = [_to_python(a) for a in args]
         by_name = {k: _to_python(v) for k, v in keywords.items()}
         with np.errstate(all="ignore"):
@@ -334,8 +327,6 @@ def _to_python(value: Any) -> Any:
 
 def _vector(numbers: list[float]) -> object:
     """An array of numbers, which carries the law of their noise where all have one and the same."""
-    import numpy as np
-
     from jostle.kernels.noisy_array import NoiseModel, with_noise
 
     array = np.array(numbers, dtype=float)

@@ -22,6 +22,7 @@ from jostle.kernels.errors import KernelError
 from jostle.kernels.joint.answers import Estimates, Nonnegative, Wish, allowed_noise
 from jostle.kernels.joint.known import MOST_CELLS, KnownGroups, common, known_residuals, path
 from jostle.kernels.joint.strategy import Levels, Query, Strategy, below, strategy_for
+from jostle.lazy import np
 from jostle.noise_laws import Gaussian, Laplace
 from jostle.plan.cuts import expression
 from jostle.plan.plan import Count, Term
@@ -121,8 +122,6 @@ class JointPlan(Struct, frozen=True, eq=False):
         cls, units: _Units, workload: JointWorkload, block: Sequence[JointQuery], via: str | None,
         strategy: Strategy | None = None, total: bool = False,
     ) -> JointPlan:  # fmt: skip
-        import numpy as np
-
         table, amount, terms = workload.table, units.how.amount, units.terms
         parts = _parts(block)
         alone = tuple(
@@ -226,8 +225,6 @@ class JointPlan(Struct, frozen=True, eq=False):
         target: float | None,
     ) -> list[float]:  # fmt: skip
         """The answers of a query, each with the law of its own noise and the noises that it is made of, if any."""
-        import numpy as np
-
         values = sums.in_order(estimates.answers(query))
         if not query.residuals:
             return [round(value, 9) for value in values.tolist()]
@@ -329,8 +326,6 @@ class _Units(Struct, frozen=True, eq=False):
 
 def _groups(workload: JointWorkload, block: Sequence[JointQuery], terms: Sequence[Term]) -> tuple[KnownGroups, ...]:
     """The groups whose answers are given; refused where they are not of all rows, or disagree."""
-    import numpy as np
-
     result: list[KnownGroups] = []
     for one, sums_of in zip(block, workload.selects, strict=True):
         if one.given is None:

@@ -21,6 +21,7 @@ from jostle.engine.dense import evaluate
 from jostle.engine.sql.keys import floors
 from jostle.kernels.joint.axes import Axis, Factor
 from jostle.language.moments import number_of
+from jostle.lazy import Ints, np
 from jostle.plan.cuts import expression
 from jostle.plan.plan import (
     Apply,
@@ -45,10 +46,6 @@ from jostle.privacy.transformations.union import common_table, joined_columns, r
 from jostle.records import replace
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
     Labels = Mapping[Key, Ints]
 
 MOST_VALUES = 4096
@@ -196,8 +193,6 @@ def _tree(home: Any, keys: list[Key], domains: Mapping[str, Any], never_missing:
 
     Where the home is `never_missing` the cell of such rows is one with the first.
     """
-    import numpy as np
-
     if len(keys) == 1:
         (key,) = keys
         size, complete = len(key.values), _never_missing(key, domains) or _has_every_row(key, home, domains)
@@ -230,8 +225,6 @@ def _tree(home: Any, keys: list[Key], domains: Mapping[str, Any], never_missing:
 
 def _cells(home: str, domains: Mapping[str, Any], never_missing: bool = False) -> tuple[Sequence[Any], Any]:
     """The values of a listed column, and with a last one for all rows that have none of them."""
-    import numpy as np
-
     values = listed(domains[home]) or ()
     kind = object if isinstance(values[0], str) else float
     return values, np.array([*values, values[0] if never_missing else None], dtype=kind)
@@ -250,8 +243,6 @@ def _runs(above: Ints, places: Ints) -> list[Ints]:
 
     `places` are those of the cells among the numbers.
     """
-    import numpy as np
-
     rank, size = np.zeros(len(above), dtype=np.int64), RUN
     levels: list[Ints] = []
     for group in range(int(above.max()) + 1):
@@ -266,8 +257,6 @@ def _runs(above: Ints, places: Ints) -> list[Ints]:
 
 def _level_name(home: object, labels: Labels, level: Ints) -> str:
     """The key that has just the groups of a level; of cells that several keys tell apart, the column."""
-    import numpy as np
-
     many = int(level.max()) + 1
     for key, groups in labels.items():
         if len(np.unique(groups)) == many == len({*zip(groups.tolist(), level.tolist(), strict=True)}):
@@ -299,8 +288,6 @@ def _never_missing(key: Key, domains: Mapping[str, Any]) -> bool:
 
 def _group_codes(key: Key, columns: Mapping[str, Any]) -> Ints:
     """Which of a key's values each row of these columns has, −1 for none."""
-    import numpy as np
-
     values, valid = evaluate(key.expr, columns)
     if values.dtype.kind == "f" and floors(key):
         values = np.floor(values)
@@ -311,8 +298,6 @@ def _group_codes(key: Key, columns: Mapping[str, Any]) -> Ints:
 
 def _sums(one: _Asked, term: Term, trees: Sequence[Axis], places: Mapping[Key, tuple[int, Ints]]) -> Sums:
     """The factors of a select: on each of its axes the combinations of its keys there, within its conditions."""
-    import numpy as np
-
     axes = sorted({places[key][0] for key in (*one.keys, *(key for key, _ in one.only))})
     factors, shape, at = {}, [], []
     for axis in axes:

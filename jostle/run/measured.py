@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from jostle.accounting.amounts import Amount, as_float, quanta
 from jostle.diagnostics import Refusal, refuse
 from jostle.formulas import Exact, Noised, Refinements
+from jostle.lazy import np
 from jostle.noise_laws import Gaussian
 from jostle.plan.kinds import as_number
 from jostle.privacy.kernel.exposures import handles_in
@@ -182,8 +183,6 @@ def _exact(queries: Any, cube: Any, *, at: Any) -> Any:
 @builtin
 def _answer(queries: Any, cells: Any, *, at: Any) -> Any:
     """The answers of a workload on estimated cells, which are public."""
-    import numpy as np
-
     from jostle.kernels.accuracy import answers_with_noise
 
     for handle in handles_in(cells):

@@ -19,6 +19,7 @@ from jostle.language.facts import Parameter
 from jostle.language.moments import number_of
 from jostle.language.operations import OPERATIONS
 from jostle.language.row_mistakes import arity_error, misfit
+from jostle.lazy import np
 from jostle.plan.kinds import WORDS, applied, value_kind
 from jostle.plan.plan import Apply, Constant
 from jostle.privacy.kernel.exposures import handles_in
@@ -216,8 +217,6 @@ def _sets(op: str, left: JSet, right: Any) -> JSet:
 
 
 def _vectors(op: str, left: object, right: object) -> object:
-    import numpy as np
-
     if not (is_numeric(left) and is_numeric(right)):
         for handle in handles_in([left, right]):
             raise private_value(handle, "cannot be calculated with")

@@ -17,6 +17,7 @@ from jostle.engine.base import Opened, check_read
 from jostle.engine.files import FileSet, Reading, paths
 from jostle.language.builtins import REMOTE
 from jostle.language.facts import NO_LINE, is_header_line
+from jostle.lazy import np
 from jostle.privacy.kernel.exposures import Handle, handles_in
 from jostle.privacy.kernel.sources import Source
 from jostle.privacy.ledger.registered import TableMark
@@ -220,8 +221,6 @@ def array_of(interp: Evaluator, origin: object, span: Span | None, *, private: b
 
     The cells of a private array decide nothing: what is no count is made one, cell by cell.
     """
-    import numpy as np
-
     from jostle.readers.databases import as_counts, load_counts
 
     not_registered(interp, origin, span)

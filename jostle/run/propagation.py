@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from functools import lru_cache, reduce
 from operator import add
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 
@@ -40,14 +40,9 @@ from jostle.formulas import (
     ranks_text,
     rests_on_misfits,
 )
+from jostle.lazy import Floats, Ints, np
 from jostle.noise_laws import LEVEL, AdditiveLaw, Bracketed, Gaussian, Selected
 from jostle.simulate import random_orders
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
 
 DRAWS, FEWEST = 8_000, 200
 MOST_CELLS = 2**23  # draws that are held at a time
@@ -155,8 +150,6 @@ def _of_sum(value: float, noises: Sequence[AdditiveLaw], rounding: float, level:
 
 def _half_width(noises: Sequence[AdditiveLaw], level: float) -> float:
     """h with P(|Σ noise| ≤ h) = `level`, of independent noises."""
-    import numpy as np
-
     if not noises:
         return 0.0
     widest = sorted(noises, key=lambda law: -law.deviation)
@@ -247,8 +240,6 @@ def vector_uncertainties(value: Any, level: float = LEVEL) -> Uncertainties | No
 
     Raises `OverflowError` where the strategy of the vector is too large for the error of every element.
     """
-    import numpy as np
-
     from jostle.kernels.accuracy import standard_errors
     from jostle.kernels.noisy_array import is_direct, noise_of, origin_of
 
@@ -271,8 +262,6 @@ def vector_uncertainties(value: Any, level: float = LEVEL) -> Uncertainties | No
 
 
 def _of_draws(value: float, outcomes: Floats, level: float) -> Uncertainty:
-    import numpy as np
-
     finite = outcomes[~np.isnan(outcomes)]
     if not finite.size:
         return Uncertainty(-np.inf, np.inf, np.inf, np.inf, level)
@@ -304,8 +293,6 @@ def _outcomes(roots: Sequence[Origin]) -> Iterator[Floats]:
 
     What is drawn for a node is held until its last use.
     """
-    import numpy as np
-
     whole = _in_order(roots)
     uses = Counter(roots)
     for node in whole:
@@ -334,7 +321,7 @@ def _outcomes(roots: Sequence[Origin]) -> Iterator[Floats]:
         yield outcomes if np.ndim(outcomes) == 2 else np.broadcast_to(outcomes, draws)
 
 
-def _drawn_again(source: Source, order: NDArray[np.int64]) -> Floats:
+def _drawn_again(source: Source, order: Ints) -> Floats:
     law = source.law
     if isinstance(law, Selected):
         raise _in_ranks()
@@ -345,15 +332,11 @@ def _drawn_again(source: Source, order: NDArray[np.int64]) -> Floats:
 @lru_cache(maxsize=16)
 def _quantiles(law: AdditiveLaw | Bracketed, draws: int) -> Floats:
     """The quantiles of noise, or of what is known of a number, in the middle of `draws` parts of equal probability."""
-    import numpy as np
-
     return quantiles(law, (np.arange(draws) + 0.5) / draws)
 
 
 def _array_function(function: str | Callable[..., Any]) -> Callable[..., object]:
     """What an operator or a function of the language is on arrays of draws: here, or NumPy's of the same name."""
-    import numpy as np
-
     if callable(function):
         return function
     name, _, of_elements = function.partition(" of ")
@@ -365,14 +348,10 @@ def _array_function(function: str | Callable[..., Any]) -> Callable[..., object]
 
 @lru_cache(maxsize=1)
 def _operators() -> Mapping[str, Callable[..., object]]:
-    import numpy as np
-
     return {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "%": np.mod, "^": np.power}
 
 
 def _stacked(values: Sequence[Any]) -> Any:
-    import numpy as np
-
     return np.stack(np.broadcast_arrays(*values))
 
 
@@ -386,8 +365,6 @@ class _OnDraws:
 
     @staticmethod
     def clamp(value: Any, low: Any, high: Any) -> Any:
-        import numpy as np
-
         return np.clip(value, low, high)
 
     @staticmethod
@@ -416,14 +393,10 @@ class _OnDraws:
 
     @staticmethod
     def median(*values: Any) -> Any:
-        import numpy as np
-
         return np.median(_stacked(values), axis=0)
 
     @staticmethod
     def quantile(q: float, *values: Any) -> Any:
-        import numpy as np
-
         return np.quantile(_stacked(values), q, axis=0)
 
     @staticmethod

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from jostle.accounting.amounts import Amount
 from jostle.diagnostics import did_you_mean, refuse
+from jostle.lazy import np
 from jostle.plan.bounds import bounds_of
 from jostle.plan.kinds import as_number, domain_kind, kind_of
 from jostle.plan.plan import Apply, Column, Constant, RowExpr
@@ -106,8 +107,6 @@ def _columns_at(interp: Evaluator, node: n.Expr, table: Table, scope: Scope, com
 
 def _listed(interp: Evaluator, rows: object, options: dict[str, Any], node: n.Call) -> Any:
     """Rows of public numbers as a public table of columns x1, x2, … within `low` and `high`."""
-    import numpy as np
-
     from jostle.run.declare import open_public
 
     low, high = options.get("low", -1.0), options.get("high", 1.0)

@@ -18,6 +18,7 @@ from jostle.formulas import UNKNOWN, Noised, cut_text
 from jostle.kernels.statistics.report import Report
 from jostle.language.builtins import BUILTINS
 from jostle.language.facts import Gives
+from jostle.lazy import np
 from jostle.plan.plan import Column, RowExpr
 from jostle.privacy.kernel.exposures import Handle, handles_in
 from jostle.privacy.kernel.handles import ColumnHandle, Cube, Table, Vectors
@@ -245,8 +246,6 @@ def _marked(value: object) -> object:
     if isinstance(value, Report):
         return value if value.mark else value.without_errors(UNKNOWN, cut_text([LUCK]))
     if is_vector(value):
-        import numpy as np
-
         return np.array(value)
     if isinstance(value, Record):
         return Record((name, _marked(item)) for name, item in value.items())
@@ -316,8 +315,6 @@ def _tree(table: Table, node: n.Expr, scope: Scope) -> PublicTree | None:
 
 def _prices(value: Any) -> Any:
     """Public numbers, a list of them for each leaf of the level, one after the other."""
-    import numpy as np
-
     for handle in handles_in(value):
         raise private_value(handle, "cannot be a price")
     is_table = is_sequence(value) and all(is_sequence(some) and all(map(is_number, some)) for some in value)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from jostle.diagnostics import refuse
+from jostle.lazy import np
 from jostle.plan.plan import Integer, Real
 from jostle.privacy.kernel.exposures import handles_in
 from jostle.privacy.kernel.handles import ColumnHandle, Table
@@ -40,8 +41,6 @@ def _simulated_tables(
     `rows`: from how many to how many a database has (`500..20000`); a test has 2,000. `wide`: every third table has
     16 to 60 attributes, of which few speak of the class.
     """
-    import numpy as np
-
     from jostle.kernels.simulated_tables import synthetic_table
 
     def example(number: int, rows: int, least: int, most: int) -> Record:
@@ -229,8 +228,6 @@ def _prediction_error(table: Any, model: Any, *, at: Any) -> float:
     missing = [name for name in (model.target, *model.attributes) if name not in table.domains]
     if missing:
         raise refuse("NameError", f"the table has no column `{missing[0]}`, which the regression reads")
-    import numpy as np
-
     from jostle.kernels.classifiers.codes import coded
 
     columns, counts = interp.data.rows(table, coded)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from jostle.diagnostics import did_you_mean, refuse
+from jostle.lazy import np
 from jostle.privacy.kernel.handles import Cube
 from jostle.run.arguments import shape_text
 from jostle.run.evaluator import Evaluator
@@ -90,8 +91,6 @@ def _predicates(interp: Evaluator, node: n.Call, scope: Scope) -> object:
 
     A condition is a row expression over the cube's dimensions, which are positions from 0.
     """
-    import numpy as np
-
     from jostle.engine.dense import evaluate
     from jostle.kernels.workloads import predicates
     from jostle.plan.kinds import kind_of

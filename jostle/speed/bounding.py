@@ -32,20 +32,20 @@ from jostle.engine.sql import persons
 from jostle.engine.sql.cells import whole_or_text
 from jostle.engine.sql.hashes import BITS, HALF, MISSING, ROUNDS, START, counted_as, factor
 from jostle.integers import fixed_width, narrowed, same_bits
+from jostle.lazy import Array, np, pa
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
-    import pyarrow as pa
-    from numpy.typing import DTypeLike, NDArray
+    from numpy.typing import DTypeLike
 
     from jostle.engine.duckdb.raw import Raw
     from jostle.engine.sql.dialect import Dialect
     from jostle.engine.sql.rows import Physical
     from jostle.plan.plan import Bound
 
-    Whole = NDArray[Any]
+    Whole = Array
     Blocks = list[Whole]
     Hashes = Callable[[pa.RecordBatch], Whole]
 
@@ -73,8 +73,6 @@ def staying(table: pa.Table, most: int, needed: list[str], hashes: Hashes, hash_
     `hashes` gives those of a batch of rows with the `needed` columns, `q` among them. `q` is of whole numbers or texts,
     none of them missing. None where hashes cannot decide.
     """
-    import numpy as np
-
     parts = table.select(needed).to_batches(max_chunksize=BLOCK)
     persons, codes = _codes(table["q"], parts)
     digit_bits = min((len(table) // max(persons, 1)).bit_length(), _DIGIT_BITS)
@@ -106,16 +104,12 @@ def staying(table: pa.Table, most: int, needed: list[str], hashes: Hashes, hash_
 
 def numbers_of(column: pa.Array) -> Whole:
     """The whole numbers that cells count as in a hash, of a column that stores some, or what they count as."""
-    import numpy as np
-    import pyarrow as pa
 
     return np.asarray(column.cast(pa.int64()).fill_null(MISSING) if column.null_count else column)
 
 
 def hashes_of(cells: Iterable[Whole], rows: int) -> Whole:
     """The hashes of `engine.sql.hashes`, of rows whose cells are what `counted_as` gives, each of shape (rows,)."""
-    import numpy as np
-
     low, high = (np.full(rows, start, dtype=np.int64) for start in START)
     for i, cell in enumerate([*map(same_bits, cells), *[None] * ROUNDS]):
         if cell is not None:
@@ -131,8 +125,6 @@ def hashes_of(cells: Iterable[Whole], rows: int) -> Whole:
 def _bounds(codes: Blocks, digits: Blocks, persons: int, most: int, size: int) -> tuple[Whole, Whole]:
     """For each person the first digit of which not all rows stay, beyond the digits where all do, and how many stay of
     the rows with that digit. Most counts fit into bytes; one that does not is short by a multiple of 256."""
-    import numpy as np
-
     rows = sum(map(len, codes))
     for kind in (np.uint8, np.int32):
         counts: Whole = np.zeros(persons * size, dtype=kind)
@@ -155,8 +147,6 @@ def _least(keys: Blocks, bits: int, places: Whole, alike: Callable[[Whole], Whol
     A key is a code and `bits` of a hash. None where rows that differ tie: `alike` says of rows whether each has the
     cells of the one before.
     """
-    import numpy as np
-
     ordered = np.concatenate(keys)
     ordered.sort()
     codes = ordered >> bits
@@ -185,16 +175,12 @@ def _least(keys: Blocks, bits: int, places: Whole, alike: Callable[[Whole], Whol
 
 def _places(parts: list[pa.RecordBatch], rests: Blocks) -> Whole:
     """Of places in each part those in the table."""
-    import numpy as np
-
     starts = np.cumsum([0, *map(len, parts)])
     return np.concatenate([start + rest for start, rest in zip(starts, rests, strict=False)])
 
 
 def _codes(persons: pa.ChunkedArray, parts: list[pa.RecordBatch]) -> tuple[int, Blocks]:
     """How many codes there are, from 0, and those of the rows of each part: equal exactly where the persons are."""
-    import numpy as np
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     ends = pc.min_max(persons).as_py() if pa.types.is_integer(persons.type) and parts else None
@@ -208,8 +194,6 @@ def _codes(persons: pa.ChunkedArray, parts: list[pa.RecordBatch]) -> tuple[int, 
 
 def _alike(cells: pa.Table, rows: Whole) -> Whole:
     """Whether each of the rows has the cells of the one before; the first has none before it."""
-    import numpy as np
-    import pyarrow as pa
 
     alike = np.ones(len(rows), dtype=bool)
     for name in cells.column_names:
@@ -307,8 +291,6 @@ class Bounding:
 
     def _chosen_in_arrays(self, read: list[Any]) -> bool:
         """Whether the hashes could decide; what stays is kept then."""
-        import pyarrow as pa
-
         numbers = [cell.alias if self._as_it_is(cell) else f"x{i}" for i, cell in enumerate(self._cells)]
 
         def hashes(part: Any) -> Any:
@@ -325,13 +307,11 @@ class Bounding:
         return True
 
 
-def on_disk(size: int, kind: DTypeLike) -> NDArray[Any] | None:
+def on_disk(size: int, kind: DTypeLike) -> Array | None:
     """An array of shape (size,) in the temporary folder, unset; None where there is no room.
 
     Its file never stands in a folder where anybody could open it, and goes with the array, or with a killed process.
     """
-    import numpy as np
-
     try:
         with tempfile.TemporaryFile() as file:
             os.posix_fallocate(file.fileno(), 0, max(1, size) * np.dtype(kind).itemsize)  # or a write could kill us
@@ -340,7 +320,7 @@ def on_disk(size: int, kind: DTypeLike) -> NDArray[Any] | None:
         return None
 
 
-def let_go(array: NDArray[Any] | None) -> None:
+def let_go(array: Array | None) -> None:
     """Frees the memory that an array on the disk, or a slice of one, takes meanwhile. It is read again if asked."""
     pages = getattr(array, "_mmap", None)
     if pages is not None:

@@ -10,12 +10,11 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from jostle.lazy import Array
 from jostle.plan.plan import Count, Key, Plan, RowExpr, Term
 from jostle.speed.parts import Parts
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from jostle.engine.base import Engine, Here, Work
     from jostle.speed.rowstore import RowStore
 
@@ -34,7 +33,7 @@ class FastAnswers:
     def check(self, question: object) -> None:
         self._engine.check(question)
 
-    def group(self, plan: Plan, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> list[NDArray[Any]]:
+    def group(self, plan: Plan, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> list[Array]:
         """Of a part that is only counted, from the codes of its rows."""
         if terms and all(term == Count() for term in terms):
             counts = self.parts.counts(plan, keys)
@@ -42,12 +41,12 @@ class FastAnswers:
                 return [counts] * len(terms)
         return self.parts.group(plan, keys, terms)
 
-    def counts(self, plan: Plan, tables: Sequence[tuple[Key, ...]]) -> list[NDArray[Any]]:
+    def counts(self, plan: Plan, tables: Sequence[tuple[Key, ...]]) -> list[Array]:
         """In one pass over the rows, where their columns are coded."""
         together = self.parts.several(plan, tables) if len(tables) > 1 else None
         return [self.group(plan, keys, (Count(),))[0] for keys in tables] if together is None else list(together)
 
-    def crossed(self, plan: Plan, keys: Sequence[Key], by: Key) -> list[NDArray[Any]]:
+    def crossed(self, plan: Plan, keys: Sequence[Key], by: Key) -> list[Array]:
         """In one pass over the rows, where they are numbered."""
         from jostle.privacy.rows.leaves import LeafFold, one_leaf
 
@@ -58,7 +57,7 @@ class FastAnswers:
             return [counts[0] for counts in together]
         return [self.group(plan, (key, by), (Count(),))[0] for key in keys]
 
-    def codes(self, plan: Plan, keys: tuple[Key, ...]) -> list[NDArray[Any]]:
+    def codes(self, plan: Plan, keys: tuple[Key, ...]) -> list[Array]:
         coded = self.parts.codes(plan, keys)
         return self._engine.codes(plan, keys) if coded is None else coded
 
@@ -75,10 +74,10 @@ class FastAnswers:
             return self._engine.fold(plan, exprs, work)
         return work.fold.over(StoredRows(self._store, (plan, exprs, work.radius, work.norm)))
 
-    def tally(self, plan: Plan, expr: RowExpr) -> tuple[NDArray[Any], NDArray[Any]]:
+    def tally(self, plan: Plan, expr: RowExpr) -> tuple[Array, Array]:
         return self._engine.tally(plan, expr)
 
-    def tuples(self, plan: Plan, exprs: tuple[RowExpr, ...]) -> tuple[list[tuple[object, ...]], NDArray[Any]]:
+    def tuples(self, plan: Plan, exprs: tuple[RowExpr, ...]) -> tuple[list[tuple[object, ...]], Array]:
         return self._engine.tuples(plan, exprs)
 
     @cached_property

@@ -22,6 +22,7 @@ from msgspec import Struct, field
 from jostle.diagnostics import Refusal, refuse
 from jostle.engine.base import CELLS, LruCache
 from jostle.integers import fixed_width
+from jostle.lazy import Array, Ints, NDArray, np
 from jostle.plan.bounds import is_integral
 from jostle.plan.kinds import Schema, kind_of
 from jostle.plan.plan import (
@@ -42,9 +43,6 @@ from jostle.plan.schemas import key_values, schema_of
 from jostle.speed.bounding import let_go, on_disk
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from jostle.engine.base import Engine, Work
 
 CODES, SPLITS, SUMS = 512 * 2**20, 256 * 2**20, 128 * 2**20  # bytes of codes, split rows and sums that are kept
@@ -83,8 +81,8 @@ class Split(Struct, frozen=True):
 
     parent: Plan
     rows: NDArray[np.int32]
-    codes: NDArray[Any]
-    ends: NDArray[np.int64]
+    codes: Array
+    ends: Ints
 
     def piece(self, place: int) -> NDArray[np.int32]:
         """The rows of one code, in order; none where `place` is none."""
@@ -101,12 +99,12 @@ class Parts:
         self._engine = engine
         self._bases: dict[Plan, Base] = {}
         self._seen: LruCache[tuple[Plan, Base]] = LruCache(0)
-        self._codes: LruCache[NDArray[Any]] = LruCache(CODES)
+        self._codes: LruCache[Array] = LruCache(CODES)
         self._splits: LruCache[Split] = LruCache(SPLITS)
-        self._together: LruCache[tuple[Plan, int, list[NDArray[Any]]]] = LruCache(SUMS)
+        self._together: LruCache[tuple[Plan, int, list[Array]]] = LruCache(SUMS)
         self._asked: LruCache[Plan] = LruCache(0)
 
-    def group(self, plan: Plan, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> list[NDArray[Any]]:
+    def group(self, plan: Plan, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> list[Array]:
         """What the engine's `group` gives. A part by an expression is asked about alone, until a part by it is asked
         about again: then the engine is asked for all of them in one statement."""
         split = _by_value(plan.condition, schema_of(plan.source)) if isinstance(plan, Filter) else None
@@ -127,7 +125,7 @@ class Parts:
             self._together.put(request, (parent, before, sums), sum(array.nbytes for array in sums))
         return [array[place, ...] for array in sums]
 
-    def counts(self, plan: Plan, keys: Sequence[Key]) -> NDArray[np.int64] | None:
+    def counts(self, plan: Plan, keys: Sequence[Key]) -> Ints | None:
         """Rows of a part under public keys, in the shape of the keys (() without any), or None."""
         base = self._base(plan)
         if base is None or not self._worth(plan, base, keys):
@@ -135,7 +133,7 @@ class Parts:
         tables = self._tables(base, plan, [keys])
         return None if tables is None else tables[0]
 
-    def several(self, plan: Plan, tables: Sequence[Sequence[Key]]) -> list[NDArray[np.int64]] | None:
+    def several(self, plan: Plan, tables: Sequence[Sequence[Key]]) -> list[Ints] | None:
         """Counts of one plan under several lists of keys, whose columns are read together; or None."""
         base = self._base(plan)
         if base is None or (
@@ -144,10 +142,8 @@ class Parts:
             return None  # to code many rows for tables that are asked once costs more than it saves
         return self._tables(base, plan, tables)
 
-    def _tables(self, base: Base, plan: Plan, tables: Sequence[Sequence[Key]]) -> list[NDArray[np.int64]] | None:
+    def _tables(self, base: Base, plan: Plan, tables: Sequence[Sequence[Key]]) -> list[Ints] | None:
         """Counts under several lists of keys, in one pass over the rows."""
-        import numpy as np
-
         shapes = [tuple(len(key.values) for key in keys) for keys in tables]
         every = tuple(dict.fromkeys(key for keys in tables for key in keys))
         read = self._read(plan, base, every) if max(map(math.prod, shapes)) <= CELLS else None
@@ -167,7 +163,7 @@ class Parts:
                 total += _tallied(keys, columns, size, len(total))
         return [total.reshape(shape) for total, shape in zip(totals, shapes, strict=True)]
 
-    def codes(self, plan: Plan, keys: Sequence[Key]) -> list[NDArray[Any]] | None:
+    def codes(self, plan: Plan, keys: Sequence[Key]) -> list[Array] | None:
         """For every key the codes of a plan's rows, in order, −1 for none of its values; or None."""
         base = self._base(plan)
         read = None if base is None else self._read(plan, base, keys)
@@ -205,9 +201,7 @@ class Parts:
         self._seen.put(id(at), (at, base))
         return base
 
-    def _read(
-        self, plan: Plan, base: Base, keys: Sequence[Key]
-    ) -> tuple[list[NDArray[Any]], NDArray[np.int32] | None] | None:
+    def _read(self, plan: Plan, base: Base, keys: Sequence[Key]) -> tuple[list[Array], NDArray[np.int32] | None] | None:
         """The codes of a base, and which of its rows a plan has (None: all); None where they cannot be coded."""
         columns = self._columns(base, keys)
         rows = self._rows(plan, base) if columns is not None and isinstance(plan, Filter) else None
@@ -215,12 +209,12 @@ class Parts:
             return None
         return columns, rows
 
-    def _columns(self, base: Base, keys: Sequence[Key]) -> list[NDArray[Any]] | None:
+    def _columns(self, base: Base, keys: Sequence[Key]) -> list[Array] | None:
         """The codes of every row of a base, a column a key; those that are missing are read in one go."""
         if not all(map(_can_be_coded, keys)):
             return None
         large = self._size(base) > MOST_ROWS
-        columns: dict[Key, NDArray[Any] | None] = {key: self._codes.get((id(base), key)) for key in keys}
+        columns: dict[Key, Array | None] = {key: self._codes.get((id(base), key)) for key in keys}
         missing = tuple(key for key, column in columns.items() if column is None)
         codes = self._codes_on_disk(base, missing) if large and missing else self._engine.codes(base.plan, missing)
         if codes is None:
@@ -240,10 +234,10 @@ class Parts:
         """Whether the columns were read already."""
         return base.size is not None and all(self._codes.get((id(base), key)) is not None for key in keys)
 
-    def _codes_on_disk(self, base: Base, keys: tuple[Key, ...]) -> list[NDArray[Any]] | None:
+    def _codes_on_disk(self, base: Base, keys: tuple[Key, ...]) -> list[Array] | None:
         """Codes that are written as they come; None where there is no room, or rows do not come in their order."""
         size, at, last = self._size(base), 0, -1
-        arrays: list[NDArray[Any]] = []
+        arrays: list[Array] = []
         for numbers, *codes in self._engine.code_blocks(base.plan, keys, SPAN) if size <= MOST_NUMBERED else ():
             if numbers[0] <= last or (numbers[1:] <= numbers[:-1]).any():
                 return None
@@ -286,8 +280,6 @@ class Parts:
         return rows
 
     def _split(self, parent: Plan, base: Base, key: Key, rows: NDArray[np.int32] | None) -> Split | None:
-        import numpy as np
-
         columns = self._columns(base, (key,))
         if columns is None:
             return None
@@ -331,11 +323,9 @@ class Parts:
 
 
 def _crossed(
-    by: NDArray[Any], columns: list[NDArray[Any]], shapes: Sequence[tuple[int, ...]], rows: NDArray[np.int32] | None
-) -> list[NDArray[np.int64]]:
+    by: Array, columns: list[Array], shapes: Sequence[tuple[int, ...]], rows: NDArray[np.int32] | None
+) -> list[Ints]:
     """The counts of one column's codes by each of several others', all in one array: for few rows."""
-    import numpy as np
-
     first, others = (by, np.stack(columns)) if rows is None else (by[rows], np.stack([c[rows] for c in columns]))
     sizes = np.array([math.prod(shape) for shape in shapes])
     starts, wide = np.cumsum(sizes) - sizes, np.array([shape[1] for shape in shapes])
@@ -345,10 +335,8 @@ def _crossed(
     return [part.reshape(shape) for part, shape in zip(np.split(counts, starts[1:]), shapes, strict=True)]
 
 
-def _blocks(columns: list[NDArray[Any]], rows: NDArray[np.int32] | None) -> Iterator[NDArray[Any]]:
+def _blocks(columns: list[Array], rows: NDArray[np.int32] | None) -> Iterator[Array]:
     """Codes as rows (at most BLOCK, len(columns)); what was read of the disk is let go."""
-    import numpy as np
-
     many = len(columns[0]) if rows is None else len(rows)
     for at in range(0, many, BLOCK):
         some = slice(at, at + BLOCK) if rows is None else rows[at : at + BLOCK]
@@ -357,12 +345,8 @@ def _blocks(columns: list[NDArray[Any]], rows: NDArray[np.int32] | None) -> Iter
             let_go(array)
 
 
-def _by_code(
-    rows: NDArray[np.int32], column: NDArray[Any]
-) -> tuple[NDArray[np.int32], NDArray[Any], NDArray[np.int64]]:
+def _by_code(rows: NDArray[np.int32], column: Array) -> tuple[NDArray[np.int32], Array, Ints]:
     """Row numbers in order of their codes, and within a code as they were; the codes; and where each begins."""
-    import numpy as np
-
     mine = column[rows]
     order = np.argsort(mine, kind="stable")  # by radix where codes are short
     codes = mine[order]
@@ -372,11 +356,9 @@ def _by_code(
 
 
 def _by_code_on_disk(
-    numbers: Callable[[int, int], NDArray[np.int32]], many: int, column: NDArray[Any]
-) -> tuple[NDArray[np.int32], NDArray[Any], NDArray[np.int64]]:
+    numbers: Callable[[int, int], NDArray[np.int32]], many: int, column: Array
+) -> tuple[NDArray[np.int32], Array, Ints]:
     """The same of many rows, block by block; on the disk, if there is room. `numbers` gives the rows of a block."""
-    import numpy as np
-
     size = max(1, MOST_ROWS // 8)
     blocks = [(at, min(at + size, many)) for at in range(0, many, size)]
     tallies = [np.unique(column[numbers(*block)], return_counts=True) for block in blocks]
@@ -437,10 +419,8 @@ def _changed() -> Refusal:
     return refuse("DataError", "the data changed while they were read")
 
 
-def _weight(array: NDArray[Any]) -> int:
+def _weight(array: Array) -> int:
     """The bytes of memory that an array counts as: of the disk there is more."""
-    import numpy as np
-
     return array.nbytes // DISK if isinstance(array, np.memmap) else array.nbytes
 
 
@@ -448,12 +428,8 @@ def _can_be_coded(key: Key) -> bool:
     return len(key.values) <= (2**24 if isinstance(key.values, range) else MOST_LISTED)
 
 
-def _tallied(
-    keys: Sequence[Key], columns: Mapping[Key, NDArray[np.integer]], size: int, cells: int
-) -> NDArray[np.int64]:
+def _tallied(keys: Sequence[Key], columns: Mapping[Key, NDArray[np.integer]], size: int, cells: int) -> Ints:
     """How many of `size` rows, whose codes these are, stand in each cell of a table."""
-    import numpy as np
-
     if not keys:
         return np.array([size])
     place, inside = np.zeros(size, dtype=np.int64), np.ones(size, dtype=bool)

@@ -11,15 +11,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from jostle.lazy import Floats, Ints, NDArray, np
 from jostle.plan.plan import Plan, RowExpr
 from jostle.privacy.rows.factored import BATCH, CodedRows
 from jostle.privacy.rows.folds import BallRows
 from jostle.privacy.rows.norms import within_ball
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from jostle.engine.base import Engine
 
     Block = NDArray[np.int16]
@@ -71,14 +69,12 @@ class RowStore:
                 self._derived.popitem(last=False)
         return self._derived[rows, what]
 
-    def tallied(self, rows: Vectors) -> tuple[Block, NDArray[np.int64]] | None:
+    def tallied(self, rows: Vectors) -> tuple[Block, Ints] | None:
         """The different rows (d, m) and how often each is there; None where they are more than a quarter of a block."""
         return self.derived(rows, "tallied", _tallied)  # type: ignore[no-any-return]
 
 
-def _tallied(blocks: Iterator[Block]) -> tuple[Block, NDArray[np.int64]] | None:
-    import numpy as np
-
+def _tallied(blocks: Iterator[Block]) -> tuple[Block, Ints] | None:
     different: NDArray[np.int16] | None = None
     times = np.zeros(0, dtype=np.int64)
     for block in blocks:
@@ -100,7 +96,7 @@ class StoredRows(BallRows):
         super().__init__(lambda: store.blocks(place))
         self._store, self._place = store, place
 
-    def tallied(self) -> Iterator[tuple[NDArray[np.float64], NDArray[np.int64]]]:
+    def tallied(self) -> Iterator[tuple[Floats, Ints]]:
         tally = self._store.tallied(self._place)
         if tally is None:
             yield from super().tallied()

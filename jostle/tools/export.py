@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from jostle.diagnostics import Diagnostic, Refusal, did_you_mean, refuse, unwritable
+from jostle.lazy import pa
 
 if TYPE_CHECKING:
     from jostle.syntax import nodes as n
@@ -109,23 +110,17 @@ def _parquet(sheet: Sheet, path: Path) -> None:
 
 
 def _feather(sheet: Sheet, path: Path) -> None:
-    import pyarrow as pa
-
     table = _arrow(sheet)
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
         writer.write_table(table)
 
 
 def _arrow(sheet: Sheet) -> Any:
-    import pyarrow as pa
-
     return pa.table({name: _column(values) for name, values in sheet.columns.items()})
 
 
 def _column(values: Sequence[Any]) -> Any:
     """Numbers, truths, dates and times as such, where all cells of a column are; texts otherwise."""
-    import pyarrow as pa
-
     values = list(values)
     if any(isinstance(value, date) for value in values) and all(isinstance(v, date | None) for v in values):
         return pa.array(values)

@@ -18,6 +18,7 @@ from jostle.kernels.statistics.report import Report
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import DOMAINS
 from jostle.language.operations import ROW_FUNCTIONS
+from jostle.lazy import np
 from jostle.privacy.kernel.handles import Cube, Vectors
 from jostle.privacy.measurements.query import Request
 from jostle.privacy.scores.rule import Score, Scores
@@ -80,8 +81,6 @@ def _form(value: Any) -> Any:
     if is_number(value):
         return 1.0
     if is_vector(value):
-        import numpy as np
-
         return np.ones(value.shape)
     if isinstance(value, Grouped):
         return Grouped({name: [_form(item) for item in column] for name, column in value.columns.items()}, value.keys)
@@ -158,8 +157,6 @@ def _of_aggregate(value: n.Expr) -> object:
 
 def of_measurement(name: str, values: Sequence[Any]) -> object:
     """What a function that measures gives of these arguments, where its form is known."""
-    import numpy as np
-
     if name == "noisy_moments" and len(values) == 1 and isinstance(values[0], Vectors):
         many = len(values[0].exprs)
         shapes = {"count": (1,), "first": (1, many), "second": (1, many, many)}
@@ -170,8 +167,6 @@ def of_measurement(name: str, values: Sequence[Any]) -> object:
 
 def _of_noise(exposed: object) -> object:
     """Of a cube its cells, of a list of cubes a list, of a score a number."""
-    import numpy as np
-
     if isinstance(exposed, Score) and not isinstance(exposed, Scores):
         return 1.0
     if isinstance(exposed, Cube):

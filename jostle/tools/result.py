@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import Diagnostic, did_you_mean, refuse
 from jostle.events import Event
+from jostle.lazy import np
 from jostle.source import Source
 from jostle.syntax import nodes as n
 
@@ -42,8 +43,6 @@ def to_python(value: object) -> Any:
     if isinstance(value, (JSet, Interval)) or (is_sequence(value) and isinstance(value, (list, tuple))):
         items = list(value)
         if items and all(is_number(item) for item in items):
-            import numpy as np
-
             return np.array(items, dtype=float)
         return [to_python(item) for item in items]
     return value
@@ -53,8 +52,6 @@ def _column(values: list[Any]) -> Any:
     """A column of a frame: ints where all of its numbers are whole, as counts are, other numbers as they are; dates and
     times as NumPy has them, of any year."""
     if values and all(isinstance(value, date) for value in values):
-        import numpy as np
-
         return np.array(values, dtype=f"datetime64[{'us' if isinstance(values[0], datetime) else 's'}]")
     whole = all(isinstance(value, float) and value.is_integer() and abs(value) < 2**53 for value in values)
     return [int(value) for value in values] if whole else values

@@ -1,8 +1,8 @@
 """Imports run one way: `ORDER`, of which each part may use those before it.
 
-`records`, `resources`, `threads`, `noise_laws`, `error_laws`, `formulas`, `jsontext` and `integers` stand beside
-`source`, `doubles` beside `diagnostics`; `simulate` and `kernels` import nothing of ours, but for the row programs that
-kernels build, which are data.
+`records`, `resources`, `threads`, `noise_laws`, `error_laws`, `formulas`, `jsontext`, `integers` and `lazy` stand
+beside `source`, `doubles` beside `diagnostics`; `simulate` imports nothing of ours, and `kernels` the row programs that
+they build, which are data, and what stands beside `source`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import pytest
 from package_code import HERE, Import, files, imports, shown
 
 ORDER = (
-    "version", "source", "records", "resources", "threads", "noise_laws", "error_laws", "formulas", "jsontext",
+    "version", "lazy", "source", "records", "resources", "threads", "noise_laws", "error_laws", "formulas", "jsontext",
     "integers", "diagnostics", "doubles", "events", "syntax", "language", "accounting", "plan", "check", "engine",
     "privacy", "speed", "readers", "backends", "optional", "run", "choice", "trace", "tools", "train", "serve",
 )  # fmt: skip
@@ -23,6 +23,7 @@ ROW_PROGRAMS = (
     "jostle.error_laws",
     "jostle.formulas",
     "jostle.integers",
+    "jostle.lazy",
 )
 
 

@@ -26,6 +26,7 @@ from jostle.engine.base import Capabilities
 from jostle.engine.sql.cells import NONE
 from jostle.engine.sql.dialect import subquery
 from jostle.language.operations.texts import LONGEST
+from jostle.lazy import np, pa
 from jostle.plan.plan import Bound, Scan
 
 MOST_ROWS = 2**47  # of a table: a server's tables are smaller
@@ -245,8 +246,6 @@ class Postgres(ServerEngine):
         return self.connection.read(query, "the data", take)
 
     def batches(self, query: str, size: int) -> Iterator[Any]:
-        import pyarrow as pa
-
         for described, rows in self.connection.blocks(query, "the data", size):
             arrays = {column.name: pa.array(values) for column, values in _by_column(described, rows)}
             yield pa.RecordBatch.from_pydict(arrays)
@@ -265,8 +264,6 @@ def _by_column(described: list[Any], rows: list[tuple[Any, ...]]) -> Iterator[tu
 
 def _array(column: Any, values: tuple[Any, ...]) -> Any:
     """The cells of a column, masked where they are NULL."""
-    import numpy as np
-
     kind = np.int64 if column.type_code in _WHOLE_TYPES else np.float64 if column.type_code in _DOUBLE_TYPES else object
     missing = [value is None for value in values]
     if not any(missing):

@@ -21,13 +21,11 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from jostle.diagnostics import Refusal, refuse
 from jostle.engine.sql.dialect import subquery
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from jostle.lazy import pa
 
 T = TypeVar("T")
 _LOGS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "pyspark.sql.connect.logging")
@@ -172,7 +170,6 @@ def _stoppable(session: Any) -> Iterator[None]:
 def _refusals(message: str, help: str | None = None) -> Iterator[None]:
     """A `DataError` of one's own words for whatever the client or the server raises."""
     import grpc
-    import pyarrow as pa
     from pyspark.errors import PySparkException
 
     try:

@@ -34,6 +34,7 @@ from jostle.engine.base import Work
 from jostle.engine.sql.dialect import Dialect
 from jostle.language.moments import FIRST_DAY, LAST_DAY
 from jostle.language.operations.texts import upper
+from jostle.lazy import np, pa
 from jostle.version import __version__
 
 _PLAIN = re.compile(r"[A-Za-z0-9 .,:_-]*")
@@ -127,8 +128,6 @@ class Partition:
         self.work = work
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        import numpy as np
-
         def rows() -> Iterator[Any]:
             for batch in batches:
                 yield np.stack([np.asarray(column, dtype=np.float64) for column in batch.columns], axis=1)
@@ -139,22 +138,16 @@ class Partition:
 
 def versions(batches: Iterator[Any]) -> Iterator[Any]:
     """What a worker has, of a batch that says nothing."""
-    import numpy as np
-
     for _ in batches:
         yield _batch(json.dumps([__version__, np.__version__]))
 
 
 def _batch(text: str) -> object:
-    import pyarrow as pa
-
     return pa.RecordBatch.from_pydict({"sums": pa.array([text])})
 
 
 def folded(connection: Connection, query: str, work: Work) -> list[Any]:
     """The arrays of whole numbers, of Python's, that a fold gives of all rows of a query."""
-    import numpy as np
-
     parts = [json.loads(text) for text in mapped(connection, lambda session: session.sql(query), Partition(work))]
     arrays = [[np.array(values, dtype=object).reshape(shape) for shape, values in part] for part in parts]
     return [sum(several[1:], several[0]) for several in zip(*(arrays or [work(iter(()))]), strict=True)]

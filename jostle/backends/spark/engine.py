@@ -29,6 +29,7 @@ from jostle.engine.files import identities
 from jostle.engine.sql import relations
 from jostle.engine.sql.cells import NONE
 from jostle.language.operations.texts import LONGEST
+from jostle.lazy import np, pa
 from jostle.plan.plan import Key, Plan, RowExpr, Sample, Summands
 
 _NAME = re.compile(r"[A-Za-z0-9_$-]+")
@@ -304,8 +305,6 @@ class Spark(ServerEngine):
 
 def _array(column: Any) -> Any:
     """An Arrow column as an array of NumPy's, masked where cells are NULL."""
-    import numpy as np
-    import pyarrow as pa
 
     missing = column.is_null()
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from jostle.engine import base
 from jostle.engine.base import Capabilities, Work
@@ -15,11 +15,9 @@ from jostle.engine.sql import dialect, relations
 from jostle.engine.sql.dialect import Dialect
 from jostle.integers import fixed_width
 from jostle.language.moments import moment_of
+from jostle.lazy import Array, np
 from jostle.plan.kinds import kind_of
 from jostle.plan.plan import Bound, Count, Key, Plan, RowExpr, Sample, Scan, Summands, Term
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 BLOCK = 2**16  # rows that a fold is given at a time
 
@@ -67,14 +65,12 @@ class SqlEngine(ABC):
         """A plan as a SELECT. A backend may omit columns that no expression in `requested` uses."""
         return relations.relation(plan, self.base, self.dialect)
 
-    def group(self, plan: Plan, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> list[NDArray[Any]]:
+    def group(self, plan: Plan, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> list[Array]:
         """Exact integers: for each term an array over the keys' values, shape (len(key.values), …), () without keys.
 
         int64 where every result provably fits, else object (Python integers). Rows whose key is none or not listed
         are in no group. More than 2^26 groups are a `DataError`, before anything is read or allocated.
         """
-        import numpy as np
-
         shape, keys = base.shape(keys), tuple(map(base.consecutive, keys))
         if not terms:
             return []
@@ -90,22 +86,20 @@ class SqlEngine(ABC):
             results.append(cells)
         return results
 
-    def counts(self, plan: Plan, tables: Sequence[tuple[Key, ...]]) -> list[NDArray[Any]]:
+    def counts(self, plan: Plan, tables: Sequence[tuple[Key, ...]]) -> list[Array]:
         """For each list of keys the numbers of rows, as `group` gives them."""
         return [self.group(plan, keys, (Count(),))[0] for keys in tables]
 
-    def crossed(self, plan: Plan, keys: Sequence[Key], by: Key) -> list[NDArray[Any]]:
+    def crossed(self, plan: Plan, keys: Sequence[Key], by: Key) -> list[Array]:
         """For each key a table of the numbers of rows, its values by those of `by`."""
         return self.counts(plan, [(key, by) for key in keys])
 
-    def codes(self, plan: Plan, keys: tuple[Key, ...]) -> list[NDArray[Any]]:
+    def codes(self, plan: Plan, keys: tuple[Key, ...]) -> list[Array]:
         """For each key an array over the rows of a relation: where the row stands among the key's values, as `group`
         reads them, and −1 where it is none or not listed. int8, int16 or int32.
 
         Without joins rows have numbers, and stand in the order of these in every call, however DuckDB returns them.
         """
-        import numpy as np
-
         if not keys:
             return []
         source = self.relation(plan, (key.expr for key in keys))
@@ -118,10 +112,8 @@ class SqlEngine(ABC):
         order = np.argsort(numbers)
         return [column[order] for column in codes]
 
-    def code_blocks(self, plan: Plan, keys: tuple[Key, ...], size: int) -> Iterator[list[NDArray[Any]]]:
+    def code_blocks(self, plan: Plan, keys: tuple[Key, ...], size: int) -> Iterator[list[Array]]:
         """The numbers of rows and their codes, of at most `size` rows at a time, as they come."""
-        import numpy as np
-
         source = self.relation(plan, (key.expr for key in keys))
         for batch in self.batches(relations.codes(source, keys), size):
             yield [np.asarray(column) for column in batch.columns]
@@ -130,16 +122,14 @@ class SqlEngine(ABC):
         """The exact number of rows."""
         return int(self.group(plan, (), (Count(),))[0])
 
-    def vectors(self, plan: Plan, exprs: tuple[RowExpr, ...], size: int) -> Iterator[NDArray[Any]]:
+    def vectors(self, plan: Plan, exprs: tuple[RowExpr, ...], size: int) -> Iterator[Array]:
         """Rows of a relation as doubles, shape (at most `size`, len(exprs)), in batches as they come.
 
         Rows where an expression is none are left out. Nothing else may be asked of the engine in between.
         """
-        import numpy as np
-
         query = relations.vectors(self.relation(plan, exprs), exprs)
 
-        def batches() -> Iterator[NDArray[Any]]:
+        def batches() -> Iterator[Array]:
             for batch in self.batches(query, size):
                 yield np.stack([np.asarray(column, dtype=np.float64) for column in batch.columns], axis=1)
 
@@ -151,16 +141,12 @@ class SqlEngine(ABC):
 
     def fold_codes(self, plan: Plan, keys: tuple[Key, ...], work: Work) -> list[object]:
         """What `work` makes of where each row stands among the values of keys, as `codes` has it, in any order."""
-        import numpy as np
-
         source = self.relation(plan, (key.expr for key in keys))
         batches = self.batches(relations.codes(source, keys), BLOCK)
         return work(np.stack(list(map(np.asarray, batch.columns[source.numbered :])), axis=1) for batch in batches)
 
-    def tally(self, plan: Plan, expr: RowExpr) -> tuple[NDArray[Any], NDArray[Any]]:
+    def tally(self, plan: Plan, expr: RowExpr) -> tuple[Array, Array]:
         """The distinct values of an expression that are not none, in order, and how many rows have each (int64)."""
-        import numpy as np
-
         relation = self.relation(plan, (expr,))
         values, counts = self.columns(relations.tally(relation, expr))
         there = np.asarray(counts) > 0
@@ -173,11 +159,9 @@ class SqlEngine(ABC):
             return np.asarray(values, dtype=np.float64) + 0.0, fixed_width(counts)
         return np.asarray(values, dtype=bool if kind == "boolean" else object), fixed_width(counts)
 
-    def tuples(self, plan: Plan, exprs: tuple[RowExpr, ...]) -> tuple[list[tuple[Any, ...]], NDArray[Any]]:
+    def tuples(self, plan: Plan, exprs: tuple[RowExpr, ...]) -> tuple[list[tuple[Any, ...]], Array]:
         """The different combinations of values of several expressions, none of them missing, and how many rows have
         each (int64), in order."""
-        import numpy as np
-
         relation = self.relation(plan, exprs)
         *values, counts = self.columns(relations.tuples(relation, exprs))
         there = ~np.any([np.zeros(len(counts), dtype=bool), *map(np.ma.getmaskarray, values)], axis=0)

@@ -9,20 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from msgspec import Struct
 
 from jostle.diagnostics import refuse
+from jostle.engine.base import Answers
+from jostle.lazy import NDArray, np
 from jostle.plan.plan import WEIGHT_BITS, Domain, Integer, Key, Plan, RowExpr, Summands
 from jostle.plan.schemas import check_steps
 from jostle.privacy.kernel.exposures import Handle
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from jostle.engine.base import Answers
 
 VALUES = "values"  # what a program calls the cells of a cube
 UNWEIGHTED = "declare the source without `weighted`, or use a measurement that adds up weights"

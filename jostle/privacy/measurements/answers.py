@@ -5,27 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import refuse
 from jostle.integers import shifted
+from jostle.lazy import Floats, Ints, np
 from jostle.noise_laws import Gaussian, Laplace
 from jostle.privacy.kernel.exposures import Exposures, Handle, join_exposures
 from jostle.privacy.kernel.handles import Cube
 from jostle.privacy.kernel.measurement import LinearMeasurement, Measured, needed, weighted_stability_of
 from jostle.privacy.mechanisms.additive import Additive, Linear
 from jostle.privacy.mechanisms.linear import Block, Strategy, checked
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from jostle.privacy.reading.vault import Reader
-
-    Ints = NDArray[np.int64]
-    Floats = NDArray[np.float64]
+from jostle.privacy.reading.vault import Reader
 
 Answers = tuple[list["Floats"], Laplace | Gaussian | None]
 """An array a block or a cube, and the law of the noise; none of public data."""
@@ -51,8 +43,6 @@ class _Vector(LinearMeasurement[Answers]):
 
     def split(self, numbers: Floats, sizes: Sequence[int]) -> tuple[list[Floats], Laplace | Gaussian | None]:
         """Its parts, and the law of the noise."""
-        import numpy as np
-
         return np.split(numbers, np.cumsum(sizes)[:-1]), self.linear[0].law if self.how else None
 
 
@@ -80,8 +70,6 @@ class StrategyAnswers(_Vector):
         return ChargePurpose(self.how.mechanism if self.how else "", (self.cubes[0], self.blocks))
 
     def read(self, reader: Reader) -> list[Ints]:
-        import numpy as np
-
         return [np.concatenate(self.strategy.answers(reader.units(self.cubes[0])))]
 
     def finish(self, released: list[Floats]) -> Answers:
@@ -121,8 +109,6 @@ class JointCells(_Vector):
         return ChargePurpose(self.how.mechanism if self.how else "", self.cubes)
 
     def read(self, reader: Reader) -> list[Ints]:
-        import numpy as np
-
         cells = zip(reader.all_units(self.cubes), self.cubes, strict=True)
         return [np.concatenate([shifted(units, self.linear[0].bits - c.bits).ravel() for units, c in cells])]
 

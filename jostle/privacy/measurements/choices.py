@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 
@@ -28,6 +28,7 @@ from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import refuse
 from jostle.integers import fixed_width
+from jostle.lazy import Floats, Ints, np
 from jostle.noise_laws import DrawnLaw, Selected
 from jostle.plan.bounds import grid_bits, is_integral
 from jostle.plan.plan import Derive, Filter, FixedSum, GroupRows, Join, Plan, RowExpr, inputs
@@ -39,17 +40,9 @@ from jostle.privacy.mechanisms.additive import Additive, Linear
 from jostle.privacy.mechanisms.margin import CLAMP, LargeMargin, check_scale, clear, geometric, ranked
 from jostle.privacy.mechanisms.noise import Noise, SecureNoise
 from jostle.privacy.mechanisms.selection import Selection
+from jostle.privacy.reading.vault import Reader
 from jostle.privacy.scores.rule import Rule, Score, Scores, check_weights, stability_of_score, values_of
 from jostle.privacy.scores.splits import LARGEST, SUBTREES, TreeCounts, drawn_tree, table_of, trees_at_most
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from jostle.privacy.reading.vault import Reader
-
-    Ints = NDArray[np.int64]
-    Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,8 +246,6 @@ def _pushes_out(plan: Any) -> bool:
 
 def _groups(scores: Sequence[Score], values: Ints) -> list[Ints]:
     """The scores that are chosen among together: all, unless one vector of them says otherwise."""
-    import numpy as np
-
     if len(scores) == 1 and isinstance(scores[0], Scores) and scores[0].groups:
         return np.split(values, np.cumsum(scores[0].groups)[:-1])
     return [values]
@@ -262,8 +253,6 @@ def _groups(scores: Sequence[Score], values: Ints) -> list[Ints]:
 
 def choose_publicly(utilities: Sequence[float], epsilon: float | None) -> int:
     """The exponential mechanism over public utilities: it costs nothing, but still mixes among the nearly best."""
-    import numpy as np
-
     if not utilities:
         raise refuse("ValueError", "there is nothing to choose from")
     scaled = np.array([max(-4e15, min(4e15, u)) for u in utilities]) * 2**10
@@ -306,8 +295,6 @@ class LargestScores(OfJoinedScores, Measurement["Ints", Ranking]):
         return cls(tuple(scores), exposures, count, leads, how)
 
     def release(self, exact: Ints, noise: Noise | None) -> Release[Ranking]:
-        import numpy as np
-
         bits = max(s.bits for s in self.scores)
         values = np.clip(exact, -CLAMP, CLAMP)
         if noise is None or self.how is None:
@@ -323,8 +310,6 @@ class LargestScores(OfJoinedScores, Measurement["Ints", Ranking]):
         return Release(Ranking(places, gaps, law.half_width() + 2.0**-bits if self.leads else 0.0), events)
 
     def _one_by_one(self, how: Selection, values: Ints, noise: Noise, scale: float) -> list[int]:
-        import numpy as np
-
         left, places = np.arange(values.size), []
         for _ in range(self.count):
             at = how.choose(noise, values[left], scale) if left.size > 1 else 0
@@ -357,8 +342,6 @@ class MarginMax(OfJoinedScores, Measurement["Ints", Picked]):
         return cls(tuple(scores), exposures, how)
 
     def release(self, exact: Ints, noise: Noise | None) -> Release[Picked]:
-        import numpy as np
-
         values = np.clip(exact, -CLAMP, CLAMP)
         if noise is None or self.how is None:
             return Release(Picked(int(values.argmax()), 1))

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -23,6 +22,7 @@ from jostle.diagnostics import refuse
 from jostle.engine.sql.persons import names_in
 from jostle.integers import fixed_width
 from jostle.language.moments import number_of
+from jostle.lazy import Array, Floats, Ints, np
 from jostle.plan.plan import Apply, Column, Key, RowExpr
 from jostle.plan.schemas import MOST_KEYS, key_of, open_keys
 from jostle.privacy.kernel.exposures import Exposures
@@ -33,13 +33,7 @@ from jostle.privacy.measurements.aggregates.aggregate import Aggregate
 from jostle.privacy.measurements.query import Answer, GroupKey, key_columns
 from jostle.privacy.mechanisms.additive import Additive, Linear, share, sum_prices
 from jostle.privacy.reading.public_data import PublicData
-from jostle.privacy.reading.vault import on_cells
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from jostle.privacy.reading.vault import Reader
+from jostle.privacy.reading.vault import Reader, on_cells
 
 
 class CubeRequest(Struct, frozen=True):
@@ -65,10 +59,8 @@ class CubeRequest(Struct, frozen=True):
         reach = weighted_stability_of(self.cube) << self.cube.bits
         return CubeSelect(how, (Linear.of(how, reach, reach, self.cube.bits),) * many, self, amount)
 
-    def integers(self, units: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    def integers(self, units: Ints) -> list[Ints]:
         """The exact aggregates, an array over the groups each, from the cells."""
-        import numpy as np
-
         counts = units.ravel()
         group, size = self._groups()
         if self.where is not None:
@@ -79,10 +71,8 @@ class CubeRequest(Struct, frozen=True):
         answers = [a.of_cells(counts[inside], group[inside], size) for a in self.aggregates]
         return [column for column in answers if column is not None]
 
-    def _groups(self) -> tuple[NDArray[np.int64], int]:
+    def _groups(self) -> tuple[Ints, int]:
         """The group of every cell, or −1, in a shape that broadcasts to the cube's, and the number of groups."""
-        import numpy as np
-
         group, size = np.zeros([1] * len(self.cube.shape), dtype=np.int64), 1
         for key in self.keys:
             values, valid = on_cells(self.cube, key.expr)
@@ -115,14 +105,14 @@ class CubeSelect(LinearMeasurement[Answer]):
     def purpose(self) -> ChargePurpose:
         return ChargePurpose(self.how.mechanism if self.how else "", self.request)
 
-    def read(self, reader: Reader) -> list[NDArray[np.int64]]:
+    def read(self, reader: Reader) -> list[Ints]:
         return self.request.integers(reader.units(self.request.cube))
 
     def measured(self) -> tuple[Measured, ...]:
         stability, law = weighted_stability_of(self.request.cube), self.linear[0].law
         return tuple(Measured(a.name, law, self.how, 1, stability, direct=True) for a in self.request.aggregates)
 
-    def finish(self, released: list[NDArray[np.float64]]) -> Answer:
+    def finish(self, released: list[Floats]) -> Answer:
         keys, law = key_columns([list(k.values) for k in self.request.keys]), self.linear[0].law
         return Answer(keys, [column.tolist() for column in released], law if self.how is not None else None)
 
@@ -131,8 +121,6 @@ def prepare_cube(
     cube: Cube, where: RowExpr | None, group_keys: Sequence[GroupKey], aggregates: Sequence[Aggregate]
 ) -> CubeRequest:
     """Checks that `values` stands only where its sensitivity is known, and takes the keys from the dimensions."""
-    import numpy as np
-
     none = np.zeros(0, dtype=np.int64)
     for aggregate in aggregates:
         if aggregate.of_cells(none, none, 1) is None or aggregate.expressions != (Column(VALUES),):
@@ -177,9 +165,7 @@ def _only_compared(expr: RowExpr) -> None:
             raise refuse("TypeError", "`values` cannot be calculated with", help="compare it: `where values > 0`")
 
 
-def _places(values: NDArray[Any], key: Key) -> NDArray[np.int64]:
-    import numpy as np
-
+def _places(values: Array, key: Key) -> Ints:
     if isinstance(key.values, range):
         place = np.floor(np.nan_to_num(values.astype(float), nan=-1e18)) - key.values.start
         return fixed_width(np.where((place >= 0) & (place < len(key.values)), place, -1))

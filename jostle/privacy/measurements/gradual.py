@@ -15,13 +15,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct, field
 
 from jostle.accounting.amounts import Amount, as_float
 from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import refuse
+from jostle.lazy import Floats, Ints, np
 from jostle.noise_laws import Laplace
 from jostle.privacy.kernel.exposures import Exposures, Handle
 from jostle.privacy.kernel.handles import Cube
@@ -37,16 +38,8 @@ from jostle.privacy.mechanisms.additive import Additive
 from jostle.privacy.mechanisms.gradual import Sealed, refined
 from jostle.privacy.mechanisms.margin import check_scale
 from jostle.privacy.mechanisms.noise import Noise, needed_noise
+from jostle.privacy.reading.vault import Reader
 from jostle.privacy.scores.rule import Score, Scores, check_weights, stability_of_score, values_of
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from jostle.privacy.reading.vault import Reader
-
-    Ints = NDArray[np.int64]
-    Floats = NDArray[np.float64]
 
 
 class _State(Struct, eq=False):
@@ -171,8 +164,6 @@ class Refinement(Measurement["Ints", Step]):
         return values_of(reader, [base]) if isinstance(base, Score) else reader.units(base)
 
     def release(self, exact: Ints, noise: Noise | None) -> Release[Step]:
-        import numpy as np
-
         refinable, how = self.refinable, self.how
         bits = refinable.base.bits
         if how is None:

@@ -21,7 +21,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -29,6 +28,7 @@ from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import refuse
 from jostle.integers import LIMIT, fixed_width
+from jostle.lazy import Floats, Ints, np
 from jostle.noise_laws import Gaussian
 from jostle.plan.plan import Key, Term
 from jostle.privacy.kernel.exposures import Exposures
@@ -36,15 +36,7 @@ from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.measurement import LinearMeasurement, Measured, stability_of
 from jostle.privacy.measurements.aggregates.terms import grid_of, sensitivity_of
 from jostle.privacy.mechanisms.additive import Additive, Linear
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from jostle.privacy.reading.vault import Reader
-
-    Ints = NDArray[np.int64]
-    Floats = NDArray[np.float64]
+from jostle.privacy.reading.vault import Reader
 
 MOST_CELLS = 2**24
 """Cells of the axes of one block."""
@@ -79,8 +71,6 @@ class KeyAxis:
     @cached_property
     def families(self) -> list[tuple[Ints, Ints]]:
         """At each level the parent of every group, and how many siblings it has, itself included."""
-        import numpy as np
-
         result, above = [], np.zeros(self.cells, dtype=np.int64)
         for level in self.levels:
             labels = np.asarray(level)
@@ -148,8 +138,6 @@ class JointBlocks(LinearMeasurement["list[Floats]"]):
         return ChargePurpose(self.how.mechanism, (self.table, self.axes, self.blocks))
 
     def read(self, reader: Reader) -> list[Ints]:
-        import numpy as np
-
         tallies: dict[tuple[Term, tuple[int, ...]], Ints] = {}
 
         def grouped(term: Term, axes: tuple[int, ...]) -> Ints:
@@ -176,8 +164,6 @@ class JointBlocks(LinearMeasurement["list[Floats]"]):
 
     def _exact(self, block: Block, cells: Ints) -> Ints:
         """A block's numbers from the cells of its axes."""
-        import numpy as np
-
         values = cells
         for dimension, (axis, level) in enumerate(block.levels):
             values = _summed(values, np.asarray(self.axes[axis].levels[level - 1]), dimension)
@@ -215,8 +201,6 @@ class JointBlocks(LinearMeasurement["list[Floats]"]):
         return [numbers / factors for numbers, factors in zip(released, self.widths(), strict=True)]
 
     def _factors(self, block: Block) -> Ints:
-        import numpy as np
-
         factors = np.ones(self._shape(block), dtype=np.int64)
         for dimension, one in enumerate(block.levels if block.residual else ()):
             factors = factors * _along(self._siblings(*one), dimension, factors.ndim)
@@ -225,8 +209,6 @@ class JointBlocks(LinearMeasurement["list[Floats]"]):
 
 def _summed(values: Ints, labels: Ints, dimension: int) -> Ints:
     """Sums of the entries that have the same label along a dimension, as wide as the entries are."""
-    import numpy as np
-
     lines = np.moveaxis(values, dimension, 0)
     sums = np.zeros((int(labels.max()) + 1, *lines.shape[1:]), dtype=lines.dtype)
     np.add.at(sums, labels, lines)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import ChargePurpose
@@ -18,11 +18,9 @@ from jostle.privacy.measurements.selects import Numbers, OfTable, Select, shared
 from jostle.privacy.mechanisms.additive import Additive, sum_prices
 from jostle.privacy.mechanisms.noise import Noise, needed_noise
 from jostle.privacy.mechanisms.stability import key_mechanism, select_keys
+from jostle.privacy.reading.vault import Reader
 from jostle.privacy.transformations.transform import PLACE, with_place
 from jostle.records import replace
-
-if TYPE_CHECKING:
-    from jostle.privacy.reading.vault import Reader
 
 
 @dataclass(frozen=True, eq=False)

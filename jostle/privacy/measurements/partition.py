@@ -4,25 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jostle.accounting.amounts import Amount, as_float
 from jostle.accounting.definitions import ChargePurpose, Price, pure_epsilon, pure_price
 from jostle.diagnostics import refuse
+from jostle.lazy import Ints, np
 from jostle.noise_laws import Laplace
 from jostle.privacy.kernel.exposures import Exposures
 from jostle.privacy.kernel.handles import Cube, need_counts
 from jostle.privacy.kernel.measurement import Measured, Measurement, Release, needed, stability_of
 from jostle.privacy.mechanisms.additive import Additive
 from jostle.privacy.mechanisms.noise import Noise
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from jostle.privacy.reading.vault import Reader
-
-    Ints = NDArray[np.int64]
+from jostle.privacy.reading.vault import Reader
 
 Tuning = Any
 """A number, or a public tree: an order of the cells and their levels."""
@@ -97,8 +91,6 @@ class CellPartition(Measurement["Ints", "Ints"]):
         return reader.cells(self.cube)
 
     def release(self, exact: Ints, noise: Noise | None) -> Release[Ints]:
-        import numpy as np
-
         from jostle.privacy.mechanisms import least_cost
         from jostle.privacy.mechanisms.least_cost import GRID, constants, walk
 

@@ -21,12 +21,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from jostle.accounting.amounts import QUANTA, Amount, as_float
 from jostle.accounting.definitions import Price, epsilon_of, pure_price
+from jostle.lazy import Floats, Ints, np
 from jostle.noise_laws import Gaussian, Laplace
 from jostle.plan.plan import Term
 from jostle.privacy.kernel.handles import Table
@@ -47,13 +47,6 @@ from jostle.privacy.mechanisms.additive import Additive, Linear
 from jostle.privacy.mechanisms.noise import Noise
 from jostle.records import replace
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
-    Floats = NDArray[np.float64]
-
 
 class Purchase(Struct, frozen=True):
     """What is measured, and its noise. `uses` has the share of each aggregate that it serves, by name."""
@@ -67,8 +60,6 @@ class Purchase(Struct, frozen=True):
         self, exact: Sequence[Ints], noise: Noise, table: Table, undivided: bool
     ) -> tuple[tuple[Floats, Laplace | Gaussian], Measured]:
         """The noisy numbers of all groups, a row each (of a pair A and B), with their law; and what a trace reports."""
-        import numpy as np
-
         sensitivity, stability = sensitivity_of(self.term, table), stability_of_term(self.term, table, undivided)
         linear = Linear.of(self.how, *reach_of(self.term, table, undivided), grid_of(self.term))
         if isinstance(self.term, Pair):

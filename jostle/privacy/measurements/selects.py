@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 
@@ -12,23 +12,21 @@ from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import ChargePurpose, Price
 from jostle.diagnostics import refuse
 from jostle.engine.base import CELLS
+from jostle.lazy import Floats, np
 from jostle.noise_laws import Bracketed, Gaussian, Laplace, Selected
 from jostle.plan.plan import Count as Counted
 from jostle.plan.plan import Key
 from jostle.privacy.kernel.exposures import Exposures
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.measurement import E, Measured, Measurement, Release
-from jostle.privacy.measurements.aggregates.aggregate import Aggregate, Chosen, Floats, GroupAggregate
+from jostle.privacy.measurements.aggregates.aggregate import Aggregate, Chosen, GroupAggregate
 from jostle.privacy.measurements.aggregates.quantile import Quantile
 from jostle.privacy.measurements.aggregates.terms import terms_of
 from jostle.privacy.measurements.purchases import Layout, Purchases
 from jostle.privacy.measurements.query import Answer, Request, key_columns
 from jostle.privacy.mechanisms.additive import share, sum_prices
 from jostle.privacy.mechanisms.noise import Noise, needed_noise
-
-if TYPE_CHECKING:
-    from jostle.privacy.reading.vault import Reader
-
+from jostle.privacy.reading.vault import Reader
 
 OF_QUANTILES = (Bracketed.name, Selected.name)
 """Mechanisms that quantiles alone are asked by: beside them other aggregates are as ever."""
@@ -115,8 +113,6 @@ class Select(OfTable["tuple[list[Any], list[Any]]"]):
 
     def _counts(self, reader: Reader, places: Key) -> Any:
         """How many rows of each group are at each place; where one key has more values than fit, of some at a time."""
-        import numpy as np
-
         table, blocks = self.request.table, [self.keys]
         if len(self.keys) == 1:
             ((key,), most) = self.keys, max(1, CELLS // len(places.values))

@@ -11,11 +11,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import refuse
+from jostle.lazy import Ints
 from jostle.noise_laws import SmoothLaplace
 from jostle.privacy.kernel.exposures import Exposures
 from jostle.privacy.kernel.measurement import Measured, Measurement, Release
@@ -23,15 +23,8 @@ from jostle.privacy.measurements.aggregates.count import Count
 from jostle.privacy.measurements.query import Answer, Request, key_columns
 from jostle.privacy.mechanisms.noise import Noise, needed_noise
 from jostle.privacy.mechanisms.smooth import Smooth, peak
+from jostle.privacy.reading.vault import Reader
 from jostle.privacy.transformations.joins import FreeJoin, Frequency, Product
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from jostle.privacy.reading.vault import Reader
-
-    Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -31,6 +30,7 @@ from jostle.accounting.definitions import ChargePurpose, Price, stability_price,
 from jostle.accounting.subsampled_gaussian import noise_for, rate_for
 from jostle.diagnostics import refuse
 from jostle.integers import fixed_width
+from jostle.lazy import Array, Bools, Floats, Ints, NDArray, np
 from jostle.noise_laws import Gaussian
 from jostle.plan.plan import WEIGHT_BITS, Apply, Bound, Column, Constant, Derive, Filter, Key, Open, Plan, Sample, Scan
 from jostle.privacy.kernel.exposures import Exposures, Handle, join_exposures
@@ -40,15 +40,8 @@ from jostle.privacy.kernel.measurement import Measured, Measurement, Release, we
 from jostle.privacy.measurements.answers import JointCells
 from jostle.privacy.mechanisms.additive import Additive
 from jostle.privacy.mechanisms.noise import SHARES, Noise, needed_noise
+from jostle.privacy.reading.vault import Reader
 from jostle.source import Span
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from jostle.privacy.reading.vault import Reader
-
-    Ints = NDArray[np.int64]
 
 MOST_STEPS = 10_000
 MOST_NUMBERS = 2**24
@@ -63,7 +56,7 @@ class Batches(Struct, frozen=True):
     `rate`: the probability with which a unit was kept. `noise`: the deviation of each number, in rows.
     """
 
-    sums: NDArray[np.float64]
+    sums: Floats
     rate: float
     noise: float
 
@@ -112,8 +105,6 @@ class PoissonBatches(Sample, Measurement["Rows", Batches]):
         return _rows(reader, self)
 
     def release(self, exact: Rows, noise: Noise | None) -> Release[Batches]:
-        import numpy as np
-
         reach = weighted_stability_of(self.together)
         deviation = self.sigma * (reach << exact.bits) * math.sqrt(len(self.cubes)) * (1 + 2.0**-40)
         scale = math.ldexp(deviation, -exact.bits)
@@ -126,8 +117,6 @@ def batches(
     kernel: Kernel, cubes: Sequence[Cube], rate: float | None, steps: int, amount: Amount | None, span: Span | None
 ) -> Batches:
     """Releases noisy batches; of public cubes, all rows in every step, for nothing. `rate` is rounded up to 2^-16."""
-    import numpy as np
-
     if not (rate is None or 0 < rate <= 1) or not 1 <= steps <= MOST_STEPS:
         raise refuse("ValueError", f"a rate is in (0, 1], and there are 1 to {MOST_STEPS:,} steps")
     cells = sum(c.size for c in cubes)
@@ -156,18 +145,14 @@ class Rows(Struct, frozen=True):
 
 def released(noise: Noise, rows: Rows, share: int, steps: int, deviation: float) -> Ints:
     """(steps, cells): for each step a fresh sample's counts with fresh noise, in units of 2^-bits."""
-    import numpy as np
-
     out = np.empty((steps, rows.cells), dtype=np.int64)
     for step in range(steps):
         out[step] = noise.gaussian(counted(rows, noise.sample(rows.units, share)), deviation)
     return out
 
 
-def counted(rows: Rows, mask: NDArray[np.bool_]) -> Ints:
+def counted(rows: Rows, mask: Bools) -> Ints:
     """The exact cells of the chosen units' rows."""
-    import numpy as np
-
     mine = mask if rows.owners is None else mask[rows.owners]
     places = rows.places[mine]
     if rows.weights is None:
@@ -238,8 +223,6 @@ def _units(cubes: Sequence[Cube]) -> tuple[Handle, Plan, tuple[str, ...]]:
 
 
 def _rows(reader: Reader, batches: PoissonBatches) -> Rows:
-    import numpy as np
-
     plan, columns, cubes, together = batches.plan, batches.columns, batches.cubes, batches.together
     tallied = [c.cells for c in cubes if isinstance(c.cells, Tallied)]
     keys = tuple(dict.fromkeys(key for cells in tallied for key in cells.keys))
@@ -250,7 +233,7 @@ def _rows(reader: Reader, batches: PoissonBatches) -> Rows:
         for salt in salts
     )
     arrays = reader.codes(plan, keys + hashes)
-    codes: dict[Key, NDArray[Any]] = dict(zip(keys, arrays, strict=False))
+    codes: dict[Key, Array] = dict(zip(keys, arrays, strict=False))
     many, cells = len(arrays[0]), sum(c.size for c in cubes)
     places = np.empty((many, len(cubes)), dtype=np.int32)
     start = 0

@@ -24,25 +24,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from jostle.diagnostics import refuse
+from jostle.lazy import Floats, Ints, NDArray, np
 from jostle.privacy.kernel.exposures import Exposures
 from jostle.privacy.kernel.handles import Vectors
 from jostle.privacy.kernel.measurement import LinearMeasurement, Measured, Payment, needed, stability_of
 from jostle.privacy.kernel.prepaid import WHOLE, Prepaid
 from jostle.privacy.mechanisms.additive import Linear
+from jostle.privacy.reading.vault import Reader
 from jostle.privacy.rows.norms import BITS, Contributions, Weights
 from jostle.privacy.scores import vectorsums
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from jostle.privacy.reading.vault import Reader
-
-    Ints = NDArray[np.int64]
-    Floats = NDArray[np.float64]
 
 MOST_SUMS = 2**22
 MOST_VIEWS = 2**14
@@ -120,8 +112,6 @@ class Moments(_OfVectors):
         return [block for block, share in zip(blocks, self.shares, strict=True) if share]
 
     def widths(self) -> list[Floats | None]:
-        import numpy as np
-
         sideways = np.where(np.equal(*self._triangle), 1.0, math.sqrt(0.5) * (1 + 2.0**-40))
         gaussian = self.paid is not None and self.paid.gaussian
         wide = [None, None, np.tile(sideways, (self.weights.size, 1)) if gaussian else None]
@@ -129,8 +119,6 @@ class Moments(_OfVectors):
 
     @property
     def _triangle(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        import numpy as np
-
         return np.triu_indices(len(self.rows.names))
 
     def finish(self, released: list[Floats]) -> dict[str, object]:
@@ -142,8 +130,6 @@ class Moments(_OfVectors):
         return record
 
     def _mirrored(self, numbers: Floats) -> Floats:
-        import numpy as np
-
         d, (above, beyond) = len(self.rows.names), self._triangle
         matrices = np.empty((len(numbers), d, d))
         matrices[:, above, beyond] = numbers

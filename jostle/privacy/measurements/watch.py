@@ -20,7 +20,6 @@ import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
@@ -28,6 +27,7 @@ from jostle.accounting.amounts import Amount, as_float
 from jostle.accounting.definitions import ChargePurpose, Price, pure_epsilon, pure_price
 from jostle.diagnostics import Refusal, refuse
 from jostle.integers import fixed_width
+from jostle.lazy import Ints
 from jostle.noise_laws import Laplace
 from jostle.privacy.kernel.exposures import Exposures
 from jostle.privacy.kernel.measurement import (
@@ -44,12 +44,6 @@ from jostle.privacy.mechanisms.margin import CLAMP, Compared, Stopping, WatchSca
 from jostle.privacy.mechanisms.noise import Noise, needed_noise
 from jostle.privacy.mechanisms.selection import Selection
 from jostle.privacy.scores.rule import Score, Scores, check_weights, stability_of_score
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
 
 TELLS = ("answer", "gap", "number")
 QUESTIONS = 2**40

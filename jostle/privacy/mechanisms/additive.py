@@ -32,12 +32,12 @@ from jostle.accounting.definitions import (
 )
 from jostle.diagnostics import refuse
 from jostle.integers import fixed_width
+from jostle.lazy import Floats, NDArray, np
 from jostle.noise_laws import ADDITIVE, Gaussian, Laplace
 from jostle.privacy.mechanisms.noise import Noise, needed_noise
 from jostle.records import replace
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
 
@@ -152,13 +152,9 @@ class Linear(Struct, frozen=True):
         unit = 2.0**-self.bits
         return self.kind(self.scale * unit, step=unit)
 
-    def release(
-        self, exact: ArrayLike, noise: Noise | None, widths: NDArray[np.generic] | None = None
-    ) -> NDArray[np.float64]:
+    def release(self, exact: ArrayLike, noise: Noise | None, widths: NDArray[np.generic] | None = None) -> Floats:
         """The noisy numbers in the shape of the exact ones, as doubles in units of 1; of width w, with w times the
         noise. Only where no row moves them, or data are public, they are exact."""
-        import numpy as np
-
         values = fixed_width(exact)
         if self.l1 and noise is not None and not self.scale:
             raise TypeError("what rows move is not released without noise")
@@ -171,5 +167,5 @@ class Linear(Struct, frozen=True):
                 values, exact = np.array(values), values
                 for width in np.unique(widths):
                     values[widths == width] = draw(exact[widths == width], self.scale * float(width))
-        numbers: NDArray[np.float64] = np.ldexp(values.astype(float), -self.bits)
+        numbers: Floats = np.ldexp(values.astype(float), -self.bits)
         return numbers

@@ -15,18 +15,11 @@ a next step costs, and whether there is one, may depend on all that was shown. M
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from msgspec import Struct
 
+from jostle.lazy import Ints, np
 from jostle.privacy.mechanisms.margin import CLAMP, geometric
 from jostle.privacy.mechanisms.noise import Noise
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
 
 
 class Sealed(Struct, frozen=True, eq=False):
@@ -51,8 +44,6 @@ def refined(before: Sealed | None, exact: Ints, noise: Noise, scale: float, amou
 
     `exact` is what was read, of which the first is kept; `scale`, in the units of the numbers, is WIDEST at most.
     """
-    import numpy as np
-
     first, second = (geometric(noise, exact.size, scale).reshape(exact.shape) for _ in range(2))
     if before is None:
         return Sealed(np.clip(exact, -CLAMP, CLAMP), first, second, amount)

@@ -23,14 +23,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jostle.diagnostics import refuse
 from jostle.integers import fixed_width
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from jostle.lazy import Array, Ints, np
 
 MOST_COUNT = 2**31 - 1
 MOST_GROUPS = 2**26
@@ -47,8 +44,6 @@ class Strategy:
     """
 
     def __init__(self, blocks: Sequence[Block], shape: tuple[int, ...], cell_bits: int = 0) -> None:
-        import numpy as np
-
         if not blocks:
             raise refuse("ValueError", "an empty strategy measures nothing")
         self.shape, self.cells = shape, int(np.prod(shape))
@@ -73,13 +68,9 @@ class Strategy:
             raise refuse("ValueError", "a strategy has a block that cannot be read") from None
 
     def _whole(self, blocks: Sequence[Block]) -> bool:
-        import numpy as np
-
         return all(b["kind"] != "matrix" and bool(np.all(np.asarray(b.get("weight", 1.0)) == 1.0)) for b in blocks)
 
     def _integers(self, block: Block) -> dict[str, Any]:
-        import numpy as np
-
         kind = block["kind"]
         scale = 2.0**self.bits
         if kind == "boxes":
@@ -134,8 +125,6 @@ class Strategy:
     @cached_property
     def norms(self) -> tuple[int, float]:
         """The largest ℓ₁ and ℓ₂ norms of a column, in units of 2^-bits."""
-        import numpy as np
-
         l1, l2 = np.zeros(self.cells, dtype=np.int64), np.zeros(self.cells)
         for block in self.blocks:
             if block["kind"] == "boxes":
@@ -163,10 +152,8 @@ class Strategy:
         # ℓ₂ is computed in doubles; a relative 2^-40 covers its rounding
         return int(l1.max()), math.sqrt(float(l2.max())) * (1 + 2**-40)
 
-    def answers(self, counts: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    def answers(self, counts: Ints) -> list[Ints]:
         """The exact answers of every block to cells `counts`, in units of 2^-bits."""
-        import numpy as np
-
         cells = np.minimum(counts, self._most_cell)
         # of weights, sums may leave 64 bits before they are clamped: then in Python's integers
         kind = np.int64 if self._small or cells.sum(dtype=float) * self._most_weight < 2.0**61 else object
@@ -187,11 +174,9 @@ class Strategy:
             out.append(block["weight"] * sums if block["kind"] == "groups" else self._product(block["matrix"], sums))
         return out
 
-    def _product(self, matrix: NDArray[np.int64], sums: NDArray[Any]) -> NDArray[Any]:
+    def _product(self, matrix: Ints, sums: Array) -> Array:
         """An exact integer product; buckets are clamped as cells are."""
-        import numpy as np
-
-        product: NDArray[Any] = matrix @ np.minimum(sums, self._most_cell)
+        product: Array = matrix @ np.minimum(sums, self._most_cell)
         return product
 
 
@@ -209,8 +194,6 @@ def checked(blocks: Sequence[Block], shape: tuple[int, ...], cell_bits: int = 0)
 
 @lru_cache(maxsize=2**7)
 def _every_cell(size: int) -> list[Block]:
-    import numpy as np
-
     labels = np.arange(size)
     labels.setflags(write=False)
     return [{"kind": "groups", "labels": labels, "size": size, "weight": 1.0}]
@@ -223,27 +206,21 @@ def _every_cell_checked(shape: tuple[int, ...], cell_bits: int) -> Strategy:
 
 def _rounded(weight: Any) -> dict[str, Any]:
     """Integer weights for these, none that is not 0 rounded to 0; and the ratio between them."""
-    import numpy as np
-
     near = fixed_width(np.where(np.abs(weight) < 0.5, np.sign(weight), np.rint(weight)))
     ratio = np.divide(weight, near, out=np.ones(np.shape(weight)), where=near != 0)
     return {"weight": near if near.ndim else int(near), "ratio": ratio}
 
 
-def _integers(values: Any) -> NDArray[np.int64]:
+def _integers(values: Any) -> Ints:
     """Public integers of a strategy; refused where one has no value."""
-    import numpy as np
-
     array = np.asarray(values)
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise refuse("ValueError", "a strategy has a number without a value")
     return fixed_width(array)
 
 
-def _axis(axis: Mapping[str, Any], side: int) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+def _axis(axis: Mapping[str, Any], side: int) -> tuple[Ints, Ints, int]:
     """The labels, signs and number of groups of one axis of a `signed` block, checked."""
-    import numpy as np
-
     labels = _integers(axis["labels"]).ravel()
     signs = _integers(axis["signs"]).ravel()
     if labels.shape != (side,) or signs.shape != (side,):
@@ -254,10 +231,8 @@ def _axis(axis: Mapping[str, Any], side: int) -> tuple[NDArray[np.int64], NDArra
     return labels, signs, int(axis["size"])
 
 
-def _signed_sums(cells: NDArray[np.int64], axes: list[Any]) -> NDArray[np.int64]:
+def _signed_sums(cells: Ints, axes: list[Any]) -> Ints:
     """Sums of cells by the product of their signs, one axis after another; flat, in the order of the groups."""
-    import numpy as np
-
     for axis, (labels, signs, size) in enumerate(axes):
         lines = np.moveaxis(cells, axis, 0)
         covered = labels >= 0
@@ -271,13 +246,11 @@ def _signed_sums(cells: NDArray[np.int64], axes: list[Any]) -> NDArray[np.int64]
 
 
 def _largest_weight(block: Block) -> float:
-    import numpy as np
-
     weights = np.abs(np.asarray(block["matrix"] if block.get("kind") == "matrix" else block.get("weight", 1.0), float))
     return float(weights.max(initial=0.0))
 
 
-def _check_labels(labels: NDArray[np.int64], size: int) -> None:
+def _check_labels(labels: Ints, size: int) -> None:
     _check_size(size)
     if labels.size and (int(labels.max()) >= size or int(labels.min()) < -1):
         raise refuse("ValueError", "a strategy labels a cell with a group that it does not have")
@@ -288,10 +261,8 @@ def _check_size(groups: int) -> None:
         raise refuse("ValueError", f"a block of a strategy has at most {MOST_GROUPS:,} groups")
 
 
-def _coverage(block: dict[str, Any], shape: tuple[int, ...]) -> NDArray[np.int64]:
+def _coverage(block: dict[str, Any], shape: tuple[int, ...]) -> Ints:
     """In how many boxes each cell lies, by a difference array."""
-    import numpy as np
-
     marks = np.zeros(tuple(s + 1 for s in shape), dtype=np.int64)
     lows, ends = block["lows"], block["highs"] + 1
     for corner in np.ndindex(*(2,) * len(shape)):
@@ -302,10 +273,8 @@ def _coverage(block: dict[str, Any], shape: tuple[int, ...]) -> NDArray[np.int64
     return marks[tuple(slice(0, s) for s in shape)]
 
 
-def box_sums(cells: NDArray[Any], lows: NDArray[np.int64], highs: NDArray[np.int64]) -> NDArray[Any]:
+def box_sums(cells: Array, lows: Ints, highs: Ints) -> Array:
     """Sums over boxes by prefix sums, of the kind of `cells`: exact where those are integers."""
-    import numpy as np
-
     prefix = cells
     for axis in range(cells.ndim):
         prefix = np.cumsum(prefix, axis=axis)

@@ -19,8 +19,9 @@ which has half the variance of Laplace noise at the same price.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from msgspec import Struct
 
@@ -28,17 +29,10 @@ from jostle.accounting.amounts import Amount, as_float
 from jostle.accounting.definitions import Measure, Price, stability_price, used_delta
 from jostle.diagnostics import refuse
 from jostle.integers import fixed_width
+from jostle.lazy import Ints, np
 from jostle.noise_laws import LEVEL
 from jostle.privacy.mechanisms.noise import Noise
 from jostle.privacy.mechanisms.selection import Selection
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
 
 WIDEST = 2.0**40
 """Of a scale: a draw that 64 bits cannot hold then has a probability below exp(−2^22), which is none."""
@@ -90,8 +84,6 @@ def check_scale(scale: float) -> None:
 
 def geometric(noise: Noise, size: int, scale: float) -> Ints:
     """`size` draws of one-sided noise of this scale, which is at most WIDEST."""
-    import numpy as np
-
     values = noise.laplace(np.zeros(size, dtype=np.int64), scale)
     return np.where(values >= 0, values, -1 - values)
 
@@ -190,8 +182,6 @@ class MarginScales(Struct, frozen=True):
         One that is smaller passes where its noise is above T − G + τ: with probability e^{−(T − G)/c}·E[e^{−τ/c}] at
         most, which is δ/2 ÷ ℓ(ℓ + 1).
         """
-        import numpy as np
-
         number = np.arange(1, most + 1, dtype=float)
         margin = self.reach + self.selection * np.log(number / (self.delta * HALF_OF_DELTA))
         luck = math.expm1(-1 / self.threshold) / math.expm1(-1 / self.threshold - 1 / self.question)
@@ -204,8 +194,6 @@ def clear(values: Ints, scales: MarginScales, noise: Noise) -> Ints:
 
     `values` within ±2^61, two at least.
     """
-    import numpy as np
-
     order = (-values).argsort(kind="stable")
     margins = values[order[0]] - values[order[1:]]
     threshold = geometric(noise, 1, scales.threshold)

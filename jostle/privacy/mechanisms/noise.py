@@ -32,16 +32,11 @@ import os
 import sys
 from functools import lru_cache
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from jostle.diagnostics import refuse
 from jostle.integers import fixed_width, same_bits
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
+from jostle.lazy import Bools, Ints, NDArray, np
 
 SMALLEST, LARGEST = 2.0**-16, 2.0**32  # of the scales that fit; others are OpenDP's
 SHARES = 2**16  # a Poisson sample keeps each unit with a probability that is a whole number of these
@@ -59,8 +54,6 @@ def fraction(scale: float) -> tuple[int, int]:
 
 def discrete_laplace(size: int, scale: float) -> Ints:
     """`size` independent draws of P(k) ∝ exp(−|k|/scale), the scale rounded up to a fraction."""
-    import numpy as np
-
     t, s = fraction(scale)
     out = np.empty(size, dtype=np.int64)
     todo = np.arange(size)
@@ -79,16 +72,12 @@ def discrete_laplace(size: int, scale: float) -> Ints:
 
 def permute_and_flip(scores: Ints, scale: float) -> int:
     """The place of a score that is nearly the largest, by noisy max with exponential noise; ±2^62 at most."""
-    import numpy as np
-
     through = np.flatnonzero(_let_through(_gaps(scores), scale))
     return int(through[_below(1, len(through))[0]])
 
 
 def exponential_mechanism(scores: Ints, scale: float) -> int:
     """The place of a score that is nearly the largest, P(i) ∝ exp(score/scale); ±2^62 at most."""
-    import numpy as np
-
     gaps = _gaps(scores)
     while True:
         at = _below(gaps.size, gaps.size)
@@ -99,17 +88,13 @@ def exponential_mechanism(scores: Ints, scale: float) -> int:
 
 def _gaps(scores: Ints) -> NDArray[np.uint64]:
     """What each score lacks to the largest: below 2^63, also where their difference is no int64."""
-    import numpy as np
-
     flat = fixed_width(scores.ravel())
     gaps: NDArray[np.uint64] = (flat.max() - flat).view(np.uint64)
     return gaps
 
 
-def _let_through(gaps: NDArray[np.uint64], scale: float) -> NDArray[np.bool_]:
+def _let_through(gaps: NDArray[np.uint64], scale: float) -> Bools:
     """True with probability exp(−g/scale) for each gap g, the scale rounded up to a fraction."""
-    import numpy as np
-
     t, s = fraction(scale)
     scaled = np.minimum(gaps, np.uint64((t << 20) // s + 1)) * np.uint64(s)
     times, rest = np.divmod(scaled, np.uint64(t))
@@ -118,23 +103,17 @@ def _let_through(gaps: NDArray[np.uint64], scale: float) -> NDArray[np.bool_]:
     return through
 
 
-def poisson_sample(size: int, share: int) -> NDArray[np.bool_]:
+def poisson_sample(size: int, share: int) -> Bools:
     """True with probability kept/SHARES exactly, for each of `size` by itself."""
-    import numpy as np
-
     return np.frombuffer(os.urandom(2 * size), dtype=np.uint16) < share
 
 
 def _words(size: int) -> NDArray[np.uint64]:
-    import numpy as np
-
     return np.frombuffer(os.urandom(8 * size), dtype=np.uint64)
 
 
 def _below(size: int, bound: int) -> NDArray[np.uint64]:
     """So many uniform integers in 0 … bound − 1: words at or above the last multiple of the bound are drawn again."""
-    import numpy as np
-
     if bound == 1:
         return np.zeros(size, dtype=np.uint64)
     words, short = _words(size), 2**64 % bound
@@ -148,10 +127,8 @@ def _below(size: int, bound: int) -> NDArray[np.uint64]:
     return words % np.uint64(bound)
 
 
-def _bernoulli_exp(numerators: NDArray[np.uint64], denominator: int) -> NDArray[np.bool_]:
+def _bernoulli_exp(numerators: NDArray[np.uint64], denominator: int) -> Bools:
     """True with probability exp(−n/d) for each n ≤ d."""
-    import numpy as np
-
     odd = np.ones(len(numerators), dtype=bool)
     alive = np.arange(len(numerators))
     k = 1
@@ -165,8 +142,6 @@ def _bernoulli_exp(numerators: NDArray[np.uint64], denominator: int) -> NDArray[
 
 def _geometric(size: int) -> Ints:
     """How often Bernoulli(1/e) succeeds before it fails."""
-    import numpy as np
-
     counts = np.zeros(size, dtype=np.int64)
     alive = np.arange(size)
     while alive.size:
@@ -178,11 +153,11 @@ def _geometric(size: int) -> Ints:
 class Noise(Protocol):
     """The draws that mechanisms are made of; all on int64 arrays, element by element."""
 
-    def laplace(self, values: NDArray[np.int64], scale: float) -> NDArray[np.int64]: ...
-    def gaussian(self, values: NDArray[np.int64], sigma: float) -> NDArray[np.int64]: ...
-    def noisy_max(self, scores: NDArray[np.int64], scale: float) -> int: ...
-    def gumbel_max(self, scores: NDArray[np.int64], scale: float) -> int: ...
-    def sample(self, size: int, share: int) -> NDArray[np.bool_]: ...
+    def laplace(self, values: Ints, scale: float) -> Ints: ...
+    def gaussian(self, values: Ints, sigma: float) -> Ints: ...
+    def noisy_max(self, scores: Ints, scale: float) -> int: ...
+    def gumbel_max(self, scores: Ints, scale: float) -> int: ...
+    def sample(self, size: int, share: int) -> Bools: ...
 
 
 def needed_noise(noise: Noise | None) -> Noise:
@@ -199,7 +174,7 @@ class SecureNoise:
     """Draws single values through OpenDP; vectors of Laplace noise, and selections among many, through
     `privacy.mechanisms.noise`."""
 
-    def laplace(self, values: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
+    def laplace(self, values: Ints, scale: float) -> Ints:
         """Adds discrete Laplace noise; ε = sensitivity / scale in ℓ₁. Values lie within ±2^62."""
         if values.size >= VECTOR and fits(scale):
             return values + discrete_laplace(values.size, _up(scale)).reshape(values.shape)
@@ -207,23 +182,23 @@ class SecureNoise:
             return _like(values, [_laplace_of_one(_up(scale))(int(values.item()))])
         return _apply(_laplace(_up(scale)), values)
 
-    def gaussian(self, values: NDArray[np.int64], sigma: float) -> NDArray[np.int64]:
+    def gaussian(self, values: Ints, sigma: float) -> Ints:
         """Adds discrete Gaussian noise; ρ = (sensitivity / σ)² / 2 in ℓ₂."""
         return _apply(_gaussian(_up(sigma)), values)
 
-    def noisy_max(self, scores: NDArray[np.int64], scale: float) -> int:
+    def noisy_max(self, scores: Ints, scale: float) -> int:
         """Selects by report noisy max with exponential noise; ε = 2·sensitivity / scale, or half when monotone."""
         if scores.size >= MANY and fits(scale):
             return permute_and_flip(scores, _up(scale))
         return int(_selection(_up(scale), "exponential")(scores.ravel().tolist()))
 
-    def gumbel_max(self, scores: NDArray[np.int64], scale: float) -> int:
+    def gumbel_max(self, scores: Ints, scale: float) -> int:
         """The exponential mechanism, P(i) ∝ exp(score/scale): ε as above, and a range of it (ε²/8-zCDP)."""
         if scores.size >= MANY and fits(scale):
             return exponential_mechanism(scores, _up(scale))
         return int(_selection(_up(scale), "gumbel")(scores.ravel().tolist()))
 
-    def sample(self, size: int, share: int) -> NDArray[np.bool_]:
+    def sample(self, size: int, share: int) -> Bools:
         """A secret Poisson sample: each of `size` with probability kept/2^16 (`sampler.SHARES`)."""
         return poisson_sample(size, share)
 
@@ -232,11 +207,11 @@ def _up(scale: float) -> float:
     return math.nextafter(scale * (1 + 2**-50), math.inf)
 
 
-def _apply(mechanism: Any, values: NDArray[np.int64]) -> NDArray[np.int64]:
+def _apply(mechanism: Any, values: Ints) -> Ints:
     return _like(values, mechanism(values.ravel().tolist())) if values.size else values
 
 
-def _like(values: NDArray[np.int64], samples: list[int]) -> NDArray[np.int64]:
+def _like(values: Ints, samples: list[int]) -> Ints:
     return fixed_width(samples).reshape(values.shape)
 
 

@@ -15,19 +15,15 @@ The `count` largest are chosen one after the other, each with an equal part, all
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from jostle.accounting.amounts import QUANTA, Amount, as_float
 from jostle.accounting.definitions import Measure, Price, pure_epsilon, pure_price, root_two_rho
 from jostle.diagnostics import refuse
+from jostle.lazy import Ints
 from jostle.noise_laws import Selected
 from jostle.privacy.mechanisms.noise import Noise
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 COUNTED_IN_ZCDP = ("zcdp", "approximate")
 
@@ -74,5 +70,5 @@ class Selection(Struct, frozen=True):
         """Of the noise, for scores that k changed rows move by at most `reach` = kΔ each."""
         return (1 if monotone else 2) * reach / self.epsilon
 
-    def choose(self, noise: Noise, scores: NDArray[np.int64], scale: float) -> int:
+    def choose(self, noise: Noise, scores: Ints, scale: float) -> int:
         return noise.gumbel_max(scores, scale) if self.gumbel else noise.noisy_max(scores, scale)

@@ -14,24 +14,17 @@ half 4β pays for the scale that is told, and β is as large as δ allows.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from jostle.accounting.amounts import Amount, as_float
 from jostle.accounting.definitions import Measure, Price, stability_price, used_delta
 from jostle.diagnostics import refuse
 from jostle.integers import fixed_width
+from jostle.lazy import Ints
 from jostle.noise_laws import SmoothLaplace
 from jostle.privacy.mechanisms.noise import Noise
 from jostle.privacy.mechanisms.selection import Selection
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
 
 SLACK = 2.0**-28  # of ln b: more than rounding a scale up to a fraction (2^-30), and all doubles before it, amount to
 UP = 1 + 2.0**-40  # more than the doubles of which S is made may take from it

@@ -14,20 +14,16 @@ half for the keys. The noise with the lower threshold is taken, by ε, δ, k and
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from jostle.accounting.definitions import Price, gaussian_price, stability_price
+from jostle.accounting.amounts import Amount
+from jostle.accounting.definitions import Measure, Price, gaussian_price, stability_price
 from jostle.noise_laws import Gaussian, Laplace
 from jostle.privacy.mechanisms.additive import Additive, Linear
 from jostle.privacy.mechanisms.noise import Noise
 from jostle.records import replace
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from jostle.accounting.amounts import Amount
-    from jostle.accounting.definitions import Measure
 
 SAFE = 1 + 2.0**-30  # what quantiles and roots are calculated to
 

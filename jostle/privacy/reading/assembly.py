@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
+from jostle.engine.base import Answers, Engine
 from jostle.events import Stream
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.kernel.register import Register
 from jostle.privacy.reading.public_data import PublicData
 from jostle.privacy.reading.vault import Reader, Vault
-
-if TYPE_CHECKING:
-    from jostle.engine.base import Answers, Engine
 
 K = TypeVar("K", bound=Kernel)
 

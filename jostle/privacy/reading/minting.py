@@ -8,24 +8,20 @@ before public data only.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jostle.accounting.amounts import Amount, Unit
 from jostle.accounting.definitions import Measure
 from jostle.diagnostics import refuse
+from jostle.lazy import Ints
 from jostle.plan.plan import Bound, Domain, Owners, Plan, RowExpr, Scan, filled
 from jostle.privacy.kernel.exposures import Exposure, Exposures, Handle
 from jostle.privacy.kernel.handles import Cube, Origin, Table, Vectors
 from jostle.privacy.kernel.sources import Source
+from jostle.privacy.mechanisms.noise import Noise
+from jostle.privacy.reading.public_data import PublicData
 from jostle.records import replace
 from jostle.source import Span
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from jostle.privacy.mechanisms.noise import Noise
-    from jostle.privacy.reading.public_data import PublicData
 
 Schema = tuple[tuple[str, Domain], ...]
 
@@ -47,9 +43,7 @@ def private_table(
     )
 
 
-def private_cube(
-    data: PublicData, source: Source, cells: NDArray[np.int64], names: Sequence[str], identity: object
-) -> Cube:
+def private_cube(data: PublicData, source: Source, cells: Ints, names: Sequence[str], identity: object) -> Cube:
     """Private counts."""
     exposures = (Exposure.of(source, source.unit),)
     return Cube(exposures, data.keep(cells), tuple(names), cells.shape, origin=identity)
@@ -64,7 +58,7 @@ def public_table(
 
 
 def public_cube(
-    data: PublicData, cells: NDArray[np.int64], names: Sequence[str], identity: object = None, span: Span | None = None
+    data: PublicData, cells: Ints, names: Sequence[str], identity: object = None, span: Span | None = None
 ) -> Cube:
     """Public counts; refused where `identity` is that of a private source."""
     if identity is not None:

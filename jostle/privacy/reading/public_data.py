@@ -11,21 +11,18 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jostle.diagnostics import refuse
-from jostle.engine.base import LruCache
-from jostle.plan.plan import Column, Count, Exact, Key, Plan, RowExpr, Scan, inputs, unfilled
+from jostle.engine.base import Engine, LruCache, Opened
+from jostle.lazy import Array, Floats, Ints, np
+from jostle.plan.plan import Column, Count, Domain, Exact, Key, Plan, RowExpr, Scan, inputs, unfilled
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import Counted, Cube, Table, Vectors
+from jostle.privacy.kernel.register import Register
+from jostle.privacy.reading.vault import Vault
 from jostle.source import Span
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from jostle.engine.base import Engine, Opened
     from jostle.engine.files import OpenFile
-    from jostle.plan.plan import Domain
-    from jostle.privacy.kernel.register import Register
-    from jostle.privacy.reading.vault import Vault
+
 
 T = TypeVar("T")
 Schema = tuple[tuple[str, "Domain"], ...]
@@ -37,7 +34,7 @@ class PublicData:
 
     def __init__(self, engine: Engine, vault: Vault, register: Register) -> None:
         self._engine, self._vault, self._register = engine, vault, register
-        self._rows: LruCache[tuple[dict[str, Any], NDArray[np.float64]]] = LruCache(STORED)
+        self._rows: LruCache[tuple[dict[str, Any], Floats]] = LruCache(STORED)
         self._remembered: LruCache[Any] = LruCache(STORED)
 
     # Opening -----------------------------------------------------------------------------------------
@@ -86,19 +83,17 @@ class PublicData:
 
     # Cubes and vectors -------------------------------------------------------------------------------
 
-    def keep(self, cells: NDArray[np.int64]) -> Counted:
+    def keep(self, cells: Ints) -> Counted:
         """Holds an array of counts for as long as the returned key lives."""
         return self._vault.keep(cells)
 
-    def cells(self, cube: Cube) -> NDArray[np.int64]:
+    def cells(self, cube: Cube) -> Ints:
         """The exact counts of a public cube, in its shape. Do not write to it."""
         need_public(cube, "counts", "measure them")
         return self._vault.cells(cube)
 
-    def vectors(self, rows: Vectors) -> NDArray[np.float64]:
+    def vectors(self, rows: Vectors) -> Floats:
         """The rows of public vectors (n, d), as the columns have them."""
-        import numpy as np
-
         need_public(rows, "rows", "sum them with noise")
         read = list(self._engine.vectors(rows.plan, rows.exprs, 2**16))
         points = np.concatenate(read) if read else np.zeros((0, len(rows.names)))
@@ -118,7 +113,7 @@ class PublicData:
             raise refuse("PrivateValue", f"how many rows `{name}` has is private", help="count them: `select count(*)`")
         return self._engine.rows(table.plan)
 
-    def rows(self, table: Table, code: Callable[[list[Any]], T]) -> tuple[dict[str, T], NDArray[np.float64]]:
+    def rows(self, table: Table, code: Callable[[list[Any]], T]) -> tuple[dict[str, T], Floats]:
         """The distinct rows, a column each as `code` returns it, and the number of times that each occurs.
 
         Stored, since training reads the same few tables often: pass one `code` always.
@@ -126,8 +121,6 @@ class PublicData:
         need_public(table, "rows", "measure them")
         rows = self._rows.get(table.plan)
         if rows is None:
-            import numpy as np
-
             names = list(table.domains)
             columns, counts = self._engine.different(table.plan, names)
             coded = {n: code(column) for n, column in zip(names, columns, strict=True)}
@@ -156,7 +149,7 @@ class PublicData:
             raise refuse("PrivateValue", f"the size of `{table.exposures[0].source.name}` is not public")
         return self._engine.rows(scan)
 
-    def group_sizes(self, table: Table, keys: tuple[Key, ...]) -> NDArray[Any]:
+    def group_sizes(self, table: Table, keys: tuple[Key, ...]) -> Array:
         """The number of rows in all, or by columns whose groups are public, of a source whose size is public.
 
         *Argument.* Neighbours differ in one row, and the row in its place has the same cells in these columns: its

@@ -14,9 +14,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from jostle.engine.base import LruCache
+from jostle.engine.base import Answers, LruCache, Work
 from jostle.engine.sql.persons import names_in
 from jostle.integers import fixed_width
+from jostle.lazy import Array, Bools, Ints, np
 from jostle.plan.plan import Count, Key, Plan, RowExpr, Term
 from jostle.privacy.kernel.exposures import Exposures
 from jostle.privacy.kernel.handles import (
@@ -33,13 +34,8 @@ from jostle.privacy.kernel.handles import (
 )
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from jostle.engine.base import Answers, Work
     from jostle.privacy.mechanisms.least_cost import Line
 
-    Ints = NDArray[np.int64]
 
 LIMIT = 512 * 2**20
 
@@ -48,21 +44,21 @@ class Vault:
     def __init__(self, answers: Answers, need_open: Callable[[Exposures], None] = lambda exposures: None) -> None:
         """`need_open` refuses private cells where nothing private may be measured (`Register.need_open`)."""
         self._answers, self._need_open = answers, need_open
-        self._arrays: WeakKeyDictionary[Counted, NDArray[np.int64]] = WeakKeyDictionary()
-        self._kept: LruCache[NDArray[np.int64]] = LruCache(LIMIT)
+        self._arrays: WeakKeyDictionary[Counted, Ints] = WeakKeyDictionary()
+        self._kept: LruCache[Ints] = LruCache(LIMIT)
 
-    def keep(self, array: NDArray[np.int64]) -> Counted:
+    def keep(self, array: Ints) -> Counted:
         """Holds a counted array for as long as the returned key lives."""
         key = Counted()
         self._arrays[key] = array
         return key
 
-    def cells(self, cube: Cube) -> NDArray[np.int64]:
+    def cells(self, cube: Cube) -> Ints:
         """The exact counts of a cube, int64, in its shape. Do not write to it. Sums of weights are no counts."""
         need_counts(cube)
         return self.units(cube)
 
-    def units(self, cube: Cube) -> NDArray[np.int64]:
+    def units(self, cube: Cube) -> Ints:
         """The exact cells of a cube in units of 2^-`cube.bits`, int64, in its shape. Do not write to it."""
         self._need_open(cube.exposures)
         return self._cells(cube.cells, cube)
@@ -79,9 +75,7 @@ class Vault:
         for cells, counts in zip(missing, tables, strict=True):
             self._kept.put(cells, counts, counts.nbytes)
 
-    def _cells(self, cells: Cells, cube: Cube) -> NDArray[np.int64]:
-        import numpy as np
-
+    def _cells(self, cells: Cells, cube: Cube) -> Ints:
         if isinstance(cells, Counted):
             return self._arrays[cells]
         if isinstance(cells, Restricted):
@@ -98,22 +92,18 @@ class Vault:
         return counts
 
 
-def on_cells(
-    cube: Cube, expr: RowExpr, values: NDArray[np.int64] | None = None
-) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+def on_cells(cube: Cube, expr: RowExpr, values: Ints | None = None) -> tuple[Array, Bools]:
     """What an expression of the positions (and of `values`, where given) is for every cell, and whether it is not none.
 
     Both broadcast to the cube's shape: an expression of one dimension is worked out along that one only.
     """
-    import numpy as np
-
     from jostle.engine.dense import evaluate
 
     names = names_in([expr])
     used = [i for i, name in enumerate(cube.names) if name in names]
     whole = len(used) > 1 or (values is not None and VALUES in names)
     shape = [side if whole or i in used else 1 for i, side in enumerate(cube.shape)]
-    columns: dict[str, NDArray[Any]] = {}
+    columns: dict[str, Array] = {}
     for i in used:
         positions = np.arange(cube.shape[i], dtype=float).reshape([-1 if j == i else 1 for j in range(len(shape))])
         columns[cube.names[i]] = np.broadcast_to(positions, shape).ravel()
@@ -165,7 +155,7 @@ class Reader:
         """The different combinations of values of several expressions, and how many rows have each."""
         return self._answers.tuples(plan, exprs)
 
-    def codes(self, plan: Plan, keys: tuple[Key, ...]) -> list[NDArray[Any]]:
+    def codes(self, plan: Plan, keys: tuple[Key, ...]) -> list[Array]:
         """For each key where every row stands among its values, −1 where it is none of them."""
         return self._answers.codes(plan, keys)
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from jostle.integers import narrowed
+from jostle.lazy import Floats, np
 from jostle.privacy.rows.expressions import (
     EXACT,
     Binary,
     Expression,
-    Floats,
     RowProgramError,
     Shape,
     Unary,
@@ -41,8 +41,6 @@ class LookUp(Unary):
         return (self.table,)
 
     def apply(self, operands: Sequence[Floats], out: Floats | None) -> Floats:
-        import numpy as np
-
         return np.take(self.table, narrowed(operands[0], np.intp), axis=-1, mode="clip")
 
 
@@ -65,14 +63,10 @@ class MatrixProduct(Unary):
         return (self.matrix,)
 
     def apply(self, operands: Sequence[Floats], out: Floats | None) -> Floats:
-        import numpy as np
-
         return np.asarray(self.matrix @ operands[0])
 
 
 def matrix_product(matrix: Any, argument: Expression) -> MatrixProduct:
-    import numpy as np
-
     values = whole_array(matrix, "a matrix")
     if values.ndim != 2 or argument.shape != (values.shape[1],):
         raise RowProgramError(f"a matrix of {values.shape} times {argument.shape}")
@@ -109,8 +103,6 @@ class Total(_Folded):
     name = "total"
 
     def apply(self, operands: Sequence[Floats], out: Floats | None) -> Floats:
-        import numpy as np
-
         return np.asarray(operands[0].sum(axis=self.axis))
 
 
@@ -127,8 +119,6 @@ class Largest(_Folded):
     name = "largest"
 
     def apply(self, operands: Sequence[Floats], out: Floats | None) -> Floats:
-        import numpy as np
-
         return np.asarray(operands[0].max(axis=self.axis))
 
 
@@ -142,8 +132,6 @@ class FirstLargest(_Folded):
     name = "first largest"
 
     def apply(self, operands: Sequence[Floats], out: Floats | None) -> Floats:
-        import numpy as np
-
         return np.asarray(np.argmax(operands[0], axis=self.axis), dtype=np.float64)
 
 
@@ -154,8 +142,6 @@ def first_largest(argument: Expression, axis: int = 0) -> Expression:
 
 def one_hot(index: Expression, size: int) -> Expression:
     """1 at place `index` of a new first axis of `size`, else 0; nowhere 1 where the index lies outside."""
-    import numpy as np
-
     places = np.arange(size, dtype=np.float64).reshape(size, *(1 for _ in index.shape))
     return comparison(constant(places), "==", index)
 
@@ -167,8 +153,6 @@ class Reshape(Unary):
     name = "reshape"
 
     def apply(self, operands: Sequence[Floats], out: Floats | None) -> Floats:
-        import numpy as np
-
         return operands[0].reshape(*self.shape, -1) if operands[0].size else np.zeros((*self.shape, 0))
 
 
@@ -207,8 +191,6 @@ class Gather(Binary):
     name = "gather"
 
     def apply(self, operands: Sequence[Floats], out: Floats | None) -> Floats:
-        import numpy as np
-
         values, index = operands
         (rows,) = np.broadcast_shapes(values.shape[-1:], index.shape)
         places = np.broadcast_to(narrowed(index, np.intp), (rows,)).reshape((1,) * (values.ndim - 1) + (rows,))
@@ -234,8 +216,6 @@ class Concatenation(Expression):
         return self.parts
 
     def apply(self, operands: Sequence[Floats], out: Floats | None) -> Floats:
-        import numpy as np
-
         rows = max(array.shape[-1] for array in operands) if all(array.shape[-1] for array in operands) else 0
         return np.concatenate([np.broadcast_to(array, (*array.shape[:-1], rows)) for array in operands])
 
@@ -261,14 +241,10 @@ class Selection(Expression):
         return (self.condition, self.one, self.other)
 
     def apply(self, operands: Sequence[Floats], out: Floats | None) -> Floats:
-        import numpy as np
-
         return np.where(operands[0] != 0, operands[1], operands[2])
 
 
 def select(condition: Expression, one: Expression | int, other: Expression | int) -> Expression:
-    import numpy as np
-
     yes, no = as_expression(one), as_expression(other)
     shape = broadcast(condition, constant(np.zeros(broadcast(yes, no))))
     return Selection(*checked(shape, min(yes.low, no.low), max(yes.high, no.high)), condition, yes, no)

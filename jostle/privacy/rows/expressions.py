@@ -16,15 +16,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from jostle.lazy import Floats, np
 
-    Floats = NDArray[np.float64]
-else:
-    Floats = Any
 Shape = tuple[int, ...]
 
 EXACT = 2**53
@@ -89,8 +84,6 @@ def checked(shape: Shape, low: int, high: int) -> tuple[Shape, int, int]:
 
 
 def broadcast(one: Expression, other: Expression) -> Shape:
-    import numpy as np
-
     if not one.shape or one.shape == other.shape:
         return other.shape
     if not other.shape:
@@ -103,8 +96,6 @@ def broadcast(one: Expression, other: Expression) -> Shape:
 
 def whole_array(values: Any, what: str = "a constant") -> Floats:
     """A public array of whole numbers, read only."""
-    import numpy as np
-
     array = np.array(values, dtype=np.float64)
     if not np.abs(array).max(initial=0.0) < EXACT or (array != np.trunc(array)).any():  # no NaN is below it
         raise RowProgramError(f"{what} is made of whole numbers below 2^53")
@@ -145,8 +136,6 @@ class Constant(Expression):
 
 
 def constant(values: Any) -> Constant:
-    import numpy as np
-
     if type(values) is int and abs(values) < EXACT:
         array = np.array(values, dtype=np.float64)
         array.setflags(write=False)
@@ -177,8 +166,6 @@ class Sum(Binary):
         return cls(*checked(broadcast(left, right), left.low + right.low, left.high + right.high), left, right)
 
     def apply(self, operands: Sequence[Floats], out: Floats | None) -> Floats:
-        import numpy as np
-
         left, right = operands
         return np.add(left, right, out=out)
 
@@ -191,8 +178,6 @@ class Difference(Binary):
         return cls(*checked(broadcast(left, right), left.low - right.high, left.high - right.low), left, right)
 
     def apply(self, operands: Sequence[Floats], out: Floats | None) -> Floats:
-        import numpy as np
-
         left, right = operands
         return np.subtract(left, right, out=out)
 
@@ -209,8 +194,6 @@ class Product(Binary):
         return cls(*checked(broadcast(left, right), low, high), left, right)
 
     def apply(self, operands: Sequence[Floats], out: Floats | None) -> Floats:
-        import numpy as np
-
         left, right = operands
         return np.multiply(left, right, out=out)
 
@@ -235,8 +218,6 @@ class Quotient(Binary):
         return cls(*checked(broadcast(left, right), low, high), left, right)
 
     def apply(self, operands: Sequence[Floats], out: Floats | None) -> Floats:
-        import numpy as np
-
         left, right = operands
         ratio = np.asarray(np.divide(left, right, out=out))
         np.floor(ratio, out=ratio)
@@ -255,8 +236,6 @@ class Comparison(Binary):
         return (self.relation,)
 
     def apply(self, operands: Sequence[Floats], out: Floats | None) -> Floats:
-        import numpy as np
-
         left, right = operands
         holds = left == right if self.relation == "==" else left < right if self.relation == "<" else left <= right
         return np.asarray(holds, dtype=np.float64)
@@ -290,8 +269,6 @@ class Shift(Unary):
         return (self.places,)
 
     def apply(self, operands: Sequence[Floats], out: Floats | None) -> Floats:
-        import numpy as np
-
         scaled = np.multiply(operands[0], 2.0**-self.places, out=out)
         return np.floor(scaled, out=scaled) if self.places > 0 else scaled
 
@@ -317,8 +294,6 @@ class Clamp(Unary):
         return (self.low, self.high)
 
     def apply(self, operands: Sequence[Floats], out: Floats | None) -> Floats:
-        import numpy as np
-
         clamped = np.maximum(operands[0], float(self.low), out=out)
         return np.minimum(clamped, float(self.high), out=clamped)
 
@@ -331,8 +306,6 @@ def clamp(argument: Expression, low: int, high: int) -> Expression:
 
 def rounded(argument: Expression, places: int, low: int, high: int) -> Expression:
     """The argument divided by 2^places, to the nearest and within [low, high]; of negative places multiplied."""
-    import numpy as np
-
     if places <= 0:
         edge = max(abs(low), abs(high)) >> -places
         return clamp(shift(clamp(argument, -edge - 1, edge + 1), places), low, high)

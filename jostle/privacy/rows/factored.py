@@ -28,19 +28,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jostle.integers import fixed_width, narrowed
+from jostle.lazy import Floats, Ints, NDArray, np
 from jostle.privacy.rows.expressions import RowProgramError, whole_array
 from jostle.privacy.rows.norms import BITS, GRID, GRID_BITS, clipped, whole_slopes
 from jostle.privacy.rows.program import RowProgram
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
-    Floats = NDArray[np.float64]
 
 BATCH = 2**11
 FOLD = 2**9
@@ -51,8 +45,6 @@ class MomentSums:
     """Σ γ_k, Σ γ_k x and Σ γ_k xxᵀ over rows, up to `degree` 0, 1 or 2, for `count` weights and `d` coordinates."""
 
     def __init__(self, count: int, d: int, degree: int) -> None:
-        import numpy as np
-
         shapes = [(count,), (count, d), (count, d, d)][: degree + 1]
         self._whole: list[Any] = [np.zeros(shape, dtype=object) for shape in shapes]
         self._open: list[Ints] = [np.zeros(shape, dtype=np.int64) for shape in shapes]
@@ -60,8 +52,6 @@ class MomentSums:
 
     def add(self, units: Floats, weights: Floats) -> None:
         """At most BATCH rows: `units` (d, n), or one such for each weight, and `weights` (K, n); whole numbers both."""
-        import numpy as np
-
         views = units if units.ndim == 3 else np.broadcast_to(units, (len(weights), *units.shape))
         sums: list[Floats] = [weights.sum(axis=1)]
         if len(self._open) > 1:
@@ -76,8 +66,6 @@ class MomentSums:
             self._fold()
 
     def _fold(self) -> None:
-        import numpy as np
-
         for i, batches in enumerate(self._open):
             self._whole[i] = self._whole[i] + batches.astype(object)
             self._open[i] = np.zeros_like(batches)
@@ -105,8 +93,6 @@ class ContributionSums:
     """Σ of what a program gives for each row, within a norm of 1."""
 
     def __init__(self, size: int, norm: str) -> None:
-        import numpy as np
-
         self._norm = norm
         self.whole: Any = np.zeros(size, dtype=object)
 
@@ -159,8 +145,6 @@ class FactoredGradient:
     bits: int
 
     def __post_init__(self) -> None:
-        import numpy as np
-
         if not all(2 <= v <= MOST_VALUES for v in self.values) or self.target not in range(len(self.values)):
             raise RowProgramError(f"columns have 2 to {MOST_VALUES} values")
         (sums, own), (slopes,) = self.program.inputs, self.program.outputs
@@ -209,8 +193,6 @@ def grouped(values: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
 @lru_cache(maxsize=64)
 def patterns(values: tuple[int, ...]) -> tuple[NDArray[np.intp], ...]:
     """All codes of each group of columns: (columns, patterns)."""
-    import numpy as np
-
     result = []
     for first, last in grouped(values):
         shape = values[first:last]
@@ -220,19 +202,17 @@ def patterns(values: tuple[int, ...]) -> tuple[NDArray[np.intp], ...]:
     return tuple(result)
 
 
-def coded(batches: Iterable[NDArray[np.float64]], values: tuple[int, ...]) -> CodedRows:
+def coded(batches: Iterable[Floats], values: tuple[int, ...]) -> CodedRows:
     """Rows in units of 1/GRID within ±1, batches (d, n), as codes: the nearest of `values[j]` numbers evenly spread.
 
     Equal rows stand once, where their number fits in 62 bits; a row's code depends on that row alone.
     """
-    import numpy as np
-
     whole = 1
     for many in values:
         whole *= many
     steps = np.array(values, dtype=float)[:, None] - 1
 
-    def codes_of(units: NDArray[np.float64]) -> NDArray[np.uint8]:
+    def codes_of(units: Floats) -> NDArray[np.uint8]:
         return np.asarray(np.clip(np.rint((units / GRID + 1) * (0.5 * steps)), 0, steps), dtype=np.uint8)
 
     if whole >= 2**62:
@@ -251,8 +231,6 @@ def coded(batches: Iterable[NDArray[np.float64]], values: tuple[int, ...]) -> Co
 
 def _tallied(batches: Iterator[Ints]) -> tuple[Ints, Ints]:
     """The different numbers in order and how often each is there; memory goes by how many are different."""
-    import numpy as np
-
     different, times = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
     waiting: list[Ints] = []
 
@@ -274,8 +252,6 @@ def _tallied(batches: Iterator[Ints]) -> tuple[Ints, Ints]:
 
 def gradient_scores(rows: CodedRows, gradient: FactoredGradient, bound: float) -> Any:
     """The exact scores (size,), in units of 2^-BITS of the bound: whole numbers that add up over rows in parts."""
-    import numpy as np
-
     large = int(rows.times.sum()) >= 2**32
     kind: Any = object if large else np.int64
     sums = [np.zeros((gradient.combinations.shape[1], t.shape[1]), dtype=kind) for t in gradient.tables]

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from jostle.integers import fixed_width
+from jostle.lazy import Array, Floats, Ints, NDArray, np
 from jostle.privacy.rows.factored import (
     BATCH,
     CodedRows,
@@ -33,11 +34,6 @@ from jostle.privacy.rows.norms import (
 )
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
-    Ints = NDArray[np.int64]
     Block = NDArray[np.int16]
 
 BLOCK = 2**15
@@ -61,8 +57,6 @@ class BallRows:
 
     def tallied(self) -> Iterator[tuple[Floats, Ints]]:
         """The same, and how many rows each column stands for."""
-        import numpy as np
-
         for units in self.batches():
             yield units, np.ones(units.shape[1], dtype=np.int64)
 
@@ -111,9 +105,7 @@ class CountFold:
 
     counts: tuple[RowCount, ...]
 
-    def __call__(self, read: Iterable[NDArray[Any]]) -> list[Any]:
-        import numpy as np
-
+    def __call__(self, read: Iterable[Array]) -> list[Any]:
         totals = [np.zeros(count.cells, dtype=object) if count.cells else 0 for count in self.counts]
         inputs = self.counts[0].program.inputs
         low, high = (np.array([[getattr(i, end)] for i in inputs], dtype=float) for end in ("low", "high"))

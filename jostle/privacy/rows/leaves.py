@@ -9,15 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jostle.integers import fixed_width
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
+from jostle.lazy import Array, Bools, Ints, np
 
 LEAF_BLOCK = 2**16
 """Rows that are counted at a time."""
@@ -37,8 +32,6 @@ class PublicTree:
     level: Ints
 
     def __post_init__(self) -> None:
-        import numpy as np
-
         inner, nodes = np.flatnonzero(self.asks >= 0), np.arange(len(self.asks))
         wide = np.array([*self.branches, 0])[self.asks]
         begin, end = self.first[inner], (self.first + wide)[inner]
@@ -51,15 +44,11 @@ class PublicTree:
     @property
     def leaves(self) -> Ints:
         """The numbers of all leaves, rising."""
-        import numpy as np
-
         return np.flatnonzero(self.asks < 0)
 
     @property
-    def unasked(self) -> NDArray[np.bool_]:
+    def unasked(self) -> Bools:
         """For each leaf of the level and each column whether no node on the way there asks it."""
-        import numpy as np
-
         left = np.ones((len(self.asks), len(self.names)), dtype=bool)
         for node in np.flatnonzero(self.asks >= 0):
             asks, below = self.asks[node], self.first[node]
@@ -68,11 +57,9 @@ class PublicTree:
         return left[self.level]
 
 
-def walked(asks: Ints, first: Ints, at: NDArray[Any]) -> Ints:
+def walked(asks: Ints, first: Ints, at: Array) -> Ints:
     """The node of a tree where each row ends; `at` (columns, rows) are codes of its values, −1 for none, of which a row
     stays at the node that asks for it."""
-    import numpy as np
-
     many, codes = at.shape[1], at.reshape(-1)
     here = np.zeros(many, dtype=np.int64)
     rows = np.arange(many if asks[0] >= 0 else 0)
@@ -91,8 +78,6 @@ def walked(asks: Ints, first: Ints, at: NDArray[Any]) -> Ints:
 @lru_cache(maxsize=2**8)
 def one_leaf(branches: tuple[int, ...]) -> PublicTree:
     """A tree of columns with so many values that asks none of them."""
-    import numpy as np
-
     none, root = np.full(1, -1, dtype=np.int64), np.zeros(1, dtype=np.int64)
     return PublicTree(tuple(map(str, range(len(branches)))), branches, none, none, root)
 
@@ -113,9 +98,7 @@ class LeafFold:
     crossed: tuple[int, ...] = ()
     whole: bool = False
 
-    def __call__(self, read: Iterable[NDArray[Any]]) -> list[Any]:
-        import numpy as np
-
+    def __call__(self, read: Iterable[Array]) -> list[Any]:
         place = np.full(len(self.tree.asks), -1, dtype=np.int64)
         place[self.nodes] = np.arange(len(self.nodes))
         classes, wide = max(1, self.classes), [self.tree.branches[column] for column in self.crossed] or [0]
@@ -145,7 +128,7 @@ class Folds:
 
     parts: tuple[LeafFold, ...]
 
-    def __call__(self, read: Iterable[NDArray[Any]]) -> list[Any]:
+    def __call__(self, read: Iterable[Array]) -> list[Any]:
         totals = [count for part in self.parts for count in part(())]
         for rows in read:
             for total, count in zip(totals, (n for part in self.parts for n in part([rows])), strict=True):

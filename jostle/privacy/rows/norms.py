@@ -17,19 +17,13 @@ Making one checks that its program has the outputs that are declared, in units a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jostle.integers import narrowed, truncated
+from jostle.lazy import Floats, Ints, NDArray, np
 from jostle.privacy.rows.arrays import Total
 from jostle.privacy.rows.expressions import EXACT, Expression, Product, RowProgramError
 from jostle.privacy.rows.program import RowProgram
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
-    Ints = NDArray[np.int64]
 
 GRID_BITS = 14
 GRID: int = 2**GRID_BITS
@@ -44,8 +38,6 @@ LARGEST_SQUARE = 2**50
 
 def within_ball(rows: Floats, radius: float, norm: str) -> NDArray[np.int16]:
     """Rows (n, d) as units (d, n) in the ball of the norm `l2` or `sup`; rows with a value that is none are dropped."""
-    import numpy as np
-
     complete = np.asarray(rows, dtype=float)[np.isfinite(rows).all(axis=1)]
     with np.errstate(all="ignore"):
         x = np.ascontiguousarray(complete.T) / radius
@@ -70,8 +62,6 @@ def within_ball(rows: Floats, radius: float, norm: str) -> NDArray[np.int16]:
 
 def whole_weights(weights: Floats) -> Floats:
     """Weights (K, n), whole numbers from 0 on, with the rows left out that have more than GRID in all."""
-    import numpy as np
-
     total = weights.sum(axis=0)  # below 2^53 by the intervals of whoever declared them: exact
     return weights if total.max(initial=0.0) <= GRID else np.where(total > GRID, 0.0, weights)
 
@@ -83,8 +73,6 @@ def whole_frames(frames: Floats, squared: Floats, radius: int) -> Floats:
     and at least the radius. |v·GRID| ≤ 2^52, so that v·GRID/m is rounded toward zero exactly (`Quotient`), and
     Σ (v·GRID/m)² ≤ GRID²·|v|²/m² ≤ GRID².
     """
-    import numpy as np
-
     divisor = np.sqrt(squared)
     np.floor(divisor, out=divisor)
     divisor += squared > divisor * divisor  # the root rounded up
@@ -96,8 +84,6 @@ def whole_frames(frames: Floats, squared: Floats, radius: int) -> Floats:
 
 def exact_sizes(numbers: Floats, largest: int, norm: str, scale: float) -> Floats | None:
     """The ℓ₁ or ℓ₂ norm of each column of whole numbers (m, n) times `scale`; None where the sum may not be exact."""
-    import numpy as np
-
     m = len(numbers)
     if norm == "l1" and m * largest < 2**53:
         return np.asarray(np.abs(numbers).sum(axis=0) * scale)
@@ -112,8 +98,6 @@ def clipped(contributions: Floats, norm: str, sizes: Floats | None = None) -> In
     Rounded toward zero. A row that rounding left outside of the ball, checked in whole numbers, counts as zero.
     `sizes` are the columns' norms where they are known.
     """
-    import numpy as np
-
     unit = 2.0**BITS
     with np.errstate(all="ignore"):
         x = np.array(contributions, dtype=float)
@@ -142,8 +126,6 @@ def clipped(contributions: Floats, norm: str, sizes: Floats | None = None) -> In
 
 def whole_slopes(slopes: Floats) -> Floats:
     """Slopes (k, n) as doubles that hold whole multiples of 2^-BITS, whose absolute values sum to at most 2^BITS."""
-    import numpy as np
-
     unit = 2.0**BITS
     x: Any = np.clip(slopes, -1.0, 1.0)
     if len(x) > 1:

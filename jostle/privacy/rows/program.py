@@ -11,13 +11,11 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from jostle.lazy import Array, Floats, np
 from jostle.privacy.rows.arrays import Reshape
-from jostle.privacy.rows.expressions import Columns, Constant, Expression, Floats, RowProgramError, Shape
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from jostle.privacy.rows.expressions import Columns, Constant, Expression, RowProgramError, Shape
 
 LONGEST = 2**14
 """Expressions in a program."""
@@ -73,10 +71,8 @@ class RowProgram:
                 expiring.setdefault(end, []).append(place)
         return expiring
 
-    def __call__(self, *batches: NDArray[Any]) -> list[Floats]:
+    def __call__(self, *batches: Array) -> list[Floats]:
         """The outputs for a batch of n rows: `batches[i]` of shape (*inputs[i].shape, n), outputs (*shape, n)."""
-        import numpy as np
-
         rows = batches[0].shape[-1] if batches else 1
         values: list[Floats | None] = [None] * len(self.order)
         for column, batch in zip(self.inputs, batches, strict=True):
@@ -114,8 +110,6 @@ class RowProgram:
     @cached_property
     def digest(self) -> str:
         """A name of the program: equal programs have equal ones."""
-        import numpy as np
-
         state = hashlib.sha256(repr([self.places.get(id(i)) for i in self.inputs]).encode())
         for line, expression in zip(self.lines, self.order, strict=True):
             state.update(line.encode())
@@ -142,8 +136,6 @@ def program(inputs: Sequence[Columns], *outputs: Expression) -> RowProgram:
 
 
 def _text(public: Any) -> str:
-    import numpy as np
-
     if not isinstance(public, np.ndarray):
         return str(public)
     return f"[{' × '.join(map(str, public.shape))}]" if public.size > 8 else str(public.tolist())

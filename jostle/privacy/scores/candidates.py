@@ -11,22 +11,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jostle.diagnostics import refuse
 from jostle.integers import fixed_width
+from jostle.lazy import Floats, Ints
 from jostle.privacy.kernel.handles import Cube
+from jostle.privacy.reading.vault import Reader
 from jostle.privacy.scores.cells import BITS, cube_of
 from jostle.privacy.scores.rule import Rule, Score, Scores
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from jostle.privacy.reading.vault import Reader
-
-    Ints = NDArray[np.int64]
-    Floats = NDArray[np.float64]
 
 MOST_BINS = 200
 

@@ -19,23 +19,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from jostle.diagnostics import refuse
+from jostle.lazy import Ints, np
 from jostle.plan.plan import WEIGHT_BITS, Count
 from jostle.plan.records import CELL_BITS
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import Cube, Table, Vectors
+from jostle.privacy.reading.vault import Reader
 from jostle.privacy.rows.folds import AtRows, RowsOf
 from jostle.privacy.scores.rule import Rule, Score
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from jostle.privacy.reading.vault import Reader
-
-    Ints = NDArray[np.int64]
 
 BITS = 10  # scores that are not whole are kept to a thousandth of a row
 
@@ -95,8 +88,6 @@ def cube_of(score: Score) -> Cube:
 
 def _l1_to_uniform(x: Ints) -> int:
     """⌊2^BITS · ½Σ|x − N/n|⌋, by exact integers: Σ|n·x_i − N| / 2n."""
-    import numpy as np
-
     total = int(x.sum())
     fits = 2 * total * x.size < 2**62
     cells = x.ravel() if fits else x.ravel().astype(object)
@@ -104,8 +95,6 @@ def _l1_to_uniform(x: Ints) -> int:
 
 
 def _total_variation(x: Ints) -> int:
-    import numpy as np
-
     return int(np.abs(np.diff(x.ravel())).sum())
 
 

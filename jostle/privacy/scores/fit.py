@@ -12,22 +12,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jostle.diagnostics import refuse
 from jostle.integers import fixed_width
+from jostle.lazy import Array, Floats, Ints, np
 from jostle.privacy.kernel.handles import Cube
 from jostle.privacy.mechanisms.linear import box_sums
+from jostle.privacy.reading.vault import Reader
 from jostle.privacy.scores.cells import BITS, cube_of
 from jostle.privacy.scores.rule import Rule, Score, Scores
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from jostle.privacy.reading.vault import Reader
-
-    Floats = NDArray[np.float64]
 
 Sums = Sequence[Mapping[str, Any]]
 
@@ -57,8 +51,6 @@ DISTANCE, MISFIT, CLOSENESS = Distance("distance", True), Misfit("misfit", True)
 
 def distance(cube: Cube, expected: Floats, penalty: float = 0.0) -> Score:
     """How far a public table of expected counts is from the true one in ℓ₁, less a public `penalty`, in rows."""
-    import numpy as np
-
     if expected.size != cube.size:
         raise refuse("ValueError", f"{expected.size} expected counts for a cube of {cube.size} cells")
     bits = max(BITS, cube.bits)
@@ -68,10 +60,8 @@ def distance(cube: Cube, expected: Floats, penalty: float = 0.0) -> Score:
     return Score(cube.exposures, DISTANCE, cube, 1 << bits, False, bits, (public.reshape(cube.shape), less))
 
 
-def distance_of(one: Score, cells: NDArray[np.int64], cell_bits: int) -> int:
+def distance_of(one: Score, cells: Ints, cell_bits: int) -> int:
     """The exact `distance`, in its units: whole numbers throughout, cells clamped so that none leaves 64 bits."""
-    import numpy as np
-
     public, less = one.arguments
     shift = one.bits - cell_bits
     gaps = np.abs((np.minimum(cells, 2**60 >> shift) << shift) - public)
@@ -86,8 +76,6 @@ def misfit(cube: Cube, queries: Sums, estimate: Floats) -> Scores:
     which regions each holds). Each of them is the sum of a set of cells, which is checked here and is all that the
     sensitivity needs.
     """
-    import numpy as np
-
     size = int(np.prod(cube.shape))
     if estimate.size != size:
         raise refuse("ValueError", f"an estimate of {estimate.size} cells for a cube of {size}")
@@ -99,18 +87,14 @@ def misfit(cube: Cube, queries: Sums, estimate: Floats) -> Scores:
     return Scores(cube.exposures, MISFIT, cube, unit, False, cube.bits, (checked, public), length=len(public))
 
 
-def misfits_of(one: Score, cells: NDArray[np.int64]) -> list[int]:
+def misfits_of(one: Score, cells: Ints) -> list[int]:
     """The exact `misfit` of every query, in its units."""
-    import numpy as np
-
     sums, public = one.arguments
     return [int(v) for v in np.abs(np.concatenate([_summed(query, cells) for query in sums]) - public)]
 
 
 def closeness(cube: Cube, queries: Sums, answers: Floats) -> Score:
     """How close public answers of a workload are to the true ones: −rmse, in rows."""
-    import numpy as np
-
     checked = tuple(_checked(query, cube.shape) for query in queries)
     times, size = _times_counted(checked, cube.shape)
     if not size or answers.size != size:
@@ -122,10 +106,8 @@ def closeness(cube: Cube, queries: Sums, answers: Floats) -> Score:
     return Score(cube.exposures, CLOSENESS, cube, sensitivity, False, bits, (checked, public))
 
 
-def closeness_of(one: Score, cells: NDArray[np.int64], cell_bits: int) -> int:
+def closeness_of(one: Score, cells: Ints, cell_bits: int) -> int:
     """The exact `closeness`, in its units: whole numbers throughout, cells clamped so that no sum leaves 62 bits."""
-    import numpy as np
-
     sums, public = one.arguments
     shift = one.bits - cell_bits
     most = (2**60 >> shift) // max(1, cells.size)
@@ -138,16 +120,12 @@ def closeness_of(one: Score, cells: NDArray[np.int64], cell_bits: int) -> int:
 
 def _within(values: Floats, bits: int) -> Floats:
     """Finite numbers that leave room for sums in units of 2^-bits."""
-    import numpy as np
-
     most = math.ldexp(1.0, 60 - bits)
     return np.clip(np.nan_to_num(values), -most, most)
 
 
 def _times_counted(sums: Sums, shape: tuple[int, ...]) -> tuple[int, int]:
     """How many queries the cell counts that is in most of them, and how many queries there are."""
-    import numpy as np
-
     times, size = np.zeros(shape, dtype=np.int64), 0
     for query in sums:
         if query["kind"] == "boxes":
@@ -170,8 +148,6 @@ def _times_counted(sums: Sums, shape: tuple[int, ...]) -> tuple[int, int]:
 
 def _checked(query: Mapping[str, Any], shape: tuple[int, ...]) -> dict[str, Any]:
     """The queries with arrays of the right kinds: each a set of cells of the cube, no cell twice."""
-    import numpy as np
-
     if query["kind"] == "boxes":
         lows, highs = (fixed_width(query[k]).reshape(-1, len(shape)) for k in ("lows", "highs"))
         if lows.shape != highs.shape or (lows < 0).any() or (highs >= np.array(shape)).any() or (lows > highs).any():
@@ -185,10 +161,8 @@ def _checked(query: Mapping[str, Any], shape: tuple[int, ...]) -> dict[str, Any]
     return {"kind": "groups", "labels": labels, "size": size, "inside": inside}
 
 
-def _summed(query: Mapping[str, Any], cells: NDArray[Any]) -> NDArray[Any]:
+def _summed(query: Mapping[str, Any], cells: Array) -> Array:
     """The queries' sums of `cells`, of their kind: exact where those are integers."""
-    import numpy as np
-
     if query["kind"] == "boxes":
         return box_sums(cells, query["lows"], query["highs"])
     sums = np.zeros(query["size"], dtype=cells.dtype)

@@ -9,18 +9,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jostle.diagnostics import refuse
 from jostle.integers import fixed_width
+from jostle.lazy import Ints
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import UNWEIGHTED, Cube, Table
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from jostle.privacy.reading.vault import Reader
+from jostle.privacy.reading.vault import Reader
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +67,7 @@ class Scores(Score):
     groups: tuple[int, ...] = ()
 
 
-def values_of(reader: Reader, scores: Sequence[Score]) -> NDArray[np.int64]:
+def values_of(reader: Reader, scores: Sequence[Score]) -> Ints:
     """The exact numbers of all scores, on the common grid of the finest; within ±2^62."""
 
     bits = max(s.bits for s in scores)

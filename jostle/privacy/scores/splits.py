@@ -39,27 +39,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jostle.diagnostics import refuse
 from jostle.engine.base import CELLS
 from jostle.integers import fixed_width
+from jostle.lazy import Floats, Ints, np
 from jostle.plan.plan import WEIGHT_BITS, Column, Count, Derive, Filter, Key, Plan, RowExpr, Scan, Summands
 from jostle.plan.schemas import MOST_KEYS, column_key, holds, key_values, open_keys
 from jostle.privacy.kernel.handles import Table
+from jostle.privacy.reading.public_data import PublicData
+from jostle.privacy.reading.vault import Reader
 from jostle.privacy.rows.leaves import Folds, LeafFold, PublicTree
 from jostle.privacy.scores.cells import BITS
 from jostle.privacy.scores.rule import Rule, Score, Scores
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from jostle.privacy.reading.public_data import PublicData
-    from jostle.privacy.reading.vault import Reader
-
-    Ints = NDArray[np.int64]
-    Floats = NDArray[np.float64]
 
 EXACT_SQUARES = 2**26  # rows of which squares on the grid fit 64 bits
 MOST = 2**31  # of a public bound on rows: below it x·log₂x is exact to a small part of a step
@@ -186,8 +179,6 @@ def _majorities(counts: Ints, most: int) -> Ints:
 
 def _gini(counts: Ints, most: int) -> Ints:
     """−Σ_v ⌈2^BITS · (n_v − Σ_c n_vc²/n_v)⌉, in whole numbers: Python's, where squares could be too wide."""
-    import numpy as np
-
     rows = counts.sum(axis=-1)
     if rows.max(initial=0) > EXACT_SQUARES:
         counts, rows = counts.astype(object), rows.astype(object)
@@ -201,9 +192,7 @@ def _entropy(counts: Ints, most: int) -> Ints:
     return entropies
 
 
-def _h(counts: NDArray[np.int64], most: int) -> Any:
-    import numpy as np
-
+def _h(counts: Ints, most: int) -> Any:
     inside = np.minimum(counts, most)
     x = inside.astype(float)
     curve = fixed_width(np.rint(x * np.log2(np.maximum(x, 1.0)) * 2.0**BITS))
@@ -252,8 +241,6 @@ class LevelSplits(Rule, Summands):
     split: Split
 
     def exact(self, reader: Reader, score: Score) -> list[int]:
-        import numpy as np
-
         tree, keys, bound, prices = score.arguments
         unasked, classes = tree.unasked, len(keys[-1].values)
         stays = np.array(score.groups if isinstance(score, Scores) else ()) > unasked.sum(axis=1)
@@ -300,8 +287,6 @@ def drawn_tree(counts: TreeCounts, scale: float, choose: Callable[[Ints], int]) 
     stands the column that is asked first, their number for none; for each of its values the column asked next, as a
     place among the others, or their number; then the class of each leaf, those below one test before those below two.
     """
-    import numpy as np
-
     many = len(counts.ones)
 
     def together(scores: Ints) -> Ints:
@@ -350,8 +335,6 @@ class Subtrees(Rule):
         raise refuse("TypeError", "these scores are not listed", help="`noisy_max` draws a tree by them")
 
     def counted(self, reader: Reader, score: Score) -> TreeCounts:
-        import numpy as np
-
         (keys,) = score.arguments
         wide, classes = tuple(len(key.values) for key in keys[:-1]), len(keys[-1].values)
         most = WIDEST
@@ -436,8 +419,6 @@ def level_splits(
 
 def _priced(groups: tuple[int, ...], prices: Sequence[Floats], bits: int) -> tuple[tuple[int, ...], Ints]:
     """How many scores each group has, and what is taken off each, in steps of 2^-bits."""
-    import numpy as np
-
     every = np.concatenate([np.zeros(0), *prices])
     longer = [len(some) - many for many, some in zip(groups, prices, strict=False)]
     if len(prices) != len(groups) or not {0, 1}.issuperset(longer) or not np.all(np.abs(every) <= DEAREST):

@@ -14,24 +14,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jostle.diagnostics import refuse
+from jostle.lazy import Ints
 from jostle.plan.plan import Column, Key, Summands
 from jostle.privacy.kernel.handles import Table, Vectors
+from jostle.privacy.reading.vault import Reader
 from jostle.privacy.rows.factored import FactoredGradient, clamped, moments_of
 from jostle.privacy.rows.folds import AtRows, ContributionFold, CountFold, GradientFold, MomentFold
 from jostle.privacy.rows.norms import BITS, Contributions, RowCount, Weights
 from jostle.privacy.scores.rule import Rule, Score, Scores
 from jostle.privacy.scores.splits import key_of_column, table_of
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from jostle.privacy.reading.vault import Reader
-
-    Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

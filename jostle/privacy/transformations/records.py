@@ -12,10 +12,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jostle.diagnostics import did_you_mean, refuse
+from jostle.engine.base import Answers
 from jostle.engine.records import sums_of
+from jostle.lazy import NDArray, np
 from jostle.plan.kinds import domain_kind, kind_of
 from jostle.plan.plan import Column, Domain, Integer, Real, RowExpr
 from jostle.plan.records import (
@@ -38,12 +40,6 @@ from jostle.plan.schemas import check_steps, dimensions, united_schema
 from jostle.privacy.kernel.exposures import Exposures, Handle, join_exposures
 from jostle.privacy.kernel.handles import Cube, Summed, Table
 from jostle.records import replace
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from jostle.engine.base import Answers
 
 MOST_BITS = 4096
 MOST_CELLS = 2**18

@@ -15,6 +15,7 @@ from msgspec import Struct
 from jostle.backends.remote import remote_data
 from jostle.diagnostics import refuse
 from jostle.engine.files import Reading
+from jostle.lazy import pa
 from jostle.records import as_dict
 
 UNKNOWN = "?"
@@ -173,8 +174,6 @@ def columns_of_frame(frame: object) -> list[Column]:
 
 def columns_of_arrow(schema: Any) -> list[Column]:
     """Columns from an Arrow schema, which is a Parquet file's too."""
-    import pyarrow as pa
-
     columns = []
     for field in schema:
         type_ = field.type

@@ -19,6 +19,7 @@ from jostle.backends.choice import server_at
 from jostle.backends.remote import RemoteData, remote_data
 from jostle.diagnostics import refuse
 from jostle.engine.files import Reading
+from jostle.lazy import pa
 from jostle.records import replace
 from jostle.tools.draft.columns import Column, as_number, columns_of_arrow, typed
 
@@ -253,7 +254,6 @@ def _text(path: str) -> str:
 
 
 def _parquet(path: str) -> list[Column]:
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     from jostle.engine.files import open_file
@@ -266,8 +266,6 @@ def _parquet(path: str) -> list[Column]:
 
 
 def _arrow(path: str) -> list[Column]:
-    import pyarrow as pa
-
     from jostle.engine.files import open_file
 
     try:

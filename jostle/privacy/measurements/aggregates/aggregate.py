@@ -12,7 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from msgspec import Struct
 
@@ -20,6 +20,7 @@ from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import Price
 from jostle.diagnostics import refuse
 from jostle.language.aggregates import AggregateRow, Kinds, of_no_numbers
+from jostle.lazy import Floats, Ints
 from jostle.noise_laws import Selected
 from jostle.plan.kinds import check_depth, kind_of
 from jostle.plan.plan import Exact, Key, RowExpr, Term
@@ -29,15 +30,6 @@ from jostle.privacy.measurements.aggregates.terms import Pair, reach_of, terms_o
 from jostle.privacy.mechanisms.additive import Additive, share
 from jostle.privacy.mechanisms.noise import Noise
 from jostle.privacy.mechanisms.selection import Selection
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
-    Floats = NDArray[np.float64]
-else:
-    Ints = Floats = Any
 
 Mechanism = Additive | Selection
 Chosen = tuple[Any, Any]

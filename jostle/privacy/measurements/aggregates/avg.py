@@ -9,8 +9,9 @@
 from __future__ import annotations
 
 from jostle.language.aggregates import AGGREGATES
+from jostle.lazy import Floats, np
 from jostle.privacy.kernel.handles import Table
-from jostle.privacy.measurements.aggregates.aggregate import Estimate, Estimator, Floats
+from jostle.privacy.measurements.aggregates.aggregate import Estimate, Estimator
 from jostle.privacy.measurements.aggregates.terms import Centred, Pair, sum_and_count
 
 
@@ -21,8 +22,6 @@ class Avg(Estimate):
         return (sum_and_count(self.expr, table, self.name),)
 
     def estimator(self, table: Table) -> Estimator:
-        import numpy as np
-
         x = Centred.of(self.expr, table, self.name)
         half, middle = x.half, x.middle
 

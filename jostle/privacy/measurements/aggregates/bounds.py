@@ -24,11 +24,12 @@ from msgspec import Struct
 from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import Price
 from jostle.language.aggregates import AGGREGATES
+from jostle.lazy import Floats, Ints
 from jostle.plan.bounds import bounds_of, is_integral
 from jostle.plan.plan import Apply, Constant, Count, Exact, Key, RowExpr
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.measurement import Measured
-from jostle.privacy.measurements.aggregates.aggregate import Chosen, Floats, GroupAggregate, Ints
+from jostle.privacy.measurements.aggregates.aggregate import Chosen, GroupAggregate
 from jostle.privacy.measurements.aggregates.terms import grid_of, sensitivity_of, stability_of_term
 from jostle.privacy.mechanisms.additive import Additive, Linear
 from jostle.privacy.mechanisms.noise import Noise

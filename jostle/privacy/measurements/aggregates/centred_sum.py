@@ -9,8 +9,9 @@
 from __future__ import annotations
 
 from jostle.language.aggregates import AGGREGATES
+from jostle.lazy import Floats
 from jostle.privacy.kernel.handles import Table
-from jostle.privacy.measurements.aggregates.aggregate import Estimator, Floats
+from jostle.privacy.measurements.aggregates.aggregate import Estimator
 from jostle.privacy.measurements.aggregates.avg import Avg
 from jostle.privacy.measurements.aggregates.terms import Centred
 

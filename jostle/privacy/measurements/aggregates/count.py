@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from jostle.integers import fixed_width
 from jostle.language.aggregates import AGGREGATES
+from jostle.lazy import Ints, np
 from jostle.plan import plan
 from jostle.privacy.kernel.handles import Table
-from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate, Ints
+from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate
 
 
 class Count(AdditiveAggregate):
@@ -23,8 +24,6 @@ class Count(AdditiveAggregate):
     row = AGGREGATES["count"]
 
     def of_cells(self, cells: Ints, group: Ints, groups: int) -> Ints:
-        import numpy as np
-
         return fixed_width(np.bincount(group, minlength=groups))
 
     def measured(self, table: Table) -> tuple[plan.Term, ...]:

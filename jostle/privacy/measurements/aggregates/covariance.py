@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jostle.language.aggregates import AGGREGATES
+from jostle.lazy import Floats, np
 from jostle.plan.plan import Apply, Constant, Count, Exact, RowExpr, Term
 from jostle.privacy.kernel.handles import Table
-from jostle.privacy.measurements.aggregates.aggregate import Estimate, Estimator, Floats
+from jostle.privacy.measurements.aggregates.aggregate import Estimate, Estimator
 from jostle.privacy.measurements.aggregates.terms import Centred, Pair, fixed_sum
 
 
@@ -42,8 +43,6 @@ class Covariance(Estimate):
         )
 
     def estimator(self, table: Table) -> Estimator:
-        import numpy as np
-
         x, y = self._centred(table)
         halves, most = (x.half, y.half), x.width * y.width / 2
 

@@ -11,7 +11,7 @@ Of a cube: the largest cell, with additive noise. The largest of one group moves
 from __future__ import annotations
 
 from jostle.language.aggregates import AGGREGATES
-from jostle.privacy.measurements.aggregates.aggregate import Ints
+from jostle.lazy import Ints, np
 from jostle.privacy.measurements.aggregates.quantile import Quantile
 
 
@@ -19,8 +19,6 @@ class Max(Quantile):
     row = AGGREGATES["max"]
 
     def of_cells(self, cells: Ints, group: Ints, groups: int) -> Ints:
-        import numpy as np
-
         answers = np.zeros(groups, dtype=np.int64)
         np.maximum.at(answers, group, cells)
         return answers

@@ -16,12 +16,13 @@ from typing import Any
 from jostle.diagnostics import refuse
 from jostle.integers import fixed_width
 from jostle.language.aggregates import AGGREGATES
+from jostle.lazy import Ints
 from jostle.noise_laws import Selected
 from jostle.plan.plan import WEIGHT_BITS, Key
 from jostle.plan.schemas import KeyValue, key_values
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.measurement import weighted_stability_of
-from jostle.privacy.measurements.aggregates.aggregate import Ints, SelectionAggregate
+from jostle.privacy.measurements.aggregates.aggregate import SelectionAggregate
 from jostle.privacy.mechanisms.noise import Noise
 from jostle.privacy.mechanisms.selection import Selection
 

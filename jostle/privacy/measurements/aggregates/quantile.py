@@ -54,7 +54,7 @@ from collections.abc import Sequence
 from datetime import date
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 
@@ -63,24 +63,18 @@ from jostle.accounting.definitions import Price
 from jostle.diagnostics import refuse
 from jostle.integers import fixed_width
 from jostle.language.aggregates import AGGREGATES
+from jostle.lazy import Floats, Ints, np
 from jostle.noise_laws import Bracketed, Selected
 from jostle.plan.bounds import bounds_of, is_integral
 from jostle.plan.plan import WEIGHT_BITS, Apply, Constant, Count, Key, RowExpr
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.measurement import Measured, weighted_stability_of
-from jostle.privacy.measurements.aggregates.aggregate import Chosen, Ints, SelectionAggregate
+from jostle.privacy.measurements.aggregates.aggregate import Chosen, SelectionAggregate
 from jostle.privacy.measurements.aggregates.terms import grid_of, reach_of, stability_of_term
 from jostle.privacy.mechanisms.additive import Additive, Linear, sum_prices
 from jostle.privacy.mechanisms.noise import Noise
 from jostle.privacy.mechanisms.selection import Selection
 from jostle.records import replace
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
-
 
 EVEN = 4096  # intervals of equal width, or up to √2 times as many or as few
 OCTAVES, STEPS = 40, 64  # halvings of the largest magnitude towards 0, and into how many each is cut there
@@ -104,8 +98,6 @@ class Intervals(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def starts(self) -> Floats:
         """Where each begins, up to where the next does."""
-        import numpy as np
-
         codes = np.arange(self.first, self.last + 1)
         if self.exponent is None:
             return codes.astype(float)
@@ -116,8 +108,6 @@ class Intervals(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def numbers(self) -> Floats:
         """What stands for each."""
-        import numpy as np
-
         if self.exponent is None:
             return self.starts
         return shortest(self.starts, np.append(self.starts[1:], np.nextafter(self.high, np.inf)))
@@ -185,8 +175,6 @@ def _code_of(value: float, exponent: int, halvings: int) -> int:
 
 def _starts(codes: Ints, exponent: int, halvings: int) -> Floats:
     """Where the intervals of codes begin."""
-    import numpy as np
-
     centred = codes + STEPS * halvings  # of the finest grid, and beyond its ends on coarser ones
     coarser = (np.maximum(centred, ~centred) // STEPS - 1).clip(0, halvings)
     places = centred - np.sign(centred) * STEPS * coarser
@@ -200,8 +188,6 @@ def shortest(starts: Floats, ends: Floats) -> Floats:
 
     Intervals hold their start and not their end. Where doubles tell no shorter number, it is the start.
     """
-    import numpy as np
-
     middles = starts / 2 + ends / 2
     numbers = np.where((starts <= 0) & (ends > 0), 0.0, starts)
     left = numbers != 0
@@ -260,8 +246,6 @@ class Bracketing(Struct, frozen=True):
         `below`: how many rows, in units of their grid, lie below each start, and last of all how many there are. `part`
         is the quantile. Clear is what `Bracketed` says.
         """
-        import numpy as np
-
         at = _places(place, len(starts))
         rows = np.diff(below[[*at, -1]], prepend=0)
         linear = self._linear
@@ -320,8 +304,6 @@ class Quantile(SelectionAggregate):
         return super().mechanism(amount, via, table) if parts is None else Bracketing.of(amount, table, parts)
 
     def choose(self, mechanism: Selection, exact: Ints, noise: Noise, table: Table) -> tuple[float, Selected]:
-        import numpy as np
-
         numbers, below = self._intervals(table).numbers, _rows_below(exact)
         part = Fraction(self.rank()).limit_denominator(1000)
         c, d = part.numerator, part.denominator
@@ -368,6 +350,4 @@ def _is_moment(expr: RowExpr) -> bool:
 
 def _rows_below(exact: Ints) -> Ints:
     """How many rows lie below each start, and last of all how many there are."""
-    import numpy as np
-
     return np.concatenate([[0], fixed_width(exact).cumsum()])

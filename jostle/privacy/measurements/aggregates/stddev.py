@@ -12,9 +12,10 @@ import math
 from collections.abc import Sequence
 
 from jostle.language.aggregates import AGGREGATES
+from jostle.lazy import Floats, np
 from jostle.plan.plan import Exact
 from jostle.privacy.kernel.handles import Table
-from jostle.privacy.measurements.aggregates.aggregate import Estimator, Floats
+from jostle.privacy.measurements.aggregates.aggregate import Estimator
 from jostle.privacy.measurements.aggregates.var import Var
 
 
@@ -28,8 +29,6 @@ class Stddev(Var):
         return None if values[0] is None else math.sqrt(values[0])
 
     def estimator(self, table: Table) -> Estimator:
-        import numpy as np
-
         variance = super().estimator(table)
 
         def deviation(*terms: Floats) -> Floats:

@@ -11,10 +11,11 @@ Of a cube: sums over disjoint groups of cells, which move by what the cells move
 from __future__ import annotations
 
 from jostle.language.aggregates import AGGREGATES
+from jostle.lazy import Ints, np
 from jostle.plan.bounds import is_integral
 from jostle.plan.plan import FixedSum, Term
 from jostle.privacy.kernel.handles import Table
-from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate, Ints
+from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate
 from jostle.privacy.measurements.aggregates.terms import grid_for, public_bounds
 
 
@@ -22,8 +23,6 @@ class Sum(AdditiveAggregate):
     row = AGGREGATES["sum"]
 
     def of_cells(self, cells: Ints, group: Ints, groups: int) -> Ints:
-        import numpy as np
-
         answers = np.zeros(groups, dtype=np.int64)
         np.add.at(answers, group, cells)
         return answers

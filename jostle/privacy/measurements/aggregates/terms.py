@@ -9,22 +9,16 @@ nothing rests on the bounds being right.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from jostle.diagnostics import refuse
 from jostle.integers import LIMIT, fixed_width
+from jostle.lazy import Ints
 from jostle.plan.bounds import bounds_of, grid_bits
 from jostle.plan.plan import WEIGHT_BITS, Apply, Bound, Column, Constant, Count, Filter, FixedSum, RowExpr, Term
 from jostle.privacy.kernel.handles import Table
 from jostle.records import replace
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
 
 MOST_BOUND = 2.0**60  # of a summand: its square is still added exactly
 

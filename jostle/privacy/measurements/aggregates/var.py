@@ -9,9 +9,10 @@
 from __future__ import annotations
 
 from jostle.language.aggregates import AGGREGATES
+from jostle.lazy import Floats, np
 from jostle.plan.plan import Term
 from jostle.privacy.kernel.handles import Table
-from jostle.privacy.measurements.aggregates.aggregate import Estimate, Estimator, Floats
+from jostle.privacy.measurements.aggregates.aggregate import Estimate, Estimator
 from jostle.privacy.measurements.aggregates.terms import Centred, Pair, fixed_sum, grid_for, sum_and_count
 from jostle.records import replace
 
@@ -25,8 +26,6 @@ class Var(Estimate):
         return (sum_and_count(self.expr, table, self.name), squares)
 
     def estimator(self, table: Table) -> Estimator:
-        import numpy as np
-
         x = Centred.of(self.expr, table, self.name)
         half, most = x.half, x.width**2 / 2
 

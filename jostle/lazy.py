@@ -1,0 +1,47 @@
+"""NumPy and PyArrow, loaded when something of them is first used: checking a program needs neither. Kinds of arrays.
+
+What was once asked of such a module is an attribute of its own from then on, so that later uses cost one look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+__all__ = ["Array", "Bools", "Floats", "Ints", "NDArray", "np", "pa"]
+
+
+class _Lazy:
+    def __init__(self, load: Callable[[], object]) -> None:
+        self._load = load
+
+    def __getattr__(self, name: str) -> object:
+        value = getattr(self._load(), name)
+        setattr(self, name, value)
+        return value
+
+
+def _numpy() -> object:
+    import numpy
+
+    return numpy
+
+
+def _pyarrow() -> object:
+    import pyarrow
+
+    return pyarrow
+
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    Array = NDArray[Any]
+    Bools = NDArray[np.bool_]
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+else:
+    np, pa = _Lazy(_numpy), _Lazy(_pyarrow)
+    NDArray = Array = Bools = Floats = Ints = object  # only types are made of them

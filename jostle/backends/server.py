@@ -27,7 +27,7 @@ from jostle.backends.stored import Stored, StoredRelations
 from jostle.diagnostics import refuse
 from jostle.engine.base import Capabilities, Opened
 from jostle.engine.duckdb.raw import DUCKDB
-from jostle.engine.files import FileSet, OpenFile
+from jostle.engine.files import OpenFile
 from jostle.engine.sql import cells as sql_cells
 from jostle.engine.sql import dialect, relations
 from jostle.engine.sql.dialect import Dialect, subquery
@@ -38,6 +38,7 @@ from jostle.lazy import Array
 from jostle.plan.kinds import domain_kind
 from jostle.plan.plan import Bound, Domain, Integer, Key, Open, Plan, RowExpr, Scan, Term, inputs
 from jostle.readers.duckdb import LocalDuckDb
+from jostle.readers.filesets import FileSet
 from jostle.readers.objects import Objects
 from jostle.readers.public_sql import PublicSql
 from jostle.readers.survey import Survey, most_alike, surveyed

@@ -4,33 +4,16 @@ A path says where a file was at one moment. Who it belongs to, what type it has 
 open descriptor, so a link that moves meanwhile changes nothing, and a file that is written to meanwhile is refused.
 Only files that a file system keeps are tables: devices, pipes, the pseudo-files of the system, files that no folder
 names any more and the spill files of an engine are not.
-
-Where an engine puts what does not fit in memory: a folder of its own, which nobody else may enter.
-
-The folders of all processes of one user stand in `jostle-spill-UID` in the system's temporary folder; each has a file
-`lock` that its process keeps locked while it lives, and what a dead process left behind is removed when an engine
-starts. The rows stand there in plain, but no program reads these files as a table.
-
-Open files that are read as one table, and how: what a program's `table(…)` names.
-
-Every file is opened once. A set of files is recognised by its parts, so that no file has two budgets by standing in
-two lists; a file and its compressed copy beside it (`people.csv`, `people.csv.gz`) count as one. How many files there
-are and what they are called is public, as are their headers and types; nothing else of them is asked here.
 """
 
 from __future__ import annotations
 
-import fcntl
-import glob
 import io
 import os
-import shutil
 import stat
 import sys
 import tempfile
 import weakref
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -39,76 +22,14 @@ from msgspec import Struct
 from jostle.diagnostics import Refusal, refuse
 
 
-class SpillFolder:
-    """A folder to spill into. `close` removes it; after a process that could not, the next engine does."""
-
-    def __init__(self) -> None:
-        above = _above()
-        try:
-            above.mkdir(mode=0o700, exist_ok=True)
-            status = above.lstat()
-        except OSError:
-            raise _unusable(above) from None
-        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o077:
-            raise _unusable(above)
-        try:
-            with _alone(above):
-                _clear(above)
-                self.path = tempfile.mkdtemp(dir=above)
-                self._lock = _locked(Path(self.path) / "lock")
-        except OSError:
-            raise _unusable(above) from None
-
-    def close(self) -> None:
-        shutil.rmtree(self.path, ignore_errors=True)
-        if self._lock is not None:
-            os.close(self._lock)
-
-
 def holds(path: str) -> bool:
     """Whether a real path leads to what some process has spilled."""
-    return Path(path).is_relative_to(os.path.realpath(_above()))
+    return Path(path).is_relative_to(os.path.realpath(spill_root()))
 
 
-def _above() -> Path:
+def spill_root() -> Path:
+    """The folder, of one user, in which engines put what does not fit in memory."""
     return Path(tempfile.gettempdir()) / f"jostle-spill-{os.geteuid()}"
-
-
-@contextmanager
-def _alone(above: Path) -> Iterator[None]:
-    """No other process makes or removes folders meanwhile."""
-    descriptor = os.open(above, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def _locked(path: Path) -> int | None:
-    """The descriptor of a lock, which lives with this process and its children; None where another has it."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        return None
-    return descriptor
-
-
-def _clear(above: Path) -> None:
-    """Removes the folders that nobody holds."""
-    for left in above.iterdir():
-        with suppress(OSError):
-            lock = _locked(left / "lock")
-            if lock is not None:
-                shutil.rmtree(left, ignore_errors=True)
-                os.close(lock)
-
-
-def _unusable(above: Path) -> Refusal:
-    help = "make it yours alone (`chmod 700`), or set TMPDIR to another folder"
-    return refuse("DataError", f"the folder `{above}`, for what does not fit in memory, cannot be used", help=help)
 
 
 # File systems without a device of their own that keep what is written to them; the others are the system's.
@@ -261,7 +182,6 @@ def _is_kept(descriptor: int) -> bool:
 
 ENDINGS = (".gz", ".zst")
 """How the names of compressed files end."""
-_MOST = 1000  # files of a table; each is an open descriptor
 
 
 class Reading(Struct, frozen=True):
@@ -284,66 +204,6 @@ class Reading(Struct, frozen=True):
     decimal: str | None = None
 
 
-class FileSet(Struct, frozen=True, eq=False):
-    """One open file or several. `identity` has what each is known by, with the part that is read of a database: its
-    names are the same in any case."""
-
-    parts: tuple[OpenFile, ...]
-    reading: Reading
-    identity: frozenset[tuple[object, ...]]
-
-    @classmethod
-    def of(cls, parts: Sequence[OpenFile], reading: Reading | None = None) -> FileSet:
-        """Refuses with `DataError` one file that is named twice, also where one is a compressed copy beside it."""
-        reading = reading or Reading()
-        owners: dict[tuple[object, ...], int] = {}
-        for place, file in enumerate(parts):
-            for name in _names(file):
-                part = () if reading.part is None else (reading.part.casefold(),)
-                first = owners.setdefault((*name, *part), place)
-                if first != place:
-                    other = parts[first]
-                    message = f"`{other.path}` and `{file.path}` are one file, or one is the other compressed"
-                    raise refuse("DataError", message, help="name each file of a table once")
-        return cls(tuple(parts), reading, frozenset(owners))
-
-    @property
-    def label(self) -> str:
-        """What messages call it."""
-        more = len(self.parts) - 1
-        return f"`{self.parts[0].path}`" + (f" and {more} other file{'s' * (more > 1)}" if more else "")
-
-    @property
-    def place(self) -> tuple[object, ...]:
-        """Equal for two sets that give the same rows in the same order."""
-        return (*(file.identity for file in self.parts), self.reading)
-
-    def check(self) -> None:
-        """Refuses files that changed since they were opened."""
-        for file in self.parts:
-            file.check()
-
-
-def paths(text: str, folders: Sequence[Path]) -> list[Path | str]:
-    """The files that a path or a pattern (`part*.csv`, `**/*.parquet`) names, in the order of their names.
-
-    They are those of the first folder that has any. A `DataError` where a pattern matches none, or more than 1,000.
-    """
-    place = next((folder / text for folder in folders if _exists(folder / text)), None)
-    if place is not None:
-        return [place]
-    if not glob.has_magic(text) or "\0" in text:
-        return [text]
-    for folder in folders:
-        names = sorted(glob.glob(text, root_dir=folder, recursive=True))
-        places = [folder / name for name in names if not (folder / name).is_dir()]
-        if len(places) > _MOST:
-            raise refuse("DataError", f"`{text}` matches {len(places):,} files; a table has at most {_MOST:,}")
-        if places:
-            return [*places]
-    raise refuse("DataError", f"no file matches `{text}`", help="paths in a program start at its folder")
-
-
 def stem(path: str | os.PathLike[str]) -> str:
     """A path without the ending of a compressed file."""
     text = os.fspath(path)
@@ -359,14 +219,3 @@ def identities(path: str | os.PathLike[str]) -> list[tuple[object, ...]]:
         except (OSError, ValueError):
             continue
     return [("file", status.st_dev, status.st_ino) for status in statuses]
-
-
-def _names(file: OpenFile) -> set[tuple[object, ...]]:
-    return {file.identity, *identities(file.real)}
-
-
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except (OSError, ValueError):
-        return False

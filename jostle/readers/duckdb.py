@@ -26,7 +26,7 @@ from jostle.engine import base
 from jostle.engine.base import Opened
 from jostle.engine.duckdb.engine import DuckDb
 from jostle.engine.duckdb.raw import Raw
-from jostle.engine.files import FileSet, OpenFile, SpillFolder, identities, open_file, paths
+from jostle.engine.files import OpenFile, identities, open_file
 from jostle.engine.sql import relations
 from jostle.engine.sql.cells import number, text
 from jostle.engine.sql.keys import key_value
@@ -48,8 +48,9 @@ from jostle.plan.plan import (
     Term,
 )  # fmt: skip
 from jostle.readers.arrays import Arrays
+from jostle.readers.filesets import FileSet, paths
 from jostle.readers.formats import Union, has_names, opened_file
-from jostle.readers.memory import memory_limit
+from jostle.readers.memory import SpillFolder, memory_limit
 from jostle.readers.objects import Objects
 from jostle.readers.public_sql import PublicSql
 from jostle.readers.stopping import beside

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from jostle.diagnostics import refuse
 from jostle.engine.duckdb.raw import DUCKDB, Irregular
-from jostle.engine.files import FileSet, OpenFile
+from jostle.engine.files import OpenFile
 from jostle.engine.sql.cells import moment, number, text, truth
 from jostle.engine.sql.dialect import Dialect, subquery
 from jostle.engine.sql.functions import of_text, template, truncation
@@ -23,6 +23,7 @@ from jostle.plan.bounds import as_double
 from jostle.plan.kinds import domain_kind
 from jostle.plan.plan import Categories, Domain, Integer, Moments, Open, Real
 from jostle.readers.duckdb import LocalDuckDb
+from jostle.readers.filesets import FileSet
 
 FORMATS = {
     "date": ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%Y/%m/%d", "%Y%m%d", "%d.%m.%y", "%d %b %Y"),

@@ -16,7 +16,6 @@ from typing import Any
 from jostle.accounting.amounts import Unit
 from jostle.accounting.definitions import Measure
 from jostle.diagnostics import Diagnostic, Refusal, refuse
-from jostle.engine.files import FileSet
 from jostle.language.builtins import OPENERS, REMOTE
 from jostle.language.forms import DIMENSIONS, source_kind
 from jostle.language.moments import number_of
@@ -24,6 +23,7 @@ from jostle.plan.plan import Bound, Categories, Domain, Filter, Integer, Moments
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import Cube, Table
 from jostle.privacy.reading.minting import private_cube, private_table, public_cube, public_table
+from jostle.readers.filesets import FileSet
 from jostle.records import replace
 from jostle.run.clauses import described_schema, measure_of, never_missing, schema_of, unit_of
 from jostle.run.evaluator import Evaluator

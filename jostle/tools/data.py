@@ -307,8 +307,8 @@ def contents_of(terms: Terms, data: RemoteData, url: str | None) -> Contents:
 
 def check_promises(terms: Terms, file: OpenFile) -> None:
     """Whether the file is as was said: readable, with these columns, and with no more rows than promised."""
-    from jostle.engine.files import FileSet
     from jostle.readers.databases import load_counts
+    from jostle.readers.filesets import FileSet
     from jostle.readers.survey import most_rows, survey
 
     files = FileSet.of([file], terms.reading)

@@ -145,7 +145,7 @@ def need_data(name: str, value: Any, folders: Sequence[Path]) -> None:
 
 def beside(program: str, path: str) -> Path:
     """A path as a run of the program finds it: in the program's own folder, else in the working directory."""
-    from jostle.engine.files import paths
+    from jostle.readers.filesets import paths
 
     own = Path(program).parent
     try:
@@ -157,8 +157,9 @@ def beside(program: str, path: str) -> Path:
 def identity(bound: Mapping[str, Any], folders: Sequence[Path], kind: str, args: list[Any]) -> Hashable:
     """Names of one file or one bound object have parts in common; None is not known. Looks up names only."""
     from jostle.check.cost import literal_identity
-    from jostle.engine.files import identities, paths
+    from jostle.engine.files import identities
     from jostle.language.builtins import REMOTE
+    from jostle.readers.filesets import paths
 
     target: Any = args[0] if args else None
     if kind in ("dataset", *REMOTE) or (kind == "bound" and target not in list(bound)):
@@ -178,7 +179,7 @@ def identity(bound: Mapping[str, Any], folders: Sequence[Path], kind: str, args:
 
 
 def _need_files(text: str, folders: Sequence[Path]) -> None:
-    from jostle.engine.files import paths
+    from jostle.readers.filesets import paths
 
     if paths(text, folders) != [text]:
         return

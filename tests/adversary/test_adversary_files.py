@@ -23,6 +23,7 @@ from jostle.engine import files
 from jostle.engine.files import open_file
 from jostle.plan.plan import Column, Open, Scan
 from jostle.readers.duckdb import LocalDuckDb
+from jostle.readers.memory import SpillFolder
 from jostle.source import Source
 from jostle.tools.session import Session
 
@@ -239,19 +240,19 @@ def test_spilled_rows_are_for_nobody_and_no_table() -> None:
 
 def test_what_dead_processes_spilled_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files.tempfile, "gettempdir", lambda: str(tmp_path))
-    living = files.SpillFolder()
+    living = SpillFolder()
     dead = Path(living.path).parent / "dead"
     dead.mkdir()
     (dead / "lock").touch()
     (dead / "rows").write_text("secret")
-    other = files.SpillFolder()
+    other = SpillFolder()
     assert not dead.exists() and Path(living.path).exists()
     living.close()
     other.close()
     assert list(dead.parent.iterdir()) == []
     dead.parent.chmod(0o755)
     with pytest.raises(Refusal):
-        files.SpillFolder()
+        SpillFolder()
 
 
 _SPILLING = """
@@ -276,17 +277,17 @@ def test_what_a_killed_process_spilled_is_removed(tmp_path: Path, monkeypatch: p
     left = [path for path in folder.rglob("*") if path.is_file() and path.name != "lock"]
     assert any(b"secret person" in path.read_bytes() for path in left)
     monkeypatch.setattr(files.tempfile, "gettempdir", lambda: str(tmp_path))
-    files.SpillFolder().close()
+    SpillFolder().close()
     assert list(folder.parent.iterdir()) == []
 
 
 def test_a_spill_folder_is_not_removed_while_a_child_uses_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files.tempfile, "gettempdir", lambda: str(tmp_path))
-    folder = files.SpillFolder()
+    folder = SpillFolder()
     with (Path(folder.path) / "lock").open() as lock, pytest.raises(BlockingIOError):
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    made: list[files.SpillFolder] = []
-    threads = [threading.Thread(target=lambda: made.append(files.SpillFolder())) for _ in range(8)]
+    made: list[SpillFolder] = []
+    threads = [threading.Thread(target=lambda: made.append(SpillFolder())) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -21,7 +21,6 @@ from jostle.backends.remote import RemoteData
 from jostle.backends.spark.connection import client
 from jostle.backends.spark.engine import Spark
 from jostle.diagnostics import Refusal
-from jostle.engine.files import FileSet
 from jostle.kernels.rowprograms import WEIGHTS
 from jostle.plan.plan import (
     Apply,
@@ -47,6 +46,7 @@ from jostle.privacy.ledger.ledger import Ledger
 from jostle.privacy.ledger.registered import Terms
 from jostle.privacy.rows.folds import AtRows, MomentFold, RowsOf
 from jostle.readers.duckdb import LocalDuckDb
+from jostle.readers.filesets import FileSet
 from jostle.source import Source
 from jostle.tools.session import Session
 

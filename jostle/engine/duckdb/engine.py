@@ -30,7 +30,7 @@ from jostle.records import replace
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-    from jostle.engine.files import OpenFile, SpillFolder
+    from jostle.engine.files import OpenFile
 
 T = TypeVar("T")
 # A file's statistics pass over NaN, and whoever wrote them may err: no row, and no test of one, may be left out because
@@ -56,6 +56,14 @@ class Beside(Protocol):
     def __call__(self, work: Callable[[], T], interrupt: Callable[[], None]) -> T: ...
 
 
+class Folder(Protocol):
+    """Where a database may spill (`readers.memory`)."""
+
+    path: str
+
+    def close(self) -> None: ...
+
+
 class DuckDb(SqlEngine):
     """One in-memory database, which spills what is beyond `memory`, a size, into `folder`. Not for several threads at
     once.
@@ -67,7 +75,7 @@ class DuckDb(SqlEngine):
     capabilities = Capabilities(numbered_rows=True, spill=True, forks=True)
     dialect = DUCKDB
 
-    def __init__(self, memory: str, folder: SpillFolder, beside: Beside) -> None:
+    def __init__(self, memory: str, folder: Folder, beside: Beside) -> None:
         import duckdb
 
         self._limit, self._spill, self._beside = memory, folder.path, beside
@@ -380,7 +388,7 @@ class DuckDb(SqlEngine):
         return bool(files)
 
 
-def _close(connections: list[DuckDBPyConnection], folder: SpillFolder, owner: int) -> None:
+def _close(connections: list[DuckDBPyConnection], folder: Folder, owner: int) -> None:
     if os.getpid() != owner:  # a forked child: the database and its folder are the parent's
         return
     for connection in connections:

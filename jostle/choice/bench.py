@@ -9,19 +9,17 @@ Steps that calls of ChoiceMakers and of choice points share: the record, its fea
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from msgspec import Struct
 
 from jostle.diagnostics import refuse
 from jostle.privacy.kernel.exposures import Handle, handles_in
 from jostle.privacy.kernel.handles import Table, Vectors
+from jostle.privacy.reading.public_data import PublicData
 from jostle.run.evaluator import Evaluator
 from jostle.run.values import JSet, is_number, kind_name
 from jostle.source import Span
-
-if TYPE_CHECKING:
-    from jostle.privacy.reading.public_data import PublicData
 
 Features = Mapping[str, float]
 Predict = Callable[[Features], float]

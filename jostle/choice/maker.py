@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from jostle.accounting.amounts import Amount, as_float, quanta
-from jostle.choice.bench import ChoiceParts, number_from, only_record, public_answers, workers_for
+from jostle.choice.bench import ChoiceParts, Predict, number_from, only_record, public_answers, workers_for
 from jostle.choice.explain import explain
 from jostle.choice.learning import learn, runs_of, training_setting, within
 from jostle.choice.models import Model, UserModel, forest, regret_tree, tree
@@ -45,7 +45,6 @@ from jostle.source import Span
 from jostle.syntax import nodes as n
 
 if TYPE_CHECKING:
-    from jostle.choice.bench import Predict
     from jostle.choice.evaluation import ChoiceReport
 
 Progress = Callable[[str, int, int], None]

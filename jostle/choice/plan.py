@@ -19,7 +19,12 @@ from jostle.choice.policy import Policy
 from jostle.choice.program import ProgramBench, map_handles, public_only, simulated_private
 from jostle.choice.training import seed
 from jostle.choice.workers import run_all
+from jostle.privacy.kernel.exposures import Handle
+from jostle.privacy.kernel.handles import Cube
+from jostle.privacy.reading.minting import exposed, public_cube
 from jostle.run.evaluator import Evaluator
+from jostle.run.values import Record
+from jostle.simulate import counts_of
 from jostle.syntax.nodes import FEATURES
 
 STEPS = (-2, -1, 0, 1, 2)
@@ -167,7 +172,6 @@ def _closed(
     """The root mean square error of an option that measures a fixed strategy, on the shapes of the call's data."""
     from jostle.kernels.accuracy import root_mean_square
     from jostle.kernels.noisy_array import noise_of
-    from jostle.privacy.reading.minting import exposed
 
     synthetic = synthetic_data(interp, data)
     if synthetic is None:
@@ -186,11 +190,6 @@ def _closed(
 
 def synthetic_data(interp: Evaluator, data: object) -> Any:
     """Replaces the cubes of a record by synthetic public cubes of the same shapes; None where it holds tables."""
-    from jostle.privacy.kernel.exposures import Handle
-    from jostle.privacy.kernel.handles import Cube
-    from jostle.privacy.reading.minting import public_cube
-    from jostle.run.values import Record
-    from jostle.simulate import counts_of
 
     if not isinstance(data, dict) or any(isinstance(v, Handle) and not isinstance(v, Cube) for v in data.values()):
         return None

@@ -8,12 +8,12 @@ So a call loses at most its amount, by adding up (docs/privacy/selection.md); no
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 
 from jostle.accounting.amounts import Amount
-from jostle.choice.bench import number_from, public_answers
+from jostle.choice.bench import ChoiceParts, number_from, public_answers
 from jostle.diagnostics import Refusal, refuse
 from jostle.formulas import error_text
 from jostle.privacy.kernel.exposures import join_exposures
@@ -25,9 +25,6 @@ from jostle.run.faults import exposures_of
 from jostle.run.values import Part, kind_name
 from jostle.source import Span
 from jostle.syntax.nodes import MARGIN
-
-if TYPE_CHECKING:
-    from jostle.choice.bench import ChoiceParts
 
 
 class Validated(Struct, frozen=True):

@@ -30,8 +30,8 @@ from jostle.engine.files import OpenFile, identities, open_file
 from jostle.engine.sql import relations
 from jostle.engine.sql.cells import number, text
 from jostle.engine.sql.keys import key_value
-from jostle.lazy import Array, np
 from jostle.engine.sql.persons import FEW, GROUPED, groups_of, narrowed
+from jostle.lazy import Array, np
 from jostle.plan.plan import (
     Bound,
     Column,

@@ -13,17 +13,15 @@ text, cell by cell, without a failure and without two values becoming one.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jostle.diagnostics import refuse
+from jostle.engine.duckdb.engine import DuckDb
 from jostle.engine.duckdb.raw import DUCKDB, Irregular, Raw
 from jostle.engine.files import ENDINGS, OpenFile, Reading
 from jostle.engine.sql.cells import WHOLE, number, text
 from jostle.lazy import pa
 from jostle.readers.textfile import FAULTS, content, damaged, is_compressed
-
-if TYPE_CHECKING:
-    from jostle.engine.duckdb.engine import DuckDb
 
 _BY_ENDING = {".jsonl": "json", ".ndjson": "json", ".parquet": "parquet", ".pq": "parquet", ".xlsx": "excel",
                ".xlsm": "excel"}  # fmt: skip

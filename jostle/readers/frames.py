@@ -18,7 +18,7 @@ from jostle.engine.duckdb.raw import Raw
 from jostle.engine.sql.cells import NONE
 from jostle.lazy import np, pa
 from jostle.readers.arrays import MOST_ROWS, Arrays
-from jostle.readers.arrowcells import text_of_decimal
+from jostle.readers.arrowcells import cells, kind_of, text_of_decimal
 
 Register = Callable[[str, Any], object]
 
@@ -95,8 +95,6 @@ def _copy(column: object) -> Any:
 
 def _stored(columns: list[Any]) -> tuple[list[str], list[Any]]:
     """The kinds of columns, and their cells as Arrow has them."""
-    from jostle.readers.arrowcells import cells, kind_of
-
     arrays = [_array(column) for column in columns]
     return [kind_of(array.type) for array in arrays], [cells(array) for array in arrays]
 

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable
 from datetime import date
 from typing import Any
 
+from jostle.accounting.amounts import as_float
+from jostle.accounting.definitions import pure_epsilon
 from jostle.diagnostics import Refusal, refuse
 from jostle.doubles import total
 from jostle.formulas import Noised, calculated
@@ -408,8 +410,6 @@ def _spent(value: object) -> Any:
 
 @builtin
 def _left(value: Any, *, at: Any) -> Any:
-    from jostle.accounting.amounts import as_float
-
     interp, _ = at
     exposure = _source_of(value, "left")
     left, delta = map(as_float, interp.kernel.left_of(exposure))
@@ -419,8 +419,6 @@ def _left(value: Any, *, at: Any) -> Any:
 @builtin
 def _as_epsilon(*, at: Any) -> float:
     """For numbers that tune what is public, such as how many rounds pay."""
-    from jostle.accounting.definitions import pure_epsilon
-
     interp, _ = at
     inner = interp.kernel.allotment
     left: float = interp.kernel.left_of_allotment((), inner.unit if inner is not None and inner.unit else "epsilon")

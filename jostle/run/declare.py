@@ -22,6 +22,7 @@ from jostle.language.moments import number_of
 from jostle.plan.plan import Bound, Categories, Domain, Filter, Integer, Moments, Open, Owners, Real, unfilled
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import Cube, Table
+from jostle.privacy.ledger.ledger import Account, seen
 from jostle.privacy.reading.minting import private_cube, private_table, public_cube, public_table
 from jostle.readers.filesets import FileSet
 from jostle.records import replace
@@ -45,6 +46,7 @@ from jostle.run.origins import (
 from jostle.run.publictables import is_rows, table_of_rows
 from jostle.run.scope import Scope
 from jostle.run.values import is_number, kind_name
+from jostle.simulate import SeededNoise, counts_of, rows_of
 from jostle.source import Span
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every
@@ -58,8 +60,6 @@ Schema = tuple[tuple[str, Domain], ...]
 
 def simulated(interp: Evaluator, node: n.Private, kind: str, measure: Measure, unit: Unit, scope: Scope) -> Handle:
     """The handle of a source that stands in for a private one, which is not opened. Noise is seeded."""
-    from jostle.simulate import SeededNoise, counts_of
-
     seed = (interp.simulate or 0) + len(interp.kernel.register.names)
     source = interp.kernel.register.declare(
         node.name, ("simulated", node.name), measure, unit, node.span, SeededNoise(seed)
@@ -88,8 +88,6 @@ def simulated_rows(interp: Evaluator, node: n.Private, schema: Schema, keys: dic
     `keys` are the columns that tell whose a row is. Where no rows are to be made up none are opened, and none can be
     read.
     """
-    from jostle.simulate import rows_of
-
     if not interp.made_up_rows:
         return ""
     public = interp.bound.get(node.name)
@@ -295,7 +293,6 @@ def _open_dataset(interp: Evaluator, name: str, node: n.Private, span: Span) -> 
 
     Of one whose persons another dataset has, that one is opened too: its source is what is charged.
     """
-    from jostle.privacy.ledger.ledger import Account, seen
     from jostle.readers.databases import load_counts
 
     ledger = interp.ledger

@@ -235,8 +235,6 @@ class Modules:
                 raise refuse("TypeError", "`external` is for the standard library", statement.span)
 
     def load(self, interp: Evaluator, path: tuple[str, ...], span: Span) -> Module:
-        from jostle.run.scope import Scope
-        from jostle.run.values import Module
 
         name = ".".join(path)
         if name in self._loaded:

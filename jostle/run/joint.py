@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct, field
 
@@ -31,12 +31,10 @@ from jostle.run.evaluator import Evaluator
 from jostle.run.faults import private_value
 from jostle.run.jointplan import PLAIN, JointPlan, JointQuery, Shape, is_from_zero
 from jostle.run.jointworkload import JointWorkload, check_together, joint_workload, terms_of
+from jostle.run.scope import Scope
 from jostle.run.values import Grouped, Pending, is_number, is_sequence, kind_name
+from jostle.source import Span
 from jostle.syntax import nodes as n
-
-if TYPE_CHECKING:
-    from jostle.run.scope import Scope
-    from jostle.source import Span
 
 
 class JointBlock(Struct):

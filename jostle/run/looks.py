@@ -24,7 +24,7 @@ from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, S
 from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from msgspec import Struct, field
 
@@ -63,6 +63,7 @@ from jostle.plan.records import Rows
 from jostle.plan.schemas import schema_of
 from jostle.privacy.kernel.exposures import Exposure, Exposures
 from jostle.privacy.kernel.handles import Table
+from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.measurements.aggregates import registry
 from jostle.privacy.measurements.query import GroupKey, prepare
 from jostle.privacy.transformations.persons import truncate
@@ -71,9 +72,6 @@ from jostle.run import answers
 from jostle.run.propagation import of_numbers
 from jostle.source import Source, Span
 from jostle.syntax import nodes as n
-
-if TYPE_CHECKING:
-    from jostle.privacy.kernel.kernel import Kernel
 
 A = TypeVar("A", bound="Amount | None")
 

@@ -23,9 +23,9 @@ import math
 from collections.abc import Callable, Sequence
 from datetime import date
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from jostle.accounting.amounts import as_float
+from jostle.accounting.amounts import Amount, as_float
 from jostle.diagnostics import Refusal, refuse
 from jostle.formulas import Exact, Formula, Marked, Noised, cuts_of, rests_on_misfits
 from jostle.noise_laws import LEVEL, AdditiveLaw, Gaussian, Laplace
@@ -37,9 +37,6 @@ from jostle.run.operators import need_number
 from jostle.run.propagation import Uncertainties, Uncertainty, of_numbers, uncertainties, vector_uncertainties
 from jostle.run.registry import builtin
 from jostle.run.values import Grouped, JSet, Record, is_sequence, is_vector, kind_name
-
-if TYPE_CHECKING:
-    from jostle.accounting.amounts import Amount
 
 MOST_SHOWN = 2000
 """Elements and rows whose margins go into traces and listings; files and frames have all of them."""

@@ -9,8 +9,6 @@ as on private ones that spend all of it, and they end.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from jostle.accounting.amounts import Amount
 from jostle.accounting.budget_tree import Cost, Path
 from jostle.accounting.definitions import gaussian_price, pure_price, used_delta
@@ -21,11 +19,9 @@ from jostle.records import replace
 from jostle.run.arguments import amount_of
 from jostle.run.evaluator import Evaluator, Returned
 from jostle.run.faults import exposures_of
+from jostle.run.scope import Scope
 from jostle.run.values import kind_name
 from jostle.syntax import nodes as n
-
-if TYPE_CHECKING:
-    from jostle.run.scope import Scope
 
 
 def run(interp: Evaluator, node: n.Run, scope: Scope) -> Returned | None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.lazy import np
+from jostle.plan.kinds import kind_of
 from jostle.privacy.kernel.handles import Cube
 from jostle.run.arguments import shape_text
 from jostle.run.evaluator import Evaluator
@@ -93,7 +94,6 @@ def _predicates(interp: Evaluator, node: n.Call, scope: Scope) -> object:
     """
     from jostle.engine.dense import evaluate
     from jostle.kernels.workloads import predicates
-    from jostle.plan.kinds import kind_of
 
     cube = interp.eval(node.args[0], scope) if node.args else None
     if not isinstance(cube, Cube):

@@ -30,9 +30,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 from jostle.diagnostics import Refusal
 from jostle.engine.sql import persons
 from jostle.engine.sql.cells import whole_or_text
+from jostle.engine.sql.dialect import Dialect
 from jostle.engine.sql.hashes import BITS, HALF, MISSING, ROUNDS, START, counted_as, factor
+from jostle.engine.sql.rows import Physical
 from jostle.integers import fixed_width, narrowed, same_bits
 from jostle.lazy import Array, np, pa
+from jostle.plan.plan import Bound
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,9 +44,6 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
     from jostle.engine.duckdb.raw import Raw
-    from jostle.engine.sql.dialect import Dialect
-    from jostle.engine.sql.rows import Physical
-    from jostle.plan.plan import Bound
 
     Whole = Array
     Blocks = list[Whole]

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from jostle.engine.base import Engine, Here, Work
 from jostle.lazy import Array
 from jostle.plan.plan import Count, Key, Plan, RowExpr, Term
 from jostle.speed.parts import Parts
 
 if TYPE_CHECKING:
-    from jostle.engine.base import Engine, Here, Work
     from jostle.speed.rowstore import RowStore
 
 

@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct, field
 
 from jostle.diagnostics import Refusal, refuse
-from jostle.engine.base import CELLS, LruCache
+from jostle.engine.base import CELLS, Engine, LruCache, Work
 from jostle.integers import fixed_width
 from jostle.lazy import Array, Ints, NDArray, np
 from jostle.plan.bounds import is_integral
@@ -41,9 +41,6 @@ from jostle.plan.plan import (
 )  # fmt: skip
 from jostle.plan.schemas import key_values, schema_of
 from jostle.speed.bounding import let_go, on_disk
-
-if TYPE_CHECKING:
-    from jostle.engine.base import Engine, Work
 
 CODES, SPLITS, SUMS = 512 * 2**20, 256 * 2**20, 128 * 2**20  # bytes of codes, split rows and sums that are kept
 MOST_TOGETHER = 2**20  # groups of all parts that are read at once

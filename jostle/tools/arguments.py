@@ -17,6 +17,7 @@ from jostle.diagnostics import WARNINGS, Refusal, did_you_mean, refuse
 from jostle.language.facts import LAST_HEADER
 from jostle.readers.memory import memory_limit
 from jostle.source import Source
+from jostle.version import __version__
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _SCHEMA = """such as '{age: 17..90, sex: {"F", "M"}}'"""
@@ -386,8 +387,6 @@ def _dataset(text: str) -> str:
 
 
 def _version() -> str:
-    from jostle.version import __version__
-
     return f"jostle {__version__}"
 
 

@@ -15,16 +15,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jostle.accounting.amounts import as_text
-from jostle.diagnostics import Diagnostic, Refusal, did_you_mean, refuse, unwritable
+from jostle.diagnostics import KINDS, WARNINGS, Diagnostic, Refusal, did_you_mean, refuse, unwritable
+from jostle.events import Event
 from jostle.source import Source
+from jostle.syntax import nodes as n
+from jostle.syntax import parse
+from jostle.tools.arguments import completion as script
 from jostle.tools.arguments import read_program
-from jostle.tools.outlet import keep
+from jostle.tools.outlet import keep, stops
 from jostle.tools.render import clean, tell, width_of
 from jostle.tools.turns import beside
+from jostle.trace.text import folded
 
 if TYPE_CHECKING:
     from jostle.check.cost import Cost
-    from jostle.events import Event
     from jostle.tools.dry_run import DryRun
     from jostle.tools.session import Result, Session
 
@@ -37,7 +41,6 @@ def run(options: Namespace) -> int:
     """
     import warnings
 
-    from jostle.tools.outlet import stops
     from jostle.tools.progress import progress_on
     from jostle.tools.session import Session
     from jostle.trace.jsonl import Writer
@@ -203,7 +206,6 @@ def _sayer(simulate: int | None) -> Callable[[str], None]:
 def _as_text(result: Result, say: Callable[[str], None]) -> None:
     from jostle.formulas import cut_text, cuts_in
     from jostle.tools.show import budget_text, choices_text, released
-    from jostle.trace.text import folded
 
     width = width_of(sys.stdout)
     margins = result.margins()
@@ -287,8 +289,6 @@ def _left(source: Source, costs: Sequence[Cost], place: str | None) -> Iterator[
     """What is left of the registered datasets of a program, where there is a ledger that knows them."""
     from jostle.privacy.ledger.file import default_place
     from jostle.privacy.ledger.ledger import Ledger
-    from jostle.syntax import nodes as n
-    from jostle.syntax import parse
     from jostle.syntax.walk import every_of
 
     where = str(place or default_place())
@@ -377,7 +377,6 @@ def _write_text(text: str, path: Path) -> int:
 
 def explain(options: Namespace) -> int:
     """The page of a kind of error or of a warning, or the list of both."""
-    from jostle.diagnostics import KINDS, WARNINGS
     from jostle.tools.pages import index, page
 
     if options.kind is None:
@@ -448,8 +447,6 @@ _MODULES = {
 
 def completion(options: Namespace) -> int:
     """The script of a shell that completes `jostle`."""
-    from jostle.tools.arguments import completion as script
-
     sys.stdout.write(script(options.shell))
     return 0
 

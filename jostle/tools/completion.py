@@ -18,6 +18,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from jostle.diagnostics import KINDS
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import BUILTINS
 from jostle.language.facts import Effect
@@ -282,7 +283,6 @@ def paths(typed: str, folder: Path | None) -> Iterator[Completion]:
 
 def command(text: str, vocabulary: Vocabulary) -> tuple[str, list[Completion]]:
     """The same for a command of the shell, a text that begins with a colon."""
-    from jostle.diagnostics import KINDS
     from jostle.tools.documentation import documented
 
     name, space, rest = text[1:].partition(" ")

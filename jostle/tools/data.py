@@ -24,17 +24,20 @@ from typing import Any
 
 from jostle.accounting.amounts import Unit, as_text
 from jostle.accounting.definitions import Measure, parts_of
+from jostle.backends.choice import server_at
 from jostle.backends.remote import VARIABLE, RemoteData, remote_data
 from jostle.diagnostics import Refusal, refuse, unwritable
 from jostle.engine.files import OpenFile, Reading
 from jostle.events import Event
-from jostle.jsontext import digest
+from jostle.jsontext import digest, loads
 from jostle.plan.plan import Open, Scan
 from jostle.privacy.ledger import store
 from jostle.privacy.ledger.ledger import Contents, Ledger
 from jostle.privacy.ledger.postgres import address
 from jostle.privacy.ledger.registered import Clauses, ServerTable, TableMark, Terms
 from jostle.privacy.ledger.store import Dataset, Entry
+from jostle.readers.filesets import FileSet
+from jostle.readers.survey import most_rows, survey
 from jostle.records import replace
 from jostle.source import Source
 from jostle.tools.datacheck import domain_text, misfits
@@ -291,8 +294,6 @@ def parse_clauses(name: str, kind: str, schema: str | None, protecting: str, bud
 
 def contents_of(terms: Terms, data: RemoteData, url: str | None) -> Contents:
     """What data of a server are known by, and a digest of their rows; refused where they are not as was said."""
-    from jostle.backends.choice import server_at
-
     with closing(server_at(data, url)) as engine:
         opened = engine.open(data, public=False)
         described = {name for name, _ in terms.schema}
@@ -308,8 +309,6 @@ def contents_of(terms: Terms, data: RemoteData, url: str | None) -> Contents:
 def check_promises(terms: Terms, file: OpenFile) -> None:
     """Whether the file is as was said: readable, with these columns, and with no more rows than promised."""
     from jostle.readers.databases import load_counts
-    from jostle.readers.filesets import FileSet
-    from jostle.readers.survey import most_rows, survey
 
     files = FileSet.of([file], terms.reading)
     if terms.kind == "counts":
@@ -350,8 +349,6 @@ def _lines(rows: list[list[str]], right: list[bool]) -> str:
 
 
 def _read(path: Path) -> Any:
-    from jostle.jsontext import loads
-
     try:
         return loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import sys
 
+from jostle.version import __version__
+
 
 def main(argv: list[str] | None = None) -> int:
     """Runs one command line and returns its exit status; nothing that goes wrong leaves as an exception."""
     words = sys.argv[1:] if argv is None else list(argv)
     if words in (["--version"], ["-V"]):
-        from jostle.version import __version__
-
         try:
             print(f"jostle {__version__}", flush=True)
             if sys.stdout:

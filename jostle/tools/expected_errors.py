@@ -32,6 +32,7 @@ from jostle.run.propagation import additive, of_numbers
 from jostle.run.values import Grouped
 from jostle.source import Source, Span
 from jostle.syntax import nodes as n
+from jostle.syntax import parse
 from jostle.syntax.walk import every
 from jostle.trace.text import number
 
@@ -114,8 +115,6 @@ def direct_errors(events: Sequence[Event], source: Source, names: Mapping[str, A
 
 def lines_of(source: Source) -> dict[str, int]:
     """The lines on which a program's variables are last assigned or released, at its top or inside an allotment."""
-    from jostle.syntax import parse
-
     bindings = [node for node in every(parse(source)) if isinstance(node, n.Assign | n.Release)]
     return {node.name: node.span.line for node in sorted(bindings, key=lambda node: node.span.line)}
 
@@ -149,8 +148,6 @@ def _measured(events: Sequence[Event], source: Source, names: Mapping[str, Any])
 
 def _groups(source: Source, names: Mapping[str, object]) -> dict[int, int]:
     """How many groups the selects have that variables are assigned, by their lines."""
-    from jostle.syntax import parse
-
     groups: dict[int, int] = {}
     for node in every(parse(source)):
         value = names.get(node.name) if isinstance(node, n.Assign) else None

@@ -13,7 +13,7 @@ from jostle.diagnostics import Diagnostic, Refusal, unwritable
 from jostle.resources import replacing
 from jostle.source import Source
 from jostle.tools.arguments import read_program
-from jostle.tools.render import clean
+from jostle.tools.render import clean, tell
 
 _MOST = 8  # places of a file that are told
 
@@ -21,7 +21,6 @@ _MOST = 8  # places of a file that are told
 def command(options: Namespace) -> int:
     """Formats files, the programs in folders, or standard input (`-`); with `check`, only says what would change."""
     from jostle.syntax.format import format_source
-    from jostle.tools.render import tell
 
     if options.files == ["-"]:
         sys.stdout.write(format_source(Source("-", sys.stdin.read())))

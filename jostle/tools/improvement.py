@@ -23,7 +23,8 @@ from msgspec import Struct
 
 from jostle.choice.synthesis import LARGEST, USUAL
 from jostle.choice.synthesis.formulas import Formula
-from jostle.choice.synthesis.improvement import Improvement, OptionImprovement, Regrets, block
+from jostle.choice.synthesis.improvement import FUNCTIONS, Improvement, OptionImprovement, Regrets, block
+from jostle.choice.synthesis.improvement import improve as improved
 from jostle.diagnostics import refuse
 from jostle.run.values import Function, Part
 from jostle.source import Source, Span
@@ -254,8 +255,6 @@ def _improved(
     progress: Callable[[str, int, int], None] | None,
 ) -> tuple[ChoiceImprovement, dict[int, Edit]]:  # fmt: skip
     """What was found for one choice, and the edits that write it, by their place."""
-    from jostle.choice.synthesis.improvement import block
-    from jostle.choice.synthesis.improvement import improve as improved
     from jostle.syntax.parser import parse
 
     table, predicts = maker.training(interp, unit, amount)
@@ -279,8 +278,6 @@ def _improved(
 
 def _refuse_own_functions(option: Any, interp: Any) -> None:
     """Refuses where the text of a formula would mean something else than the formula."""
-    from jostle.choice.synthesis.improvement import FUNCTIONS
-
     scope = getattr(getattr(option, "run", option), "scope", interp.base)
     own = [name for name in FUNCTIONS if scope.find(name) is not interp.base.find(name)]
     if own:

@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from jostle.accounting.amounts import as_text
+from jostle.check.cost import Charge, Cost
 from jostle.check.cost.ledger import looks_text
 from jostle.diagnostics import refuse
+from jostle.events import Event
 from jostle.formulas import NOISE_ONLY, cut_text, cuts_of
 from jostle.records import as_dict, replace
 from jostle.tools.arguments import read_program
@@ -29,9 +31,7 @@ from jostle.trace.costs import joint_table, joint_text
 from jostle.trace.text import UNITS, align, number
 
 if TYPE_CHECKING:
-    from jostle.check.cost import Charge, Cost
     from jostle.choice.plan import ChoicePlan, Curve
-    from jostle.events import Event
 
 
 _NOTE = (

@@ -21,17 +21,19 @@ from typing import TYPE_CHECKING
 from jostle.accounting.amounts import as_text
 from jostle.diagnostics import KINDS, Refusal, did_you_mean
 from jostle.events import Event
+from jostle.formulas import cut_text, cuts_in
+from jostle.language.builtins import EVERYWHERE
 from jostle.records import replace
 from jostle.source import Source
-from jostle.tools.completion import COMMANDS
-from jostle.tools.describe_value import Provenance, assigned_names
+from jostle.syntax import parse
+from jostle.tools.completion import COMMANDS, Vocabulary, vocabulary_of
+from jostle.tools.describe_value import Provenance, assigned_names, describe, documented, is_of_library, reasons
 from jostle.tools.dry_run import prices
 from jostle.tools.render import clean, tell, width_of
 from jostle.trace.text import UNITS, amount, exact
 
 if TYPE_CHECKING:
     from jostle.check.cost import Charge
-    from jostle.tools.completion import Vocabulary
     from jostle.tools.session import Session
 
 
@@ -85,8 +87,6 @@ def _sum(charges: Sequence[Charge]) -> Charge:
 
 def _statement(text: str) -> str | None:
     """An entry as a statement of a program; None where it is none. The name of a bare expression is `_`."""
-    from jostle.syntax import parse
-
     for candidate in (text, f"_ = ({text.strip()})"):
         try:
             parse(Source("entry", candidate + "\n"))
@@ -149,8 +149,6 @@ class Repl:
 
     def vocabulary(self) -> Vocabulary:
         """The names, columns and fields that completion offers."""
-        from jostle.language.builtins import EVERYWHERE
-        from jostle.tools.completion import vocabulary_of
 
         return vocabulary_of(self._session.names(), EVERYWHERE)
 
@@ -256,8 +254,6 @@ class Repl:
 
     def _own_names(self) -> list[str]:
         """The names of this session and the modules that it uses, without what those of the library brought."""
-        from jostle.tools.describe_value import is_of_library
-
         names = self._session.names()
         return sorted(name for name in names if name != "_" and not is_of_library(name, names))
 
@@ -269,8 +265,6 @@ class Repl:
 
     def _about(self, what: str, rest: str) -> None:
         """`:type NAME`, `:cost ENTRY`, `:why NAME`."""
-        from jostle.tools.describe_value import describe, documented, reasons
-
         names = self._session.names()
         if not rest:
             self._say(f":{what} takes {'an entry' if what == 'cost' else 'a name'}")
@@ -395,7 +389,6 @@ def start(
 
 def _show_release(event: Event) -> None:
     if event.kind == "release":
-        from jostle.formulas import cut_text, cuts_in
         from jostle.tools.show import released
 
         value, margins = event.fields.get("value"), event.fields.get("margins")

@@ -10,30 +10,34 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jostle import resources
+from jostle.accounting.amounts import as_text
 from jostle.diagnostics import Diagnostic, Refusal, refuse
+from jostle.engine.base import Engine
 from jostle.events import Event, Stream
 from jostle.language.builtins import BUILTINS
+from jostle.privacy.kernel.kernel import Kernel
+from jostle.privacy.ledger.ledger import Ledger, receipts_of
+from jostle.privacy.ledger.registered import Clauses
+from jostle.privacy.reading.public_data import PublicData
 from jostle.readers.memory import memory_limit
-from jostle.run.interpreter import Modules
+from jostle.run.clauses import clauses
+from jostle.run.interpreter import Interpreter, Modules
+from jostle.run.looks import Looks
+from jostle.run.registry import base_scope
+from jostle.run.scope import Scope
 from jostle.source import Source
 from jostle.syntax import nodes as n
+from jostle.syntax import parse
 from jostle.tools.arguments import read_program
 from jostle.tools.describe_value import display_text
 from jostle.tools.faults import Others, deep, with_room
 from jostle.tools.likes import Warned
 from jostle.tools.result import Result, log_end, log_start, need_settings
-from jostle.tools.turns import Turns, exclusive, first_budget, identity, loaded
+from jostle.tools.turns import Turns, exclusive, first_budget, identity, loaded, need_data
 from jostle.version import __version__
 
 if TYPE_CHECKING:
     from jostle.check.cost import Cost
-    from jostle.engine.base import Engine
-    from jostle.privacy.kernel.kernel import Kernel
-    from jostle.privacy.ledger.ledger import Ledger
-    from jostle.privacy.ledger.registered import Clauses
-    from jostle.privacy.reading.public_data import PublicData
-    from jostle.run.interpreter import Interpreter
-    from jostle.run.scope import Scope
     from jostle.tools.dry_run import DryRun
     from jostle.tools.foresight import Foreseen
 
@@ -103,10 +107,7 @@ class Session:
         """Made when something first runs: a check needs neither the engine nor the kernel."""
         from jostle.backends.choice import engine_at
         from jostle.choice.maker import maker
-        from jostle.privacy.ledger.ledger import Ledger
         from jostle.privacy.reading.assembly import kernel_over
-        from jostle.run.interpreter import Interpreter
-        from jostle.run.looks import Looks
         from jostle.speed.fast import FastAnswers
 
         engine = engine_at(self._engine, self._memory, environment=self._simulate is None)
@@ -124,7 +125,6 @@ class Session:
         import jostle.choice.bootstrap
         import jostle.choice.synthesis.improved
         import jostle.run.library  # noqa: F401 (they implement built-ins)
-        from jostle.run.registry import base_scope
 
         interp = kind(
             kernel, data, base_scope(),
@@ -141,8 +141,6 @@ class Session:
 
     @cached_property
     def _scope(self) -> Scope:
-        from jostle.run.scope import Scope
-
         return Scope(self._interp.base)
 
     # Public ----------------------------------------------------------------------------------------
@@ -152,8 +150,6 @@ class Session:
         """Hands data over: a program reads them with `bound("name")`. A path, a pattern or a list of paths, or a
         table or array in memory: of pandas, polars, Arrow, DuckDB or NumPy. What is none of them, and a path at which
         nothing lies, is refused. What is bound to a name later shares the budget of what was bound to it before."""
-        from jostle.tools.turns import need_data
-
         if isinstance(value, list | tuple) and any(isinstance(item, Path) for item in value):
             value = [str(item) for item in value]
         value = str(value) if isinstance(value, Path) else value
@@ -185,8 +181,6 @@ class Session:
 
     @with_room
     def _attempt(self, source: Source, settings: Mapping[str, Any] | None) -> Result:
-        from jostle.privacy.ledger.ledger import receipts_of
-        from jostle.run.scope import Scope
         from jostle.tools.again import measured
 
         first_event, first_line, warned = len(self._events), len(self._output), len(self.warnings)
@@ -316,8 +310,6 @@ class Session:
 
     @with_room
     def _execute(self, source: Source) -> Any:
-        from jostle.syntax import parse
-
         self._folders[:] = [self._cwd]
         if Path(source.name).is_file():
             self._look_beside(source)
@@ -344,8 +336,6 @@ class Session:
     ) -> tuple[dict[str, Any], list[Any], Interpreter]:  # fmt: skip
         """Runs a program in a simulation: its names, the calls of its ChoiceMakers, and what ran it. With `only`, the
         statements that it takes, as far as they go without the others, unless one `fails` anyway."""
-        from jostle.run.scope import Scope
-
         if self._simulate is None:
             raise refuse("ValueError", "a plan is made in a simulation, where nothing private is opened")
         interp = self._interp
@@ -369,8 +359,6 @@ class Session:
     @exclusive
     def clauses(self, source: Source) -> Clauses:
         """Reads the clauses of one declaration; neither it nor what it is linked to is opened. Raises `Refusal`."""
-        from jostle.run.clauses import clauses
-
         tree = self._parsed(source)
         protecting = [node.protecting for node in tree.body if isinstance(node, n.Private)]
         if faults := self._check(tree, {clause.linked: None for clause in protecting if clause is not None}):
@@ -403,8 +391,6 @@ class Session:
 
     def budget(self) -> dict[str, dict[str, dict[str, str]]]:
         """For each declared name, what it may lose and has lost, as exact decimals."""
-        from jostle.accounting.amounts import as_text
-
         out = {}
         for name, source in list(self._interp.kernel.register.names.items()) if "_interp" in vars(self) else ():
             limit, spent = source.measure.limit, source.measure.spent_exactly(source.meter.spent)
@@ -435,8 +421,6 @@ class Session:
 
     def _parsed(self, source: Source) -> n.Program:
         """The tree of a program; of the one parsed last, it is kept."""
-        from jostle.syntax import parse
-
         if self._last is None or self._last[0] is not source:
             self._last = source, self._in_words_of_today(parse(source))
         return self._last[1]

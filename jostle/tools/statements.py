@@ -18,6 +18,7 @@ from msgspec import Struct, field
 
 from jostle.backends.remote import POSTGRES, SERVERS, SPARK, VARIABLE
 from jostle.diagnostics import Refusal, refuse
+from jostle.engine.sql.dialect import Dialect
 from jostle.plan.cuts import constant, expression
 from jostle.plan.plan import (
     Bound,
@@ -36,6 +37,7 @@ from jostle.plan.plan import (
     Scan,
     Truncate,
     Union,
+    inputs,
 )
 from jostle.source import Source, Span
 from jostle.tools.datacheck import domain_text
@@ -44,7 +46,6 @@ from jostle.trace.text import UNITS, number
 if TYPE_CHECKING:
     from jostle.backends.server import Form, Question
     from jostle.backends.stored import Stored
-    from jostle.engine.sql.dialect import Dialect
     from jostle.events import Event
 
 HEAD = (
@@ -171,8 +172,6 @@ def _dialect(url: str | None) -> Dialect:
 
 def _key(handle: object) -> str | None:
     """The engine's key of a declared table; None for cubes, which are counted already."""
-    from jostle.plan.plan import Bound, Scan
-
     plan = getattr(handle, "plan", None)
     scan = plan.scan if isinstance(plan, Bound) else plan
     return scan.data if isinstance(scan, Scan) else None
@@ -180,7 +179,6 @@ def _key(handle: object) -> str | None:
 
 def _reads(question: Question, private: set[str | None]) -> bool:
     """Whether a question is of one of the tables that are private: others are free, and part of no measurement."""
-    from jostle.plan.plan import Scan, inputs
 
     def keys(plan: Plan) -> set[str]:
         own = {plan.data} if isinstance(plan, Scan) else set()

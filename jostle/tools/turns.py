@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from jostle.diagnostics import Diagnostic, Refusal, refuse
+from jostle.engine.files import identities
 from jostle.events import Event
 from jostle.syntax import nodes as n
 from jostle.tools.arguments import misspelt
@@ -157,7 +158,6 @@ def beside(program: str, path: str) -> Path:
 def identity(bound: Mapping[str, Any], folders: Sequence[Path], kind: str, args: list[Any]) -> Hashable:
     """Names of one file or one bound object have parts in common; None is not known. Looks up names only."""
     from jostle.check.cost import literal_identity
-    from jostle.engine.files import identities
     from jostle.language.builtins import REMOTE
     from jostle.readers.filesets import paths
 

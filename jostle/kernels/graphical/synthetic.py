@@ -31,6 +31,7 @@ from jostle.kernels.graphical.model import (
     dirichlet,
     independent_sample,
     noise_array,
+    subsets,
 )
 from jostle.kernels.graphical.shrunken import shrunken_fit
 from jostle.kernels.noisy_array import NoiseModel, with_noise
@@ -66,8 +67,6 @@ def tables_with_noise(model: GraphicalModel, flat: object, scale: float, kind: s
 
 def random_graph(names: Sequence[str], edges: float, seed: float = 0) -> list[list[str]]:
     """A connected Erdős–Rényi graph with so many edges, as pairs of names."""
-    from jostle.kernels.graphical.model import subsets
-
     names, many = list(names), int(edges)
     pairs = [[a, b] for i, a in enumerate(names) for b in names[i + 1 :]]
     if not len(names) - 1 <= many <= len(pairs):

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 
-from jostle.tools.documentation.entries import Documentation, given
+from jostle.tools.documentation.entries import Documentation, aggregates, builtins, given, modules, words
 
 __all__ = ["Documentation", "documentation", "documented", "given"]
 
@@ -41,8 +41,6 @@ def _by_name() -> dict[str, tuple[Documentation, ...]]:
 
 
 def _entries() -> Iterator[Documentation]:
-    from jostle.tools.documentation.entries import aggregates, builtins, modules, words
-
     yield from builtins()
     yield from aggregates()
     yield from words()

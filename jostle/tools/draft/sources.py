@@ -18,7 +18,7 @@ from msgspec import Struct, field
 from jostle.backends.choice import server_at
 from jostle.backends.remote import RemoteData, remote_data
 from jostle.diagnostics import refuse
-from jostle.engine.files import Reading
+from jostle.engine.files import Reading, open_file
 from jostle.lazy import pa
 from jostle.records import replace
 from jostle.tools.draft.columns import Column, as_number, columns_of_arrow, typed
@@ -241,8 +241,6 @@ def columns_of(
 
 
 def _text(path: str) -> str:
-    from jostle.engine.files import open_file
-
     with open_file(path).reader() as reader:
         data = reader.read(_MOST + 1)
     if len(data) > _MOST:
@@ -256,8 +254,6 @@ def _text(path: str) -> str:
 def _parquet(path: str) -> list[Column]:
     import pyarrow.parquet as pq
 
-    from jostle.engine.files import open_file
-
     try:
         with open_file(path).reader() as reader:
             return columns_of_arrow(pq.read_schema(reader))
@@ -266,8 +262,6 @@ def _parquet(path: str) -> list[Column]:
 
 
 def _arrow(path: str) -> list[Column]:
-    from jostle.engine.files import open_file
-
     try:
         with open_file(path).reader() as reader:
             return columns_of_arrow(pa.ipc.open_file(pa.PythonFile(reader, mode="r")).schema)
@@ -276,7 +270,6 @@ def _arrow(path: str) -> list[Column]:
 
 
 def _workbook(path: str, reading: Reading) -> list[Column]:
-    from jostle.engine.files import open_file
     from jostle.readers.workbook import header
 
     return [Column.of(name) for name in header(open_file(path), f"`{path}`", reading)]
@@ -284,7 +277,6 @@ def _workbook(path: str, reading: Reading) -> list[Column]:
 
 def _csv(path: str, reading: Reading) -> list[Column]:
     """The header alone, unless every column of the file is one of a codebook."""
-    from jostle.engine.files import open_file
     from jostle.readers.csvfile import header
     from jostle.readers.formats import format_of
 

@@ -14,6 +14,7 @@ from jostle.source import Span
 from jostle.tools.completion import Completion
 from jostle.tools.documentation import documentation
 from jostle.tools.editors.document import Document, Fix, Units
+from jostle.version import __version__
 
 if TYPE_CHECKING:
     from pygls.lsp.server import LanguageServer
@@ -42,8 +43,6 @@ def server() -> LanguageServer:
         raise refuse(
             "ImportError", "the language server needs pygls, which is not installed", help="`pip install pygls`"
         ) from None
-    from jostle.version import __version__
-
     language_server = LanguageServer("jostle", __version__)
     open_: dict[str, Document] = {}
 

@@ -6,7 +6,6 @@ import argparse
 import inspect
 import itertools
 import re
-import sys
 import textwrap
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -114,12 +113,12 @@ def _groups() -> dict[str, str]:
 
 
 def aggregates_table() -> str:
-    """A line an aggregate: what it measures and why its sensitivity is what it is, from the words of its file."""
+    """A line an aggregate: what it measures and why its sensitivity is what it is, from the words of its class."""
     from jostle.privacy.measurements.aggregates.registry import AGGREGATES
 
     out = ["| aggregate | what is measured | sensitivity | mechanism | why |", "|---|---|---|---|---|"]
     for aggregate in AGGREGATES.values():
-        words = sys.modules[aggregate.__module__].__doc__ or ""
+        words = inspect.getdoc(aggregate) or ""
         cells = dict(re.findall(r"^\*(\w+)\* (.+?)\.$", words, re.MULTILINE))
         argument = " | ".join(cells[name] for name in ("Measures", "Sensitivity", "Mechanism", "Why"))
         out.append(f"| `{aggregate.row.usage}` | {argument} |")

@@ -1,7 +1,7 @@
 """The aggregates of a select: one row a name, which every pass reads.
 
 A row says how a call is written, what kinds of expressions it takes, whether these need public bounds, and one line for
-people. What an aggregate measures, with its argument, is the module of the same name in
+people. What an aggregate measures, with its argument, is the class of the same name in
 `privacy.measurements.aggregates`: a row without one is an import error.
 """
 

@@ -39,7 +39,7 @@ from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.kernel.measurement import Measurement
 from jostle.privacy.ledger.ledger import Account
 from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate, Aggregate, Estimate, Estimator
-from jostle.privacy.measurements.aggregates.centred_sum import CentredSum
+from jostle.privacy.measurements.aggregates.sums import CentredSum
 from jostle.privacy.measurements.aggregates.terms import Pair, grid_of, terms_of
 from jostle.privacy.measurements.answers import Answers, StrategyAnswers
 from jostle.privacy.measurements.open_selects import OpenSelect

@@ -32,9 +32,7 @@ from jostle.plan.plan import Term
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.measurement import Measured
 from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate, Aggregate, GroupAggregate, Mechanism
-from jostle.privacy.measurements.aggregates.avg import Avg
-from jostle.privacy.measurements.aggregates.centred_sum import CentredSum
-from jostle.privacy.measurements.aggregates.sum import Sum
+from jostle.privacy.measurements.aggregates.sums import Avg, CentredSum, Sum
 from jostle.privacy.measurements.aggregates.terms import (
     Pair,
     grid_of,

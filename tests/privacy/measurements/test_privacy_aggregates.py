@@ -106,13 +106,13 @@ def test_it_would_see_half_the_noise(bench: Bench, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_row_without_its_class_cannot_be_imported() -> None:
-    for name in ("unheard_of", "terms"):  # no module, and a module without a class
+    for name in ("unheard_of", "pair"):  # no class, and a class that is no aggregate
         with pytest.raises(ImportError):
             registry._class_of(AggregateRow(name, f"{name}(E)", ""))
 
 
 def test_a_class_with_a_method_missing_cannot_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = import_module("jostle.privacy.measurements.aggregates.sum")
+    module = import_module("jostle.privacy.measurements.aggregates.sums")
     monkeypatch.setattr(module.Sum, "__abstractmethods__", frozenset({"terms"}))
     with pytest.raises(ImportError, match="complete"):
         registry._class_of(ROWS["sum"])

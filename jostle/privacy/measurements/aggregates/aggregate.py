@@ -1,4 +1,4 @@
-"""What an aggregate of a select is. Each has a module of its name here, whose docstring is its argument.
+"""What an aggregate of a select is. The docstring of each is its argument.
 
 An aggregate is computed from noisy sums (`AdditiveAggregate`, or `Estimate` where there are several), or from counts
 of the rows of each group at public places (`GroupAggregate`), such as where it is chosen among them

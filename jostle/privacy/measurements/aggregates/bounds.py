@@ -1,10 +1,5 @@
 """Round bounds between which nearly all values of an expression lie: a noisy histogram over the orders of magnitude.
 
-*Measures* The number of rows in each public bin; bins end at 0 and at ±1, ±2 and ±5 times powers of ten.
-*Sensitivity* 1.
-*Mechanism* Additive.
-*Why* A row is in one bin at most; the rest is post-processing of the noisy counts.
-
 Bins are those within the public bounds of the expression, and between ±10^18 where it has none: values beyond are
 counted in the outer bins. The answer lies between the outermost bins whose noisy counts exceed what noise alone shows
 in any of the bins with probability `BY_CHANCE`, and goes on outwards while the next bin exceeds what noise alone shows
@@ -81,6 +76,14 @@ def bins(low: float | None, high: float | None, integral: bool) -> Bins:
 
 
 class Bounds(GroupAggregate):
+    """Round bounds between which nearly all values lie: a noisy histogram over the orders of magnitude.
+
+    *Measures* The number of rows in each public bin; bins end at 0 and at ±1, ±2 and ±5 times powers of ten.
+    *Sensitivity* 1.
+    *Mechanism* Additive.
+    *Why* A row is in one bin at most; the rest is post-processing of the noisy counts.
+    """
+
     row = AGGREGATES["bounds"]
 
     def statistics(self) -> tuple[Exact, ...]:

@@ -1,10 +1,5 @@
 """The most frequent value of an expression.
 
-*Measures* The public key of E with the largest count.
-*Sensitivity* 1, monotone.
-*Mechanism* Noisy max at k/ε, or at 2k/ε with public size.
-*Why* One more row raises one count and lowers none; a row that is replaced does both.
-
 Monotone scores that move by at most k need noise of scale k/ε (Dwork & Roth 2014, 3.3; one-sided exponential noise:
 McKenna & Sheldon 2020). Where rows have weights, counts are of weights in whole units, and k is the weight of a person.
 """
@@ -30,6 +25,14 @@ MOST = 2**20  # candidates
 
 
 class Mode(SelectionAggregate):
+    """The most frequent value of an expression.
+
+    *Measures* The public key of E with the largest count.
+    *Sensitivity* 1, monotone.
+    *Mechanism* Noisy max at k/ε, or at 2k/ε with public size.
+    *Why* One more row raises one count and lowers none; a row that is replaced does both.
+    """
+
     row = AGGREGATES["mode"]
 
     def candidates(self, table: Table) -> range | tuple[KeyValue, ...]:

@@ -1,9 +1,4 @@
-"""A quantile of an expression: report noisy max over public intervals.
-
-*Measures* A public interval [a, b), by minus the distance of 0 from [d·#{< a} − c·N, d·#{< b} − c·N], q = c/d.
-*Sensitivity* max(c, d − c), either way.
-*Mechanism* Noisy max at 2·max(c, d − c)·k/ε.
-*Why* A row moves each end by −c or by d − c, and a distance is 1-Lipschitz in the ends.
+"""Quantiles of an expression, the extremes among them: report noisy max over public intervals.
 
 The intervals cover the public bounds of the expression (`intervals`): a whole number each where there are at most
 4,096, else about 4,096 of equal width, cut finer towards 0. The answer is the public number that stands for the
@@ -66,7 +61,7 @@ from jostle.language.aggregates import AGGREGATES
 from jostle.lazy import Floats, Ints, np
 from jostle.noise_laws import Bracketed, Selected
 from jostle.plan.bounds import bounds_of, is_integral
-from jostle.plan.plan import WEIGHT_BITS, Apply, Constant, Count, Key, RowExpr
+from jostle.plan.plan import WEIGHT_BITS, Apply, Constant, Count, Exact, Key, RowExpr
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.measurement import Measured, weighted_stability_of
 from jostle.privacy.measurements.aggregates.aggregate import Chosen, SelectionAggregate
@@ -273,6 +268,14 @@ PARTS = 4
 
 
 class Quantile(SelectionAggregate):
+    """A quantile of an expression: report noisy max over public intervals.
+
+    *Measures* A public interval [a, b), by minus the distance of 0 from [d·#{< a} − c·N, d·#{< b} − c·N], q = c/d.
+    *Sensitivity* max(c, d − c), either way.
+    *Mechanism* Noisy max at 2·max(c, d − c)·k/ε.
+    *Why* A row moves each end by −c or by d − c, and a distance is 1-Lipschitz in the ends.
+    """
+
     row = AGGREGATES["quantile"]
 
     def rank(self) -> float:
@@ -338,6 +341,61 @@ class Quantile(SelectionAggregate):
 
     def _intervals(self, table: Table) -> Intervals:
         return intervals(*self.candidates(table), is_integral(self.expr, table.domains))
+
+
+class Median(Quantile):
+    """The median of an expression.
+
+    *Measures* The same as a quantile, with q = 1/2.
+    *Sensitivity* 1, either way.
+    *Mechanism* Noisy max at 2k/ε.
+    *Why* As for a quantile.
+    """
+
+    row = AGGREGATES["median"]
+
+    def rank(self) -> float:
+        return 0.5
+
+    def statistics(self) -> tuple[Exact, ...]:
+        return (Exact("quantile", self.expr, 0.5),)
+
+
+class Min(Quantile):
+    """The smallest value of an expression, or of texts of a public table the first.
+
+    *Measures* The same as a quantile, with q = 0, aimed a little inside.
+    *Sensitivity* 1, either way.
+    *Mechanism* Noisy max at 2k/ε.
+    *Why* As for a quantile; the shift is public.
+    """
+
+    row = AGGREGATES["min"]
+
+    def rank(self) -> float:
+        return 0.0
+
+
+class Max(Quantile):
+    """The largest value of an expression, or of texts of a public table the last.
+
+    *Measures* The same as a quantile, with q = 1, aimed a little inside.
+    *Sensitivity* 1, either way.
+    *Mechanism* Noisy max at 2k/ε.
+    *Why* As for a quantile; the shift is public.
+
+    Of a cube: the largest cell, with additive noise. The largest of one group moves by at most what its cells move by.
+    """
+
+    row = AGGREGATES["max"]
+
+    def of_cells(self, cells: Ints, group: Ints, groups: int) -> Ints:
+        answers = np.zeros(groups, dtype=np.int64)
+        np.maximum.at(answers, group, cells)
+        return answers
+
+    def rank(self) -> float:
+        return 1.0
 
 
 def _is_moment(expr: RowExpr) -> bool:

@@ -1,0 +1,81 @@
+"""Sums and means."""
+
+from __future__ import annotations
+
+from jostle.language.aggregates import AGGREGATES
+from jostle.lazy import Floats, Ints, np
+from jostle.plan.bounds import is_integral
+from jostle.plan.plan import FixedSum, Term
+from jostle.privacy.kernel.handles import Table
+from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate, Estimate, Estimator
+from jostle.privacy.measurements.aggregates.terms import Centred, Pair, grid_for, public_bounds, sum_and_count
+
+
+class Sum(AdditiveAggregate):
+    """The sum of an expression.
+
+    *Measures* Σ E on a grid of about 2⁻³⁰ B, whole numbers exactly.
+    *Sensitivity* B.
+    *Mechanism* Additive.
+    *Why* A row adds one clamped, rounded term, at most ⌈B·2^bits⌉ grid steps.
+
+    Of a cube: sums over disjoint groups of cells, which move by what the cells move by.
+    """
+
+    row = AGGREGATES["sum"]
+
+    def of_cells(self, cells: Ints, group: Ints, groups: int) -> Ints:
+        answers = np.zeros(groups, dtype=np.int64)
+        np.add.at(answers, group, cells)
+        return answers
+
+    def measured(self, table: Table) -> tuple[Term, ...]:
+        low, high = public_bounds(self.expr, table, self.name)
+        whole = is_integral(self.expr, table.domains) and not table.weighted
+        bits = 0 if whole else grid_for(max(abs(low), abs(high)))
+        return (FixedSum(self.expr, low, high, bits, weighted=table.weighted),)
+
+
+class Avg(Estimate):
+    """The mean of an expression.
+
+    *Measures* Σ(h + x) and Σ(h − x), x = E − middle: a pair, which has the sum of x and the count.
+    *Sensitivity* 2h of both together.
+    *Mechanism* Additive, of a vector of two.
+    *Why* A row adds h + x ≥ 0 and h − x ≥ 0, 2h in all; the quotient is post-processing, kept within the bounds.
+    """
+
+    row = AGGREGATES["avg"]
+
+    def measured(self, table: Table) -> tuple[Pair]:
+        return (sum_and_count(self.expr, table, self.name),)
+
+    def estimator(self, table: Table) -> Estimator:
+        x = Centred.of(self.expr, table, self.name)
+        half, middle = x.half, x.middle
+
+        def mean(total: Floats, count: Floats) -> Floats:
+            result: Floats = np.clip(total / np.maximum(count, 1.0), -half, half) + middle
+            return result
+
+        return Estimator(mean, 1, 1.0, middle - half, middle + half)
+
+
+class CentredSum(Avg):
+    """The sum of an expression beside its mean, of the same terms.
+
+    *Measures* The pair of the mean, with all of the amount.
+    *Sensitivity* 2h of the pair.
+    *Mechanism* Additive, of a vector of two.
+    *Why* Σ E = Σ(E − middle) + middle · count, over the rows where E is not none.
+    """
+
+    row = AGGREGATES["sum"]
+
+    def estimator(self, table: Table) -> Estimator:
+        middle = Centred.of(self.expr, table, self.name).middle
+
+        def whole(total: Floats, count: Floats) -> Floats:
+            return total + middle * count
+
+        return Estimator(whole, 1, float("-inf"), float("-inf"), float("inf"))

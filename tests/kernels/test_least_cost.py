@@ -91,16 +91,15 @@ def test_broken_constants_are_caught(epsilon):
 
 
 def blocks_of(shape):
-    """The asked tree as nested (flat cells, children), read off the public order."""
-    order = least_cost._tree_order(shape)
+    """The asked tree as nested (flat cells, children), read off the order and the levels of its places."""
+    order, levels = least_cost.halving_tree(shape)
 
-    def grow(cells):
-        held = [int(c) for c in cells if c >= 0]
-        parts = min(1 << len(shape), len(cells))
-        children = [grow(p) for p in np.split(cells, parts)] if len(cells) > 1 else []
-        return held, children
+    def grow(low, high, depth):
+        edges = [low, *(at for at in range(low + 1, high) if levels[at] == depth), high]
+        children = [grow(*pair, depth + 1) for pair in itertools.pairwise(edges)] if high - low > 1 else []
+        return [int(cell) for cell in order[low:high]], children
 
-    return grow(order)
+    return grow(0, len(order), 0)
 
 
 def vector_loss(x, y, shape, made, theta, public, score=score):
@@ -142,12 +141,10 @@ def test_score_moves_by_one_and_never_grows_to_a_part():
 
 def test_deviations_are_the_scores():
     rng = np.random.default_rng(0)
-    rows = rng.integers(0, 9, (200, 8))
-    sizes = rng.integers(2, 9, 200)
-    padded = np.where(np.arange(8) < sizes[:, None], rows, least_cost.BEYOND)
-    padded = rng.permuted(padded, axis=1)
-    expected = [score(row[row != least_cost.BEYOND]) for row in padded]
-    assert least_cost.deviations(padded, sizes).tolist() == expected
+    sizes = rng.integers(0, 9, 200)
+    values = rng.integers(0, 9, int(sizes.sum()))
+    blocks = np.split(values, np.cumsum(sizes)[:-1])
+    assert least_cost.deviations(values, sizes).tolist() == [score(block) if len(block) else 0 for block in blocks]
 
 
 def test_the_walk_follows_the_exact_law():

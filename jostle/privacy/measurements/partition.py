@@ -14,7 +14,9 @@ from jostle.noise_laws import Laplace
 from jostle.privacy.kernel.exposures import Exposures
 from jostle.privacy.kernel.handles import Cube, need_counts
 from jostle.privacy.kernel.measurement import Measured, Measurement, Release, needed, stability_of
+from jostle.privacy.mechanisms import least_cost
 from jostle.privacy.mechanisms.additive import Additive
+from jostle.privacy.mechanisms.least_cost import DECAY, GRID, constants, walk
 from jostle.privacy.mechanisms.noise import Noise
 from jostle.privacy.reading.vault import Reader
 
@@ -40,9 +42,6 @@ class CellPartition(Measurement["Ints", "Ints"]):
 
     @classmethod
     def of(cls, cube: Cube, amount: Amount | None, by: str = "deviation", **tuning: Any) -> CellPartition:
-        from jostle.privacy.mechanisms import least_cost
-        from jostle.privacy.mechanisms.least_cost import constants
-
         axis, public = tuning.pop("along", None), tuning.pop("tree", None)
         if axis is not None and not (isinstance(axis, int) and 0 <= axis < len(cube.shape)):
             raise refuse("ValueError", f"`along` is an axis of the cube, from 0 to {len(cube.shape) - 1}")
@@ -83,17 +82,12 @@ class CellPartition(Measurement["Ints", "Ints"]):
 
     @property
     def decay(self) -> float:
-        from jostle.privacy.mechanisms.least_cost import DECAY
-
         return float(self.tuning.get("decay", DECAY))
 
     def read(self, reader: Reader) -> Ints:
         return reader.cells(self.cube)
 
     def release(self, exact: Ints, noise: Noise | None) -> Release[Ints]:
-        from jostle.privacy.mechanisms import least_cost
-        from jostle.privacy.mechanisms.least_cost import GRID, constants, walk
-
         if noise is None or self.how is None:
             return Release(np.arange(self.cube.size if self.axis is None else self.cube.shape[self.axis]))
 

@@ -1,60 +1,32 @@
-"""A data-aware partition of a cube, for DAWA's first stage: the PrivTree walk over the deviation from the median.
+"""A partition of a cube by a walk down a public tree, and the costs that cuts of a line are chosen by.
 
-The public codes of DAWA are not private in this stage; this is another mechanism in its place. A public tree of
-blocks is walked from the top. A block v of more than one cell is split when
+*The walk* takes the place of DAWA's first stage, whose published codes are not private. A block v of more than one cell
+is split when
 
     max(θ − δ, s(v) − depth(v)·δ) + noise > θ,    s(v) = min_c Σ_{i∈v} |x_i − c|,
 
-and becomes a bucket otherwise. One row more or less changes s by at most 1, and s never grows from a block to a
-part of it (Zhang, Xiao, Xie, *PrivTree*, SIGMOD 2016, for a score that only falls; here it may move either way).
-With s(v) = Σ_{i∈v} x_i, of which the same is true, the walk is PrivTree's own.
-With θ, δ and the scale λ of `constants` the walk is ε-differentially private for one row more or less; the argument,
-for the discrete noise that is drawn, is in `docs/privacy/least_cost_partition.md`. Only the buckets leave: scores
-are neither released nor used again.
+and becomes a bucket otherwise. One row more or less changes s by at most 1, and s never grows from a block to a part of
+it (Zhang, Xiao, Xie, *PrivTree*, SIGMOD 2016, for a score that only falls; here it may move either way). With
+s(v) = Σ_{i∈v} x_i, of which the same is true, the walk is PrivTree's own. With θ, δ and the scale λ of `constants` it
+is ε-differentially private for one row more or less (docs/privacy/least_cost_partition.md). Only the buckets leave:
+scores are neither released nor used again.
+
+A tree is an order of the cells and a level for every place between two of them: a block of depth d is a run of cells
+with no level below d inside. Whatever numbers these are, that is a tree, and each part lies in its whole, which is all
+that the proof asks of it. Levels below 0 are split without looking. A block without a place of its level stays as it is
+when it is split.
+
+*Costs of cuts* are deviations from the median of stretches of a line, for PHP and StructureFirst, and for EFPA how much
+of a cube its lowest frequencies leave out: ‖C(I − P_k)Fy‖₂, F the orthonormal cosine transform, P_k what keeps the
+frequencies below k along every axis, C a diagonal of public weights in [0, 1]. How far a row moves them is argued in
+docs/privacy/cuts.md.
+
+Of the transform in doubles: counts are clamped so that ‖y‖₂ ≤ 2^31. The relative errors of a fast transform of up to
+2^24 cells, of pairwise sums of the squares, of adding up to 64 such sums and of the root are together less than
+2^8 · 2^-53. So a residual is off by less than 2^-14, which is 2^(BITS − 14) steps of the grid, at each of two
+neighbours, and rounding adds one step: `reach` adds `SLACK`, more than that, to the bound.
 
 This file decides from exact integers and draws through the function it is given; it charges nothing and opens nothing.
-
-The partition walk of `least_cost` along one axis of a cube, and down any tree that is already public.
-
-A tree of squares cuts a line along an axis into many pieces. So the walk can be taken on the sums over all other axes,
-and what it finds there, being public by then, may make the tree for a walk over the cells.
-
-A tree is given as an order of the cells and a level for every place between two of them: a block of depth d is a run of
-cells with no level below d inside. Whatever numbers these are, that is a tree, and each part lies in its whole, which
-is all that the proof in `docs/privacy/least_cost_partition.md` asks of it. Levels below 0 are split without looking. A
-block without a place of its level stays as it is when it is split.
-
-Costs of cutting a line of counts: what PHP and StructureFirst select their partitions by.
-
-The line y is the cube's cells, or sums of public blocks of them. The cost of an interval v is its deviation from the
-median, s(v) = min_c Σ_{i∈v} |y_i − c|, a whole number.
-
-*Argument.* One row moves one y by 1, hence s(v) by at most 1 for the intervals that hold it and not at all for others
-(for each c the sum moves by at most 1, hence so does the minimum over c). Therefore:
-
-* *Bisections.* The cost s(left) + s(right) of cutting a segment moves by at most 1, and only in the one segment that
-  holds the changed cell. Selecting in every segment at once with noise for ε is therefore ε-DP altogether: k rows that
-  fall into segments g move the scores of g by at most k_g, Σ k_g ≤ k, and the losses k_g·ε/k add up to ε at most
-  (in zCDP Σ (k_g·ε/k)²/8 ≤ ε²/8).
-* *Boundaries.* The least cost of cutting a stretch into so many bins is a minimum, over public partitions, of sums
-  of s over disjoint intervals: each sum moves by at most 1, hence so does the minimum.
-
-Neither is monotone: a row may make an interval more or less even. The published costs are squares about the mean, whose
-sensitivity is twice the largest count and one, which had to be clipped, at a number taken from the data.
-
-How much of a cube its lowest frequencies leave out: what EFPA chooses their number by.
-
-*Argument.* Let F be the orthonormal cosine transform, P_k keep the frequencies below k along every axis and drop the
-others, and C be a diagonal of public weights in [0, 1]. r_k(y) = ‖C(I − P_k)Fy‖₂ is a norm of a linear map of y, so
-one row, which moves y by a unit vector e_b, moves r_k by at most ‖C(I − P_k)Fe_b‖₂, either way. An entry of F has
-F_fb² ≤ m_f, the product over axes of 1/side for frequency 0 and 2/side for others, so this is at most
-(Σ c_f² m_f)^½ over the f that even the smallest k leaves out, and at most 1. EFPA's own score is of this kind (all
-c_f = 1, all bounds 1); its noise is what was not private (docs/stdlib.md).
-
-*Doubles.* The transform is computed in floating point. Counts are clamped so that ‖y‖₂ ≤ 2^31. The relative errors of a
-fast transform of up to 2^24 cells, of pairwise sums of the squares, of adding up to 64 such sums and of the root are
-together less than 2^8 · 2^-53, so that r_k is off by less than 2^-14, which is 2^(BITS − 14) steps of the grid, at each
-of two neighbours, and rounding adds one step: `reach` adds `SLACK`, more than that, to the bound.
 """
 
 from __future__ import annotations
@@ -65,14 +37,12 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from jostle.diagnostics import refuse
 from jostle.integers import fixed_width
+from jostle.lazy import Floats, Ints, np
 
-Ints = NDArray[np.int64]
 Draw = Callable[[float, int], Ints]
 
 GRID = 2.0**-20
@@ -133,76 +103,81 @@ def walk(
     decay: float = DECAY,
     by: str = "deviation",
 ) -> Ints:
-    """A partition of the cells into blocks of the public tree: labels from 0, of the shape of `counts`.
+    """A partition of the cells into blocks of a tree that halves the axes: labels from 0, of the shape of `counts`.
 
-    `counts` is an exact cube of rows, ≥ 0. `draw(scale, size)` gives `size` fresh discrete Laplace integers,
-    P(k) ∝ exp(−|k|/scale); it is called at most once a level. `theta` is in units of λ. A split halves every axis
-    that is not yet down to cells. The first `public_splits` levels (3 in one dimension and 2 in more, if left out)
-    are split whatever the counts are, and spend nothing. In one dimension labels rise with the cells. `by` is the
-    score: the `deviation` from the median, or the `count` of rows.
-
-    Privacy: `epsilon`-differentially private for one row more or less; `theta`, `public_splits`, `decay` and the
-    shape must be public.
+    `counts` is an exact cube of rows, ≥ 0. A split halves every axis that is not yet down to cells. The first
+    `public_splits` levels (3 in one dimension and 2 in more, if left out) are split whatever the counts are, and spend
+    nothing. In one dimension labels rise with the cells. The rest is as for `walk_tree`.
     """
     if public_splits is None:
         public_splits = 3 if counts.ndim == 1 else 2
+    order, levels = halving_tree(counts.shape)
+    return walk_tree(counts, epsilon, draw, order, levels - public_splits, theta, decay, by).reshape(counts.shape)
+
+
+def walk_tree(
+    counts: Ints,
+    epsilon: float,
+    draw: Draw,
+    order: Ints,
+    levels: Ints,
+    theta: float = 0.0,
+    decay: float = DECAY,
+    by: str = "deviation",
+) -> Ints:
+    """A partition of the cells into blocks of a public tree: labels from 0, flat.
+
+    `draw(scale, size)` gives `size` fresh discrete Laplace integers, P(k) ∝ exp(−|k|/scale); it is called at most once
+    a level. `theta` is in units of λ. `by` is the score: the `deviation` from the median, or the `count` of rows.
+
+    Privacy: `epsilon`-differentially private for one row more or less; `theta`, `decay` and the tree must be public.
+    """
     tuned = constants(epsilon, decay)
     threshold = round(theta * tuned.scale)
-    order = _tree_order(counts.shape)
-    values = np.clip(fixed_width(counts).ravel(), 0, 2**40)
-    real = order >= 0
-    padded = np.where(real, values[order], BEYOND)
-    starts = np.zeros(len(order), dtype=bool)
-    live = np.zeros(1, dtype=np.int64)
-    width, depth = len(order), -public_splits
-    while True:
-        sizes = real.reshape(-1, width)[live].sum(axis=1)
-        starts[live[sizes == 1] * width] = True
-        live, sizes = live[sizes > 1], sizes[sizes > 1]
-        if not len(live):
+    values = np.clip(fixed_width(counts).ravel(), 0, 2**40)[order]
+    starts = levels < 0
+    starts[0] = True
+    live = np.ones(len(values), dtype=bool)
+    for depth in range(int(levels.max()) + 1):
+        firsts = np.flatnonzero(starts)
+        sizes = np.diff(np.append(firsts, len(values)))
+        asked = live[firsts] & (sizes > 1)
+        if not asked.any():
             break
-        if depth >= 0:
-            scores = np.minimum(SCORES[by](padded.reshape(-1, width)[live], sizes), 2**42) << 20
-            scores = np.maximum(threshold - tuned.decay, scores - depth * tuned.decay)
-            split = scores + draw(tuned.scale, len(live)) > threshold
-            starts[live[~split] * width] = True
-            live = live[split]
-        parts = min(1 << counts.ndim, width)
-        live = (parts * live[:, None] + np.arange(parts)).ravel()
-        width, depth = width // parts, depth + 1
-    buckets = np.cumsum(starts) - 1
-    labels = np.empty(counts.size, dtype=np.int64)
-    labels[order[real]] = np.unique(buckets[real], return_inverse=True)[1]
-    return labels.reshape(counts.shape)
+        scores = np.minimum(SCORES[by](values[np.repeat(asked, sizes)], sizes[asked]), 2**42) << 20
+        scores = np.maximum(threshold - tuned.decay, scores - depth * tuned.decay)
+        split = np.zeros(len(firsts), dtype=bool)
+        split[asked] = scores + draw(tuned.scale, len(scores)) > threshold
+        live = np.repeat(split, sizes)
+        starts |= live & (levels == depth)
+    labels = np.empty(len(values), dtype=np.int64)
+    labels[order] = np.cumsum(starts) - 1
+    return labels
 
 
-BEYOND = np.int64(2**62)
+def deviations(values: Ints, sizes: Ints) -> Ints:
+    """min_c Σ|x − c| over blocks of so many values, which stand one after the other."""
+    firsts = np.cumsum(sizes) - sizes
+    result = np.zeros(len(sizes), dtype=np.int64)
+    for size in np.unique(sizes).tolist():
+        alike = np.flatnonzero(sizes == size)
+        rows = np.sort(values[firsts[alike][:, None] + np.arange(size)], axis=1)
+        result[alike] = rows[:, (size + 1) // 2 :].sum(axis=1) - rows[:, : size // 2].sum(axis=1)
+    return result
 
 
-def deviations(rows: Ints, sizes: Ints) -> Ints:
-    """min_c Σ|x − c| over the first `sizes` values of each row; what is beyond is padded by `BEYOND`."""
-    rows = np.sort(rows, axis=1)
-    rows[rows == BEYOND] = 0
-    sums = np.cumsum(rows, axis=1)
-    at = np.arange(len(rows))
-    below = np.where(sizes > 1, sums[at, np.maximum(sizes // 2 - 1, 0)], 0)
-    upto = sums[at, (sizes + 1) // 2 - 1]
-    return np.asarray(sums[at, sizes - 1] - upto - below)
-
-
-def _sums(rows: Ints, sizes: Ints) -> Ints:
-    return np.asarray(np.where(rows == BEYOND, 0, rows).sum(axis=1))
+def _sums(values: Ints, sizes: Ints) -> Ints:
+    return np.asarray(np.add.reduceat(values, np.cumsum(sizes) - sizes))
 
 
 SCORES: dict[str, Callable[[Ints, Ints], Ints]] = {"deviation": deviations, "count": _sums}
 """Each moves by at most 1 with a row, and never grows from a block to a part of it: all that the proof asks."""
 
 
-def _tree_order(shape: tuple[int, ...]) -> Ints:
-    """The cell at each leaf of the public tree, or −1 for none; a power of two long.
+def halving_tree(shape: tuple[int, ...]) -> tuple[Ints, Ints]:
+    """The tree whose every level halves all axes that are longer than a cell, as an order of the cells and levels.
 
-    Every level halves the axis that has the most halvings left, and a cell i of n stands at leaf ⌊i·2^k/n⌋ of its
-    axis, so the halves are even for every n.
+    A cell i of n stands at leaf ⌊i·2^k/n⌋ of its axis, so the halves are even for every n.
     """
     bits = [max(0, (cells - 1).bit_length()) for cells in shape]
     places = [np.arange(cells) * (1 << k) // cells for cells, k in zip(shape, bits, strict=True)]
@@ -213,9 +188,10 @@ def _tree_order(shape: tuple[int, ...]) -> Ints:
         left[axis] -= 1
         bit = places[axis] >> left[axis] & 1
         key = 2 * key + bit.reshape([-1 if a == axis else 1 for a in range(len(shape))])
-    order = np.full(1 << sum(bits), -1, dtype=np.int64)
-    order[key.ravel()] = np.arange(key.size)
-    return order
+    order = np.argsort(key, axis=None)
+    leaves = key.ravel()[order]
+    highest = np.frexp(leaves[1:] ^ leaves[:-1])[1]  # of the bits in which neighbours differ, from 1
+    return order, np.append(0, (sum(bits) - highest) // len(shape))
 
 
 MOST_LEVELS = 64
@@ -242,44 +218,6 @@ def public_tree(order: Any, levels: Any, cells: int) -> tuple[Ints, Ints]:
     if len(used) > MOST_LEVELS:
         raise refuse("ValueError", f"a tree has at most {MOST_LEVELS} levels")
     return fixed_width(places), fixed_width(rank - int(used[0] < 0))
-
-
-def walk_tree(counts: Ints, epsilon: float, draw: Draw, order: Ints, levels: Ints) -> Ints:
-    """A partition of the cells into blocks of a `public_tree`: labels from 0, flat.
-
-    As `least_cost.walk`, by the deviation from the median. `draw` is called at most once a level.
-
-    Privacy: `epsilon`-differentially private for one row more or less; the tree must be public.
-    """
-    tuned = constants(epsilon)
-    values = np.clip(fixed_width(counts).ravel(), 0, 2**40)[order]
-    starts = levels < 0
-    starts[0] = True
-    live = np.ones(len(values), dtype=bool)
-    for depth in range(int(levels.max()) + 1):
-        blocks = np.cumsum(starts) - 1
-        firsts = np.flatnonzero(starts)
-        sizes = np.diff(np.append(firsts, len(values)))
-        candidates = np.flatnonzero(live[firsts] & (sizes > 1))
-        if not len(candidates):
-            break
-        scores = np.minimum(_deviations(values, blocks, firsts, sizes)[candidates], 2**42) << 20
-        scores = np.maximum(-tuned.decay, scores - depth * tuned.decay)
-        split = np.zeros(len(firsts), dtype=bool)
-        split[candidates] = scores + draw(tuned.scale, len(candidates)) > 0
-        live &= split[blocks]
-        starts |= live & (levels == depth)
-    labels = np.empty(len(values), dtype=np.int64)
-    labels[order] = np.cumsum(starts) - 1
-    return labels
-
-
-def _deviations(values: Ints, blocks: Ints, firsts: Ints, sizes: Ints) -> Ints:
-    """min_c Σ|x − c| over each block."""
-    ordered = values[np.lexsort((values, blocks))]
-    sums = np.concatenate([[0], np.cumsum(ordered)])
-    above = sums[firsts + sizes] - sums[firsts + (sizes + 1) // 2]
-    return np.asarray(above - sums[firsts + sizes // 2] + sums[firsts])
 
 
 MOST_COUNT = 2**31 - 1
@@ -312,10 +250,11 @@ def bisection_costs(y: Ints, starts: list[int], places: list[Ints]) -> list[Ints
             values = np.stack([y[starts[g] : starts[g] + length] for g in group])[:, None, :]
             cuts = np.stack([places[g] - starts[g] for g in group])
             left = np.arange(length) < cuts[:, :, None]
-            costs = np.zeros(cuts.size, dtype=np.int64)
-            for inside, sizes in ((left, cuts), (~left, length - cuts)):
-                costs += deviations(np.where(inside, values, BEYOND).reshape(-1, length), sizes.ravel())
-            for g, row in zip(group, costs.reshape(cuts.shape), strict=True):
+            costs = sum(
+                deviations(np.broadcast_to(values, left.shape)[inside], sizes.ravel())
+                for inside, sizes in ((left, cuts), (~left, length - cuts))
+            )
+            for g, row in zip(group, np.reshape(costs, cuts.shape), strict=True):
                 of_segments[g] = row
     return of_segments
 
@@ -327,9 +266,9 @@ class Line:
         """s of the blocks i … j − 1 at (i, j), of shape (m, m + 1); 0 where there are none."""
         costs = np.zeros((len(y), len(y) + 1), dtype=np.int64)
         for length in range(2, len(y) + 1):
-            rows = np.lib.stride_tricks.sliding_window_view(y, length)
-            at = np.arange(len(rows))
-            costs[at, at + length] = deviations(rows, np.full(len(rows), length))
+            windows = np.lib.stride_tricks.sliding_window_view(y, length)
+            at = np.arange(len(windows))
+            costs[at, at + length] = deviations(windows.ravel(), np.full(len(windows), length))
         self._costs = costs
         self._best = [np.where(np.arange(len(y) + 1) == 0, np.int64(0), FAR)]
 
@@ -346,8 +285,6 @@ class Line:
             self._best.append(np.asarray(np.where(inside, before[:, None] + self._costs, FAR).min(axis=0)))
         return self._best[bins]
 
-
-Floats = NDArray[np.float64]
 
 BITS = 20
 SLACK = 256

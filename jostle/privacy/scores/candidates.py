@@ -1,7 +1,7 @@
 """Vectors of scores that options of the standard library select by: where to cut, how many frequencies to keep.
 
-All are costs below 0, so that the largest score is the least cost, and come from `mechanisms.cuts` and
-`mechanisms.residuals`, where their sensitivities are argued. Candidates are public and checked here; what a program
+All are costs below 0, so that the largest score is the least cost, and come from `mechanisms.least_cost`; their
+sensitivities are argued in docs/privacy/cuts.md. Candidates are public and checked here; what a program
 adds to a cost (`penalty`, `costs`) is public too and moves no sensitivity.
 """
 
@@ -17,6 +17,8 @@ from jostle.diagnostics import refuse
 from jostle.integers import fixed_width
 from jostle.lazy import Floats, Ints
 from jostle.privacy.kernel.handles import Cube
+from jostle.privacy.mechanisms import least_cost
+from jostle.privacy.mechanisms.least_cost import MOST_BLOCKS, MOST_KEPT, Line, block_sums, reach, residuals
 from jostle.privacy.reading.vault import Reader
 from jostle.privacy.scores.cells import BITS, cube_of
 from jostle.privacy.scores.rule import Rule, Score, Scores
@@ -40,16 +42,11 @@ class LineScores(Rule):
         )  # fmt: skip
 
     def blocks(self, reader: Reader, score: Score) -> Ints:
-        from jostle.privacy.mechanisms.least_cost import block_sums
-
         return block_sums(reader.cells(cube_of(score)), score.arguments[-1])
 
 
 class Bisections(LineScores):
     def exact(self, reader: Reader, score: Score) -> list[int]:
-
-        from jostle.privacy.mechanisms import least_cost
-
         starts, positions, penalty, _ = score.arguments
         places = [fixed_width(p) for p in positions]
         costs = least_cost.bisection_costs(self.blocks(reader, score), list(starts), places)
@@ -62,8 +59,6 @@ class Bisections(LineScores):
 
 class Boundaries(LineScores):
     def exact(self, reader: Reader, score: Score) -> list[int]:
-        from jostle.privacy.mechanisms.least_cost import Line
-
         bins, end, grain = score.arguments
         lines, key = reader.lines, (cube_of(score).cells, grain)
         line = lines.get(key)
@@ -75,8 +70,6 @@ class Boundaries(LineScores):
 
 class Leftover(LineScores):
     def exact(self, reader: Reader, score: Score) -> list[int]:
-
-        from jostle.privacy.mechanisms.least_cost import residuals
 
         frequencies, costs, weights, _ = score.arguments
         energies = residuals(self.blocks(reader, score), fixed_width(frequencies), weights)
@@ -110,8 +103,6 @@ def bisection_costs(
 
 def boundaries(cube: Cube, bins: int, end: int, grain: int = 1) -> Scores:
     """For q = bins − 1 … end − 1, the least cost of the blocks before `end` in `bins` bins, the last from q on."""
-    from jostle.privacy.mechanisms.least_cost import MOST_BLOCKS
-
     blocks = _line(cube, grain)
     if blocks > MOST_BLOCKS:
         raise refuse("ValueError", f"boundaries among {blocks} blocks are too many", help=f"at most {MOST_BLOCKS}")
@@ -125,8 +116,6 @@ def tail_energy(cube: Cube, kept: Sequence[float], costs: Sequence[float], weigh
 
     `weights`, in [0, 1] and no larger than the cube of blocks, say how much a frequency counts.
     """
-    from jostle.privacy.mechanisms.least_cost import BITS, MOST_KEPT, reach
-
     numbers = _whole(kept)
     blocks = tuple(_blocks(cube, grain))
     if (
@@ -139,8 +128,8 @@ def tail_energy(cube: Cube, kept: Sequence[float], costs: Sequence[float], weigh
         raise refuse("ValueError", f"numbers of frequencies rise from 1; there are at most {MOST_KEPT}")
     if len(costs) != len(numbers):
         raise refuse("ValueError", f"{len(costs)} costs for {len(numbers)} numbers of frequencies")
-    arguments = (tuple(numbers), tuple(_grid(cost, BITS) for cost in costs), weights.copy(), grain)
-    return LEFTOVER.scores(cube, reach(blocks, numbers[0], weights), BITS, arguments, len(numbers))
+    arguments = (tuple(numbers), tuple(_grid(cost, least_cost.BITS) for cost in costs), weights.copy(), grain)
+    return LEFTOVER.scores(cube, reach(blocks, numbers[0], weights), least_cost.BITS, arguments, len(numbers))
 
 
 def _blocks(cube: Cube, grain: int) -> list[int]:

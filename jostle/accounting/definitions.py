@@ -1,20 +1,13 @@
 """How a source counts what it loses: pure ε, ρ-zCDP, or (ε, δ) counted in approximate zCDP.
 
 A mechanism says what it costs as a `Price`: the amount in the unit that was asked (for allotments, which add
-plainly) and its cost in zCDP. Facts used, each for neighbours at the distance that the noise was scaled to:
+plainly) and its cost in zCDP. Facts used, each for neighbours at the distance that the noise was scaled to, and each
+from the safe side in doubles:
 
-* an ε-DP mechanism is ε·tanh(ε/2)-zCDP, report noisy max with exponential noise among them; the least number that holds
-  for all of them, and for discrete Laplace noise on a count what it costs (the argument is with `pure_price`).
-  The ε²/8 of the exponential mechanism (Cesar & Rogers 2021, Lemma 3.4) rests on a bounded range, which Gumbel noise
-  has and exponential noise has not: of two equal scores, moved apart by Δ each, the loser falls to e^-ε/2 and the
-  winner rises to 1 − e^-ε/2, a range above ε and a divergence that tends to ε²/2 for small ε (`mechanisms.selection`);
+* an ε-DP mechanism is ε·tanh(ε/2)-zCDP, report noisy max with exponential noise among them (`pure_price`). Why
+  ε²/8 holds for Gumbel noise alone is in docs/privacy/mechanisms.md too;
 * Gaussian noise of deviation σ on an ℓ₂-sensitivity Δ is Δ²/(2σ²)-zCDP (discrete: Canonne, Kamath & Steinke 2020);
-* ρ-zCDP implies (ε, δ) with δ = inf_α exp((α−1)(αρ−ε)) / (α−1) · (1−1/α)^α (Canonne et al. 2020, Cor. 13).
-
-Conversions between ε, ρ and (ε, δ): each from the safe side, in doubles.
-
-* ρ-zCDP implies (ε, δ) with δ = inf_α exp((α−1)(αρ−ε)) / (α−1) · (1−1/α)^α (Canonne, Kamath & Steinke 2020, Cor. 13);
-* an ε-DP mechanism is ε·tanh(ε/2)-zCDP (`definitions.pure_price` has the argument);
+* ρ-zCDP implies (ε, δ) with δ = inf_α exp((α−1)(αρ−ε)) / (α−1) · (1−1/α)^α (Canonne et al. 2020, Cor. 13);
 * Gaussian noise of deviation 1/μ on a sensitivity of 1 has the exact curve δ(ε) of Balle & Wang (2018, Thm. 8).
 
 What a registered source is counted in beside its meter: a protocol, which the ledger on disk implements.
@@ -184,13 +177,7 @@ class Price(Struct, frozen=True):
 
 @lru_cache(maxsize=256)
 def pure_price(amount: Amount) -> Price:
-    """Of an ε-DP mechanism: ε·tanh(ε/2), which is below ε²/2 (Bun & Steinke 2016, Prop. 1.4).
-
-    *Argument.* On two neighbours the mechanism's outputs are a public function of randomised response, whose loss Z is
-    ε with probability e^ε/(1 + e^ε), else −ε (Kairouz, Oh & Viswanath 2015). Its mean is ρ = ε·tanh(ε/2), and by the
-    inequality of Kearns and Saul (1998) log E exp(λ(Z − ρ)) ≤ λ²ρ: so for each α > 1, with λ = α − 1,
-    (α−1)·D_α = log E exp(λZ) ≤ λρ + λ²ρ = (α−1)αρ. As α → 1 this is the divergence itself, so no smaller ρ will do.
-    """
+    """Of an ε-DP mechanism: ε·tanh(ε/2), the least that holds for all of them (docs/privacy/mechanisms.md)."""
     plain = -(-amount.value * amount.value // (2 * QUANTA))
     epsilon = as_float(amount.value)
     return Price(amount, min(plain, rounded_up(epsilon * math.tanh(epsilon / 2) * ROUNDING)), pure=True)

@@ -1,13 +1,10 @@
 """Answers that can be refined (gradual release): more accuracy of the same answer, at the price of the difference.
 
 A `Refinable` is a handle: it stands for a score, or for the cells of a cube, and costs nothing. Each `Refinement` of it
-goes through the door as every measurement does, is charged its own amount, and gives the same numbers with the noise
-that all amounts together buy. Only the first reads; what it read stays sealed in the handle, with noise of which no
-step shows more than has been paid for. The argument is in `mechanisms.gradual`: a row moves a score by its
-sensitivity and the cells of a cube by 1 in ℓ₁, and `stability` rows may change.
-
-The prices of the steps add up in plain ε. In zCDP they do not, since two steps of ε/2 would be charged half of what
-one of ε is; so a source that is counted in another way is refused.
+goes through the door, is charged its own amount, and gives the same numbers with the noise that all amounts together
+buy. Only the first reads; what it read stays sealed in the handle. A row moves a score by its sensitivity and the cells
+of a cube by 1 in ℓ₁ (docs/privacy/gradual.md). Prices of steps add up in plain ε alone, so that a source which is
+counted in another way is refused.
 """
 
 from __future__ import annotations

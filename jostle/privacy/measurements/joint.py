@@ -3,16 +3,11 @@
 A *block* is a term (a count, or a bounded sum) in all groups by some axes, each at one of its levels, or the residuals
 of these groups: b times a group less the sum of its b siblings, along every axis.
 
-*Argument.* Rows that none of a key's values fits are a cell of their own, so that a row is in at most one cell of the
-axes, and in at most one group of a block (a level is a function of the cell). It moves the term there by at most Δ and
-no other group: by Δ in ℓ₁ and in ℓ₂. The residuals are a fixed integer matrix of the groups. Its column has b − 1 and
-b − 1 times −1 for each axis, so that a row moves them by at most Δ·Π2(b − 1) in ℓ₁ and by Δ·Π√(b(b − 1)) in ℓ₂, and
-only those of the same siblings, of which each has noise of the scale of Πb: in units of that scale, by at most
-Δ·√Π(1 − 1/b) in ℓ₂. Block i with share sᵢ, Σsᵢ ≤ 1, has Gaussian noise at √sᵢ of the sensitivity of the whole, so that
-Σ(Δᵢ/σᵢ)² is that of the whole amount; Laplace noise at sᵢ, whose ε add up. For k rows all of this is k times as much,
-by the triangle inequality. Groups are clamped first, which moves no two tables further apart: nothing overflows.
-
-Nothing of a strategy is trusted: from a wrong one answers are wrong, and their price is the same.
+Rows that none of a key's values fits are a cell of their own, so that a row is in at most one group of a block. It
+moves the term there by at most Δ, in ℓ₁ and in ℓ₂; of residuals, in units of their noise, by Δ·√Π(1 − 1/b) in ℓ₂. With
+shares sᵢ, Σsᵢ ≤ 1, all blocks are one measurement of the whole amount (docs/privacy/joint.md). Groups are clamped
+first, which moves no two tables further apart: nothing overflows. Nothing of a strategy is trusted: from a wrong one
+answers are wrong, and their price is the same.
 """
 
 from __future__ import annotations

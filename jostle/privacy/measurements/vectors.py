@@ -1,19 +1,14 @@
 """Noisy sums over private rows as vectors: moments under the weights of a row program, and clipped contributions.
 
-*Sensitivity.* One row more or less, a vector x with ‖x‖₂ ≤ r (in units of the ball; r = 1, or √d where only the
-largest coordinate is bounded), moves the exact sums by its own terms and no others (`privacy.rows`):
+One row more or less, a vector x with ‖x‖₂ ≤ r (in units of the ball; r = 1, or √d where only the largest coordinate is
+bounded), moves the exact sums by its own terms and no others:
 
     Σ γ_k        by γ,        ‖γ‖₂ ≤ ‖γ‖₁ ≤ 1
     Σ γ_k x      by γ ⊗ x,    ‖·‖₂ = ‖γ‖₂‖x‖₂ ≤ r,    ‖·‖₁ ≤ √d·r
     Σ γ_k xxᵀ    by γ ⊗ xxᵀ,  ‖·‖_F ≤ r²; of the upper triangle ‖·‖₁ ≤ (‖x‖₁² + ‖x‖₂²)/2 ≤ (d + 1)·r²/2
 
-for **all components together**, since the weights of a row sum to at most one. Replacing a row (`public size`, k = 2)
-moves them by √2, 2r and √2·r², as γ ⊗ xxᵀ and γ' ⊗ x'x'ᵀ have a scalar product of at least 0; k rows by k times the
-above. A symmetric matrix is released by its upper triangle; in its Frobenius norm an entry off the diagonal
-counts twice, so its deviation is that of the diagonal over √2.
-
-*One joint release.* Block b gets a share s_b, Σ s_b = 1: Gaussian noise of deviation Δ_b/(μ√s_b) in each. What a row
-can lose is Σ_b Δ_b²/σ_b² = μ² in all (weights w_b of a joint vector are s_b = w_b²/Σw²). For Laplace noise ε·s_b.
+for **all components together**. Blocks are one joint release, each with its share of the amount. Replaced rows, k rows
+of a person, and the upper triangle that a symmetric matrix is released by are in docs/privacy/vectors.md.
 
 Second moments are kept to 2^-42 and taken down to 2^-30, which moves each of the m released numbers by less than one
 more step. Contributions have a norm of at most the public bound, whatever the program gives.

@@ -1,15 +1,10 @@
 """Selection: the index of the (nearly) largest of private scores, by report noisy max, or of the `count` largest.
 
-*Argument.* Let score j move by δ_j between neighbours, and R = max δ − min δ: R ≤ 2kΔ for scores of sensitivity Δ
-and k changed rows, R ≤ kΔ where all of them move the same way (monotone). With noise of scale b every outcome's
-log-probability moves by at most R/b, so b = R/ε is ε-DP, for exponential noise (permute-and-flip's law, the better
-one at a given ε: McKenna & Sheldon 2020) as for Gumbel noise (the exponential mechanism's).
-
-Under a budget that is counted in zCDP the noise is Gumbel's: the log-ratios of all outcomes then lie within a range
-of ε, which makes it ε²/8-zCDP (Cesar & Rogers 2021, Lemma 3.4), a quarter of what exponential noise costs.
-
-The `count` largest are chosen one after the other, each with an equal part, all by the same noise (Durfee & Rogers
-2019; docs/privacy/selection.md): parts of ε add up, and so do ε²/8 of them.
+Let score j move by δ_j between neighbours, and R = max δ − min δ: at most 2kΔ for scores of sensitivity Δ and k changed
+rows, kΔ where all of them move the same way (monotone). Noise of scale R/ε is ε-DP: exponential noise
+(permute-and-flip's law, the better one at a given ε), or where a budget is counted in zCDP Gumbel noise, which costs
+ε²/8. The `count` largest are chosen one after the other, each with an equal part. docs/privacy/mechanisms.md has the
+argument.
 """
 
 from __future__ import annotations

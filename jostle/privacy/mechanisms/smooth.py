@@ -2,13 +2,8 @@
 
 Let `smooth`, S(D), be a positive number with |f(D) − f(D′)|₁ ≤ S(D) and S(D′) ≤ e^β·S(D) for all neighbours D, D′. A
 count f(D) gets discrete Laplace noise of scale b = S(D)/α, and so that its error can be told, ⌈ln S(D)/u⌉ gets such
-noise too, of a public scale. After Nissim, Raskhodnikova and Smith (2007), for the law that is drawn.
-
-*Argument* (docs/privacy/elastic.md). With z the noise under D, the log-ratio of the probabilities under D and D′ is at
-most α + dβ where b ≤ b′ (d numbers), and α + c·|z|₁/b where b > b′, with c = e^β − 1. The mean of what exceeds ε₁
-there, 1 − e^(ε₁ − ratio), is the δ: of one number on the side to which f moves at most e^(−t)/(1 + e^(−1/b))·c/(1 + c),
-t = (ε₁ − α)/c, and on the other the same with ε₁ + α; of several it is bounded by moments. Half of ε is α; of the other
-half 4β pays for the scale that is told, and β is as large as δ allows.
+noise too, of a public scale. Half of ε is α; of the other half 4β pays for the scale that is told, and β is as large as
+δ allows. After Nissim, Raskhodnikova and Smith (2007), proved for the law that is drawn in docs/privacy/elastic.md.
 """
 
 from __future__ import annotations

@@ -1,14 +1,9 @@
 """Keys of an open domain, under δ: a key is shown only when its noisy count passes a threshold.
 
-*Argument.* One protected unit has at most k rows, at most r of them with one key. So it touches at most k keys, and
-moves the vector of counts by at most k in ℓ₁ and √(kr) in ℓ₂. For keys that both neighbours have, discrete Laplace
-noise of scale k/ε and a threshold are ε-DP, and discrete Gaussian noise of deviation √(kr)/μ is μ²/2-zCDP. A key that
-only one of them has holds at most r rows, all of that unit; it is shown only if the noise exceeds T − r. Of Laplace
-noise this has a probability of at most exp(−(T − r)ε/k), which T = r + (k/ε)·ln(k/δ) makes δ/k (Korolova et al. 2009;
-Wilson et al. 2020). Discrete Gaussian noise is above t with at most the probability that continuous noise is above
-t − 1 (Canonne, Kamath and Steinke 2020, Prop. 25), which T = r + 1 + σ·z(δ/k) makes δ/k, z the upper quantile of a
-normal law. So δ bounds the at most k of them. Gaussian noise that is counted by (ε, δ) has half of δ for its ρ, and
-half for the keys. The noise with the lower threshold is taken, by ε, δ, k and r alone.
+One protected unit has at most k rows, at most r of them with one key. Discrete Laplace noise has the scale k/ε and the
+threshold T = r + (k/ε)·ln(k/δ); discrete Gaussian noise the deviation σ = √(kr)/μ and T = r + 1 + σ·z(δ/k), z the upper
+quantile of a normal law, with half of δ for its ρ where that is counted by (ε, δ). The noise with the lower threshold
+is taken, by ε, δ, k and r alone. docs/privacy/mechanisms.md has the argument ("Keys of an open domain").
 """
 
 from __future__ import annotations

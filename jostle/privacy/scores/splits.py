@@ -1,37 +1,25 @@
 """Scores of a split: how well a column tells the classes of a table's rows apart. Larger is better.
 
-With n_vc the rows of value v and class c, n_v their sum over c, and rows without value or class left out:
+With n_vc the rows of value v and class c, n_v their sum over c, and rows without value or class left out, one row more
+moves them (docs/privacy/splits.md):
 
-* `max_class`: Σ_v max_c n_vc, the rows that the classes of the majority get right. One row more raises one n_vc: it
-  rises by 0 or 1.
-* `gini`: −Σ_v (n_v − Σ_c n_vc²/n_v), n times the Gini impurity that is left. A row more of value v and class c
-  lowers it by (n_v² − 2·n_v·n_vc + Σ n_vc'²) / (n_v(n_v + 1)) ≥ ((n_v − n_vc)²) / (n_v(n_v + 1)) ≥ 0, which is
-  largest where n_vc = 0 and one class has all: 2n_v/(n_v + 1) < 2.
-* `entropy`: −Σ_v Σ_c n_vc·log₂(n_v/n_vc), n times the conditional entropy. With h(x) = x·log₂x, which for x above a
-  public N goes on as a straight line, it is Σ_c h(n_vc) − h(n_v) summed over v. Let g(x) = h(x) − h(x − 1): it never
-  falls in x, g(1) = 0, and g(x) ≤ g(N) = N·log₂N − (N − 1)·log₂(N − 1) ≤ log₂N + 1/ln 2. A row more lowers the score
-  by g(n_v + 1) − g(n_vc + 1), which lies between 0 and g(N) as n_vc ≤ n_v. Nothing rests on N being right: where
-  there are more rows the score is another one, of the same sensitivity.
+* `max_class`, Σ_v max_c n_vc: up by at most 1;
+* `gini`, −Σ_v (n_v − Σ_c n_vc²/n_v): down by less than 2;
+* `entropy`, −Σ_v Σ_c n_vc·log₂(n_v/n_vc): down by at most g(N) = N·log₂N − (N − 1)·log₂(N − 1). Beyond a public N
+  x·log₂x goes on as a straight line, so that nothing rests on N being right.
 
-All three move one way when rows are added, so they are monotone, and those that fall must not be mixed with those
-that rise (`Score.falls`). On the grid of 2^-BITS the quotients of `gini` are rounded down (one step), and h to the
-nearest step: δ is then within 2.1 steps of its interval, whose length grows by less than 5.
+All are monotone, and those that fall must not be mixed with those that rise (`Score.falls`). Rounding to the grid of
+2^-BITS adds at most 5 steps to a change.
 
-Scores of all leaves of a public tree at once: how many rows each has, of each class, and how well they would split.
-
-Where a row ends in a public tree follows from that row alone (`privacy.rows.leaves`), and it is at one leaf or at np.
+Where a row ends in a public tree follows from that row alone (`privacy.rows.leaves`), and it is at one leaf or at none.
 So leaves are parts of a partition under public keys, and one vector has the numbers of all:
 
 * `leaf_counts`, `level_sizes`: the rows of each leaf, of each class or all. A row moves one of the numbers by 1.
-* `level_splits`: for each leaf of the level a group of scores of a split (`splits`), by each column not asked on the
-  way there. A row moves the scores of one group, each as a split of that leaf's rows by itself. Public
-  prices may be taken off, and a group may end with the score of no split, which is that of a column of one value.
-
-k changed rows move numbers that add up to k at most, and cost each group what of them is in it: what all leaves
-cost together is no more than one of them that has all k.
-
-Trees of at most two tests: `subtrees` counts what `drawn_tree` draws one of them by, the rows of
-each class with each value of a column, and of two. One row more is right in a tree or not: it gains 1 or nothing.
+* `level_splits`: for each leaf of the level a group of scores of a split, by each column not asked on the way there. A
+  row moves the scores of one group, each as a split of that leaf's rows by itself. Public prices may be taken off, and
+  a group may end with the score of no split, which is that of a column of one value.
+* `subtrees`: what `drawn_tree` draws a tree of at most two tests by, the rows of each class with each value of a
+  column, and of two. One row more is right in a tree or not: it gains 1 or nothing.
 """
 
 from __future__ import annotations

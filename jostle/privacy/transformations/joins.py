@@ -10,49 +10,18 @@ the private side, where c has f_c ≤ f public rows.
 * Rows of the public side are kept: r makes f_c rows, and where it is the first of its key the f_c public rows that met
   none go: 2f_c. Where f_c is 0, r makes at most one row. So k·2f.
 
-*Two private sides* need `up to m`: both keep at most m rows a key, by a hash of the row, and where the rows of a side
-are kept also all its rows without a key, which meet nothing. Take one row r with key c more on one side, and let the
-other side have b ≤ m rows of c. Rows of other keys do not change. If r has no key it is at most one row of the result.
-Else r is kept or not; if it is, it pushes out at most one row r′ of c.
-
-* The other side has b ≥ 1 rows of c. If r pushes a row out, that one's b pairs go and r's b come: 2b. If not, r brings
-  b pairs, and where r is the only one of c on its side, the b rows of the other side that met none may go: 2b.
-* b = 0. r comes at most by itself, and r′ goes by itself: 2.
-
-So 2m for each side, whichever rows are kept; k rows, taken one after the other, give k·2m, and if a source is on both
-sides the sums add. The same holds where one side is public and `up to` is given.
-
-*A table with itself*, by the same columns on both sides: k·(4m − 2) in place of k·4m. A row r more with key c is one
-more row of c on either side, or on one of them, where the sides are filtered differently, which is 2m at most. Let the
-sides have a and b rows of c that are kept, and a′ and b′ once r is there, all at most m.
-
-* r is kept on both. Its own pairs are a′ + b′ − 1 ≤ 2m − 1, since (r, r) is one pair and not two. So are those of the
-  rows that it pushes out, a + b − 1, where there is one on either side; where there is one on one side alone, its pairs
-  are as many as the other side had before r came, m − 1 at most. So 4m − 2. Where a or b is 0 before, at most m rows
-  that met none go, with at most m pairs of r.
-* r is kept on one side alone: 2m, as above. A row without a key is at most by itself on either side: 2.
-
-By two columns (`on a.x = b.y`) r is at one key on the left and at another on the right, and 4m it is: with m = 1, the
-left rows x of c₁ and y of c₂ and the right rows z of c₁ and w of c₂ pair as (x, z) and (y, w); r pushes x out there and
-w here, and the pairs are (r, z) and (y, r).
+*Two private sides* need `up to m`: both keep at most m rows a key, by a hash of the row. The result changes by k·2m
+rows for each side, and if a source is on both sides the sums add. *A table with itself*, by the same columns on both
+sides, changes by k·(4m − 2), by two columns (`on a.x = b.y`) by k·4m. docs/privacy/transformations.md has the proofs.
 
 *Weights.* A join with a public table gives each copy of a row its weight, and a row that met none its own. What keeps
 public rows beside rows with weights is refused, and so is `up to`: a row that is pushed out may weigh more than the one
 that came in.
 
-Joins of private tables without a bound: by how much one unit may change them, from how often keys are there.
-
-The tables T₀, T₁, … of a select meet one after the other where keys are equal, and a row may meet any number. How many
-rows of the join one unit of a source changes depends on the rows: at most `moves`, a sum of products of *frequencies*,
-the most rows of a table that have one value of some columns. These are private numbers. One unit of a source s raises
-the frequency of a table by at most k_s, the rows of the table that the unit can change, and that is all that
-`measurements.smooth` goes by.
-
-*Argument* (docs/privacy/elastic.md). Let L be the rows that T₀ … T_{i−1} make, T the next table, and let them change by
-ΔL and ΔT, rows counted with their signs. A join is linear in either side: it changes by ΔL ⋈ T + L ⋈ ΔT + ΔL ⋈ ΔT, at
-most |ΔL|·f(T, its keys) + f(L, its keys)·|ΔT| + |ΔL|·|ΔT| rows. The frequency of columns in a join is at most that of
-those of the left side, times that of the keys and the other columns in the right one; where none is of the left side,
-that of those of the right one times that of the keys in the left one.
+*Joins of private tables without a bound* (`FreeJoin`). How many rows of the join one unit of a source changes depends
+on the rows: at most `moves`, a sum of products of *frequencies*, the most rows of a table that have one value of some
+columns. These are private numbers. One unit of a source s raises the frequency of a table by at most k_s, the rows of
+the table that the unit can change. That is all that `measurements.smooth` goes by (docs/privacy/elastic.md).
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Transformations of the rows of persons, each with its stability.
 
 A person is a value of the protected column, in every table of the source; neighbours differ by all rows of one person
-in all tables. The rows of other persons decide nothing here: each transformation below is made of a function that is
-applied to every person's rows apart, so that one person less takes away that person's rows of the result and changes
-no other. The stability is then how many rows such a result has of one person.
+in all tables. Each transformation below is made of a function that is applied to every person's rows apart. So the
+stability is how many rows the result has of one person (docs/privacy/transformations.md, "Persons apart").
 
 * `truncate`: of each person at most `groups` groups and `rows` rows in each: groups · rows, and no more than before.
 * `group_rows` by person: one row of each person and key. Without keys 1; with keys as many as a person has groups: at
@@ -12,22 +11,13 @@ no other. The stability is then how many rows such a result has of one person.
   none may stay, once, which is no more where a person may have a row on the other side.
 * `group_rows` by keys alone mixes persons. A changed row takes a group's row away and may put another in its place:
   2k, and whose a row is cannot be told any more.
+* a row for each item of m lists that stand in the program: m·k, a union of m tables.
 
-*Parts.* What is spent on the parts of a partition counts as the largest, because all rows that a person has in the
-parts are at most the k that the noise is made for. That is not so for a k that each part got for itself. So where a
-transformation bounds a person's rows, the result lies on the path of the whole table, and charges on parts add up.
+What is spent on parts of a partition counts as the largest for a k of the whole table alone. So where a transformation
+bounds a person's rows anew, the result lies on the path of the whole table, and charges on parts add up.
 
-What the rows of one person, or of one group, are summed up in: exact, and a function of these rows in any order.
-
-Sums are of whole numbers on a public grid, each summand clamped to its bounds; doubles would differ with the order.
-
-A row for each item of a list: what others call flat map, explode or unnest.
-
-*Argument.* The table is the union of as many tables as the lists have items: the i-th is each row with the i-th item
-of every list as a column, where none of these is missing. Adding a column and leaving out rows by themselves give at
-most a row for a row, and stabilities of a union add up (`union`): a list of m items gives m·k rows for k. m stands in
-the program, so that no row decides how many rows it may give. What a row gives depends on that row alone, and it is of
-the same person.
+Sums of a person's or a group's rows are of whole numbers on a public grid, each summand clamped to its bounds: the same
+in any order.
 """
 
 from __future__ import annotations

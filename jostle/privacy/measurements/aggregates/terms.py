@@ -26,14 +26,9 @@ MOST_BOUND = 2.0**60  # of a summand: its square is still added exactly
 class Pair(Struct, frozen=True):
     """A sum S between ±h a row and the count N of its rows, measured together as A = H·N + S and B = H·N − S.
 
-    *Sensitivity* H is a whole number of at least what a row adds to S over what it adds to N. A row that moves S by s
-    and N by n moves A and B by |Hn + s| + |Hn − s| = 2·max(H|n|, |s|) in all, which is the sensitivity of the pair in
-    ℓ₁; in ℓ₂ it moves them by no more. Rows of one group add up, so that k rows move them by k times as much.
-
-    *Accuracy* S = (A − B)/2 and N = (A + B)/2H. Laplace noise of the whole amount on both leaves S and N half the
-    variance that half the amount on each has: 2h/ε and 2/ε as deviations, where they are 2√2·h/ε and 2√2/ε. Gaussian
-    noise in ρ leaves the same. The numbers are brought within half of the limit first, each by itself, which moves no
-    two of them further apart.
+    H is a whole number of at least what a row adds to S over what it adds to N. A row that moves S by s and N by n moves
+    A and B by |Hn + s| + |Hn − s| = 2·max(H|n|, |s|) in all, in ℓ₁ and in ℓ₂ at most. S = (A − B)/2 and N = (A + B)/2H
+    (docs/privacy/aggregates.md). The numbers are brought within half of the limit first, which moves no two further apart.
     """
 
     total: FixedSum

@@ -141,13 +141,13 @@ def walk_tree(
     for depth in range(int(levels.max()) + 1):
         firsts = np.flatnonzero(starts)
         sizes = np.diff(np.append(firsts, len(values)))
-        asked = live[firsts] & (sizes > 1)
-        if not asked.any():
+        candidates = live[firsts] & (sizes > 1)
+        if not candidates.any():
             break
-        scores = np.minimum(SCORES[by](values[np.repeat(asked, sizes)], sizes[asked]), 2**42) << 20
+        scores = np.minimum(SCORES[by](values[np.repeat(candidates, sizes)], sizes[candidates]), 2**42) << 20
         scores = np.maximum(threshold - tuned.decay, scores - depth * tuned.decay)
         split = np.zeros(len(firsts), dtype=bool)
-        split[asked] = scores + draw(tuned.scale, len(scores)) > threshold
+        split[candidates] = scores + draw(tuned.scale, len(scores)) > threshold
         live = np.repeat(split, sizes)
         starts |= live & (levels == depth)
     labels = np.empty(len(values), dtype=np.int64)

@@ -26,6 +26,7 @@ from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import Refusal, refuse
 from jostle.engine.sql.persons import names_in
 from jostle.integers import LIMIT, fixed_width
+from jostle.lazy import Floats, Ints, np
 from jostle.noise_laws import Gaussian, Laplace
 from jostle.plan.digest import plan_digest
 from jostle.plan.plan import (
@@ -51,7 +52,7 @@ from jostle.privacy.kernel.measurement import LinearMeasurement, Measured, stabi
 from jostle.privacy.ledger.ledger import Account
 from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate, Aggregate
 from jostle.privacy.measurements.aggregates.count import Count
-from jostle.privacy.measurements.aggregates.sum import Sum
+from jostle.privacy.measurements.aggregates.sums import Sum
 from jostle.privacy.measurements.aggregates.terms import grid_of, reach_of, sensitivity_of
 from jostle.privacy.measurements.purchases import Layout
 from jostle.privacy.measurements.query import Request
@@ -60,13 +61,8 @@ from jostle.privacy.mechanisms.running import MOST_STEPS, Roots, Tree, matrix_of
 from jostle.records import replace
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from jostle.privacy.reading.vault import Reader
 
-    Ints = NDArray[np.int64]
-    Floats = NDArray[np.float64]
 
 MOST_NUMBERS = 2**14
 """Of all terms at one step: what the ledger keeps together."""
@@ -170,8 +166,6 @@ class RunningSelect(LinearMeasurement[RunningNumbers]):
         return self.released > 0
 
     def read(self, reader: Reader) -> list[Ints]:
-        import numpy as np
-
         place, until = self.steps.place, self.steps.until
         keys = list(self.request.keys)
         keys[place] = Key(keys[place].expr, keys[place].values[:until])
@@ -218,8 +212,6 @@ class RunningSelect(LinearMeasurement[RunningNumbers]):
 
     def again(self) -> RunningNumbers:
         """What the ledger has of the steps up to `until`, which are the same for whoever asks."""
-        import numpy as np
-
         account = self.account
         parts = account.released_steps(self.stream) if account is not None else []
         if not parts or parts[-1]["until"] < self.steps.until:

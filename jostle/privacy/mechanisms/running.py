@@ -19,16 +19,9 @@ from __future__ import annotations
 
 import math
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
 
 from jostle.integers import fixed_width
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
-    Floats = NDArray[np.float64]
+from jostle.lazy import Floats, Ints, np
 
 MOST_STEPS = 2**13
 LAG_BITS, STEP_BITS = 14, 9
@@ -48,8 +41,6 @@ class Tree:
 
     def matrix(self, after: int, until: int) -> Ints:
         """The rows of the steps after `after`, up to `until`: a column for each of the first `until` steps."""
-        import numpy as np
-
         rows = np.zeros((self.rows_up_to(until) - self.rows_up_to(after), until), dtype=np.int64)
         ends = [(end, level) for end in range(after + 1, until + 1) for level in range(_divisions(end) + 1)]
         for row, (end, level) in zip(rows, ends, strict=True):
@@ -64,8 +55,6 @@ class Tree:
 
     def weights(self, step: int) -> Floats:
         """The stretches that make up the first `step` steps, from the longest on."""
-        import numpy as np
-
         weights, left = np.zeros(self.rows_up_to(step)), step
         while left:
             weights[self.rows_up_to(left) - 1] = 1.0
@@ -79,8 +68,6 @@ class Roots:
     bits = LAG_BITS + STEP_BITS
 
     def __init__(self, steps: int) -> None:
-        import numpy as np
-
         self.steps, lags = steps, np.arange(1, steps)
         root = np.concatenate([[1.0], np.cumprod((2 * lags - 1) / (2 * lags))])
         length = np.cumsum(root**2)
@@ -93,15 +80,11 @@ class Roots:
 
     def matrix(self, after: int, until: int) -> Ints:
         """The rows of the steps after `after`, up to `until`: a column for each of the first `until` steps."""
-        import numpy as np
-
         lag = np.arange(after, until)[:, None] - np.arange(until)
         return np.where(lag >= 0, self.lags[lag] * self.scales[:until], 0)
 
     @cached_property
     def norms(self) -> tuple[int, float]:
-        import numpy as np
-
         l1 = np.cumsum(self.lags)[::-1] * self.scales
         l2 = np.cumsum(self.lags**2)[::-1] * self.scales**2
         return int(l1.max()), math.sqrt(float(l2.max())) * (1 + 2.0**-40)
@@ -109,8 +92,6 @@ class Roots:
     @cached_property
     def _back(self) -> Floats:
         """The coefficients of the inverse of the rounded ones."""
-        import numpy as np
-
         lags = self.lags / 2**LAG_BITS
         back = np.zeros(self.steps)
         back[0] = 1.0
@@ -120,8 +101,6 @@ class Roots:
 
     def weights(self, step: int) -> Floats:
         """Running sums are those of D⁻¹C⁻¹y: the weight of y at i is Σ_k back[k] / d[i + k], as far as step."""
-        import numpy as np
-
         scales = 2.0**STEP_BITS / self.scales[:step]
         size = 1 << (2 * step).bit_length()
         product = np.fft.rfft(scales, size) * np.conj(np.fft.rfft(self._back[:step], size))

@@ -1,7 +1,17 @@
-"""Scores of a cube's cells, and how many rows there are; on a grid of 2^-BITS, whose rounding adds one step.
+"""Scores of a cube's cells, and how many rows there are.
 
-`size`, `nonzero`, `largest_cell`, `largest_marginal` and `l2` move by at most 1 with a row, one way; `l1_to_uniform` by
-less than 1 and `total_variation` by at most 2, either way (docs/privacy/aggregates.md, "Scores").
+For one row more or less in one cell (x_c ± 1, N ± 1), on a grid of 2^-bits (rounding adds one step):
+
+* `size`: N. 1, monotone.
+* `nonzero`: number of non-empty cells. 1, monotone.
+* `largest_cell`: the largest cell. 1, monotone.
+* `largest_marginal`: the most rows that share one value of one dimension: the largest cell of any marginal. A row is
+  counted once in each marginal, so none of those sums moves by more than 1, nor does their maximum; monotone. In 1D it
+  is `largest_cell`.
+* `l2`: √Σx². |‖x + e_c‖₂ − ‖x‖₂| ≤ 1 by the triangle inequality; monotone.
+* `l1_to_uniform`: ½Σ|x_i − N/n|, N times the distance to uniform. Cell c moves by 1 − 1/n, the n − 1 others by 1/n
+  each: ½(2 − 2/n) < 1; not monotone.
+* `total_variation`: Σ|x_i − x_{i+1}|. A cell has two neighbours: 2; not monotone.
 """
 
 from __future__ import annotations

@@ -9,6 +9,8 @@ import pytest
 
 from jostle.engine.duckdb.raw import DUCKDB
 from jostle.engine.sql import cells, functions
+from jostle.engine.sql.rows import Physical, Raw, RowSql
+from jostle.plan.plan import Apply, Column, Constant, Open
 
 BITS = np.random.default_rng(7).integers(0, 2**63, 20_000, dtype=np.int64).view(np.float64)
 DOUBLES = np.concatenate([
@@ -44,6 +46,14 @@ def test_an_operation_on_the_text_of_a_cell_is_found_without_it(kind: str, rows:
         source = f"SELECT x, {cells.text(DUCKDB, 'x', kind)} AS t FROM ({rows} UNION ALL SELECT NULL)"
         same = f"({OVER_TEXT[name]}) IS NOT DISTINCT FROM ({direct})"
         assert known.execute(f"SELECT count(*) FROM ({source}) WHERE NOT ({same})").fetchall() == [(0,)], name
+    raw = Raw("x", kind, Open("text"), readings)
+    for words in (("NA", "-", "nan", ""), ("inf", "NA"), ("-inf",), ("true",), ("false", "-"), ("0", "NA"), ("-1",)):
+        rows = RowSql({"t": Physical("t", raw=raw)}, {"t": Open("text")}, DUCKDB)
+        value = rows.value(Apply("in", (Column("t"), *map(Constant, words))))
+        same = f"(t IN ({', '.join(map(DUCKDB.literal, words))})) IS NOT DISTINCT FROM ({value})"
+        query = f"SELECT count(*) FROM ({rows.over(source)}) WHERE NOT ({same})"
+        assert known.execute(query).fetchall() == [(0,)], words
+        assert words[0] != "NA" or ("'NA'" in value) == (kind == "DATE")
 
 
 def test_of_other_kinds_the_text_is_read() -> None:

@@ -36,6 +36,7 @@ _FAR = 2.0**900  # so far below the largest double that what bounds leave out, s
 _PRODUCT = "({0} * {1})"
 _QUOTIENT = "({0} / {1})"
 _CONVERSIONS = frozenset({"number", "date of text", "time of text"})
+_SPELLED, _DIGITS_IN = frozenset({"true", "false", "inf", "-inf"}), frozenset("0123456789")
 _SAFE = {"+": "({0} + {1})", "-": "({0} - {1})", "*": _PRODUCT}
 
 
@@ -366,6 +367,8 @@ class RowSql(Struct):
             test = self._operation(Apply("missing", expr.args[:1]))
             inside = self._among(Apply("in", (expr.args[0], *rest)))
             return _Piece(f"({test.text} OR coalesce({inside.text}, FALSE))", False, max(test.stage, inside.stage))
+        if missing := self._in_none(expr):
+            return _Piece(f"CASE WHEN NOT {missing} THEN FALSE END")
         x = expr.args[0]
         kinds = [kind_of(arg, self.schema) for arg in expr.args if arg != Constant(None)]
         kind = kinds[0] if kinds else "number"
@@ -383,6 +386,13 @@ class RowSql(Struct):
         tests = " OR ".join(f"coalesce({value.text} = {other.text}, FALSE)" for other in others)
         stage = max(stage, value.stage)
         return _Piece(f"CASE WHEN {value.text} IS NOT NULL THEN ({tests}) END", False, stage)
+
+    def _in_none(self, expr: Apply) -> str:
+        """Whether a column's text is missing, of a cell that is a number or a truth, which spells none of these words;
+        empty where there is no such cell."""
+        words = [arg.value if isinstance(arg, Constant) else "0" for arg in expr.args[1:]]
+        spelled = (not isinstance(word, str) or word in _SPELLED or not _DIGITS_IN.isdisjoint(word) for word in words)
+        return "" if any(spelled) else self._reading(Apply("missing", expr.args[:1])) or ""
 
     def _listed(self, expr: Apply) -> str:
         """The raw cell of a column of texts that is among constants where the text is; empty where there is none. Of

@@ -13,7 +13,7 @@ BARS = {
     "files": 432,
     "lines that the kernel imports": 2_757,
     "lines that privacy and engine import": 21_566,
-    "lines that everyday queries import": 10_964,
+    "lines that everyday queries import": 10_974,
     "circles of files, imports for types counted": 0,
     "lines with Any": 1_554,
     "participle names": 44,

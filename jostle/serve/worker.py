@@ -20,12 +20,12 @@ from msgspec import Struct
 from msgspec import json as coded
 
 from jostle import resources
+from jostle.backends.postgres.ledger import SCHEMES
 from jostle.diagnostics import Diagnostic, Refusal
 from jostle.events import Event
 from jostle.language.builtins import OPENERS
 from jostle.plan.plan import Categories, Domain
 from jostle.privacy.ledger.ledger import Ledger
-from jostle.privacy.ledger.postgres import SCHEMES
 from jostle.privacy.ledger.store import Dataset
 from jostle.resources import replacing
 from jostle.serve.confine import GIGABYTE, confine, ends_after

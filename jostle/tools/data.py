@@ -25,6 +25,7 @@ from typing import Any
 from jostle.accounting.amounts import Unit, as_text
 from jostle.accounting.definitions import Measure, parts_of
 from jostle.backends.choice import server_at
+from jostle.backends.postgres.ledger import address
 from jostle.backends.remote import VARIABLE, RemoteData, remote_data
 from jostle.diagnostics import Refusal, refuse, unwritable
 from jostle.engine.files import OpenFile, Reading
@@ -33,7 +34,6 @@ from jostle.jsontext import digest, loads
 from jostle.plan.plan import Open, Scan
 from jostle.privacy.ledger import store
 from jostle.privacy.ledger.ledger import Contents, Ledger
-from jostle.privacy.ledger.postgres import address
 from jostle.privacy.ledger.registered import Clauses, ServerTable, TableMark, Terms
 from jostle.privacy.ledger.store import Dataset, Entry
 from jostle.readers.filesets import FileSet

@@ -17,10 +17,10 @@ from test_ledger_faults import charged, in_child
 
 from jostle.accounting.amounts import QUANTA, Amount
 from jostle.accounting.definitions import pure_price
+from jostle.backends.postgres.ledger import LedgerDatabase
 from jostle.diagnostics import Refusal
 from jostle.privacy.kernel.exposures import Exposure
 from jostle.privacy.ledger.ledger import Ledger
-from jostle.privacy.ledger.postgres import LedgerDatabase
 
 psycopg = pytest.importorskip("psycopg", reason="no driver: pip install 'psycopg[binary]'")
 
@@ -79,6 +79,10 @@ def test_owners_and_programs_use_it_as_they_use_a_file(place: Place, place_of: t
     assert "0.5" in listing and "the chain holds" in history and history.count("count") == 1
 
 
+def test_a_url_of_no_server_that_keeps_a_ledger_is_refused() -> None:
+    assert "no server that keeps a ledger" in refused(lambda: Ledger("mysql://ann:secret@db.example/stats"))
+
+
 def test_what_is_shown_of_an_address_has_no_password() -> None:
     store = LedgerDatabase("postgresql://ann:secret@db.example:5433/stats?password=secret&user=ann")
     assert store.place == "postgresql://db.example:5433/stats"
@@ -113,7 +117,7 @@ def test_what_is_no_ledger_or_no_longer_one(
 
 def test_a_server_that_can_forget_is_refused(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     """`fsync` cannot be changed of a running server: a setting that is off stands for it."""
-    monkeypatch.setattr("jostle.privacy.ledger.postgres._SETTINGS", ("fsync", "zero_damaged_pages"))
+    monkeypatch.setattr("jostle.backends.postgres.ledger._SETTINGS", ("fsync", "zero_damaged_pages"))
     ledger.store.close()
     assert "can forget what was charged" in refused(ledger.datasets)
 

@@ -6,7 +6,7 @@ made with mode 0600 and refused where everybody may read or write it. SQLite's l
 lost when any handle on the file is closed, so nothing else may open it: use `stat` only. A commit over a connection
 that lived through a fork could go into a log that the parent deletes.
 
-Where a ledger is: a path of a file, or the URL of a PostgreSQL database.
+Where a ledger is: a path of a file, or the URL of a server (`store.STORES`).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jostle.privacy.ledger.postgres import SCHEMES, LedgerDatabase
-from jostle.privacy.ledger.store import TABLES, Connection, Store
+from jostle.diagnostics import refuse
+from jostle.privacy.ledger.store import STORES, TABLES, Connection, Store
 
 if TYPE_CHECKING:
     import sqlite3
@@ -150,7 +150,12 @@ def default_place() -> str | Path:
 
 
 def store_at(place: str | Path, timeout: float) -> Store:
-    """The ledger there; nothing is opened."""
-    if isinstance(place, str) and place.startswith(SCHEMES):
-        return LedgerDatabase(place, timeout)
-    return LedgerFile(place, timeout)
+    """The ledger there; nothing is opened. `LedgerError` for the URL of a server of another kind."""
+    scheme, there, _ = str(place).partition("://")
+    if not there or isinstance(place, Path):
+        return LedgerFile(place, timeout)
+    if scheme + there not in STORES:
+        raise refuse(
+            "LedgerError", "this URL is of no server that keeps a ledger", help="postgresql://user@host/database"
+        )
+    return STORES[scheme + there](str(place), timeout)

@@ -265,6 +265,9 @@ class Store(ABC):
         return self._open
 
 
+STORES: dict[str, Callable[[str, float], Store]] = {}
+"""How a ledger on a server is opened, by the beginning of its URL; `backends` enters those that it has."""
+
 _FORKING = threading.RLock()
 _STORES: weakref.WeakSet[Store] = weakref.WeakSet()
 _AT_FORK: list[Store] = []

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
-from jostle.privacy.ledger.store import TABLES, Connection, Result, Store
+from jostle.privacy.ledger.store import STORES, TABLES, Connection, Result, Store
 
 if TYPE_CHECKING:
     import psycopg
@@ -185,3 +185,6 @@ def _kind(server: _Server, table: str) -> str | None:
     """`p` for a permanent table, `u` for one that a crash empties."""
     row = server.execute("SELECT relpersistence FROM pg_class WHERE oid = to_regclass(?)", (table,)).fetchone()
     return None if row is None else str(row[0])
+
+
+STORES.update(dict.fromkeys(SCHEMES, LedgerDatabase))

@@ -331,6 +331,8 @@ class Account(Protocol):
     def begin(self) -> None:
         """Another program of the session begins."""
 
+    def counted(self, path: Path) -> Path: ...
+
     def catch_up(self, meter: Meter, total: Cost) -> None:
         """Adds to the session's meter what other sessions have spent; refuses a total below the meter's."""
 

@@ -19,11 +19,12 @@ from jostle.diagnostics import Diagnostic, Refusal, refuse
 from jostle.language.builtins import OPENERS, REMOTE
 from jostle.language.forms import DIMENSIONS, source_kind
 from jostle.language.moments import number_of
-from jostle.plan.plan import Bound, Categories, Domain, Filter, Integer, Moments, Open, Owners, Real, unfilled
+from jostle.plan.plan import Bound, Categories, Column, Domain, Filter, Integer, Moments, Open, Owners, Real, unfilled
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import Cube, Table
 from jostle.privacy.ledger.ledger import Account, seen
 from jostle.privacy.reading.minting import private_cube, private_table, public_cube, public_table
+from jostle.privacy.transformations.transform import partition_label
 from jostle.readers.filesets import FileSet
 from jostle.records import replace
 from jostle.run.clauses import described_schema, measure_of, never_missing, schema_of, unit_of
@@ -318,8 +319,10 @@ def _open_dataset(interp: Evaluator, name: str, node: n.Private, span: Span) -> 
     check_columns(terms.schema, data, span, private=True)
     if not terms.unit.linked:
         source = register.declare(node.name, data.identity, terms.measure, terms.unit, node.span)
-        source.join(Account(ledger, dataset, data.key), span)
-        return private_table(source, data.key, terms.schema, terms.filled)
+        handle = private_table(source, data.key, terms.schema, terms.filled)
+        label = partition_label(handle, Column(terms.each), exact=True) if terms.each else None
+        source.join(Account(ledger, dataset, data.key, label=label), span)
+        return handle
     table, _, key = terms.unit.linked.partition(".")
     owner = _open_dataset(interp, table, node, span)
     owners = owners_by(owner, key, terms.unit.columns[0], span)

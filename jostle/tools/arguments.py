@@ -335,7 +335,9 @@ def _ledger_verbs(verbs: argparse._SubParsersAction[_Parser]) -> None:
     register.add_argument("--schema", metavar="SCHEMA", help=_SCHEMA)
     unit = "such as 'rows', 'person up to 5 rows'; of persons that a dataset has already, 'people.id on customer'"
     register.add_argument("--protecting", metavar="UNIT", required=True, help=unit)
-    register.add_argument("--budget", metavar="BUDGET", help="such as 'epsilon 3', 'rho 0.5'; of linked persons none")
+    register.add_argument(
+        "--budget", metavar="BUDGET", help="such as 'epsilon 3', 'rho 0.5 each week'; of linked persons none"
+    )
     verb("list", "every dataset, its budget and what was spent", dataset=False)
     verb("show", "what was registered of a dataset")
     update = verb("update", "take the file as it is now; what was spent stays spent")

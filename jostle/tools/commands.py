@@ -300,6 +300,7 @@ def _left(source: Source, costs: Sequence[Cost], place: str | None) -> Iterator[
                     dataset = Ledger(where).dataset(name)
                     left = dataset.terms.measure.left_exactly(dataset.state.spent, (0,) * len(dataset.state.spent))[0]
                     tail = ": what was not answered before is refused where that ends; ask its owner for more"
+                    tail = f" on all of it, and more on parts by {dataset.terms.each}" if dataset.terms.each else tail
                     tail = tail if asked[node.name] > left else ""
                     whole = (
                         f"{node.name}: {dataset.terms.measure.unit} {as_text(left)} of {dataset.terms.measure.limit}"

@@ -31,7 +31,7 @@ from jostle.diagnostics import Refusal, refuse, unwritable
 from jostle.engine.files import OpenFile, Reading
 from jostle.events import Event
 from jostle.jsontext import digest, loads
-from jostle.plan.plan import Open, Scan
+from jostle.plan.plan import Categories, Integer, Open, Scan
 from jostle.privacy.ledger import store
 from jostle.privacy.ledger.ledger import Contents, Ledger
 from jostle.privacy.ledger.registered import Clauses, ServerTable, TableMark, Terms
@@ -142,13 +142,16 @@ def register(options: Namespace) -> str:
     if (kind == "counts" or data is not None) and reading != Reading():
         message = f"`{options.file}` has neither sheets nor a header"
         raise refuse("DataError", message, help="leave --sheet and --header out")
-    clauses = parse_clauses(options.name, kind, options.schema, options.protecting, options.budget)
+    budget, _, each = (options.budget or "").partition(" each ")
+    clauses = parse_clauses(options.name, kind, options.schema, options.protecting, budget or None)
     ledger = Ledger(options.ledger)
     measure = _measure(ledger, clauses)
+    if each:
+        _need_parts(each.strip(), clauses)
     place = os.path.realpath(path) if data is None else ""
     terms = Terms(
         options.name, kind, place, clauses.schema, clauses.unit, measure, reading.sheet, reading.header,
-        filled=clauses.filled,
+        filled=clauses.filled, each=each.strip(),
     )  # fmt: skip
     if data is None:
         ledger.register(terms, check_promises, copy=options.copy)
@@ -160,7 +163,8 @@ def register(options: Namespace) -> str:
         notes = misfits(options.file, terms.schema, engine=options.engine, filled=terms.filled)
     whose = f", that of `{_owner(terms)}`" if terms.unit.linked else ""
     return (
-        f"registered `{options.name}` with budget {measure.limit}{whose}, in {clean(ledger.store.place)}\n"
+        f"registered `{options.name}` with budget {measure.limit}{_each(terms)}{whose}, "
+        f"in {clean(ledger.store.place)}\n"
         f'a program says: private {options.name} = dataset("{options.name}")\n{notes}'
     )
 
@@ -176,6 +180,8 @@ def _measure(ledger: Ledger, clauses: Clauses) -> Measure:
         return clauses.measure
     name, _, key = clauses.unit.linked.partition(".")
     owner = ledger.dataset(name).terms
+    if owner.each:
+        raise refuse("DataError", f"`{name}` has its budget each {owner.each}, which rows of other tables have not")
     if owner.unit.columns != (key,) and (not owner.unit.columns or key not in dict(owner.schema)):
         raise refuse(
             "DataError", f"`{key}` is no described column of the rows of persons of `{name}`",
@@ -336,7 +342,23 @@ def _budget(dataset: Dataset) -> tuple[str, str]:
     """A dataset's budget and what was spent of it; of a linked one, only whose budget it has."""
     if dataset.terms.unit.linked:
         return f"that of `{_owner(dataset.terms)}`", f"see `{_owner(dataset.terms)}`"
-    return str(dataset.terms.measure.limit), spent(dataset)
+    return f"{dataset.terms.measure.limit}{_each(dataset.terms)}", spent(dataset)
+
+
+def _each(terms: Terms) -> str:
+    return f" each {terms.each}" if terms.each else ""
+
+
+def _need_parts(column: str, clauses: Clauses) -> None:
+    """Refuses a budget for each value of a column by which the protected units are not told apart."""
+    domain, unit = dict(clauses.schema).get(column), clauses.unit
+    if not isinstance(domain, Integer | Categories):
+        raise refuse("DataError", f"`{column}` has no listed values", help="describe it: `{week: 1..52}`")
+    if unit.linked or (unit.columns and column not in unit.columns):
+        raise refuse(
+            "DataError", f"a person may have rows of several `{column}`, whose budgets would add up",
+            help=f"protect what a person does in one: `{', '.join([*unit.columns, column])} up to 3 rows`",
+        )  # fmt: skip
 
 
 def spent(dataset: Dataset) -> str:

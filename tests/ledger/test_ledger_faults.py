@@ -79,7 +79,7 @@ def test_a_locked_ledger(tmp_path: Path) -> None:
 def test_a_program_that_meets_a_locked_ledger_reads_nothing(
     owned: Place, never_read: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Ledger.__init__, "__defaults__", (None, 0.05, ""))
+    monkeypatch.setattr(Ledger.__init__, "__defaults__", (None, 0.05, *Ledger.__init__.__defaults__[2:]))
     with Ledger(owned.path).store.writing():
         made = owned.run(COUNT)
     assert kind(made) == "LedgerError" and not made.values

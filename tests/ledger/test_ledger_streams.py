@@ -151,6 +151,20 @@ def test_what_is_not_kept_is_not_shown(visits: Place, monkeypatch: pytest.Monkey
     assert Ledger(visits.path).dataset("visits").state.spent == (10**12,)
 
 
+@pytest.mark.parametrize("amount", ["rho 1", "epsilon 1"])
+def test_many_numbers_are_kept_in_several_entries(place: Place, monkeypatch: pytest.MonkeyPatch, amount: str) -> None:
+    """What is shown at once is given again from as many stored answers as it takes."""
+    (place.folder / "visits.csv").write_text(rows_until(1))
+    _register(place, "rows", amount)
+    monkeypatch.setattr("jostle.privacy.measurements.running.MOST_NUMBERS", 16)
+    program = COUNT.replace("rho 1", amount)
+    first, again = (_on(place, 40, program).values["g"].columns["n"] for _ in range(2))
+    assert len(first) == 80 and list(map(float, first)) == list(map(float, again))
+    monkeypatch.setattr("jostle.privacy.measurements.running.MOST_NUMBERS", 1)
+    made = place.session().attempt(Source(str(place.folder / "p.jst"), program), {"today": "40"})
+    assert [one.kind for one in made.diagnostics] == ["DataError"]
+
+
 @pytest.mark.parametrize(
     ("protecting", "query", "kind", "said"),
     [

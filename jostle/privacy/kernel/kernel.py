@@ -220,19 +220,16 @@ class Kernel:
                 self._test_allotments(exposures, measurement.price, span)
                 self._charge_allotments(exposures, measurement.price)
             else:
-                title, paid = measurement.title, measurement.was_paid()
-                self._charge(exposures, measurement.price, title, span, measurement.purpose, paid)
+                price, paid = measurement.price, measurement.was_paid()
+                self._charge(exposures, price, measurement.title, span, measurement.purpose, paid)
 
     # Charges -------------------------------------------------------------------------------------
 
     def _charge(
         self, exposures: Exposures, price: Price, what: str, span: Span | None, purpose: ChargePurpose, paid: bool
     ) -> None:  # fmt: skip
-        """Charges every source met, or none: all meters are tested before anything is added.
-
-        What an earlier charge `paid` for costs the sources nothing, and is written down all the same.
-        """
-        what += ", paid before" if paid else ""
+        """Charges every source met, or none: all meters are tested before anything is added. What was `paid` before
+        costs the sources nothing, and is written down all the same."""
         for exposure in exposures:
             check_unit(price.amount, exposure.source, span)
         self._test_allotments(exposures, price, span)
@@ -394,7 +391,8 @@ def _charged_path(exposure: Exposure, price: Price) -> Path:
     """Where a charge counts: with a δ₀ as a whole, since δ is not linear in how many of a unit's rows a part has."""
     measure = exposure.source.measure
     has_delta = measure.width > 1 and measure.cost(price, True)[1] > 0
-    return () if has_delta and exposure.stability > 1 else exposure.path
+    account, path = exposure.source.account, () if has_delta and exposure.stability > 1 else exposure.path
+    return path if account is None or not path else account.counted(path)
 
 
 def _cost(exposure: Exposure, price: Price) -> Cost:

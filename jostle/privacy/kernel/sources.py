@@ -56,4 +56,4 @@ class Source:
             self.account = account
         elif self.account.version != account.version:
             raise refuse("LedgerError", f"the data of `{account.name}` were updated", span, help="start a new session")
-        account.catch_up(self.meter, account.spent)
+        self.account.catch_up(self.meter, account.spent)

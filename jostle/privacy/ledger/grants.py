@@ -77,10 +77,8 @@ def add_grant(
     terms = dataset.terms
     if not ANALYST.fullmatch(analyst):
         raise refuse("DataError", f"`{analyst}` is no name of an analyst", help="letters from a to z, digits, `._-`")
-    if terms.within or terms.unit.linked or terms.measure.kind == "approximate":
-        why = "is a grant" if terms.within else "has the budget of other persons" if terms.unit.linked else (
-            "counts (epsilon, delta) in zCDP, of which no parts are made"
-        )  # fmt: skip
+    why = _no_part(terms)
+    if why:
         help = "register it with a budget in epsilon or rho, or `budget epsilon e, delta d counted by basic`"
         raise refuse("DataError", f"`{terms.name}` {why}", help=help)
     need_open(dataset)
@@ -101,11 +99,25 @@ def add_grant(
         if one is not None and (one.unit != amount.unit or one.delta or one.value > amount.value):
             raise refuse("BadAmount", f"{one} is no part of {amount}", help=f"such as `{amount.unit} 0.1`")
         limits.append(0 if one is None else one.value)
-    own = Terms(name, terms.kind, "", (), terms.unit, measure, None, None, None, (), terms.name, until, *limits)
+    own = Terms(
+        name, terms.kind, "", (), terms.unit, measure, within=terms.name, until=until, per_program=limits[0],
+        per_week=limits[1],
+    )  # fmt: skip
     content = {"did": "granted", "time": now(), "terms": digest(own.as_json())}
     entry = Entry.after(1, store.FIRST, content)
     state = State(TableMark(frozenset(), frozenset()), 1, "", (0,) * measure.width, 1, entry.hash)
     return rows.add(own, state, store.new_key(), entry)
+
+
+def _no_part(terms: Terms) -> str:
+    """Why no part of a dataset's budget is given away; empty where one can be."""
+    if terms.within:
+        return "is a grant"
+    if terms.unit.linked:
+        return "has the budget of other persons"
+    if terms.each:
+        return f"has its budget each {terms.each}"
+    return "counts (epsilon, delta) in zCDP, of which no parts are made" if terms.measure.kind == "approximate" else ""
 
 
 def set_status(rows: Rows, dataset: Dataset, status: str, who: str) -> None:

@@ -23,6 +23,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from jostle.accounting import budget_tree
 from jostle.accounting.amounts import Amount
 from jostle.accounting.budget_tree import Cost, Meter
 from jostle.accounting.definitions import Charge, ChargePurpose, Price, parts_of
@@ -62,6 +63,7 @@ class Growth(Struct, frozen=True):
     content: Mapping[str, Any]
     parts: frozenset[Hashable] = frozenset()
     so_far: int = 0
+    entries: int | None = None  # of a budget for each part, how long the history was that it was calculated by
 
 
 class Receipt(Struct, frozen=True):
@@ -78,6 +80,7 @@ class Outcome(Struct, frozen=True):
     receipts: tuple[Receipt, ...]
     before: tuple[Cost, ...]
     refused: int | None = None  # the first that did not fit
+    late: bool = False  # whether a history went on meanwhile, so that an amount is to be calculated again
 
 
 class Ledger:
@@ -165,6 +168,8 @@ class Ledger:
                 _check(whole, growth)
                 for one in {dataset.terms.name: dataset, whole.terms.name: whole}.values():
                     grants.need_open(one)
+                    if growth.entries not in (None, one.state.entries):
+                        return Outcome((), before, late=True)
                     if not one.terms.measure.admits(plus(one.state.spent, growth.amount)):
                         return Outcome((), before, at)
                 if whole is dataset:
@@ -379,6 +384,8 @@ class Account(Struct, eq=False):
     requests: dict[str, int] = field(default_factory=dict)  # how often a request was made in this run
     linked: dict[str, Dataset] = field(default_factory=dict)
     so_far: int = 0  # what charges of this run grew its first place by
+    label: object = None  # the partition by the column `each`, of a dataset that has one
+    entries: int = 0  # how much of its history is in the session's meter, then
 
     def begin(self) -> None:
         """Another program of the session begins."""
@@ -399,8 +406,7 @@ class Account(Struct, eq=False):
         return self.dataset.state.spent
 
     def released_steps(self, stream: str) -> list[dict[str, Any]]:
-        """What a stream released up to now (`privacy.measurements.running`), in the order of its steps: parts with the
-        `numbers` of the steps up to `until`."""
+        """What a stream released, in the order of its steps: parts with the `numbers` of the steps up to `until`."""
         parts: list[dict[str, Any]] = []
         while answer := self.ledger.answer(self.name, digest([stream, parts[-1]["until"] if parts else 0])):
             parts.append(answer[0])
@@ -410,11 +416,31 @@ class Account(Struct, eq=False):
 
     def keep_steps(self, stream: str, after: int, until: int, numbers: object) -> None:
         """Writes down what the steps after `after` released; what stands there already, another program's, stays."""
-        part = {"until": until, "numbers": numbers}
-        self.ledger.remember(self.receipts[-1], digest([stream, after]), part)
+        self.ledger.remember(self.receipts[-1], digest([stream, after]), {"until": until, "numbers": numbers})
+
+    def counted(self, path: budget_tree.Path) -> budget_tree.Path:
+        """Where a charge counts between runs: of a budget for each part on that part, or else on the whole."""
+        if not self.dataset.terms.each:
+            return path
+        return path[:1] if path and path[0][0] == self.label else ()
+
+    def _replay(self, meter: Meter) -> None:
+        """Brings what is new in the history into the meter, each charge on its part."""
+        history = self.ledger.history(self.name)
+        for entry in history[self.entries :]:
+            if "cost" in entry.content:
+                part = entry.content.get("part")
+                meter.add(() if part is None else ((self.label, part[0]),), tuple(entry.content["cost"]))
+        self.entries = len(history)
 
     def catch_up(self, meter: Meter, total: Cost) -> None:
         """Adds at the root what others have spent since; a total that went back is that of an older ledger."""
+        if self.dataset.terms.each:
+            self._replay(meter)
+            state = self.ledger.dataset(self.name).state
+            if self.entries == state.entries and meter.spent != state.spent:
+                raise store.broken(self.name, "its parts do not add up to the total")
+            return
         behind = tuple(there - here for there, here in zip(total, meter.spent, strict=True))
         if min(behind) < 0:
             raise refuse(
@@ -423,6 +449,16 @@ class Account(Struct, eq=False):
             )  # fmt: skip
         if any(behind):
             meter.add((), behind)
+
+    def _growth(self, charge: Charge, content: dict[str, Any]) -> Growth:
+        """By how much a charge grows the total, and what is written down of it."""
+        meter, entries = charge.meter, None
+        growth = tuple(a - b for a, b in zip(meter.after(charge.path, charge.cost), meter.spent, strict=True))
+        if self.dataset.terms.each:
+            entries, content["cost"] = self.entries, list(charge.cost)
+            content |= {"part": [charge.path[0][1]]} if charge.path else {}
+        parts = self.dataset.state.mark.parts
+        return Growth(self.name, self.version, growth, content, parts, self.so_far, entries)
 
     def settle(
         self, charges: Sequence[Charge], price: Price, what: str, span: Span | None, program: Text | None,
@@ -441,19 +477,20 @@ class Account(Struct, eq=False):
         }  # fmt: skip
         growths = []
         for charge, account in mine:
-            meter = charge.meter
-            growth = tuple(a - b for a, b in zip(meter.after(charge.path, charge.cost), meter.spent, strict=True))
-            request, parts = {**content, "protects": charge.protects}, account.dataset.state.mark.parts
-            growths.append(Growth(account.name, account.version, growth, request, parts, account.so_far))
+            growths.append(account._growth(charge, {**content, "protects": charge.protects}))
             for dataset in (account.dataset, *account.linked.values()):
                 self.ledger.same_file(dataset)
         outcome = self.ledger.charge(growths)
         for (charge, account), before in zip(mine, outcome.before, strict=True):
-            account.catch_up(charge.meter, before)
-        if outcome.refused is None:
-            for (_, account), receipt, charged in zip(mine, outcome.receipts, growths, strict=True):
-                account.receipts.append(receipt)
-                account.so_far += charged.amount[0]
+            if not (account.dataset.terms.each and outcome.receipts):
+                account.catch_up(charge.meter, before)
+        if outcome.late:
+            full = next((at for at, (c, _) in enumerate(mine) if not c.meter.admits(c.path, c.cost)), None)
+            return full if full is not None else self.settle(charges, price, what, span, program, purpose)
+        for (_, account), receipt, charged in zip(mine, outcome.receipts, growths, strict=False):
+            account.receipts.append(receipt)
+            account.so_far += charged.amount[0]
+            account.entries += 1
         return outcome.refused
 
 

@@ -52,7 +52,8 @@ class Terms(Struct, frozen=True):
 
     One whose unit is `linked` has the measure of the dataset of its persons, which is charged in its place. A grant has
     no data of its own: it is a part of the budget of the dataset `within`, to be spent `until` a day (`ledger.grants`),
-    at most `per_program` and `per_week` of its epsilon or rho, in quanta, where these are not 0.
+    at most `per_program` and `per_week` of its epsilon or rho, in quanta, where these are not 0. The rows with each
+    value of the column `each` have the whole budget, also between runs (`ledger.parts`).
     """
 
     name: str
@@ -69,6 +70,7 @@ class Terms(Struct, frozen=True):
     until: str = ""
     per_program: int = 0
     per_week: int = 0
+    each: str = ""
 
     @property
     def reading(self) -> Reading:
@@ -79,7 +81,8 @@ class Terms(Struct, frozen=True):
         """As it stands in the ledger, whose digest of it may be older than these words are."""
         server = None if self.server is None else {**as_dict(self.server), "names": list(self.server.names)}
         fields = {"sheet": self.sheet, "header": self.header, "server": server, "filled": self.filled or None}
-        fields |= {name: getattr(self, name) or None for name in ("within", "until", "per_program", "per_week")}
+        words = ("within", "until", "per_program", "per_week", "each")
+        fields |= {name: getattr(self, name) or None for name in words}
         return {
             "name": self.name, "kind": self.kind, "path": self.path,
             "schema": [[name, _domain_json(domain)] for name, domain in self.schema],
@@ -105,7 +108,7 @@ class Terms(Struct, frozen=True):
         limits = (int(data.get("per_program", 0)), int(data.get("per_week", 0)))
         return cls(
             data["name"], data["kind"], data["path"], schema, Unit(**unit), counted, *fields, server, filled, *of_grant,
-            *limits,
+            *limits, str(data.get("each", "")),
         )  # fmt: skip
 
 

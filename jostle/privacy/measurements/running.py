@@ -120,8 +120,9 @@ class RunningSelect(LinearMeasurement[RunningNumbers]):
         how = Additive.of(amount, via, table.measures)
         matrix = matrix_of(steps.steps, how.kind is Gaussian)
         terms = tuple(map(_coarser, layout.bought))  # type: ignore[arg-type]
-        if steps.groups * len(terms) > MOST_NUMBERS:
-            message = f"{steps.groups * len(terms):,} numbers at each step are too many"
+        numbers = steps.groups * len(terms) * matrix.most_rows
+        if numbers > MOST_NUMBERS:
+            message = f"{numbers:,} numbers at each step are too many"
             raise refuse("DataError", message, help=f"at most {MOST_NUMBERS:,}: group more coarsely")
         linear = []
         for term in terms:
@@ -156,7 +157,8 @@ class RunningSelect(LinearMeasurement[RunningNumbers]):
 
     @property
     def title(self) -> str:  # type: ignore[override]
-        return f"running {self.request.title}, steps {self.released + 1} to {self.steps.until}"
+        before = ", paid before" if self.was_paid() else ""
+        return f"running {self.request.title}, steps {self.released + 1} to {self.steps.until}{before}"
 
     @property
     def purpose(self) -> ChargePurpose:
@@ -202,7 +204,8 @@ class RunningSelect(LinearMeasurement[RunningNumbers]):
         if self.account is None:
             return self.numbers(released)
         parts = [part.reshape(-1, self.steps.groups) for part in released]
-        first, each = self.released, max(1, MOST_NUMBERS * 2 // (self.steps.groups * len(parts)))
+        numbers = self.steps.groups * len(parts) * self.matrix.most_rows
+        first, each = self.released, 2 * MOST_NUMBERS // numbers
         while first < self.steps.until:
             until = min(self.steps.until, first + each)
             low, high = (self.matrix.rows_up_to(at) - self.matrix.rows_up_to(self.released) for at in (first, until))

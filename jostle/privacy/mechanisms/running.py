@@ -33,7 +33,7 @@ class Tree:
     bits = 0
 
     def __init__(self, steps: int) -> None:
-        self.steps = steps
+        self.steps, self.most_rows = steps, steps.bit_length()
 
     def rows_up_to(self, step: int) -> int:
         """How many numbers are measured in the first so many steps."""
@@ -66,6 +66,7 @@ class Roots:
     """The square root of running sums, its columns as long as each other."""
 
     bits = LAG_BITS + STEP_BITS
+    most_rows = 1
 
     def __init__(self, steps: int) -> None:
         self.steps, lags = steps, np.arange(1, steps)

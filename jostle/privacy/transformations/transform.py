@@ -95,7 +95,7 @@ def partition(data: PublicData, handle: Table | Cube, expr: RowExpr, name: str, 
             raise open_keys(name)
         keys, _ = data.exact(handle, (expr,), (Exact("count"),))
         key = Key(expr, tuple(keys[0]))
-    label = _partition_label(handle, expr, exact=not floors(key))
+    label = partition_label(handle, expr, exact=not floors(key))
     return [(_plain(value), _part(handle, label, holds(key, value), _plain(value))) for value in key.values]
 
 
@@ -109,7 +109,7 @@ def rows_where(handle: Table | Cube, column: str, value: Any) -> Table | Cube:
     expr = Column(column)
     condition = Apply("==", (expr, Constant(value)))
     kind_of(condition, dict(handle.schema))
-    label = _partition_label(handle, expr, exact=True)
+    label = partition_label(handle, expr, exact=True)
     return _part(handle, label, condition, _plain(value))
 
 
@@ -157,7 +157,7 @@ def _part(handle: Table | Cube, label: object, condition: RowExpr, key: Any) -> 
     return replace(handle, exposures=exposures, plan=Filter(handle.plan, condition))
 
 
-def _partition_label(handle: Table | Cube, expr: RowExpr, *, exact: bool) -> object:
+def partition_label(handle: Table | Cube, expr: RowExpr, *, exact: bool) -> object:
     """The partition that a part belongs to: parts under one label must be disjoint, whoever made them.
 
     `exact` parts are where the column equals the key, the others where its floor does. The two agree where every

@@ -164,6 +164,7 @@ def spent(site: Site, analyst: str) -> int:
 def log_in(browser: Chromium, site: Site, name: str, *size: int, dark: bool = False) -> Page:
     page = browser.page(*size, dark=dark)
     page.go(f"{site.url}/login")
+    page.until("document.activeElement.name === 'name'")
     page.type(name)
     page.key("Tab")
     page.type(PASSWORD)
@@ -193,6 +194,7 @@ def test_01_an_owner_sets_up(browser: Chromium, tmp_path: Path, keep: Callable[.
         page = browser.page()
         page.go(link)
         page.shows("Set your password")
+        page.until("document.activeElement.name === 'password'")
         keep(page, "1-welcome")
         page.type(PASSWORD)
         page.key("Enter")
@@ -240,6 +242,7 @@ def test_02_an_analyst_goes_from_a_link_to_a_plot(browser: Chromium, site: Site,
     home.close()
     page = browser.page()
     page.go(f"{site.url}/welcome#{link}")
+    page.until("document.activeElement.name === 'password'")
     page.type(PASSWORD)
     page.key("Enter")
     page.shows("Your data")

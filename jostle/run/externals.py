@@ -225,6 +225,7 @@ _BY_MODULE = {
     "statistics.regression": (
         "correlations linear_fit logistic_curvature_matrix logistic_fit logistic_start logistic_step"
     ),
+    "statistics.rates": "group_means hazard_model log_rank_test rate_model survival_curve weighted_values",
     "statistics.weighting": "effect_of_model effect_of_scores effect_scores",
     "workloads.boxes": "query_strategy",
 }  # fmt: skip

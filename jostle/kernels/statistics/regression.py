@@ -42,7 +42,7 @@ def linear_fit(design: Sequence[Mapping[str, Any]], moments: Mapping[str, Any], 
     noise, sampling = (turn @ part @ turn.T for part in (fit.noise, fit.sampling))
     rows = _lines([("intercept", ""), *_terms(design[:-1])], value, noise, sampling, m.quantile, fit.hidden)
     title = f"{m.names[-1]} by linear regression: {max(m.rows, 0):.0f} rows, R² {fit.explained:.3f}"
-    facts = _coefficients(rows) | {"r_squared": fit.explained, "count": m.rows}
+    facts = coefficients(rows) | {"r_squared": fit.explained, "count": m.rows}
     notes = [_hides(design, m.sums[:d, :d], m.noise[:d, :d], 0)] if fit.hidden else []
     return Report(title, rows, notes, facts)
 
@@ -88,7 +88,7 @@ def _lines(
     return rows
 
 
-def _coefficients(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def coefficients(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {"coefficients": {row["term"]: row["value"] for row in rows}}
 
 
@@ -314,4 +314,4 @@ def logistic_fit(
         if cut
         else [UNSETTLED] * (short > 1)
     )
-    return Report(title, lines, notes, _coefficients(lines) | {"count": many})
+    return Report(title, lines, notes, coefficients(lines) | {"count": many})

@@ -280,7 +280,7 @@ def group_means(
     weights = 1 / variance
     mean = float(weights @ means / weights.sum())
     square = float(weights @ (means - mean) ** 2)
-    chance = 1.0 if hidden else float(chdtrc(len(groups) - 1, square))
+    chance = 1.0 if hidden else _chance_of_square(square, noise, sampling, laplace)
     quantile = quantile_of(seen[0]["mechanism"])
     rows: list[dict[str, Any]] = []
 
@@ -324,3 +324,23 @@ def weighted_values(
     return Report(f"{name} by weight: {total:.6g} in all", rows, [HIDDEN] if hidden else [], {
         "values": [row["value"] for row in rows], "total": total,
     })  # fmt: skip
+
+
+DRAWS = 20_000
+
+
+def _chance_of_square(square: float, noise: Floats, sampling: Floats, laplace: bool) -> float:
+    """How often groups of one mean differ so much: a χ²; with Laplace noise by draws, where it is not beyond them.
+
+    The noise of a mean counts as one Laplace noise of its size, which has the longest tail that it can have.
+    """
+    chance = float(chdtrc(len(noise) - 1, square))
+    if not laplace or not noise.any():
+        return chance
+    rng = np.random.default_rng(0)  # the same answer gives the same chance
+    drawn = sampling * rng.standard_normal((DRAWS, len(noise))) + rng.laplace(
+        0, noise / math.sqrt(2), (DRAWS, len(noise))
+    )
+    weights = 1 / np.maximum(noise**2 + sampling**2, 1e-300)
+    apart = (weights * (drawn - (drawn @ weights / weights.sum())[:, None]) ** 2).sum(axis=1)
+    return max(chance, float(np.mean(apart >= square)))

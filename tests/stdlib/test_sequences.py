@@ -1,0 +1,132 @@
+"""`use sequences`: what comes before and after in a person's rows, as in pandas, priced by a person's rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from jostle.source import Source
+from jostle.tools.session import Result, Session
+
+SCHEMA = '{p: integer, at: 0..300, page: {"a", "b"}, x: 0..99, day: 2024-01-01..2024-12-31}'
+
+
+def visits() -> pd.DataFrame:
+    rng = np.random.default_rng(4)
+    rows = [(p, int(at), rng.choice(["a", "b"]), int(rng.integers(100))) for p in range(200)
+            for at in np.cumsum(rng.integers(1, 30, rng.integers(1, 8)))]  # fmt: skip
+    frame = pd.DataFrame(rows, columns=["p", "at", "page", "x"]).sample(frac=1, random_state=1)
+    return frame.assign(day=pd.Timestamp("2024-01-01") + pd.to_timedelta(frame["at"], unit="D"))
+
+
+FRAME = visits()
+ORDERED = FRAME.sort_values(["p", "at"])
+PERSON = ORDERED.groupby("p")
+BEFORE, NEXT = PERSON["at"].shift(1), PERSON["at"].shift(-1)
+
+
+def asked(program: str, protecting: str = "p up to 8 rows", amount: float = 1000, data: object = None) -> Result:
+    session = Session()
+    session.bind("t", FRAME if data is None else data)
+    head = (
+        f'use sequences\nprivate t = bound("t") described by {SCHEMA} protecting {protecting} budget epsilon 100000\n'
+    )
+    result = session.attempt(Source("s.jst", head + program.replace("with E", f"with epsilon {amount}")))
+    return result
+
+
+def released(program: str, protecting: str = "p up to 8 rows") -> object:
+    result = asked(f"release a = {program}\n", protecting)
+    assert result.ok, result.diagnostics
+    return result.released_json()["a"]
+
+
+def count(of: str) -> str:
+    return "{{ select count(*) as n from " + of + " with E }}"
+
+
+@pytest.mark.parametrize("protecting", ["p", "p up to 8 rows"])
+def test_order_is_that_of_each_person_alone(protecting: str) -> None:
+    order = 'in_order(t, "at", 8)'
+    assert released(count(order), protecting) == pytest.approx(len(FRAME), abs=1)
+    assert released(count(f"{order} where next is missing"), protecting) == pytest.approx(200, abs=1)
+    mean = released("{{ select avg(clamp(next - at, 0, 60)) from " + order + " with E }}", protecting)
+    assert mean == pytest.approx((NEXT - ORDERED["at"]).mean(), abs=0.1)
+    places = released("{{ select count(*) as n from " + order + " groupby place over 1..8 with E }}", protecting)
+    expected = (PERSON.cumcount() + 1).value_counts()
+    assert [row["n"] for row in places] == pytest.approx([expected.get(k, 0) for k in range(1, 9)], abs=1)
+
+
+def test_order_within_a_column_and_of_days() -> None:
+    groups = ORDERED.groupby(["p", "page"])
+    first = released(count('in_order(t, "day", 8, within = "page") where before is missing'))
+    assert first == pytest.approx(groups.ngroups, abs=1)
+    gaps = "{{ select avg(clamp(next - at, 0, 60)) from " + 'in_order(t, "day", 8, within = "page") with E }}'
+    assert released(gaps) == pytest.approx((groups["at"].shift(-1) - ORDERED["at"]).clip(upper=60).mean(), abs=0.2)
+
+
+def test_values_stand_beside_those_before() -> None:
+    pairs = released('{{ select count(*) as n from with_previous(t, "at", "page", 8) groupby previous, value with E }}')
+    expected = ORDERED.groupby([PERSON["page"].shift(1), "page"]).size()
+    assert [row["n"] for row in pairs] == pytest.approx([expected[a, b] for a in "ab" for b in "ab"], abs=1)
+    behind = released(count('so_far(t, "at", "x", 8) where value < largest'))
+    assert behind == pytest.approx((ORDERED["x"] < PERSON["x"].cummax()).sum(), abs=1)
+    third = released(count('so_far(t, "at", "x", 8) where earlier == 2 and value > smallest'))
+    lowest = PERSON["x"].transform(lambda x: x.expanding().min().shift(1))
+    assert third == pytest.approx(((PERSON.cumcount() == 2) & (ORDERED["x"] > lowest)).sum(), abs=1)
+
+
+def test_sessions_end_where_a_pause_is_long() -> None:
+    starts = BEFORE.isna() | (ORDERED["at"] - BEFORE > 15)
+    number = starts.groupby(ORDERED["p"]).cumsum()
+    each = ORDERED.groupby(["p", number])["at"].agg(["min", "max", "count"])
+    of = 'sessions(t, "at", 15, 8)'
+    assert released(count(of)) == pytest.approx(len(each), abs=1)
+    sums = released("{{ select sum(clamp(finish - start, 0, 200)) as long, sum(clamp(moments, 1, 8)) as many from "
+                    + of + " with E }}")  # fmt: skip
+    assert isinstance(sums, dict) and sums["long"] == pytest.approx((each["max"] - each["min"]).sum(), abs=60)
+    assert sums["many"] == pytest.approx(len(FRAME), abs=3)
+
+
+def test_a_person_counts_for_as_many_rows_as_are_said() -> None:
+    tables = ('in_order(t, "at", 5)', 'with_previous(t, "at", "page", 5)', 'so_far(t, "at", "x", 5)',
+              'sessions(t, "at", 15, 5)')  # fmt: skip
+    for protecting in ("p", "p up to 8 rows"):
+        for of in tables:
+            result = asked(f"release a = {count(of)}\n", protecting)
+            assert result.ok
+            (measured,) = (e for e in result.events if e.kind == "measure")
+            assert measured.fields["stability"] == 5
+
+
+def test_a_person_without_moments_has_no_rows() -> None:
+    """Whatever stands in a cell, nothing fails: rows without a moment are left out."""
+    frame = pd.DataFrame({"p": ["1", "1", "2", "3"], "at": ["7", "x", "", "8"], "page": ["a"] * 4, "x": ["1"] * 4,
+                          "day": ["?"] * 4})  # fmt: skip
+    for of, many in (('in_order(t, "at", 5)', 2), ('in_order(t, "day", 5)', 0), ('sessions(t, "at", 1, 5)', 2)):
+        result = asked(f"release a = {count(of)}\n", data=frame)
+        assert result.ok and result.released_json()["a"] == pytest.approx(many, abs=1)
+
+
+def test_rows_to_read_leave_out_a_share() -> None:
+    sizes = PERSON.size()
+    for share in (0.02, 0.2, 0.5):
+        seen = asked(f"seen = rows_to_read(t, {share}, 10) with E\nrelease a = seen\n"
+                     "release n = {{ select count(*) from t up to seen.rows rows with E }}\n", "p")  # fmt: skip
+        assert seen.ok, seen.diagnostics
+        lost = {k: float((sizes - k).clip(lower=0).sum()) / float(sizes.sum()) for k in range(1, 11)}
+        least = next(k for k in lost if lost[k] <= share)
+        told = seen.released_json()["a"]
+        assert told["rows"] == least and told["left_out"] == pytest.approx(lost[least], abs=0.01)
+        assert seen.released_json()["n"] == pytest.approx((1 - lost[least]) * len(FRAME), abs=2)
+    little = asked("release a = rows_to_read(t, 0.05, 10) with epsilon 0.01\n", "p")
+    assert little.released_json()["a"]["rows"] in range(1, 11)
+
+
+@pytest.mark.parametrize(("call", "said"), [
+    ('in_order(t, "at", 0)', "from 1 to 10,000"), ("rows_to_read(t, 1)", "between 0 and 1"),
+])  # fmt: skip
+def test_what_cannot_be_asked_costs_nothing(call: str, said: str) -> None:
+    result = asked(f"a = {call}\n")
+    assert not result.ok and said in result.diagnostics[0].message

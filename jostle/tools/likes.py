@@ -50,6 +50,12 @@ REPORTS: Mapping[str, tuple[str, ...]] = {
     "linear_fit": ("coefficients", "r_squared", "count"),
     "logistic_fit": ("coefficients", "count"),
     "correlations": ("matrix", "names", "count"),
+    "group_means": ("chance", "statistic", "degrees", "means"),
+    "hazard_model": ("coefficients", "count"),
+    "log_rank_test": ("chance", "statistic", "degrees"),
+    "rate_model": ("coefficients", "count"),
+    "survival_curve": ("median", "median_low", "median_high", "count"),
+    "weighted_values": ("values", "total"),
 }
 """Kernels of the library that give a report, and the fields of its own that it has."""
 

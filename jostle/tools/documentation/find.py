@@ -24,10 +24,13 @@ NAMES, HELPERS = 4.0, 0.6
 ALIKE = {
     "compare": "difference effect two", "ttest": "compare two groups", "corr": "correlation",
     "ttestrel": "compare two groups", "ttestind": "compare two groups", "wilcoxtest": "compare two groups",
-    "anova": "compare groups", "chi2": "crosstab cross table", "chisquared": "crosstab cross table",
-    "chisquare": "crosstab cross table", "mannwhitneyu": "compare two groups", "aov": "compare groups",
+    "chi2": "crosstab cross table", "chisquared": "crosstab cross table",
+    "chisquare": "crosstab cross table", "mannwhitneyu": "compare two groups", "aov": "anova groups",
     "chisqtest": "crosstab cross table",
     "chi2contingency": "crosstab cross table", "cortest": "correlation", "pearson": "correlation",
+    "survfit": "kaplan survival", "kaplanmeierfitter": "kaplan survival", "coxph": "hazard ratios",
+    "survdiff": "log rank", "poisson": "rates regression", "lag": "previous before order", "lead": "next order",
+    "shift": "previous before order", "rownumber": "place order", "cummax": "largest before",
     "decisiontreeclassifier": "classifier trees", "randomforestclassifier": "classifier trees",
     "gaussiannb": "classifier bayes", "svc": "classifier", "xgboost": "classifier trees", "decisiontreeregressor":
     "regression tree", "randomforestregressor": "regression tree", "ridge": "regression ridge",

@@ -9,7 +9,7 @@ import pytest
 from jostle.source import Source
 from jostle.tools.session import Result, Session
 
-SCHEMA = '{p: integer, at: 0..300, page: {"a", "b"}, x: 0..99, day: 2024-01-01..2024-12-31}'
+SCHEMA = '{p: integer, at: 0..300, page: {"a", "b"}, x: 0..99, day: 2024-01-01..2024-12-31, r: 0.0..300.0, z: 0.0..1.0}'
 
 
 def visits() -> pd.DataFrame:
@@ -17,6 +17,7 @@ def visits() -> pd.DataFrame:
     rows = [(p, int(at), rng.choice(["a", "b"]), int(rng.integers(100))) for p in range(200)
             for at in np.cumsum(rng.integers(1, 30, rng.integers(1, 8)))]  # fmt: skip
     frame = pd.DataFrame(rows, columns=["p", "at", "page", "x"]).sample(frac=1, random_state=1)
+    frame = frame.assign(r=frame["at"] / 300 + 7.25, z=frame["x"] / 100)  # many moments within one whole number
     return frame.assign(day=pd.Timestamp("2024-01-01") + pd.to_timedelta(frame["at"], unit="D"))
 
 
@@ -77,6 +78,24 @@ def test_values_stand_beside_those_before() -> None:
     assert third == pytest.approx(((PERSON.cumcount() == 2) & (ORDERED["x"] > lowest)).sum(), abs=1)
 
 
+def test_reals_are_told_apart_as_they_are() -> None:
+    """Group keys are whole numbers, and moments and values need not be."""
+    moments = 'in_order(t, "r", 8)'
+    assert released(count(moments)) == pytest.approx(len(FRAME), abs=1)
+    gaps = released("{{ select sum(clamp(next - at, 0.0, 1.0)) from " + moments + " with E }}")
+    assert gaps == pytest.approx((NEXT - ORDERED["at"]).sum() / 300, abs=1)
+    more = released(count('with_previous(t, "r", "z", 8) where value > previous'))
+    assert more == pytest.approx((ORDERED["x"] > PERSON["x"].shift(1)).sum(), abs=1)
+    pairs = released('{{ select count(*) as n from with_previous(t, "r", "page", 8) groupby previous, value with E }}')
+    expected = ORDERED.groupby([PERSON["page"].shift(1), "page"]).size()
+    assert [row["n"] for row in pairs] == pytest.approx([expected[a, b] for a in "ab" for b in "ab"], abs=1)
+    assert released(count('so_far(t, "r", "z", 8) where value < largest')) == pytest.approx(
+        (ORDERED["x"] < PERSON["x"].cummax()).sum(), abs=1
+    )
+    starts = BEFORE.isna() | (ORDERED["at"] - BEFORE > 15)
+    assert released(count('sessions(t, "r", 0.0501, 8)')) == pytest.approx(starts.sum(), abs=1)
+
+
 def test_sessions_end_where_a_pause_is_long() -> None:
     starts = BEFORE.isna() | (ORDERED["at"] - BEFORE > 15)
     number = starts.groupby(ORDERED["p"]).cumsum()
@@ -103,7 +122,7 @@ def test_a_person_counts_for_as_many_rows_as_are_said() -> None:
 def test_a_person_without_moments_has_no_rows() -> None:
     """Whatever stands in a cell, nothing fails: rows without a moment are left out."""
     frame = pd.DataFrame({"p": ["1", "1", "2", "3"], "at": ["7", "x", "", "8"], "page": ["a"] * 4, "x": ["1"] * 4,
-                          "day": ["?"] * 4})  # fmt: skip
+                          "day": ["?"] * 4, "r": ["1"] * 4, "z": ["0"] * 4})  # fmt: skip
     for of, many in (('in_order(t, "at", 5)', 2), ('in_order(t, "day", 5)', 0), ('sessions(t, "at", 1, 5)', 2)):
         result = asked(f"release a = {count(of)}\n", data=frame)
         assert result.ok and result.released_json()["a"] == pytest.approx(many, abs=1)

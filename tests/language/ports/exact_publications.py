@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from answers import TAIL, Groups, Kept, Moment, Noisy, One, Rank, gaussian, kept, ratio
+from answers import TAIL, Groups, Kept, Moment, Near, Noisy, One, Rank, gaussian, kept, ratio
 
 Frames = dict[str, pd.DataFrame]
 STATES = ["CA", "MA", "NY", "TX"]
@@ -112,4 +112,45 @@ def college_scorecard(frames: Frames) -> dict[str, Any]:
             STATES,
         ),
         "logs": Moment("avg", np.log(people.income + 1).clip(6, 14), 6, 14, 1, 2),
+    }
+
+
+def _optimum(x: np.ndarray, y: np.ndarray, e: np.ndarray) -> np.ndarray:
+    """Log rates of events y with exposures e."""
+    beta = np.zeros(x.shape[1])
+    for _ in range(100):
+        beta = beta + np.linalg.solve((x.T * (e * np.exp(x @ beta))) @ x, x.T @ (y - e * np.exp(x @ beta)))
+    return beta
+
+
+def survival_trial(frames: Frames) -> dict[str, Any]:
+    """Curves are off by less than 23 scales of 1/4 on about 2,000 at risk and fewer; models by as much as they say."""
+    trial = frames["trial"]
+    months = np.arange(1, 25)
+    curves = []
+    for arm in ("placebo", "drug"):
+        part = trial[trial.arm == arm]
+        risk = np.array([(part.months >= m).sum() for m in months])
+        died = np.array([((part.months == m) & (part.died == 1)).sum() for m in months])
+        curves.append(np.cumprod(1 - died / risk)[[5, 11, 17]])
+    drug, stage = (trial.arm == "drug").to_numpy(float), trial.stage.to_numpy(float)
+    long = trial.loc[trial.index.repeat(trial.months)]
+    month = (long.groupby(level=0).cumcount() + 1).to_numpy()
+    died = ((month == long.months) & (long.died == 1)).to_numpy(float)
+    levels = np.column_stack([month == m for m in months]).astype(float)
+    hazards = _optimum(np.column_stack([levels, long.arm == "drug", long.stage]).astype(float), died, 1 - died / 2)
+    visits = _optimum(
+        np.column_stack([np.ones(len(trial)), stage, drug]), trial.visits.to_numpy(float), np.ones(len(trial))
+    )
+    ordered = trial.sort_values("months")
+    shares = ordered.stands_for.cumsum() / ordered.stands_for.sum()
+    middle = float(ordered.months[shares >= 0.5].iloc[0])
+    return {
+        "beyond": [[Near(s, 0.04) for s in curve] for curve in curves],
+        "differ": One([1]),
+        "hazards": [Near(b, 0.15) for b in hazards[-2:]],
+        "visits": [Near(b, 0.15) for b in visits],
+        "means": [Near(m, TAIL * 15 / 4 / 1500) for m in trial.groupby("stage").visits.mean()],
+        "weighted": [Near(middle, 1.0)],
+        "among": One([next(c for c in (3, 6, 9, 12, 24) if c >= trial.months.median())]),
     }

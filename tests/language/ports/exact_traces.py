@@ -6,7 +6,7 @@ import itertools
 from typing import Any
 
 import pandas as pd
-from answers import TAIL, Groups, Moment, Near, Noisy, Rank
+from answers import TAIL, Groups, Moment, Near, Noisy, One, Rank
 
 Frames = dict[str, pd.DataFrame]
 
@@ -80,4 +80,24 @@ def flex_triangles(frames: Frames) -> dict[str, Any]:
         ),
         "dear": Noisy(((trips.hour < 12) & (trips.fare > 20)).sum(), 1),
         "twice": Noisy((orders.groupby(["customer", "month"]).size() >= 2).sum(), 2),
+    }
+
+
+def trace_order(frames: Frames) -> dict[str, Any]:
+    packets = frames["packets"].sort_values(["source", "time"])
+    host = packets.groupby("source")
+    assert host.size().max() <= 60 and not packets.duplicated(["source", "time"]).any()
+    pause = packets.time - host.time.shift(1)
+    begins = pause.isna() | (pause > 300)
+    flags = packets.groupby([host["flags"].shift(1), "flags"]).size()
+    kinds = ["A", "F", "PA", "S", "SA"]
+    times = begins.groupby(packets.source).sum().clip(1, 8)
+    lost = [(host.size() - k).clip(lower=0).sum() / len(packets) for k in range(1, 61)]
+    return {
+        "gap": Moment("avg", (host.time.shift(-1) - packets.time).dropna(), 0, 600, 60, 20),
+        "late": Noisy((packets.sequence < host.sequence.cummax()).sum(), 60 / 4),
+        "flags": Groups(("previous", "value"), {"n": Noisy(flags, 60 / 10)}, list(itertools.product(kinds, kinds))),
+        "active": Noisy(begins.sum(), 60 / 4),
+        "often": Groups(("times",), {"n": Noisy(times.value_counts(), 1 / 2)}, range(1, 9)),
+        "rows": One([k + 1 for k in range(60) if 0.03 < lost[k] <= 0.1]),
     }

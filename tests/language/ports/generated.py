@@ -321,6 +321,33 @@ def packets() -> pd.DataFrame:
             "time": np.sort(np.round(rng.uniform(0, 3600, n), 3)),
             "payload": payload,
             "proto": rng.choice(["tcp", "udp"], n, p=[0.8, 0.2]),
+            "sequence": _sequence(inside),
+        }
+    )
+
+
+def _sequence(host: np.ndarray) -> np.ndarray:
+    """The number of each packet of a host, in time; some arrive late, and some twice."""
+    rng = _rng("sequence")
+    number = pd.Series(host).groupby(host).cumcount().to_numpy() + 1
+    return np.maximum(number - np.where(rng.random(len(host)) < 0.1, rng.integers(1, 4, len(host)), 0), 1)
+
+
+def trial() -> pd.DataFrame:
+    """A trial of a drug: how many months patients were seen, and whether they died then."""
+    rng = _rng("trial")
+    n = 6000
+    drug, stage = rng.integers(0, 2, n), rng.integers(1, 4, n)
+    until = np.ceil(rng.exponential(14 * np.exp(0.5 * drug - 0.3 * (stage - 1))))
+    seen = np.minimum(rng.integers(1, 41, n), 24)
+    return pd.DataFrame(
+        {
+            "arm": np.where(drug == 1, "drug", "placebo"),
+            "stage": stage,
+            "months": np.minimum(until, seen).astype(int),
+            "died": (until <= seen).astype(int),
+            "visits": np.minimum(rng.poisson(np.exp(0.4 + 0.3 * (stage - 1))), 15),
+            "stands_for": np.round(rng.uniform(1, 5, n), 2),
         }
     )
 
@@ -423,6 +450,7 @@ TABLES = (
     purchases,
     searches,
     packets,
+    trial,
     edges,
     drivers,
     trips,

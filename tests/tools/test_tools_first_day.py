@@ -209,7 +209,7 @@ def test_check_says_what_is_left_of_a_registered_dataset(here: Path, capsys: pyt
 
 @pytest.mark.parametrize(("question", "entry"), [
     ("ttest", "compare"), ("t.test", "compare"), ("t_test", "compare"),
-    ("chi_squared", "crosstab"), ("wilcox.test", "compare"), ("anova", "compare"),
+    ("chi_squared", "crosstab"), ("wilcox.test", "compare"), ("anova", "anova"),
     ("chisq.test", "crosstab"), ("pivot_table", "crosstab"), ("corr", "correlation_matrix"), ("lm", "regression"),
     ("LinearRegression", "regression"), ("RandomForestClassifier", "classifiers"), ("nunique", "count_distinct"),
     ("top 10", "top_k"), ("outliers", "clamp"), ("cumsum", "prefixes"), ("how many", "count"), ("share of", "avg"),

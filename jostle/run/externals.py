@@ -220,12 +220,12 @@ _BY_MODULE = {
     "regressions.fits": (
         "first_stage forked_model leaf_model mean_model next_stage pooled_shares ridge_model target_seen"
     ),
-    "statistics.moments": "cross_table describe group_difference",
-    "statistics.effects": "effect_of_strata",
+    "statistics.moments": "cross_table describe group_difference group_means weighted_values",
+    "statistics.effects": "effect_of_strata log_rank_test survival_curve",
     "statistics.regression": (
-        "correlations linear_fit logistic_curvature_matrix logistic_fit logistic_start logistic_step"
+        "correlations hazard_model linear_fit logistic_curvature_matrix logistic_fit logistic_start logistic_step "
+        "rate_model"
     ),
-    "statistics.rates": "group_means hazard_model log_rank_test rate_model survival_curve weighted_values",
     "statistics.weighting": "effect_of_model effect_of_scores effect_scores",
     "workloads.boxes": "query_strategy",
 }  # fmt: skip

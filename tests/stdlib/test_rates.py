@@ -12,7 +12,9 @@ import pytest
 from scipy.special import chdtrc
 
 from jostle.kernels.noisy_array import NoiseModel, with_noise
-from jostle.kernels.statistics import rates
+from jostle.kernels.statistics.effects import log_rank_test, survival_curve
+from jostle.kernels.statistics.moments import group_means
+from jostle.kernels.statistics.regression import hazard_model, rate_model
 from jostle.noise_laws import Laplace
 from jostle.source import Source
 from jostle.tools.session import Result, Session
@@ -223,15 +225,15 @@ def test_intervals_hold_the_truth_and_tests_their_level(rows: int, epsilon: floa
             held[name] += line["low"] <= value <= line["high"]
 
         months = list(range(1, 13))
-        curve = rates.survival_curve(months, noisy(counts[:, :, 0].sum(axis=-1)), 0)
+        curve = survival_curve(months, noisy(counts[:, :, 0].sum(axis=-1)), 0)
         truth = np.exp(-np.outer(months, np.exp(0.1 * np.arange(4)) / 8)).mean(axis=1)
         for m in (2, 6, 10):
             inside(f"survival {m}", curve.rows[m - 1], truth[m - 1])
-        hazards = rates.hazard_model(months, [ARM, AGE], noisy(counts), 0)
+        hazards = hazard_model(months, [ARM, AGE], noisy(counts), 0)
         inside("hazard of arm", hazards.rows[0], effect)
         inside("hazard of age", hazards.rows[1], 0.1)
         if not run % 2:
-            test = rates.log_rank_test(months, ["new", "old"], noisy(counts.sum(axis=-1)), 0)
+            test = log_rank_test(months, ["new", "old"], noisy(counts.sum(axis=-1)), 0)
             held["log-rank"] += test.chance < 0.05
         many = np.minimum(frame.n, top).to_numpy() / top
         seen = {
@@ -239,18 +241,18 @@ def test_intervals_hold_the_truth_and_tests_their_level(rows: int, epsilon: floa
             "noise": math.sqrt(2) * scale,
             "mechanism": "laplace",
         }
-        rate = rates.rate_model([ARM, AGE], seen, 0, top, "n")
+        rate = rate_model([ARM, AGE], seen, 0, top, "n")
         for line, value in zip(rate.rows, (0.2, effect, -0.2), strict=True):
             inside(f"rate {line['term']}", line, value)
         y = (np.clip(frame.y / half, -1, 1).to_numpy() + 1) / 2
         arms = [
             {"sum": s, "noise": math.sqrt(2) * scale, "mechanism": "laplace"} for s in shares(y, scale, rng, old, 2)
         ]
-        inside("difference", rates.group_means(["new", "old"], arms, 0, half, "y", None).rows[-1], effect)
+        inside("difference", group_means(["new", "old"], arms, 0, half, "y", None).rows[-1], effect)
         ages = [
             {"sum": s, "noise": math.sqrt(2) * scale, "mechanism": "laplace"} for s in shares(y, scale, rng, age, 4)
         ]
-        classes = rates.group_means([0, 1, 2, 3], ages, 0, half, "y", None)
+        classes = group_means([0, 1, 2, 3], ages, 0, half, "y", None)
         held["variance"] += classes.chance < 0.05
         held["all pairs"] += all(line["low"] <= 0 <= line["high"] for line in classes.rows[4:])
     levels = {"log-rank": held.pop("log-rank") / (runs / 2), "variance": held.pop("variance") / runs}

@@ -25,7 +25,7 @@ MAY_DRAW = {
     "jostle/kernels/simulated_tables.py",  # seeded: public made-up tables to train on
     "jostle/kernels/simulated_points.py",  # seeded: public made-up histograms and points to train on
     "jostle/kernels/statistics/effects.py",  # seeded: public made-up studies to train on
-    "jostle/kernels/statistics/rates.py",  # seeded: the law of a statistic of released means, if groups were alike
+    "jostle/kernels/statistics/moments.py",  # seeded: the law of a statistic of released means, if groups were alike
     "jostle/kernels/mixtures/gaussians.py",  # seeded: where fits of mixtures start, and samples of released ones
     "jostle/kernels/ising/models.py",  # seeded: rows of public Ising models, and the chains that fit large ones
     "jostle/kernels/graphical/model.py",  # seeded: rows and made-up potentials of public models

@@ -13,19 +13,28 @@ Simulated studies of a treatment whose effect is known, to train choices on: see
 Real studies differ in their rows and strata, in how unevenly rows lie in them, in who is treated and how much that has
 to do with the outcome, in whether covariates act alone or together, and in how much of its described range an outcome
 uses. A draw takes each of these at random.
+
+Survival of one group, and whether several survive alike, from noisy counts by time. S(t) = Π(1 − d/n) over the times up
+to t, d the events at a time and n the rows at risk (Kaplan and Meier 1958), Σ d/(n(n − d)) the sampling variance of
+log S (Greenwood 1926). Log-rank: U = Σ(d_g − n_g·d/n) of each group with the hypergeometric variance V of each time
+(Mantel 1966); U'(V + N)⁻U, N what noise adds, is a χ² with one degree of freedom less than there are groups. What is
+calculated moves by G·δ to first order, for the noise δ of each count.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import chdtrc
 
 from jostle.kernels.arrays import Floats
-from jostle.kernels.statistics.moments import CLEAR, SAMPLING
-from jostle.kernels.statistics.report import Report
+from jostle.kernels.statistics.moments import CLEAR, ROWS_HIDDEN, SAMPLING, alike, deviation_of, rising
+from jostle.kernels.statistics.report import Report, text
 
 _PARTS = {2: (np.array([1.0, 0.0]), np.array([1.0, 0.0])), 3: (np.array([1.0, 0.5, 0.0]), np.array([1.0, 0.0, 0.0]))}
 """What each of the numbers that a row gives says of x, and of x²."""
@@ -284,3 +293,91 @@ def _score(sizes: tuple[int, ...], shares: Floats, together: float, rng: Rng) ->
 
 def _logistic(x: Floats | float) -> Floats:
     return np.asarray(1 / (1 + np.exp(-np.asarray(x))))
+
+
+# Survival ----------------------------------------------------------------------------------------
+
+
+def risk_maps(m: int, late: float) -> tuple[Floats, Floats]:
+    """Of the cells (m + 1 times, without and with an event; the last beyond all times) two maps (m, cells): events at a
+    time, and rows at risk, of which those that leave then without an event are not at risk for the share `late`."""
+    events, risks = np.zeros((m, m + 1, 2)), np.zeros((m, m + 1, 2))
+    for j in range(m):
+        events[j, j, 1] = 1.0
+        risks[j, j:] = 1.0
+        risks[j, j, 0] -= late
+    return events.reshape(m, -1), risks.reshape(m, -1)
+
+
+def survival_curve(times: Sequence[float], cells: Floats, late: float) -> Report:
+    """The survival at each time, from noisy counts (times + 1, 2) of rows that left without and with an event."""
+    counts = np.asarray(cells, dtype=float).reshape(len(times) + 1, 2)
+    spread, quantile = deviation_of(cells)
+    to_events, torisk_maps = risk_maps(len(times), late)
+    d, n = to_events @ counts.ravel(), torisk_maps @ counts.ravel()
+    clear = n > np.maximum(CLEAR * spread * np.linalg.norm(torisk_maps, axis=1), 1.0)
+    known = int(np.argmin(clear)) if not clear.all() else len(n)
+    d, n = np.minimum(d[:known], n[:known] - 0.5), n[:known]
+    logs = np.cumsum(np.log1p(-d / n))
+    moved = np.cumsum(torisk_maps[:known] * (d / (n * (n - d)))[:, None] - to_events[:known] / (n - d)[:, None], axis=0)
+    noise = spread * np.linalg.norm(moved, axis=1)
+    sampling = np.sqrt(np.cumsum(np.maximum(d, 0.0) / (n * (n - d))))
+    wide = np.hypot(quantile * noise, SAMPLING * sampling)
+    values = -rising(-np.minimum(np.exp(logs), 1.0))
+    rows: list[dict[str, Any]] = []
+    last = 1.0
+    for j, time in enumerate(times):
+        if j < known:
+            last = min(last, float(np.exp(min(logs[j] + wide[j], 0.0))))
+            rows.append({"time": time, "at_risk": float(n[j]), "events": float(d[j]), "value": float(values[j]),
+                         "error": float(values[j] * math.expm1(min(quantile * noise[j], 700.0))),
+                         "low": float(np.exp(logs[j] - wide[j])), "high": last})  # fmt: skip
+        else:
+            rows.append({"time": time, "at_risk": None, "events": None, "value": None, "error": math.inf, "low": 0.0,
+                         "high": last})  # fmt: skip
+    half = {name: next((r["time"] for r in rows if r[of] is not None and r[of] <= 0.5), None)
+            for name, of in (("median", "value"), ("median_low", "low"), ("median_high", "high"))}  # fmt: skip
+    notes = (
+        [] if known == len(times) else ["from the first time without a value on, noise hides how many rows are at risk"]
+    )
+    whole = float(counts.sum())
+    return Report(f"survival: {max(whole, 0):.0f} rows", rows, notes, {**half, "count": whole})
+
+
+def log_rank_test(times: Sequence[float], groups: Sequence[object], cells: Floats, late: float) -> Report:
+    """Whether groups survive alike, from noisy counts (times + 1, 2, groups)."""
+    g, m = len(groups), len(times)
+    counts = np.asarray(cells, dtype=float).reshape(m + 1, 2, g)
+    spread, _ = deviation_of(cells)
+    to_events, torisk_maps = risk_maps(m, late)
+    d, n = (to @ counts.reshape(-1, g) for to in (to_events, torisk_maps))  # (m, g)
+    unsure = CLEAR * spread * np.linalg.norm(torisk_maps, axis=1)
+    used = (n > np.maximum(unsure, 1.0)[:, None]).all(axis=1)
+    used[int(np.argmin(used)) if not used.all() else m :] = False
+    d, n, to_events, torisk_maps = d[used], n[used], to_events[used], torisk_maps[used]
+    events, risk = d.sum(axis=1), n.sum(axis=1)
+    expected = n * (events / risk)[:, None]
+    gap = (d - expected).sum(axis=0)
+    weight = np.maximum(events, 0.0) * np.maximum(risk - events, 0.0) / (risk**2 * np.maximum(risk - 1, 1.0))
+    variance = np.diag((weight[:, None] * n * risk[:, None]).sum(axis=0)) - (n * weight[:, None]).T @ n
+    noise = np.zeros((g, g))
+    for other in range(g):  # of the cells of each group
+        own = np.eye(g)[other]
+        moved = (own - n / risk[:, None]).T @ to_events + (
+            n * (events / risk**2)[:, None] - own * (events / risk)[:, None]
+        ).T @ torisk_maps
+        noise += spread**2 * moved @ moved.T
+    both = (variance + noise)[1:, 1:]
+    known = bool(len(d)) and np.linalg.matrix_rank(both) == g - 1
+    square = float(gap[1:] @ np.linalg.solve(both, gap[1:])) if known else 0.0
+    chance = float(chdtrc(g - 1, square)) if known else 1.0
+    rows = [
+        {"group": text(name), "rows": float(n[0, i]) if known else None, "events": float(d[:, i].sum()),
+         "expected": float(expected[:, i].sum())} for i, name in enumerate(groups)
+    ]  # fmt: skip
+    notes = [alike(chance, "lasted")] if known else [ROWS_HIDDEN]
+    if known and not used.all():
+        notes.append(
+            f"of times up to {text(times[int(used.sum()) - 1])}: noise hides how many rows of a group are later at risk"
+        )
+    return Report("log-rank test", rows, notes, {"chance": chance, "statistic": square, "degrees": g - 1})

@@ -13,6 +13,9 @@ are infinite.
 The means, or shares, of two groups compared: the difference, its intervals, and how likely chance would give it.
 
 Cross tables whose totals are those of their cells, and summaries of one column.
+
+Means of several groups: the sum of (m − m̄)² weighed by 1/(s²/n + noise²) is a χ² with one degree of freedom less than
+there are groups (Welch 1951, of many rows); simultaneous intervals of contrasts are Bonferroni's.
 """
 
 from __future__ import annotations
@@ -20,13 +23,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
+from scipy.special import chdtrc
 
 from jostle.error_laws import sum_quantile
 from jostle.kernels.accuracy import standard_errors
 from jostle.kernels.arrays import Floats
+from jostle.kernels.errors import KernelError
 from jostle.kernels.noisy_array import noise_of
 from jostle.kernels.statistics.report import Report, text
 from jostle.noise_laws import Gaussian, Laplace
@@ -352,3 +359,108 @@ def _at(counts: Floats, starts: Floats, ends: Floats, rank: float, whole: bool) 
     before = counts[place - 1] if place else 0.0
     share = min(max((rank - before) / max(counts[place] - before, 1e-9), 0.0), 1.0)
     return float(starts[place] + share * (ends[place] - starts[place]))
+
+
+# Several groups ----------------------------------------------------------------------------------
+
+ROWS_HIDDEN = "the noise hides how many rows there are: the intervals are infinite; spend more, or use fewer cells"
+
+
+def group_means(
+    names: Sequence[object], seen: Sequence[Mapping[str, Any]], middle: float, half: float, what: str,
+    contrasts: Sequence[Sequence[float]] | None,
+) -> Report:  # fmt: skip
+    """Means of groups and whether they differ, from the noisy shares of each; then contrasts, which hold together."""
+    groups = [mean_of(one) for one in seen]
+    laplace = seen[0]["mechanism"] != "gaussian"
+    if contrasts is None:
+        pairs = list(combinations(range(len(groups)), 2))
+        contrasts = [[float((i == b) - (i == a)) for i in range(len(groups))] for a, b in pairs]
+        titles = [f"{text(names[b])} less {text(names[a])}" for a, b in pairs]
+    else:
+        titles = [f"contrast {i + 1}" for i in range(len(contrasts))]
+        if any(len(row) != len(groups) for row in contrasts):
+            raise KernelError(f"a contrast has a weight for each of the {len(groups)} groups")
+    hidden = any(g.hidden for g in groups)
+    means = np.array([middle + half * g.mean for g in groups])
+    noise = np.array([half * g.noise for g in groups])
+    sampling = np.array([half * g.deviation / math.sqrt(g.rows) for g in groups])
+    variance = np.maximum(noise**2 + sampling**2, 1e-300)
+    weights = 1 / variance
+    mean = float(weights @ means / weights.sum())
+    square = float(weights @ (means - mean) ** 2)
+    chance = 1.0 if hidden else _chance_of_square(square, noise, sampling, laplace)
+    quantile = quantile_of(seen[0]["mechanism"])
+    rows: list[dict[str, Any]] = []
+
+    def line(title: str, weight: Floats, many: float | None, level: float) -> None:
+        noisy, spread = float(np.linalg.norm(weight * noise)), float(np.linalg.norm(weight * sampling))
+        factor = NormalDist().inv_cdf(1 - level / 2)
+        tail = math.log(1 / level) / math.sqrt(2) if laplace else factor  # of one Laplace noise, the longest tail
+        wide = math.inf if hidden else math.hypot((quantile if level == 0.05 else tail) * noisy, factor * spread)
+        value = float(weight @ means)
+        chance = 1.0 if hidden else chance_of(abs(value), noisy, spread, laplace)
+        rows.append({"group": title, "rows": many, "value": value, "error": math.inf if hidden else quantile * noisy,
+                     "low": value - wide, "high": value + wide, "chance": None if many else chance})  # fmt: skip
+
+    for i, (name, group) in enumerate(zip(names, groups, strict=True)):
+        line(text(name), np.eye(len(groups))[i], float(round(group.rows)), 0.05)
+    for title, weight in zip(titles, contrasts, strict=True):
+        line(title, np.asarray(weight, dtype=float), None, 0.05 / max(len(contrasts), 1))
+    notes = [ROWS_HIDDEN if hidden else alike(chance, "were")]
+    notes.append(f"the intervals of the {len(contrasts)} differences hold together with 95 %")
+    return Report(f"{what} by group", rows, notes, {
+        "chance": chance, "statistic": square, "degrees": len(groups) - 1, "means": means.tolist(),
+    })  # fmt: skip
+
+
+DRAWS = 20_000
+
+
+def _chance_of_square(square: float, noise: Floats, sampling: Floats, laplace: bool) -> float:
+    """How often groups of one mean differ so much: a χ²; with Laplace noise by draws, where it is not beyond them.
+
+    The noise of a mean counts as one Laplace noise of its size, which has the longest tail that it can have.
+    """
+    chance = float(chdtrc(len(noise) - 1, square))
+    if not laplace or not noise.any():
+        return chance
+    rng = np.random.default_rng(0)  # the same answer gives the same chance
+    drawn = sampling * rng.standard_normal((DRAWS, len(noise))) + rng.laplace(
+        0, noise / math.sqrt(2), (DRAWS, len(noise))
+    )
+    weights = 1 / np.maximum(noise**2 + sampling**2, 1e-300)
+    apart = (weights * (drawn - (drawn @ weights / weights.sum())[:, None]) ** 2).sum(axis=1)
+    return max(chance, float(np.mean(apart >= square)))
+
+
+def alike(chance: float, what: str) -> str:
+    share = f"{100 * chance:.2g} %" if chance >= 1e-4 else "less than 0.01 %"
+    return f"if groups {what} alike, so large a difference would come by chance {share} of the time"
+
+
+def weighted_values(
+    edges: Sequence[float], sums: Sequence[float], errors: Sequence[float], qs: Sequence[float], name: str
+) -> Report:
+    """Quantiles by noisy sums of weights between edges (one more), each with a 95 % half-width of its noise."""
+    places = np.asarray(edges, dtype=float)
+    weights, unsure = np.asarray(sums, dtype=float), np.asarray(errors, dtype=float)
+    below, squares = np.append(0.0, np.cumsum(weights)), np.append(0.0, np.cumsum(unsure**2))
+    total = max(float(below[-1]), 1e-300)
+    rows = []
+    for q in qs:
+        wide = np.sqrt((1 - q) ** 2 * squares + q**2 * (squares[-1] - squares))
+        value, low, high = (
+            float(np.interp(q * total, rising(below + side * wide), places)) for side in (0.0, 1.0, -1.0)
+        )
+        rows.append({"quantile": float(q), "value": value, "low": low, "high": high})
+    hidden = float(np.sqrt(squares[-1])) * CLEAR / 2 > total
+    return Report(f"{name} by weight: {total:.6g} in all", rows, [ROWS_HIDDEN] if hidden else [], {
+        "values": [row["value"] for row in rows], "total": total,
+    })  # fmt: skip
+
+
+def deviation_of(cells: Floats) -> tuple[float, float]:
+    """The deviation of the noise of each cell, and the 95 % quantile of a sum of such noises, in its deviations."""
+    noise = noise_of(cells)
+    return (0.0, SAMPLING) if noise is None else (float(np.max(standard_errors(cells))), sum_quantile(type(noise.law)))

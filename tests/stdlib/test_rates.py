@@ -178,7 +178,7 @@ def test_what_noise_hides_is_said() -> None:
 
 
 @pytest.mark.parametrize(("call", "said"), [
-    ('kaplan_meier(t, "arm", "event")', "is no number"), ('kaplan_meier(t, "month", "age")', "two values"),
+    ('kaplan_meier(t, "arm", "event")', "of numbers"), ('kaplan_meier(t, "month", "age")', "two values"),
     ('kaplan_meier(t, "month", "event", times = [3, 2])', "rising"),
     ('log_rank(t, "month", "event", "event")', "named once"), ('hazard_ratios(t, "month", "event", [])', "name one"),
     ('hazard_ratios(t, "month", "event", ["y"])', "is real"), ('poisson_regression(t, "y", ["arm"])', "from 0 on"),

@@ -6,8 +6,8 @@ together.
 
 Rates λ = exp(Xβ) of events y and exposures e solve X'(y − eλ) = 0, which is linear in released cells, so that noise
 does not bias it (Poisson regression; with a level for each time and exposures of the rows at risk, proportional
-hazards as piecewise exponential ones: Holford 1980, Laird and Olivier 1981). The covariance is I⁻¹(R + N)I⁻¹, R that of residuals
-and N that of the noise of X'(y − eλ).
+hazards as piecewise exponential ones: Holford 1980, Laird and Olivier 1981). The covariance is I⁻¹(R + N)I⁻¹, R
+that of residuals and N that of the noise of X'(y − eλ).
 """
 
 from __future__ import annotations

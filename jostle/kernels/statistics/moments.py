@@ -366,6 +366,16 @@ def _at(counts: Floats, starts: Floats, ends: Floats, rank: float, whole: bool) 
 ROWS_HIDDEN = "the noise hides how many rows there are: the intervals are infinite; spend more, or use fewer cells"
 
 
+def _contrasts(names: Sequence[object], given: Sequence[Sequence[float]] | None) -> tuple[list[str], list[Floats]]:
+    """Contrasts of groups and what they are called: those that are given, or all pairs."""
+    if given is None:
+        unit, pairs = np.eye(len(names)), list(combinations(range(len(names)), 2))
+        return [f"{text(names[b])} less {text(names[a])}" for a, b in pairs], [unit[b] - unit[a] for a, b in pairs]
+    if any(len(row) != len(names) for row in given):
+        raise KernelError(f"a contrast has a weight for each of the {len(names)} groups")
+    return [f"contrast {i + 1}" for i in range(len(given))], [np.asarray(row, dtype=float) for row in given]
+
+
 def group_means(
     names: Sequence[object], seen: Sequence[Mapping[str, Any]], middle: float, half: float, what: str,
     contrasts: Sequence[Sequence[float]] | None,
@@ -373,14 +383,7 @@ def group_means(
     """Means of groups and whether they differ, from the noisy shares of each; then contrasts, which hold together."""
     groups = [mean_of(one) for one in seen]
     laplace = seen[0]["mechanism"] != "gaussian"
-    if contrasts is None:
-        pairs = list(combinations(range(len(groups)), 2))
-        contrasts = [[float((i == b) - (i == a)) for i in range(len(groups))] for a, b in pairs]
-        titles = [f"{text(names[b])} less {text(names[a])}" for a, b in pairs]
-    else:
-        titles = [f"contrast {i + 1}" for i in range(len(contrasts))]
-        if any(len(row) != len(groups) for row in contrasts):
-            raise KernelError(f"a contrast has a weight for each of the {len(groups)} groups")
+    titles, asked = _contrasts(names, contrasts)
     hidden = any(g.hidden for g in groups)
     means = np.array([middle + half * g.mean for g in groups])
     noise = np.array([half * g.noise for g in groups])
@@ -401,14 +404,14 @@ def group_means(
         value = float(weight @ means)
         chance = 1.0 if hidden else chance_of(abs(value), noisy, spread, laplace)
         rows.append({"group": title, "rows": many, "value": value, "error": math.inf if hidden else quantile * noisy,
-                     "low": value - wide, "high": value + wide, "chance": None if many else chance})  # fmt: skip
+                     "low": value - wide, "high": value + wide, "chance": chance if many is None else None})  # fmt: skip
 
     for i, (name, group) in enumerate(zip(names, groups, strict=True)):
         line(text(name), np.eye(len(groups))[i], float(round(group.rows)), 0.05)
-    for title, weight in zip(titles, contrasts, strict=True):
-        line(title, np.asarray(weight, dtype=float), None, 0.05 / max(len(contrasts), 1))
+    for title, weight in zip(titles, asked, strict=True):
+        line(title, weight, None, 0.05 / max(len(asked), 1))
     notes = [ROWS_HIDDEN if hidden else alike(chance, "were")]
-    notes.append(f"the intervals of the {len(contrasts)} differences hold together with 95 %")
+    notes.append(f"the intervals of the {len(asked)} differences hold together with 95 %")
     return Report(f"{what} by group", rows, notes, {
         "chance": chance, "statistic": square, "degrees": len(groups) - 1, "means": means.tolist(),
     })  # fmt: skip

@@ -313,13 +313,15 @@ def survival_curve(times: Sequence[float], cells: Floats, late: float) -> Report
     """The survival at each time, from noisy counts (times + 1, 2) of rows that left without and with an event."""
     counts = np.asarray(cells, dtype=float).reshape(len(times) + 1, 2)
     spread, quantile = deviation_of(cells)
-    to_events, torisk_maps = risk_maps(len(times), late)
-    d, n = to_events @ counts.ravel(), torisk_maps @ counts.ravel()
-    clear = n > np.maximum(CLEAR * spread * np.linalg.norm(torisk_maps, axis=1), 1.0)
-    known = int(np.argmin(clear)) if not clear.all() else len(n)
-    d, n = np.minimum(d[:known], n[:known] - 0.5), n[:known]
+    to_events, to_risks = risk_maps(len(times), late)
+    d, n = to_events @ counts.ravel(), to_risks @ counts.ravel()
+    clear = n > np.maximum(CLEAR * spread * np.linalg.norm(to_risks, axis=1), 1.0)
+    clearly = int(np.argmin(clear)) if not clear.all() else len(n)
+    d, n = np.minimum(d[:clearly], n[:clearly] - 0.5), n[:clearly]
     logs = np.cumsum(np.log1p(-d / n))
-    moved = np.cumsum(torisk_maps[:known] * (d / (n * (n - d)))[:, None] - to_events[:known] / (n - d)[:, None], axis=0)
+    moved = np.cumsum(
+        to_risks[:clearly] * (d / (n * (n - d)))[:, None] - to_events[:clearly] / (n - d)[:, None], axis=0
+    )
     noise = spread * np.linalg.norm(moved, axis=1)
     sampling = np.sqrt(np.cumsum(np.maximum(d, 0.0) / (n * (n - d))))
     wide = np.hypot(quantile * noise, SAMPLING * sampling)
@@ -327,7 +329,7 @@ def survival_curve(times: Sequence[float], cells: Floats, late: float) -> Report
     rows: list[dict[str, Any]] = []
     last = 1.0
     for j, time in enumerate(times):
-        if j < known:
+        if j < clearly:
             last = min(last, float(np.exp(min(logs[j] + wide[j], 0.0))))
             rows.append({"time": time, "at_risk": float(n[j]), "events": float(d[j]), "value": float(values[j]),
                          "error": float(values[j] * math.expm1(min(quantile * noise[j], 700.0))),
@@ -338,7 +340,9 @@ def survival_curve(times: Sequence[float], cells: Floats, late: float) -> Report
     half = {name: next((r["time"] for r in rows if r[of] is not None and r[of] <= 0.5), None)
             for name, of in (("median", "value"), ("median_low", "low"), ("median_high", "high"))}  # fmt: skip
     notes = (
-        [] if known == len(times) else ["from the first time without a value on, noise hides how many rows are at risk"]
+        []
+        if clearly == len(times)
+        else ["from the first time without a value on, noise hides how many rows are at risk"]
     )
     whole = float(counts.sum())
     return Report(f"survival: {max(whole, 0):.0f} rows", rows, notes, {**half, "count": whole})
@@ -349,12 +353,12 @@ def log_rank_test(times: Sequence[float], groups: Sequence[object], cells: Float
     g, m = len(groups), len(times)
     counts = np.asarray(cells, dtype=float).reshape(m + 1, 2, g)
     spread, _ = deviation_of(cells)
-    to_events, torisk_maps = risk_maps(m, late)
-    d, n = (to @ counts.reshape(-1, g) for to in (to_events, torisk_maps))  # (m, g)
-    unsure = CLEAR * spread * np.linalg.norm(torisk_maps, axis=1)
+    to_events, to_risks = risk_maps(m, late)
+    d, n = (to @ counts.reshape(-1, g) for to in (to_events, to_risks))  # (m, g)
+    unsure = CLEAR * spread * np.linalg.norm(to_risks, axis=1)
     used = (n > np.maximum(unsure, 1.0)[:, None]).all(axis=1)
     used[int(np.argmin(used)) if not used.all() else m :] = False
-    d, n, to_events, torisk_maps = d[used], n[used], to_events[used], torisk_maps[used]
+    d, n, to_events, to_risks = d[used], n[used], to_events[used], to_risks[used]
     events, risk = d.sum(axis=1), n.sum(axis=1)
     expected = n * (events / risk)[:, None]
     gap = (d - expected).sum(axis=0)
@@ -365,18 +369,18 @@ def log_rank_test(times: Sequence[float], groups: Sequence[object], cells: Float
         own = np.eye(g)[other]
         moved = (own - n / risk[:, None]).T @ to_events + (
             n * (events / risk**2)[:, None] - own * (events / risk)[:, None]
-        ).T @ torisk_maps
+        ).T @ to_risks
         noise += spread**2 * moved @ moved.T
     both = (variance + noise)[1:, 1:]
-    known = bool(len(d)) and np.linalg.matrix_rank(both) == g - 1
-    square = float(gap[1:] @ np.linalg.solve(both, gap[1:])) if known else 0.0
-    chance = float(chdtrc(g - 1, square)) if known else 1.0
+    clearly = bool(len(d)) and np.linalg.matrix_rank(both) == g - 1
+    square = float(gap[1:] @ np.linalg.solve(both, gap[1:])) if clearly else 0.0
+    chance = float(chdtrc(g - 1, square)) if clearly else 1.0
     rows = [
-        {"group": text(name), "rows": float(n[0, i]) if known else None, "events": float(d[:, i].sum()),
+        {"group": text(name), "rows": float(n[0, i]) if clearly else None, "events": float(d[:, i].sum()),
          "expected": float(expected[:, i].sum())} for i, name in enumerate(groups)
     ]  # fmt: skip
-    notes = [alike(chance, "lasted")] if known else [ROWS_HIDDEN]
-    if known and not used.all():
+    notes = [alike(chance, "lasted")] if clearly else [ROWS_HIDDEN]
+    if clearly and not used.all():
         notes.append(
             f"of times up to {text(times[int(used.sum()) - 1])}: noise hides how many rows of a group are later at risk"
         )

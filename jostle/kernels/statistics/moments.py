@@ -366,24 +366,24 @@ def _at(counts: Floats, starts: Floats, ends: Floats, rank: float, whole: bool) 
 ROWS_HIDDEN = "the noise hides how many rows there are: the intervals are infinite; spend more, or use fewer cells"
 
 
-def _contrasts(names: Sequence[object], given: Sequence[Sequence[float]] | None) -> tuple[list[str], list[Floats]]:
+def _contrasts(names: Sequence[object], weights: Sequence[Sequence[float]] | None) -> tuple[list[str], list[Floats]]:
     """Contrasts of groups and what they are called: those that are given, or all pairs."""
-    if given is None:
+    if weights is None:
         unit, pairs = np.eye(len(names)), list(combinations(range(len(names)), 2))
         return [f"{text(names[b])} less {text(names[a])}" for a, b in pairs], [unit[b] - unit[a] for a, b in pairs]
-    if any(len(row) != len(names) for row in given):
+    if any(len(row) != len(names) for row in weights):
         raise KernelError(f"a contrast has a weight for each of the {len(names)} groups")
-    return [f"contrast {i + 1}" for i in range(len(given))], [np.asarray(row, dtype=float) for row in given]
+    return [f"contrast {i + 1}" for i in range(len(weights))], [np.asarray(row, dtype=float) for row in weights]
 
 
 def group_means(
-    names: Sequence[object], seen: Sequence[Mapping[str, Any]], middle: float, half: float, what: str,
+    names: Sequence[object], shares: Sequence[Mapping[str, Any]], middle: float, half: float, what: str,
     contrasts: Sequence[Sequence[float]] | None,
 ) -> Report:  # fmt: skip
     """Means of groups and whether they differ, from the noisy shares of each; then contrasts, which hold together."""
-    groups = [mean_of(one) for one in seen]
-    laplace = seen[0]["mechanism"] != "gaussian"
-    titles, asked = _contrasts(names, contrasts)
+    groups = [mean_of(one) for one in shares]
+    laplace = shares[0]["mechanism"] != "gaussian"
+    titles, vectors = _contrasts(names, contrasts)
     hidden = any(g.hidden for g in groups)
     means = np.array([middle + half * g.mean for g in groups])
     noise = np.array([half * g.noise for g in groups])
@@ -393,7 +393,7 @@ def group_means(
     mean = float(weights @ means / weights.sum())
     square = float(weights @ (means - mean) ** 2)
     chance = 1.0 if hidden else _chance_of_square(square, noise, sampling, laplace)
-    quantile = quantile_of(seen[0]["mechanism"])
+    quantile = quantile_of(shares[0]["mechanism"])
     rows: list[dict[str, Any]] = []
 
     def line(title: str, weight: Floats, many: float | None, level: float) -> None:
@@ -402,16 +402,16 @@ def group_means(
         tail = math.log(1 / level) / math.sqrt(2) if laplace else factor  # of one Laplace noise, the longest tail
         wide = math.inf if hidden else math.hypot((quantile if level == 0.05 else tail) * noisy, factor * spread)
         value = float(weight @ means)
-        chance = 1.0 if hidden else chance_of(abs(value), noisy, spread, laplace)
+        chance = None if many is not None else 1.0 if hidden else chance_of(abs(value), noisy, spread, laplace)
         rows.append({"group": title, "rows": many, "value": value, "error": math.inf if hidden else quantile * noisy,
-                     "low": value - wide, "high": value + wide, "chance": chance if many is None else None})  # fmt: skip
+                     "low": value - wide, "high": value + wide, "chance": chance})  # fmt: skip
 
     for i, (name, group) in enumerate(zip(names, groups, strict=True)):
         line(text(name), np.eye(len(groups))[i], float(round(group.rows)), 0.05)
-    for title, weight in zip(titles, asked, strict=True):
-        line(title, weight, None, 0.05 / max(len(asked), 1))
+    for title, weight in zip(titles, vectors, strict=True):
+        line(title, weight, None, 0.05 / max(len(vectors), 1))
     notes = [ROWS_HIDDEN if hidden else alike(chance, "were")]
-    notes.append(f"the intervals of the {len(asked)} differences hold together with 95 %")
+    notes.append(f"the intervals of the {len(vectors)} differences hold together with 95 %")
     return Report(f"{what} by group", rows, notes, {
         "chance": chance, "statistic": square, "degrees": len(groups) - 1, "means": means.tolist(),
     })  # fmt: skip
@@ -429,11 +429,11 @@ def _chance_of_square(square: float, noise: Floats, sampling: Floats, laplace: b
     if not laplace or not noise.any():
         return chance
     rng = np.random.default_rng(0)  # the same answer gives the same chance
-    drawn = sampling * rng.standard_normal((DRAWS, len(noise))) + rng.laplace(
+    draws = sampling * rng.standard_normal((DRAWS, len(noise))) + rng.laplace(
         0, noise / math.sqrt(2), (DRAWS, len(noise))
     )
     weights = 1 / np.maximum(noise**2 + sampling**2, 1e-300)
-    apart = (weights * (drawn - (drawn @ weights / weights.sum())[:, None]) ** 2).sum(axis=1)
+    apart = (weights * (draws - (draws @ weights / weights.sum())[:, None]) ** 2).sum(axis=1)
     return max(chance, float(np.mean(apart >= square)))
 
 

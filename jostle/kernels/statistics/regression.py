@@ -358,11 +358,11 @@ def hazard_model(times: Sequence[float], columns: Sequence[Mapping[str, Any]], c
 
 
 def rate_model(
-    columns: Sequence[Mapping[str, Any]], seen: Mapping[str, Any], low: float, high: float, what: str
+    columns: Sequence[Mapping[str, Any]], shares: Mapping[str, Any], low: float, high: float, what: str
 ) -> Report:
     """Log rates of a number within public bounds, from the noisy shares of each stratum."""
     names, design = _design(columns)
-    sums, spread = np.asarray(seen["sums"], dtype=float).reshape(len(design), -1), float(seen["noise"])
+    sums, spread = np.asarray(shares["sums"], dtype=float).reshape(len(design), -1), float(shares["noise"])
     one, square = (np.array(v) for v in (((1, 0.5, 0), (1, 0, 0)) if sums.shape[1] == 3 else ((1, 0), (1, 0))))
     to_y, to_squares = low + (high - low) * one, low**2 + 2 * low * (high - low) * one + (high - low) ** 2 * square
     y, e, squares = sums @ to_y, sums.sum(axis=1), sums @ to_squares
@@ -373,7 +373,7 @@ def rate_model(
         return spread**2 * np.asarray(sum(part.T @ part for part in parts))
 
     fit = _log_linear(x, y, e, noise, lambda rates: squares - 2 * rates * y + rates**2 * e)
-    lines = _rate_lines(["intercept", *names], fit, slice(0, None), quantile_of(seen["mechanism"]))
+    lines = _rate_lines(["intercept", *names], fit, slice(0, None), quantile_of(shares["mechanism"]))
     return Report(f"log of mean {what}: {max(float(e.sum()), 0):.0f} rows", lines, [ROWS_HIDDEN] if fit[2] else [],
                   {"coefficients": coefficients(lines), "count": float(e.sum())})  # fmt: skip
 

@@ -173,7 +173,7 @@ def _tests(d: Dialect, cell: str, kind: str, domain: Domain) -> tuple[str, str, 
         literals = [d.literal(v) if isinstance(v, str) else d.number(v) for v in domain.values]
         reading = value if numeric else spelled
         unlisted = f"{reading} NOT IN ({', '.join(literals)})" if literals else "TRUE"
-        unlisted, some = f"{some} AND {unlisted}", f"({some} OR NOT ({unlisted}))"
+        unlisted, some = f"{some} AND {unlisted}", f"({some} OR {spelled} IS NOT NULL AND NOT ({unlisted}))"
         if literals and not numeric:
             plain = ", ".join(f"lower(trim({literal}))" for literal in literals)
             respelt = f"{unlisted} AND lower(trim({reading})) IN ({plain})"

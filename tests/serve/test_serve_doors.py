@@ -47,6 +47,8 @@ def test_no_role_gets_what_is_not_its_own_and_nothing_is_a_fault(place: Any) -> 
             row = ROUTES[turn % len(ROUTES)]
             if row.path in ("/login", "/api/login", "/welcome") or (row.path, name) == ("/api/accounts/{name}", "olga"):
                 continue  # they end sessions, and have tests of their own
+            if (row.method, row.path, name) == ("POST", "/api/runs/{id}", "ana"):
+                continue  # then it is no secret
             body = {field: rng.choice(JUNK) for field in rng.sample(FIELDS, 8)}
             text = json.dumps(body) if rng.random() < 0.9 else rng.choice(["{", "[]", "null", "\xff", "[" * 5000])
             kind = {"Content-Type": rng.choice(["application/json", "text/plain", "application/x-www-form-urlencoded"])}

@@ -12,7 +12,6 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
 from jostle.check.abstract.values import (
@@ -95,12 +94,7 @@ class World:
 
 def universe(builtins: Collection[str]) -> Scope:
     """The names that every program knows; one that the table does not have may do anything."""
-    return Scope(None, dict(_meanings(frozenset(builtins))))
-
-
-@cache
-def _meanings(builtins: frozenset[str]) -> dict[str, Any]:
-    return {name: _meaning(name) for name in builtins}
+    return Scope(None, {name: _meaning(name) for name in builtins})
 
 
 def _meaning(name: str) -> Any:

@@ -47,3 +47,24 @@ def test_a_table_without_rows_is_read_like_any_other(tmp_path: Path, name: str, 
         source = 'table("t.arrow")' if held == "file" else 'bound("t")'
         result = session.attempt(Source("p.jst", PROGRAM.replace("SOURCE", source).replace("DOMAIN", domain)))
         assert result.ok, [d.message for d in result.diagnostics]
+
+
+@pytest.mark.parametrize("key", ['part(c, ",", 2) as k', 'part(c, ",", 2) as k, n'])
+@pytest.mark.parametrize(("budget", "amount"), [
+    ("epsilon 9", "epsilon 0.2"), ("epsilon 9, delta 0.001", "epsilon 0.2 delta 1e-6"), ("rho 9", "rho 0.1"),
+])  # fmt: skip
+def test_a_key_of_which_no_listed_value_is_left_has_no_groups(
+    key: str, budget: str, amount: str, tmp_path: Path
+) -> None:
+    """Of any aggregate: minima and medians by one such key failed after the charge (crossed programs, 900034011)."""
+    (tmp_path / "t.csv").write_text("n,c,r\n1,Ames,2\n2,Cork,3\n")
+    asked = ("min(n)", "max(r)", "median(n)", "quantile(r, 0.3)", "mode(c)", "count(distinct c)", "avg(r)", "count(*)")
+    text = (
+        'private t = table("t.csv") described by {n: 0..9, r: 0.0..8.0, c: {"Ames", "Cork"}} protecting rows '
+        f"budget {budget}\n"
+        + "".join(
+            f"release a{i} = {{{{ select {one} from t groupby {key} with {amount} }}}}\n" for i, one in enumerate(asked)
+        )
+    )
+    result = Session(cwd=tmp_path).attempt(Source("p.jst", text))
+    assert result.ok and all(len(result[f"a{i}"]) == 0 for i in range(len(asked)))

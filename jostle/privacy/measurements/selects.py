@@ -116,7 +116,7 @@ class Select(OfTable["tuple[list[Any], list[Any]]"]):
         table, blocks = self.request.table, [self.keys]
         if len(self.keys) == 1:
             ((key,), most) = self.keys, max(1, CELLS // len(places.values))
-            blocks = [(Key(key.expr, key.values[i : i + most]),) for i in range(0, len(key.values), most)]
+            blocks = [(Key(key.expr, key.values[i : i + most]),) for i in range(0, len(key.values) or 1, most)]
         term = Counted(weighted=table.weighted)
         counts = [reader.group(table.plan, (*keys, places), (term,))[0].ravel() for keys in blocks]
         return np.concatenate(counts).reshape(self._groups, len(places.values))

@@ -107,9 +107,13 @@ def converse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     opened[-1].place.home.close()
 
 
+UNDRAWN = ("joins", "tables of", "learn", "a choice", "mistakes after")
+"""Of programs that are refused by their text: a calculated argument of `counts` may be a path, a sum is unbounded."""
+
+
 def compare(converse: Any, name: str, contents: dict[str, bytes]) -> None:
     expected, run, draws = converse(PROGRAMS[name], people())
-    assert run["state"] == "done" and (draws or "joins" in name or "tables of" in name or "learn" in name), run
+    assert run["state"] == "done" and (draws or any(word in name for word in UNDRAWN)), run
     for what, content in contents.items():
         other, _, _ = converse(PROGRAMS[name], content)
         assert len(other.seen) == len(expected.seen)

@@ -48,7 +48,7 @@ def total(text: str, name: str) -> int:
 
 
 @pytest.mark.parametrize(("where", "reason", "status"), [
-    ("> /dev/full", "no space left on device", 1), (">&-", "it is closed", 1), ("| head -c 1 > /dev/null", "", 1),
+    ("> /dev/full", "no space left on device", 1), (">&-", "it is closed", 1), ("| true", "", 1),
     ("--format json > /dev/full", "no space left on device", 1),
 ])  # fmt: skip
 def test_answers_that_cannot_be_printed_are_kept(folder: Path, where: str, reason: str, status: int) -> None:
@@ -59,7 +59,7 @@ def test_answers_that_cannot_be_printed_are_kept(folder: Path, where: str, reaso
     (place,) = (folder / "state" / "jostle").iterdir()
     kept = json.loads(place.read_text(encoding="utf-8"))
     assert place.stat().st_mode & 0o777 == 0o600 and kept["program"] == "p.jst"
-    ran_on = "json" in where or "head" in where
+    ran_on = "json" in where
     assert (ran_on or "second" not in kept["released"]) and abs(kept["released"]["first"] - 4300) < 60
     assert shell(folder, "jostle again > /dev/full").returncode == 1 and place.exists()
     again = shell(folder, "jostle again")

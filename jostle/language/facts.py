@@ -20,7 +20,7 @@ from jostle.diagnostics import did_you_mean
 from jostle.language.operations import COMPARISONS
 from jostle.syntax import nodes as n
 
-MISSING = (
+MISSING_WORDS = (
     "NA", "N/A", "#N/A", "n/a", "N.A.", "n.a.", "nan", "NaN", "NULL", "null", "None", "none", "-", "--", "–", ".", "?",
     "unknown", "Unknown", "missing", "unbekannt", "keine Angabe", "k.A.", "k. A.",
 )  # fmt: skip

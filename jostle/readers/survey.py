@@ -18,7 +18,7 @@ from jostle.engine.files import OpenFile
 from jostle.engine.sql.cells import moment, number, text, truth
 from jostle.engine.sql.dialect import Dialect, subquery
 from jostle.engine.sql.functions import of_text, template, truncation
-from jostle.language.facts import MISSING
+from jostle.language.facts import MISSING_WORDS
 from jostle.plan.bounds import as_double
 from jostle.plan.kinds import domain_kind
 from jostle.plan.plan import Categories, Domain, Integer, Moments, Open, Real
@@ -153,7 +153,7 @@ def _tests(d: Dialect, cell: str, kind: str, domain: Domain) -> tuple[str, str, 
     """Conditions on a raw cell for the six counts of a column."""
     target = domain_kind(domain)
     numeric, temporal = target == "number", target in ("date", "time")
-    spelled, words = text(d, cell, kind), ", ".join(map(d.literal, MISSING))
+    spelled, words = text(d, cell, kind), ", ".join(map(d.literal, MISSING_WORDS))
     value = moment(d, cell, kind, target) if temporal else number(d, cell, kind)
     read = truth(d, cell, kind) if target == "boolean" else value
     some = f"{spelled} IS NOT NULL"

@@ -33,7 +33,7 @@ from jostle.accounting.budget_tree import Path
 from jostle.diagnostics import Diagnostic, Refusal
 from jostle.engine.sql.cells import TRUTHS
 from jostle.formulas import MISFIT
-from jostle.language.facts import MISSING
+from jostle.language.facts import MISSING_WORDS
 from jostle.language.moments import DAY, moment_of
 from jostle.plan.cuts import expression
 from jostle.plan.kinds import applied, domain_kind
@@ -470,7 +470,7 @@ def _state(text: Column, domain: Domain, schema: dict[str, Domain], empty: str |
 def _is_word(text: Column, schema: dict[str, Domain]) -> RowExpr:
     """Whether a text is a word for what is missing; no number of a file's own is."""
     texts = schema.get(text.name) != Open("real")
-    return applied("in", (text, *map(Constant, MISSING)), schema) if texts else Constant(False)
+    return applied("in", (text, *map(Constant, MISSING_WORDS)), schema) if texts else Constant(False)
 
 
 def _either(test: RowExpr, state: str | None, other: RowExpr, schema: dict[str, Domain]) -> RowExpr:

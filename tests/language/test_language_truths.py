@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from jostle.language.facts import MISSING
+from jostle.language.facts import MISSING_WORDS
 from jostle.source import Source
 from jostle.tools import datacheck
 from jostle.tools.session import Session
@@ -52,7 +52,7 @@ def test_texts_of_files(tmp_path: Path) -> None:
     check(answers(path), len(TRUE), len(FALSE), len(NONE))
     lines = datacheck.report(path, "{ok: {true, false}}").splitlines()
     many = len(TRUE) + len(FALSE) + len(NONE)
-    words = sum(cell in ("", *MISSING) for cell in NONE)
+    words = sum(cell in ("", *MISSING_WORDS) for cell in NONE)
     shares = [f"{count} ({100 * count / many:.1f} %)" for count in (words, len(NONE) - words)]
     assert lines[2:4] == ["ok: {true, false}", "  empty " + ", unreadable ".join(shares)]
 

@@ -373,8 +373,9 @@ class Session:
         from jostle.check.modules import Modules
         from jostle.check.scopes import Report
 
-        names, uses = Modules(self._tree, (), Report()).names, [one for one in tree.body if isinstance(one, n.Use)]
-        return sorted({name for use in uses for name in names(use) if not name.startswith("_")})
+        modules = Modules(self._tree, (), Report())
+        uses = [statement for statement in tree.body if isinstance(statement, n.Use)]
+        return sorted({name for use in uses for name in modules.names(use) if not name.startswith("_")})
 
     @exclusive
     def names(self) -> dict[str, Any]:
@@ -456,8 +457,10 @@ class Session:
         """Refuses a program that asks for more than it declares; of what was declared before, the kernel knows more."""
         from jostle.check.cost import overspent
 
-        names, faults = self._interp.kernel.register.names, self._sure_refusals(self._parsed(source), settings)
-        if faults := faults or overspent([] if names else self.costs(source, settings, charges=False)):
+        faults = self._sure_refusals(self._parsed(source), settings)
+        if not faults and not self._interp.kernel.register.names:
+            faults = overspent(self.costs(source, settings, charges=False))
+        if faults:
             raise Refusal(*faults)
 
     def _sure_refusals(self, tree: n.Program, settings: Mapping[str, Any] | None = None) -> list[Diagnostic]:
@@ -469,7 +472,8 @@ class Session:
 
         if self._simulate is not None:
             return [], {}, []
-        (other := Session(simulate=1, cwd=self._cwd))._folders[:] = self._folders
+        other = Session(simulate=1, cwd=self._cwd)
+        other._folders[:] = self._folders
         other._modules = self._modules.afresh()
         ahead = foreseen(tree, other._new, other._stream, settings or {}, self._look, names)
         self.warnings.add(tree.span.source, ahead[2])

@@ -32,6 +32,7 @@ from jostle.accounting.amounts import Amount, as_float
 from jostle.accounting.budget_tree import Path
 from jostle.diagnostics import Diagnostic, Refusal
 from jostle.engine.sql.cells import TRUTHS
+from jostle.engine.sql.rows import CONVERSIONS
 from jostle.formulas import MISFIT
 from jostle.language.facts import MISSING_WORDS
 from jostle.language.moments import DAY, moment_of
@@ -82,7 +83,6 @@ LEAST = 0.01
 CERTAIN = 3
 """How many times its error at 95 % a count must be above 0: noise alone is that large once in 8,000 times."""
 MOST_LISTED = 500
-CONVERSIONS = frozenset({"number", "date of text", "time of text"})
 FITS = "fits"
 STATES = {
     "unreadable": "{share} of its cells are no {kind}, and count as `none`",

@@ -35,7 +35,8 @@ _DIGITS = 10**15  # whole numbers below it have one text on every engine
 _FAR = 2.0**900  # so far below the largest double that what bounds leave out, such as rounding, does not lead there
 _PRODUCT = "({0} * {1})"
 _QUOTIENT = "({0} / {1})"
-_CONVERSIONS = frozenset({"number", "date of text", "time of text"})
+CONVERSIONS = frozenset({"number", "date of text", "time of text"})
+"""What reads a text as something else."""
 _SPELLED, _DIGITS_IN = frozenset({"true", "false", "inf", "-inf"}), frozenset("0123456789")
 _SAFE = {"+": "({0} + {1})", "-": "({0} - {1})", "*": _PRODUCT}
 
@@ -219,7 +220,7 @@ class RowSql(Struct):
             return self._coalesce(expr, kind)
         if expr.op == "bucket":
             return self._bucket(expr)
-        if expr.op in _CONVERSIONS:  # which cost more than what is done with the value: once for each text
+        if expr.op in CONVERSIONS:  # which cost more than what is done with the value: once for each text
             if expr not in self._converted:
                 self._converted[expr] = self._alias(self._operation(expr))
             return self._converted[expr]

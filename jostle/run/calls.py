@@ -139,7 +139,7 @@ def _finish_call(
 def _of_call(
     refusal: Refusal, function: object, node: n.Call, args: Sequence[Any], keywords: Mapping[str, Any]
 ) -> Refusal:
-    """What a person is told of a call that is refused: of its arguments, if these do not fit."""
+    """The refusal of a call as it is reported: that of its arguments, if these do not fit."""
     fault = _no_fit(function, node) or no_argument(function, node, args, keywords)
     if fault is not None:
         return Refusal(fault)

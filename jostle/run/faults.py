@@ -28,7 +28,7 @@ def exposures_of(values: Sequence[Any]) -> Exposures:
 
 
 class PrivateValue(Refusal):
-    """A private value where only a public one may stand; it is told when its place is known.
+    """A private value where only a public one may stand; it is reported when its place is known.
 
     `cannot`: what it cannot be, after "is private and"; `help`: the way out where it is not to measure the value.
     """

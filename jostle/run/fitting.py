@@ -139,10 +139,9 @@ def _signature(function: object) -> tuple[str, Sequence[Parameter] | None, str]:
     if isinstance(function, Builtin) and function.name in BUILTINS:
         row = BUILTINS[function.name]
         return row.name, None if row.reads in (Reads.SOURCE, Reads.ROWS) else row.parameters, row.usage
-    if isinstance(function, Builtin):
-        params = _parameters(function)
-        return function.name, params, usage(function.name, params)
-    if isinstance(function, Function) and function.body.span.source.name.startswith(LIBRARY):
+    if isinstance(function, Function) and not function.body.span.source.name.startswith(LIBRARY):
+        return "", None, ""
+    if isinstance(function, Builtin | Function):
         params = _parameters(function)
         return function.name, params, usage(function.name, params)
     return "", None, ""
@@ -165,13 +164,8 @@ def _parameters(function: object) -> Sequence[Parameter]:
     if key not in _memo:
         _memo[key] = function.body, ()  # of itself nothing is known yet
         takes = _passed_on(function)
-        _memo[key] = (
-            function.body,
-            [
-                Parameter(name, None if default is REQUIRED else "", takes=takes.get(name, ""))
-                for name, default in function.params
-            ],
-        )
+        params = [Parameter(p, None if d is REQUIRED else "", takes=takes.get(p, "")) for p, d in function.params]
+        _memo[key] = function.body, params
     return _memo[key][1]
 
 

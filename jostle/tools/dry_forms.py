@@ -28,7 +28,7 @@ from jostle.tools import likes
 from jostle.tools.likes import Names, NotKnown, Unknown
 
 EVERYWHERE = frozenset({"NameError", "TypeError", "OpenKeys", "UnboundedSum", "PrivateValue"})
-"""Kinds of refusals that are told of what a run may never come by."""
+"""Kinds of refusals that are reported also where a run may never come by."""
 
 ARITHMETIC = frozenset({"+", "-", "*", "/", "%"})
 

@@ -35,8 +35,7 @@ _DIGITS = 10**15  # whole numbers below it have one text on every engine
 _FAR = 2.0**900  # so far below the largest double that what bounds leave out, such as rounding, does not lead there
 _PRODUCT = "({0} * {1})"
 _QUOTIENT = "({0} / {1})"
-CONVERSIONS = frozenset({"number", "date of text", "time of text"})
-"""What reads a text as something else."""
+CONVERSIONS = frozenset({"number", "date of text", "time of text"})  # what reads a text as something else
 _SPELLED, _DIGITS_IN = frozenset({"true", "false", "inf", "-inf"}), frozenset("0123456789")
 _SAFE = {"+": "({0} + {1})", "-": "({0} - {1})", "*": _PRODUCT}
 

@@ -9,7 +9,7 @@ import pytest
 from rings import CORE, circles, closure, figures, loads
 
 BARS = {
-    "lines": 89_256,
+    "lines": 89_255,
     "files": 432,
     "lines that the kernel imports": 2_757,
     "lines that privacy and engine import": 21_453,

@@ -88,8 +88,9 @@ class Page:
                   mobile=width < 500)  # fmt: skip
 
     def go(self, url: str) -> None:
+        self.ask("window.left = true")  # the page that is there, which may answer for a while
         self.call("Page.navigate", url=url)
-        self.until("document.readyState === 'complete'")
+        self.until("!window.left && document.readyState === 'complete'")
 
     def ask(self, expression: str) -> Any:
         """The value of an expression in the page; promises are waited for."""

@@ -317,7 +317,6 @@ def test_03_a_program_is_reviewed(browser: Chromium, site: Site, keep: Callable[
     rita.tab_to("Approve")
     rita.key("Enter")
     rita.shows("ben's program: running")
-    ben.ask("location.reload()")
     ben.go(f"{site.url}/history")
     ben.tab_to("private people")
     ben.key("Enter")

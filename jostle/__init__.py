@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from jostle.diagnostics import Refusal
     from jostle.tools.draft import describe
     from jostle.tools.estimators import PrivateClassifier
-    from jostle.tools.evaluation import evaluate
-    from jostle.tools.improvement import improve
+    from jostle.tools.evaluation import evaluate, improve
     from jostle.tools.remote import connect
     from jostle.tools.session import Session
 
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 _HOME = {
     "PrivateClassifier": "tools.estimators", "Refusal": "diagnostics", "Session": "tools.session",
     "connect": "tools.remote", "describe": "tools.draft", "evaluate": "tools.evaluation",
-    "improve": "tools.improvement",
+    "improve": "tools.evaluation",
 }  # fmt: skip
 
 

@@ -21,7 +21,7 @@ from jostle.kernels.histograms.greedy import box_variances
 from jostle.kernels.noisy_array import common_noise, noise_of, with_noise
 from jostle.kernels.workloads import marginals
 from jostle.kernels.workloads.boxes import Workload, identity
-from jostle.kernels.workloads.predicates import Predicates, Union
+from jostle.kernels.workloads.marginals import Predicates, Union
 
 MOST_PRODUCTS = 2**31
 """Queries times entries of a hierarchy that are multiplied out; beyond, a sample of queries can be asked."""

@@ -180,12 +180,12 @@ _BY_MODULE = {
         "chosen_cliques expected_counts joining_pairs joining_places search_begun search_continued search_plan"
     ),
     "graphical.synthetic": (
-        "chain_cliques intervals joined_tables population random_graph random_model tables_with_noise"
+        "chain_cliques intervals joined_tables model_of_means population random_graph random_model tables_with_noise "
+        "unbinned_rows"
     ),
     "graphical.learn": "cgm_fit naive_fit perturbed_model psgd_fit rows_in",
     "graphical.model": "graphical_model steady_chain steady_tables",
     "graphical.shrunken": "shrunken_fit",
-    "graphical.unbin": "model_of_means unbinned_rows",
     "graphs": "degrees_of fitted_graph graph_facts seeded_graph",
     "histograms.adaptive": "block_counts drawn_together expected_cells refined_strategy",
     "histograms.partitions": (
@@ -212,10 +212,10 @@ _BY_MODULE = {
     ),
     "mixtures.em": (
         "gaussian_step likelihood_view mixture_frames mixture_prior mixture_start mixture_step plain_frames "
-        "plain_start plain_step round_step synthetic_mixture with_background"
+        "map_start plain_start plain_step round_step shrunk_gaussian_step shrunk_mixture_step synthetic_mixture "
+        "with_background with_shares with_tails"
     ),
     "mixtures.gaussians": "factor_model",
-    "mixtures.shrunken": "map_start shrunk_gaussian_step shrunk_mixture_step with_shares with_tails",
     "simulated_points": "simulated_cells simulated_points",
     "regressions.fits": (
         "first_stage forked_model leaf_model mean_model next_stage pooled_shares ridge_model target_seen"

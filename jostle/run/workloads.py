@@ -67,7 +67,7 @@ def _axis(cube: Cube, name: object) -> int:
 
 def union_of_workloads(parts: Any, weights: Any = None) -> Any:
     """`union([w1, w2], [2, 1])`: the answers of all, an error in the first counting twice one in the second."""
-    from jostle.kernels.workloads import predicates
+    from jostle.kernels.workloads import marginals
 
     if not is_sequence(parts) or not all(is_workload(part) for part in parts):
         raise refuse("TypeError", "`union` takes a list of workloads", help="`union([prefixes(c), marginals(c, 1)])`")
@@ -83,7 +83,7 @@ def union_of_workloads(parts: Any, weights: Any = None) -> Any:
         raise refuse("ValueError", f"a union of {len(parts)} workloads takes {len(parts)} weights, not {len(weights)}")
     if weights is not None and not all(0 < w < float("inf") for w in weights):
         raise refuse("ValueError", "the weights of a union are above 0")
-    return predicates.union(list(parts), None if weights is None else [float(w) for w in weights])
+    return marginals.union(list(parts), None if weights is None else [float(w) for w in weights])
 
 
 @builtin
@@ -93,7 +93,7 @@ def _predicates(interp: Evaluator, node: n.Call, scope: Scope) -> object:
     A condition is a row expression over the cube's dimensions, which are positions from 0.
     """
     from jostle.engine.dense import evaluate
-    from jostle.kernels.workloads import predicates
+    from jostle.kernels.workloads import marginals
 
     cube = interp.eval(node.args[0], scope) if node.args else None
     if not isinstance(cube, Cube):
@@ -117,7 +117,7 @@ def _predicates(interp: Evaluator, node: n.Call, scope: Scope) -> object:
         conditions.append(holds & valid)
     if not conditions:
         raise refuse("ValueError", "a workload needs at least one query", node.span)
-    return predicates.predicates(cube.shape, conditions)
+    return marginals.predicates(cube.shape, conditions)
 
 
 def _conditions(interp: Evaluator, node: n.Expr, scope: Scope) -> Iterator[tuple[n.Expr, Scope]]:

@@ -31,7 +31,7 @@ from jostle.serve import (
 )
 from jostle.serve.routing import COOKIE, NOBODY, ROUTES, Call, Row, Server
 from jostle.serve.store import Account
-from jostle.tools.faults import KIND, Others
+from jostle.tools.outlet import KIND, Others
 
 MOST_BODY = 256 * 1024  # bytes
 HEADERS = {

@@ -325,7 +325,7 @@ def main(words: list[str]) -> int:
     import gc
     import warnings
 
-    from jostle.tools.faults import guarded
+    from jostle.tools.outlet import guarded
 
     if words == ["run"]:
         gc.set_threshold(1_000_000)  # modules and grammars hold no garbage: until a program's first statement

@@ -28,7 +28,7 @@ from jostle.syntax.messages import (
     in_general,
     token_span,
 )  # fmt: skip
-from jostle.syntax.sourceclauses import of_a_source
+from jostle.syntax.querybuilder import of_a_source
 from jostle.syntax.walk import children, every
 
 OPENING = {"LPAR", "LSQB", "LBRACE", "_LQUERY"}

@@ -41,7 +41,7 @@ def run(options: Namespace) -> int:
     """
     import warnings
 
-    from jostle.tools.progress import progress_on
+    from jostle.tools.render import progress_on
     from jostle.tools.session import Session
     from jostle.trace.jsonl import Writer
 
@@ -336,7 +336,7 @@ def repl(options: Namespace) -> int:
 
 def trace(options: Namespace) -> int:
     """Renders a run from its event stream."""
-    from jostle.trace import budget, jsonl, summary, tree
+    from jostle.trace import budget, jsonl, tree
 
     events = jsonl.read(Path(options.file))
     other = None if options.diff is None else jsonl.read(Path(options.diff))
@@ -362,7 +362,7 @@ def trace(options: Namespace) -> int:
             raise refuse("NameError", f"no choice named `{options.choice}` was made in this run", help=hint)
         text = tree.choices(events, options.choice)
     else:
-        text = summary.page(events)
+        text = budget.page(events)
     sys.stdout.write(clean(text))
     return 0
 
@@ -378,7 +378,7 @@ def _write_text(text: str, path: Path) -> int:
 
 def explain(options: Namespace) -> int:
     """The page of a kind of error or of a warning, or the list of both."""
-    from jostle.tools.pages import index, page
+    from jostle.tools.documentation.find import index, page
 
     if options.kind is None:
         sys.stdout.write(index())
@@ -435,14 +435,16 @@ def command_of(name: str) -> Callable[[Namespace], int]:
 
         return serve
     if name in _MODULES:
-        command: Callable[[Namespace], int] = import_module(f"jostle.tools.{_MODULES[name]}").command
+        module, _, function = _MODULES[name].partition(" ")
+        command: Callable[[Namespace], int] = getattr(import_module(f"jostle.tools.{module}"), function or "command")
         return command
     return _COMMANDS[name]
 
 
 _MODULES = {
-    "again": "again", "plan": "plan", "evaluate": "evaluation", "improve": "improvement", "fmt": "fmt",
-    "init": "draft.init", "ask": "draft.ask", "find": "documentation.find", "login": "remote",
+    "again": "show again_command", "plan": "plan", "evaluate": "evaluation", "improve": "evaluation improve_command",
+    "fmt": "fmt", "init": "draft.init", "ask": "draft.ask", "find": "documentation.find",
+    "login": "remote",
 }  # fmt: skip
 
 

@@ -25,7 +25,7 @@ def main(argv: list[str] | None = None) -> int:
 
         # modules and grammars hold no garbage: until a program's first statement (`loaded`)
         gc.set_threshold(1_000_000)
-    from jostle.tools.faults import guarded
+    from jostle.tools.outlet import guarded
 
     return guarded(lambda: _dispatch(words), json_wanted=_json_wanted(words))
 

@@ -42,8 +42,8 @@ from jostle.source import Source, Span
 from jostle.syntax import nodes as n
 from jostle.tools import likes
 from jostle.tools.dry_forms import EVERYWHERE, Forms
-from jostle.tools.faults import deep
 from jostle.tools.likes import Left, Names, Nothing, NotKnown, TooLong, Unknown
+from jostle.tools.outlet import deep
 
 if TYPE_CHECKING:
     from jostle.accounting.amounts import Amount

@@ -74,7 +74,7 @@ class ErrorPlan(Struct, frozen=True):
 
 def command(options: Namespace) -> int:
     """`jostle plan FILE [--error E] [--epsilon e] [--rows N] [--pictures FOLDER] [--format json]`."""
-    from jostle.tools.progress import progress_on
+    from jostle.tools.render import progress_on
 
     for name, value in (("--error", options.error), ("--epsilon", options.epsilon), ("--rows", options.rows)):
         if value is not None and not (math.isfinite(value) and value > 0):

@@ -27,9 +27,9 @@ from jostle.records import replace
 from jostle.source import Source
 from jostle.syntax import parse
 from jostle.tools.completion import COMMANDS, Vocabulary, vocabulary_of
-from jostle.tools.describe_value import Provenance, assigned_names, describe, documented, is_of_library, reasons
 from jostle.tools.dry_run import prices
 from jostle.tools.render import clean, tell, width_of
+from jostle.tools.show import Provenance, assigned_names, describe, documented, is_of_library, reasons
 from jostle.trace.text import UNITS, amount, exact
 
 if TYPE_CHECKING:
@@ -175,8 +175,7 @@ class Repl:
 
     def run(self, source: Source) -> None:
         """Runs a text and shows the value of its last expression; a refusal is shown, and the session goes on."""
-        from jostle.tools.faults import report
-        from jostle.tools.outlet import OutputFault
+        from jostle.tools.outlet import OutputFault, report
 
         began, first = time.monotonic(), len(self.events)
         try:
@@ -289,7 +288,7 @@ class Repl:
             self._say(reasons(rest, self._provenance.get(rest)))
 
     def _explain(self, kind: str | None) -> None:
-        from jostle.tools.pages import index, page
+        from jostle.tools.documentation.find import index, page
 
         kinds = {name.lower(): name for name in KINDS}
         if kind is None:
@@ -344,7 +343,7 @@ def start(
     import warnings
 
     from jostle.tools.outlet import OutputFault, keep
-    from jostle.tools.progress import progress_on
+    from jostle.tools.render import progress_on
     from jostle.tools.session import Session
     from jostle.tools.terminal import at_terminal, over_pipe
     from jostle.tools.turns import hearing

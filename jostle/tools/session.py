@@ -29,10 +29,10 @@ from jostle.source import Source
 from jostle.syntax import nodes as n
 from jostle.syntax import parse
 from jostle.tools.arguments import read_program
-from jostle.tools.describe_value import display_text
-from jostle.tools.faults import Others, deep, with_room
 from jostle.tools.likes import Warned
+from jostle.tools.outlet import Others, deep, with_room
 from jostle.tools.result import Result, log_end, log_start, need_settings
+from jostle.tools.show import display_text
 from jostle.tools.turns import Turns, exclusive, first_budget, identity, loaded, need_data
 from jostle.version import __version__
 
@@ -181,7 +181,7 @@ class Session:
 
     @with_room
     def _attempt(self, source: Source, settings: Mapping[str, Any] | None) -> Result:
-        from jostle.tools.again import measured
+        from jostle.tools.show import measured_names
 
         first_event, first_line, warned = len(self._events), len(self._output), len(self.warnings)
         interp = self._interp
@@ -197,7 +197,7 @@ class Session:
                         tree = self._checked(source)
                         need_settings(tree, interp.settings)
                         self._affordable(source, settings)
-                        self._ran = lambda: measured(tree, scope, interp)
+                        self._ran = lambda: measured_names(tree, scope, interp)
                         loaded()
                         interp.block(tree.body, scope)
                 finally:

@@ -7,6 +7,12 @@ NumPy nor pandas and sees nothing private.
 Shows pictures in terminals that speak one of two image protocols; elsewhere a line names the picture.
 
 Kitty's protocol (kitty, Ghostty, WezTerm, Konsole) and iTerm2's (iTerm2, WezTerm, mintty).
+
+`jostle again`: prints what earlier runs released and could not hand over, or measured before they failed.
+
+What a run that failed has paid for and not released: public values of names that rest on private data.
+
+Describes a name in the REPL: the public facts of its value, and the choice or measurement that made it.
 """
 
 from __future__ import annotations
@@ -16,8 +22,12 @@ import io
 import math
 import os
 import sys
-from collections.abc import Mapping, Sequence
-from typing import Any
+from argparse import Namespace
+from collections.abc import Collection, Mapping, Sequence
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from jostle.diagnostics import Refusal
 from jostle.events import Event
@@ -33,9 +43,17 @@ from jostle.formulas import (
     rests_on_misfits,
     with_margin,
 )
-from jostle.tools.render import clean
+from jostle.source import Source
+from jostle.syntax import nodes as n
+from jostle.syntax.walk import every
+from jostle.tools.outlet import stored
+from jostle.tools.render import clean, width_of
 from jostle.trace.pictures import Picture
 from jostle.trace.text import align, measured, number, sparkline
+
+if TYPE_CHECKING:
+    from jostle.run.interpreter import Interpreter
+    from jostle.run.scope import Scope
 
 ROWS = 20  # rows of a table that are shown
 _ROW = 10  # numbers of a vector that are shown one by one
@@ -190,16 +208,15 @@ def budget_text(budget: Mapping[str, Mapping[str, Mapping[str, str]]]) -> str:
 
 def choices_text(events: Sequence[Event]) -> str:
     """The choices of a run: one or two as whole trees, more in a few lines each; of one made often, the first calls."""
-    from jostle.trace import decisions
     from jostle.trace.costs import Costs, Forest
-    from jostle.trace.tree import brief, choices
+    from jostle.trace.tree import brief, choices, decisions_text
 
     calls: dict[str, int] = {}
     lines: list[str] = []
     forest = Forest.of(events)
     costs = Costs.of(forest)
     outermost = forest.outermost("choice")
-    inside = decisions.text(events)
+    inside = decisions_text(events)
     if inside:
         return inside
     if 0 < len(outermost) <= _WHOLE:
@@ -252,3 +269,199 @@ def show_picture(event: Event) -> None:
             print(clean(f"{refusal.diagnostics[0].message}; {refusal.diagnostics[0].help}"), flush=True)
             return
     print(clean(f"picture: {event.name} (this terminal shows none)"), flush=True)
+
+
+def measured_names(tree: n.Program, scope: Scope, interp: Interpreter) -> dict[str, Any]:
+    """The names of a program and, as `f.name`, of its functions that a failure left, with their values."""
+    resting = _resting_on_private(tree)
+    values = {name: value for name, value in scope.names.items() if name in resting}
+    for function, local in reversed(interp.left):
+        inside = {name for node in every(function.body) for name in _bound(node)}
+        values |= {f"{function.name}.{name}": local.names[name] for name in local.names if name in inside}
+    return {name: value for name, value in values.items() if name not in interp.released and _is_answer(value)}
+
+
+def _resting_on_private(tree: n.Program) -> Collection[str]:
+    """The names whose statements mention a private source, or another name that rests on one."""
+    statements = [(set(_bound(node)), _mentioned(node)) for node in every(tree) if _bound(node)]
+    names = {node.name for node in every(tree) if isinstance(node, n.Private)}
+    size = -1
+    while len(names) > size:
+        size = len(names)
+        for bound, mentioned in statements:
+            if not mentioned.isdisjoint(names):
+                names |= bound
+    return names
+
+
+def _bound(node: n.Node) -> tuple[str, ...]:
+    """The names that a statement gives values; those of its blocks have statements of their own."""
+    if isinstance(node, n.Release) and node.value is not None:
+        return (node.name,)
+    if not isinstance(node, n.Assign | n.For | n.Private | n.Def):
+        return ()
+    names: str | tuple[str, ...] = getattr(node, node.binds[0])
+    return (names,) if isinstance(names, str) else names
+
+
+def _mentioned(node: n.Node) -> set[str]:
+    parts = every(node.source) if isinstance(node, n.For) else every(node)
+    return {part.id for part in parts if isinstance(part, n.Name)}
+
+
+def _is_answer(value: object) -> bool:
+    """Whether a value can be shown as a released one is."""
+    from jostle.privacy.kernel.exposures import handles_in
+    from jostle.run.values import Grouped, is_model, is_number, is_sequence, plain
+
+    if handles_in(value) or not (
+        isinstance(value, bool | str | date | dict | Grouped)
+        or is_number(value)
+        or is_sequence(value)
+        or is_model(value)
+    ):
+        return False
+    try:
+        plain(value)
+    except Refusal:  # it is too large to be shown
+        return False
+    return True
+
+
+def again_command(_: Namespace) -> int:
+    """Each kept run in turn; it is removed when it was written to its end."""
+    runs = 0
+    for path, document in stored():
+        sys.stdout.write(_text(document))
+        sys.stdout.flush()
+        path.unlink(missing_ok=True)
+        runs += 1
+    if not runs:
+        print("nothing is kept: every run handed over what it released")
+    return 0
+
+
+def _text(document: dict[str, Any]) -> str:
+    lines = [f"{document.get('program', '')}, {document.get('time', '')}", *document.get("output", ())]
+    margins = document.get("margins") or {}
+    for title in ("released", "measured"):
+        values = document.get(title) or {}
+        lines += ["", title if title == "released" else "measured, not released"] if values else []
+        for name, value in values.items():
+            text = released(name, value, width_of(sys.stdout) - 2, margins.get(name))
+            lines += ["  " + line for line in text.split("\n")]
+    if document.get("budget"):
+        lines += ["", "budget", *("  " + line for line in budget_text(document["budget"]).split("\n"))]
+    return "".join(clean(line).rstrip() + "\n" for line in [*lines, ""])
+
+
+class Provenance(Struct, frozen=True):
+    """The entry that gave a name its value, and what happened in it."""
+
+    source: Source
+    events: Sequence[Event]
+
+
+def assigned_names(source: Source) -> list[str]:
+    """The names that a text gives values at its top level."""
+    from jostle.syntax import nodes as n
+    from jostle.syntax import parse
+
+    try:
+        tree = parse(source, interactive=True)
+    except Refusal:
+        return []
+    return [s.name for s in tree.body if isinstance(s, n.Assign | n.Private | n.Def | n.ParamDecl)]
+
+
+def documented(name: str, names: Mapping[str, Any], width: int = 100) -> str:
+    """What the documentation says of a name, unless `names`, of a session, give it another value; else nothing."""
+    from jostle.run.values import Module
+    from jostle.tools.documentation import documentation
+
+    if name in names and not is_of_library(name, names):
+        value = names[name]
+        if not (isinstance(value, Module) and value.of_library):
+            return ""
+    return "\n\n".join(entry.text(width) for entry in documentation(name))
+
+
+def is_of_library(name: str, names: Mapping[str, Any]) -> bool:
+    """Whether a name of a session is one that a module of the library brought."""
+    from jostle.run.values import Module
+
+    modules = [value for value in names.values() if isinstance(value, Module) and value.of_library]
+    return any(names[name] is module.names.get(name) for module in modules)
+
+
+def describe(name: str, value: Any) -> str:
+    """The kind of a value, its label, and the public facts of a handle."""
+    from jostle.plan.plan import Categories, Integer, Real
+    from jostle.privacy.kernel.exposures import Handle
+    from jostle.privacy.kernel.handles import Cube, Table
+    from jostle.run.values import Function, is_vector, kind_name
+
+    lines = [f"{name}: {kind_name(value)}"]
+    if isinstance(value, Function):
+        lines = [f"{name}({', '.join(parameter for parameter, _ in value.params)}): a function"]
+    if isinstance(value, Handle):
+        for exposure in value.exposures:
+            source = exposure.source
+            steps = f", on a part of {len(exposure.path)} partitions" if exposure.path else ""
+            stability = "without bound" if exposure.rows is None else exposure.rows
+            lines.append(f"  private to {source.name} (protecting {exposure.unit}), stability {stability}{steps}")
+        if isinstance(value, Table):
+            for column, domain in value.schema:
+                match domain:
+                    case Integer() | Real():
+                        words = f"{domain.low:g}..{domain.high:g}"
+                    case Categories():
+                        examples = ", ".join(str(v) for v in domain.values[:6])
+                        words = "{" + examples + (", …" if len(domain.values) > 6 else "") + "}"
+                    case _:
+                        words = domain.kind
+                lines.append(f"  {column}: {words}")
+        elif isinstance(value, Cube):
+            lines.append("  " + " × ".join(f"{n} ({s})" for n, s in zip(value.names, value.shape, strict=True)))
+    else:
+        lines.append("  public" + (f", {value.shape[0]:,} values" if is_vector(value) else ""))
+        if (law := getattr(value, "law", None)) is not None:
+            lines.append(f"  measured by {law.name}, noise of scale {law.scale:.4g}")
+    return "\n".join(lines)
+
+
+def reasons(name: str, provenance: Provenance | None) -> str:
+    """The choices that were made for a value; where there were none, the entry and what it measured."""
+    from jostle.trace.budget import summary
+    from jostle.trace.tree import choices
+
+    if provenance is None:
+        return f"{name} came with this session"
+    head = f"{name} was made by {provenance.source.name}: {provenance.source.text.strip().splitlines()[0]}"
+    if any(e.kind == "choice" for e in provenance.events):
+        return head + "\n" + choices(provenance.events).rstrip()
+    if any(e.kind in ("measure", "query") for e in provenance.events):
+        return head + "\n" + summary(provenance.events).rstrip()
+    return head + "\nit was computed from what was known; nothing was measured and nothing was chosen"
+
+
+def display_text(value: object) -> str:
+    """A value as text, with its ± where it is a number, or a record of numbers, whose error is known."""
+    from jostle.formulas import cut_text, cuts_in, cuts_of, margin_text, with_margin
+    from jostle.privacy.kernel.exposures import Handle
+    from jostle.run.margins import margins
+    from jostle.run.values import Record, is_number, kind_name, show
+
+    if isinstance(value, Handle) and value.private:
+        return kind_name(value)
+    errors = margins(value)
+
+    def beside(item: object, margin: object) -> str:
+        return with_margin(show(item), margin_text(item, margin))
+
+    if isinstance(value, Record) and value and all(map(is_number, value.values())):
+        items = [f"{name}: {beside(item, (errors or {}).get(name))}" for name, item in value.items()]
+        return "\n".join(["{" + ", ".join(items) + "}", *cut_text(cuts_in(errors))])
+    if not is_number(value):
+        return show(value)
+    return "\n".join([beside(value, errors), *cut_text(cuts_of(value))])

@@ -19,11 +19,11 @@ from difflib import unified_diff
 from msgspec import Struct
 
 from jostle.events import Event
+from jostle.trace.budget import short
 from jostle.trace.costs import Costs, Forest
-from jostle.trace.decisions import Decisions, chosen, decisions, features_of
 from jostle.trace.released import Columns, Figure, columns, is_number
-from jostle.trace.summary import short
 from jostle.trace.text import align, number, plural
+from jostle.trace.tree import Decisions, chosen, decisions, features_of
 
 
 class Pair(Struct, frozen=True):

@@ -11,8 +11,8 @@ from jostle.choice.rollouts import PointCall, _thinned, best_of, fixed_ways
 from jostle.diagnostics import Refusal
 from jostle.source import Source
 from jostle.tools.session import Session
-from jostle.trace import decisions
-from jostle.trace.decisions import why
+from jostle.trace import tree
+from jostle.trace.tree import why
 
 # Each of five steps says up or down; right is what the sign of the hint at that step says.
 STEPS = """
@@ -68,7 +68,7 @@ def test_a_fixed_way_is_taken_where_nothing_tells(folder: Path) -> None:
     assert {e.fields["policy"] for e in made} == {"single best"} and "always Up" in made[0].fields["why"]
     predicted = made[0].fields["predictions"]
     assert 0.5 < predicted["Up"] < 1 and predicted["Down"] == pytest.approx(1 - predicted["Up"])
-    assert "Which Up (single best: " in decisions.text(result.events) and "more than Down" in why(made[0])
+    assert "Which Up (single best: " in tree.decisions_text(result.events) and "more than Down" in why(made[0])
 
 
 def test_what_was_learned_is_kept(folder: Path) -> None:

@@ -8,8 +8,8 @@ import pytest
 from jostle.kernels import accuracy, noisy_array
 from jostle.kernels.histograms import greedy, grids, strategies
 from jostle.kernels.workloads import boxes as workloads
-from jostle.kernels.workloads import marginals, predicates
-from jostle.kernels.workloads.predicates import union
+from jostle.kernels.workloads import marginals
+from jostle.kernels.workloads.marginals import union
 from jostle.noise_laws import Laplace
 
 
@@ -39,7 +39,7 @@ LINE = [
     workloads.ranges(13, 40, 1),
     workloads.prefixes(13),
     workloads.identity(13),
-    predicates.predicates(13, flags((13,), 4)),
+    marginals.predicates(13, flags((13,), 4)),
     marginals.marginals(13, 1),
     union([workloads.ranges(13, 5, 2), workloads.identity(13)], [1, 3]),
 ]
@@ -48,7 +48,7 @@ PLANE = [
     workloads.prefixes((6, 5)),
     workloads.identity((6, 5)),
     marginals.marginals((6, 5), 1),
-    union([predicates.predicates((6, 5), flags((6, 5), 3)), marginals.marginals((6, 5), 2)]),
+    union([marginals.predicates((6, 5), flags((6, 5), 3)), marginals.marginals((6, 5), 2)]),
 ]
 MAKERS = {
     "identity": lambda w: grids.identity_strategy(w.shape),
@@ -89,7 +89,7 @@ def test_marginals_answer_other_queries_only_where_they_are_known():
 def test_buckets_that_hide_cells_are_not_told_about():
     strategy = grids.identity_buckets(np.array([0, 0, 1, 1]))
     assert not accuracy.lossless(strategy, workloads.prefixes(4))
-    whole = predicates.predicates(4, [[True, True, False, False], [True] * 4])
+    whole = marginals.predicates(4, [[True, True, False, False], [True] * 4])
     np.testing.assert_allclose(accuracy.variances(strategy, whole), [1, 2])
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from jostle.kernels.histograms import grams, strategies
 from jostle.kernels.workloads import boxes as workloads
-from jostle.kernels.workloads import marginals, predicates
+from jostle.kernels.workloads import marginals
 
 
 def holds(shape, count, seed):
@@ -19,19 +19,19 @@ def holds(shape, count, seed):
 def cases():
     mixed = marginals.marginals((3, 1, 4), [(), (0,), (0, 2)])
     boxes = workloads.ranges((3, 1, 4), 9, 1)
-    some = predicates.predicates((3, 1, 4), holds((3, 1, 4), 5, 3))
+    some = marginals.predicates((3, 1, 4), holds((3, 1, 4), 5, 3))
     line = [workloads.ranges(11, 7, 1), workloads.prefixes(11), workloads.identity(11)]
     return [
         marginals.marginals((3, 4), 1),
         marginals.marginals((2, 3, 4), 2),
         marginals.marginals(7, 1),
         mixed,
-        predicates.predicates(12, holds((12,), 6, 0)),
-        predicates.predicates((4, 5), holds((4, 5), 9, 1)),
+        marginals.predicates(12, holds((12,), 6, 0)),
+        marginals.predicates((4, 5), holds((4, 5), 9, 1)),
         some,
-        predicates.union([mixed, boxes, some], [1, 0.5, 3]),
-        predicates.union(line, [2, 1, 1]),
-        predicates.union([predicates.union(line[:2], [3, 1]), workloads.identity(11)], [1, 2]),
+        marginals.union([mixed, boxes, some], [1, 0.5, 3]),
+        marginals.union(line, [2, 1, 1]),
+        marginals.union([marginals.union(line[:2], [3, 1]), workloads.identity(11)], [1, 2]),
     ]
 
 
@@ -84,7 +84,7 @@ def test_gram_on_buckets(workload, most_dense, monkeypatch):
     monkeypatch.setattr(grams, "DENSE_BUCKETS", most_dense)
     monkeypatch.setattr(grams, "DENSE_BUCKETS", most_dense)
     monkeypatch.setattr(grams, "PIECE", 16)
-    monkeypatch.setattr(predicates, "PRODUCTS", 8)
+    monkeypatch.setattr(marginals, "PRODUCTS", 8)
     rng, n = np.random.default_rng(1), workload.cells
     weighted = workload.importance()[:, None] * dense(workload)
     mixed = np.concatenate([np.arange(4), rng.integers(0, 4, n - 4)])
@@ -163,17 +163,17 @@ def test_what_does_not_fit_is_refused():
         with pytest.raises(ValueError):
             marginals.marginals((3, 4), wrong)
     with pytest.raises(ValueError):
-        predicates.predicates(4, [])
+        marginals.predicates(4, [])
     with pytest.raises(ValueError):
-        predicates.predicates(4, [[True] * 5])
+        marginals.predicates(4, [[True] * 5])
     one = workloads.identity(4)
     for weights in ([1, 2], [0], [-1], [np.inf]):
         with pytest.raises(ValueError):
-            predicates.union([one], weights)
+            marginals.union([one], weights)
     with pytest.raises(ValueError):
-        predicates.union([one, workloads.identity(5)])
+        marginals.union([one, workloads.identity(5)])
     with pytest.raises(ValueError):
-        predicates.union([])
+        marginals.union([])
 
 
 @pytest.mark.parametrize("most", [0, 3000])
@@ -183,7 +183,7 @@ def test_what_does_not_fit_is_refused():
         workloads.rectangles((6, 8), 30, 1),
         workloads.prefixes((6, 8)),
         marginals.marginals((6, 8), [(), (1,), (0, 1)]),
-        predicates.union([workloads.rectangles((6, 8), 9, 2), marginals.marginals((6, 8), 1)], [2, 1]),
+        marginals.union([workloads.rectangles((6, 8), 9, 2), marginals.marginals((6, 8), 1)], [2, 1]),
     ],
     ids=lambda w: w.kind,
 )

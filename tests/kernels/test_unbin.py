@@ -9,8 +9,7 @@ import pytest
 
 from jostle.kernels.graphical.domain import Domain
 from jostle.kernels.graphical.model import SyntheticRows, graphical_model
-from jostle.kernels.graphical.synthetic import random_model
-from jostle.kernels.graphical.unbin import model_of_means, unbinned_rows
+from jostle.kernels.graphical.synthetic import model_of_means, random_model, unbinned_rows
 
 
 def binned(bins: int, many: int = 6000) -> SyntheticRows:

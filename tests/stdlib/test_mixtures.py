@@ -19,9 +19,15 @@ from jostle.kernels.mixtures.centres import (
     map_refined,
     map_strength,
 )  # fmt: skip
-from jostle.kernels.mixtures.em import mixture_frames, mixture_prior, mixture_start, mixture_step, synthetic_mixture
+from jostle.kernels.mixtures.em import (
+    mixture_frames,
+    mixture_prior,
+    mixture_start,
+    mixture_step,
+    shrunk_mixture_step,
+    synthetic_mixture,
+)
 from jostle.kernels.mixtures.gaussians import GaussianMixture, Space
-from jostle.kernels.mixtures.shrunken import shrunk_mixture_step
 from jostle.kernels.simulated_points import simulated_points
 from jostle.source import Source
 from jostle.tools.session import Session

@@ -9,15 +9,19 @@ import numpy as np
 import pytest
 
 from jostle.kernels.errors import KernelError
-from jostle.kernels.mixtures.em import mixture_frames, mixture_prior, mixture_start, plain_frames, synthetic_mixture
-from jostle.kernels.mixtures.gaussians import GaussianMixture
-from jostle.kernels.mixtures.shrunken import (
+from jostle.kernels.mixtures.em import (
     map_start,
+    mixture_frames,
+    mixture_prior,
+    mixture_start,
+    plain_frames,
     shrunk_gaussian_step,
     shrunk_mixture_step,
+    synthetic_mixture,
     with_shares,
     with_tails,
 )
+from jostle.kernels.mixtures.gaussians import GaussianMixture
 from jostle.kernels.rowprograms import WEIGHTS
 from jostle.privacy.rows.norms import GRID, whole_weights, within_ball
 from tests.stdlib.test_mixtures import fit

@@ -12,11 +12,10 @@ from jostle.language.builtins import EVERYWHERE
 from jostle.source import Source
 from jostle.syntax.lexicon import colour_tokens, expected, last_statement, lexicon
 from jostle.tools.completion import Vocabulary, argument, command, complete, vocabulary_of
-from jostle.tools.describe_value import Provenance, describe, documented, is_of_library, reasons
 from jostle.tools.dry_run import prices
 from jostle.tools.repl import CostPreview
 from jostle.tools.session import Session
-from jostle.tools.show import escape_sequence, protocol
+from jostle.tools.show import Provenance, describe, documented, escape_sequence, is_of_library, protocol, reasons
 
 ROOT = Path(__file__).resolve().parents[2]
 PEOPLE = """private people = table("people.csv") described by {age: 0..99, sex: {"F", "M"}}

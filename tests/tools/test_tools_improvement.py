@@ -18,7 +18,7 @@ from jostle.source import Source
 from jostle.syntax import nodes as n
 from jostle.syntax.parser import parse
 from jostle.tools.entry import main
-from jostle.tools.improvement import edit, edited, part_text
+from jostle.tools.evaluation import edit, edited, part_text
 from jostle.tools.session import Session
 
 PROGRAM = """\

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from jostle.tools import progress
+from jostle.tools import render
 
 
 class Terminal(io.StringIO):
@@ -16,10 +16,10 @@ class Terminal(io.StringIO):
 
 def test_a_pipe_has_lines_where_a_terminal_has_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now)
+    monkeypatch.setattr(render.time, "monotonic", lambda: now)
     stream = io.StringIO()
-    with progress.progress_on(stream) as log, progress.progress_on(Terminal()) as bar:
-        assert isinstance(bar, progress.Bar)
+    with render.progress_on(stream) as log, render.progress_on(Terminal()) as bar:
+        assert isinstance(bar, render.Bar)
         log("short", 1, 2)
         now = 2.0
         log("short", 2, 2)
@@ -34,9 +34,9 @@ def test_a_pipe_has_lines_where_a_terminal_has_a_bar(monkeypatch: pytest.MonkeyP
 
 def test_short_work_leaves_no_trace_and_long_work_is_wiped(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now)
+    monkeypatch.setattr(render.time, "monotonic", lambda: now)
     stream = Terminal()
-    bar = progress.Bar(stream)
+    bar = render.Bar(stream)
     bar("training", 1, 4)
     bar("training", 4, 4)
     assert stream.getvalue() == ""

@@ -22,7 +22,7 @@ import jostle
 from jostle.events import Event
 from jostle.source import Source
 from jostle.tools import turns
-from jostle.tools.faults import DEEP, deep
+from jostle.tools.outlet import DEEP, deep
 from jostle.tools.result import Result
 
 SCHEMA = '{age: 0..99, sex: {"F", "M"}}'

@@ -13,10 +13,10 @@ from jostle.events import Event
 from jostle.records import replace
 from jostle.source import Source
 from jostle.tools.session import Session
-from jostle.trace import decisions, pictures
+from jostle.trace import pictures, tree
 from jostle.trace.html import page
 from jostle.trace.html.choices import decision_tree
-from jostle.trace.html.markup import Html, join, tag
+from jostle.trace.html.event_tree import Html, join, tag
 from jostle.trace.text import measured
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -133,7 +133,7 @@ def test_trees_of_a_forest_stand_side_by_side() -> None:
     """Two runs of an algorithm whose choice is made node by node."""
     again = [replace(e, id=e.id + 100) for e in real_runs.events("nodes") if e.kind == "choice"]
     events = [*real_runs.events("nodes"), *again]
-    told = decisions.text(events)
+    told = tree.decisions_text(events)
     words = " ".join(Reader(page(events)).words)
     assert "├─ tree = 1  which Up" in told and "│  └─ sex = M  which Up" in told
     assert "└─ tree = 2  which Up" in told and "tree = 2" in words

@@ -14,13 +14,13 @@ import pytest
 
 from jostle.diagnostics import Refusal
 from jostle.trace import pictures
+from jostle.trace.budget import page as summary
 from jostle.trace.budget import spending
-from jostle.trace.decisions import text
 from jostle.trace.difference import difference
 from jostle.trace.html import difference_page, page
 from jostle.trace.jsonl import otlp, plain, read
 from jostle.trace.released import damage
-from jostle.trace.summary import page as summary
+from jostle.trace.tree import decisions_text as text
 
 sys.path.insert(0, str(Path(__file__).parent))
 import real_runs

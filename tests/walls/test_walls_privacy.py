@@ -29,7 +29,7 @@ MAY_DRAW = {
     "jostle/kernels/mixtures/gaussians.py",  # seeded: where fits of mixtures start, and samples of released ones
     "jostle/kernels/ising/models.py",  # seeded: rows of public Ising models, and the chains that fit large ones
     "jostle/kernels/graphical/model.py",  # seeded: rows and made-up potentials of public models
-    "jostle/kernels/graphical/unbin.py",  # seeded: synthetic numbers within their bins
+    "jostle/kernels/graphical/synthetic.py",  # seeded: synthetic numbers within their bins
     "jostle/kernels/graphs.py",  # seeded: walks over graphs that fit released numbers
     "jostle/kernels/workloads/boxes.py",  # seeded: which ranges a random workload asks
 }

@@ -24,8 +24,7 @@ import numpy as np
 from jostle.kernels.arrays import Floats, Ints, along
 from jostle.kernels.errors import KernelError
 from jostle.kernels.workloads.boxes import Workload, prefix_sums, suffix_sums
-from jostle.kernels.workloads.marginals import Marginals
-from jostle.kernels.workloads.predicates import Predicates, Union
+from jostle.kernels.workloads.marginals import Marginals, Predicates, Union
 
 MANY_CELLS = 2**16
 """Below this many cells, products by prefix sums are quick enough."""

@@ -31,13 +31,12 @@ from typing import Any
 import numpy as np
 
 from jostle.kernels.accuracy import estimate_with_noise
-from jostle.kernels.arrays import Floats, Ints, Strategy
+from jostle.kernels.arrays import Floats, Ints, Strategy, minimise
 from jostle.kernels.histograms import grids
-from jostle.kernels.histograms.bounded import minimise
 from jostle.kernels.histograms.grams import Gram, on_buckets, on_cells
 from jostle.kernels.workloads import marginals
 from jostle.kernels.workloads.boxes import Workload
-from jostle.kernels.workloads.predicates import Predicates, spectrum
+from jostle.kernels.workloads.marginals import Predicates, spectrum
 from jostle.threads import on_one_thread
 
 

@@ -169,7 +169,7 @@ class CellReport:
 
     def __repr__(self) -> str:
         from jostle.tools.show import budget_text, choices_text
-        from jostle.trace.summary import short
+        from jostle.trace.budget import short
 
         lines = [f"{e.name} = {short(e.fields.get('value'))}" for e in self.events if e.kind == "release"]
         summary = choices_text(self.events)
@@ -181,8 +181,7 @@ class CellReport:
         from jostle.tools.show import budget_text
         from jostle.trace.costs import Costs, Forest
         from jostle.trace.html.choices import choices
-        from jostle.trace.html.event_tree import pictures_section, releases_section, undrawn
-        from jostle.trace.html.markup import tag
+        from jostle.trace.html.event_tree import pictures_section, releases_section, tag, undrawn
         from jostle.trace.html.page import style
 
         forest = Forest.of(self.events)

@@ -11,12 +11,23 @@ from typing import Any
 
 from jostle.events import Event
 from jostle.trace.costs import Costs, Forest, mapping, records
-from jostle.trace.decisions import ChoiceNode, chosen, nested_choices, option_counts, why
-from jostle.trace.html.event_tree import draw, table
-from jostle.trace.html.markup import Html, join, tag
+from jostle.trace.html.event_tree import Html, draw, join, table, tag
 from jostle.trace.pictures import Picture
 from jostle.trace.text import number
-from jostle.trace.tree import at_other_amounts, cost_text, figures, heading, looked_at, margin, sweep
+from jostle.trace.tree import (
+    ChoiceNode,
+    at_other_amounts,
+    chosen,
+    cost_text,
+    figures,
+    heading,
+    looked_at,
+    margin,
+    nested_choices,
+    option_counts,
+    sweep,
+    why,
+)
 
 
 def decision_tree(fields: Mapping[str, Any]) -> Html | None:

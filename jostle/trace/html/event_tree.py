@@ -5,6 +5,8 @@ The budget as an icicle: each block as wide as what it cost its source, parallel
 Released values as HTML: numbers in large type, rows as tables, vectors as pictures.
 
 The program's text, each line marked with its cost and with links to its events.
+
+HTML as values: `tag("p", "a < b", id="x")`. What is no `Html` is escaped, so that nothing is markup by chance.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
+from html import escape
 from itertools import groupby, zip_longest
 from typing import Any
 
@@ -22,7 +25,6 @@ from jostle.source import Span
 from jostle.syntax.lexicon import colour_tokens
 from jostle.trace.budget import Account
 from jostle.trace.costs import Costs, Forest
-from jostle.trace.html.markup import Html, join, tag
 from jostle.trace.pictures import Picture, need_to_draw, pictures
 from jostle.trace.released import pictures_of
 from jostle.trace.text import amount, measured, number, sparkline
@@ -353,3 +355,39 @@ def _text(value: Any, depth: int = 0) -> str:
     if isinstance(value, list):
         return f"{lead}[{', '.join(_text(v).strip() for v in value[:12])}{', …' if len(value) > 12 else ''}]"
     return lead + number(value, 6)
+
+
+class Html(str):
+    """Markup that is safe to stand in a page as it is."""
+
+    __slots__ = ()
+
+
+_VOID = frozenset({"br", "hr", "input", "meta", "wbr"})
+
+
+def tag(element: str, *children: str | Html | Iterable[str | Html | None] | None, **attributes: object) -> Html:
+    """An element. `class_` loses its underscore, inner ones turn to `-`; None and False leave an attribute out."""
+    words = [element]
+    for key, value in attributes.items():
+        if value is None or value is False:
+            continue
+        attribute = key.rstrip("_").replace("_", "-")
+        words.append(attribute if value is True else f'{attribute}="{escape(str(value))}"')
+    opened = f"<{' '.join(words)}>"
+    return Html(opened if element in _VOID else f"{opened}{join(*children)}</{element}>")
+
+
+def join(*children: str | Html | Iterable[str | Html | None] | None) -> Html:
+    """Children one after the other, escaped where they are plain text."""
+    out: list[str] = []
+    for child in children:
+        if child is None:
+            continue
+        if isinstance(child, Html):
+            out.append(child)
+        elif isinstance(child, str):
+            out.append(escape(child, quote=False))
+        else:
+            out.append(join(*child))
+    return Html("".join(out))

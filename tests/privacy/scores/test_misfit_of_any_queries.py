@@ -7,7 +7,7 @@ import pytest
 
 from jostle.events import Stream
 from jostle.kernels.workloads import boxes as workloads
-from jostle.kernels.workloads import marginals, predicates
+from jostle.kernels.workloads import marginals
 from jostle.kernels.workloads.boxes import Workload
 from jostle.privacy.kernel.handles import Cube
 from jostle.privacy.reading.assembly import kernel_over
@@ -22,8 +22,8 @@ QUERIES: list[Workload] = [
     workloads.prefixes(SHAPE),
     marginals.marginals(SHAPE, 1),
     marginals.marginals(SHAPE, [(0, 2), ()]),
-    predicates.predicates(SHAPE, FLAGS),
-    predicates.union([predicates.predicates(SHAPE, FLAGS), marginals.marginals(SHAPE, 2)], [5, 0.1]),
+    marginals.predicates(SHAPE, FLAGS),
+    marginals.union([marginals.predicates(SHAPE, FLAGS), marginals.marginals(SHAPE, 2)], [5, 0.1]),
 ]
 
 

@@ -267,7 +267,7 @@ def graph_facts(edges: object) -> dict[str, float]:
 
 def _walk(
     edges: list[tuple[int, int]], steps: int, seed: int, aim: float | None = None, table: Any = None,
-    scales: Sequence[float] = (1.0, 1.0, 1.0), power: float = 1.0, cube: Any = None, wide: int = 1,
+    scales: Sequence[float] = (1.0, 1.0, 1.0), power: float = 1.0, cube: object = None, wide: int = 1,
 ) -> dict[str, object]:  # fmt: skip
     names = sorted({node for edge in edges for node in edge})
     place = {node: i for i, node in enumerate(names)}

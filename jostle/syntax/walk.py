@@ -31,7 +31,7 @@ def children(node: Node, deep: bool = False) -> list[Node]:
         if here is not node:
             nodes.append(here)
         kind: Any = type(here)
-        below: list[Any] = []
+        below: list[object] = []
         for name in _parts(kind) if deep or here is node else ():
             value = getattr(here, name)
             if isinstance(value, Node):

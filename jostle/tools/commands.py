@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jostle.accounting.amounts import as_text
 from jostle.diagnostics import KINDS, WARNINGS, Diagnostic, Refusal, did_you_mean, refuse, unwritable
@@ -249,7 +249,7 @@ def _explained(options: Namespace, session: Session) -> int:
     faults = session.check(source, settings)
     explanation = None if faults else explained(source, settings, options.engine)
     if options.format == "json":
-        document: dict[str, Any] = {"ok": not faults, "errors": [d.as_json() for d in faults]}
+        document: dict[str, object] = {"ok": not faults, "errors": [d.as_json() for d in faults]}
         print(json.dumps(document | ({} if explanation is None else explanation.as_json()), ensure_ascii=False))
     elif explanation is not None:
         print(clean(str(explanation)))

@@ -14,7 +14,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from msgspec import Struct, field
 
@@ -359,7 +358,7 @@ def _begun(typed: str, candidates: Iterable[Completion]) -> list[Completion]:
     return list(unique.values())
 
 
-def vocabulary_of(scope: Mapping[str, Any], builtins: Iterable[str]) -> Vocabulary:
+def vocabulary_of(scope: Mapping[str, object], builtins: Iterable[str]) -> Vocabulary:
     """The vocabulary of a session: the kind of each name, the columns of its tables, the fields of its values."""
     from jostle.plan.plan import Categories
     from jostle.privacy.kernel.handles import Table

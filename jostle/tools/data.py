@@ -57,7 +57,7 @@ def certificate_of(ledger: Ledger, name: str, events: Sequence[Event]) -> dict[s
     dataset, entries = ledger.dataset(name), ledger.history(name)
     own = _own(name, events, entries)
     stretch = entries[min(own) - 1 : max(own)]
-    body: dict[str, Any] = {
+    body: dict[str, object] = {
         "certificate": VERSION,
         "dataset": name,
         "protects": str(dataset.terms.unit),

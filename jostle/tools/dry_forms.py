@@ -49,7 +49,7 @@ class Forms(Interpreter):
             n.Spending: self._spending, n.Unary: self._unary, n.Logic: self._logic, n.Conditional: self._conditional,
         }  # fmt: skip
 
-    def value_of(self, value: object) -> Any:
+    def value_of(self, value: object) -> object:
         if isinstance(value, NotKnown):
             raise Unknown(value.of, value.like)
         return value
@@ -61,7 +61,7 @@ class Forms(Interpreter):
         except Unknown as unknown:
             return unknown.value
 
-    def _evaluated(self, node: n.Expr, scope: Scope, *parts: tuple[n.Expr, Any]) -> object:
+    def _evaluated(self, node: n.Expr, scope: Scope, *parts: tuple[n.Expr, object]) -> object:
         """What a run makes of an expression whose parts have these values."""
         self.parts |= {id(part): value for part, value in parts}
         try:
@@ -107,7 +107,7 @@ class Forms(Interpreter):
             raise Unknown(like=likes.form(self._operated(node, one, two, scope)))
         raise Unknown(like=self._by_kinds(node, likes.operand(left), likes.operand(right), scope))
 
-    def _by_kinds(self, node: n.Binary, one: Any, two: Any, scope: Scope) -> object:
+    def _by_kinds(self, node: n.Binary, one: object, two: object, scope: Scope) -> object:
         """What an operation gives of values of these kinds, of which that of one may not be known (None)."""
         if one is None or two is None:
             if not any(isinstance(side, Handle) and side.private for side in (one, two)):
@@ -171,7 +171,7 @@ class Forms(Interpreter):
         one = likes.example(values[0]) if len(kinds) == 1 and values else None
         raise Unknown(like=None if one is None or isinstance(one, Handle) else likes.form(one))
 
-    def _operated(self, node: n.Binary, left: object, right: object, scope: Scope) -> Any:
+    def _operated(self, node: n.Binary, left: object, right: object, scope: Scope) -> object:
         """What a run makes of two values."""
         self.parts[id(node.right)] = right
         try:

@@ -87,7 +87,7 @@ class DryRun(Struct, frozen=True):
         return line if len(line) <= _CUT else f"{line[: _CUT - 1].rstrip()}…"
 
 
-def dry_run(source: Source, costs: Sequence[Cost], events: Sequence[Event], names: Mapping[str, Any]) -> DryRun:
+def dry_run(source: Source, costs: Sequence[Cost], events: Sequence[Event], names: Mapping[str, object]) -> DryRun:
     """What is known of a program; `costs` are its own, `events` and `names` what a rehearsal of simple lines left."""
     from jostle.tools.expected_errors import direct_errors
 

@@ -74,8 +74,8 @@ def evaluate(
     epsilon: float | None = None,
     only: Sequence[str] = (),
     progress: Callable[[str, int, int], None] | None = None,
-    bound: Mapping[str, Any] | None = None,
-    **params: Any,
+    bound: Mapping[str, object] | None = None,
+    **params: object,
 ) -> list[ChoiceEvaluation]:
     """Every choice of a program (or the one named), judged at each amount it is called with, or at `epsilon`.
 
@@ -327,8 +327,8 @@ def improve(
     epsilon: float | None = None,
     most: int = USUAL,
     progress: Callable[[str, int, int], None] | None = None,
-    bound: Mapping[str, Any] | None = None,
-    **params: Any,
+    bound: Mapping[str, object] | None = None,
+    **params: object,
 ) -> ProgramImprovement:
     """Formulas for every choice of a program (or the one named), at the first amount it is called with, or `epsilon`.
 

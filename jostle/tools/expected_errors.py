@@ -13,7 +13,7 @@ on nothing that is measured: declarations, tables made of them, public values an
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -107,7 +107,7 @@ class Calculated(Struct, frozen=True):
     """What the error does not cover."""
 
 
-def direct_errors(events: Sequence[Event], source: Source, names: Mapping[str, Any]) -> list[Direct]:
+def direct_errors(events: Sequence[Event], source: Source, names: Mapping[str, object]) -> list[Direct]:
     """The program's measurements whose error is known: the numbers of its own lines, each once, and its vectors."""
     lines = lines_of(source)
     return [*_measured(events, source, names), *_vectors({name: names[name] for name in lines if name in names}, lines)]
@@ -119,7 +119,7 @@ def lines_of(source: Source) -> dict[str, int]:
     return {node.name: node.span.line for node in sorted(bindings, key=lambda node: node.span.line)}
 
 
-def _measured(events: Sequence[Event], source: Source, names: Mapping[str, Any]) -> Iterator[Direct]:
+def _measured(events: Sequence[Event], source: Source, names: Mapping[str, object]) -> Iterator[Direct]:
     """Measured numbers: as they are, estimates over the rows, and what was selected."""
     terms, cuts = _terms_and_cuts(events, source)
     groups = _groups(source, names)
@@ -184,7 +184,7 @@ def _term_of(estimate: str) -> tuple[int, int, str | None]:
     return 0, 1, None
 
 
-def _vectors(names: Mapping[str, Any], lines: Mapping[str, int]) -> Iterator[Direct]:
+def _vectors(names: Mapping[str, object], lines: Mapping[str, int]) -> Iterator[Direct]:
     """The program's variables that hold noisy cells, or a workload's answers, by a strategy whose error is known."""
     from jostle.kernels.accuracy import root_mean_square
     from jostle.kernels.noisy_array import noise_of
@@ -199,7 +199,7 @@ def _vectors(names: Mapping[str, Any], lines: Mapping[str, int]) -> Iterator[Dir
         yield Direct(name, lines[name], "epsilon", noise.epsilon, error, 1.0, vector=True, cut=noise.cut)
 
 
-def calculated_errors(source: Source, names: Mapping[str, Any], on_made_up_rows: bool) -> list[Calculated]:
+def calculated_errors(source: Source, names: Mapping[str, object], on_made_up_rows: bool) -> list[Calculated]:
     """The program's variables that are calculated from noisy numbers; a mean alone is told over its rows."""
     return [
         one
@@ -255,7 +255,7 @@ class Rehearsal(Protocol):
 
 
 def wanted_errors(
-    tree: n.Program, settings: Mapping[str, object], bound: Mapping[str, Any], rehearsal: Callable[[], Rehearsal]
+    tree: n.Program, settings: Mapping[str, object], bound: Mapping[str, object], rehearsal: Callable[[], Rehearsal]
 ) -> dict[Span, int]:
     """In quanta, by the place of the error as it is written; `rehearsal` makes a session of made-up rows.
 

@@ -151,7 +151,7 @@ def _excel(sheet: Sheet, path: Path) -> None:
         book.save(file)
 
 
-def _excel_cell(value: object) -> Any:
+def _excel_cell(value: object) -> object:
     """Numbers, truths, dates and times as such; a text without the signs that a sheet cannot hold."""
     if isinstance(value, date):
         return value
@@ -220,7 +220,7 @@ class Export:
             raise refuse("DataError", f"`{path}` is there already", help="name another file, or add --overwrite")
 
     def save(
-        self, values: Mapping[str, Any], *, ok: bool, simulated: bool = False
+        self, values: Mapping[str, object], *, ok: bool, simulated: bool = False
     ) -> tuple[list[str], list[Diagnostic]]:
         """Writes what was released; says so, a line a file, and what could not be.
 

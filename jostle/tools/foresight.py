@@ -103,7 +103,7 @@ class Door(Kernel):
 class Foresight(Forms):
     """Walks a program up to the door of its kernel, statement by statement."""
 
-    def __init__(self, *args: Any, **keywords: Any) -> None:
+    def __init__(self, *args: object, **keywords: object) -> None:
         super().__init__(*args, **keywords)
         self.steps, self.made_up_rows, self.most = 0, 0, MOST_STEPS
         self.refusals: list[Refusal] = []
@@ -268,8 +268,9 @@ class Foresight(Forms):
             return None
 
     def call(
-        self, function: object, args: Sequence[Any], keywords: dict[str, Any] | None = None, span: Span | None = None
-    ) -> Any:
+        self, function: object, args: Sequence[object], keywords: dict[str, object] | None = None,
+        span: Span | None = None,
+    ) -> object:  # fmt: skip
         try:
             return self._called(function, args, keywords, span)
         except Unknown as unknown:
@@ -278,7 +279,7 @@ class Foresight(Forms):
 
     def _called(
         self, function: Any, args: Sequence[Any], keywords: dict[str, Any] | None = None, span: Span | None = None
-    ) -> Any:
+    ) -> object:
         arguments = [*args, *(keywords or {}).values()]
         if isinstance(function, Function):
             self.entered.add(id(function.body))

@@ -73,7 +73,7 @@ ADAPTIVE = frozenset({
 """Options of the library whose answers have no error that is known: what they measure follows from answers."""
 
 
-def form(value: object) -> Any:
+def form(value: object) -> object:
     """The form of what an operation made of stand-ins; None where it is not known."""
     inner = _form(value)
     return None if inner is ANY else inner
@@ -99,13 +99,13 @@ def _form(value: Any) -> Any:
     return value if isinstance(value, Report) else ANY
 
 
-def example(value: Any) -> Any:
+def example(value: object) -> object:
     """A value of the same kind; None where that is not known."""
     like = value.like if isinstance(value, NotKnown) else value
     return like.example if isinstance(like, Anything) else None if isinstance(like, SomeGroups) else like
 
 
-def operand(value: Any) -> Any:
+def operand(value: object) -> object:
     """The same; None of a list, too, of whose items the kind is not known."""
     it = example(value)
     return None if isinstance(it, list) and any(isinstance(item, Anything) for item in it) else it
@@ -117,7 +117,7 @@ def kind(value: Any) -> str | None:
     return None if it is None else kind_of(it)
 
 
-def is_of_numbers(like: Any) -> bool:
+def is_of_numbers(like: object) -> bool:
     """Whether a stand-in, or a known value, is calculated with: a number or numbers in a row."""
     return is_number(like) or is_vector(like) or (isinstance(like, list) and bool(like) and all(map(is_number, like)))
 
@@ -161,7 +161,7 @@ def _of_aggregate(value: n.Expr) -> object:
     return 1.0 if row is not None and row.gives_number else ONE
 
 
-def of_measurement(name: str, values: Sequence[Any]) -> object:
+def of_measurement(name: str, values: Sequence[object]) -> object:
     """What a function that measures gives of these arguments, where its form is known."""
     if name == "noisy_moments" and len(values) == 1 and isinstance(values[0], Vectors):
         many = len(values[0].exprs)
@@ -210,7 +210,7 @@ class Unknown(Exception):
 
     returned = called = False
 
-    def __init__(self, of: str = "", like: Any = None) -> None:
+    def __init__(self, of: str = "", like: object = None) -> None:
         super().__init__(of)
         self.value = NotKnown(of, like)
 
@@ -232,10 +232,10 @@ class TooLong(Exception):
     """The walk ends here."""
 
 
-class Names(dict[str, Any]):
+class Names(dict[str, object]):
     """The names of a scope, some of which are not known."""
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> object:
         value = super().__getitem__(name)
         if isinstance(value, NotKnown):
             raise Unknown(value.of, value.like)

@@ -171,7 +171,7 @@ def keep(program: str, document: str) -> None:
     sys.stderr.write(f"jostle: what this run paid for is kept in {path}; `jostle again` prints it\n")
 
 
-def stored() -> Iterator[tuple[Path, dict[str, Any]]]:
+def stored() -> Iterator[tuple[Path, dict[str, object]]]:
     """What is kept, the oldest first."""
     try:
         places = sorted(_folder().glob("*.json"))

@@ -66,7 +66,7 @@ class ErrorPlan(Struct, frozen=True):
     choices: tuple[ChoicePlan, ...]
     left_out: tuple[str, ...]
     advised: tuple[Advice, ...] = ()
-    joint: tuple[dict[str, Any], ...] = ()  # of each `jointly` block its line and the fields of its event
+    joint: tuple[dict[str, object], ...] = ()  # of each `jointly` block its line and the fields of its event
     data: str = ""  # what stood for private rows, where errors depend on them
     rows: int = 0  # how many there are, where that was said
     looks: tuple[Charge, ...] = ()  # the charges of statements that look at cells

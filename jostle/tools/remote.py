@@ -28,7 +28,7 @@ PATIENCE = 60.0  # seconds beyond the declared moment of an answer
 class _Stay(HTTPRedirectHandler):
     """No answer sends a token elsewhere."""
 
-    def redirect_request(self, *_: Any, **__: Any) -> None:
+    def redirect_request(self, *_: object, **__: object) -> None:
         return None
 
 
@@ -48,7 +48,7 @@ class RemoteResult:
     def released(self) -> dict[str, Any]:
         return {name: self[name] for name in self.values}
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> object:
         value = self.values[name]
         if isinstance(value, list) and value and all(isinstance(row, dict) for row in value):
             import pandas
@@ -83,7 +83,7 @@ class Remote:
             raise Refusal(*result.diagnostics)
         return result
 
-    def run_text(self, text: str, /, **params: Any) -> RemoteResult:
+    def run_text(self, text: str, /, **params: object) -> RemoteResult:
         return self.run(Source("text", text), **params)
 
     def attempt(self, source: Source, settings: Mapping[str, Any] | None = None) -> RemoteResult:
@@ -266,7 +266,7 @@ def command(options: Namespace) -> int:
     return 0
 
 
-def run_there(url: str, source: Source, settings: Mapping[str, Any], seconds: float | None) -> RemoteResult:
+def run_there(url: str, source: Source, settings: Mapping[str, object], seconds: float | None) -> RemoteResult:
     """A run by the server at `url`, or at the one of the last login where it is empty."""
     return Remote(url, seconds=seconds).attempt(source, settings)
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from jostle.trace.pictures import Picture
 
 
-def to_python(value: object) -> Any:
+def to_python(value: object) -> object:
     """A public value of a program as Python users expect it."""
     from jostle.run.values import Grouped, Interval, JSet, is_number, is_sequence
 
@@ -71,7 +71,7 @@ class Result:
     diagnostics: tuple[Diagnostic, ...]
     events: list[Event] = field(repr=False)
     output: list[str] = field(repr=False)
-    unreleased: dict[str, Any] = field(default_factory=dict, repr=False)
+    unreleased: dict[str, object] = field(default_factory=dict, repr=False)
     warnings: tuple[Diagnostic, ...] = ()
 
     @property
@@ -84,24 +84,24 @@ class Result:
         return {name: to_python(value) for name, value in self.values.items()}
 
     @property
-    def measured(self) -> dict[str, Any]:
+    def measured(self) -> dict[str, object]:
         """What a run that failed had measured and not released, by name (`f.name` in a function), as `released`."""
         return {name: to_python(value) for name, value in self.unreleased.items()}
 
-    def released_json(self) -> dict[str, Any]:
+    def released_json(self) -> dict[str, object]:
         return _json(self.values)
 
-    def measured_json(self) -> dict[str, Any]:
+    def measured_json(self) -> dict[str, object]:
         return _json(self.unreleased)
 
-    def margins(self) -> dict[str, Any]:
+    def margins(self) -> dict[str, object]:
         """For each such value whose noise is known, its 95 % `error`, `low` and `high`, in the value's form."""
         from jostle.run.margins import margins
 
         by_name = {name: margins(value) for name, value in {**self.unreleased, **self.values}.items()}
         return {name: one for name, one in by_name.items() if one is not None}
 
-    def frame(self, name: str, library: str = "pandas") -> Any:
+    def frame(self, name: str, library: str = "pandas") -> object:
         """A released table, each noisy column with the ends of its ±: a frame of `pandas` or `polars`, or an `arrow`
         table. Raises `KeyError` for a name that was not released, `Refusal` for what is no table or no library."""
         if library not in ("pandas", "polars", "arrow"):
@@ -124,7 +124,7 @@ class Result:
         table = pyarrow.Table.from_pandas(frame, preserve_index=False)
         return import_module("polars").from_arrow(table) if library == "polars" else table
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> object:
         return to_python(self.values[name])
 
     @property
@@ -139,7 +139,7 @@ class Result:
         from jostle.trace.jsonl import plain
 
         wrong = [*self.diagnostics, *unsaved]
-        document: dict[str, Any] = {"ok": self.ok and not unsaved}
+        document: dict[str, object] = {"ok": self.ok and not unsaved}
         if wrong:
             document["error"] = wrong[0].as_json()
             if len(wrong) > 1:
@@ -195,7 +195,7 @@ def _log(level: int, message: str, /, *words: object, **fields: object) -> None:
         LOG.log(level, message, *words, extra={"jostle": fields})
 
 
-def _json(values: dict[str, Any]) -> dict[str, Any]:
+def _json(values: dict[str, object]) -> dict[str, object]:
     from jostle.run.values import plain
 
     return {name: plain(value) for name, value in values.items()}

@@ -84,13 +84,13 @@ class Session:
         self._listeners = [self._others.of(listener) for listener in listeners]
         self._progress, self._out = progress and self._others.of(progress), out and self._others.of(out)
         self._simulate, self._rows, self._ledger, self._engine = simulate, rows, ledger, engine
-        self._bound: dict[str, Any] = {}
+        self._bound: dict[str, object] = {}
         self.warnings, self._look, self._memory = Warned(allow), look, memory_limit(memory)
         self._modules = Modules(self._in_words_of_today)
         self._last: tuple[Source, n.Program] | None = None
         self._cwd = Path(cwd) if cwd is not None else Path.cwd()
         self._folders: list[Path] = [self._cwd]
-        self._ran: Callable[[], dict[str, Any]] = dict  # what the last program measured and did not release
+        self._ran: Callable[[], dict[str, object]] = dict  # what the last program measured and did not release
 
     def __enter__(self) -> Session:
         return self
@@ -166,11 +166,11 @@ class Session:
             raise refusal
         return result
 
-    def run_text(self, text: str, /, **params: Any) -> Result:
+    def run_text(self, text: str, /, **params: object) -> Result:
         """Runs a program that is given as a text; raises `Refusal` where it is refused."""
         return self.run(Source("text", text), **params)
 
-    def attempt(self, source: Source, settings: Mapping[str, Any] | None = None) -> Result:
+    def attempt(self, source: Source, settings: Mapping[str, object] | None = None) -> Result:
         """Runs a program in a scope of its own; its faults come back in the result."""
         before = log_start(source, self.budget()) if self._simulate is None else None
         try:
@@ -180,7 +180,7 @@ class Session:
             return log_end(source, Result(False, {}, self.budget(), refusal.diagnostics, [], []), before)
 
     @with_room
-    def _attempt(self, source: Source, settings: Mapping[str, Any] | None) -> Result:
+    def _attempt(self, source: Source, settings: Mapping[str, object] | None) -> Result:
         from jostle.tools.show import measured_names
 
         first_event, first_line, warned = len(self._events), len(self._output), len(self.warnings)
@@ -241,7 +241,7 @@ class Session:
         except Refusal:
             return None
 
-    def dry_run(self, program: str | Path | Source, /, **params: Any) -> DryRun:
+    def dry_run(self, program: str | Path | Source, /, **params: object) -> DryRun:
         """What each statement of a program would spend, and what stays; raises `Refusal` where a check refuses it.
 
         Nothing is run, and of private data nothing but the headers of files is opened.
@@ -253,7 +253,7 @@ class Session:
         return self.foreseen(source, costs, params)
 
     @exclusive
-    def foreseen(self, source: Source, costs: Sequence[Cost], settings: Mapping[str, Any]) -> DryRun:
+    def foreseen(self, source: Source, costs: Sequence[Cost], settings: Mapping[str, object]) -> DryRun:
         """The dry run of a program that the check passes, with its `costs`: simple lines run on made-up rows."""
         from jostle.tools.dry_run import dry_run, simple
 
@@ -266,7 +266,9 @@ class Session:
         return self.checked(source, settings)[0]
 
     @exclusive
-    def checked(self, source: Source, settings: Mapping[str, Any] | None = None) -> tuple[list[Diagnostic], list[Cost]]:
+    def checked(
+        self, source: Source, settings: Mapping[str, object] | None = None
+    ) -> tuple[list[Diagnostic], list[Cost]]:
         """What `check` says, and the `costs` of a program that can be run, were there enough to pay for it."""
         from jostle.check.cost import overspent
         from jostle.tools.dry_run import with_looks
@@ -303,13 +305,13 @@ class Session:
             return costs(self._parsed(source), builtins=BUILTINS, settings=settings, planned=planned, charges=charges,
                          load_module=self._tree, identity=partial(identity, self._bound, self._folders))  # fmt: skip
 
-    def execute(self, source: Source) -> Any:
+    def execute(self, source: Source) -> object:
         """One entry of a REPL, or a program loaded there: keeps its names; gives a last bare expression's value."""
         with self.turns.turn(program=True), self._others.excepted():
             return self._execute(source)
 
     @with_room
-    def _execute(self, source: Source) -> Any:
+    def _execute(self, source: Source) -> object:
         self._folders[:] = [self._cwd]
         if Path(source.name).is_file():
             self._look_beside(source)
@@ -331,7 +333,7 @@ class Session:
 
     @with_room
     def rehearse(
-        self, source: Source, settings: Mapping[str, Any], only: Callable[[n.Stmt], bool] | None = None,
+        self, source: Source, settings: Mapping[str, object], only: Callable[[n.Stmt], bool] | None = None,
         fails: Callable[[n.Stmt, Refusal], bool] = lambda *_: False,
     ) -> tuple[dict[str, Any], list[Any], Interpreter]:  # fmt: skip
         """Runs a program in a simulation: its names, the calls of its ChoiceMakers, and what ran it. With `only`, the
@@ -453,7 +455,7 @@ class Session:
             self.warnings.add(source, doubts(tree, self._folders))
         return tree
 
-    def _affordable(self, source: Source, settings: Mapping[str, Any] | None) -> None:
+    def _affordable(self, source: Source, settings: Mapping[str, object] | None) -> None:
         """Refuses a program that asks for more than it declares; of what was declared before, the kernel knows more."""
         from jostle.check.cost import overspent
 
@@ -463,10 +465,12 @@ class Session:
         if faults:
             raise Refusal(*faults)
 
-    def _sure_refusals(self, tree: n.Program, settings: Mapping[str, Any] | None = None) -> list[Diagnostic]:
+    def _sure_refusals(self, tree: n.Program, settings: Mapping[str, object] | None = None) -> list[Diagnostic]:
         return self._ahead(tree, settings)[0]
 
-    def _ahead(self, tree: n.Program, settings: Mapping[str, Any] | None, names: Mapping[str, Any] = {}) -> Foreseen:
+    def _ahead(
+        self, tree: n.Program, settings: Mapping[str, object] | None, names: Mapping[str, object] = {}
+    ) -> Foreseen:
         """What a run would refuse all the same, and where it looks, if data are real; `names`: of a shell."""
         from jostle.tools.foresight import foreseen
 
@@ -479,7 +483,7 @@ class Session:
         self.warnings.add(tree.span.source, ahead[2])
         return ahead
 
-    def _check(self, tree: n.Program, predefined: Mapping[str, Any] | None = None) -> list[Diagnostic]:
+    def _check(self, tree: n.Program, predefined: Mapping[str, object] | None = None) -> list[Diagnostic]:
         from jostle.check import check
 
         own = Path(tree.span.source.name).resolve().is_relative_to(resources.folder("stdlib").resolve())

@@ -150,7 +150,7 @@ def _grid(value: Sequence[Sequence[float]], width: int) -> list[str]:
     return [f"{len(value)} × {len(value[0])} values, cells from {number(low, 5)} to {number(top, 5)}", *lines]
 
 
-def _rows(value: Sequence[Mapping[str, Any]], width: int, margins: object) -> list[str]:
+def _rows(value: Sequence[Mapping[str, object]], width: int, margins: object) -> list[str]:
     row_margins = margins[:ROWS] if isinstance(margins, list) else []
     beside = [m if isinstance(m, Mapping) else {} for m in row_margins]
     beside += [{}] * (len(value[:ROWS]) - len(beside))
@@ -189,7 +189,7 @@ def _record(value: Mapping[Any, Any], width: int, margins: Mapping[Any, Any]) ->
     return out
 
 
-def _mixed(value: Sequence[Any], width: int) -> list[str]:
+def _mixed(value: Sequence[object], width: int) -> list[str]:
     items = [show(v, width - 4) for v in value[:ROWS]]
     more = f"… {len(value) - ROWS} more" if len(value) > ROWS else ""
     line = "[" + ", ".join([*(lines[0] for lines in items), *([more] if more else [])]) + "]"
@@ -374,7 +374,7 @@ def assigned_names(source: Source) -> list[str]:
     return [s.name for s in tree.body if isinstance(s, n.Assign | n.Private | n.Def | n.ParamDecl)]
 
 
-def documented(name: str, names: Mapping[str, Any], width: int = 100) -> str:
+def documented(name: str, names: Mapping[str, object], width: int = 100) -> str:
     """What the documentation says of a name, unless `names`, of a session, give it another value; else nothing."""
     from jostle.run.values import Module
     from jostle.tools.documentation import documentation
@@ -386,7 +386,7 @@ def documented(name: str, names: Mapping[str, Any], width: int = 100) -> str:
     return "\n\n".join(entry.text(width) for entry in documentation(name))
 
 
-def is_of_library(name: str, names: Mapping[str, Any]) -> bool:
+def is_of_library(name: str, names: Mapping[str, object]) -> bool:
     """Whether a name of a session is one that a module of the library brought."""
     from jostle.run.values import Module
 

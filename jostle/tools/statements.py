@@ -118,7 +118,7 @@ def _cells(table: Stored) -> list[str]:
     return [f"{cell} is {name} ({kind})" for name, (cell, kind) in pairs]
 
 
-def explained(source: Source, settings: Mapping[str, Any], url: str | None) -> Explanation:
+def explained(source: Source, settings: Mapping[str, object], url: str | None) -> Explanation:
     """The statements of a program that the check passes, for the engine at a URL, which is not connected to."""
     from jostle.backends.server import Form, QuestionLog
     from jostle.syntax import nodes as n

@@ -123,7 +123,7 @@ def add(parts: Iterable[Amounts]) -> dict[str, Decimal]:
     return out
 
 
-def price(fields: Mapping[str, Any]) -> tuple[str, Decimal] | None:
+def price(fields: Mapping[str, object]) -> tuple[str, Decimal] | None:
     """The sign and the amount of ε or ρ that an event or a feature says; None where it says nothing, or zero."""
     prices = ((UNITS[unit], exact(fields.get(unit))) for unit in ("epsilon", "rho"))
     return next(((sign, value) for sign, value in prices if value), None)

@@ -17,7 +17,7 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 from jostle.diagnostics import Refusal, refuse, unwritable
 from jostle.events import VERSION, Event
@@ -30,7 +30,7 @@ _OTHER_PATH = "give another path to --trace"
 _OWN = ("v", "id", "parent", "kind", "name", "span")
 
 
-def plain(value: object) -> Any:
+def plain(value: object) -> object:
     """The value as standard JSON can hold it.
 
     NumPy numbers and arrays become numbers and lists, tuples and sets lists, and what JSON has no number for the
@@ -55,7 +55,7 @@ class Writer:
     Half a surrogate pair, which no encoding has, is written as JSON's escape of it.
     """
 
-    def __init__(self, path: Path, **extra: Any) -> None:
+    def __init__(self, path: Path, **extra: object) -> None:
         self._path, self._extra, self._broken = path, extra, False
         try:
             self._file: TextIO = path.open("w", encoding="utf-8", errors="backslashreplace", newline="\n", buffering=1)
@@ -196,11 +196,11 @@ def _otlp_span(event: Event, trace: str, parent: int | None, last: int) -> dict[
     return span if parent is None else {**span, "parentSpanId": f"{parent:016x}"}
 
 
-def _attribute(key: str, value: object) -> dict[str, Any]:
+def _attribute(key: str, value: object) -> dict[str, object]:
     json_value = plain(value)
     match json_value:
         case bool():
-            typed: dict[str, Any] = {"boolValue": json_value}
+            typed: dict[str, object] = {"boolValue": json_value}
         case int():
             typed = {"intValue": str(json_value)}
         case float():

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 # Okabe and Ito's palette, which colour-blind readers can tell apart; and lines that differ without colour too.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8A8A00", "#7F7F7F")
-DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)))
+DASHES: tuple[object, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)))
 MARKS = "osD^vP*X"
 _INK = "#010203"  # stands for the page's own colour until the SVG is written
 FORMATS = ("svg", "png", "pdf")
@@ -146,7 +146,7 @@ def _figure(title: str, fields: Mapping[str, Any], ink: str) -> Figure:
     return figure
 
 
-def _numbers(values: Sequence[Any]) -> list[float]:
+def _numbers(values: Sequence[object]) -> list[float]:
     return [float(v) if isinstance(v, int | float) else float("nan") for v in values]
 
 

@@ -89,7 +89,7 @@ def _figures(value: object, margins: object, keys: Sequence[str]) -> Iterator[tu
         yield "", "", Figure.of(value, margins)
 
 
-def _of_record(value: Mapping[str, Any], margins: object) -> Iterator[tuple[str, str, Figure]]:
+def _of_record(value: Mapping[str, object], margins: object) -> Iterator[tuple[str, str, Figure]]:
     for name, item in value.items():
         inner = _figures(item, margins.get(name) if isinstance(margins, Mapping) else None, ())
         for column, label, figure in inner:
@@ -143,7 +143,7 @@ def plot(title: str, series: Mapping[str, Mapping[str, Figure]]) -> Picture | No
     tall = {name: [figures.get(label, Figure(None)) for label in labels] for name, figures in series.items()}
     if any(sum(is_number(f.value) for f in figures) < 2 for figures in tall.values()) or not tall:
         return None
-    fields: dict[str, Any] = {
+    fields: dict[str, object] = {
         "series": {name: [f.value if is_number(f.value) else None for f in figures] for name, figures in tall.items()}
     }
     for which in (0, 1):
@@ -165,7 +165,7 @@ def _end(figure: Figure, which: int) -> float | None:
 Shape = Callable[[object], bool]
 
 
-def damage(kind: str, fields: Mapping[str, Any]) -> str | None:
+def damage(kind: str, fields: Mapping[str, object]) -> str | None:
     """The first field of an event that is missing or that no run writes so; `None` where all are right."""
     for name, shape in _SHAPES.get(kind, {}).items():
         if name in fields:

@@ -35,7 +35,7 @@ def number(value: Any, digits: int = 4) -> str:
     return f"{value:.{digits}g}"
 
 
-def measured(value: Any, margin: object, digits: int = 6) -> str:
+def measured(value: object, margin: object, digits: int = 6) -> str:
     """A number with a margin (`run.margins`) beside it: without the decimals that its error, written with two
     significant digits, has none of."""
     error = margin.get("error") if isinstance(margin, Mapping) else None

@@ -34,7 +34,7 @@ from jostle.trace.costs import Costs, Forest, joint_text, mapping, place, price,
 from jostle.trace.text import Twig, align, amount, number, plural
 
 
-def heading(fields: Mapping[str, Any]) -> str:
+def heading(fields: Mapping[str, object]) -> str:
     """What the figures are."""
     return "predicted error" if fields.get("errors") else "predicted, larger is better"
 
@@ -130,7 +130,7 @@ def brief(event: Event, total: str) -> list[str]:
     return lines
 
 
-def _features(twig: Twig, fields: Mapping[str, Any]) -> None:
+def _features(twig: Twig, fields: Mapping[str, object]) -> None:
     features = records(fields.get("features"))
     if not features:
         twig.add("features: none were looked at")
@@ -155,7 +155,7 @@ def cost_text(feature: Mapping[str, Any]) -> str:
     return f"{cost[0]} {amount(cost[1])}" if cost is not None else "free"
 
 
-def _predictions(twig: Twig, fields: Mapping[str, Any]) -> None:
+def _predictions(twig: Twig, fields: Mapping[str, object]) -> None:
     rows = [
         (("▶ " if option == fields.get("chosen") else "  ") + option, figure, spread)
         for option, (figure, spread) in figures(fields).items()
@@ -198,7 +198,7 @@ def _along(twig: Twig, fields: Mapping[str, Any]) -> None:
         under.add(line.rstrip())
 
 
-def at_other_amounts(fields: Mapping[str, Any]) -> str:
+def at_other_amounts(fields: Mapping[str, object]) -> str:
     """What the policy takes at half and twice the amount; empty where the event does not say it."""
     other = mapping(fields.get("otherwise"))
     if not other:
@@ -215,7 +215,7 @@ def reused(forest: Forest, event: Event) -> str:
     return f"answered before, and used again for nothing: {', '.join(again)}" if again else ""
 
 
-def _path(twig: Twig, fields: Mapping[str, Any]) -> None:
+def _path(twig: Twig, fields: Mapping[str, object]) -> None:
     """The tests that led to the predictions: once where all options share them, else for each option."""
     policy = ": ".join(str(w) for w in ("policy", fields.get("policy"), fields.get("why")) if w)
     paths = {str(o): records(steps) for o, steps in mapping(fields.get("paths")).items()}
@@ -233,7 +233,7 @@ def _path(twig: Twig, fields: Mapping[str, Any]) -> None:
                 under.add(_step(step))
 
 
-def _step(step: Mapping[str, Any]) -> str:
+def _step(step: Mapping[str, object]) -> str:
     sign = "≤" if step["went"] == "<=" else step["went"]
     return f"{step['feature']} = {number(step['value'])} {sign} {number(step['threshold'])}"
 
@@ -352,14 +352,14 @@ def _by_name(events: Sequence[Event]) -> dict[str, list[Event]]:
     return out
 
 
-def _paths(fields: Mapping[str, Any]) -> dict[str, list[Mapping[str, object]]]:
+def _paths(fields: Mapping[str, object]) -> dict[str, list[Mapping[str, object]]]:
     """The tests that a choice met: one path for all options, or one for each."""
     paths = {str(option): records(steps) for option, steps in mapping(fields.get("paths")).items()}
     shared = records(fields.get("path"))
     return {"": shared} if shared and all(steps == shared for steps in paths.values()) else paths
 
 
-def _parting(here: Mapping[str, Any], there: Mapping[str, Any]) -> Iterator[str]:
+def _parting(here: Mapping[str, object], there: Mapping[str, object]) -> Iterator[str]:
     """The first test of each path at which the two went apart; another way of choosing where there is none."""
     mine, theirs = _paths(here), _paths(there)
     apart = False
@@ -382,7 +382,7 @@ def _parting(here: Mapping[str, Any], there: Mapping[str, Any]) -> Iterator[str]
         yield "the two learned from other runs, and ask other questions"
 
 
-def _predicted(here: Mapping[str, Any], there: Mapping[str, Any]) -> Iterator[str]:
+def _predicted(here: Mapping[str, object], there: Mapping[str, object]) -> Iterator[str]:
     """What was predicted of the two options that were taken, in both runs."""
     mine, theirs = figures(here), figures(there)
     options = dict.fromkeys(str(fields.get("chosen")) for fields in (here, there))

@@ -98,7 +98,7 @@ class Domain:
         return values.index(value)
 
 
-def _values(name: str, description: object) -> tuple[Any, ...]:
+def _values(name: str, description: object) -> tuple[object, ...]:
     if isinstance(description, (bool, str)):
         raise KernelError(f"`{name}` needs a range, a set of values, or a number of them")
     if isinstance(description, (int, float)):

@@ -260,7 +260,7 @@ def posterior_mode(
 
 
 def naive_fit(
-    model: GraphicalModel, tables: Sequence[Any], rows: object = None, ridge: object = None, project: bool = True
+    model: GraphicalModel, tables: Sequence[object], rows: object = None, ridge: object = None, project: bool = True
 ) -> GraphicalModel:
     """Maximum likelihood on noisy tables, each projected on its simplex, with a ridge.
 
@@ -346,7 +346,7 @@ def rows_in(tables: Sequence[Any], rows: object = None) -> float:
 
 def notes_of(how: str, model: GraphicalModel, noises: Sequence[Laplace | Gaussian], rows: float) -> dict[str, object]:
     """The notes of a model: its estimator, rows and noise, and a warning where noise dominates. All of it is public."""
-    notes: dict[str, Any] = {
+    notes: dict[str, object] = {
         "learned": how,
         "rows": rows,
         "noise": max((laplace_scale(n) for n in noises), default=0.0),

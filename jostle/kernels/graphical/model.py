@@ -90,11 +90,11 @@ class SyntheticRows:
         return f"{len(self):,} synthetic rows of {', '.join(self.domain.names)}"
 
 
-def _at(values: list[Any], code: int) -> Any:
+def _at(values: list[object], code: int) -> object:
     return values[code]
 
 
-def _plain(value: object) -> Any:
+def _plain(value: object) -> object:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -184,7 +184,7 @@ class GraphicalModel:
         """The structure that learning sees: the cliques, or groups of them that share a potential."""
         return self.structure if self.ties is None else self.ties
 
-    def with_potentials(self, theta: Floats, notes: Mapping[str, Any] | None = None) -> GraphicalModel:
+    def with_potentials(self, theta: Floats, notes: Mapping[str, object] | None = None) -> GraphicalModel:
         """The model of these potentials of `learning`."""
         return GraphicalModel(self.structure, self.learning.potentials(theta), notes, self.ties)
 
@@ -196,7 +196,7 @@ class GraphicalModel:
 
     @property
     def jostle_fields(self) -> dict[str, object]:
-        fields: dict[str, Any] = {
+        fields: dict[str, object] = {
             "variables": list(self.domain.names),
             "cliques": [self.domain.names_of(c) for c in self.structure.cliques],
             "log_partition": self.log_partition, "potentials": self.structure.split(self.theta),

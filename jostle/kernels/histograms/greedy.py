@@ -94,7 +94,7 @@ def _sum_children(parent: Ints, values: Floats, size: int) -> Floats:
     return np.bincount(parent, weights=values, minlength=size).astype(np.float64)
 
 
-def _query_overlaps(queries: Workload, block: dict[str, Any]) -> tuple[Floats, Floats]:
+def _query_overlaps(queries: Workload, block: dict[str, object]) -> tuple[Floats, Floats]:
     """For each node, a product of intervals: Σ over queries of its cells in the query squared, and how many hold it."""
     labels, shape = np.asarray(block["labels"]), queries.shape
     if block["size"] == len(labels):

@@ -403,7 +403,7 @@ def ising_independent_fit(rows: Facts, sums: object, noise: float) -> IsingModel
     return IsingModel(tuple(rows["columns"]), np.zeros((p, p)), np.array(fields), "variables apart")
 
 
-def ising_of_nodes(rows: Facts, nodes: Sequence[Any]) -> IsingModel:
+def ising_of_nodes(rows: Facts, nodes: Sequence[object]) -> IsingModel:
     """The model of p node regressions w_i (Klivans & Meka 2017): A_ij is half of w_ij, averaged with its transpose.
 
     In node i's regression the constant stands in the place of x_i itself: its half is the field.

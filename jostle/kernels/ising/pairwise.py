@@ -184,7 +184,7 @@ def node_step(weights: object, vertex: int, radius: float, step: int) -> Floats:
     return w
 
 
-def pairwise_of_nodes(rows: Facts, nodes: Sequence[Any]) -> PairwiseModel:
+def pairwise_of_nodes(rows: Facts, nodes: Sequence[object]) -> PairwiseModel:
     """The model of p node regressions w_i (k_i, p, K): tables centred, each averaged with its transpose.
 
     The constant of node i stands where its own first value would: w_i[:, i, 0].

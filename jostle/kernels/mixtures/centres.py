@@ -70,7 +70,7 @@ class Centres:
     __repr__ = __str__
 
 
-def centres_start(rows: Mapping[str, Any] | GaussianMixture, clusters: int, seed: int = 0) -> Centres:
+def centres_start(rows: Mapping[str, object] | GaussianMixture, clusters: int, seed: int = 0) -> Centres:
     """Centres spread evenly over the ball's middle, or as a released Gaussian says: nothing else is looked at."""
     if not 1 <= clusters <= 64:
         raise KernelError("there are 1 to 64 clusters")
@@ -96,7 +96,7 @@ def centres_view(model: Centres, pooled: GaussianMixture | None = None) -> dict[
     return {"centres": model.centres, "radius": radius}
 
 
-def centres_moved(model: Centres, sums: Mapping[str, Any], radius: float) -> Centres:
+def centres_moved(model: Centres, sums: Mapping[str, object], radius: float) -> Centres:
     """Each centre moved by the noisy mean of what lies around it, by the part of the step that exceeds its noise."""
     return Centres(model.space, _inside(model.centres + _steps(model.space.size, sums, radius)))
 
@@ -124,7 +124,7 @@ def round_mixture(model: Centres, sums: Mapping[str, Any], radius: float, pooled
     return GaussianMixture(model.space, n / n.sum(), update.centres, covariances)
 
 
-def centres_of_sums(model: Centres, sums: Mapping[str, Any]) -> Centres:
+def centres_of_sums(model: Centres, sums: Mapping[str, object]) -> Centres:
     """Lloyd's step from noisy sums about the origin, as DPLloyd has it (Blum, Dwork, McSherry, Nissim 2005).
 
     A cluster whose noisy count is below 1 keeps its centre.
@@ -180,7 +180,12 @@ def _grid(places: int, d: int) -> Floats:
 
 
 def centres_of_places(
-    rows: Mapping[str, Any], places: ArrayLike, counts: ArrayLike, clusters: int, threshold: float = 0.0, seed: int = 0
+    rows: Mapping[str, object],
+    places: ArrayLike,
+    counts: ArrayLike,
+    clusters: int,
+    threshold: float = 0.0,
+    seed: int = 0,
 ) -> Centres:
     """k-means on noisy counts (M,) of the rows about places (M, d); counts below the threshold are taken for none."""
     weights = np.nan_to_num(np.asarray(counts, dtype=float))
@@ -213,7 +218,7 @@ def map_counted(map: Mapping[str, Any], seen: Mapping[str, Any]) -> dict[str, An
     return _map(np.asarray(map["places"]), np.asarray(map["widths"]), counts, noise)
 
 
-def map_refined(map: Mapping[str, Any], places: int = 64, seed: int = 0) -> dict[str, Any]:
+def map_refined(map: Mapping[str, object], places: int = 64, seed: int = 0) -> dict[str, object]:
     """A map of at most so many places where a counted one says that rows lie.
 
     A place whose count is above its noise becomes several, spread over its reach: as many as an even error of rows by
@@ -245,7 +250,7 @@ def map_view(map: Mapping[str, Any]) -> dict[str, object]:
     return {"centres": where, "radius": min(2.0, far * float(np.median(map["widths"])))}
 
 
-def map_moved(map: Mapping[str, Any], sums: Mapping[str, Any], radius: float) -> dict[str, object]:
+def map_moved(map: Mapping[str, object], sums: Mapping[str, object], radius: float) -> dict[str, object]:
     """The map counted, each place where the rows about it lie in the mean, as far as that is more than noise."""
     where, widths = np.asarray(map["places"]), np.asarray(map["widths"])
     step = _steps(where.shape[1], sums, radius)
@@ -263,7 +268,7 @@ def centres_of_map(rows: Mapping[str, Any], map: Mapping[str, Any], clusters: in
     return centres_of_places(rows, map["places"], _weights(map), clusters, 0.0, seed)
 
 
-def centres_seen(model: Centres, map: Mapping[str, Any]) -> dict[str, object]:
+def centres_seen(model: Centres, map: Mapping[str, object]) -> dict[str, object]:
     """The parameters of the row kernel `nearest_from`: twice as far as rows are from their centre, by a map."""
     weights, where = _weights(map), np.asarray(map["places"])
     if not weights.any():
@@ -283,7 +288,9 @@ def _weights(map: Mapping[str, Any]) -> Floats:
     return np.where(counts > float(map["noise"]), counts, 0.0)
 
 
-def _centres_of_points(rows: Mapping[str, Any], points: Floats, weights: Floats, clusters: int, seed: int) -> Centres:
+def _centres_of_points(
+    rows: Mapping[str, object], points: Floats, weights: Floats, clusters: int, seed: int
+) -> Centres:
     """Of eight starts of k-means on weighted points, in units of the ball, that whose points lie closest."""
     if not len(points):
         return centres_start(rows, clusters, seed)

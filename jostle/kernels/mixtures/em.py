@@ -33,7 +33,7 @@ SMALLEST = 2.0**-26  # of a variance, in units of the ball: the square of half a
 WIDEST = 4.0  # times the pooled covariance that a component may be in any direction
 
 
-def mixture_prior(facts: Mapping[str, Any]) -> GaussianMixture:
+def mixture_prior(facts: Mapping[str, object]) -> GaussianMixture:
     """One Gaussian that takes the whole ball for granted: where a fit starts from, without looking."""
     space = Space.of(facts)
     d = space.size
@@ -171,7 +171,7 @@ def plain_frames(model: GaussianMixture) -> dict[str, object]:
     return frames
 
 
-def plain_start(rows: Mapping[str, Any], components: int, seed: int = 0) -> GaussianMixture:
+def plain_start(rows: Mapping[str, object], components: int, seed: int = 0) -> GaussianMixture:
     """Components spread over the middle of the ball, without a look at the data."""
     prior = mixture_prior(rows)
     d = prior.space.size

@@ -212,7 +212,7 @@ SLOPES = (0.05, 0.5, 4.0)
 Stage = dict[str, object]
 
 
-def first_stage(seen: Mapping[str, float], y: Mapping[str, Any]) -> Stage:
+def first_stage(seen: Mapping[str, float], y: Mapping[str, object]) -> Stage:
     """Before all rounds: the mean for all, of `target_seen`."""
     mean, low, high, deviation = (float(seen[k]) for k in ("mean", "low", "high", "deviation"))
     reach = min(max(mean - low, high - mean), REACH * deviation)

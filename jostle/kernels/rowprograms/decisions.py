@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -239,7 +239,9 @@ SLOPE_BITS = 12
 LEAST_REACH = 2.0**-9
 
 
-def rest_apart(d: int, *, columns: Any, at: Any, same: Any, steps: Any, scale: Any, lines: Any = None) -> Contributions:
+def rest_apart(
+    d: int, *, columns: object, at: object, same: object, steps: object, scale: object, lines: object = None
+) -> Contributions:
     """Half of what is left where a test holds, as of `told_apart`, and 0 elsewhere. Shape (tests, n), within ±1/2."""
     units = row(d)
     rest = _rest(units, d, steps, scale, lines)
@@ -247,7 +249,7 @@ def rest_apart(d: int, *, columns: Any, at: Any, same: Any, steps: Any, scale: A
 
 
 def rest_shares(
-    d: int, *, column: Any, edges: Any, values: Any, steps: Any, scale: Any, lines: Any = None
+    d: int, *, column: object, edges: object, values: object, steps: object, scale: object, lines: object = None
 ) -> Contributions:
     """The three shares of what is left, in the cell of one column that the row is in: of `values` as many evenly spread
     places, or where these are 0 the number of `edges` that it reaches. Shape (cells · 3, n), adding up to 1."""
@@ -266,7 +268,7 @@ def rest_shares(
     return Contributions("rest_shares", program([units], reshape(own * reshape(shares, (1, 3)), (many * 3,))), bits)
 
 
-def _rest(units: Columns, d: int, steps: Any, scale: Any, lines: Any) -> Expression:
+def _rest(units: Columns, d: int, steps: object, scale: object, lines: object) -> Expression:
     """What is left, (1,), in units of the grid within ±GRID."""
     fine = float(GRID * 2**FINER_BITS)
     reads, places, alike, adds = numbers(steps, (None, 4), "steps").T

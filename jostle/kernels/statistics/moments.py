@@ -394,7 +394,7 @@ def group_means(
     square = float(weights @ (means - mean) ** 2)
     chance = 1.0 if hidden else _chance_of_square(square, noise, sampling, laplace)
     quantile = quantile_of(shares[0]["mechanism"])
-    rows: list[dict[str, Any]] = []
+    rows: list[dict[str, object]] = []
 
     def line(title: str, weight: Floats, many: float | None, level: float) -> None:
         noisy, spread = float(np.linalg.norm(weight * noise)), float(np.linalg.norm(weight * sampling))

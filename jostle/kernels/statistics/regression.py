@@ -41,7 +41,7 @@ HIDES = (
 )
 
 
-def linear_fit(design: Sequence[Mapping[str, Any]], moments: Mapping[str, Any], radius: float) -> Report:
+def linear_fit(design: Sequence[Mapping[str, object]], moments: Mapping[str, object], radius: float) -> Report:
     """Least squares of the last term of a design by the others, from released second moments."""
     m = second_moments(design, moments, radius)
     d = len(m.names)
@@ -56,7 +56,7 @@ def linear_fit(design: Sequence[Mapping[str, Any]], moments: Mapping[str, Any], 
     return Report(title, rows, notes, facts)
 
 
-def _hides(design: Sequence[Mapping[str, Any]], sums: Floats, noise: Floats, constant: int) -> str:
+def _hides(design: Sequence[Mapping[str, object]], sums: Floats, noise: Floats, constant: int) -> str:
     """The note that names the term which is the least clear of its noise, given the others and the constant."""
     own = 1 / np.maximum(np.abs(np.diag(np.linalg.pinv(sums, hermitian=True))), 1e-300)
     clear = np.delete(own / np.maximum(np.diag(noise), 1e-300), constant)
@@ -97,14 +97,14 @@ def _lines(
     return rows
 
 
-def coefficients(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def coefficients(rows: Sequence[Mapping[str, object]]) -> dict[str, object]:
     return {"coefficients": {row["term"]: row["value"] for row in rows}}
 
 
 # Correlation -------------------------------------------------------------------------------------
 
 
-def correlations(design: Sequence[Mapping[str, Any]], moments: Mapping[str, Any], radius: float) -> Report:
+def correlations(design: Sequence[Mapping[str, object]], moments: Mapping[str, object], radius: float) -> Report:
     """The correlation of each pair of columns; intervals by Fisher's z, to which the noise is added by first order."""
     m = second_moments(design, moments, radius)
     n, d = m.rows, len(m.names)
@@ -244,7 +244,7 @@ def _mean_slope(middle: float, spread: float) -> float:
 
 
 def logistic_step(
-    weights: object, curvature: Mapping[str, Any], gradient: Mapping[str, Any], rows: Mapping[str, Any]
+    weights: object, curvature: Mapping[str, object], gradient: Mapping[str, object], rows: Mapping[str, object]
 ) -> Floats:
     """One step of Newton's method with noisy sums; `rows` is the curvature at weights of 0, a moment of all rows.
 
@@ -255,7 +255,7 @@ def logistic_step(
     return _within(np.asarray(weights, dtype=float), step, rows)[0]
 
 
-def _within(weights: Floats, step: Floats, rows: Mapping[str, Any]) -> tuple[Floats, bool]:
+def _within(weights: Floats, step: Floats, rows: Mapping[str, object]) -> tuple[Floats, bool]:
     """Weights and a step, and whether either was too long and was cut."""
     after = weights + step * min(1.0, LARGEST_STEP / max(_log_odds(step, rows), 1e-300))
     after *= min(1.0, LARGEST_MARGIN / max(_log_odds(after, rows), 1e-300))
@@ -263,7 +263,7 @@ def _within(weights: Floats, step: Floats, rows: Mapping[str, Any]) -> tuple[Flo
     return after, bool((np.abs(after - weights - step) > 1e-9 * np.abs(step)).any())
 
 
-def _above_noise(curvature: Mapping[str, Any]) -> tuple[Floats, Floats]:
+def _above_noise(curvature: Mapping[str, object]) -> tuple[Floats, Floats]:
     """Eigenvalues, none below about its noise, and eigenvectors."""
     matrix, noise = (np.asarray(curvature[k], dtype=float) for k in ("matrix", "noise"))
     values, vectors = np.linalg.eigh(matrix)
@@ -271,7 +271,7 @@ def _above_noise(curvature: Mapping[str, Any]) -> tuple[Floats, Floats]:
     return np.maximum(values, floor), vectors
 
 
-def _log_odds(weights: Floats, rows: Mapping[str, Any]) -> float:
+def _log_odds(weights: Floats, rows: Mapping[str, object]) -> float:
     """The root mean square of weights · u over the rows, of which `rows` has a moment; at least that."""
     values, vectors = _above_noise(rows)
     return math.sqrt(float(values @ (vectors.T @ weights) ** 2) / max(float(np.asarray(rows["matrix"])[-1, -1]), 0.25))

@@ -86,7 +86,7 @@ def text(value: object) -> str:
     return str(value)
 
 
-def _plain(value: object) -> Any:
+def _plain(value: object) -> object:
     """As JSON knows it: numbers that are not finite are none."""
     if isinstance(value, Mapping):
         return {k: _plain(v) for k, v in value.items()}

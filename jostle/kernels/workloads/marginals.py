@@ -347,7 +347,7 @@ class Predicates(Workload):
         return np.bincount(self.labels, minlength=self.regions).astype(np.float64)
 
 
-def predicates(shape: int | tuple[int, ...], holds: Sequence[Any]) -> Predicates:
+def predicates(shape: int | tuple[int, ...], holds: Sequence[object]) -> Predicates:
     """One query for each array of `holds`, booleans of `shape` (or flat): the cells where it is true.
 
     A `ValueError` where there is none, or one does not fit the shape. Time and memory are O(n) a predicate.

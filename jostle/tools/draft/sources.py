@@ -370,7 +370,7 @@ def _schema(document: object, table: str | None) -> Mapping[str, object]:
 
 def _of_field(field: Mapping[str, Any]) -> Column:
     constraints = field.get("constraints")
-    limits: Mapping[str, Any] = constraints if isinstance(constraints, Mapping) else {}
+    limits: Mapping[str, object] = constraints if isinstance(constraints, Mapping) else {}
     levels = limits.get("enum", field.get("categories"))
     values = [v.get("value") if isinstance(v, Mapping) else v for v in levels] if isinstance(levels, list) else []
     word = str(field.get("type", "")).lower()

@@ -70,7 +70,7 @@ class Notebook:
         self._events.clear()
         self._printed.clear()
         source = Source(f"cell {self._cells}", text if text.endswith("\n") else text + "\n")
-        value: Any = None
+        value: object = None
         refused: NotebookRefusal | None = None
         stopped: NotebookStop | None = None
         try:

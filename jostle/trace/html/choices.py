@@ -101,7 +101,7 @@ def _choice(event: Event, costs: Costs) -> Html:
                decision_tree(fields), class_="choice")  # fmt: skip
 
 
-def _along(fields: Mapping[str, Any]) -> Html | None:
+def _along(fields: Mapping[str, object]) -> Html | None:
     """What is predicted as the feature that decided goes over its values in training; these data are marked."""
     along, rows, here = sweep(fields)
     if not rows:
@@ -209,7 +209,7 @@ def _standings(events: Sequence[Event], standings: Sequence[Mapping[str, Any]]) 
     return tag("section", head, table(["way", "regret, left out", ""], rows, class_="data"))
 
 
-def _heat(rows: Sequence[Mapping[str, Any]], options: Sequence[str]) -> Html:
+def _heat(rows: Sequence[Mapping[str, object]], options: Sequence[str]) -> Html:
     """Regret of each option on each training set: how far its utility is below the best one's, by logarithm where
     utilities are errors; dark is bad."""
     errors = all(u <= 0 for row in rows for u in _utilities(row, options))
@@ -258,7 +258,7 @@ def _regrets(rows: Sequence[Mapping[str, Any]], options: Sequence[str]) -> Html 
     return tag("div", panels, class_="pictures")
 
 
-def _losses(row: Mapping[str, Any], options: Sequence[str], errors: bool) -> list[float]:
+def _losses(row: Mapping[str, object], options: Sequence[str], errors: bool) -> list[float]:
     """How far each utility is below the best one's: of errors the binary logarithm of their ratio."""
     utilities = _utilities(row, options)
     best = max(utilities)

@@ -307,13 +307,13 @@ def _numeric(cells: Sequence[str | Html]) -> bool:
     return any(cells) and all(not cell or _NUMBER.fullmatch(cell) for cell in cells)
 
 
-def _vector(value: Any) -> bool:
+def _vector(value: object) -> bool:
     return isinstance(value, list) and len(value) > 4 and all(
         isinstance(v, int | float) and not isinstance(v, bool) for v in value
     )  # fmt: skip
 
 
-def _field(margin: Any, name: str) -> Any:
+def _field(margin: object, name: str) -> object:
     return margin.get(name) if isinstance(margin, Mapping) else None
 
 
@@ -344,7 +344,7 @@ def _value_html(value: Any, margins: Any = None) -> Html:
     return join(tag("pre", _text(value)), *notes)
 
 
-def _text(value: Any, depth: int = 0) -> str:
+def _text(value: object, depth: int = 0) -> str:
     lead = "  " * depth
     if isinstance(value, Mapping):
         return "\n".join(

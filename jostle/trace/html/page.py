@@ -67,7 +67,7 @@ def story(events: Sequence[Event], forest: Forest, costs: Costs) -> Html | None:
 
 def ran_on(events: Sequence[Event]) -> str:
     """`2026-11-22, Jostle 0.1.0`, as far as the run's event says so."""
-    fields: Mapping[str, Any] = next((e.fields for e in events if e.kind == "run"), {})
+    fields: Mapping[str, object] = next((e.fields for e in events if e.kind == "run"), {})
     parts = (fields.get("date"), f"Jostle {fields['version']}" if fields.get("version") else None)
     return ", ".join(str(p) for p in parts if p)
 
@@ -83,7 +83,7 @@ def _choice(forest: Forest, costs: Costs, event: Event) -> Html:
     return join(head, about + (f", at {spent}" if spent else "") + ". ", " ".join(_reasons(fields, option)))
 
 
-def _reasons(fields: Mapping[str, Any], option: str) -> Iterator[str]:
+def _reasons(fields: Mapping[str, object], option: str) -> Iterator[str]:
     features = records(fields.get("features"))
     bought = [f for f in features if price(f) is not None]
     free = [f for f in features if price(f) is None]
@@ -106,7 +106,7 @@ def _reasons(fields: Mapping[str, Any], option: str) -> Iterator[str]:
         yield f"Why this way of choosing: {fields['why']}."
 
 
-def _paid(feature: Mapping[str, Any]) -> str:
+def _paid(feature: Mapping[str, object]) -> str:
     unit, cost = price(feature) or ("", 0)
     return f"{unit} {amount(cost)}"
 

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from jostle.kernels.arrays import Floats
 from jostle.kernels.errors import KernelError
 from jostle.kernels.rowprograms.mixtures import normalised
-from jostle.kernels.rowprograms.scales import FAR, STEPS, affine, bits_for, logistic, numbers, row
+from jostle.kernels.rowprograms.scales import FAR, STEPS, affine, bits_for, logistic, numbers, rounded, row
 from jostle.privacy.rows.arrays import concatenate, lookup, one_hot, part, reshape
-from jostle.privacy.rows.expressions import Columns, Expression, columns, comparison, constant, rounded, shift
+from jostle.privacy.rows.expressions import Columns, Expression, columns, comparison, constant, shift
 from jostle.privacy.rows.factored import FactoredGradient, grouped, patterns
 from jostle.privacy.rows.norms import GRID, GRID_BITS, Contributions, Weights
 from jostle.privacy.rows.program import program

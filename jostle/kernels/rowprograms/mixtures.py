@@ -15,9 +15,9 @@ import numpy as np
 
 from jostle.kernels.arrays import Floats
 from jostle.kernels.errors import KernelError
-from jostle.kernels.rowprograms.scales import FAR, LARGEST, STEPS, affine, bits_for, exponentials, numbers, row
+from jostle.kernels.rowprograms.scales import FAR, LARGEST, STEPS, affine, bits_for, exponentials, numbers, rounded, row
 from jostle.privacy.rows.arrays import concatenate, first_largest, largest, lookup, one_hot, part, reshape, total
-from jostle.privacy.rows.expressions import Columns, Expression, clamp, comparison, constant, rounded, shift
+from jostle.privacy.rows.expressions import Columns, Expression, clamp, comparison, constant, shift
 from jostle.privacy.rows.expressions import shift as shift_places
 from jostle.privacy.rows.norms import GRID, GRID_BITS, Contributions, Weights
 from jostle.privacy.rows.program import program

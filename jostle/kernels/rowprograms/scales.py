@@ -9,7 +9,7 @@ import numpy as np
 from jostle.kernels.arrays import Floats
 from jostle.kernels.errors import KernelError
 from jostle.privacy.rows.arrays import matrix_product
-from jostle.privacy.rows.expressions import Columns, Expression, columns, constant
+from jostle.privacy.rows.expressions import EXACT, Columns, Expression, clamp, columns, constant, shift
 from jostle.privacy.rows.norms import GRID
 
 STEPS = 2**10
@@ -73,3 +73,17 @@ def logistic(bits: int) -> Floats:
     """1/(1 + exp(i/STEPS)) in units of 2^-bits for i = −FAR · STEPS … FAR · STEPS."""
     argument = np.arange(-FAR * STEPS, FAR * STEPS + 1) / STEPS
     return np.asarray(np.rint(np.ldexp(1 / (1 + np.exp(argument)), bits)))
+
+
+def rounded(argument: Expression, places: int, low: int, high: int) -> Expression:
+    """The argument divided by 2^places, to the nearest and within [low, high]; of negative places multiplied."""
+    if places <= 0:
+        edge = max(abs(low), abs(high)) >> -places
+        return clamp(shift(clamp(argument, -edge - 1, edge + 1), places), low, high)
+    if places > 60:
+        return clamp(constant(np.zeros(argument.shape)), low, high)
+    half = 1 << (places - 1)
+    if max(abs(argument.low), abs(argument.high)) + half >= EXACT:
+        edge = min((max(abs(low), abs(high)) + 1) << places, EXACT // 2)
+        argument = clamp(argument, -edge, edge)
+    return clamp(shift(argument + half, places), low, high)

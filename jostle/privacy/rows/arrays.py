@@ -34,11 +34,6 @@ class LookUp(Unary):
     """`table[..., argument]`: the table's last axis is indexed by a number that is known to lie within it."""
 
     table: Floats
-    name = "look-up"
-
-    @property
-    def constants(self) -> tuple[Any, ...]:
-        return (self.table,)
 
     def apply(self, operands: Sequence[Floats], out: Floats | None) -> Floats:
         return np.take(self.table, narrowed(operands[0], np.intp), axis=-1, mode="clip")
@@ -56,11 +51,6 @@ class MatrixProduct(Unary):
     """A public matrix (m, d) times an argument of shape (d,). Every partial sum, in any order, is below 2^53."""
 
     matrix: Floats
-    name = "matrix product"
-
-    @property
-    def constants(self) -> tuple[Any, ...]:
-        return (self.matrix,)
 
     def apply(self, operands: Sequence[Floats], out: Floats | None) -> Floats:
         return np.asarray(self.matrix @ operands[0])
@@ -86,10 +76,6 @@ class _Folded(Unary):
 
     axis: int
 
-    @property
-    def constants(self) -> tuple[Any, ...]:
-        return (self.axis,)
-
 
 def _axis(argument: Expression, axis: int) -> tuple[Shape, int]:
     if not 0 <= axis < len(argument.shape):
@@ -99,8 +85,6 @@ def _axis(argument: Expression, axis: int) -> tuple[Shape, int]:
 
 class Total(_Folded):
     """The sum over an axis."""
-
-    name = "total"
 
     def apply(self, operands: Sequence[Floats], out: Floats | None) -> Floats:
         return np.asarray(operands[0].sum(axis=self.axis))
@@ -116,8 +100,6 @@ def total(argument: Expression, axis: int = 0) -> Expression:
 class Largest(_Folded):
     """The largest number of an axis."""
 
-    name = "largest"
-
     def apply(self, operands: Sequence[Floats], out: Floats | None) -> Floats:
         return np.asarray(operands[0].max(axis=self.axis))
 
@@ -128,8 +110,6 @@ def largest(argument: Expression, axis: int = 0) -> Expression:
 
 class FirstLargest(_Folded):
     """The place of the largest number of an axis, the first of equals."""
-
-    name = "first largest"
 
     def apply(self, operands: Sequence[Floats], out: Floats | None) -> Floats:
         return np.asarray(np.argmax(operands[0], axis=self.axis), dtype=np.float64)
@@ -150,8 +130,6 @@ def one_hot(index: Expression, size: int) -> Expression:
 class Reshape(Unary):
     """The same numbers in another shape."""
 
-    name = "reshape"
-
     def apply(self, operands: Sequence[Floats], out: Floats | None) -> Floats:
         return operands[0].reshape(*self.shape, -1) if operands[0].size else np.zeros((*self.shape, 0))
 
@@ -167,11 +145,6 @@ class Part(Unary):
     """Public places of the first axis, in their order."""
 
     places: tuple[int, ...]
-    name = "part"
-
-    @property
-    def constants(self) -> tuple[Any, ...]:
-        return (self.places,)
 
     def apply(self, operands: Sequence[Floats], out: Floats | None) -> Floats:
         return operands[0][list(self.places)]
@@ -187,8 +160,6 @@ def part(argument: Expression, places: Sequence[int]) -> Expression:
 @dataclass(frozen=True, slots=True, eq=False)
 class Gather(Binary):
     """`left[right]`: the row's own number `right` is a place of the first axis of `left`, known to lie within it."""
-
-    name = "gather"
 
     def apply(self, operands: Sequence[Floats], out: Floats | None) -> Floats:
         values, index = operands
@@ -209,7 +180,6 @@ class Concatenation(Expression):
     """Arrays one after the other along the first axis."""
 
     parts: tuple[Expression, ...]
-    name = "concatenation"
 
     @property
     def operands(self) -> tuple[Expression, ...]:
@@ -234,7 +204,6 @@ class Selection(Expression):
     condition: Expression
     one: Expression
     other: Expression
-    name = "selection"
 
     @property
     def operands(self) -> tuple[Expression, ...]:

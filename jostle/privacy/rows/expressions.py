@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from jostle.lazy import Floats, np
 
@@ -41,15 +41,8 @@ class Expression:
     low: int
     high: int
 
-    name: ClassVar[str] = "expression"
-
     @property
     def operands(self) -> tuple[Expression, ...]:
-        return ()
-
-    @property
-    def constants(self) -> tuple[Any, ...]:
-        """The public numbers and arrays of the operation, beside its operands."""
         return ()
 
     def apply(self, operands: Sequence[Floats], out: Floats | None) -> Floats:
@@ -113,8 +106,6 @@ def interval_of(array: Floats) -> tuple[int, int]:
 class Columns(Expression):
     """An input: columns of the row, whole numbers within the interval, which whoever reads rows sees to."""
 
-    name = "columns"
-
 
 def columns(shape: Shape, low: int, high: int) -> Columns:
     return Columns(*checked(shape, low, high))
@@ -125,11 +116,6 @@ class Constant(Expression):
     """Public whole numbers, the same in every row."""
 
     values: Floats
-    name = "constant"
-
-    @property
-    def constants(self) -> tuple[Any, ...]:
-        return (self.values,)
 
     def apply(self, operands: Sequence[Floats], out: Floats | None) -> Floats:
         return self.values[..., None]
@@ -159,8 +145,6 @@ class Binary(Expression):
 
 
 class Sum(Binary):
-    name = "sum"
-
     @classmethod
     def of(cls, left: Expression, right: Expression) -> Sum:
         return cls(*checked(broadcast(left, right), left.low + right.low, left.high + right.high), left, right)
@@ -171,8 +155,6 @@ class Sum(Binary):
 
 
 class Difference(Binary):
-    name = "difference"
-
     @classmethod
     def of(cls, left: Expression, right: Expression) -> Difference:
         return cls(*checked(broadcast(left, right), left.low - right.high, left.high - right.low), left, right)
@@ -183,8 +165,6 @@ class Difference(Binary):
 
 
 class Product(Binary):
-    name = "product"
-
     @classmethod
     def of(cls, left: Expression, right: Expression) -> Product:
         corners = [a * b for a in (left.low, left.high) for b in (right.low, right.high)]
@@ -204,8 +184,6 @@ class Quotient(Binary):
     Exact though a double rounds left / right: |left| ≤ 2^52 makes the rounding error at most 1/(2·right), and a
     quotient that is not whole is at least 1/right away from the next whole number.
     """
-
-    name = "quotient"
 
     @classmethod
     def of(cls, left: Expression, right: Expression) -> Quotient:
@@ -229,11 +207,6 @@ class Comparison(Binary):
     """1 where left `relation` right, else 0; the relation is "==", "<" or "<="."""
 
     relation: str
-    name = "comparison"
-
-    @property
-    def constants(self) -> tuple[Any, ...]:
-        return (self.relation,)
 
     def apply(self, operands: Sequence[Floats], out: Floats | None) -> Floats:
         left, right = operands
@@ -262,11 +235,6 @@ class Shift(Unary):
     """The argument divided by 2^places and rounded down; with negative places multiplied."""
 
     places: int
-    name = "shift"
-
-    @property
-    def constants(self) -> tuple[Any, ...]:
-        return (self.places,)
 
     def apply(self, operands: Sequence[Floats], out: Floats | None) -> Floats:
         scaled = np.multiply(operands[0], 2.0**-self.places, out=out)
@@ -287,12 +255,6 @@ def shift(argument: Expression, places: int) -> Expression:
 class Clamp(Unary):
     """The argument within the interval of this expression."""
 
-    name = "clamp"
-
-    @property
-    def constants(self) -> tuple[Any, ...]:
-        return (self.low, self.high)
-
     def apply(self, operands: Sequence[Floats], out: Floats | None) -> Floats:
         clamped = np.maximum(operands[0], float(self.low), out=out)
         return np.minimum(clamped, float(self.high), out=clamped)
@@ -302,17 +264,3 @@ def clamp(argument: Expression, low: int, high: int) -> Expression:
     if low <= argument.low and argument.high <= high:
         return argument
     return Clamp(*checked(argument.shape, low, high), argument)
-
-
-def rounded(argument: Expression, places: int, low: int, high: int) -> Expression:
-    """The argument divided by 2^places, to the nearest and within [low, high]; of negative places multiplied."""
-    if places <= 0:
-        edge = max(abs(low), abs(high)) >> -places
-        return clamp(shift(clamp(argument, -edge - 1, edge + 1), places), low, high)
-    if places > 60:
-        return clamp(constant(np.zeros(argument.shape)), low, high)
-    half = 1 << (places - 1)
-    if max(abs(argument.low), abs(argument.high)) + half >= EXACT:
-        edge = min((max(abs(low), abs(high)) + 1) << places, EXACT // 2)
-        argument = clamp(argument, -edge, edge)
-    return clamp(shift(argument + half, places), low, high)

@@ -1,17 +1,15 @@
 """Programs over a row: expressions in an order in which they can be calculated, and what calculates them.
 
-A program is data: it prints, has a digest that names it, and can be sent to where rows are. The evaluator walks it
-once for a batch of rows, column by column, in doubles that hold whole numbers (`expressions`). It keeps no state
-between batches, and a batch of no rows is a batch.
+A program is data, and can be sent to where rows are. The evaluator walks it once for a batch of rows, column by
+column, in doubles that hold whole numbers (`expressions`). It keeps no state between batches, and a batch of no rows is
+a batch.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from jostle.lazy import Array, Floats, np
 from jostle.privacy.rows.arrays import Reshape
@@ -107,35 +105,6 @@ class RowProgram:
         shared = {self.places[id(e)] for view in views for e in (view, *view.operands)}
         return {p for p, e in enumerate(self.order) if p not in shared and not isinstance(e, Columns | Constant)}
 
-    @cached_property
-    def digest(self) -> str:
-        """A name of the program: equal programs have equal ones."""
-        state = hashlib.sha256(repr([self.places.get(id(i)) for i in self.inputs]).encode())
-        for line, expression in zip(self.lines, self.order, strict=True):
-            state.update(line.encode())
-            for public in expression.constants:
-                state.update(public.tobytes() if isinstance(public, np.ndarray) else repr(public).encode())
-        state.update(repr([self.places[id(output)] for output in self.outputs]).encode())
-        return state.hexdigest()
-
-    @property
-    def lines(self) -> list[str]:
-        """A line an expression: `7 = sum 3 5 : (4,) within -9..9`."""
-        return [
-            f"{place} = {' '.join([e.name, *(str(self.places[id(o)]) for o in e.operands)])}"
-            f"{''.join(f' {_text(c)}' for c in e.constants)} : {e.shape} within {e.low}..{e.high}"
-            for place, e in enumerate(self.order)
-        ]
-
-    def __str__(self) -> str:
-        return "\n".join([*self.lines, "gives " + ", ".join(str(self.places[id(o)]) for o in self.outputs)])
-
 
 def program(inputs: Sequence[Columns], *outputs: Expression) -> RowProgram:
     return RowProgram(tuple(inputs), outputs)
-
-
-def _text(public: Any) -> str:
-    if not isinstance(public, np.ndarray):
-        return str(public)
-    return f"[{' × '.join(map(str, public.shape))}]" if public.size > 8 else str(public.tolist())

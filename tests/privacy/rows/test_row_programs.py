@@ -10,12 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from jostle.kernels.rowprograms.scales import rounded
 from jostle.privacy.rows import arrays, expressions
 from jostle.privacy.rows.norms import GRID, Contributions, RowCount, Weights
 from jostle.privacy.rows.program import RowProgram, program
 
 WIDTH, REACH = 3, 40
-x = SimpleNamespace(**vars(expressions), **{k: v for k, v in vars(arrays).items() if k not in vars(expressions)})
+x = SimpleNamespace(
+    **vars(expressions), rounded=rounded, **{k: v for k, v in vars(arrays).items() if k not in vars(expressions)}
+)
 
 
 def grown(rng: np.random.Generator, steps: int) -> RowProgram:
@@ -92,55 +95,54 @@ def test_operations_are_those_of_whole_numbers(seed: int) -> None:
 
 
 def by_hand(e: expressions.Expression, given: list[Any], run: RowProgram, row: np.ndarray, code: int) -> Any:
-    public = [np.asarray(c).astype(object) if isinstance(c, np.ndarray) else c for c in e.constants]
-    match e.name:
-        case "columns":
+    match e:
+        case x.Columns():
             return np.asarray([int(v) for v in row], dtype=object) if e is run.inputs[0] else code
-        case "constant":
-            return np.vectorize(int, otypes=[object])(public[0])[()]
-        case "sum":
+        case x.Constant():
+            return np.vectorize(int, otypes=[object])(e.values)[()]
+        case x.Sum():
             return given[0] + given[1]
-        case "difference":
+        case x.Difference():
             return given[0] - given[1]
-        case "product":
+        case x.Product():
             return given[0] * given[1]
-        case "quotient":
+        case x.Quotient():
             return given[0] // given[1]
-        case "comparison":
-            return np.vectorize(lambda a, b: int({"==": a == b, "<": a < b, "<=": a <= b}[public[0]]), otypes=[object])(
-                *given
-            )[()]
-        case "shift":
-            return given[0] // 2 ** public[0] if public[0] >= 0 else given[0] * 2 ** -public[0]
-        case "clamp":
-            return np.minimum(np.maximum(given[0], public[0]), public[1])
-        case "look-up":
-            return np.take(public[0], np.asarray(given[0], dtype=int), axis=-1)
-        case "matrix product":
-            return public[0] @ given[0]
-        case "total":
-            return np.sum(given[0], axis=public[0])
-        case "largest":
-            return np.max(given[0], axis=public[0])
-        case "first largest":
-            return np.argmax(np.asarray(given[0], dtype=float), axis=public[0])
-        case "reshape":
+        case x.Comparison():
+            return np.vectorize(
+                lambda a, b: int({"==": a == b, "<": a < b, "<=": a <= b}[e.relation]), otypes=[object]
+            )(*given)[()]
+        case x.Shift():
+            return given[0] // 2**e.places if e.places >= 0 else given[0] * 2**-e.places
+        case x.Clamp():
+            return np.minimum(np.maximum(given[0], e.low), e.high)
+        case x.LookUp():
+            return np.take(e.table.astype(object), np.asarray(given[0], dtype=int), axis=-1)
+        case x.MatrixProduct():
+            return e.matrix.astype(object) @ given[0]
+        case x.Total():
+            return np.sum(given[0], axis=e.axis)
+        case x.Largest():
+            return np.max(given[0], axis=e.axis)
+        case x.FirstLargest():
+            return np.argmax(np.asarray(given[0], dtype=float), axis=e.axis)
+        case x.Reshape():
             return np.reshape(given[0], e.shape)
-        case "part":
-            return np.asarray(given[0], dtype=object)[list(public[0])]
-        case "gather":
+        case x.Part():
+            return np.asarray(given[0], dtype=object)[list(e.places)]
+        case x.Gather():
             return given[0][int(given[1])]
-        case "concatenation":
+        case x.Concatenation():
             return np.concatenate(given)
-        case "selection":
+        case x.Selection():
             return np.where(np.asarray(given[0], dtype=float) != 0, given[1], given[2])[()]
-    raise AssertionError(e.name)
+    raise AssertionError(type(e))
 
 
 def test_every_operation_is_tried() -> None:
-    kinds = {e.name for seed in range(40) for e in grown(np.random.default_rng(1000 + seed), 20).order}
+    kinds = {type(e) for seed in range(40) for e in grown(np.random.default_rng(1000 + seed), 20).order}
     concrete = [c for c in vars(x).values() if isinstance(c, type) and issubclass(c, x.Expression)]
-    assert kinds == {c.name for c in concrete if c.name != "expression"}
+    assert kinds == {c for c in concrete if "apply" in vars(c) and c is not x.Expression} | {x.Columns}
 
 
 @pytest.mark.parametrize("make", [
@@ -172,13 +174,11 @@ def test_the_largest_numbers_are_exact() -> None:
         assert [int(v) for v in moved[:, j]] == [one * 2**26 // 128, other * 2**26 // 128]
 
 
-def test_programs_are_data() -> None:
-    one, other, same = (grown(np.random.default_rng(seed), 20) for seed in (1, 2, 1))
-    assert one.digest == same.digest != other.digest and str(one) == str(same)
+def test_programs_can_be_sent() -> None:
+    one = grown(np.random.default_rng(1), 20)
     sent = pickle.loads(pickle.dumps(copy.deepcopy(one)))
     rows, codes = batch(np.random.default_rng(0), 9)
     assert all(np.array_equal(a, b) for a, b in zip(one(rows, codes), sent(rows, codes), strict=True))
-    assert sent.digest == one.digest
 
 
 def test_what_a_program_gives_has_the_declared_kind() -> None:

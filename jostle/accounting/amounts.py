@@ -50,23 +50,6 @@ def _rounded_down(value: float) -> int:
     return int((Decimal(repr(value)) * QUANTA).to_integral_value(ROUND_DOWN))
 
 
-def share_of(whole: Amount, share: object) -> Amount:
-    """A share of an amount and of its delta, rounded down: shares that add up to 1 at most fit into the whole.
-
-    Refused (`BadAmount`) unless it is a number above 0 and at most 1 that leaves a quantum.
-    """
-    number = isinstance(share, (int, float)) and not isinstance(share, bool)
-    if not number or not 0 < share <= 1:  # type: ignore[operator]
-        raise refuse(
-            "BadAmount", f"a share lies above 0 and up to 1, and this is {f'{share:g}' if number else 'no number'}",
-            label="no share", help=f"write `with 1/4`, or an amount with its unit: `with {whole.unit} 0.1`",
-        )  # fmt: skip
-    value, delta = part_of(whole.value, share), part_of(whole.delta, share)  # type: ignore[arg-type]
-    if value == 0:
-        raise refuse("BadAmount", f"this share of {whole} is below the smallest amount, 1e-12", help="ask for more")
-    return Amount(whole.unit, value, delta)
-
-
 def part_of(quanta: int, share: float) -> int:
     """`share` is taken for the simplest fraction that reads back as the double: three times `1/3` are all."""
     return math.floor(quanta * _simplest(float(share)))

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from jostle.accounting.definitions import epsilon_of, exact_gaussian, exact_pure
+from jostle.accounting.definitions import epsilon_of, exact_gaussian, least_epsilon
 from jostle.diagnostics import refuse
 
 WAYS = ("linear", "advanced", "rdp", "zcdp", "exact")
@@ -79,3 +79,20 @@ def _check(value: float, name: str, times: int, delta: float) -> None:
         raise refuse("ValueError", "`times` is a whole number, at least 1")
     if not 0 < delta < 1:
         raise refuse("ValueError", "`delta` lies between 0 and 1", help="something like `delta = 1e-6`")
+
+
+def exact_pure(epsilon: float, times: int, delta: float) -> float:
+    """The best bound for k-fold composition of ε-DP: over j, ε_j = (k − 2j)ε and its δ_j."""
+
+    def lost(total: float) -> float:
+        scale = -times * math.log1p(math.exp(epsilon))  # of ln(1 + e^ε)^−k
+        terms = []
+        for j in range(times + 1):
+            gain, other = (times - j) * epsilon, total + j * epsilon
+            if gain <= other:
+                break
+            ways = math.lgamma(times + 1) - math.lgamma(j + 1) - math.lgamma(times - j + 1)
+            terms.append(math.exp(ways + scale + gain) * -math.expm1(other - gain))
+        return math.fsum(terms)
+
+    return least_epsilon(lost, delta, times * epsilon)

@@ -98,7 +98,7 @@ def exact_gaussian(mu: float, delta: float) -> float:
         second = math.exp(epsilon + _log_tail(epsilon / mu + mu / 2))
         return first - second
 
-    return _bisect(lost, delta, mu * mu / 2 + mu * math.sqrt(2 * math.log(1 / delta)) + 1)
+    return least_epsilon(lost, delta, mu * mu / 2 + mu * math.sqrt(2 * math.log(1 / delta)) + 1)
 
 
 @lru_cache(maxsize=1024)
@@ -116,24 +116,7 @@ def mu_of(epsilon: float, delta: float) -> float:
     return low * (1 - 2.0**-40)
 
 
-def exact_pure(epsilon: float, times: int, delta: float) -> float:
-    """The best bound for k-fold composition of ε-DP: over j, ε_j = (k − 2j)ε and its δ_j."""
-
-    def lost(total: float) -> float:
-        scale = -times * math.log1p(math.exp(epsilon))  # of ln(1 + e^ε)^−k
-        terms = []
-        for j in range(times + 1):
-            gain, other = (times - j) * epsilon, total + j * epsilon
-            if gain <= other:
-                break
-            ways = math.lgamma(times + 1) - math.lgamma(j + 1) - math.lgamma(times - j + 1)
-            terms.append(math.exp(ways + scale + gain) * -math.expm1(other - gain))
-        return math.fsum(terms)
-
-    return _bisect(lost, delta, times * epsilon)
-
-
-def _bisect(lost: Callable[[float], float], delta: float, high: float) -> float:
+def least_epsilon(lost: Callable[[float], float], delta: float, high: float) -> float:
     low = 0.0
     if lost(low) <= delta:
         return 0.0

@@ -24,8 +24,9 @@ from jostle.choice.table import RunTable, Setting, UtilityScale
 from jostle.choice.training import epsilon_grid
 from jostle.choice.tree_export import tree_records
 from jostle.diagnostics import Note, Refusal, refuse
-from jostle.privacy.kernel.exposures import Exposures, handles_in
-from jostle.privacy.transformations.transform import part_keys
+from jostle.plan.plan import Apply, Column, Constant, Filter
+from jostle.privacy.kernel.exposures import Exposures, Handle, handles_in
+from jostle.privacy.kernel.handles import Table
 from jostle.run.arguments import private_amount
 from jostle.run.evaluator import Evaluator
 from jostle.run.faults import PrivateValue, private_value
@@ -217,7 +218,19 @@ class ChoicePoint:
 def _context(data: object) -> list[list[object]]:
     """The keys of the part of the data that the record of a call holds."""
     handles = handles_in(data)
-    return [list(key) for key in part_keys(handles[0])] if handles else []
+    return [list(key) for key in _part_keys(handles[0])] if handles else []
+
+
+def _part_keys(handle: Handle) -> list[tuple[str, object]]:
+    """Of a part of a table, the columns it was divided by and its keys, the outermost first: public facts."""
+    keys: list[tuple[str, Any]] = []
+    plan = handle.plan if isinstance(handle, Table) else None
+    while isinstance(plan, Filter):
+        match plan.condition:
+            case Apply("==", (Column(name) | Apply("floor", (Column(name),)), Constant(value))):
+                keys.append((name, value))
+        plan = plan.source
+    return keys[::-1]
 
 
 def _measured(refusal: Refusal, name: str) -> Refusal:

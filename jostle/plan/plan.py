@@ -409,13 +409,13 @@ def person_columns(plan: Plan) -> frozenset[str]:
         case Join() if has_persons(plan):
             sides = [side for side in (plan.left, plan.right) if has_persons(side)]
             return frozenset().union(*map(person_columns, sides[:1]))
-        case Union(sources=sources) if len({_below(source) for source in sources}) == 1:
+        case Union(sources=sources) if len({rows_below(source, Truncate) for source in sources}) == 1:
             return frozenset.intersection(*map(person_columns, sources))
     return frozenset()
 
 
-def _below(plan: Plan) -> Plan:
-    """What a plan calculates its columns from, row by row."""
-    while isinstance(plan, Filter | Truncate | Derive):
+def rows_below(plan: Plan, *more: type[Truncate]) -> Plan:
+    """What a plan is made of by filters and derived columns, and what is `more`: each of its rows is of one there."""
+    while isinstance(plan, (Filter, Derive, *more)):
         plan = plan.source
     return plan

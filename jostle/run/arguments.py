@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from jostle.accounting.amounts import QUANTA, Amount, as_float, quanta, share_of
+from jostle.accounting.amounts import QUANTA, Amount, as_float, part_of, quanta
 from jostle.diagnostics import Refusal, refuse
 from jostle.privacy.kernel.exposures import Allotment, Exposures, Handle, handles_in
 from jostle.privacy.kernel.handles import Cube, Table
@@ -240,10 +240,29 @@ def _share_of(interp: Evaluator, node: n.Amount, scope: Scope, exposures: Exposu
         raise private_amount(handle).at(node.value.span)
     try:
         whole = _whole_amount(interp.kernel, exposures)
-        part = share_of(whole if whole is not None else Amount("epsilon", QUANTA), share)  # checked on public data too
+        part = _part_of_amount(
+            whole if whole is not None else Amount("epsilon", QUANTA), share
+        )  # checked on public data too
     except Refusal as refusal:
         raise refusal.at(node.span) from None
     return part if whole is not None else None
+
+
+def _part_of_amount(whole: Amount, share: object) -> Amount:
+    """A share of an amount and of its delta, rounded down: shares that add up to 1 at most fit into the whole.
+
+    Refused (`BadAmount`) unless it is a number above 0 and at most 1 that leaves a quantum.
+    """
+    number = isinstance(share, (int, float)) and not isinstance(share, bool)
+    if not number or not 0 < share <= 1:  # type: ignore[operator]
+        raise refuse(
+            "BadAmount", f"a share lies above 0 and up to 1, and this is {f'{share:g}' if number else 'no number'}",
+            label="no share", help=f"write `with 1/4`, or an amount with its unit: `with {whole.unit} 0.1`",
+        )  # fmt: skip
+    value, delta = part_of(whole.value, share), part_of(whole.delta, share)  # type: ignore[arg-type]
+    if value == 0:
+        raise refuse("BadAmount", f"this share of {whole} is below the smallest amount, 1e-12", help="ask for more")
+    return Amount(whole.unit, value, delta)
 
 
 def _whole_amount(kernel: Kernel, exposures: Exposures) -> Amount | None:

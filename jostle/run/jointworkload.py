@@ -23,26 +23,32 @@ from jostle.kernels.joint.axes import Axis, Factor
 from jostle.language.moments import number_of
 from jostle.lazy import Ints, np
 from jostle.plan.cuts import expression
+from jostle.plan.kinds import check_depth
 from jostle.plan.plan import (
     Apply,
     Categories,
     Column,
     Constant,
     Count,
+    Derive,
+    Filter,
     FixedSum,
     Integer,
     Join,
     Key,
+    Known,
+    Listed,
+    Plan,
     RowExpr,
     Term,
     listed,
 )
-from jostle.plan.schemas import key_values
+from jostle.plan.schemas import key_values, schema_of
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate
 from jostle.privacy.measurements.joint import KeyAxis
 from jostle.privacy.measurements.query import Request
-from jostle.privacy.transformations.union import common_table, joined_columns, replaced, seen_through
+from jostle.privacy.transformations.union import common_table
 from jostle.records import replace
 
 if TYPE_CHECKING:
@@ -331,3 +337,61 @@ def coarser(term: Term) -> Term:
         return term
     most = max(abs(term.low), abs(term.high))
     return replace(term, bits=min(term.bits, FINE - math.frexp(most)[1])) if most else term
+
+
+def seen_through(plan: Plan) -> tuple[Plan, dict[str, RowExpr], list[RowExpr]]:
+    """The plan below filters and derived columns, these columns by name, and the conditions, as expressions of it."""
+    steps: list[Filter | Derive] = []
+    while isinstance(plan, Filter | Derive):
+        steps.append(plan)
+        plan = plan.source
+    columns: dict[str, RowExpr] = {name: Column(name) for name in schema_of(plan)}
+    conditions: list[RowExpr] = []
+    for step in reversed(steps):
+        if isinstance(step, Filter):
+            conditions.append(replaced(step.condition, columns))
+        else:
+            columns = {name: replaced(expr, columns) for name, expr in step.columns}
+    return plan, columns, conditions
+
+
+MOST_JOINED = 100  # of a column of public rows, for it to be written as an expression
+
+
+def joined_columns(plan: Plan) -> dict[str, RowExpr]:
+    """Of a join with public rows that stand in the plan: their columns, as functions of the key that is joined on.
+
+    Where no two of these rows have one key, a row's partner follows from its key, and so does what it has there.
+    """
+    if not isinstance(plan, Join) or plan.kind not in ("inner", "left") or plan.person or plan.most is not None:
+        return {}
+    table = plan.right.source if isinstance(plan.right, Known) else plan.right
+    if not isinstance(table, Listed) or len(plan.on) != 1:
+        return {}
+    ((mine, theirs),) = plan.keys
+    names = [name for name, _ in table.columns]
+    keys = [row[names.index(theirs)] for row in table.rows]
+    if len(set(keys)) < len(keys) or None in keys:
+        return {}
+    result: dict[str, RowExpr] = {}
+    for at, name in enumerate(names):
+        values = list(dict.fromkeys(row[at] for row in table.rows if row[at] is not None))
+        if name in schema_of(plan.left) or len(values) > MOST_JOINED:
+            continue
+        expr: RowExpr = Constant(None)
+        for value in values:
+            those = tuple(Constant(key) for key, row in zip(keys, table.rows, strict=True) if row[at] == value)
+            expr = Apply("if", (Apply("in", (Column(mine), *those)), Constant(value), expr))
+        result[name] = expr
+    return result
+
+
+def replaced(expr: RowExpr, columns: Mapping[str, RowExpr]) -> RowExpr:
+    """An expression with each column replaced by what it is computed from."""
+    if isinstance(expr, Column):
+        return columns[expr.name]
+    if isinstance(expr, Constant):
+        return expr
+    result = Apply(expr.op, tuple(replaced(arg, columns) for arg in expr.args))
+    check_depth(result)
+    return result

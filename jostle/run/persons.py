@@ -9,14 +9,14 @@ first day or moment of one is given, as the column has no others.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
 from typing import Any
 
 from msgspec import Struct
 
 from jostle.diagnostics import Refusal, refuse
-from jostle.language.aggregates import AGGREGATES, AggregateRow
+from jostle.language.aggregates import AGGREGATES, AggregateRow, of_no_numbers
 from jostle.language.forms import PERSON, aggregates
 from jostle.language.moments import (
     DAY,
@@ -29,13 +29,25 @@ from jostle.language.moments import (
     number_of,
     truncated,
 )
+from jostle.plan.bounds import bounds_of, grid_bits, is_integral
 from jostle.plan.kinds import applied, as_number, kind_of
-from jostle.plan.plan import Apply, Column, Constant, Domain, GroupTerm, Key, RowExpr, person_columns
+from jostle.plan.plan import (
+    Apply,
+    Column,
+    Constant,
+    Count,
+    Domain,
+    Extreme,
+    FixedSum,
+    GroupTerm,
+    Key,
+    RowExpr,
+    person_columns,
+)
 from jostle.plan.schemas import MOST_KEYS, key_of, unit_of
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.measurements.query import GroupKey
 from jostle.privacy.transformations import persons, transform
-from jostle.privacy.transformations.persons import summary
 from jostle.records import replace
 from jostle.run.clauses import whole
 from jostle.run.evaluator import Evaluator
@@ -216,3 +228,46 @@ def persons_in_groups(table: Table, keys: Sequence[GroupKey]) -> tuple[Table, li
 def _key_pairs(keys: Sequence[GroupKey], table: Table) -> list[tuple[str, Key | RowExpr]]:
     """The names of keys, and their public values where they have some."""
     return [(key.name, key_of(key.expr, key.over, table.domains, MOST_KEYS) or key.expr) for key in keys]
+
+
+GRID = 40  # steps of a sum are 2^-40 of its largest summand, or finer
+
+
+class Summary(Struct, frozen=True):
+    """The terms of an aggregate over a group of rows, and its value from theirs."""
+
+    terms: tuple[GroupTerm, ...]
+    value: Callable[[tuple[RowExpr, ...]], RowExpr]
+
+
+def summary(name: str, expr: RowExpr | None, distinct: bool, table: Table) -> Summary:
+    """An aggregate of the language over the rows of a group: `count sum avg min max`."""
+    if name == "count":
+        return Summary((Count(expr, distinct),), lambda terms: terms[0])
+    if expr is None or name not in ("sum", "avg", "min", "max"):
+        raise refuse(
+            "TypeError", f"`{name}` is not taken of each person or group",
+            help="there are `count(*)`, `count(E)`, `count(distinct E)`, `sum`, `avg`, `min` and `max`",
+        )  # fmt: skip
+    if kind_of(expr, table.domains) != "number":
+        raise of_no_numbers(name, kind_of(expr, table.domains))
+    if name in ("min", "max"):
+        return Summary((Extreme(expr, name == "max"),), lambda terms: terms[0])
+    total = _sum(name, expr, table)
+    if name == "sum":
+        return Summary((total,), lambda terms: terms[0])
+    ends = Constant(total.low), Constant(total.high)  # which a mean keeps but for its rounding
+    return Summary((total, Count(expr)), lambda terms: Apply("clamp", (Apply("/", terms), *ends)))
+
+
+def _sum(name: str, expr: RowExpr, table: Table) -> FixedSum:
+    bounds = bounds_of(expr, table.domains)
+    if bounds is None or max(map(abs, bounds)) >= 2.0**60:
+        raise refuse(
+            "UnboundedSum", f"the terms of this {name} have no known bound",
+            help="describe the column with a range, or bound them: `clamp(E, low, high)`",
+        )  # fmt: skip
+    low, high = bounds
+    most = max(abs(low), abs(high))
+    bits = 0 if is_integral(expr, table.domains) else grid_bits(most, GRID)
+    return FixedSum(expr, low, high, bits)

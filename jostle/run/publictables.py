@@ -15,11 +15,13 @@ from functools import reduce
 from typing import Any
 
 from jostle.diagnostics import Refusal, refuse
-from jostle.plan.plan import Constant, RowExpr
+from jostle.plan.kinds import kind_of
+from jostle.plan.plan import Apply, Column, Constant, RowExpr
+from jostle.plan.schemas import text_values
 from jostle.privacy.kernel.handles import ColumnHandle, Cube, Table
 from jostle.privacy.transformations import records as of_records
-from jostle.privacy.transformations.persons import explode
 from jostle.privacy.transformations.records import WeightedRecords
+from jostle.privacy.transformations.transform import derive, where
 from jostle.privacy.transformations.union import literal_table, union
 from jostle.run.evaluator import Evaluator
 from jostle.run.faults import no_rows
@@ -221,6 +223,47 @@ def _explode(interp: Evaluator, node: n.Call, scope: Scope) -> Table:
         return explode(table, columns)
     except Refusal as refusal:
         raise refusal.at(node.span) from None
+
+
+MOST_ITEMS = 1000
+
+
+def explode(table: Table, columns: Sequence[tuple[str, Sequence[RowExpr]]]) -> Table:
+    """A row for each place of lists of one length, with the items there as columns, where none of them is missing.
+
+    A text without a character other than blanks is missing too, as the parts of `a;;b; ` are: what is left out is
+    decided row by row, and a row of the table still gives at most one for each place.
+    """
+    lengths = {len(items) for _, items in columns}
+    if len(lengths) != 1 or not 1 <= max(lengths) <= MOST_ITEMS:
+        raise refuse(
+            "ValueError", f"`explode` takes lists of one length, 1 to {MOST_ITEMS:,} items",
+            help="`explode(t, item = [first, second, third])`",
+        )  # fmt: skip
+    for name, items in columns:
+        kinds = {kind_of(item, table.domains) for item in items if item != Constant(None)}
+        if "text" in kinds and len(kinds) > 1:
+            raise refuse("TypeError", f"the items of `{name}` are numbers and texts", help="give all of one kind")
+    parts = []
+    for i in range(max(lengths)):
+        part: Table = derive(table, [(name, items[i]) for name, items in columns])
+        for name, _ in columns:
+            for condition in _there(name, part):
+                left = where(part, condition)
+                part = left if isinstance(left, Table) else part
+        parts.append(part)
+    return union(parts)
+
+
+def _there(name: str, table: Table) -> list[RowExpr]:
+    """Whether there is an item: no missing one, and no text that is empty or blank, where one can be."""
+    item = Column(name)
+    conditions: list[RowExpr] = [Apply("not", (Apply("missing", (item,)),))]
+    if kind_of(item, table.domains) == "text":
+        values = text_values(item, table.domains)
+        if values is None or not all(map(str.strip, values)):
+            conditions.append(Apply("!=", (Apply("trim", (item,)), Constant(""))))
+    return conditions
 
 
 def _row_items(interp: Evaluator, node: n.Expr, table: Table, scope: Scope) -> list[RowExpr]:

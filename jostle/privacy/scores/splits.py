@@ -33,7 +33,7 @@ from jostle.diagnostics import refuse
 from jostle.engine.base import CELLS
 from jostle.integers import fixed_width
 from jostle.lazy import Floats, Ints, np
-from jostle.plan.plan import WEIGHT_BITS, Column, Count, Derive, Filter, Key, Plan, RowExpr, Scan, Summands
+from jostle.plan.plan import WEIGHT_BITS, Column, Count, Filter, Key, Plan, RowExpr, Scan, Summands, rows_below
 from jostle.plan.schemas import MOST_KEYS, column_key, holds, key_values, open_keys
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.reading.public_data import PublicData
@@ -127,19 +127,12 @@ def key_of_column(column: Column, table: Table) -> Key:
 def promised_rows(table: Table) -> int | None:
     """The bound on the rows of a table that its source promises (`at most N rows`), where each came from one there."""
     units = [e.unit for e in table.exposures]
-    return units[0].at_most if isinstance(_base(table), Scan) and len(units) == 1 else None
-
-
-def _base(table: Table) -> Plan:
-    plan: Plan = table.plan
-    while isinstance(plan, Filter | Derive):
-        plan = plan.source
-    return plan
+    return units[0].at_most if isinstance(rows_below(table.plan), Scan) and len(units) == 1 else None
 
 
 def _bound(data: PublicData, table: Table) -> int:
     """A public bound on the rows of a table."""
-    promised, plan = promised_rows(table), _base(table)
+    promised, plan = promised_rows(table), rows_below(table.plan)
     if promised is not None:
         return min(promised, MOST)
     if isinstance(plan, Scan) and all(e.unit.public_size for e in table.exposures):

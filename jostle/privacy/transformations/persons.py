@@ -11,7 +11,6 @@ stability is how many rows the result has of one person (docs/privacy/transforma
   none may stay, once, which is no more where a person may have a row on the other side.
 * `group_rows` by keys alone mixes persons. A changed row takes a group's row away and may put another in its place:
   2k, and whose a row is cannot be told any more.
-* a row for each item of m lists that stand in the program: m·k, a union of m tables.
 
 What is spent on parts of a partition counts as the largest for a k of the whole table alone. So where a transformation
 bounds a person's rows anew, the result lies on the path of the whole table, and charges on parts add up.
@@ -23,22 +22,15 @@ in any order.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-
-from msgspec import Struct
+from collections.abc import Sequence
 
 from jostle.diagnostics import refuse
-from jostle.language.aggregates import of_no_numbers
-from jostle.plan.bounds import bounds_of, grid_bits, is_integral
 from jostle.plan.kinds import kind_of
 from jostle.plan.plan import (
     Apply,
     Column,
     Constant,
-    Count,
-    Extreme,
     Filter,
-    FixedSum,
     GroupRows,
     GroupTerm,
     Join,
@@ -49,12 +41,10 @@ from jostle.plan.plan import (
     has_persons,
     person_columns,
 )
-from jostle.plan.schemas import group_key_value, schema_of, text_values
+from jostle.plan.schemas import group_key_value, schema_of
 from jostle.privacy.kernel.exposures import Exposure, join_exposures
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.transformations.joins import check_keys
-from jostle.privacy.transformations.transform import derive, where
-from jostle.privacy.transformations.union import union
 from jostle.records import replace
 
 
@@ -204,87 +194,3 @@ def _listed(key: Key, table: Table) -> RowExpr:
     whole = all(isinstance(v, float | int) and float(v).is_integer() for v in key.values)
     values = [Constant(float(v) if isinstance(v, int) and not isinstance(v, bool) else v) for v in key.values]
     return Apply("in", (value if whole else key.expr, *values))
-
-
-GRID = 40  # steps of a sum are 2^-40 of its largest summand, or finer
-
-
-class Summary(Struct, frozen=True):
-    """The terms of an aggregate over a group of rows, and its value from theirs."""
-
-    terms: tuple[GroupTerm, ...]
-    value: Callable[[tuple[RowExpr, ...]], RowExpr]
-
-
-def summary(name: str, expr: RowExpr | None, distinct: bool, table: Table) -> Summary:
-    """An aggregate of the language over the rows of a group: `count sum avg min max`."""
-    if name == "count":
-        return Summary((Count(expr, distinct),), lambda terms: terms[0])
-    if expr is None or name not in ("sum", "avg", "min", "max"):
-        raise refuse(
-            "TypeError", f"`{name}` is not taken of each person or group",
-            help="there are `count(*)`, `count(E)`, `count(distinct E)`, `sum`, `avg`, `min` and `max`",
-        )  # fmt: skip
-    if kind_of(expr, table.domains) != "number":
-        raise of_no_numbers(name, kind_of(expr, table.domains))
-    if name in ("min", "max"):
-        return Summary((Extreme(expr, name == "max"),), lambda terms: terms[0])
-    total = _sum(name, expr, table)
-    if name == "sum":
-        return Summary((total,), lambda terms: terms[0])
-    ends = Constant(total.low), Constant(total.high)  # which a mean keeps but for its rounding
-    return Summary((total, Count(expr)), lambda terms: Apply("clamp", (Apply("/", terms), *ends)))
-
-
-def _sum(name: str, expr: RowExpr, table: Table) -> FixedSum:
-    bounds = bounds_of(expr, table.domains)
-    if bounds is None or max(map(abs, bounds)) >= 2.0**60:
-        raise refuse(
-            "UnboundedSum", f"the terms of this {name} have no known bound",
-            help="describe the column with a range, or bound them: `clamp(E, low, high)`",
-        )  # fmt: skip
-    low, high = bounds
-    most = max(abs(low), abs(high))
-    bits = 0 if is_integral(expr, table.domains) else grid_bits(most, GRID)
-    return FixedSum(expr, low, high, bits)
-
-
-MOST_ITEMS = 1000
-
-
-def explode(table: Table, columns: Sequence[tuple[str, Sequence[RowExpr]]]) -> Table:
-    """A row for each place of lists of one length, with the items there as columns, where none of them is missing.
-
-    A text without a character other than blanks is missing too, as the parts of `a;;b; ` are: what is left out is
-    decided row by row, and a row of the table still gives at most one for each place.
-    """
-    lengths = {len(items) for _, items in columns}
-    if len(lengths) != 1 or not 1 <= max(lengths) <= MOST_ITEMS:
-        raise refuse(
-            "ValueError", f"`explode` takes lists of one length, 1 to {MOST_ITEMS:,} items",
-            help="`explode(t, item = [first, second, third])`",
-        )  # fmt: skip
-    for name, items in columns:
-        kinds = {kind_of(item, table.domains) for item in items if item != Constant(None)}
-        if "text" in kinds and len(kinds) > 1:
-            raise refuse("TypeError", f"the items of `{name}` are numbers and texts", help="give all of one kind")
-    parts = []
-    for i in range(max(lengths)):
-        part: Table = derive(table, [(name, items[i]) for name, items in columns])
-        for name, _ in columns:
-            for condition in _there(name, part):
-                left = where(part, condition)
-                part = left if isinstance(left, Table) else part
-        parts.append(part)
-    return union(parts)
-
-
-def _there(name: str, table: Table) -> list[RowExpr]:
-    """Whether there is an item: no missing one, and no text that is empty or blank, where one can be."""
-    item = Column(name)
-    conditions: list[RowExpr] = [Apply("not", (Apply("missing", (item,)),))]
-    if kind_of(item, table.domains) == "text":
-        values = text_values(item, table.domains)
-        if values is None or not all(map(str.strip, values)):
-            conditions.append(Apply("!=", (Apply("trim", (item,)), Constant(""))))
-    return conditions

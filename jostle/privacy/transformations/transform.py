@@ -177,18 +177,6 @@ def _plain(value: Any) -> Any:
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-def part_keys(handle: Handle) -> list[tuple[str, object]]:
-    """Of a part of a table, the columns it was divided by and its keys, the outermost first: public facts."""
-    keys: list[tuple[str, Any]] = []
-    plan = handle.plan if isinstance(handle, Table) else None
-    while isinstance(plan, Filter):
-        match plan.condition:
-            case Apply("==", (Column(name) | Apply("floor", (Column(name),)), Constant(value))):
-                keys.append((name, value))
-        plan = plan.source
-    return keys[::-1]
-
-
 PLACE = "\0place"
 """The column of places; no program can write its name."""
 _STORED = {"text": "text", "date": "date", "time": "time"}

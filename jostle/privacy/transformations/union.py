@@ -16,50 +16,30 @@ is exposed where all of them are: its rows that can change are those that can ch
 common part of their paths, within every agent of theirs.
 
 Public tables of rows that a program states: no source is read.
-
-Disjoint parts of a table by a hash: what each tree of a forest may have for its own.
-
-Which part a row goes to is decided by the row alone, by its protected unit: the values of the protected columns,
-or under `protecting rows` all the values it has. So the parts are disjoint under public keys, other rows never
-decide where one goes, and what is spent on the parts counts as their maximum (docs/privacy/transformations.md). All
-rows of a person go to one part. Rows that are equal in all values go together too, which costs nothing but evenness;
-parts by position, or of equal size, would not do: there one row more moves others.
-
-The hash is SHA-256, so that parts are as even as the values are many, and the same on every machine.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from jostle.diagnostics import refuse
 from jostle.language.moments import number_of
-from jostle.plan.kinds import check_depth, value_kind
+from jostle.plan.kinds import value_kind
 from jostle.plan.plan import (
-    Apply,
     Categories,
-    Column,
-    Constant,
-    Derive,
     Domain,
-    Filter,
     Integer,
-    Join,
-    Known,
     Listed,
     Moments,
     Open,
-    Plan,
     Real,
-    RowExpr,
     Union,
+    rows_below,
 )
 from jostle.plan.schemas import schema_of, united_schema
-from jostle.privacy.kernel.exposures import Exposures, Handle, common_prefix, join_exposures
+from jostle.privacy.kernel.exposures import Exposures, common_prefix, join_exposures
 from jostle.privacy.kernel.handles import Table
-from jostle.privacy.reading.public_data import PublicData
-from jostle.privacy.transformations.transform import partition
 from jostle.records import replace
 
 MOST_TABLES = 1000
@@ -83,7 +63,7 @@ def _weighted(table: Table) -> Exposures:
 def common_table(tables: Sequence[Table]) -> Table:
     """The table below all of these. Refuses those that are not made of one in this way, and rows that have weights."""
     first = tables[0]
-    base, exposures = seen_through(first.plan)[0], first.exposures
+    base, exposures = rows_below(first.plan), first.exposures
     for table in tables:
         if table.weighted:
             raise refuse(
@@ -93,7 +73,7 @@ def common_table(tables: Sequence[Table]) -> Table:
         same = [(e.source, e.rows, e.declared) for e in table.exposures] == [
             (e.source, e.rows, e.declared) for e in exposures
         ]
-        if seen_through(table.plan)[0] != base or not same:
+        if rows_below(table.plan) != base or not same:
             raise refuse(
                 "TypeError", "a `jointly` block answers selects of one table, and these read different ones",
                 help="give each table a block of its own",
@@ -103,64 +83,6 @@ def common_table(tables: Sequence[Table]) -> Table:
             for mine, e in zip(exposures, table.exposures, strict=True)
         )
     return Table(exposures, base, tuple(schema_of(base).items()))
-
-
-def seen_through(plan: Plan) -> tuple[Plan, dict[str, RowExpr], list[RowExpr]]:
-    """The plan below filters and derived columns, these columns by name, and the conditions, as expressions of it."""
-    steps: list[Filter | Derive] = []
-    while isinstance(plan, Filter | Derive):
-        steps.append(plan)
-        plan = plan.source
-    columns: dict[str, RowExpr] = {name: Column(name) for name in schema_of(plan)}
-    conditions: list[RowExpr] = []
-    for step in reversed(steps):
-        if isinstance(step, Filter):
-            conditions.append(replaced(step.condition, columns))
-        else:
-            columns = {name: replaced(expr, columns) for name, expr in step.columns}
-    return plan, columns, conditions
-
-
-MOST_VALUES = 100  # of a column of public rows, for it to be written as an expression
-
-
-def joined_columns(plan: Plan) -> dict[str, RowExpr]:
-    """Of a join with public rows that stand in the plan: their columns, as functions of the key that is joined on.
-
-    Where no two of these rows have one key, a row's partner follows from its key, and so does what it has there.
-    """
-    if not isinstance(plan, Join) or plan.kind not in ("inner", "left") or plan.person or plan.most is not None:
-        return {}
-    table = plan.right.source if isinstance(plan.right, Known) else plan.right
-    if not isinstance(table, Listed) or len(plan.on) != 1:
-        return {}
-    ((mine, theirs),) = plan.keys
-    names = [name for name, _ in table.columns]
-    keys = [row[names.index(theirs)] for row in table.rows]
-    if len(set(keys)) < len(keys) or None in keys:
-        return {}
-    result: dict[str, RowExpr] = {}
-    for at, name in enumerate(names):
-        values = list(dict.fromkeys(row[at] for row in table.rows if row[at] is not None))
-        if name in schema_of(plan.left) or len(values) > MOST_VALUES:
-            continue
-        expr: RowExpr = Constant(None)
-        for value in values:
-            those = tuple(Constant(key) for key, row in zip(keys, table.rows, strict=True) if row[at] == value)
-            expr = Apply("if", (Apply("in", (Column(mine), *those)), Constant(value), expr))
-        result[name] = expr
-    return result
-
-
-def replaced(expr: RowExpr, columns: Mapping[str, RowExpr]) -> RowExpr:
-    """An expression with each column replaced by what it is computed from."""
-    if isinstance(expr, Column):
-        return columns[expr.name]
-    if isinstance(expr, Constant):
-        return expr
-    result = Apply(expr.op, tuple(replaced(arg, columns) for arg in expr.args))
-    check_depth(result)
-    return result
 
 
 MOST_ROWS = 2**16
@@ -198,23 +120,3 @@ def _domain(name: str, column: Sequence[Any]) -> Domain:
         return Open("boolean" if kinds else "real")
     whole = all(float(cell).is_integer() for cell in cells)
     return Integer(int(min(cells)), int(max(cells))) if whole else Real(float(min(cells)), float(max(cells)))
-
-
-MOST_PARTS = 1000
-
-
-def split_rows(data: PublicData, table: Table, parts: int, salt: int = 0) -> list[Handle]:
-    """`parts` disjoint parts of a table, by a hash of the protected unit and of the salt. Stability is the table's."""
-    if not 1 <= parts <= MOST_PARTS:
-        raise refuse("ValueError", f"rows are split into 1 to {MOST_PARTS:,} parts")
-    domains = table.domains
-    columns = list(dict.fromkeys(c for e in table.exposures for c in e.unit.columns))
-    for name in columns:
-        if name not in domains:
-            raise refuse(
-                "NameError", f"rows are split by what is protected, and `{name}` is no column of this table",
-                help=f"describe it: `described by {{{name}: text, …}}`",
-            )  # fmt: skip
-    numbers: tuple[RowExpr, ...] = (Constant(float(parts)), Constant(float(salt)))
-    hashed = (*numbers, *(Column(name) for name in columns or domains))
-    return [part for _, part in partition(data, table, Apply("bucket", hashed), "the hash", range(parts))]

@@ -12,7 +12,7 @@ from recording import Bench, worst_losses
 
 from jostle.diagnostics import Refusal
 from jostle.plan.plan import Apply, Categories, Column, Constant, Integer, Open
-from jostle.privacy.transformations.persons import explode
+from jostle.run.publictables import explode
 from jostle.tools.session import Result
 
 SCHEMA = (("a", Integer(0, 3)), ("b", Integer(2, 9)), ("c", Categories(("x", "y"))))

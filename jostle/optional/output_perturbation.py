@@ -23,11 +23,10 @@ from dataclasses import dataclass
 from msgspec import Struct
 
 from jostle.accounting.amounts import Amount
-from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import refuse
 from jostle.kernels.graphical.domain import Structure
 from jostle.lazy import Floats, Ints, np
-from jostle.privacy.kernel.exposures import Exposures, Handle, join_exposures
+from jostle.privacy.kernel.exposures import Handle, join_exposures
 from jostle.privacy.kernel.handles import Cube
 from jostle.privacy.kernel.measurement import Measured, Measurement, Release, needed, weighted_stability_of
 from jostle.privacy.mechanisms.additive import Additive, Linear
@@ -56,8 +55,6 @@ class PerturbedOptimum(Measurement["list[Ints]", Perturbed]):
     rows: float
     ridge: float
     together: Handle
-    how: Additive | None
-    title = "potentials"
 
     @classmethod
     def of(
@@ -68,19 +65,12 @@ class PerturbedOptimum(Measurement["list[Ints]", Perturbed]):
         together = Handle(join_exposures([c.exposures for c in cubes[:1]], [1]))
         if any(c.exposures != cubes[0].exposures for c in cubes):
             raise refuse("TypeError", "these tables are not all of one table's rows")
-        if not together.private:
-            return cls(tuple(cubes), structure, rows, LEAST_RIDGE if ridge is None else ridge, together, None)
-        how = Additive.of(needed(amount), via, together.measures)
-        public = ridge_for(how, structure, rows, weighted_stability_of(together)) if ridge is None else ridge
-        return cls(tuple(cubes), structure, rows, public, together, how)
-
-    @property
-    def exposures(self) -> Exposures:
-        return self.together.exposures
-
-    @property
-    def purpose(self) -> ChargePurpose:
-        return ChargePurpose(self.how.mechanism if self.how else "", (self.cubes, self.rows, self.ridge))
+        how, public = None, LEAST_RIDGE if ridge is None else ridge
+        if together.private:
+            how = Additive.of(needed(amount), via, together.measures)
+            public = ridge_for(how, structure, rows, weighted_stability_of(together)) if ridge is None else ridge
+        facts = (tuple(cubes), structure, rows, public, together)
+        return cls(together.exposures, "potentials", how, *facts, subject=(facts[0], rows, public))
 
     def read(self, reader: Reader) -> list[Ints]:
         return reader.all_units(self.cubes)

@@ -193,7 +193,7 @@ def _bought(
 
     purchase = Prepayment.of(rows, amount, via)
     if single is not None:  # the smaller noise of one measurement with these sensitivities
-        purchase = Prepayment(rows, Additive.fitted(amount, via, rows.measures, *single), True)
+        purchase = Prepayment.by(rows, Additive.fitted(amount, via, rows.measures, *single), True)
     prepaid: Prepaid = interp.kernel.measure(purchase, span)
     return prepaid
 

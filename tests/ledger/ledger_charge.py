@@ -14,17 +14,7 @@ from jostle.privacy.reading.vault import Reader
 
 @dataclass(frozen=True, eq=False)
 class Nothing(Measurement[None, None]):
-    charged: Exposures
     cost: Price
-    title: str
-
-    @property
-    def how(self) -> None:  # type: ignore[override]
-        return None
-
-    @property
-    def exposures(self) -> Exposures:
-        return self.charged
 
     @property
     def price(self) -> Price:
@@ -48,4 +38,4 @@ class Unread:
 
 
 def charge(kernel: Kernel, exposures: Exposures, price: Price, title: str) -> None:
-    kernel.measure(Nothing(exposures, price, title))
+    kernel.measure(Nothing(exposures, title, None, price))

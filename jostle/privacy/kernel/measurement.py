@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from msgspec import Struct, field
+from msgspec import Struct
+from msgspec import field as struct_field
 
 from jostle.accounting.amounts import Amount, as_float
 from jostle.accounting.definitions import ChargePurpose, Price
@@ -44,7 +45,7 @@ class Measured(Struct, frozen=True):
     """The share of a prepaid amount that paid for it."""
     direct: bool = False
     """Whether what is released is the noisy number itself, so that its noise is its error."""
-    uses: Mapping[str, float] = field(default_factory=dict)
+    uses: Mapping[str, float] = struct_field(default_factory=dict)
     """Of a number that several aggregates are made of, the amount that each of them has."""
 
     def fields(self, exposures: Exposures) -> dict[str, Any]:
@@ -91,8 +92,12 @@ class Payment(Struct, frozen=True):
     room: float
 
 
+@dataclass(frozen=True, eq=False)
 class Measurement(ABC, Generic[E, R]):
     """A question to private data, or to public data, which are answered exactly and for nothing (`noise` is None)."""
+
+    exposures: Exposures
+    """The private sources that it is charged to; none where the data are public."""
 
     title: str
     """What a history calls it."""
@@ -100,17 +105,18 @@ class Measurement(ABC, Generic[E, R]):
     how: Any
     """The law of its noise at its amount; none where the data are public."""
 
-    each: Amount | None = None
+    subject: object = field(default=None, kw_only=True)
+    """Everything public that decides the answer, as a ledger writes it down."""
+
+    each: Amount | None = field(default=None, kw_only=True)
     """Of one that stands for runs of a program, of which one is shown: the amount of each. What it reads is how to open
     one, a context in which measurements are charged to this amount and told nowhere."""
 
     remembers = False
     """Whether what is measured remembers it, so that a run that may leave no trace is refused."""
 
-    @property
-    @abstractmethod
-    def exposures(self) -> Exposures:
-        """The private sources that it is charged to; none where the data are public."""
+    called = ""
+    """What a ledger calls its mechanism, where that is not what its noise is called."""
 
     @property
     def price(self) -> Price:
@@ -134,8 +140,8 @@ class Measurement(ABC, Generic[E, R]):
 
     @property
     def purpose(self) -> ChargePurpose:
-        """The mechanism, and the plan that it measures, as a ledger writes them down."""
-        return ChargePurpose(self.how.mechanism if self.how is not None else "")
+        """The mechanism, and what it measures, as a ledger writes them down."""
+        return ChargePurpose(self.called or (self.how.mechanism if self.how is not None else ""), self.subject)
 
     @abstractmethod
     def read(self, reader: Any) -> E:
@@ -158,7 +164,6 @@ class LinearMeasurement(Measurement["Sequence[Ints]", R]):
     An instance says what is read, a vector each of `linear`, and calculates its answer of the noisy numbers (`finish`).
     """
 
-    how: Any
     linear: tuple[Linear, ...]
 
     def widths(self) -> Sequence[NDArray[np.generic] | None]:

@@ -26,10 +26,10 @@ from functools import cached_property
 from typing import Any
 
 from jostle.accounting.amounts import Amount, as_float
-from jostle.accounting.definitions import ChargePurpose, mu_of, pure_epsilon, rho_of, root_two_rho
+from jostle.accounting.definitions import mu_of, pure_epsilon, rho_of, root_two_rho
 from jostle.diagnostics import refuse
 from jostle.noise_laws import Gaussian, Laplace
-from jostle.privacy.kernel.exposures import Exposures, Handle
+from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.measurement import Bought, Measured, Measurement, Payment, Release, stability_of
 from jostle.privacy.mechanisms.additive import Additive
 from jostle.privacy.mechanisms.noise import Noise
@@ -83,22 +83,17 @@ class Prepayment(Measurement[None, Prepaid]):
     """What buys several measurements of one handle at once: it reads nothing."""
 
     handle: Handle
-    how: Additive
     single: bool
-    title = "prepaid"
 
     @classmethod
     def of(cls, handle: Handle, amount: Amount, via: str | None) -> Prepayment:
         """Buys `amount` on every source of a private handle, for several measurements."""
-        return cls(handle, Additive.of(amount, via, handle.measures), False)
+        return cls.by(handle, Additive.of(amount, via, handle.measures), False)
 
-    @property
-    def exposures(self) -> Exposures:
-        return self.handle.exposures
-
-    @property
-    def purpose(self) -> ChargePurpose:
-        return ChargePurpose(self.how.mechanism, self.handle)
+    @classmethod
+    def by(cls, handle: Handle, how: Additive, single: bool) -> Prepayment:
+        """The same by a noise that was chosen, for a `single` measurement or for several."""
+        return cls(handle.exposures, "prepaid", how, handle, single, subject=handle)
 
     @cached_property
     def bought(self) -> tuple[float, float]:

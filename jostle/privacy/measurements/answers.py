@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jostle.accounting.amounts import Amount
-from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import refuse
 from jostle.integers import shifted
 from jostle.lazy import Floats, Ints, np
 from jostle.noise_laws import Gaussian, Laplace
-from jostle.privacy.kernel.exposures import Exposures, Handle, join_exposures
+from jostle.privacy.kernel.exposures import Handle, join_exposures
 from jostle.privacy.kernel.handles import Cube
 from jostle.privacy.kernel.measurement import LinearMeasurement, Measured, needed, weighted_stability_of
 from jostle.privacy.mechanisms.additive import Additive, Linear
@@ -28,18 +27,12 @@ class _Vector(LinearMeasurement[Answers]):
     """One vector, of all blocks or of all cubes one after the other."""
 
     cubes: tuple[Cube, ...]
-    together: Handle
     moved: float
     """How far a row moves it in ℓ₁, in units of what is released."""
-    title = "vector"
-
-    @property
-    def exposures(self) -> Exposures:
-        return self.together.exposures
+    stability: int
 
     def measured(self) -> tuple[Measured, ...]:
-        stability = weighted_stability_of(self.together)
-        return (Measured("vector", self.linear[0].law, self.how, self.moved, stability),) if self.how else ()
+        return (Measured(self.title, self.linear[0].law, self.how, self.moved, self.stability),)
 
     def split(self, numbers: Floats, sizes: Sequence[int]) -> tuple[list[Floats], Laplace | Gaussian | None]:
         """Its parts, and the law of the noise."""
@@ -50,7 +43,6 @@ class _Vector(LinearMeasurement[Answers]):
 class StrategyAnswers(_Vector):
     """The answers of a strategy on a cube (`mechanisms.linear`)."""
 
-    blocks: Sequence[Block]
     strategy: Strategy
 
     @classmethod
@@ -61,13 +53,10 @@ class StrategyAnswers(_Vector):
             if not l1:
                 raise refuse("ValueError", "a strategy that counts no cell measures nothing")
             how = Additive.fitted(needed(amount), via, cube.measures, l1, l2)
-        reach = weighted_stability_of(cube) << cube.bits
-        linear = Linear.of(how, l1 * reach, l2 * reach, strategy.bits + cube.bits)
-        return cls(how, (linear,), (cube,), cube, l1 * 2.0**-strategy.bits, blocks, strategy)
-
-    @property
-    def purpose(self) -> ChargePurpose:
-        return ChargePurpose(self.how.mechanism if self.how else "", (self.cubes[0], self.blocks))
+        stability, moved = weighted_stability_of(cube), l1 * 2.0**-strategy.bits
+        reach = stability << cube.bits
+        linear = (Linear.of(how, l1 * reach, l2 * reach, strategy.bits + cube.bits),)
+        return cls(cube.exposures, "vector", how, linear, (cube,), moved, stability, strategy, subject=(cube, blocks))
 
     def read(self, reader: Reader) -> list[Ints]:
         return [np.concatenate(self.strategy.answers(reader.units(self.cubes[0])))]
@@ -92,21 +81,17 @@ class JointCells(_Vector):
         if private and len(private) < len(cubes):
             raise refuse("TypeError", "private and public cubes are not measured together")
         together = Handle(join_exposures([c.exposures for c in cubes], [1] * len(cubes)))
-        bits = max(c.bits for c in cubes)
-        if not private:
-            return cls(None, (Linear.of(None, 0, 0, bits),), tuple(cubes), together, 1)
-        l1 = weighted_stability_of(together) << bits
+        bits, stability, how = max(c.bits for c in cubes), weighted_stability_of(together), None
+        l1, l2 = stability << bits, 0.0
         sides = [
             [e.weighted_stability for c in cubes for e in c.exposures if e.source is one.source]
             for one in together.exposures
         ]
-        l2 = math.ldexp(max(math.nextafter(math.hypot(*side), math.inf) for side in sides), bits)
-        how = Additive.fitted(needed(amount), via, together.measures, l1, l2)
-        return cls(how, (Linear.of(how, l1, l2, bits),), tuple(cubes), together, 1)
-
-    @property
-    def purpose(self) -> ChargePurpose:
-        return ChargePurpose(self.how.mechanism if self.how else "", self.cubes)
+        if private:
+            l2 = math.ldexp(max(math.nextafter(math.hypot(*side), math.inf) for side in sides), bits)
+            how = Additive.fitted(needed(amount), via, together.measures, l1, l2)
+        linear = (Linear.of(how, l1, l2, bits),)
+        return cls(together.exposures, "vector", how, linear, tuple(cubes), 1, stability, subject=tuple(cubes))
 
     def read(self, reader: Reader) -> list[Ints]:
         cells = zip(reader.all_units(self.cubes), self.cubes, strict=True)

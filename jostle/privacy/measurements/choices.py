@@ -20,12 +20,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
 from jostle.accounting.amounts import Amount
-from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import refuse
 from jostle.integers import fixed_width
 from jostle.lazy import Floats, Ints, np
@@ -44,12 +43,15 @@ from jostle.privacy.reading.vault import Reader
 from jostle.privacy.scores.rule import Rule, Score, Scores, check_weights, stability_of_score, values_of
 from jostle.privacy.scores.splits import LARGEST, SUBTREES, TreeCounts, drawn_tree, table_of, trees_at_most
 
+R = TypeVar("R")
+
 
 @dataclass(frozen=True, eq=False)
-class OfScores:
-    """What every measurement of scores reads."""
+class OfScores(Measurement["Ints", R]):
+    """What every choice among scores, also of several handles, is of."""
 
     scores: tuple[Score, ...]
+    called = "noisy max"
 
     def read(self, reader: Reader) -> Ints:
         return values_of(reader, self.scores)
@@ -69,19 +71,8 @@ class NoisyScore(LinearMeasurement["float | list[float]"]):
         if how is not None:
             check_weights([score])
         reach = score.sensitivity * (stability_of_score(score) if how is not None else 0)
-        return cls(how, (Linear.of(how, reach, reach, score.bits),), score)
-
-    @property
-    def title(self) -> str:  # type: ignore[override]
-        return self.score.rule.name
-
-    @property
-    def exposures(self) -> Exposures:
-        return self.score.exposures
-
-    @property
-    def purpose(self) -> ChargePurpose:
-        return ChargePurpose(self.how.mechanism if self.how else "", self.score)
+        linear = (Linear.of(how, reach, reach, score.bits),)
+        return cls(score.exposures, score.rule.name, how, linear, score, subject=score)
 
     def read(self, reader: Reader) -> list[Ints]:
         return [values_of(reader, [self.score])]
@@ -93,21 +84,6 @@ class NoisyScore(LinearMeasurement["float | list[float]"]):
     def finish(self, released: list[Floats]) -> float | list[float]:
         values: list[float] = released[0].tolist()
         return values if isinstance(self.score, Scores) else values[0]
-
-
-@dataclass(frozen=True, eq=False)
-class OfJoinedScores(OfScores):
-    """What every choice among scores, also of several handles, is of."""
-
-    joined: Exposures
-
-    @property
-    def exposures(self) -> Exposures:
-        return self.joined
-
-    @property
-    def purpose(self) -> ChargePurpose:
-        return ChargePurpose("noisy max", self.scores)
 
 
 def joined(scores: Sequence[Score], grouped: bool = True) -> Exposures:
@@ -124,7 +100,7 @@ def joined(scores: Sequence[Score], grouped: bool = True) -> Exposures:
 
 
 @dataclass(frozen=True, eq=False)
-class NoisyArgmax(OfJoinedScores, Measurement["Ints", "list[int]"]):
+class NoisyArgmax(OfScores["list[int]"]):
     """The index of the largest score (`mechanisms.selection`); of every group of `Scores` that come in groups.
 
     Monotone scores need half the noise, where neighbours only add or only remove rows (`_range`). A row moves the
@@ -132,32 +108,26 @@ class NoisyArgmax(OfJoinedScores, Measurement["Ints", "list[int]"]):
     one that has them all.
     """
 
-    how: Selection | None
-    title = "selection"
-
     @classmethod
     def of(cls, scores: Sequence[Score], amount: Amount | None) -> NoisyArgmax:
         exposures = joined(scores)
         how = Selection.of(needed(amount), [e.source.measure for e in exposures]) if exposures else None
-        return cls(tuple(scores), exposures, how)
+        return cls(exposures, "selection", how, tuple(scores), subject=tuple(scores))
 
     def release(self, exact: Ints, noise: Noise | None) -> Release[list[int]]:
         groups = _groups(self.scores, exact)
         if noise is None or self.how is None:
             return Release([int(group.argmax()) for group in groups])
         bits = max(s.bits for s in self.scores)
-        scale = self.how.scale(separation(self.scores, self.joined), True)
+        scale = self.how.scale(separation(self.scores, self.exposures), True)
         places = [self.how.choose(noise, group, scale) if group.size > 1 else 0 for group in groups]
         law = Selected(scale / 2.0**bits, max(group.size for group in groups), "score")
         return Release(places, (measured_by(self.scores, law.name, law, self.how),))
 
 
 @dataclass(frozen=True, eq=False)
-class DrawnTree(OfJoinedScores, Measurement["TreeCounts", "list[int]"]):
+class DrawnTree(OfScores["list[int]"]):
     """A tree of one or two tests by the exponential mechanism (`scores.splits.drawn_tree`)."""
-
-    how: Selection | None
-    title = "selection"
 
     @classmethod
     def of(cls, score: Scores, amount: Amount | None) -> DrawnTree:
@@ -165,15 +135,15 @@ class DrawnTree(OfJoinedScores, Measurement["TreeCounts", "list[int]"]):
         how = Selection.of(needed(amount), [e.source.measure for e in exposures]) if exposures else None
         if how is not None and how.scale(separation([score], exposures), True) > LARGEST:
             raise refuse("BadAmount", "too little to draw a tree by")
-        return cls((score,), exposures, how)
+        return cls(exposures, "selection", how, (score,), subject=(score,))
 
     def read(self, reader: Reader) -> TreeCounts:  # type: ignore[override]
         return SUBTREES.counted(reader, self.scores[0])
 
-    def release(self, exact: TreeCounts, noise: Noise | None) -> Release[list[int]]:
+    def release(self, exact: TreeCounts, noise: Noise | None) -> Release[list[int]]:  # type: ignore[override]
         if noise is None or self.how is None:
             return Release(drawn_tree(exact, 0, lambda scores: int(scores.argmax())))
-        scale = self.how.scale(separation(self.scores, self.joined), True)
+        scale = self.how.scale(separation(self.scores, self.exposures), True)
         tree = drawn_tree(exact, scale, lambda scores: noise.gumbel_max(scores, scale) if scores.size > 1 else 0)
         law = Selected(
             scale / 2.0 ** self.scores[0].bits,
@@ -273,13 +243,11 @@ class Ranking(Struct, frozen=True):
 
 
 @dataclass(frozen=True, eq=False)
-class LargestScores(OfJoinedScores, Measurement["Ints", Ranking]):
+class LargestScores(OfScores[Ranking]):
     """The `count` largest of the scores, in order, with their `leads` or without."""
 
     count: int
     leads: bool
-    how: Selection | None
-    title = "selection"
 
     @classmethod
     def of(cls, scores: Sequence[Score], count: int, leads: bool, amount: Amount | None) -> LargestScores:
@@ -287,12 +255,12 @@ class LargestScores(OfJoinedScores, Measurement["Ints", Ranking]):
         if not 1 <= count <= many:
             raise refuse("ValueError", f"of {many} scores the largest {count} were asked", help=f"1 to {many}")
         exposures = joined(scores, grouped=False)
-        if not exposures:
-            return cls(tuple(scores), (), count, leads, None)
-        how = Selection.of(needed(amount), [e.source.measure for e in exposures], count, leads)
-        if not how.gumbel:
+        how = None
+        if exposures:
+            how = Selection.of(needed(amount), [e.source.measure for e in exposures], count, leads)
+        if how is not None and not how.gumbel:
             check_scale(how.scale(separation(scores, exposures), True))
-        return cls(tuple(scores), exposures, count, leads, how)
+        return cls(exposures, "selection", how, tuple(scores), count, leads, subject=tuple(scores))
 
     def release(self, exact: Ints, noise: Noise | None) -> Release[Ranking]:
         bits = max(s.bits for s in self.scores)
@@ -300,7 +268,7 @@ class LargestScores(OfJoinedScores, Measurement["Ints", Ranking]):
         if noise is None or self.how is None:
             places, leads = ranked(values, self.count)
             return Release(Ranking(places, [lead / 2.0**bits for lead in leads], 0.0))
-        scale = self.how.scale(separation(self.scores, self.joined), True)
+        scale = self.how.scale(separation(self.scores, self.exposures), True)
         law = Selected(scale / 2.0**bits, values.size, "score")
         events = (measured_by(self.scores, law.name, law, self.how),)
         if self.how.gumbel:
@@ -326,26 +294,23 @@ class Picked(Struct, frozen=True):
 
 
 @dataclass(frozen=True, eq=False)
-class MarginMax(OfJoinedScores, Measurement["Ints", Picked]):
+class MarginMax(OfScores[Picked]):
     """One of the scores, by `mechanisms.margin`."""
-
-    how: LargeMargin | None
-    title = "selection by margin"
 
     @classmethod
     def of(cls, scores: Sequence[Score], amount: Amount | None) -> MarginMax:
         exposures = joined(scores, grouped=False)
-        if not exposures:
-            return cls(tuple(scores), (), None)
-        how = LargeMargin.within(needed(amount), [e.source.measure for e in exposures])
-        check_scale(how.scales(separation(scores, exposures)).widest)
-        return cls(tuple(scores), exposures, how)
+        how = None
+        if exposures:
+            how = LargeMargin.within(needed(amount), [e.source.measure for e in exposures])
+            check_scale(how.scales(separation(scores, exposures)).widest)
+        return cls(exposures, "selection by margin", how, tuple(scores), subject=tuple(scores))
 
     def release(self, exact: Ints, noise: Noise | None) -> Release[Picked]:
         values = np.clip(exact, -CLAMP, CLAMP)
         if noise is None or self.how is None:
             return Release(Picked(int(values.argmax()), 1))
-        scales = self.how.scales(separation(self.scores, self.joined))
+        scales = self.how.scales(separation(self.scores, self.exposures))
         among = clear(values, scales, noise) if values.size > 1 else np.zeros(1, dtype=np.int64)
         at = noise.gumbel_max(values[among], scales.selection) if among.size > 1 else 0
         law = Selected(scales.selection / 2.0 ** max(s.bits for s in self.scores), int(among.size), "score")

@@ -17,7 +17,7 @@ from datetime import date
 from msgspec import Struct
 
 from jostle.accounting.amounts import Amount
-from jostle.accounting.definitions import ChargePurpose, Price
+from jostle.accounting.definitions import Price
 from jostle.diagnostics import refuse
 from jostle.engine.sql.persons import names_in
 from jostle.integers import fixed_width
@@ -25,7 +25,6 @@ from jostle.language.moments import number_of
 from jostle.lazy import Array, Floats, Ints, np
 from jostle.plan.plan import Apply, Column, Key, RowExpr
 from jostle.plan.schemas import MOST_KEYS, key_of, open_keys
-from jostle.privacy.kernel.exposures import Exposures
 from jostle.privacy.kernel.handles import UNWEIGHTED, VALUES, Cube
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.kernel.measurement import LinearMeasurement, Measured, needed, weighted_stability_of
@@ -57,7 +56,8 @@ class CubeRequest(Struct, frozen=True):
         if amount is not None:
             how = Additive.fitted(share(amount, many), via, self.cube.measures)
         reach = weighted_stability_of(self.cube) << self.cube.bits
-        return CubeSelect(how, (Linear.of(how, reach, reach, self.cube.bits),) * many, self, amount)
+        linear = (Linear.of(how, reach, reach, self.cube.bits),) * many
+        return CubeSelect(self.cube.exposures, self.title, how, linear, self, amount, subject=self)
 
     def integers(self, units: Ints) -> list[Ints]:
         """The exact aggregates, an array over the groups each, from the cells."""
@@ -90,20 +90,8 @@ class CubeSelect(LinearMeasurement[Answer]):
     amount: Amount | None
 
     @property
-    def title(self) -> str:  # type: ignore[override]
-        return self.request.title
-
-    @property
-    def exposures(self) -> Exposures:
-        return self.request.cube.exposures
-
-    @property
     def price(self) -> Price:
         return sum_prices(needed(self.amount), [self.how.price] * len(self.linear) if self.how else [])
-
-    @property
-    def purpose(self) -> ChargePurpose:
-        return ChargePurpose(self.how.mechanism if self.how else "", self.request)
 
     def read(self, reader: Reader) -> list[Ints]:
         return self.request.integers(reader.units(self.request.cube))

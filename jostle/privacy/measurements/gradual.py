@@ -17,11 +17,10 @@ from typing import Any
 from msgspec import Struct, field
 
 from jostle.accounting.amounts import Amount, as_float
-from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import refuse
 from jostle.lazy import Floats, Ints, np
 from jostle.noise_laws import Laplace
-from jostle.privacy.kernel.exposures import Exposures, Handle
+from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import Cube
 from jostle.privacy.kernel.measurement import (
     Measured,
@@ -123,35 +122,23 @@ class Refinement(Measurement["Ints", Step]):
     """One step: the numbers of a `Refinable`, with the noise of all that was paid for them."""
 
     refinable: Refinable
-    how: Additive | None
     remembers = True
 
     @classmethod
     def of(cls, refinable: Refinable, amount: Amount | None) -> Refinement:
-        if not refinable.private:
-            return cls(refinable, None)
-        how = Additive.of(needed(amount), Laplace.name, refinable.measures)
-        step = cls(refinable, how)
+        how = Additive.of(needed(amount), Laplace.name, refinable.measures) if refinable.private else None
+        step = cls(refinable.exposures, refinable.title, how, refinable, subject=refinable.base)
         check_scale(step._scale)
         return step
 
     @property
-    def title(self) -> str:  # type: ignore[override]
-        return self.refinable.title
-
-    @property
-    def exposures(self) -> Exposures:
-        return self.refinable.exposures
-
-    @property
-    def purpose(self) -> ChargePurpose:
-        return ChargePurpose(Laplace.name if self.how else "", self.refinable.base)
-
-    @property
     def _scale(self) -> float:
         """That of what this step draws, in steps of the grid."""
+        if self.how is None:
+            return 0.0
         reach = self.refinable.sensitivity * self.refinable.stability
-        return 0.0 if self.how is None else self.how.law(reach, reach).scale
+        scale: float = self.how.law(reach, reach).scale
+        return scale
 
     def read(self, reader: Reader) -> Ints:
         """Only the first time, and of public data."""

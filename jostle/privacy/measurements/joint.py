@@ -20,13 +20,11 @@ from functools import cached_property
 from msgspec import Struct
 
 from jostle.accounting.amounts import Amount
-from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import refuse
 from jostle.integers import LIMIT, fixed_width
 from jostle.lazy import Floats, Ints, np
 from jostle.noise_laws import Gaussian
 from jostle.plan.plan import Key, Term
-from jostle.privacy.kernel.exposures import Exposures
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.measurement import LinearMeasurement, Measured, stability_of
 from jostle.privacy.measurements.aggregates.terms import grid_of, sensitivity_of
@@ -92,7 +90,6 @@ class JointBlocks(LinearMeasurement["list[Floats]"]):
     table: Table
     axes: tuple[KeyAxis, ...]
     blocks: tuple[Block, ...]
-    title = "joint answers"
 
     @classmethod
     def of(
@@ -107,8 +104,9 @@ class JointBlocks(LinearMeasurement["list[Floats]"]):
             if block.residual and (how.kind is not Gaussian or cls._spread(table, axes, block) > MOST_SPREAD):
                 raise refuse("ValueError", "residuals need Gaussian noise, and groups that are not too many")
         shares = math.fsum(one.share for one in blocks) * (1 + 2.0**-40)
-        linear = [cls.vector(table, axes, block, how, block.share / shares) for block in blocks]
-        return cls(how, tuple(linear), table, tuple(axes), tuple(blocks))
+        linear = tuple(cls.vector(table, axes, block, how, block.share / shares) for block in blocks)
+        subject = (table, tuple(axes), tuple(blocks))
+        return cls(table.exposures, "joint answers", how, linear, *subject, subject=subject)
 
     @staticmethod
     def vector(table: Table, axes: Sequence[KeyAxis], block: Block, how: Additive, share: float) -> Linear:
@@ -123,14 +121,6 @@ class JointBlocks(LinearMeasurement["list[Floats]"]):
     def _spread(table: Table, axes: Sequence[KeyAxis], block: Block) -> int:
         most = math.prod(2 * int(axes[axis].families[level - 1][1].max()) for axis, level in block.levels)
         return most * max(1, sensitivity_of(block.term, table))
-
-    @property
-    def exposures(self) -> Exposures:
-        return self.table.exposures
-
-    @property
-    def purpose(self) -> ChargePurpose:
-        return ChargePurpose(self.how.mechanism, (self.table, self.axes, self.blocks))
 
     def read(self, reader: Reader) -> list[Ints]:
         tallies: dict[tuple[Term, tuple[int, ...]], Ints] = {}

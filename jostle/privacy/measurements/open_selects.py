@@ -6,15 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from jostle.accounting.amounts import Amount
-from jostle.accounting.definitions import ChargePurpose
 from jostle.plan.plan import Column, Key
 from jostle.plan.schemas import open_keys
-from jostle.privacy.kernel.measurement import Measured, Release
+from jostle.privacy.kernel.measurement import Measured, Measurement, Release
 from jostle.privacy.measurements.aggregates.count import Count
 from jostle.privacy.measurements.aggregates.terms import rows_by_key
 from jostle.privacy.measurements.purchases import Purchases
 from jostle.privacy.measurements.query import Answer, GroupKey, Request
-from jostle.privacy.measurements.selects import Numbers, OfTable, Select, shared_purchases
+from jostle.privacy.measurements.selects import Numbers, Select, Several, shared_purchases
 from jostle.privacy.mechanisms.additive import Additive, sum_prices
 from jostle.privacy.mechanisms.noise import Noise, needed_noise
 from jostle.privacy.mechanisms.stability import key_mechanism, select_keys
@@ -24,7 +23,7 @@ from jostle.records import replace
 
 
 @dataclass(frozen=True, eq=False)
-class OpenSelect(OfTable["tuple[Any, Any]"]):
+class OpenSelect(Measurement["tuple[Any, Any]", "Answer | Numbers"]):
     """A select by keys whose values are private: first the keys (`mechanisms.stability`), then the aggregates of them.
 
     Of several keys the combinations are what is shown or not: a person with k rows has at most k of them, which is all
@@ -32,6 +31,7 @@ class OpenSelect(OfTable["tuple[Any, Any]"]):
     answer.
     """
 
+    request: Request
     purchases: Purchases | None
     key_mechanism: Additive
 
@@ -40,19 +40,14 @@ class OpenSelect(OfTable["tuple[Any, Any]"]):
         if not amount.delta:
             raise open_keys(request.group_keys[0].name)
         # keys are counted by rows, of which a person has k; where rows have weights, their count is another number
-        rows = rows_by_key(request.table)
-        if request.aggregates == (Count(),) and not request.table.weighted:
-            how, cost = key_mechanism(amount, request.table.measures, *rows)
-            return cls(request, sum_prices(amount, [cost]), None, how)
-        half = Amount(amount.unit, amount.value // 2, amount.delta)
-        purchases = shared_purchases(request, Amount(amount.unit, amount.value - half.value, 0), via)
-        how, cost = key_mechanism(half, request.table.measures, *rows)
-        return cls(request, sum_prices(amount, [cost, *purchases.prices]), purchases, how)
-
-    @property
-    def purpose(self) -> ChargePurpose:
-        mechanisms = () if self.purchases is None else self.purchases.mechanisms
-        return self.request.purpose([self.key_mechanism, *mechanisms])
+        rows, part, purchases = rows_by_key(request.table), amount, None
+        if request.aggregates != (Count(),) or request.table.weighted:
+            part = Amount(amount.unit, amount.value // 2, amount.delta)
+            purchases = shared_purchases(request, Amount(amount.unit, amount.value - part.value, 0), via)
+        of_keys, cost = key_mechanism(part, request.table.measures, *rows)
+        mechanisms, prices = ((), ()) if purchases is None else (purchases.mechanisms, purchases.prices)
+        how = Several.of([of_keys, *mechanisms], sum_prices(amount, [cost, *prices]))
+        return cls(request.table.exposures, request.title, how, request, purchases, of_keys, subject=request)
 
     def read(self, reader: Reader) -> tuple[Any, Any]:
         plan, keys = self.request.table.plan, self.request.open_keys
@@ -74,9 +69,9 @@ class OpenSelect(OfTable["tuple[Any, Any]"]):
         """The aggregates of the groups of keys that are shown."""
         request, exprs = self.request, self.request.open_keys
         if len(exprs) == 1:
-            return Select(request, self.total, purchases, (Key(exprs[0], tuple(keys)),))
+            return Select(self.exposures, self.title, self.how, request, purchases, (Key(exprs[0], tuple(keys)),))
         place = Key(Column(PLACE), range(len(keys)))
         names = tuple(key.name for key in request.group_keys)
         group_key = GroupKey(", ".join(names), place.expr, place.values, names, tuple(keys))
         placed = replace(request, table=with_place(request.table, exprs, keys), group_keys=(group_key,))
-        return Select(placed, self.total, purchases, (place,))
+        return Select(self.exposures, self.title, self.how, placed, purchases, (place,))

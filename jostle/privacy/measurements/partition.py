@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from jostle.accounting.amounts import Amount, as_float
-from jostle.accounting.definitions import ChargePurpose, Price, pure_epsilon, pure_price
+from jostle.accounting.definitions import Price, pure_epsilon, pure_price
 from jostle.diagnostics import refuse
 from jostle.lazy import Ints, np
 from jostle.noise_laws import Laplace
-from jostle.privacy.kernel.exposures import Exposures
 from jostle.privacy.kernel.handles import Cube, need_counts
 from jostle.privacy.kernel.measurement import Measured, Measurement, Release, needed, stability_of
 from jostle.privacy.mechanisms import least_cost
@@ -37,8 +36,6 @@ class CellPartition(Measurement["Ints", "Ints"]):
     tuning: Mapping[str, Any]
     axis: int | None
     tree: tuple[Any, Any] | None
-    how: Additive | None
-    title = "partition"
 
     @classmethod
     def of(cls, cube: Cube, amount: Amount | None, by: str = "deviation", **tuning: Any) -> CellPartition:
@@ -48,29 +45,22 @@ class CellPartition(Measurement["Ints", "Ints"]):
         if public is not None and (tuning or axis is not None or by != "deviation" or len(public) != 2):
             raise refuse("TypeError", "`tree` is an order and levels, for a partition that is not tuned otherwise")
         tree = None if public is None else least_cost.public_tree(public[0], public[1], cube.size)
-        if not cube.private:
-            return cls(cube, by, tuning, axis, tree, None)
-        total = needed(amount)
-        _check_tuning(tuning)
-        need_counts(cube)
-        partition = cls(cube, by, tuning, axis, tree, Additive(Amount(total.unit, total.value), Laplace))
-        constants(partition.epsilon, partition.decay)  # refuses what is too small for whole numbers
+        how, facts = None, (cube, by, tuning, axis, tree)
+        if cube.private:
+            total = needed(amount)
+            _check_tuning(tuning)
+            need_counts(cube)
+            how = Additive(Amount(total.unit, total.value), Laplace)
+        subject = facts[:3] if axis is None and tree is None else facts
+        partition = cls(cube.exposures, "partition", how, *facts, subject=subject)
+        if how is not None:
+            constants(partition.epsilon, partition.decay)  # refuses what is too small for whole numbers
         return partition
-
-    @property
-    def exposures(self) -> Exposures:
-        return self.cube.exposures
 
     @property
     def price(self) -> Price:
         amount = needed(self.how.amount if self.how else None)
         return Price(amount, amount.value) if amount.unit == "rho" else pure_price(amount)
-
-    @property
-    def purpose(self) -> ChargePurpose:
-        plain = self.axis is None and self.tree is None
-        shape = () if plain else (self.axis, self.tree)
-        return ChargePurpose(Laplace.name, (self.cube, self.by, self.tuning, *shape))
 
     @property
     def epsilon(self) -> float:

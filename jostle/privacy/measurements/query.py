@@ -15,7 +15,6 @@ from typing import Any
 
 from msgspec import Struct
 
-from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import refuse
 from jostle.engine.base import CELLS
 from jostle.noise_laws import Gaussian, Laplace
@@ -24,7 +23,7 @@ from jostle.plan.schemas import MOST_KEYS, key_of, need_unicode
 from jostle.plan.schemas import open_keys as refuse_open_keys
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.kernel import Kernel
-from jostle.privacy.measurements.aggregates.aggregate import Aggregate, GroupAggregate, Mechanism
+from jostle.privacy.measurements.aggregates.aggregate import Aggregate, GroupAggregate
 from jostle.privacy.measurements.aggregates.count import Count
 from jostle.privacy.reading.public_data import PublicData, sizes_are_public
 
@@ -83,9 +82,6 @@ class Request(Struct, frozen=True):
     def undivided(self) -> bool:
         """Whether it has no groups."""
         return not self.keys and not self.open_keys
-
-    def purpose(self, mechanisms: Sequence[Mechanism]) -> ChargePurpose:
-        return ChargePurpose(", ".join(dict.fromkeys(m.mechanism for m in mechanisms)), self)
 
     # Public ----------------------------------------------------------------------------------------
 

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from jostle.accounting.amounts import Amount
-from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import Refusal, refuse
 from jostle.engine.sql.persons import names_in
 from jostle.integers import LIMIT, fixed_width
@@ -47,7 +46,6 @@ from jostle.plan.plan import (
     Union,
     inputs,
 )
-from jostle.privacy.kernel.exposures import Exposures
 from jostle.privacy.kernel.measurement import LinearMeasurement, Measured, stability_of
 from jostle.privacy.ledger.ledger import Account
 from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate, Aggregate
@@ -138,7 +136,8 @@ class RunningSelect(LinearMeasurement[RunningNumbers]):
                 message = "running answers of a registered dataset go on in later runs, and are of it alone"
                 raise refuse("TypeError", message, help="leave the join with other data out")
             stream = digested.digest
-        return cls(how, tuple(linear), request, steps, layout, terms, matrix, stream, 0)
+        measured = (request, steps, layout, terms, matrix, stream, 0)
+        return cls(table.exposures, _title(request, steps, 0), how, tuple(linear), *measured, subject=request)
 
     @property
     def account(self) -> Account | None:
@@ -149,20 +148,8 @@ class RunningSelect(LinearMeasurement[RunningNumbers]):
     def going_on(self) -> RunningSelect:
         """The same after the steps that the ledger has."""
         parts = self.account.released_steps(self.stream) if self.account is not None else []
-        return replace(self, released=parts[-1]["until"]) if parts else self
-
-    @property
-    def exposures(self) -> Exposures:
-        return self.request.table.exposures
-
-    @property
-    def title(self) -> str:  # type: ignore[override]
-        before = ", paid before" if self.was_paid() else ""
-        return f"running {self.request.title}, steps {self.released + 1} to {self.steps.until}{before}"
-
-    @property
-    def purpose(self) -> ChargePurpose:
-        return self.request.purpose([self.how])
+        released = parts[-1]["until"] if parts else 0
+        return replace(self, released=released, title=_title(self.request, self.steps, released))
 
     def was_paid(self) -> bool:
         return self.released > 0
@@ -228,6 +215,11 @@ class RunningSelect(LinearMeasurement[RunningNumbers]):
     def numbers(self, parts: Sequence[Floats]) -> RunningNumbers:
         measured = [(p.reshape(-1, self.steps.groups), one.law) for p, one in zip(parts, self.linear, strict=True)]
         return RunningNumbers(self.request, self.steps, self.layout, self.matrix, measured)
+
+
+def _title(request: Request, steps: Steps, released: int) -> str:
+    before = ", paid before" if released else ""
+    return f"running {request.title}, steps {released + 1} to {steps.until}{before}"
 
 
 def steps_of(request: Request) -> Steps:

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from msgspec import Struct
 
 from jostle.accounting.amounts import Amount
-from jostle.accounting.definitions import ChargePurpose, Price
+from jostle.accounting.definitions import Price
 from jostle.diagnostics import refuse
 from jostle.engine.base import CELLS
 from jostle.lazy import Floats, np
 from jostle.noise_laws import Bracketed, Gaussian, Laplace, Selected
 from jostle.plan.plan import Count as Counted
 from jostle.plan.plan import Key
-from jostle.privacy.kernel.exposures import Exposures
 from jostle.privacy.kernel.handles import Table
-from jostle.privacy.kernel.measurement import E, Measured, Measurement, Release
-from jostle.privacy.measurements.aggregates.aggregate import Aggregate, Chosen, GroupAggregate
+from jostle.privacy.kernel.measurement import Measured, Measurement, Release
+from jostle.privacy.measurements.aggregates.aggregate import Aggregate, Chosen, GroupAggregate, Mechanism
 from jostle.privacy.measurements.aggregates.quantile import Quantile
 from jostle.privacy.measurements.aggregates.terms import terms_of
 from jostle.privacy.measurements.purchases import Layout, Purchases
@@ -35,7 +35,8 @@ OF_QUANTILES = (Bracketed.name, Selected.name)
 def select(request: Request, amount: Amount, via: str | None) -> Select:
     """A prepared select at an amount, of which each aggregate has an equal share."""
     purchases = shared_purchases(request, amount, via)
-    return Select(request, sum_prices(amount, list(purchases.prices)), purchases, request.keys)
+    how = Several.of(purchases.mechanisms, sum_prices(amount, list(purchases.prices)))
+    return Select(request.table.exposures, request.title, how, request, purchases, request.keys, subject=request)
 
 
 def shared_purchases(request: Request, amount: Amount, via: str | None) -> Purchases:
@@ -65,37 +66,25 @@ class Numbers(Struct, frozen=True):
     chosen: list[list[Chosen] | None]
 
 
-@dataclass(frozen=True, eq=False)
-class OfTable(Measurement[E, "Answer | Numbers"]):
-    """A request and the price of all that it measures."""
+class Several(Struct, frozen=True):
+    """What measures by several mechanisms, for the price of all together."""
 
-    request: Request
-    total: Price
+    mechanism: str
+    price: Price
 
-    @property
-    def title(self) -> str:  # type: ignore[override]
-        return self.request.title
-
-    @property
-    def price(self) -> Price:
-        return self.total
-
-    @property
-    def exposures(self) -> Exposures:
-        return self.request.table.exposures
+    @classmethod
+    def of(cls, mechanisms: Sequence[Mechanism], price: Price) -> Several:
+        return cls(", ".join(dict.fromkeys([one.mechanism for one in mechanisms])), price)
 
 
 @dataclass(frozen=True, eq=False)
-class Select(OfTable["tuple[list[Any], list[Any]]"]):
+class Select(Measurement["tuple[list[Any], list[Any]]", "Answer | Numbers"]):
     """A select with public keys: the exact terms over the groups, and for each aggregate that has no terms the counts
     at its places in each group (for others nothing)."""
 
+    request: Request
     purchases: Purchases
     keys: tuple[Key, ...]
-
-    @property
-    def purpose(self) -> ChargePurpose:
-        return self.request.purpose(self.purchases.mechanisms)
 
     def read(self, reader: Reader) -> tuple[list[Any], list[Any]]:
         table = self.request.table

@@ -13,11 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jostle.accounting.amounts import Amount
-from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import refuse
 from jostle.lazy import Ints
 from jostle.noise_laws import SmoothLaplace
-from jostle.privacy.kernel.exposures import Exposures
 from jostle.privacy.kernel.measurement import Measured, Measurement, Release
 from jostle.privacy.measurements.aggregates.count import Count
 from jostle.privacy.measurements.query import Answer, Request, key_columns
@@ -35,7 +33,6 @@ class SmoothCount(Measurement["tuple[Ints, list[int]]", Answer]):
     table: FreeJoin
     frequencies: Sequence[Frequency]
     moves: Sequence[Sequence[Product]]
-    how: Smooth
 
     @classmethod
     def of(cls, request: Request, amount: Amount) -> SmoothCount:
@@ -55,19 +52,7 @@ class SmoothCount(Measurement["tuple[Ints, list[int]]", Answer]):
             )  # fmt: skip
         groups = math.prod(len(key.values) for key in request.keys)
         how = Smooth.within(amount, [e.source.measure for e in table.paid], groups)
-        return cls(request, table, *table.moves(), how)
-
-    @property
-    def title(self) -> str:  # type: ignore[override]
-        return self.request.title
-
-    @property
-    def exposures(self) -> Exposures:
-        return self.table.paid
-
-    @property
-    def purpose(self) -> ChargePurpose:
-        return self.request.purpose([self.how])
+        return cls(table.paid, request.title, how, request, table, *table.moves(), subject=request)
 
     def read(self, reader: Reader) -> tuple[Ints, list[int]]:
         (term,) = self.request.aggregates[0].terms(self.table)

@@ -26,14 +26,14 @@ from dataclasses import dataclass
 from msgspec import Struct
 
 from jostle.accounting.amounts import Amount, as_float
-from jostle.accounting.definitions import ChargePurpose, Price, stability_price, used_delta
+from jostle.accounting.definitions import Price, stability_price, used_delta
 from jostle.accounting.subsampled_gaussian import noise_for, rate_for
 from jostle.diagnostics import refuse
 from jostle.integers import fixed_width
 from jostle.lazy import Array, Bools, Floats, Ints, NDArray, np
 from jostle.noise_laws import Gaussian
 from jostle.plan.plan import WEIGHT_BITS, Apply, Bound, Column, Constant, Derive, Filter, Key, Open, Plan, Sample, Scan
-from jostle.privacy.kernel.exposures import Exposures, Handle, join_exposures
+from jostle.privacy.kernel.exposures import Handle, join_exposures
 from jostle.privacy.kernel.handles import Cube, Tallied
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.kernel.measurement import Measured, Measurement, Release, weighted_stability_of
@@ -73,8 +73,7 @@ class PoissonBatches(Sample, Measurement["Rows", Batches]):
     share: int
     """Of 2^-16: the probability with which a unit is kept."""
     sigma: float
-    how: Additive
-    title = "batches"
+    called = "subsampled gaussian"
 
     @classmethod
     def of(cls, cubes: Sequence[Cube], rate: float | None, steps: int, amount: Amount | None) -> PoissonBatches:
@@ -87,19 +86,12 @@ class PoissonBatches(Sample, Measurement["Rows", Batches]):
         if not math.isfinite(sigma):
             raise refuse("BadAmount", "no noise keeps so many steps within this amount", help="take fewer steps")
         how = Additive(total, Gaussian, f"{steps} secret samples of {share / SHARES:.3g} of all", delta)
-        return cls(tuple(cubes), together, plan, columns, steps, share, sigma, how)
-
-    @property
-    def exposures(self) -> Exposures:
-        return self.together.exposures
+        facts = (tuple(cubes), together, plan, columns, steps, share, sigma)
+        return cls(together.exposures, "batches", how, *facts, subject=(facts[0], share, steps))
 
     @property
     def price(self) -> Price:
         return stability_price(self.how.amount)
-
-    @property
-    def purpose(self) -> ChargePurpose:
-        return ChargePurpose("subsampled gaussian", (self.cubes, self.share, self.steps))
 
     def read(self, reader: Reader) -> Rows:
         return _rows(reader, self)

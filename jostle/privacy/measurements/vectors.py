@@ -22,7 +22,6 @@ from dataclasses import dataclass
 
 from jostle.diagnostics import refuse
 from jostle.lazy import Floats, Ints, NDArray, np
-from jostle.privacy.kernel.exposures import Exposures
 from jostle.privacy.kernel.handles import Vectors
 from jostle.privacy.kernel.measurement import LinearMeasurement, Measured, Payment, needed, stability_of
 from jostle.privacy.kernel.prepaid import WHOLE, Prepaid
@@ -45,10 +44,6 @@ class _OfVectors(LinearMeasurement["dict[str, object]"]):
     rows: Vectors
     paid: Prepaid | None
     payment: Payment | None
-
-    @property
-    def exposures(self) -> Exposures:
-        return self.rows.exposures
 
     @property
     def mechanism(self) -> str:
@@ -79,10 +74,6 @@ class Moments(_OfVectors):
     weights: Weights
     shares: tuple[float, ...]
 
-    @property
-    def title(self) -> str:  # type: ignore[override]
-        return self.weights.name
-
     @classmethod
     def of(cls, rows: Vectors, weights: Weights, shares: Sequence[float], paid: Prepaid | None, part: float) -> Moments:
         """`paid` is None for public rows, which are summed exactly; `part` of it is spent."""
@@ -97,7 +88,7 @@ class Moments(_OfVectors):
             narrowest = [one.scale / math.sqrt(2) for one in linear]
             payment = paid.payment(part, math.fsum(map(paid.room, narrowest, counts)))
         how = None if paid is None else paid.how
-        return cls(how, tuple(linear), rows, paid, payment, weights, tuple(shares))
+        return cls(rows.exposures, weights.name, how, tuple(linear), rows, paid, payment, weights, tuple(shares))
 
     def read(self, reader: Reader) -> list[Ints]:
         """Of symmetric matrices the upper triangle."""
@@ -140,10 +131,6 @@ class VectorSum(_OfVectors):
     bound: float
     norm: str
 
-    @property
-    def title(self) -> str:  # type: ignore[override]
-        return self.function.name
-
     @classmethod
     def of(
         cls, rows: Vectors, function: Contributions, bound: float, norm: str, paid: Prepaid | None, part: float
@@ -154,7 +141,8 @@ class VectorSum(_OfVectors):
         sides = (math.ceil(side * stability_of(rows) * UNIT) * (1 + 2.0**-40) for side in reaches(function.size, norm))
         linear = _linear(paid, part, *sides)
         payment = None if paid is None else paid.payment(part, paid.room(linear.scale, function.size))
-        return cls(None if paid is None else paid.how, (linear,), rows, paid, payment, function, bound, norm)
+        how, facts = None if paid is None else paid.how, (rows, paid, payment, function, bound, norm)
+        return cls(rows.exposures, function.name, how, (linear,), *facts)
 
     def read(self, reader: Reader) -> list[Ints]:
         return [vectorsums.contributions(reader, self.rows, self.function, self.bound, self.norm)]

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from msgspec import Struct, field
 
 from jostle.accounting.amounts import Amount, as_float
-from jostle.accounting.definitions import ChargePurpose, Price, pure_epsilon, pure_price
+from jostle.accounting.definitions import pure_epsilon
 from jostle.diagnostics import Refusal, refuse
 from jostle.integers import fixed_width
 from jostle.lazy import Ints
@@ -117,9 +117,8 @@ class Opening(Measurement[None, Watch]):
     threshold: float
     most: int
     tells: str
-    how: Selection
     scales: WatchScales
-    title = "above_threshold"
+    called = Compared.name
 
     @classmethod
     def of(cls, score: Score, threshold: float, most: int, tells: str, amount: Amount | None) -> Opening:
@@ -132,15 +131,8 @@ class Opening(Measurement[None, Watch]):
         how = Selection.of(needed(amount), score.measures, exponential=True)
         scales = scales_of(how, score, most, tells == "number")
         check_scale(scales.widest)
-        return cls(score, threshold, most, tells, how, scales)
-
-    @property
-    def exposures(self) -> Exposures:
-        return self.score.exposures
-
-    @property
-    def purpose(self) -> ChargePurpose:
-        return ChargePurpose(Compared.name, (self.score, self.threshold, self.most, self.tells))
+        facts = (score, threshold, most, tells)
+        return cls(score.exposures, "above_threshold", how, *facts, scales, subject=facts)
 
     def buys(self) -> tuple[int, float]:
         return QUESTIONS, 0.0
@@ -187,24 +179,15 @@ Answer = float | bool | None
 
 
 @dataclass(frozen=True, eq=False)
-class Question(OfScores, Measurement["Ints", Answer]):
+class Question(OfScores[Answer]):
     """A score that a watch is asked: false or true; where it tells gaps or numbers, none for below."""
 
     watch: Watch
-    title = "above"
 
     @classmethod
     def of(cls, watch: Watch, score: Score) -> Question:
         _check(watch, score)
-        return cls((score,), watch)
-
-    @property
-    def how(self) -> Selection:
-        return self.watch.how
-
-    @property
-    def exposures(self) -> Exposures:
-        return self.scores[0].exposures
+        return cls(score.exposures, "above", watch.how, (score,), watch)
 
     def paid_by(self) -> Payment:
         return Payment(self.watch, 1, 0.0)
@@ -259,13 +242,10 @@ class BestRun(Measurement[Room, Run | None]):
     `run` is called with the place of a candidate. Its score is a number; a `Refusal` is a run that failed.
     """
 
-    paid: Exposures
-    how: Selection
     stopping: Stopping
     candidates: int
     run: Callable[[int], Run]
-    each: Amount | None = None
-    title = "best_run"
+    called = Stopping.name
 
     @classmethod
     def of(
@@ -282,19 +262,7 @@ class BestRun(Measurement[Room, Run | None]):
         if not each.value:
             raise refuse("BadAmount", "too little to share among the parts of this measurement")
         how = Selection.of(whole, [e.source.measure for e in paid], exponential=True)
-        return cls(paid, how, stopping, candidates, run, each)
-
-    @property
-    def exposures(self) -> Exposures:
-        return self.paid
-
-    @property
-    def price(self) -> Price:
-        return pure_price(self.how.amount)
-
-    @property
-    def purpose(self) -> ChargePurpose:
-        return ChargePurpose(Stopping.name, (self.stopping, self.candidates))
+        return cls(paid, "best_run", how, stopping, candidates, run, subject=(stopping, candidates), each=each)
 
     def read(self, reader: object) -> Room:
         raise TypeError("the kernel opens runs")
@@ -308,17 +276,17 @@ class BestRun(Measurement[Room, Run | None]):
                 best = run
                 if good is not None:
                     break
-        stability = max(e.stability for e in self.paid)
+        stability = max(e.stability for e in self.exposures)
         return Release(best, (Measured(self.title, self.stopping, self.how, 0, stability),))
 
     def _one(self, open_run: Room, place: int) -> Run | None:
         """A run; none where it failed, or its score is no number. What an engine could not read is raised."""
-        outages = [e.source.outages for e in self.paid]
+        outages = [e.source.outages for e in self.exposures]
         try:
             with open_run():
                 score, value = self.run(place)
         except Refusal:
-            if outages != [e.source.outages for e in self.paid]:
+            if outages != [e.source.outages for e in self.exposures]:
                 raise
             return None
         return None if math.isnan(score) else (score, value)

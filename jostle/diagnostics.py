@@ -58,7 +58,7 @@ class Diagnostic(Struct, frozen=True):
 
     def as_json(self) -> dict[str, Any]:
         """The rendering that `--format json` prints."""
-        place: dict[str, Any] = {}
+        place: dict[str, object] = {}
         if self.span is not None:
             at = self.span
             place = {
@@ -75,7 +75,7 @@ class Refusal(Exception):
     `result`, where `Session.run` raises it: what the run released, measured and spent before (`tools.result.Result`).
     """
 
-    result: Any = None
+    result: object = None
 
     def __init__(self, first: Diagnostic, *others: Diagnostic) -> None:
         super().__init__(first.message)

@@ -51,12 +51,12 @@ class Stream(Struct):
     _open: list[int] = field(default_factory=list)
     _silent: int = 0
 
-    def emit(self, kind: str, name: str, span: Span | None = None, **fields: Any) -> None:
+    def emit(self, kind: str, name: str, span: Span | None = None, **fields: object) -> None:
         if not self._silent:
             self._deliver(Event(self._take(), self._open[-1] if self._open else None, kind, name, span, fields))
 
     @contextmanager
-    def within(self, kind: str, name: str, span: Span | None = None, **fields: Any) -> Iterator[dict[str, Any]]:
+    def within(self, kind: str, name: str, span: Span | None = None, **fields: object) -> Iterator[dict[str, object]]:
         """Yields the event's fields, to be filled in until the block ends; delivered also when it is refused."""
         if self._silent:
             yield dict(fields)

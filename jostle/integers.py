@@ -42,7 +42,7 @@ def fixed_width(values: Any, limit: int = LIMIT) -> Ints:
     return whole if _within(whole, limit) else np.clip(whole, -limit, limit)
 
 
-def truncated(values: Any, limit: int = LIMIT) -> Ints:
+def truncated(values: object, limit: int = LIMIT) -> Ints:
     """Doubles as int64, rounded toward zero, each within ±`limit`; NaN is 0. It cannot fail."""
     return _of_doubles(np.asarray(values, dtype=np.float64), limit)
 

@@ -35,7 +35,7 @@ def _whole(digits: str) -> int:
     return int(digits)
 
 
-def canonical(value: Any) -> bytes:
+def canonical(value: object) -> bytes:
     """JSON with sorted names and no spaces: one text for one value."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
 

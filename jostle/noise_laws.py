@@ -65,7 +65,7 @@ class AdditiveLaw(ABC):
         return self.name, self.scale, 1, self.step
 
     @property
-    def trace_fields(self) -> dict[str, Any]:
+    def trace_fields(self) -> dict[str, object]:
         """What a trace tells beside the scale: the step of the grid, where that makes a difference."""
         return {"step": self.step} if self.coarse else {}
 
@@ -151,7 +151,7 @@ class Selected(Struct, frozen=True):
         return self.name, self.scale, self.candidates, self.of
 
     @property
-    def trace_fields(self) -> dict[str, Any]:
+    def trace_fields(self) -> dict[str, object]:
         """What a trace tells beside the scale: how far from the best the chosen one is at most, with 95 %."""
         return {"within": self.half_width(), "of": self.of}
 
@@ -190,7 +190,7 @@ class DrawnLaw(Protocol):
     @property
     def scale(self) -> float: ...
     @property
-    def trace_fields(self) -> dict[str, Any]: ...
+    def trace_fields(self) -> dict[str, object]: ...
 
 
 ADDITIVE: dict[str, type[Laplace | Gaussian]] = {law.name: law for law in (Laplace, Gaussian)}

@@ -21,17 +21,17 @@ def replace(value: T, /, **changes: Any) -> T:
     return dataclasses.replace(value, **changes)  # type: ignore[type-var]
 
 
-def is_record(value: Any) -> bool:
+def is_record(value: object) -> bool:
     """Whether it is a value with named fields, and no class of such."""
     return isinstance(value, Struct) or (dataclasses.is_dataclass(value) and not isinstance(value, type))
 
 
-def as_dict(value: Any) -> dict[str, object]:
+def as_dict(value: object) -> dict[str, object]:
     """The fields of a record by name; records in it, also in lists, tuples and mappings, likewise."""
     return {name: _plain(getattr(value, name)) for name in field_names(type(value))}
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     if is_record(value):
         return as_dict(value)
     if isinstance(value, list | tuple):
@@ -39,7 +39,7 @@ def _plain(value: Any) -> Any:
     return {key: _plain(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
-def field_names(kind: Any) -> tuple[str, ...]:
+def field_names(kind: object) -> tuple[str, ...]:
     """The names of the fields that a class of records is called with, in order; none of any other class."""
     names: tuple[str, ...] | None = getattr(kind, "__struct_fields__", None)
     if names is not None:

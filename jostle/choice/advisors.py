@@ -58,7 +58,7 @@ class Advisor:
         self.choice.name = name
 
     def jostle_call(
-        self, interp: Evaluator, args: Sequence[Any], keywords: dict[str, Any], span: Span | None
+        self, interp: Evaluator, args: Sequence[object], keywords: dict[str, object], span: Span | None
     ) -> object:
         """`best_histogram(cube, queries)`: what the choice answers."""
         if isinstance(self.call, Function):

@@ -93,8 +93,8 @@ class ChoiceParts(Struct, frozen=True):
     option_names: tuple[str, ...]
     features: tuple[Any, ...]
     feature_names: tuple[str, ...]
-    utility: Any
-    databases: tuple[Any, ...]
+    utility: object
+    databases: tuple[object, ...]
 
 
 def only_record(args: Sequence[Any]) -> Any:
@@ -135,13 +135,13 @@ def all_handles(value: object) -> list[Handle]:
     """Every handle in nested containers, public ones too."""
     if isinstance(value, Handle):
         return [value]
-    items: Sequence[Any] = list(value.values()) if isinstance(value, dict) else ()
+    items: Sequence[object] = list(value.values()) if isinstance(value, dict) else ()
     if isinstance(value, (JSet, list, tuple)):
         items = list(value)
     return [handle for item in items for handle in all_handles(item)]
 
 
-def workers_for(databases: Sequence[Any], public: PublicData) -> int | None:
+def workers_for(databases: Sequence[object], public: PublicData) -> int | None:
     """1 where data hold tables of an engine that answers in its own process only. None: any number."""
     handles = [handle for data in databases for handle in all_handles(data)]
     alone = not public.forks and any(isinstance(handle, (Table, Vectors)) for handle in handles)

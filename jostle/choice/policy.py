@@ -319,7 +319,7 @@ def write_policy(path: Path, key: str, policy: Policy, about: dict[str, Any]) ->
 
 
 def _write_document(
-    path: Path, key: str, what: str, content: object, about: dict[str, Any] | None = None
+    path: Path, key: str, what: str, content: object, about: dict[str, object] | None = None
 ) -> Path | None:
     document = {"format": FORMAT, "key": key, **(about or {}), "digest": digest(FORMAT, key, content), what: content}
     text = json.dumps(document, indent=1 if what == "policy" else None, allow_nan=False, ensure_ascii=False)

@@ -263,7 +263,7 @@ class ProgramBench:
         return hashlib.sha256((whole + library_digest()).encode()).hexdigest()
 
 
-def _names_of(databases: Sequence[Any]) -> tuple[str, ...]:
+def _names_of(databases: Sequence[object]) -> tuple[str, ...]:
     """A distinct name for each training record: its field `name`, else its number."""
     names: list[str] = []
     for i, data in enumerate(databases):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable
-from typing import Any
 
 from jostle.choice.bench import Bench
 from jostle.choice.table import Run, RunTable, Setting, UtilityScale, finite, scale_of
@@ -165,7 +164,7 @@ def _runs(bench: Bench, table: RunTable, database: int, scale: float, less: bool
 
 
 def _utilities(
-    bench: Bench, table: RunTable, instance: object, epsilon: float | None, place: tuple[Any, ...]
+    bench: Bench, table: RunTable, instance: object, epsilon: float | None, place: tuple[object, ...]
 ) -> tuple[tuple[float, ...], ...]:
     """The mean utility of every option at every level; of those that fall behind, over the first runs alone."""
 
@@ -215,7 +214,7 @@ def _mean(values: list[float]) -> float:
 
 
 def _feature_samples(
-    bench: Bench, table: RunTable, instance: object, epsilon: float | None, setting: Setting, place: tuple[Any, ...]
+    bench: Bench, table: RunTable, instance: object, epsilon: float | None, setting: Setting, place: tuple[object, ...]
 ) -> tuple[tuple[float, ...], ...]:
     """The features of one setting, drawn `table.draws` times. Those that it leaves out, which no model reads, are 0."""
     amount, read = _times(epsilon, setting.share) if setting.paid else epsilon, table.read(setting)

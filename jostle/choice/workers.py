@@ -60,7 +60,7 @@ def _forked(task: Callable[[int], object], count: int, report: Progress, many: i
 
     team: dict[Connection, BaseProcess] = {}
     doing: dict[Connection, int] = {}
-    results: dict[int, Any] = {}
+    results: dict[int, object] = {}
     refused: dict[int, tuple[Diagnostic, ...]] = {}
     todo = iter(range(1, count))
     try:
@@ -133,7 +133,7 @@ def _work(task: Callable[[int], object], theirs: Connection, inherited: list[Con
                 ended = True
                 break
             try:
-                answer: tuple[Any, Any] = (None, task(piece))
+                answer: tuple[object, object] = (None, task(piece))
             except Refusal as refusal:
                 answer = (refusal.diagnostics, None)
             theirs.send(answer)

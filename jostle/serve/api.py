@@ -167,7 +167,7 @@ def _budget(dataset: Dataset) -> dict[str, Any]:
     return budget | ({"delta": as_text(measure.limit.delta), "delta_spent": as_text(delta)} if delta else {})
 
 
-def _grant(server: Server, grant: Dataset) -> dict[str, Any]:
+def _grant(server: Server, grant: Dataset) -> dict[str, object]:
     state = grant.state.status or ("" if live(grant) else "expired")
     limits = {name: getattr(grant.terms, name) for name in ("per_program", "per_week")}
     return {
@@ -178,7 +178,7 @@ def _grant(server: Server, grant: Dataset) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _described(dataset: Dataset) -> dict[str, Any]:
+def _described(dataset: Dataset) -> dict[str, object]:
     """What of a dataset its owner has published: nothing here is of rows."""
     columns = [
         {"name": name, "values": domain_text(domain), "missing": name not in dataset.terms.filled}

@@ -10,7 +10,6 @@ import json
 import sys
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any
 from urllib.parse import parse_qsl
 
 import anyio
@@ -51,7 +50,7 @@ class Json(Response):
 
     media_type = "application/json"
 
-    def render(self, content: Any) -> bytes:
+    def render(self, content: object) -> bytes:
         return json.dumps(content, separators=(",", ":")).encode()
 
 
@@ -126,7 +125,7 @@ def _need_same_origin(request: Request) -> None:
         raise refuse("Denied", "this was asked from another site")
 
 
-async def _body(request: Request) -> dict[str, Any]:
+async def _body(request: Request) -> dict[str, object]:
     text = b""
     with anyio.move_on_after(20) as slow:
         async for part in request.stream():

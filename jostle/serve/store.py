@@ -269,7 +269,7 @@ class Home:
 
     # Grants that are reviewed ------------------------------------------------------------------------
 
-    def set_review(self, grant: str, by: str, *, needed: bool, **facts: Any) -> None:
+    def set_review(self, grant: str, by: str, *, needed: bool, **facts: object) -> None:
         with self._writing():
             self._db.execute("DELETE FROM reviewed WHERE grant_name = ?", (grant,))
             if needed:
@@ -303,7 +303,7 @@ class Home:
         return before
 
     def change_run(
-        self, run: Run, before: str, by: str, totals: Mapping[str, Total] | None = None, **facts: Any
+        self, run: Run, before: str, by: str, totals: Mapping[str, Total] | None = None, **facts: object
     ) -> bool:
         """Writes a run whose state was `before`, with an entry of the log; whether it still was."""
         with self._writing():
@@ -347,11 +347,11 @@ class Home:
 
     # The audit log -----------------------------------------------------------------------------------
 
-    def note(self, by: str, did: str, **facts: Any) -> None:
+    def note(self, by: str, did: str, **facts: object) -> None:
         with self._writing():
             self._note(by, did, **facts)
 
-    def _note(self, by: str, did: str, **facts: Any) -> None:
+    def _note(self, by: str, did: str, **facts: object) -> None:
         last = self._db.execute("SELECT number, hash FROM audit ORDER BY number DESC LIMIT 1").fetchone() or (0, FIRST)
         entry = Entry.after(last[0] + 1, last[1], {"by": by, "did": did, "time": now(), **facts})
         text = canonical(entry.content).decode()

@@ -131,7 +131,7 @@ class Builder(QueryBuilder):
     def names(self, *children: Token) -> tuple[str, ...]:
         return tuple(str(t) for t in children if t.type == "NAME")
 
-    def params(self, *children: Any) -> tuple[tuple[n.Param, ...], Span]:
+    def params(self, *children: object) -> tuple[tuple[n.Param, ...], Span]:
         params = only(n.Param, children)
         names_so_far: set[str] = set()
         for before, param in zip((None, *params), params, strict=False):
@@ -178,7 +178,7 @@ class Builder(QueryBuilder):
             return n.Protecting(True, at_most=more[3], span=span)
         return n.Protecting(True, public_size=bool(more), span=span)
 
-    def protecting_groups(self, word: Token, what: Token, *children: Any) -> n.Protecting:
+    def protecting_groups(self, word: Token, what: Token, *children: object) -> n.Protecting:
         groups = tuple(str(t) for t in children if isinstance(t, Token) and t.type == "NAME")
         span = self._span(word, *children)
         if what != "rows":
@@ -186,13 +186,13 @@ class Builder(QueryBuilder):
             raise refuse("SyntaxError", f"`protecting {what}` is followed by a number of rows", span, help=help)
         return n.Protecting(True, public_size=True, groups=groups, span=span)
 
-    def protecting_columns(self, word: Token, *children: Any) -> n.Protecting:
+    def protecting_columns(self, word: Token, *children: object) -> n.Protecting:
         columns = tuple(str(t) for t in children if isinstance(t, Token) and t.type == "NAME")
         up_to = next(iter(only(n.Expression, children)), None)
         weighted = any(isinstance(t, Token) and t.type == "_WEIGHTED" for t in children)
         return n.Protecting(False, columns=columns, up_to=up_to, weighted=weighted, span=self._span(word, *children))
 
-    def protecting_linked(self, word: Token, source: Token, _dot: Token, key: Token, *more: Any) -> n.Protecting:
+    def protecting_linked(self, word: Token, source: Token, _dot: Token, key: Token, *more: object) -> n.Protecting:
         own, up_to = more[1], next(iter(only(n.Expression, more)), None)
         return n.Protecting(
             False, columns=(str(own or key),), up_to=up_to, linked=str(source), key=str(key),
@@ -273,7 +273,7 @@ class Builder(QueryBuilder):
     def conditional(self, then: n.Expr, _if: Token, test: n.Expr, _else: Token, other: n.Expr) -> n.Conditional:
         return n.Conditional(test, then, other, span=self._span(then, other))
 
-    def logic(self, *children: Any) -> n.Logic:
+    def logic(self, *children: object) -> n.Logic:
         return n.Logic(str(children[1]).lower(), only(n.Expression, children), span=self._span(*children))
 
     def unary(self, op: Token, operand: n.Expr) -> n.Unary:
@@ -351,7 +351,7 @@ class Builder(QueryBuilder):
     def call_star(self, function: n.Expr, _open: Token, star: Token, close: Token) -> n.Call:
         return n.Call(function, (n.Star(span=self._span(star)),), span=self._span(function, close))
 
-    def call_distinct(self, function: n.Expr, _open: Token, word: Token, *rest: Any) -> n.Call:
+    def call_distinct(self, function: n.Expr, _open: Token, word: Token, *rest: object) -> n.Call:
         values = only(n.Expression, rest)
         value = values[0] if len(values) == 1 else n.ListOf(values, span=self._span(*values))
         distinct = n.Distinct(value, span=self._span(word, value))
@@ -394,7 +394,7 @@ class Builder(QueryBuilder):
         positions, keywords, trailing = args
         return n.Index(value, positions, keywords, trailing, span=self._span(value, close))
 
-    def args(self, *children: Any) -> tuple[tuple[n.Expr, ...], tuple[n.Keyword, ...], bool]:
+    def args(self, *children: object) -> tuple[tuple[n.Expr, ...], tuple[n.Keyword, ...], bool]:
         names_so_far: set[str] = set()
         for child in children:
             if isinstance(child, n.Keyword):
@@ -444,19 +444,19 @@ class Builder(QueryBuilder):
     def group(self, open: Token, value: n.Expr, close: Token) -> n.Expr:
         return replace(value, span=self._span(open, close))
 
-    def list_literal(self, open: Token, *rest: Any) -> n.ListOf:
+    def list_literal(self, open: Token, *rest: object) -> n.ListOf:
         return n.ListOf(only(n.Expression, rest), span=self._span(open, rest[-1]))
 
-    def list_of(self, open: Token, item: n.Expr, *rest: Any) -> n.Comprehension:
+    def list_of(self, open: Token, item: n.Expr, *rest: object) -> n.Comprehension:
         return self._comprehension("list", item, rest[:-1], self._span(open, rest[-1]))
 
-    def set_literal(self, open: Token, *rest: Any) -> n.SetOf:
+    def set_literal(self, open: Token, *rest: object) -> n.SetOf:
         return n.SetOf(only(n.Expression, rest), span=self._span(open, rest[-1]))
 
-    def set_of(self, open: Token, item: n.Expr, *rest: Any) -> n.Comprehension:
+    def set_of(self, open: Token, item: n.Expr, *rest: object) -> n.Comprehension:
         return self._comprehension("set", item, rest[:-1], self._span(open, rest[-1]))
 
-    def record(self, open: Token, *rest: Any) -> n.RecordOf:
+    def record(self, open: Token, *rest: object) -> n.RecordOf:
         pairs = tuple(child for child in rest if isinstance(child, tuple))
         filled = tuple(name for name, _, never_missing in pairs if never_missing)
         return n.RecordOf(tuple((name, value) for name, value, _ in pairs), filled, span=self._span(open, rest[-1]))

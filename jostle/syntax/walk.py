@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache
 from operator import is_
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 from jostle.records import field_names, replace
 from jostle.syntax.nodes import Attribute, Call, Column, Expr, Expression, Name, Node, Program
@@ -30,7 +30,7 @@ def children(node: Node, deep: bool = False) -> list[Node]:
         here = waiting.pop()
         if here is not node:
             nodes.append(here)
-        kind: Any = type(here)
+        kind: object = type(here)
         below: list[object] = []
         for name in _parts(kind) if deep or here is node else ():
             value = getattr(here, name)

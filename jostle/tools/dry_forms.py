@@ -260,7 +260,7 @@ class Forms(Interpreter):
             return result
         raise Unknown(like=likes.form(result))
 
-    def described(self, node: n.Described, scope: Scope) -> Any:
+    def described(self, node: n.Described, scope: Scope) -> object:
         """A public table, of which the description is known, and no row."""
         if source_kind(node.source) not in ("table", "bound"):
             raise Unknown

@@ -215,7 +215,7 @@ class Unknown(Exception):
         self.value = NotKnown(of, like)
 
 
-def inside(value: object) -> Any:
+def inside(value: object) -> object:
     """What stands in a list or record, as a part of a stand-in."""
     if not isinstance(value, NotKnown):
         return value

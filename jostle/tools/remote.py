@@ -56,7 +56,7 @@ class RemoteResult:
             return pandas.DataFrame(value)
         return value
 
-    def margins(self) -> dict[str, Any]:
+    def margins(self) -> dict[str, object]:
         return dict(self.answer.get("margins", {}))
 
     def document(self) -> str:
@@ -88,7 +88,7 @@ class Remote:
 
     def attempt(self, source: Source, settings: Mapping[str, Any] | None = None) -> RemoteResult:
         """Runs a program there; its faults come back in the result. `Refusal` where it waits for a reviewer."""
-        body: dict[str, Any] = {"program": source.text, "settings": {k: str(v) for k, v in (settings or {}).items()}}
+        body: dict[str, object] = {"program": source.text, "settings": {k: str(v) for k, v in (settings or {}).items()}}
         if self.seconds is not None:
             body["seconds"] = self.seconds
         run = self._call("POST", "/api/runs", body)

@@ -271,7 +271,7 @@ def show_picture(event: Event) -> None:
     print(clean(f"picture: {event.name} (this terminal shows none)"), flush=True)
 
 
-def measured_names(tree: n.Program, scope: Scope, interp: Interpreter) -> dict[str, Any]:
+def measured_names(tree: n.Program, scope: Scope, interp: Interpreter) -> dict[str, object]:
     """The names of a program and, as `f.name`, of its functions that a failure left, with their values."""
     resting = _resting_on_private(tree)
     values = {name: value for name, value in scope.names.items() if name in resting}

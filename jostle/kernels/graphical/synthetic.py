@@ -125,7 +125,7 @@ def _replicate(model: GraphicalModel, seed: int) -> GraphicalModel:
         flat = rows * np.concatenate([t.ravel() for t in model.tables])
     learning = model.learning
     exact = learning.split(flat if model.ties is None else model.ties.means(flat))
-    tables: list[Any] = []
+    tables: list[object] = []
     for i, (table, noise) in enumerate(zip(exact, model.notes["measured"], strict=True)):
         law = ADDITIVE[noise["mechanism"]](noise["scale"])
         noisy = table + noise_array(table.shape, law, 2 * seed + 1, i) if law.scale > 0 else table

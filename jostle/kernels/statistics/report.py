@@ -21,7 +21,7 @@ class Report:
     """
 
     title: str
-    rows: Sequence[Mapping[str, Any]]
+    rows: Sequence[Mapping[str, object]]
     notes: Sequence[str] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
     mark: str = ""

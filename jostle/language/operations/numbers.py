@@ -54,7 +54,7 @@ def _remainder(np: Any, x: Any, y: Any) -> Any:
     return np.where((rest != 0) & ((rest < 0) != (y < 0)), rest + y, rest)
 
 
-def first(*values: Any) -> Any:
+def first(*values: object) -> object:
     """The first of several values that is not missing."""
     return next((value for value in values if value is not None), None)
 

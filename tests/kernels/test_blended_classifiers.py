@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from jostle.kernels.classifiers.fits import branched_model, linear_model, majority_model, naive_bayes_model
-from jostle.kernels.classifiers.shrink import Blended, blended_model
-from jostle.kernels.classifiers.stored import classifier_from_json
+from jostle.kernels.classifiers.shrink import Blended, blended_model, classifier_from_json
 from jostle.kernels.classifiers.treemodel import tree_leaf, tree_model, tree_node
 from jostle.kernels.errors import KernelError
 

@@ -18,7 +18,7 @@ from jostle.kernels.classifiers.fits import (
     majority_model,
     naive_bayes_model,
 )
-from jostle.kernels.classifiers.stored import classifier_from_json
+from jostle.kernels.classifiers.shrink import classifier_from_json
 from jostle.kernels.classifiers.treemodel import tree_leaf, tree_model, tree_node
 from jostle.kernels.noisy_array import NoiseModel, with_noise
 from jostle.kernels.simulated_tables import KINDS, synthetic_table

@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "privacy"))
 from recording import Bench, Recorder, worst_losses
 
 from jostle.diagnostics import Refusal
-from jostle.kernels.classifiers.stored import classifier_from_json
+from jostle.kernels.classifiers.shrink import classifier_from_json
 from jostle.kernels.classifiers.treemodel import (
     Trees,
     c45_prune,

@@ -27,6 +27,8 @@ Several classifiers as one: the product of their probabilities, each to the powe
 
 A tree says what a few attributes show together, and sums of one number an attribute what each shows by itself. Their
 product ranks rows within a leaf, and trusts each as far as its weight goes.
+
+Classifiers from JSON, as `as_json` of each wrote it.
 """
 
 from __future__ import annotations
@@ -43,6 +45,8 @@ from jostle.kernels.classifiers.fits import Attribute, bins_of, branched_model, 
 from jostle.kernels.classifiers.growing import GrowingTree, tree_counted
 from jostle.kernels.classifiers.models import (
     AdditiveClassifier,
+    Binned,
+    Branched,
     Classifier,
     Columns,
     Words,
@@ -436,6 +440,41 @@ def class_logs(model: Classifier) -> Logs:
     return (model if isinstance(model, Blended) else blended_model([model], [1])).logs
 
 
-def blended_from_json(data: Mapping[str, Any], read: Any) -> Blended:
-    """What `as_json` wrote; `read` makes a classifier of the JSON of one."""
-    return blended_model([read(part) for part in data["parts"]], data["weights"])
+def classifier_from_json(data: Mapping[str, Any]) -> Any:
+    """The classifier that `as_json` wrote; `ValueError` where this is none."""
+    from_json = _READERS.get(str(data.get("model")))
+    if from_json is None:
+        raise KernelError(f"`{data.get('model')}` is no classifier")
+    return from_json(data)
+
+
+def _read_additive(data: Mapping[str, Any]) -> AdditiveClassifier:
+    weights = {str(w["attribute"]): (tuple(w["values"]), np.array(w["weights"], dtype=float)) for w in data["weights"]}
+    return AdditiveClassifier(
+        data["kind"], tuple(data["classes"]), np.array(data["base"], dtype=float), weights, data["link"],
+        bins=_read_bins(data),
+    )  # fmt: skip
+
+
+def _read_branched(data: Mapping[str, Any]) -> Branched:
+    branches = tuple(classifier_from_json(b) for b in data["branches"])
+    return Branched(data["attribute"], tuple(data["values"]), branches, _read_bins(data))
+
+
+def _read_bins(data: Mapping[str, Any]) -> dict[str, Cuts]:
+    return {name: Cuts(tuple(map(float, edges))) for name, edges in data.get("bins", {}).items()}
+
+
+def _read_binned(data: Mapping[str, Any]) -> Binned:
+    cuts = {name: Cuts(tuple(map(float, edges))) for name, edges in data["cuts"].items()}
+    return Binned(classifier_from_json(data["inner"]), cuts)
+
+
+def _read_blended(data: Mapping[str, Any]) -> Blended:
+    return blended_model([classifier_from_json(part) for part in data["parts"]], data["weights"])
+
+
+_READERS: dict[str, Any] = {
+    "additive": _read_additive, "blended": _read_blended, "branched": _read_branched, "binned": _read_binned,
+    "trees": Trees.from_json,
+}  # fmt: skip

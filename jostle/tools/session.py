@@ -280,7 +280,7 @@ class Session:
             with self._others.excepted():
                 tree = self._checked(source)
                 need_settings(tree, settings or {})
-                sure, looks, _ = self._ahead(tree, settings)
+                sure, looks, _ = self._ahead(tree, settings, look=self._look)
                 faults = header_misfits(tree, self._folders) or sure
                 costs = None if faults else with_looks(self.costs(source, settings), looks)
                 faults = faults or overspent(costs or [])
@@ -469,9 +469,10 @@ class Session:
         return self._ahead(tree, settings)[0]
 
     def _ahead(
-        self, tree: n.Program, settings: Mapping[str, object] | None, names: Mapping[str, object] = {}
-    ) -> Foreseen:
-        """What a run would refuse all the same, and where it looks, if data are real; `names`: of a shell."""
+        self, tree: n.Program, settings: Mapping[str, object] | None, names: Mapping[str, object] = {},
+        look: bool = False,
+    ) -> Foreseen:  # fmt: skip
+        """What a run would refuse all the same and, to `look`, where it looks if data are real; `names`: of a shell."""
         from jostle.tools.foresight import foreseen
 
         if self._simulate is not None:
@@ -479,7 +480,7 @@ class Session:
         other = Session(simulate=1, cwd=self._cwd)
         other._folders[:] = self._folders
         other._modules = self._modules.afresh()
-        ahead = foreseen(tree, other._new, other._stream, settings or {}, self._look, names)
+        ahead = foreseen(tree, other._new, other._stream, settings or {}, look, names)
         self.warnings.add(tree.span.source, ahead[2])
         return ahead
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from jostle.accounting.amounts import as_text
+from jostle.check.abstract.ledger import looks_text
 from jostle.check.cost import Charge, Cost
-from jostle.check.cost.ledger import looks_text
 from jostle.diagnostics import refuse
 from jostle.events import Event
 from jostle.formulas import NOISE_ONLY, cut_text, cuts_of

@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jostle.accounting.budget_tree import Meter
+from jostle.check.abstract.tally import Own, Place, Tally
 from jostle.check.abstract.values import EACH
 from jostle.check.cost import Cost
-from jostle.check.cost.tally import Own, Place, Tally
 from jostle.source import Source
 from jostle.tools.session import Session
 

@@ -10,6 +10,7 @@ from typing import Any
 from jostle.accounting.amounts import QUANTA
 from jostle.check.abstract import numbers, rows, selects
 from jostle.check.abstract.declarations import keys_of
+from jostle.check.abstract.ledger import Opened
 from jostle.check.abstract.values import (
     ANY_NUMBER,
     EACH,
@@ -32,10 +33,15 @@ from jostle.check.abstract.values import (
     Set,
     cannot_charge,
     in_quanta,
+    join,
+    join_all,
+    leaves,
     reached_sources,
+    uniform,
+    walked,
     widened,
 )  # fmt: skip
-from jostle.check.abstract.walk import Bounds, Walk, join, join_all, uniform, walked
+from jostle.check.abstract.walk import NO_SOURCES, Bounds, Walk
 from jostle.language import facts
 from jostle.language.builtins import TURNED
 from jostle.language.facts import Effect, Gives
@@ -87,15 +93,59 @@ def transfer_apply(w: Walk, function: object, args: Sequence[Any], keywords: dic
         case Builtin():
             return _transfer_builtin(w, Arguments(function.row, args, keywords), node)
         case Maker():
-            return w.choose_option(function, [*args, *keywords.values()], node)
+            return _choose_option(w, function, [*args, *keywords.values()], node)
         case OneOf():
             ways = [partial(transfer_apply, w, one, args, keywords, node) for one in function.values]
-            return w.paths(ways, certain=False)
+            return w.paths(ways)
     if function is TOP:
         why = "a function that is not known here is called"
         w.charge(ReachedSources((), open=True), (0, math.inf, math.inf), node.span, why)
         return TOP
     return PUBLIC
+
+
+def _choose_option(w: Walk, maker: Maker, args: Sequence[Any], node: n.Expr) -> object:
+    """Any of the features, each in an allotment of its own, then one of the options with what is left."""
+    if maker.call is not None:
+        return transfer_apply(w, maker.call, [Maker(maker.options, maker.features), *args], {}, node)
+    data = args[0] if args else PUBLIC
+    reached = reached_sources(data)
+    private = bool(reached.exposures) or reached.open
+    opened = w.allotment
+    if private and opened is None:
+        return PUBLIC  # refused
+    most = math.inf
+    if private and opened is not None and not opened.boundless:
+        most = w.left_of(opened, reached)[1]
+
+    def followed(part: object, apart: bool) -> Callable[[], object]:
+        inner = Opened(0, most, 0, node.span, reached if private else NO_SOURCES, boundless=not private)
+        call = lambda: transfer_apply(w, part, [data], {}, node)  # noqa: E731
+        return (lambda: w.follow_inside(inner, call, lambda: TOP)) if apart or not private else call
+
+    if maker.score is not None:
+        return _validated(w, maker, data, [followed(one, True) for one in leaves(maker.options)], reached, node)
+    for feature in leaves(maker.features):
+        w.optionally(followed(feature, True))
+        if private:  # one that looks at public facts runs in the allotment itself
+            w.optionally(followed(feature, False))
+    if maker.picks:
+        return join_all(list(leaves(maker.options)))
+    return w.paths([followed(option, False) for option in leaves(maker.options)])
+
+
+def _validated(
+    w: Walk, maker: Maker, data: object, options: Sequence[Callable[[], Any]], reached: ReachedSources, node: n.Expr
+) -> object:  # fmt: skip
+    """Each of the options in an allotment of its own, and its score; then a selection with all that is left."""
+    answers, scores = [], []
+    for option in options:
+        answers.append(option())
+        scores.append(transfer_apply(w, maker.score, [data, answers[-1]], {}, node))
+    if len(answers) > 1 and (reached.exposures or reached.open):
+        measured = reached_sources([data, *scores])
+        w.charge(measured, w.bare(measured, 1), node.span)
+    return join_all(answers)
 
 
 # Builtins ----------------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ def declared_source(w: Walk, node: n.Private, scope: Scope) -> object:
     args = [w.eval(arg, scope) for arg in call.args] if isinstance(call, n.Call) else []
     schema = _schema(w.eval(node.described, scope)) if node.described is not None else None
     unit, limit, delta = _budget(w, node, scope)
-    identity = w.world.identity(kind, args)
+    identity = w.identity(kind, args)
     if node.protecting is not None and node.protecting.linked:
         return _linked(w, node, schema, identity, scope)
     source = next((old for old, other in w.identities if _may_be_one(identity, other)), None)

@@ -1,40 +1,40 @@
 """The one walk over statements and expressions before a run: what each form does to what is known of values.
 
-It goes the ways of `run.interpreter`, as `cost.explorer` follows paths, rounds of loops and charges. Nothing is opened
-and no data are read.
+It goes the ways of `run.interpreter`, as `walk` follows paths, rounds of loops and charges. Nothing is opened and no
+data are read. Calls are in `calls`, rows in `rows`, selects in `selects`.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import date
 from typing import Any, assert_never
 
+from jostle.check.abstract import calls, numbers, rows, selects
 from jostle.check.abstract import declarations as declared
-from jostle.check.abstract import selects
-from jostle.check.abstract.expressions import EXPRESSIONS
 from jostle.check.abstract.values import (
     MISSING,
     PUBLIC,
     TOP,
-    Closure,
     External,
     Items,
-    ReachedSources,
+    Maker,
+    Part,
+    Range,
     Scope,
-    in_quanta,
+    join_all,
     reached_sources,
+    walked,
+    widened,
 )  # fmt: skip
-from jostle.check.abstract.walk import NO_SOURCES, Bounds, Walk
-from jostle.check.scopes import bound_in, returns_inside
+from jostle.check.abstract.walk import NO_SOURCES, Walk
+from jostle.check.scopes import returns_inside
+from jostle.language.forms import bare_selects, is_real
 from jostle.syntax import nodes as n
 
 
 class Interpreter(Walk):
     """Evaluates expressions and follows statements."""
-
-    def select_query(self, node: n.Select, scope: Scope) -> object:
-        return selects.transfer_select(self, node, scope)
 
     # Statements ----------------------------------------------------------------------------------
 
@@ -71,7 +71,7 @@ class Interpreter(Walk):
             case n.Use():
                 self.use_module(node, scope)
             case n.ParamDecl(name=name, default=default):
-                scope.names[name] = self.world.parameter(name, self.eval(default, scope))
+                scope.names[name] = self._parameter(name, self.eval(default, scope))
             case n.External(name=name):
                 scope.names[name] = External(name)
             case unknown:
@@ -83,7 +83,7 @@ class Interpreter(Walk):
         scope.released.discard(node.name)
 
     def _if(self, node: n.If, scope: Scope) -> bool:
-        holds = self.condition(node.test, scope)
+        holds = _truth(self.eval(node.test, scope))
         blocks = [node.then.body, node.other.body if node.other is not None else ()]
         return self.branches(scope, blocks) if holds is None else self.block(blocks[not holds], scope)
 
@@ -102,7 +102,7 @@ class Interpreter(Walk):
 
     def _assert(self, node: n.Assert, scope: Scope) -> None:
         message = node.message
-        if self.condition(node.value, scope) is not True and message is not None:
+        if self.eval(node.value, scope) is not True and message is not None:
             self.optionally(lambda: self.eval(message, scope))  # a run that ends here has paid for it
 
     def _jointly(self, body: n.Block, scope: Scope) -> bool:
@@ -121,14 +121,14 @@ class Interpreter(Walk):
             body = lambda: self.block(node.body.body, scope)  # noqa: E731
             goes_on = self.allotted(node.spend, scope, reached, body, lambda: self.give_up(node.body, scope, TOP))
             if goes_on and node.done is not None:
-                self.condition(node.done, scope)
+                self.eval(node.done, scope)
             return bool(goes_on)
 
         own = self.assigned(node.body)
         self.until_budget(reached, node.span, lambda: self.loop(scope, node.span, Items(PUBLIC), own, each))
 
     def _for(self, node: n.For, scope: Scope) -> bool:
-        source = self.iterated(node.source, scope)
+        source = self.eval(node.source, scope)
 
         def each(item: object) -> bool:
             self.bind_items(node.names, item, scope)
@@ -145,37 +145,17 @@ class Interpreter(Walk):
             self.returned(value)
         return True
 
-    def assigned(self, body: n.Block) -> set[str]:
-        """The names that running a block may set in its own scope."""
-        return set(bound_in(body.body, self.world.names))
-
-    # Functions and amounts -----------------------------------------------------------------------
-
-    def closure(self, name: str, params: tuple[n.Param, ...] | tuple[str, ...], body: n.Block | n.Expr,
-                scope: Scope) -> Closure:  # fmt: skip
-        pairs = [(p, None) if isinstance(p, str) else (p.name, p.default) for p in params]
-        values = tuple((p, self.eval(d, scope) if d is not None else MISSING) for p, d in pairs)
-        return Closure(name, values, body, scope)
-
-    def amount_bounds(self, node: n.Amount, scope: Scope, reached: ReachedSources) -> Bounds:
-        """Bounds of an amount that is written in the program."""
-        if node.unit == "share":
-            return self.share_bounds(self.eval(node.value, scope), reached)
-        if node.is_wish:
-            return self._wished(node, scope)
-        left = self.left_amount(scope, node.unit, reached)
-        inner = scope if left is MISSING else Scope(scope, {node.unit: left})
-        value = self.eval(node.value, inner)
-        delta = self.eval(node.delta, inner) if node.delta is not None else 0.0
-        return *in_quanta(value), in_quanta(delta)[1] if node.delta is not None else 0
-
-    def _wished(self, node: n.Amount, scope: Scope) -> Bounds:
-        """What buys a wanted error, where that was found before."""
-        delta = self.eval(node.delta, scope) if node.delta is not None else 0.0
-        self.eval(node.value, scope)
-        planned = self.world.planned.get(node.span)
-        least, most = (0, math.inf) if planned is None else (planned, planned)
-        return least, most, in_quanta(delta)[1] if node.delta is not None else 0
+    def _parameter(self, name: str, default: object) -> Any:
+        """The value of a `param`."""
+        value = self.settings.get(name)
+        if value is None or (isinstance(value, str) and isinstance(default, str)):
+            return default if value is None else value
+        if isinstance(value, str) and isinstance(default, bool):
+            return value == "true"
+        try:
+            return float(value) if isinstance(value, (str, int, float)) and not isinstance(value, bool) else PUBLIC
+        except ValueError:
+            return PUBLIC
 
     # Expressions ---------------------------------------------------------------------------------
 
@@ -183,9 +163,180 @@ class Interpreter(Walk):
         self.step(node.span)
         return EXPRESSIONS[type(node)](self, node, scope)
 
-    def condition(self, test: n.Expr, scope: Scope) -> bool | None:
-        """Whether a condition holds, where only that way is followed."""
-        return self.decided(self.eval(test, scope))
 
-    def iterated(self, source: n.Expr, scope: Scope) -> object:
-        return self.eval(source, scope)
+# Expressions ---------------------------------------------------------------------------------------
+
+
+def _truth(value: object) -> bool | None:
+    """Whether a condition holds, where only that way is followed."""
+    return value if isinstance(value, bool) else None
+
+
+def _name(w: Walk, node: n.Name | n.Variable, scope: Scope) -> Any:
+    value = w.look_up(scope, node.id)
+    if value is MISSING and isinstance(node, n.Name) and node.id in ("epsilon", "rho"):
+        value = w.left_amount(scope, node.id, NO_SOURCES)
+    return PUBLIC if value is MISSING else value
+
+
+def _literal(w: Walk, node: n.Number | n.String | n.Constant, scope: Scope) -> Any:
+    return PUBLIC if isinstance(node.value, date) else node.value
+
+
+def _called(w: Walk, node: n.Call, scope: Scope) -> Any:
+    return PUBLIC if id(node) in w.measured else calls.transfer_call(w, node, scope)
+
+
+def _field(w: Walk, node: n.Attribute, scope: Scope) -> Any:
+    return calls.transfer_attribute(w.eval(node.value, scope), node.name)
+
+
+def _item_values(w: Walk, node: n.ListOf | n.SetOf, scope: Scope) -> Any:
+    items = [w.eval(item, scope) for item in node.items]
+    if isinstance(node, n.ListOf):
+        return items
+    return numbers.distinct(items) if items else {}
+
+
+def _fields(w: Walk, node: n.RecordOf, scope: Scope) -> Any:
+    return {name: w.eval(item, scope) for name, item in node.items}
+
+
+def _ends(w: Walk, node: n.Range, scope: Scope) -> Any:
+    match node.low, node.high:
+        case n.Constant(value=date() as low), n.Constant(value=date() as high):
+            return Range(low, high, False)
+    return Range(w.eval(node.low, scope), w.eval(node.high, scope), is_real(node.low) or is_real(node.high))
+
+
+def _sign(w: Walk, node: n.Unary, scope: Scope) -> Any:
+    if node.op == "not":
+        holds = w.eval(node.operand, scope)
+        return not holds if isinstance(holds, bool) else PUBLIC
+    return numbers.transfer_unary(node.op, w.eval(node.operand, scope))
+
+
+def _conditional(w: Walk, node: n.Conditional, scope: Scope) -> Any:
+    holds = _truth(w.eval(node.test, scope))
+    if holds is not None:
+        return w.eval(node.then if holds else node.other, scope)
+    return w.paths([lambda: w.eval(node.then, scope), lambda: w.eval(node.other, scope)])
+
+
+def _comprehension(w: Walk, node: n.Comprehension, scope: Scope) -> Any:
+    source = w.eval(node.source, scope)
+    return w.cheaply(scope, node, source, lambda: _comprehended(w, node, source, scope))
+
+
+def _lambda(w: Walk, node: n.Lambda, scope: Scope) -> Any:
+    return w.closure("this lambda", node.params, node.body, scope)
+
+
+def _part(w: Walk, node: n.Part, scope: Scope) -> Any:
+    if node.predict is not None and node.predict_params is not None:
+        w.closure("predict", node.predict_params, node.predict, scope)
+    return Part(node.kind, w.closure(node.kind, node.params, node.body, scope))
+
+
+def _choice(w: Walk, node: n.Choice, scope: Scope) -> Any:
+    clauses = (node.among, node.informed, node.trained, node.wrt)
+    among, informed, _, wrt = (w.eval(clause, scope) if clause is not None else [] for clause in clauses)
+    if node.using is not None:
+        w.eval(node.using, scope)
+    if node.spending is not None:
+        w.eval(node.spending, scope)
+    return Maker(among, informed, score=wrt if node.way != n.FEATURES else None)
+
+
+def _query(w: Walk, node: n.Query, scope: Scope) -> Any:
+    outer, w.bare_left = w.bare_left, bare_selects(node)
+    result = w.eval(node.body, scope)
+    w.bare_left = outer
+    return result
+
+
+def _star(w: Walk, node: n.Expr, scope: Scope) -> Any:
+    return PUBLIC  # arguments of aggregates, which a select looks at
+
+
+def _chain(w: Walk, node: n.Binary, scope: Scope) -> Any:
+    chain: list[n.Binary] = []
+    at: n.Expr = node
+    while isinstance(at, n.Binary):
+        chain.append(at)
+        at = at.left
+    value = w.eval(at, scope)
+    for link in reversed(chain):
+        value = numbers.transfer_binary(link.op, value, w.eval(link.right, scope))
+    return value
+
+
+def _operands(w: Walk, node: n.Logic, scope: Scope, at: int = 0) -> Any:
+    decided = node.op == "or"
+    holds = _truth(w.eval(node.operands[at], scope))
+    if at + 1 == len(node.operands) or holds is decided:
+        return PUBLIC if holds is None else holds
+    if holds is (not decided):
+        return _operands(w, node, scope, at + 1)
+    w.optionally(lambda: _operands(w, node, scope, at + 1))
+    return PUBLIC
+
+
+def _comprehended(w: Walk, node: n.Comprehension, source: object, scope: Scope) -> Any:
+    inner = Scope(scope)
+    result: list[Any] = [[]]
+    walk = walked(source)
+
+    def item() -> list[Any] | Items:
+        value = w.eval(node.item, Scope(inner))
+        return walked(value) if node.flat else [value]
+
+    def each(value: object) -> bool:
+        w.bind_items(node.names, value, inner)
+        test = w.eval(node.condition, inner) if node.condition is not None else True
+        if test is not False:
+            more = item() if test is True else _perhaps(w, item)
+            result[0] = numbers.transfer_binary("+", [] if isinstance(walk, Items) else result[0], more)
+        return True
+
+    w.loop(inner, node.span, walk, set(node.names), each)
+    answer: Any = result[0]
+    if isinstance(walk, Items):
+        once = walked(answer)
+        one = once.item if isinstance(once, Items) else join_all(once)
+        sure = isinstance(once, list) and len(once) == 1 and node.condition is None
+        answer = Items(w.settled(one), walk.least if sure else 0, walk.most if sure else None)
+    return numbers.distinct(answer) if node.kind == "set" and isinstance(answer, list) else answer
+
+
+def _perhaps(w: Walk, item: Callable[[], Any]) -> Any:
+    result = w.optionally(item)
+    return Items(join_all(result) if isinstance(result, list) and result else widened(result))
+
+
+def _over_items(w: Walk, node: n.Over, scope: Scope) -> Any:
+    source = walked(w.eval(node.source, scope))
+    inner = Scope(scope)
+    items: list[Any] = []
+    values: list[Any] = []
+
+    def each(item: object) -> bool:
+        inner.names[node.name] = item
+        items.append(item)
+        values.append(w.eval(node.body, Scope(inner)))
+        return True
+
+    w.loop(inner, node.span, source, {node.name}, each)
+    if isinstance(source, Items):
+        return w.settled(join_all(items)) if node.fold.startswith("arg") else PUBLIC
+    return numbers.transfer_fold(node.fold, items, values)
+
+
+EXPRESSIONS: Mapping[type, Callable[[Walk, Any, Scope], Any]] = {
+    n.Name: _name, n.Variable: _name, n.Number: _literal, n.String: _literal, n.Constant: _literal, n.Binary: _chain,
+    n.Call: _called, n.Attribute: _field, n.Index: rows.transfer_index, n.ListOf: _item_values, n.SetOf: _item_values,
+    n.RecordOf: _fields, n.Range: _ends, n.Unary: _sign, n.Logic: _operands, n.Conditional: _conditional,
+    n.Comprehension: _comprehension, n.Over: _over_items, n.Lambda: _lambda, n.Part: _part, n.Choice: _choice,
+    n.Spending: calls.transfer_spending, n.Query: _query, n.Select: selects.transfer_select,
+    n.Described: declared.public, n.Star: _star, n.Distinct: _star,
+}  # fmt: skip

@@ -22,9 +22,9 @@ from jostle.check.abstract.values import (
     Set,
     ends,
     is_constant,
+    join_all,
     widened,
 )  # fmt: skip
-from jostle.check.abstract.walk import join_all
 from jostle.diagnostics import Refusal
 from jostle.doubles import arithmetic, folded, ordered, total
 from jostle.language.operations import ROW_FUNCTIONS

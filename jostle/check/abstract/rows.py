@@ -11,6 +11,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 from jostle.check.abstract.declarations import identifiable, keys_of
+from jostle.check.abstract.tally import Why
 from jostle.check.abstract.values import (
     EACH,
     MISSING,
@@ -25,9 +26,11 @@ from jostle.check.abstract.values import (
     Scope,
     Set,
     cannot_charge,
+    join_all,
+    walked,
     widened,
 )  # fmt: skip
-from jostle.check.abstract.walk import Walk, join_all, walked
+from jostle.check.abstract.walk import TooLong, Walk
 from jostle.doubles import place
 from jostle.language import facts
 from jostle.language.facts import Effect, Gives
@@ -35,6 +38,8 @@ from jostle.language.forms import DIMENSIONS
 from jostle.language.operations import ROW_FUNCTIONS
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every
+
+MOST_PARTS = 400  # of one partition that are told apart
 
 # Expressions on rows -----------------------------------------------------------------------------
 
@@ -44,6 +49,14 @@ def columns_of(table: object) -> dict[str, object] | None:
     if not isinstance(table, Handle) or table.schema is None:
         return None
     return {**table.schema, "values": PUBLIC} if table.kind == "cube" else table.schema
+
+
+def of_rows(w: Walk, node: n.Expr, schema: dict[str, Any] | None, scope: Scope) -> None:
+    """An expression on rows."""
+    if schema is None:
+        w.optionally(lambda: row_parts(w, node, None, scope))
+    else:
+        row_parts(w, node, schema, scope)
 
 
 def row_parts(w: Walk, node: n.Expr, schema: dict[str, Any] | None, scope: Scope) -> None:
@@ -122,14 +135,14 @@ def _row_arguments(w: Walk, row: facts.Builtin, table: object, node: n.Call, sco
     """Looks at the arguments that are read row by row; gives the keys that are listed by `over`, or `MISSING`."""
     schema, over = columns_of(table), MISSING
     for arg in _listed(node.args[1:]):
-        w.rows(arg, schema, scope)
+        of_rows(w, arg, schema, scope)
     for keyword in node.keywords:
         if keyword.name == "over":
             over = w.eval(keyword.value, scope)
         elif row.gives is Gives.EXPLODED:
             _items_of_rows(w, keyword.value, schema, scope)
         else:
-            w.rows(keyword.value, schema, scope)
+            of_rows(w, keyword.value, schema, scope)
     return over
 
 
@@ -146,26 +159,25 @@ def _conditions(w: Walk, node: n.Expr, schema: dict[str, Any] | None, scope: Sco
     elif isinstance(node, n.Comprehension):
         w.eval(node.source, scope)
         if any(isinstance(inside, n.Call | n.Query) for inside in every(node.item)):
-            w.too_long("it calls functions for each of many conditions", node.span)
+            raise TooLong(Why("it calls functions for each of many conditions", node.span))
     else:
-        w.rows(node, schema, scope)
+        of_rows(w, node, schema, scope)
 
 
 def _items_of_rows(w: Walk, node: n.Expr, schema: dict[str, Any] | None, scope: Scope) -> None:
     """The items of a list that are expressions on rows; in a comprehension its names are as good as columns."""
     if isinstance(node, n.ListOf):
         for item in node.items:
-            w.rows(item, schema, scope)
+            of_rows(w, item, schema, scope)
     elif isinstance(node, n.Comprehension):
         w.eval(node.source, scope)
         inside = [node.item, *([node.condition] if node.condition is not None else [])]
         called = [part for item in inside for part in every(item) if isinstance(part, n.Call | n.Query | n.Lambda)]
         if not all(_is_of_rows(w, part, scope) for part in called):
-            w.too_long("it calls functions for each of many items", node.span)
-            return
+            raise TooLong(Why("it calls functions for each of many items", node.span))
         columns = schema | dict.fromkeys(node.names, PUBLIC) if schema is not None else None
         for item in inside if columns is not None else []:
-            w.rows(item, columns, scope)
+            of_rows(w, item, columns, scope)
 
 
 def _is_of_rows(w: Walk, node: n.Node, scope: Scope) -> bool:
@@ -231,7 +243,7 @@ def _partition_parts(w: Walk, row: facts.Builtin, table: Handle, node: n.Call, o
     keys = _listed_keys(over) if over is not MISSING else None
     if over is MISSING and column is not None and table.schema is not None:
         keys = keys_of(table.schema[column])
-    certain = keys is not None and len(keys) <= w.most_parts
+    certain = keys is not None and len(keys) <= MOST_PARTS
     label = _label(table, column, "floor") if certain else None
     if label is None:
         label = object()
@@ -317,7 +329,7 @@ def _rows_where(w: Walk, value: Any, node: n.Index, scope: Scope) -> Any:
     """`D[a = v, b = w]` and `D[E, ]`."""
     schema = columns_of(value)
     for condition in node.args:
-        w.rows(condition, schema, scope)
+        of_rows(w, condition, schema, scope)
     conditions = [(keyword.name, w.eval(keyword.value, scope)) for keyword in node.keywords]
     if isinstance(value, OneOf):
         # A list among the ways would be indexed by value; any of its items then.

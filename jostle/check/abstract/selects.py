@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from jostle.check.abstract.declarations import keys_of
-from jostle.check.abstract.rows import columns_of
+from jostle.check.abstract.rows import columns_of, of_rows
 from jostle.check.abstract.values import (
     PUBLIC,
     TOP,
@@ -55,12 +55,12 @@ def transfer_select(w: Walk, node: n.Select, scope: Scope) -> object:
 def _row_clauses(w: Walk, node: n.Select, table: object, calls: list[n.Call], scope: Scope) -> object:
     """Looks at what is read row by row: the condition, the keys and the aggregates; gives the table within limits."""
     if node.where is not None:
-        w.rows(node.where, columns_of(table), scope)
+        of_rows(w, node.where, columns_of(table), scope)
     schema = table.schema if isinstance(table, Handle) else None
     for key in (*(node.per or ()), *node.keys):
         for part in key.value.items if isinstance(key.value, n.ListOf) else (key.value,):
             if not (isinstance(part, n.Name) and part.id == PERSON):
-                w.rows(part, schema, scope)
+                of_rows(w, part, schema, scope)
         if key.over is not None:
             w.eval(key.over, scope)
     table = limited(w, table, node, scope)
@@ -156,9 +156,9 @@ def _arguments(w: Walk, call: n.Call, schema: dict[str, Any] | None, scope: Scop
             w.eval(arg, scope)
         elif isinstance(arg, n.Distinct):
             if not (isinstance(arg.value, n.Name) and arg.value.id == PERSON):
-                w.rows(arg.value, schema, scope)
+                of_rows(w, arg.value, schema, scope)
         elif not isinstance(arg, n.Star):
-            w.rows(arg, schema, scope)
+            of_rows(w, arg, schema, scope)
 
 
 def joined_tables(left: object, right: object) -> Any:

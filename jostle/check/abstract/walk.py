@@ -1,9 +1,10 @@
-"""What is asked of a walk before a run: names, paths, loops, allotments and charges, and what lies outside a program.
+"""The walk that follows what a program can spend: where ways part and meet, loops, and how far anything is followed.
 
-`cost.explorer` follows paths, rounds of loops and charges. What each form does to what is known of values is in
-`interpreter`, `expressions`, `calls` and `rows`. Nothing is opened and no data are read.
-
-One value that stands for several, and what a container is walked through as.
+The state of one way is a ledger and the names of a scope. A loop whose rounds are not known is followed once, from
+names that hold before every round: a first guess is widened until one more round adds nothing to it. Everything is
+counted in steps, so that following ends by itself; what takes too long has no bound but the allotment it stands in.
+What each form does to what is known of values is in `interpreter`, `calls`, `rows` and `selects`. Nothing is opened
+and no data are read.
 """
 
 from __future__ import annotations
@@ -11,37 +12,44 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
+from jostle.accounting.amounts import QUANTA, part_of
+from jostle.check.abstract.ledger import NEVER, Ledger, Opened, Spending, current
+from jostle.check.abstract.tally import Purity, Why
 from jostle.check.abstract.values import (
     MISSING,
     PUBLIC,
     TOP,
-    Builtin,
     Closure,
-    Domain,
+    Exposure,
+    Generic,
     Handle,
     Items,
     LoopVariable,
-    Maker,
+    Module,
     Most,
     NumberInterval,
     OneOf,
-    Part,
-    Range,
     ReachedSources,
     Scope,
     Set,
     SourceFact,
-    cannot_charge,
+    alike,
+    bare,
     ends,
-    is_constant,
+    in_quanta,
+    join,
+    join_all,
+    joined_names,
+    reached_sources,
+    uniform,
+    walked,
     widened,
-)
+)  # fmt: skip
 from jostle.check.scopes import bound_in
-from jostle.language.builtins import BUILTINS, brought
-from jostle.language.facts import Gives
+from jostle.language.builtins import brought
+from jostle.records import replace
 from jostle.source import Span
 from jostle.syntax import nodes as n
 
@@ -50,179 +58,173 @@ Bounds = tuple[int, Most, Most]
 """The least and the most of an amount, and the most of its delta."""
 Identity = Callable[[str, list[Any]], Hashable]
 
-
-def literal_identity(kind: str, args: list[Any]) -> Hashable:
-    """The identity of a source as it is written: None where it is not known."""
-    if len(args) == 1 and isinstance(args[0], str):
-        return (kind, args[0])
-    rows = args and isinstance(args[0], list) and not any(isinstance(item, str) for item in args[0])
-    return object() if rows else None
+FUEL = 60_000  # steps
+MOST_CALLS = 200  # open at once; a run allows more, which are then not followed
+TRIALS, TRIAL = 6_000, 1_500  # steps on values that cannot cost anything: in all, and on one of them
+MOST_GUESSES = 8
+FEW_ROUNDS = 20  # that are followed one by one at any price
 
 
-@dataclass(slots=True)
-class World:
-    """What lies outside a program: modules, files by identity, settings. It opens no data."""
+class TooLong(Exception):
+    """What is being followed takes too many steps or calls."""
 
-    load_module: Callable[[tuple[str, ...]], n.Program | None]
-    identity: Identity = literal_identity
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    planned: Mapping[Span, int] = field(default_factory=dict)
-    """What wanted errors of `jointly` blocks take, in quanta, by where they are written; as far as it is known."""
-    _names: dict[tuple[str, ...], set[str]] = field(default_factory=dict)
-
-    def names(self, use: n.Use) -> Collection[str]:
-        """The names that a `use` binds."""
-        if use.path not in self._names:
-            self._names[use.path] = {use.path[-1], *brought(use.path)}  # for modules that use each other
-            tree = self.load_module(use.path)
-            if tree is not None:
-                self._names[use.path] |= set(bound_in(tree.body, self.names))
-        return self._names[use.path]
-
-    def parameter(self, name: str, default: object) -> Any:
-        """The value of a `param`."""
-        value = self.settings.get(name)
-        if value is None or (isinstance(value, str) and isinstance(default, str)):
-            return default if value is None else value
-        if isinstance(value, str) and isinstance(default, bool):
-            return value == "true"
-        try:
-            return float(value) if isinstance(value, (str, int, float)) and not isinstance(value, bool) else PUBLIC
-        except ValueError:
-            return PUBLIC
+    def __init__(self, why: Why) -> None:
+        super().__init__(why.reason)
+        self.why = why
 
 
-def universe(builtins: Collection[str]) -> Scope:
-    """The names that every program knows; one that the table does not have may do anything."""
-    return Scope(None, {name: _meaning(name) for name in builtins})
+class Walk(Spending, ABC):
+    """The ways of one program. It opens no data: `identity` says of what a source is declared whether it is another's.
 
+    `planned`: what wanted errors of `jointly` blocks take, in quanta, by where they are written; as far as it is known.
+    """
 
-def _meaning(name: str) -> Any:
-    row = BUILTINS.get(name)
-    if row is None:
-        return TOP
-    if row.gives is Gives.CONSTANT:
-        return float(getattr(math, name))
-    return Domain(name) if row.gives is Gives.DOMAIN else Builtin(row)
-
-
-class Walk(ABC):
-    """Evaluates expressions and follows statements. Nothing is charged, and all conditions may hold or not, unless a
-    walk says more."""
-
-    most_parts = 400  # of one partition that are told apart
-
-    def __init__(self, world: World) -> None:
-        self.world = world
-        self.sources: list[SourceFact] = []
+    def __init__(
+        self, base: Scope, load_module: Callable[[tuple[str, ...]], n.Program | None], identity: Identity,
+        settings: Mapping[str, Any], planned: Mapping[Span, int],
+    ) -> None:  # fmt: skip
+        Spending.__init__(self, [])
+        self.base, self.load_module, self.identity, self.settings, self.planned = (
+            base, load_module, identity, settings, planned
+        )  # fmt: skip
         self.identities: list[tuple[SourceFact, Hashable]] = []
-        self.agents = 0
         self.measured: set[int] = set()  # the aggregates of a select, where its outputs are calculated
         self.bare_left = 0
         self.joint = False  # whether this stands in a `jointly` block
-
-    @abstractmethod
-    def step(self, span: Span | None) -> None:
-        """Counts a step."""
-
-    @abstractmethod
-    def look_up(self, scope: Scope, name: str) -> Any:
-        """The value of a name, or `MISSING`."""
-
-    @abstractmethod
-    def decided(self, test: object) -> bool | None:
-        """Whether a condition holds, where only that way is followed."""
-
-    @abstractmethod
-    def paths(self, thunks: Sequence[Callable[[], Any]], certain: bool = True) -> Any:
-        """Follows each of these from here, and goes on where they meet. Not `certain`: perhaps none of them is run."""
-
-    @abstractmethod
-    def branches(self, scope: Scope, bodies: Sequence[Sequence[n.Stmt]]) -> bool:
-        """The same for statements; whether any of these ways goes on."""
-
-    @abstractmethod
-    def loop(self, scope: Scope, span: Span, value: object, own: Collection[str], each: Callable[[Any], bool]) -> bool:
-        """Goes round with each item; whether the way goes on after. `own`: names of `scope` that a round may set."""
-
-    @abstractmethod
-    def cheaply(self, scope: Scope, node: n.Node, value: object, thunk: Callable[[], Any]) -> Any:
-        """The value of a part of the program that works on `value`; `PUBLIC` where it is inert and takes long."""
-
-    @abstractmethod
-    def returned(self, value: object) -> None:
-        """A way ends here."""
-
-    @abstractmethod
-    def enter(self, function: Closure, local: dict[str, Any], node: n.Expr) -> Any:
-        """The value of a function's body, with its parameters in `local`."""
-
-    @abstractmethod
-    def choose_option(self, maker: Maker, args: Sequence[Any], node: n.Expr) -> Any:
-        """The value of a call of a ChoiceMaker."""
-
-    @abstractmethod
-    def allotted(self, spend: n.Spend, scope: Scope, reached: ReachedSources, body: Callable[[], Any],
-                 ruined: Callable[[], Any]) -> Any:  # fmt: skip
-        """Follows what stands in an allotment; `ruined` says what comes of it where that takes too long."""
-
-    @abstractmethod
-    def until_budget(self, reached: ReachedSources, span: Span, body: Callable[[], Any]) -> None:
-        """Follows what spends no more than is left of the budgets of these sources, and of the allotment around."""
-
-    @abstractmethod
-    def left_amount(self, scope: Scope, unit: str, reached: ReachedSources) -> Any:
-        """What the name of a unit stands for where no variable has it, or `MISSING`."""
-
-    @abstractmethod
-    def share_bounds(self, share: object, reached: ReachedSources) -> Bounds:
-        """A share of what the allotment around held when it opened, or of the budget where there is none."""
-
-    @abstractmethod
-    def bare(self, reached: ReachedSources, shares: int, needed: bool = True) -> Bounds:
-        """An equal share of what is left; where that is nothing, what is `needed` is refused."""
-
-    @abstractmethod
-    def charge(self, reached: ReachedSources, amount: Bounds, span: Span, why: str = "an amount is not known") -> None:
-        """A measurement on what is reached; `why` there is no bound, where there is none."""
-
-    @abstractmethod
-    def too_long(self, reason: str, span: Span) -> None:
-        """What comes here is not followed."""
-
-    @abstractmethod
-    def rows(self, node: n.Expr, schema: dict[str, Any] | None, scope: Scope) -> None:
-        """An expression on rows."""
-
-    @abstractmethod
-    def use_module(self, node: n.Use, scope: Scope) -> None:
-        """Binds the names of a module."""
+        self.purity = Purity()
+        self.fuel, self.trials = FUEL, TRIALS
+        self.trying = False
+        self.depth = 0
+        self.returns: list[tuple[Any, Ledger]] = []
+        self.reads: set[tuple[str, int]] = set()
+        self.modules: dict[tuple[str, ...], Module] = {}
+        self._names: dict[tuple[str, ...], set[str]] = {}
 
     @abstractmethod
     def eval(self, node: n.Expr, scope: Scope) -> Any:
         """What is known of the value of an expression."""
 
     @abstractmethod
-    def condition(self, test: n.Expr, scope: Scope) -> bool | None:
-        """Whether a condition holds, where only that way is followed."""
+    def block(self, body: Sequence[n.Stmt], scope: Scope) -> bool:
+        """Follows statements; whether the way can go on after them."""
 
-    @abstractmethod
-    def iterated(self, source: n.Expr, scope: Scope) -> Any:
-        """What is walked through."""
+    # Ways ----------------------------------------------------------------------------------------
 
-    @abstractmethod
-    def amount_bounds(self, node: n.Amount, scope: Scope, reached: ReachedSources) -> Bounds:
-        """Bounds of an amount that is written in the program."""
+    def paths(self, thunks: Sequence[Callable[[], Any]]) -> Any:
+        """Follows each of these from here, and goes on where they meet."""
+        before, after, values = self.ledger, None, []
+        for thunk in thunks:
+            self.ledger = before.copy()
+            values.append(thunk())
+            after = self.ledger if after is None else after.join(self.ledger)
+        self.ledger = after if after is not None else before
+        return join_all(values)
 
-    @abstractmethod
-    def closure(
-        self, name: str, params: tuple[n.Param, ...] | tuple[str, ...], body: n.Block | n.Expr, scope: Scope
-    ) -> Closure:
-        """A function of the program."""
+    def optionally(self, thunk: Callable[[], Any]) -> Any:
+        return self.paths([lambda: MISSING, thunk])
 
-    @abstractmethod
-    def select_query(self, node: n.Select, scope: Scope) -> Any:
-        """The value of a select."""
+    def branches(self, scope: Scope, bodies: Sequence[Sequence[n.Stmt]]) -> bool:
+        """The same for statements; whether any of these ways goes on."""
+        names, before = scope.names, self.ledger
+        ends: list[tuple[dict[str, Any], Ledger]] = []
+        for body in bodies:
+            scope.names, self.ledger = dict(names), before.copy()
+            if self.block(body, scope):
+                ends.append((scope.names, self.ledger))
+        for other_names, other in ends[1:]:
+            ends[0] = joined_names(ends[0][0], other_names), ends[0][1].join(other)
+        if ends:
+            scope.names, self.ledger = ends[0]
+        return bool(ends)
+
+    def returned(self, value: object) -> None:
+        """A way ends here."""
+        self.returns.append((value, self.ledger))
+        self.ledger = self.ledger.copy()
+
+    def here(self) -> Callable[[], None]:
+        """Gives a function that comes back to this point of the way, from wherever following it broke off."""
+        ledger, returns, mark = self.ledger.copy(), self.returns, len(self.returns)
+        stack, active, depth = list(self.stack), set(self.active), self.depth
+        measured, bare_left = self.measured, self.bare_left
+
+        def back() -> None:
+            self.ledger, self.returns, self.stack, self.active = ledger.copy(), returns, list(stack), set(active)
+            self.depth, self.measured, self.bare_left = depth, measured, bare_left
+            del returns[mark:]
+
+        return back
+
+    def trial(self, thunk: Callable[[], object]) -> Any:
+        """The value of something inert, or `PUBLIC` where it takes long."""
+        outer, back = self.fuel, self.here()
+        allowed = min(outer, max(100, min(TRIAL, self.trials // 4)))
+        self.fuel, self.trying = allowed, True
+        try:
+            return thunk()
+        except TooLong:
+            back()
+            return PUBLIC
+        finally:
+            used = allowed - max(0, self.fuel)
+            self.trials -= used
+            self.fuel, self.trying = outer - used, False
+
+    def cheaply(self, scope: Scope, node: n.Node, value: object, thunk: Callable[[], Any]) -> Any:
+        """The value of a part of the program that works on `value`; `PUBLIC` where it is inert and takes long."""
+        inert = not self.trying and self.purity.value(value) and self.purity.node(node, scope)
+        return self.trial(thunk) if inert else thunk()
+
+    def step(self, span: Span | None) -> None:
+        self.fuel -= 1
+        if self.fuel < 0:
+            raise TooLong(Why("it is too long to follow", span))
+
+    # Names ---------------------------------------------------------------------------------------
+
+    def look_up(self, scope: Scope, name: str) -> Any:
+        """The value of a name, or `MISSING`."""
+        home = scope.home(name)
+        self.reads.add((name, 0 if home is None else id(home)))
+        value = MISSING if home is None else home.names[name]
+        if isinstance(value, LoopVariable):
+            for mark in value.marks:
+                mark.add(name)
+            return value.value
+        return value
+
+    def use_module(self, node: n.Use, scope: Scope) -> None:
+        """A module is followed once, in a scope of its own."""
+        before, sources = dict(self.ledger.tallies), len(self.sources)
+        if node.path not in self.modules:
+            self.modules[node.path] = Module({})
+            tree = self.load_module(node.path)
+            if tree is not None:
+                inner = Scope(self.base)
+                self.block(tree.body, inner)
+                names = {k: v for k, v in inner.names.items() if not k.startswith("_") and not isinstance(v, Module)}
+                of_language = {name: self.base.look_up(name) for name in brought(node.path)}
+                self.modules[node.path] = Module(of_language | names)
+        module = self.modules[node.path]
+        if self.ledger.tallies != before or len(self.sources) != sources:
+            del self.modules[node.path]  # it spends: on another way it would spend again
+        scope.names[node.path[-1]] = module
+        for name, value in module.names.items():
+            if name not in scope.names or isinstance(scope.names[name], Module):
+                scope.names[name] = value
+
+    def module_names(self, use: n.Use) -> Collection[str]:
+        """The names that a `use` binds."""
+        if use.path not in self._names:
+            self._names[use.path] = {use.path[-1], *brought(use.path)}  # for modules that use each other
+            tree = self.load_module(use.path)
+            if tree is not None:
+                self._names[use.path] |= set(bound_in(tree.body, self.module_names))
+        return self._names[use.path]
+
+    def assigned(self, body: n.Block) -> set[str]:
+        """The names that running a block may set in its own scope."""
+        return set(bound_in(body.body, self.module_names))
 
     def bind_items(self, names: tuple[str, ...], item: Any, scope: Scope) -> None:
         if len(names) == 1:
@@ -232,156 +234,239 @@ class Walk(ABC):
         values = item if fits else [item.item if isinstance(item, Items) else widened(item)] * len(names)
         scope.names.update(zip(names, values, strict=True))
 
-    def optionally(self, thunk: Callable[[], Any]) -> Any:
-        return self.paths([lambda: MISSING, thunk])
+    # Functions -----------------------------------------------------------------------------------
 
-    @abstractmethod
+    def enter(self, function: Closure, local: dict[str, Any], node: n.Expr) -> Any:
+        """The value of a function's body, with its parameters in `local`."""
+        inert = not self.trying and self.purity.function(function) and all(map(self.purity.value, local.values()))
+        return self.trial(lambda: self._enter(function, local, node)) if inert else self._enter(function, local, node)
+
+    def _enter(self, function: Closure, local: dict[str, object], node: n.Expr) -> object:
+        if self.depth >= MOST_CALLS:
+            raise TooLong(Why(f"`{function.name}` calls itself more than {MOST_CALLS} deep, or without end", node.span))
+        scope = Scope(function.scope, local)
+        self.depth += 1
+        if not isinstance(function.body, n.Block):
+            result = self.eval(function.body, scope)
+            self.depth -= 1
+            return result
+        outer, self.returns = self.returns, []
+        if self.block(function.body.body, scope):
+            self.returns.append((None, self.ledger))
+        ends, self.returns = self.returns, outer
+        self.depth -= 1
+        self.ledger = ends[0][1]
+        for _, ledger in ends[1:]:
+            self.ledger = self.ledger.join(ledger)
+        return join_all([value for value, _ in ends])
+
+    def closure(self, name: str, params: tuple[n.Param, ...] | tuple[str, ...], body: n.Block | n.Expr,
+                scope: Scope) -> Closure:  # fmt: skip
+        pairs = [(p, None) if isinstance(p, str) else (p.name, p.default) for p in params]
+        values = tuple((p, self.eval(d, scope) if d is not None else MISSING) for p, d in pairs)
+        return Closure(name, values, body, scope)
+
+    # Amounts -------------------------------------------------------------------------------------
+
+    def charge(self, reached: ReachedSources, amount: Bounds, span: Span, why: str = "an amount is not known") -> None:
+        """A measurement on what is reached; `why` there is no bound, where there is none."""
+        self.charged_at(reached.exposures, span)
+        self.spend(reached, *amount, Why(why, span))
+
+    def left_amount(self, scope: Scope, unit: str, reached: ReachedSources) -> Any:
+        """What the name of a unit stands for where no variable has it, or `MISSING`."""
+        opened = self.allotment
+        if opened is None or self.look_up(scope, unit) is not MISSING:
+            return MISSING
+        if opened.boundless:
+            return math.inf
+        least, most = self.left_of(opened, reached)
+        low, high = least / QUANTA, (most / QUANTA if most < math.inf else math.inf)
+        return low if low == high else NumberInterval(low, high)
+
+    def amount_bounds(self, node: n.Amount, scope: Scope, reached: ReachedSources) -> Bounds:
+        """Bounds of an amount that is written in the program."""
+        if node.unit == "share":
+            return self.share_bounds(self.eval(node.value, scope), reached)
+        if node.is_wish:
+            return self._wished(node, scope)
+        left = self.left_amount(scope, node.unit, reached)
+        inner = scope if left is MISSING else Scope(scope, {node.unit: left})
+        value = self.eval(node.value, inner)
+        delta = self.eval(node.delta, inner) if node.delta is not None else 0.0
+        return *in_quanta(value), in_quanta(delta)[1] if node.delta is not None else 0
+
+    def _wished(self, node: n.Amount, scope: Scope) -> Bounds:
+        """What buys a wanted error, where that was found before."""
+        delta = self.eval(node.delta, scope) if node.delta is not None else 0.0
+        self.eval(node.value, scope)
+        planned = self.planned.get(node.span)
+        least, most = (0, math.inf) if planned is None else (planned, planned)
+        return least, most, in_quanta(delta)[1] if node.delta is not None else 0
+
+    def allotted(self, spend: n.Spend, scope: Scope, reached: ReachedSources, body: Callable[[], Any],
+                 ruined: Callable[[], Any]) -> Any:  # fmt: skip
+        """Follows what stands in an allotment; `ruined` says what comes of it where that takes too long."""
+        least, most, delta = self.amount_bounds(spend.amount, scope, reached)
+        least = int(min(least, most))  # of a share where nothing is left
+        return self.follow_inside(Opened(least, most, delta, spend.span, reached), body, ruined)
+
+    def until_budget(self, reached: ReachedSources, span: Span, body: Callable[[], Any]) -> None:
+        """Follows what spends no more than is left of the budgets of these sources, and of the allotment around."""
+        only, mark = frozenset(id(exposure.source) for exposure in reached.exposures), len(self.returns)
+        most = self.left_of_budgets(reached)
+        whole = self.open(Opened(0, most, 0, span, reached, recorder=True, only=only))
+        body()
+        self.close(whole, [ledger for _, ledger in self.returns[mark:]])
+
+    def share_bounds(self, share: object, reached: ReachedSources) -> Bounds:
+        """A share of what the allotment around held when it opened, or of the budget where there is none."""
+        least, most, delta = self.whole_of(reached)
+        low, high = (min(max(end, 0.0), 1.0) for end in ends(share))
+        parts = [math.inf if whole == math.inf else part_of(int(whole), high) for whole in (most, delta)]
+        return part_of(least, low) if least < NEVER else NEVER, parts[0], parts[1]
+
+    def follow_inside(self, opened: Opened, body: Callable[[], Any], ruined: Callable[[], Any]) -> Any:
+        """Follows what stands in an allotment; where that takes too long, it may spend all of it on any source."""
+        back, returns, mark = self.here(), self.returns, len(self.returns)
+        self.open(opened)
+        reserve = self.fuel - self.fuel // 2
+        self.fuel -= reserve
+        try:
+            result = body()
+        except TooLong as too_long:
+            back()
+            most = math.inf if opened.boundless else opened.most
+            self.charge_everything(most, opened.delta, too_long.why)
+            return ruined()
+        finally:
+            self.fuel += reserve
+        self.close(opened, [ledger for _, ledger in returns[mark:]])
+        return result
+
+    # Loops ---------------------------------------------------------------------------------------
+
+    def loop(self, scope: Scope, span: Span, value: object, own: Collection[str], each: Callable[[Any], bool]) -> bool:
+        """Goes round with each item; whether the way goes on after. `own`: names of `scope` that a round may set."""
+        source = walked(value)
+        if isinstance(source, Items):
+            return self._rounds(scope, span, source, own, each)
+        if len(source) <= FEW_ROUNDS:
+            return all(each(item) for item in source)
+        names, back, reserve = dict(scope.names), self.here(), self.fuel - self.fuel // 2
+        self.fuel -= reserve
+        try:
+            return all(each(item) for item in source)
+        except TooLong:
+            back()
+            scope.names = names
+        finally:
+            self.fuel += reserve
+        return self._rounds(scope, span, uniform(source), own, each)
+
+    def _one_round(self, source: Items, once: Generic | None, each: Callable[[Any], bool]) -> bool:
+        """One round, in which `once` stands for the part at hand; whether the way goes on."""
+        if once is None:
+            return each(part_item(source, None))
+        self.active.add(once)
+        for e in reached_sources(source.item).exposures:  # rounds before may have charged other parts
+            self.widen(e.source, (*current(e.path[:-1], self.active), (source.part_of, None)))
+        goes_on = each(part_item(source, once))
+        self.active.discard(once)
+        return goes_on
+
+    def _unsettled(self, names: dict[str, Any], after: dict[str, Any], read: set[str], scope: Scope) -> list[str]:
+        """Names that a round reads and leaves as something else, and those that it binds first and others read."""
+        elsewhere = {name for name, at in self.reads if at != id(scope)}
+        changed = [k for k in read if not alike(join(bare(names[k]), bare(after[k])), bare(names[k]))]
+        return [*changed, *(k for k in after if k not in names and k in elsewhere)]
+
+    def _rounds(
+        self, scope: Scope, span: Span, source: Items, own: Collection[str], each: Callable[[Any], bool]
+    ) -> bool:
+        start = names = dict(scope.names)
+        before, mark = self.ledger, len(self.returns)
+        wide: list[SourceFact] = []
+        for attempt in range(MOST_GUESSES):
+            read: set[str] = set()
+            scope.names = names | {k: _loop_variable(names[k], read) for k in own if k in names}
+            self.ledger = before.copy()
+            del self.returns[mark:]
+            once = Generic() if source.part_of is not None else None
+            recorder = self.open(Opened(0, math.inf, 0, span, NO_SOURCES, recorder=True))
+            for charged in wide:
+                self.widen(charged)
+            goes_on = self._one_round(source, once, each)
+            after = {name: self.settled(_without_mark(v, read)) for name, v in scope.names.items()}
+            outside = self.outside(recorder, once)
+            unsettled = self._unsettled(names, after, read, scope)
+            if (not goes_on and not attempt) or not (unsettled or any(s not in wide for s in outside)):
+                break
+            wide = [*wide, *(s for s in outside if s not in wide)]
+            names = _guessed(joined_names(names, after), unsettled, attempt)
+            self.stack.remove(recorder)
+        else:
+            raise TooLong(Why("a loop that does not settle", span))
+        if not goes_on and not attempt:
+            self.stack.remove(recorder)
+            scope.names, self.ledger = start, before
+            return not source.least
+        rounds = f"a loop of {source.most:,} rounds" if source.most is not None else "a loop of unknown length"
+        ended = [ledger for _, ledger in self.returns[mark:]]
+        ended = self.repeat(recorder, ended, once, source.least, source.most, Why(f"{rounds} charges it", span))
+        scope.names = after if source.least else joined_names(start, after)
+        self.returns[mark:] = [(value, ledger) for (value, _), ledger in zip(self.returns[mark:], ended, strict=True)]
+        return True
+
     def settled(self, value: object) -> Any:
         """A value as it is once the loops that are not active are over."""
+        if isinstance(value, LoopVariable):
+            return LoopVariable(self.settled(value.value), value.marks)
+        if isinstance(value, Handle):
+            exposures = tuple(Exposure(e.source, current(e.path, self.active), e.agents) for e in value.exposures)
+            return replace(value, exposures=exposures)
+        if isinstance(value, list):
+            return [self.settled(v) for v in value]
+        if isinstance(value, dict):
+            return {k: self.settled(v) for k, v in value.items()}
+        if isinstance(value, Set):
+            return Set([self.settled(v) for v in value.items])
+        if isinstance(value, Items):
+            return Items(self.settled(value.item), value.least, value.most)
+        if isinstance(value, OneOf):
+            return join_all([self.settled(v) for v in value.values])
+        return value
 
 
-MOST_ALTERNATIVES = 6
-MOST_ROUNDS = 2_000  # of one loop that are followed one by one
+# Helpers -----------------------------------------------------------------------------------------
 
 
-def alike(a: Any, b: Any) -> bool:
-    """Whether two values are certainly described alike."""
-    if a is b:
-        return True
-    if type(a) is not type(b):
-        return False
-    if is_constant(a) or isinstance(a, (NumberInterval, Range, Domain)):
-        return bool(a == b) or (isinstance(a, float) and math.isnan(a) and math.isnan(b))
-    same = _ALIKE.get(type(a))
-    return same is not None and same(a, b)
+def _loop_variable(value: object, mark: set[str]) -> LoopVariable:
+    return (
+        LoopVariable(value.value, (*value.marks, mark))
+        if isinstance(value, LoopVariable)
+        else LoopVariable(value, (mark,))
+    )
 
 
-def _same_alternatives(a: OneOf, b: OneOf) -> bool:
-    return len(a.values) == len(b.values) and all(any(alike(x, y) for y in b.values) for x in a.values)
+def _without_mark(value: object, mark: set[str]) -> object:
+    if not isinstance(value, LoopVariable):
+        return value
+    marks = tuple(m for m in value.marks if m is not mark)
+    return LoopVariable(value.value, marks) if marks else value.value
 
 
-def _same_handles(a: Handle, b: Handle) -> bool:
-    same = (a.kind, a.exposures, a.origin, a.whole, a.name) == (b.kind, b.exposures, b.origin, b.whole, b.name)
-    return same and a.schema == b.schema
+def part_item(source: Items, once: Generic | None) -> Any:
+    """An item of a loop; of a partition's, the part that stands for all of them."""
+    if once is None:
+        return source.item
+    key, part = source.item
+    reserve = tuple(Exposure(e.source, (*e.path[:-1], (source.part_of, once)), e.agents) for e in part.exposures)
+    return [key, Handle(part.kind, reserve, part.schema, part.origin, False, part.name)]
 
 
-_ALIKE: dict[type, Callable[[Any, Any], bool]] = {
-    dict: lambda a, b: a.keys() == b.keys() and all(alike(a[k], b[k]) for k in a),
-    list: lambda a, b: len(a) == len(b) and all(map(alike, a, b)),
-    Set: lambda a, b: alike(a.items, b.items),
-    Items: lambda a, b: (a.least, a.most, a.part_of) == (b.least, b.most, b.part_of) and alike(a.item, b.item),
-    OneOf: _same_alternatives,
-    Handle: _same_handles,
-    Closure: lambda a, b: a.body is b.body and a.scope is b.scope,
-    Part: lambda a, b: alike(a.run, b.run),
-}
-"""Of kinds of values whose parts are compared."""
-
-
-def join(a: object, b: object) -> Any:
-    """A value that stands for both."""
-    if isinstance(a, LoopVariable) or isinstance(b, LoopVariable):
-        return _joined_loop_variable(a, b)
-    if a is MISSING or alike(a, b):
-        return b
-    if b is MISSING:
-        return a
-    if a is TOP or b is TOP:
-        return TOP
-    if _is_number(a) and _is_number(b):
-        (low, high), (least, most) = ends(a), ends(b)
-        return PUBLIC if math.isnan(low + high + least + most) else NumberInterval(min(low, least), max(high, most))
-    if cannot_charge(a) and cannot_charge(b) and not (isinstance(a, (list, dict, Items)) and isinstance(b, type(a))):
-        return PUBLIC
-    return _joined_parts(a, b)
-
-
-def _joined_parts(a: object, b: object) -> Any:
-    """The same of containers, part by part, and of handles."""
-    match a, b:
-        case dict(), dict() if a.keys() == b.keys():
-            return {k: join(a[k], b[k]) for k in a}
-        case list(), list() if len(a) == len(b):
-            return list(map(join, a, b))
-        case ((list() | Items()), (list() | Items())):
-            return _joined_items(a, b)
-    return _one_of(a, b)
-
-
-def _joined_loop_variable(a: object, b: object) -> LoopVariable:
-    marks = [m for x in (a, b) if isinstance(x, LoopVariable) for m in x.marks]
-    return LoopVariable(join(bare(a), bare(b)), tuple({id(m): m for m in marks}.values()))
-
-
-def bare(value: object) -> Any:
-    """A value without the marks of loops."""
-    return value.value if isinstance(value, LoopVariable) else value
-
-
-def join_all(values: Sequence[Any]) -> Any:
-    result = values[0] if values else PUBLIC
-    for value in values[1:]:
-        result = join(result, value)
-    return result
-
-
-def joined_names(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
-    return {name: join(a.get(name, MISSING), b.get(name, MISSING)) for name in dict.fromkeys((*a, *b))}
-
-
-def _joined_items(a: list[Any] | Items, b: list[Any] | Items) -> Items:
-    one, two = (x if isinstance(x, Items) else Items(join_all(x) if x else MISSING, len(x), len(x)) for x in (a, b))
-    item = join(one.item, two.item)
-    most = None if one.most is None or two.most is None else max(one.most, two.most)
-    return Items(PUBLIC if item is MISSING else item, min(one.least, two.least), most)
-
-
-def _one_of(a: object, b: object) -> Any:
-    alternatives: list[Any] = []
-    for value in (a, b):
-        for one in value.values if isinstance(value, OneOf) else (value,):
-            if not any(alike(one, old) for old in alternatives):
-                alternatives.append(one)
-    return OneOf(tuple(alternatives)) if len(alternatives) <= MOST_ALTERNATIVES else TOP
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (float, NumberInterval))
-
-
-# Containers that are walked through --------------------------------------------------------------
-
-
-def walked(value: Any) -> list[Any] | Items:
-    """The items of a container, or what they all are like."""
-    match value:
-        case list():
-            return value if len(value) <= MOST_ROUNDS else uniform(value)
-        case dict():
-            return list(value)
-        case Set():
-            return value.items
-        case Items():
-            return value
-        case Range():
-            return _whole_range(value)
-        case OneOf():
-            return Items(widened(value))
-    return Items(widened(value) if cannot_charge(value) else TOP)
-
-
-def uniform(items: list[Any]) -> Items:
-    """As many items, of which only what is true of each is known."""
-    return Items(join_all(items), len(items), len(items))
-
-
-def _whole_range(value: Range) -> list[Any] | Items:
-    (low, _), (_, high) = ends(value.low), ends(value.high)
-    if not (math.isfinite(low) and math.isfinite(high)):
-        return Items(PUBLIC)
-    count = max(0, math.floor(high) - math.floor(low) + 1)
-    if isinstance(value.low, float) and isinstance(value.high, float):
-        if count <= MOST_ROUNDS:
-            return [float(i) for i in range(int(low), int(high) + 1)]
-        return Items(NumberInterval(low, high), count, count)
-    return Items(NumberInterval(low, high), 0, count)
+def _guessed(names: dict[str, Any], unsettled: Sequence[str], attempt: int) -> dict[str, Any]:
+    """What names may be in any round, where some did not settle in so many attempts: less is said of those."""
+    if attempt < 2:
+        return names
+    return names | {name: TOP if attempt >= 5 else widened(bare(names[name])) for name in unsettled}

@@ -10,18 +10,20 @@ budgets with a delta they are plain sums of what is asked, whatever the budget i
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
 
 from jostle.accounting.amounts import as_text
-from jostle.check.abstract.values import TOP, Most, Scope, SourceFact
-from jostle.check.abstract.walk import NO_SOURCES, Identity, World, literal_identity, universe
-from jostle.check.cost.explorer import Explorer, TooLong
-from jostle.check.cost.ledger import DELTA, NEVER, SOURCE, Charge, Opened, Overdrawn, Step, looks_text
-from jostle.check.cost.tally import Why
+from jostle.check.abstract.interpreter import Interpreter
+from jostle.check.abstract.ledger import DELTA, NEVER, SOURCE, Charge, Opened, Overdrawn, Step, looks_text
+from jostle.check.abstract.tally import Why
+from jostle.check.abstract.values import TOP, Builtin, Domain, Most, Scope, SourceFact
+from jostle.check.abstract.walk import NO_SOURCES, Identity, TooLong
 from jostle.diagnostics import Diagnostic, Note
+from jostle.language.builtins import BUILTINS
+from jostle.language.facts import Gives
 from jostle.source import Span
 from jostle.syntax import nodes as n
 
@@ -95,6 +97,24 @@ class Cost(Struct, frozen=True):
         }  # fmt: skip
 
 
+def literal_identity(kind: str, args: list[Any]) -> Hashable:
+    """The identity of a source as it is written: None where it is not known."""
+    if len(args) == 1 and isinstance(args[0], str):
+        return (kind, args[0])
+    rows = args and isinstance(args[0], list) and not any(isinstance(item, str) for item in args[0])
+    return object() if rows else None
+
+
+def _meaning(name: str) -> Any:
+    """What a name that every program knows stands for; one that the table does not have may do anything."""
+    row = BUILTINS.get(name)
+    if row is None:
+        return TOP
+    if row.gives is Gives.CONSTANT:
+        return float(getattr(math, name))
+    return Domain(name) if row.gives is Gives.DOMAIN else Builtin(row)
+
+
 def costs(
     program: n.Program,
     *,
@@ -110,8 +130,8 @@ def costs(
     `planned` is what wanted errors take, in quanta, by their place, as far as it is known. `charges`: also of each
     statement.
     """
-    base = universe(builtins)
-    walker = Explorer(World(load_module, identity, settings or {}, planned or {}), base)
+    base = Scope(None, {name: _meaning(name) for name in builtins})
+    walker = Interpreter(base, load_module, identity, settings or {}, planned or {})
     scope = Scope(base)
     places: dict[int, tuple[Span, tuple[Span, ...]]] = {}
     steps: list[Step] = []
@@ -166,7 +186,7 @@ def overspent(all_costs: Sequence[Cost]) -> list[Diagnostic]:
     return list(diagnostics.values())
 
 
-def _give_up(walker: Explorer, rest: tuple[n.Stmt, ...], scope: Scope, why: Why) -> None:
+def _give_up(walker: Interpreter, rest: tuple[n.Stmt, ...], scope: Scope, why: Why) -> None:
     """From here on any source may be charged anything; those still to be declared are looked at for their limits."""
     walker.stack.clear()
     for statement in rest:
@@ -184,7 +204,7 @@ def _give_up(walker: Explorer, rest: tuple[n.Stmt, ...], scope: Scope, why: Why)
 
 
 def _cost(
-    walker: Explorer, source: SourceFact, name: str, places: tuple[Span, tuple[Span, ...]] | None,
+    walker: Interpreter, source: SourceFact, name: str, places: tuple[Span, tuple[Span, ...]] | None,
     steps: Sequence[Step],
 ) -> Cost:  # fmt: skip
     tally = walker.ledger.tally(SOURCE, source)

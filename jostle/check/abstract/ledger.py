@@ -20,8 +20,8 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct, field
 
 from jostle.accounting.amounts import as_text
+from jostle.check.abstract.tally import BOUNDLESS, NOTHING, Own, Place, Tally, Tree, Why, joined_trees
 from jostle.check.abstract.values import EACH, Exposure, Generic, Most, Path, ReachedSources, SourceFact
-from jostle.check.cost.tally import BOUNDLESS, NOTHING, Own, Place, Tally, Tree, Why, joined_trees
 from jostle.records import replace
 from jostle.source import Span
 

@@ -19,6 +19,7 @@ S where S ≥ 50 L, and else no more than E.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -290,8 +291,8 @@ class Looks(Struct):
         amount: Amount, span: Span | None,
     ) -> None:  # fmt: skip
         """Counts the cells of each column that do not fit, and warns of those that noise does not hide."""
-        names = (FITS, *STATES)
         for name, (table, state) in looks.items():
+            names = tuple(what for what in (FITS, *STATES) if what in _says(state))
             table = replace(table, exposures=tuple(replace(e, agents=exposure.agents) for e in table.exposures))
             request = prepare(table, [GroupKey("state", state, names)], [registry.AGGREGATES["count"]()])
             with kernel.events.within("query", f"look at {name}", span) as event:
@@ -328,12 +329,28 @@ def _read_as(table: Table, scan: Scan) -> Table:
 def _misfit_shares(counts: Mapping[str, Any]) -> dict[str, str]:
     """The shares of cells that do not fit, where noise does not hide them."""
     error = max((one.error for one in of_numbers([*counts.values()]) if one is not None), default=0.0)
-    total = sum(max(0.0, float(count)) for count in counts.values())
+    values = {what: float(count) for what, count in counts.items()}
+    total = sum(values.values())
     return {
-        what: _share(float(count) / total, error / total)
-        for what, count in counts.items()
+        what: _share(*_share_between(count, total, error, len(counts)))
+        for what, count in values.items()
         if what != FITS and count > CERTAIN * error and count > LEAST * total
     }
+
+
+def _share_between(count: float, total: float, error: float, many: int) -> tuple[float, float]:
+    """The share of a count in the total of so many, each of an error at 95 %, and the error of the share.
+
+    Both have noise, that of the count alike: shares r that are not excluded have |count − r·total| at most the error of
+    that difference, whose square is error²·(1 − 2r + many·r²) (Fieller 1954).
+    """
+    share = min(1.0, count / total) if total > 0 else 1.0
+    square, line = total**2 - many * error**2, count * total - error**2
+    inside = line**2 - square * (count**2 - error**2)
+    if total <= 0 or square <= 0 or inside < 0:
+        return share, 1.0
+    low, high = ((line + sign * math.sqrt(inside)) / square for sign in (-1, 1))
+    return share, max(share - max(0.0, low), min(1.0, high) - share)
 
 
 def _example_cell(kind: str) -> str:
@@ -471,6 +488,13 @@ def _is_word(text: Column, schema: dict[str, Domain]) -> RowExpr:
     """Whether a text is a word for what is missing; no number of a file's own is."""
     texts = schema.get(text.name) != Open("real")
     return applied("in", (text, *map(Constant, MISSING_WORDS)), schema) if texts else Constant(False)
+
+
+def _says(state: RowExpr) -> set[object]:
+    """What `_state` may say."""
+    if isinstance(state, Apply):
+        return _says(state.args[1]) | _says(state.args[2])
+    return {state.value} if isinstance(state, Constant) else set()
 
 
 def _either(test: RowExpr, state: str | None, other: RowExpr, schema: dict[str, Domain]) -> RowExpr:

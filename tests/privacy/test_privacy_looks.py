@@ -11,6 +11,7 @@ import pytest
 
 from jostle.diagnostics import Refusal
 from jostle.formulas import cuts_of
+from jostle.run.looks import _share_between
 from jostle.source import Source
 from jostle.tools.entry import main
 from jostle.tools.result import Result
@@ -448,3 +449,14 @@ def test_infinite_numbers_of_a_float_column_are_seen() -> None:
         assert result.ok and abs(result["a"] - (ROWS - 1000)) < 40
         said = [one.message for one in result.warnings if "no number" in one.message]
         assert len(said) == 1 and said[0].startswith(f"`{name}`: ") and 25 < int(said[0].split()[1]) < 35
+
+
+@pytest.mark.parametrize("counts", [(0, 1461, 0), (1000, 400, 0), (2500, 100, 60), (30, 300, 5)])
+def test_the_error_of_a_share_covers_the_noise_of_the_total(counts: tuple[int, ...]) -> None:
+    """4,000 draws at 95 %: fewer than 93.5 % within have a probability below 1e-4 at 95, and the seed is fixed."""
+    drawn, scale = np.random.default_rng(7), 25.0
+    noise = drawn.geometric(1 - np.exp(-1 / scale), (2, 4000, len(counts)))
+    noisy = np.array(counts) + noise[0] - noise[1]
+    shares = [_share_between(row[1], row.sum(), scale * np.log(20), len(counts)) for row in noisy]
+    within = [abs(share - counts[1] / sum(counts)) <= error for share, error in shares]
+    assert np.mean(within) >= 0.935

@@ -63,7 +63,7 @@ def made_pages() -> dict[str, Callable[[], str]]:
 
 def questions_page() -> str:
     """The questions of the how-to pages, in their order."""
-    opening = "Each answer is a program that runs as it stands, on the made-up data of `programs/data`."
+    opening = "Each answer is a program that runs as it stands, on the synthetic data of `programs/data`."
     out = ["# How do I …?", "", opening, ""]
     for name in ("numbers", "rows", "tables", "statistics", "histograms", "budgets", "streams", "results"):
         text = (ROOT / "docs" / "howto" / f"{name}.md").read_text(encoding="utf-8")

@@ -93,7 +93,7 @@ ColumnLaw = tuple[str, Any, Any]
 
 
 def rows_of(columns: dict[str, ColumnLaw], rows: int, seed: int) -> dict[str, object]:
-    """Made-up rows, one array a column, each drawn evenly from its public domain: what stands in for private data."""
+    """Simulated rows, one array a column, each drawn evenly from its public domain: what stands in for private data."""
     import numpy as np
 
     rng = np.random.default_rng(seed)
@@ -112,7 +112,7 @@ def rows_of(columns: dict[str, ColumnLaw], rows: int, seed: int) -> dict[str, ob
 
 
 def counts_of(shape: tuple[int, ...], rows: int, seed: int) -> NDArray[np.int64]:
-    """A made-up cube: `rows` rows spread evenly at random."""
+    """A synthetic cube: `rows` rows spread evenly at random."""
     import numpy as np
 
     return resample(np.ones(shape, dtype=np.int64), rows, seed)

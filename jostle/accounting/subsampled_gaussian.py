@@ -87,7 +87,8 @@ def noise_for(epsilon: float, delta: float, rate: float, steps: int) -> float:
 
 @lru_cache(maxsize=256)
 def rate_for(epsilon: float, delta: float, steps: int) -> float:
-    """A sampling rate for those who name none: a power of ½ at which the mean of all steps is told nearly best.
+    """A sampling rate for those who name none: a power of ½ at which the mean of all steps has nearly its smallest
+    error.
 
     The mean of `steps` batches has noise σ/(q√steps), least for batches of all rows; as q falls it stays nearly the
     same while σ is above 1, and then grows. Taken is the least q within a tenth of that, and of 4/steps at least, so

@@ -1,4 +1,4 @@
-"""Words of the version before: a program may write them for one version more, and is told today's.
+"""Words of the version before: a program may write them for one version more, and a warning names today's.
 
 A former word is put into today's before anything else looks at the tree, so that every pass knows one word. Of a
 built-in the row of its name says it, of the library the tables here. A name that a program has defined, or a column,
@@ -64,26 +64,26 @@ def _may_be(node: n.Node) -> bool:
 
 
 def hint(span: Span, former: str, today: str) -> Diagnostic:
-    """What a person is told of a former word that works."""
+    """The warning about a former word that works."""
     help = f"write `{today}`; the next version will not know `{former}`"
     return Diagnostic(KIND, f"`{former}` is called `{today}` now", span, "a former name", help)
 
 
 def module_hint(span: Span, name: str) -> Diagnostic:
-    """What a person is told of a built-in whose module the program does not use."""
+    """The warning about a built-in whose module the program does not use."""
     module = BUILTINS[name].module
     help = f"write `use {module}` above; the next version will not know `{name}` without"
     return Diagnostic(KIND, f"`{name}` is of the module `{module}`", span, "without its module", help)
 
 
 def selection_hint(node: n.Index) -> Diagnostic:
-    """What a person is told of rows that are chosen as `t[C]`."""
+    """The warning about rows that are chosen as `t[C]`."""
     help = "`t[C]` is for one version more; `t[a = v]`, a part of the partition by `a`, stays"
     return Diagnostic(KIND, f"write `where({_text(node.value)}, {_text(node.args[0])})`", node.span, "rows where", help)
 
 
 def order(node: n.Call) -> tuple[str, str]:
-    """What a person is told of a call whose first two arguments stand the other way round, and the way out."""
+    """The warning about a call whose first two arguments stand the other way round, and the way out."""
     first, second, *rest = map(_text, (*node.args, *node.keywords))
     name = _text(node.function)
     today = f"{name}({', '.join([second, first, *rest])})"

@@ -5,7 +5,7 @@ The one function that a ChoiceMaker needs. It runs options on training data only
 The region that a policy was trained in, and what becomes of a call outside of it.
 
 A policy that ships was trained on data that nobody chose for the call at hand. What its training saw of each feature,
-and of epsilon, are public ranges in its table; a call beyond them gets the single best option, and is told so.
+and of epsilon, are public ranges in its table; a call beyond them gets the single best option, and the trace says so.
 """
 
 from __future__ import annotations

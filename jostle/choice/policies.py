@@ -135,8 +135,8 @@ CHEAP = 0.003
 
 NO_WORSE = 0.01
 """A policy that pays may be worse than the single best option, at a size of data, by what it is better on the whole and
-1 % of the error or twice its share, whichever is more. More is asked of nobody: of many sizes one is always worse by
-chance, and a look whose cost is lost where rows are few must not be forgone where it saves much."""
+1 % of the error or twice its share, whichever is more. No larger share is considered: of many sizes one is always worse
+by chance, and a look whose cost is lost where rows are few must not be forgone where it saves much."""
 
 FOLDS = 24
 """Of more data sets several are left out at a time: a fit without each of a hundred tells hardly more."""

@@ -28,7 +28,8 @@ from jostle.syntax.nodes import MARGIN
 
 
 class Validated(Struct, frozen=True):
-    """The Option whose answers a score picked, and what is told of it; `share` of the amount went to the selection."""
+    """The Option whose answers a score picked, and what is reported of it; `share` of the amount went to the
+    selection."""
 
     index: int
     answers: Any
@@ -103,7 +104,7 @@ def _best_publicly(utilities: list[float]) -> tuple[int, str]:
 
 
 def _best(interp: Evaluator, scores: Sequence[Score], way: str, span: Span | None) -> tuple[int, str]:
-    """The place of the (nearly) largest score, for what is left; its lead is told where that costs nothing more."""
+    """The place of the (nearly) largest score, for what is left; its lead is reported where that costs nothing more."""
     measured = join_exposures([score.exposures for score in scores], [1] * len(scores))
     amount = interp.kernel.bare_amount(measured)
     if way == MARGIN:

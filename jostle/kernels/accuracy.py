@@ -4,7 +4,7 @@ For a strategy A under noise of deviation 1 on every answer, a query q has varia
 apart by Sherman and Morrison, node by node from the leaves: Y⁻¹ = diag(1/w²) − Σ_v κ_v t_v t_vᵀ, where t_v is Y⁻¹1 of
 the node's part before its own sum is counted, h = 1ᵀt_v and κ_v = w_v²/(1 + w_v²h). A p-identity strategy needs one
 product with p vectors, marginals a sum over sets of axes, wavelets one of coefficients along each axis. What buckets
-smooth away is not in it: only strategies whose buckets no query cuts through are told about.
+smooth away is not in it: only strategies whose buckets no query cuts through are covered.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 What the public description of a column rules out: a constant that no row can equal or exceed.
 
-Such a comparison is answered by noise about nothing, so it is told before anything runs. Only constants that stand in
-the program's text are looked at: a number that a program works out may well lie beyond a bound.
+Such a comparison is answered by noise about nothing, so it is reported before anything runs. Only constants that stand
+in the program's text are looked at: a number that a program works out may well lie beyond a bound.
 """
 
 from __future__ import annotations

@@ -131,7 +131,7 @@ def _columns(origin: Any) -> tuple[tuple[str, ...], list[Any]]:
 
 
 def _streamed(origin: object) -> Any:
-    """The Arrow table of a stream. What runs in it is Python's own, such as a query; why it fails is told by nobody,
+    """The Arrow table of a stream. What runs in it is Python's own, such as a query; why it fails is reported nowhere,
     since its message may quote a cell."""
     import duckdb
 

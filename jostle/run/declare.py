@@ -1,6 +1,6 @@
 """Sources: `private NAME = SOURCE …`, public tables, settings of the command line.
 
-What `--simulate` puts in place of a private source: a public stand-in given with `--bind`, or made-up rows.
+What `--simulate` puts in place of a private source: a public stand-in given with `--bind`, or simulated rows.
 
 Tables of the persons of another one, under its budget: `protecting people.id on customer`.
 
@@ -84,9 +84,9 @@ def simulated(interp: Evaluator, node: n.Private, kind: str, measure: Measure, u
 
 
 def simulated_rows(interp: Evaluator, node: n.Private, schema: Schema, keys: dict[str, Domain], seed: int) -> str:
-    """The engine's key of rows that stand in for those of a private table: what is bound to its name, or made up.
+    """The engine's key of rows that stand in for those of a private table: what is bound to its name, or simulated.
 
-    `keys` are the columns that tell whose a row is. Where no rows are to be made up none are opened, and none can be
+    `keys` are the columns that tell whose a row is. Where no rows are to be drawn none are opened, and none can be
     read.
     """
     if not interp.made_up_rows:

@@ -84,7 +84,7 @@ def _version() -> bytes:
 
 
 def _digest(tell: Callable[[bytes], object], value: Any) -> None:
-    """Tells a hasher of a value, with lengths and kinds, so that no two values are told alike."""
+    """Feeds a value to a hasher, with lengths and kinds, so that different values are fed differently."""
     if value is None or isinstance(value, (bool, int, float, str)):
         text = f"{type(value).__name__} {value!r}".encode()
         tell(f"{len(text)} ".encode() + text)

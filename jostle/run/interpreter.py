@@ -146,7 +146,7 @@ class Interpreter:
         raise Refusal(no_walk(kind_name(value), span.text)).at(span)
 
     def counted(self, items: Iterable[Any], span: Span) -> Iterable[Any]:
-        """The items; of the outermost loop, how many have been and how many are to come is told."""
+        """The items; of the outermost loop, reports progress."""
         tell = self.progress
         if tell is None or self.quiet or self.looping or not isinstance(items, (list, Interval, Grouped, JSet)):
             return items

@@ -2,9 +2,9 @@
 
 Filters and derived columns are seen through: each select becomes sums over rows of the table below, by keys and under
 conditions that are expressions of its columns. `a == v` of a listed column is one of its groups; any other condition is
-an axis of its own, true or not. Keys and conditions of one listed column are one axis, whose cells are told apart only
-as far as they ask: so towns that follow from a code, and regions that follow from it too, agree with each other. Only
-public facts are looked at.
+an axis of its own, true or not. Keys and conditions of one listed column are one axis, whose cells are distinguished
+only as far as they ask: so towns that follow from a code, and regions that follow from it too, agree with each other.
+Only public facts are looked at.
 """
 
 from __future__ import annotations

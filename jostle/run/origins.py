@@ -205,7 +205,7 @@ def _registered(name: str, span: Span | None, what: str = "this file is") -> Ref
 
 
 def refuse_private(interp: Evaluator, origin: object, span: Span | None) -> None:
-    """Before a public source is read: what is wrong in its cells is told, and of private data would be a leak."""
+    """Before a public source is read: what is wrong in its cells is reported, which of private data would be a leak."""
     not_registered(interp, origin, span)
     if isinstance(origin, FileSet):
         interp.kernel.register.read_publicly(origin.identity, span)

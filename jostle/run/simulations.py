@@ -1,4 +1,4 @@
-"""Public made-up data to train choices on: tables with a class, with a number to predict, and studies of a treatment.
+"""Public synthetic data to train choices on: tables with a class, with a number to predict, and studies of a treatment.
 
 Each is drawn by a seed, with as many rows as a range says, evenly on the log scale.
 
@@ -36,7 +36,7 @@ TESTED = 2000
 def _simulated_tables(
     count: object, seed: object = 1.0, *, rows: object = None, wide: object = False, at: object
 ) -> list[Record]:  # fmt: skip
-    """`simulated_tables(40)`: public made-up tables, each a record {database, test, class}.
+    """`simulated_tables(40)`: public synthetic tables, each a record {database, test, class}.
 
     `rows`: from how many to how many a database has (`500..20000`); a test has 2,000. `wide`: every third table has
     16 to 60 attributes, of which few speak of the class.
@@ -57,7 +57,7 @@ def _simulated_tables(
 
 @builtin
 def _simulated_regressions(count: object, seed: object = 1.0, *, rows: object = None, at: object) -> list[Record]:
-    """`simulated_regressions(40)`: public made-up tables, each a record {database, test, target}.
+    """`simulated_regressions(40)`: public synthetic tables, each a record {database, test, target}.
 
     `rows`: from how many to how many a database has (`300..30000`); a test has 2,000.
     """
@@ -76,7 +76,7 @@ def _simulated_regressions(count: object, seed: object = 1.0, *, rows: object = 
 
 @builtin
 def _simulated_studies(count: Any, seed: Any = 1.0, *, rows: Any = None, at: Any) -> list[Record]:
-    """`simulated_studies(40)`: public made-up studies, each a record {database, treatment, outcome, by, effect}.
+    """`simulated_studies(40)`: public synthetic studies, each a record {database, treatment, outcome, by, effect}.
 
     `rows`: from how many to how many a database has (`500..100000`). `effect` is the mean effect in the population that
     the rows are a sample of.

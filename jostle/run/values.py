@@ -54,7 +54,7 @@ class JSet:
         self._fill(members)
 
     def _fill(self, members: dict[Any, Any]) -> None:
-        """`members` by their identities, which are dear to find."""
+        """`members` by their identities, which are expensive to compute."""
         self._members = members
         self.items: list[Any] = list(members.values())
 

@@ -237,7 +237,7 @@ class Runs:
         return {data.terms.name: clauses(data, one) for data, one in granted(Ledger(self.home.ledger), analyst)}
 
     def simulation(self, run: Run) -> dict[str, object] | None:
-        """What a program that waits gave on made-up rows; None where it has not ended, or did not end in time."""
+        """What a program that waits gave on simulated rows; None where it has not ended, or did not end in time."""
         try:
             return dict(json.loads(json.loads((self.folder(run) / SIMULATED / ANSWER).read_bytes())["document"]))
         except (OSError, ValueError):

@@ -116,7 +116,7 @@ def trace_page(server: Server, call: Call) -> Response:
 
 @route("GET", "/reviews/{id}/trace", ("reviewer",), page=True)
 def simulated_trace_page(server: Server, call: Call) -> Response:
-    """The trace of a program that waits, of its run on made-up rows."""
+    """The trace of a program that waits, of its run on simulated rows."""
     from jostle.trace.html import page
 
     waiting = server.home.runs("id = ? AND state = 'waiting' AND account != ?", call.path["id"], call.who.name)

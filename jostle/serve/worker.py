@@ -183,7 +183,7 @@ def check(request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     return {"ok": not faults, "errors": [fault.as_json() for fault in faults], "cost": cost, "warnings": warnings}
 
 
-# What an editor asks, and programs on made-up rows: functions of texts and public facts alone ----------
+# What an editor asks, and programs on simulated rows: functions of texts and public facts alone ----------
 #
 # A program names `dataset("people")`, of which nothing is known on its own. Where its analyst has a grant, what its
 # owner published is known: columns, domains, the protected unit and the grant's limit. The name is replaced by a
@@ -275,7 +275,7 @@ def _formatted(text: str) -> str:
 
 
 def simulated(program: str, settings: Mapping[str, str], folder: Path, listener: Callable[[Event], None]) -> Result:
-    """A run on made-up rows, drawn evenly from what is published: nothing private is opened, nothing is charged."""
+    """A run on simulated rows, drawn evenly from what is published: nothing private is opened, nothing is charged."""
     with _session(folder, simulate=1, rows=MADE_UP, listeners=[listener]) as rehearsal:
         return rehearsal.attempt(Source("program.jst", program), settings)
 

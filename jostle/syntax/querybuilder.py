@@ -132,7 +132,7 @@ class QueryBuilder(Transformer):  # type: ignore[type-arg]
         return _Places(left, sign, right)
 
     def _match(self, places: _Places, joined: str | None) -> n.Match:
-        """Of `a.x = b.y` the side of the joined table is told by its name; of `x = y` it is the second."""
+        """Of `a.x = b.y` the side of the joined table is known by its name; of `x = y` it is the second."""
         left, sign, right = places
         if right is None:
             owner = None if left.owner == joined else left.owner

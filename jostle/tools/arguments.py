@@ -169,7 +169,7 @@ def command_parser() -> _Parser:
     run.add_argument("--overwrite", action="store_true", help="let --save write over files that are there")
     run.add_argument("--format", choices=["text", "json"], default="text", help="json: one object on standard output")
     run.add_argument(
-        "--simulate", action="store_true", help="open nothing private: rows are made up from the described domains"
+        "--simulate", action="store_true", help="open nothing private: rows are drawn from the described domains"
     )
     run.add_argument("--allow", metavar="WARNING", choices=WARNINGS, action="append", default=[], help=_ALLOW)
     run.add_argument("--no-look", action="store_true", help=_NO_LOOK)
@@ -203,7 +203,7 @@ def command_parser() -> _Parser:
     ask.add_argument("--protecting", metavar="UNIT", default="rows", help="such as 'person up to 5 rows'")
     ask.add_argument("--sheet", metavar="NAME", help=_SHEET)
     ask.add_argument("--header", metavar="LINE", type=_line, help=_HEADER)
-    ask.add_argument("--simulate", action="store_true", help="open nothing: rows are made up")
+    ask.add_argument("--simulate", action="store_true", help="open nothing: rows are simulated")
     ask.add_argument("--format", choices=["text", "json"], default="text")
 
     find = commands.add_parser("find", help="functions and words for a question: jostle find compare two groups")
@@ -224,7 +224,9 @@ def command_parser() -> _Parser:
     plan.add_argument("file", metavar="FILE")
     plan.add_argument("--error", metavar="E", type=float, help="a wanted error, in the unit of the program's Utility")
     plan.add_argument("--epsilon", metavar="e", type=float, help="try amounts around this one")
-    plan.add_argument("--rows", metavar="N", type=int, help="so many made-up rows, where an error depends on the data")
+    plan.add_argument(
+        "--rows", metavar="N", type=int, help="so many simulated rows, where an error depends on the data"
+    )
     plan.add_argument("--pictures", metavar="FOLDER", help="draw the error of each choice's options against epsilon")
     plan.add_argument("--format", choices=["text", "json"], default="text")
 

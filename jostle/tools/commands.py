@@ -79,7 +79,7 @@ def run(options: Namespace) -> int:
             export = Export(options.save, session.releases(source), overwrite=options.overwrite)
             stack.callback(export.close)
         if simulate is not None and not as_json:
-            say("nothing private is opened; rows are made up from the described domains")
+            say("nothing private is opened; rows are drawn from the described domains")
         _bind(session, options.file, options.bind)
         if options.trace is not None:  # last: what is refused before the run leaves an earlier trace as it was
             writers.append(Writer(Path(options.trace), **({} if simulate is None else {"simulated": simulate})))

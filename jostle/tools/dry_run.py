@@ -1,6 +1,6 @@
 """`jostle run FILE --dry`: what each statement would spend, of which source, what stays, and the error that it buys.
 
-Nothing runs but simple statements, on made-up rows: declarations, queries and built-in functions, without loops,
+Nothing runs but simple statements, on simulated rows: declarations, queries and built-in functions, without loops,
 conditions, functions of the program's own and of the library. Of others, errors are left to `jostle plan`.
 """
 

@@ -1,12 +1,12 @@
 """`jostle evaluate FILE` and `jostle.evaluate`: how good a program's choices are on data that they were not trained on.
 
-The program runs on made-up rows (as with `run --simulate`), so that its ChoiceMakers and the amounts they are called
+The program runs on simulated rows (as with `run --simulate`), so that its ChoiceMakers and the amounts they are called
 with are known; nothing private is opened and nothing is spent. Then each is judged by leaving out one training data set
 at a time (`choice.evaluation`): features are paid for, and regret is against the best option with all of epsilon.
 
 `jostle improve FILE` and `jostle.improve`: better formulas for how good a program's Options are.
 
-The program runs on made-up rows, as for `jostle evaluate`; nothing private is opened and nothing is spent. From the
+The program runs on simulated rows, as for `jostle evaluate`; nothing private is opened and nothing is spent. From the
 runs that each choice was trained on, `choice.synthesis` finds formulas; those that cross-validation prefers to what
 values the Options now are shown as text of the language, and put into the program where that is asked for.
 
@@ -95,7 +95,7 @@ def choices_of(
     source: Source, choice: str | None, epsilon: float | None, progress: Callable[[str, int, int], None] | None,
     bound: Mapping[str, Any] | None, params: Mapping[str, Any],
 ) -> list[tuple[str, ChoiceMaker, Interpreter, list[tuple[str, float]]]]:  # fmt: skip
-    """Runs a program on made-up rows: each choice (or the one named) by its name, what ran it, and its amounts.
+    """Runs a program on simulated rows: each choice (or the one named) by its name, what ran it, and its amounts.
 
     Those are the units and amounts of its calls, each once, or `epsilon`. Raises as `evaluate` does.
     """

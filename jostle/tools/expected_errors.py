@@ -1,10 +1,10 @@
-"""What is known of the errors of a program's numbers before it is paid for: from a rehearsal on made-up rows.
+"""What is known of the errors of a program's numbers before it is paid for: from a rehearsal on simulated rows.
 
 Noise is public, so the error of what is measured directly, and of sums and differences of it, is known as soon as the
-program says its amounts. A mean, a variance or a covariance is a noisy sum over a number of rows, and its error is told
-over that number. For all else it depends on the data, and is that of so many made-up rows.
+program says its amounts. A mean, a variance or a covariance is a noisy sum over a number of rows, and its error is
+reported over that number. For all else it depends on the data, and is that of so many simulated rows.
 
-What `with error e` of a select or a `jointly` block spends, before anything runs: found by planning on made-up rows.
+What `with error e` of a select or a `jointly` block spends, before anything runs: found by planning on simulated rows.
 
 The amount follows from public facts alone. It is known of blocks and selects at the top level of a program which depend
 on nothing that is measured: declarations, tables made of them, public values and functions. Of others it is not.
@@ -95,7 +95,7 @@ class Direct(Struct, frozen=True):
 class Calculated(Struct, frozen=True):
     """A variable that is calculated from what was measured; of several numbers, the one with the largest error.
 
-    `error` is None where it depends on the data and nobody said how many rows there are. `value` is what made-up rows
+    `error` is None where it depends on the data and nobody said how many rows there are. `value` is what simulated rows
     gave, and None where the error is the same for all data.
     """
 
@@ -200,7 +200,7 @@ def _vectors(names: Mapping[str, object], lines: Mapping[str, int]) -> Iterator[
 
 
 def calculated_errors(source: Source, names: Mapping[str, object], on_made_up_rows: bool) -> list[Calculated]:
-    """The program's variables that are calculated from noisy numbers; a mean alone is told over its rows."""
+    """The program's variables that are calculated from noisy numbers; of a mean alone over its rows."""
     return [
         one
         for name, line in lines_of(source).items() if name in names
@@ -241,7 +241,7 @@ def _is_mean(value: Noised) -> bool:
 
 
 class Rehearsal(Protocol):
-    """A session of made-up rows (`tools.session`)."""
+    """A session of simulated rows (`tools.session`)."""
 
     @property
     def events(self) -> Sequence[Event]: ...
@@ -257,7 +257,7 @@ class Rehearsal(Protocol):
 def wanted_errors(
     tree: n.Program, settings: Mapping[str, object], bound: Mapping[str, object], rehearsal: Callable[[], Rehearsal]
 ) -> dict[Span, int]:
-    """In quanta, by the place of the error as it is written; `rehearsal` makes a session of made-up rows.
+    """In quanta, by the place of the error as it is written; `rehearsal` makes a session of simulated rows.
 
     Raises `Refusal` for a select that such a block cannot answer.
     """

@@ -225,7 +225,7 @@ class Export:
         """Writes what was released; says so, a line a file, and what could not be.
 
         `ok`: whether the run came to its end, so that a name which is missing is worth a word. A simulation saves
-        nothing: the file would not say that its numbers are made up.
+        nothing: the file would not say that its numbers are synthetic.
         """
         notes: list[str] = []
         wrong: list[Diagnostic] = []

@@ -15,7 +15,7 @@ from jostle.source import Source
 from jostle.tools.arguments import read_program
 from jostle.tools.render import clean, tell
 
-_MOST = 8  # places of a file that are told
+_MOST = 8  # places of a file that are reported
 
 
 def command(options: Namespace) -> int:

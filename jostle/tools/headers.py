@@ -1,8 +1,8 @@
 """What a program says of its files, held against their headers, which are public; no row is read.
 
 Looked at are the CSV files that lie where a run would look for them, under a path that is written in the program. Of a
-private file no name is told: one without a header has a row in its first line. A public one without a description is
-described by its header, so that a column that it lacks is found as any other is.
+private file no name is reported: one without a header has a row in its first line. A public one without a description
+is described by its header, so that a column that it lacks is found as any other is.
 """
 
 from __future__ import annotations

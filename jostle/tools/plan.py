@@ -1,6 +1,6 @@
 """`jostle plan FILE`: what to expect of a program at any epsilon, or what a wanted error costs, before it spends any.
 
-The program runs on made-up rows (as with `run --simulate`); nothing private is opened. What is known of numbers is in
+The program runs on simulated rows (as with `run --simulate`); nothing private is opened. What is known of numbers is in
 `expected_errors`; options of a choice are tried on the program's own training data (`choice.plan`).
 """
 
@@ -96,7 +96,8 @@ def plan(
 ) -> ErrorPlan:  # fmt: skip
     """The plan of a program; choices are tried around `epsilon`, or around what the program gives them.
 
-    Where a number's error depends on the data, it is told of so many made-up `rows` in each source, or of stand-ins.
+    Where a number's error depends on the data, it is reported for so many synthetic `rows` in each source, or of
+    stand-ins.
     """
     from jostle.choice.plan import study
     from jostle.tools.session import Session
@@ -120,7 +121,7 @@ def plan(
         else:
             choices.append(choice_plan)
     direct = direct_errors(session.events, source, names)
-    data = f"{rows:,} made-up rows" if rows else "public stand-ins" if bound else ""
+    data = f"{rows:,} simulated rows" if rows else "public stand-ins" if bound else ""
     calculated = calculated_errors(source, names, bool(data))
     joint = tuple(
         {"line": event.span.line if event.span else 0, **event.fields}
@@ -199,7 +200,7 @@ def _calculated_text(errors: ErrorPlan) -> str:
     if errors.data:
         notes = [f"of: the value on {errors.data}, whose error it is; `any`: the error is the same on all data"]
     elif any(one.error is None for one in errors.calculated):
-        notes = ["by the data: it depends on the rows and their values; `--rows N` says it of N made-up rows"]
+        notes = ["by the data: it depends on the rows and their values; `--rows N` says it of N simulated rows"]
     notes += cut_text(cuts_of(*errors.calculated))
     return "\n".join([*align(rows, [False] + [True] * (len(heads) - 1)), *notes])
 

@@ -53,8 +53,8 @@ class Session:
     Threads may share a session: its programs run one after the other, and a listener gets an event `wait` where one
     waits for longer than a second, from a thread of its own. `with Session() as s:` closes it at the end.
 
-    `simulate`, a seed, puts made-up rows (or what `bind` gives under a source's name) in place of every private source;
-    `rows` says how many. `ledger` is the file or database in which registered datasets are counted; left out,
+    `simulate`, a seed, puts simulated rows (or what `bind` gives under a source's name) in place of every private
+    source; `rows` says how many. `ledger` is the file or database in which registered datasets are counted; left out,
     `$JOSTLE_LEDGER` or this user's own. `memory`, such as `2GB`, is what the database may take before it spills to the
     disk; left out, `$JOSTLE_MEMORY` or a quarter of the machine's. `engine` is the URL of a server that has the data;
     left out, `$JOSTLE_ENGINE` or none. `warnings` gathers what does not fit and stops nothing, without the names in
@@ -254,7 +254,7 @@ class Session:
 
     @exclusive
     def foreseen(self, source: Source, costs: Sequence[Cost], settings: Mapping[str, object]) -> DryRun:
-        """The dry run of a program that the check passes, with its `costs`: simple lines run on made-up rows."""
+        """The dry run of a program that the check passes, with its `costs`: simple lines run on simulated rows."""
         from jostle.tools.dry_run import dry_run, simple
 
         names, *_ = (rehearsal := Session(simulate=1)).rehearse(source, settings, only=simple)

@@ -7,7 +7,7 @@ What may be handed over to `bound("name")`: asked when it is handed over, before
 
 That a file is there, and of what type an object is, is public; nothing of what they hold is looked at.
 
-What a person is told who declares data again with another budget: the first one stands.
+The message for a person who declares data again with another budget: the first one stands.
 """
 
 from __future__ import annotations

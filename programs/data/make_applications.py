@@ -1,5 +1,5 @@
-"""Writes applications.csv, applications_island.csv and applications_held_out.csv: made-up requests for a place, of a
-city, of an island and of others, ranked by one made-up rule.
+"""Writes applications.csv, applications_island.csv and applications_held_out.csv: synthetic requests for a place, of a
+city, of an island and of others, ranked by one synthetic rule.
 
 Run it in this folder: `python make_applications.py`. The standard library alone, so that anybody gets the same bytes.
 """

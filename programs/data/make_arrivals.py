@@ -1,4 +1,4 @@
-"""Writes arrivals.csv: a made-up year of visits to a web site, one visit a line, in the order in which they came.
+"""Writes arrivals.csv: a synthetic year of visits to a web site, one visit a line, in the order in which they came.
 
 Run it in this folder: `python make_arrivals.py`. The standard library alone, so that anybody gets the same bytes.
 """

@@ -1,4 +1,4 @@
-"""Writes clouds.csv and clouds_held_out.csv: made-up points in four columns, and places.csv, made-up check-ins.
+"""Writes clouds.csv and clouds_held_out.csv: synthetic points in four columns, and places.csv, synthetic check-ins.
 
 Run it in this folder: `python make_clouds.py`. The standard library alone, so that anybody gets the same bytes.
 """

@@ -1,4 +1,4 @@
-"""Writes karate.csv, friendships in a karate club, and authors.csv, a made-up graph of who wrote with whom.
+"""Writes karate.csv, friendships in a karate club, and authors.csv, a synthetic graph of who wrote with whom.
 
 Run it in this folder: `python make_graphs.py`. The standard library alone, so that anybody gets the same bytes. The
 club is public: Zachary, "An information flow model for conflict and fission in small groups" (1977), 34 members and the

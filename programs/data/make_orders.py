@@ -1,4 +1,4 @@
-"""Writes customers.csv and orders.csv: made-up customers of a shop and what they ordered in a year. Nobody exists.
+"""Writes customers.csv and orders.csv: synthetic customers of a shop and what they ordered in a year. Nobody exists.
 
 Run it in this folder: `python make_orders.py`. The standard library alone, so that anybody gets the same bytes.
 """

@@ -1,4 +1,4 @@
-"""Writes people.csv and village.csv: made-up people, drawn from a seeded generator. Nobody in the file exists.
+"""Writes people.csv and village.csv: synthetic people, drawn from a seeded generator. Nobody in the file exists.
 
 Run it in this folder: `python make_people.py`. The standard library alone, so that anybody gets the same bytes.
 """

@@ -1,4 +1,4 @@
-"""Writes searches.csv: the made-up log of a search engine, one search a line. Nobody exists.
+"""Writes searches.csv: the synthetic log of a search engine, one search a line. Nobody exists.
 
 Run it in this folder: `python make_searches.py`. The standard library alone, so that anybody gets the same bytes.
 """

@@ -1,4 +1,4 @@
-"""Makes `survey.csv`: 4,000 made-up answers to a survey, by place. Run it in this folder."""
+"""Makes `survey.csv`: 4,000 synthetic answers to a survey, by place. Run it in this folder."""
 
 import csv
 import random

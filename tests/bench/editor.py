@@ -1,6 +1,6 @@
 """`python -m tests.bench.editor`: CPU of what a person waits for while typing, and of the page of a run.
 
-A program of 500 lines is completed in and checked; a made-up run of 10,000 events becomes a page; the prompt of the
+A program of 500 lines is completed in and checked; a synthetic run of 10,000 events becomes a page; the prompt of the
 REPL is timed as a whole process, over a pipe. Medians of several runs.
 """
 

@@ -382,7 +382,7 @@ def main() -> int:
     parser.add_argument("--programs", type=int, default=10_000)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--show", action="store_true", help="print each program and its cost")
-    parser.add_argument("--rows", action="store_true", help="with the engine, on made-up rows")
+    parser.add_argument("--rows", action="store_true", help="with the engine, on simulated rows")
     asked = parser.parse_args()
     if not asked.rows:
         interpreter.MADE_UP_ROWS = 3

@@ -2,7 +2,7 @@
 
     python -m tests.experiments.clusters [--tables FOLDER] [--half judged] [--sets 24] [--runs 2] [--write FILE]
 
-Columns of numbers within [−1, 1] of the public sets of `point_data`, of ten made-up sets of a seed that nothing was
+Columns of numbers within [−1, 1] of the public sets of `point_data`, of ten synthetic sets of a seed that nothing was
 settled on, and, with FOLDER, of Rdatasets (`real_tables`), in 3, 8 or 16 clusters by turns. Most of the rows are a
 private table; each option answers by a call of its own with all of the amount. Printed is the geometric mean of the
 mean squared distance of the other rows to the nearest centre (mean over runs) over that of scikit-learn's k-means on

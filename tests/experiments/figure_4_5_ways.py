@@ -1,4 +1,4 @@
-"""Which places of Figure 4.5 are worth a choice for a whole table: ways to grow a tree in NumPy, on made-up tables.
+"""Which places of Figure 4.5 are worth a choice for a whole table: ways to grow a tree in NumPy, on synthetic tables.
 
     python -m tests.experiments.figure_4_5_ways [--tables 120] [--rows 20..50000] [--runs 3]
 

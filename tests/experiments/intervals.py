@@ -1,9 +1,9 @@
 """How often 95 % intervals hold the exact answer: `python -m tests.experiments.intervals [--runs N] [--write]`.
 
-A made-up table of 4,000 rows of 2,000 persons is measured N times with simulated noise, under several budgets. What is
-told of every aggregate, and of stock calculations with them, by `band(x)`, is held against the same program's answer on
-the same table as a public one. Quantiles are measured as often on columns with heaps and gaps, and with and without an
-interval, to see what it costs. `--write` puts the tables into docs/experiments/coverage.md.
+A synthetic table of 4,000 rows of 2,000 persons is measured N times with simulated noise, under several budgets. What
+is told of every aggregate, and of stock calculations with them, by `band(x)`, is held against the same program's answer
+on the same table as a public one. Quantiles are measured as often on columns with heaps and gaps, and with and without
+an interval, to see what it costs. `--write` puts the tables into docs/experiments/coverage.md.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
     python -m tests.experiments.joint_errors --blocks 1000 --drawn 36 --write
 
-Generated blocks run on a table of 2,000 made-up rows, and their answers are compared with the exact ones. Of the worst
-answer of the first blocks, as many as are to be `drawn`, the noise is drawn 100,000 times at the amount that was found,
-and at 1 % less.
+Generated blocks run on a table of 2,000 simulated rows, and their answers are compared with the exact ones. Of the
+worst answer of the first blocks, as many as are to be `drawn`, the noise is drawn 100,000 times at the amount that was
+found, and at 1 % less.
 """
 
 from __future__ import annotations

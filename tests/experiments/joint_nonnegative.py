@@ -2,7 +2,7 @@
 
     python -m tests.experiments.joint_nonnegative --blocks 1000 --write
 
-Blocks of the selects of `joint_errors`, with an amount instead of errors, run on tables of 60 and of 2,000 made-up
+Blocks of the selects of `joint_errors`, with an amount instead of errors, run on tables of 60 and of 2,000 synthetic
 rows, and their answers are compared with the exact ones. Last comes a hard case for one answer: a total beside 1,000
 groups, of which 990 are empty.
 """

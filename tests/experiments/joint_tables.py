@@ -91,7 +91,7 @@ def survey() -> int:
     (told,) = [event.fields for event in session.events if "of_alone" in event.fields]
     ratios = told["of_alone"]
     print(f"survey: mean error {ratios['mean']:.3f} of that alone, largest {ratios['largest']:.3f}; "
-          f"{time.process_time() - start:.2f} s of CPU with the run on made-up rows")  # fmt: skip
+          f"{time.process_time() - start:.2f} s of CPU with the run on simulated rows")  # fmt: skip
     return 0
 
 

@@ -203,7 +203,7 @@ def published(splits: int = SPLITS) -> None:
 
 
 def check_ins(many: int, seed: int = 0) -> np.ndarray:
-    """Made-up check-ins in degrees: towns whose sizes fall off as 1/rank, each a round crowd."""
+    """Synthetic check-ins in degrees: towns whose sizes fall off as 1/rank, each a round crowd."""
     rng = np.random.default_rng(seed)
     towns = np.stack([rng.uniform(-160, 160, 60), rng.uniform(-55, 70, 60)], axis=1)
     sizes = 1 / (1 + np.arange(60.0))

@@ -1,7 +1,7 @@
 """`python -m tests.experiments.refining`: what it costs to ask until an answer is good enough, refined or asked anew.
 
 Two settings: counts that are to be known to a tenth of themselves, and ridge regression whose excess risk is to be
-small (Ligett and others 2017, with made-up rows). Amounts are divided by the least that is enough on the same data.
+small (Ligett and others 2017, with simulated rows). Amounts are divided by the least that is enough on the same data.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """How often the ± of a select holds the truth, by what the program cuts: `python -m tests.experiments.select_coverage`.
 
-A made-up table of 3,000 rows of 1,000 persons is measured `--runs` times with simulated noise. The truth is that of the
-rows themselves, worked out with NumPy: nothing is clamped there, and no row is left out. `--write` puts the table into
-its section of docs/experiments/coverage.md.
+A synthetic table of 3,000 rows of 1,000 persons is measured `--runs` times with simulated noise. The truth is that of
+the rows themselves, worked out with NumPy: nothing is clamped there, and no row is left out. `--write` puts the table
+into its section of docs/experiments/coverage.md.
 """
 
 from __future__ import annotations

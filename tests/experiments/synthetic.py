@@ -7,7 +7,7 @@ Tables of UCI and other public ones, beside the repository: SETTLED, by which co
 were looked at once; with `--tables` those of R's packages of that half (`real_tables.py`). Three quarters of the rows
 are private, a quarter is held out. `--unit rho` spends the most ρ that implies (ε, 10⁻⁹), `delta` asks for ε and 10⁻⁹
 as such. As many rows are made up as are private; a line has the mean distance in total variation over all (at most
-1,500) pairs and triples of columns, the AUC of gradient boosting on the last column, trained on the rows made up
+1,500) pairs and triples of columns, the AUC of gradient boosting on the last column, trained on the synthetic rows
 (`real`: on the private ones) and tested on those held out, and seconds of the processor. `class` has the last column
 as `predict`. `aim` is OpenDP's, with its `mbi` extra, where that is installed; its workload is all triples, or pairs
 with `--degree 2`.

@@ -1,8 +1,8 @@
 """`python -m tests.experiments.ways`: choices by features, by validation and by margin, side by side, all paid for.
 
-Mean regret over data sets left out, at ε = 0.1, 1 and 3.16 and δ = 10⁻⁶: over histograms (shapes that are made up,
-error ÷ the least error of an option that has all of ε), classifiers (tables that are made up, the share of their rows
-that is lost to the best option, in percent) and mixtures (points that are made up, nats a row). By features a policy
+Mean regret over data sets left out, at ε = 0.1, 1 and 3.16 and δ = 10⁻⁶: over histograms (shapes that are synthetic,
+error ÷ the least error of an option that has all of ε), classifiers (tables that are synthetic, the share of their rows
+that is lost to the best option, in percent) and mixtures (points that are synthetic, nats a row). By features a policy
 learns from the other data sets; the others learn nothing.
 """
 

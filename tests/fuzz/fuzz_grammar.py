@@ -1,5 +1,5 @@
 # ruff: noqa: E501 (a form or a program stands on one line)
-"""The grammar of made-up programs: for each kind of expression its forms, in which `<kind>` stands for another one.
+"""The grammar of synthetic programs: for each kind of expression its forms, in which `<kind>` stands for another one.
 
 `<known kind>` is a name that the program has bound to a value of that kind. At depth 0 only the forms without a
 `<kind>` are used.

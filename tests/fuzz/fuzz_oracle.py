@@ -158,7 +158,7 @@ def remembered(parse: Any) -> Any:
 
 
 def watched(patch: pytest.MonkeyPatch) -> Watch:
-    """Puts made-up noise and the watch into the kernel for as long as the patch holds."""
+    """Puts synthetic noise and the watch into the kernel for as long as the patch holds."""
     watch = Watch()
     Session().attempt(
         Source("p.jst", "use histograms\nx = counts([1, 2])\n")

@@ -1,4 +1,4 @@
-"""A few hundred made-up programs, always the same: none may raise, hang, leak or overspend.
+"""A few hundred synthetic programs, always the same: none may raise, hang, leak or overspend.
 
 `python -m tests.fuzz` goes on with other seeds.
 """

@@ -102,7 +102,7 @@ def test_the_trips_are_made_as_is_said(tmp_path: Path) -> None:
 
 
 def test_choose_model(tmp_path: Path) -> None:
-    """Of fifteen made-up tables one has five columns: little is learned from it, but all of the way is gone."""
+    """Of fifteen synthetic tables one has five columns: little is learned from it, but all of the way is gone."""
     result = run("choose_model.jst", tmp_path, tables_to_learn_from=15, widest=5)
     (choice,) = [event.fields for event in result.trace if event.kind == "choice"]
     assert set(choice["predictions"]) == {"Apart", "Tree", "Tables"}

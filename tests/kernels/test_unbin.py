@@ -41,7 +41,7 @@ def test_values_of_a_bin_are_as_likely_as_each_other() -> None:
 
 
 def test_a_bin_that_holds_nothing_is_the_nearest_there_is() -> None:
-    """Noise can put made-up rows where no row can be."""
+    """Noise can put simulated rows where no row can be."""
     made = unbinned_rows(binned(4), {"v": [-5, 2.2, 2.7]}, {"v": [0, 9, True]}, 1)
     by_bin = [{v for v, c in zip(made.column("v"), binned(4).codes[:, 0], strict=True) if c == b} for b in range(4)]
     assert by_bin == [{0.0}, {0.0, 1.0, 2.0}, {3.0}, set(map(float, range(3, 10)))]

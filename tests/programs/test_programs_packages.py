@@ -1,4 +1,4 @@
-"""The programs on public data of packages: on made-up tables of the same columns, and on the data if installed."""
+"""The programs on public data of packages: on synthetic tables of the same columns, and on the data if installed."""
 
 from __future__ import annotations
 

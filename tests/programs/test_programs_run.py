@@ -366,8 +366,8 @@ def test_dpcomp_draws_its_displays(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_triangles(tmp_path: Path) -> None:
-    """The made-up authors have far more triangles than a random graph, and as heavy ones as were measured; the noise of
-    that weight has the scale 8, and is outside ± 200 once in 10¹⁰ runs."""
+    """The synthetic authors have far more triangles than a random graph, and as heavy ones as were measured; the noise
+    of that weight has the scale 8, and is outside ± 200 once in 10¹⁰ runs."""
     result = run("triangles.jst", tmp_path)
     assert result["of_authors"] > 1200 and result["of_club"] < 400
     assert result["correlations"]["triangles"] is not None and len(result.pictures) == 2

@@ -41,7 +41,7 @@ def test_a_reviewer_sees_a_simulated_answer_and_its_trace_before_anything_is_rea
     answer = run["simulated"]
     assert answer["ok"] and answer["simulated"] == 1 and answer["rows"] == worker.MADE_UP
     assert {row["sex"] for row in answer["released"]["by_sex"]} == {"F", "M"}
-    assert sum(row["count"] for row in answer["released"]["by_sex"]) > 1000  # of 2,000 made-up rows, not of 400
+    assert sum(row["count"] for row in answer["released"]["by_sex"]) > 1000  # of 2,000 simulated rows, not of 400
     assert answer["budget"] == {"t": {"epsilon": {"total": "1", "spent": "0.6"}}}
     page = place.get("rita", f"/reviews/{id}/trace")
     assert page.status_code == 200 and "nothing private was opened" in page.text

@@ -119,7 +119,7 @@ plain = {{ select median(income) from people with epsilon 1 via selection }} + 1
 
 
 def test_what_is_calculated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Sums and differences have one error for all data; of all else it is that of so many made-up rows."""
+    """Sums and differences have one error for all data; of all else it is that of so many simulated rows."""
     made = json.loads(planned(CALCULATED, tmp_path, capsys, "--format", "json"))
     over = {d["name"]: (d["error"] / math.log(20), d["of"]) for d in made["measured"] if "of" in d}
     one = pytest.approx
@@ -133,12 +133,12 @@ def test_what_is_calculated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert errors == dict.fromkeys(("r.v", "r.s", "r.both", "share", "middle", "gap"))  # nothing in ranks is said
     made = json.loads(planned(CALCULATED, tmp_path, capsys, "--rows", "40000", "--format", "json"))
     told = {d["name"]: d for d in made["calculated"]}
-    assert made["data"] == "40,000 made-up rows" and told["away"]["value"] is None and len(told) == 8
+    assert made["data"] == "40,000 simulated rows" and told["away"]["value"] is None and len(told) == 8
     assert told["r.v"]["error"] == pytest.approx(over["var"][0] * math.log(20) / 40_000, rel=0.1)
     assert told["r.s"]["error"] == pytest.approx(told["r.v"]["error"] / 2 / told["r.s"]["value"], rel=0.1)
     assert told["share"]["error"] == pytest.approx(1.96 * 10 / 2 / 40_000, rel=0.1)
     text = planned(CALCULATED, tmp_path, capsys, "--rows", "40000")
-    assert "40,000 made-up rows" in text and "by the data" not in text
+    assert "40,000 simulated rows" in text and "by the data" not in text
     assert "by the data" in planned(CALCULATED, tmp_path, capsys)
 
 

@@ -22,13 +22,13 @@ MAY_DRAW = {
     "jostle/serve/store.py",  # secrets of sessions, tokens and links; no noise is made of them
     "jostle/privacy/ledger/store.py",  # the key of a registered dataset; no noise is made of it
     "jostle/simulate.py",  # seeded, on public arrays
-    "jostle/kernels/simulated_tables.py",  # seeded: public made-up tables to train on
-    "jostle/kernels/simulated_points.py",  # seeded: public made-up histograms and points to train on
-    "jostle/kernels/statistics/effects.py",  # seeded: public made-up studies to train on
+    "jostle/kernels/simulated_tables.py",  # seeded: public synthetic tables to train on
+    "jostle/kernels/simulated_points.py",  # seeded: public synthetic histograms and points to train on
+    "jostle/kernels/statistics/effects.py",  # seeded: public synthetic studies to train on
     "jostle/kernels/statistics/moments.py",  # seeded: the law of a statistic of released means, if groups were alike
     "jostle/kernels/mixtures/gaussians.py",  # seeded: where fits of mixtures start, and samples of released ones
     "jostle/kernels/ising/models.py",  # seeded: rows of public Ising models, and the chains that fit large ones
-    "jostle/kernels/graphical/model.py",  # seeded: rows and made-up potentials of public models
+    "jostle/kernels/graphical/model.py",  # seeded: rows and synthetic potentials of public models
     "jostle/kernels/graphical/synthetic.py",  # seeded: synthetic numbers within their bins
     "jostle/kernels/graphs.py",  # seeded: walks over graphs that fit released numbers
     "jostle/kernels/workloads/boxes.py",  # seeded: which ranges a random workload asks

@@ -34,7 +34,7 @@ _STATEMENTS = (
 )
 _LOCK = 0x6A6F73746C65  # of whoever makes a ledger
 _SETTINGS = ("fsync", "full_page_writes")
-# SQLSTATE by its beginning, and what a person is told.
+# SQLSTATE by its beginning, and the message for a person.
 _REASONS = (
     (("55P03",), "is locked by another program", "wait for it to end, and run again"),
     (("25006",), "cannot be written", "charges must be written down before data are read"),

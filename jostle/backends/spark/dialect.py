@@ -3,7 +3,7 @@
 ANSI mode is Spark's default and belongs to the cluster, so nothing here rests on it: casts, `floor` to 64 bits and
 divisions have their operand tested inside them. Where the two servers answer otherwise (`rint`, `isnan`, `weekday`,
 casts of large doubles, parts of dates) the template takes a way on which they agree; `tests/engines` holds them to the
-plain meaning in Python. The session's time zone is UTC, which the connection sees to.
+plain meaning in Python. The session's time zone is UTC, which the connection sets.
 
 A text is written in the bytes of its UTF-8 unless it is made of letters, digits and blanks: what a backslash or a
 doubled quote means in a literal is a setting of the cluster.

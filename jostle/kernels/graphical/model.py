@@ -112,7 +112,7 @@ def independent_sample(calibrated: Calibrated, rows: int, seed: int) -> Ints:
 
 
 def dirichlet(lengths: Sequence[int], concentration: float, seed: int) -> list[NDArray[np.float64]]:
-    """Points of simplices, for made-up potentials."""
+    """Points of simplices, for synthetic potentials."""
     rng = np.random.default_rng(seed)
     return [rng.dirichlet(np.full(n, float(concentration))) for n in lengths]
 

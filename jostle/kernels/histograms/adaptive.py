@@ -23,7 +23,7 @@ MOST = 4096
 """The most blocks that a tree is drawn over: 0.4 s and 100 MB for so many."""
 
 WORTH = 2.0
-"""Halves of a line are told apart where half their difference squared is above this, in the noise of a count.
+"""Halves of a line are treated separately where half their difference squared is above this, in the noise of a count.
 
 Of a smaller block that is more, since fewer queries end within it: one in (n/k)^(1/d) or so of them, of a block of k of
 n cells in d dimensions.

@@ -43,7 +43,7 @@ from jostle.threads import on_one_thread
 def nonnegative(cells: Floats, workload: Workload) -> Floats:
     """The estimate `cells`, projected onto nowhere-negative cells in the workload's metric; of the workload's shape.
 
-    Where the cells remember what noise they have, so does the result: its error is told as it was before.
+    Where the cells remember what noise they have, so does the result: its error is reported as before.
     """
     noise = noise_of(cells)
     z = strategies.project(np.asarray(cells, dtype=np.float64).ravel(), on_cells(workload))

@@ -22,7 +22,7 @@ on each parameter asks for: next to nothing where rows are many, and it goes to 
 
 Seeded sampling for Ising and pairwise models: rows of public models, and the Gibbs chains that fit large ones.
 
-All on public values: a truth that was made up, or a model that was paid for.
+All on public values: a truth that was synthetic, or a model that was paid for.
 
 Independent variables: log-probabilities of single values from noisy counts.
 """

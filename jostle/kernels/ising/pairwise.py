@@ -1,7 +1,7 @@
 """Pairwise fields over small alphabets, as public values: p(x) ∝ exp(Σ_{i<j} W_ij(x_i, x_j) + Σ_i θ_i(x_i)).
 
-Tables are told with rows and columns that sum to zero, which makes them unique: what is taken out goes into θ. Nothing
-here has seen a row.
+Tables are reported with rows and columns that sum to zero, which makes them unique: what is taken out goes into θ.
+Nothing here has seen a row.
 
 Pairwise fields by their moments: maximum likelihood from noisy tables of all pairs, over all listed states.
 
@@ -125,7 +125,7 @@ def energies(values: Sequence[int], tables: Floats, fields: Floats) -> Floats:
 
 
 def pairwise_ring(variables: int, values: int, strength: float = 0.25, seed: int = 0) -> PairwiseModel:
-    """A made-up truth: a ring with chords, each table of random signs, centred, its largest entry ±`strength`."""
+    """A synthetic truth: a ring with chords, each table of random signs, centred, its largest entry ±`strength`."""
     p, k = int(variables), int(values)
     if p < 3 or k < 2:
         raise KernelError("a ring has at least three variables, of at least two values")

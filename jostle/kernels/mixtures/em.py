@@ -26,7 +26,7 @@ from jostle.kernels.mixtures.centres import centres_of_places
 from jostle.kernels.mixtures.gaussians import GaussianMixture, Space, dispersed_points, generator
 
 MOST_COLUMNS, MOST_COMPONENTS = 256, 64
-"""Of a mixture that is made up."""
+"""Of a mixture that is synthetic."""
 
 REACH = 1.5  # of a frame: √d + REACH deviations of a component are seen, what lies farther is drawn in
 SMALLEST = 2.0**-26  # of a variance, in units of the ball: the square of half a step of its grid

@@ -142,7 +142,7 @@ class GaussianMixture:
         return np.asarray(np.argmax(self._logs(rows), axis=1))
 
     def sample(self, n_samples: int = 1, seed: int = 0) -> tuple[Floats, NDArray[np.int64]]:
-        """Made-up rows and their components: drawn from the model, so that they cost nothing."""
+        """Simulated rows and their components: drawn from the model, so that they cost nothing."""
         rng = generator(seed)
         labels = np.sort(rng.choice(len(self.weights), int(n_samples), p=self.weights / self.weights.sum()))
         normal = rng.standard_normal((int(n_samples), self.space.size))

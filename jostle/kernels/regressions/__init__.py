@@ -1,1 +1,2 @@
-"""Regressions: what is fitted to released sums to predict a number, and made-up tables to train choices among them."""
+"""Regressions: what is fitted to released sums to predict a number, and synthetic tables to train choices among
+them."""

@@ -1,7 +1,7 @@
 """Second moments of a few columns with the deviation of the noise in each, and what least squares makes of them.
 
 A *design* says what the coordinates of the measured vectors are, in order: `name`, `centre` and `scale`, a column x
-standing as (x − centre)/scale; a category that is told from the first of its column has centre 0 and scale 1.
+standing as (x − centre)/scale; an indicator of a category, against the first of its column, has centre 0 and scale 1.
 
 *Noise.* The matrix M of sums of products of (1, z₁, …, z_d) was released as M + E, E symmetric, its entries on and
 above the diagonal independent with known deviations D. For A = M over some coordinates and b = M between them and

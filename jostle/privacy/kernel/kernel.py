@@ -110,8 +110,8 @@ class Kernel:
     def _unseen(self, exposures: Exposures, each: Amount) -> Iterator[None]:
         """One run of several that were paid for as a whole, of which one is shown (`Measurement.each`).
 
-        In it an allotment of `each` is charged, alone, and nothing is told. What was bought before pays for nothing in
-        it, and what is bought in it for nothing after it.
+        In it an allotment of `each` is charged, alone, and nothing is reported. What was bought before pays for nothing
+        in it, and what is bought in it for nothing after it.
         """
         with self._lock, self.events.silent():  # what other threads charge waits
             around = self._stack, self._balances, self._run, self.register.opens

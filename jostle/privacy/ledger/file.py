@@ -32,7 +32,7 @@ _STATEMENTS = (
     f"PRAGMA application_id = {APPLICATION}",
     f"PRAGMA user_version = {VERSION}",
 )
-# SQLite's error names by their beginnings, and what a person is told.
+# SQLite's error names by their beginnings, and the message for a person.
 _REASONS = (
     (("SQLITE_BUSY", "SQLITE_LOCKED"), "is locked by another program", "wait for it to end, and run again"),
     (("SQLITE_READONLY",), "cannot be written", "charges must be written down before data are read"),

@@ -1,7 +1,7 @@
 """Noisy counts of secret Poisson samples of the rows, several samples at one price: what stochastic gradients are of.
 
 `batches` releases, `steps` times over, all cells of E cubes of one table, counted over a fresh sample that keeps each
-protected unit with probability q and is told to nobody, with Gaussian noise. what that loses is told in
+protected unit with probability q and is secret, with Gaussian noise. what that loses is told in
 `accounting.subsampled_gaussian`.
 
 *Sensitivity.* One unit more or less, kept in a step, moves cube i by a vector of ℓ₁ norm at most w (1 for a row; k
@@ -10,7 +10,7 @@ for a person of up to k rows, all of which are kept or none; 1 for a person whos
 numbers of that unit and the noise is the discrete Gaussian. Rows that are replaced would move two rows of a sample,
 and rows that a join has multiplied are no units: both are refused, from public facts.
 
-*Whose row it is.* Persons are told apart by 120 bits of SHA-256 of their column (`bucket`), which is why it must
+*Whose row it is.* Persons are distinguished by 120 bits of SHA-256 of their column (`bucket`), which is why it must
 still be there, described as text: that is how the engine told them apart when it bounded their rows.
 
 *The price* is the (ε, δ) that was asked; in zCDP it is that of any (ε, δ)-DP mechanism, which is a function of one that

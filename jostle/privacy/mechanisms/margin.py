@@ -44,7 +44,7 @@ CLAMP = 2**61
 class Compared(Struct, frozen=True):
     """A number was compared with a threshold; each had one-sided exponential noise less its mean.
 
-    `scale` is that of the number's noise, `threshold` that of the threshold's. Only the answer is told.
+    `scale` is that of the number's noise, `threshold` that of the threshold's. Only the answer is released.
     """
 
     scale: float
@@ -121,8 +121,8 @@ class WatchScales(Struct, frozen=True):
     def of(cls, epsilon: float, reach: float, apart: float, each: int, numbers: bool) -> WatchScales:
         """Those of `each` answers above at ε in all, where a question moves by `reach` and two by `apart` from another.
 
-        Half of ε is for numbers, where they are told. The rest is shared so that the noise of one comparison has the
-        least variance b² + c², given reach/b + each·apart/c.
+        Half of ε is for numbers, where they are released. The rest is shared so that the noise of one comparison has
+        the least variance b² + c², given reach/b + each·apart/c.
         """
         rest = epsilon / 2 if numbers else epsilon
         threshold = rest / (1 + (each * apart / reach) ** (2 / 3))

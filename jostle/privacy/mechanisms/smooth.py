@@ -2,8 +2,9 @@
 
 Let `smooth`, S(D), be a positive number with |f(D) − f(D′)|₁ ≤ S(D) and S(D′) ≤ e^β·S(D) for all neighbours D, D′. A
 count f(D) gets discrete Laplace noise of scale b = S(D)/α, and so that its error can be told, ⌈ln S(D)/u⌉ gets such
-noise too, of a public scale. Half of ε is α; of the other half 4β pays for the scale that is told, and β is as large as
-δ allows. After Nissim, Raskhodnikova and Smith (2007), proved for the law that is drawn in docs/privacy/elastic.md.
+noise too, of a public scale. Half of ε is α; of the other half 4β pays for the scale that is released, and β is as
+large as δ allows. After Nissim, Raskhodnikova and Smith (2007), proved for the law that is drawn in
+docs/privacy/elastic.md.
 """
 
 from __future__ import annotations
@@ -64,7 +65,8 @@ class Smooth(Selection, frozen=True):
         return largest_beta(as_float(self.amount.value), self.delta, self.groups)
 
     def draw(self, noise: Noise, exact: Ints, smooth: float) -> tuple[Ints, float]:
-        """The counts with noise, and the scale of that noise as it is told; `smooth` is S, before it is rounded up."""
+        """The counts with noise, and the scale of that noise as it is released; `smooth` is S, before it is rounded
+        up."""
 
         scale = min(max(smooth * UP, self.alpha), WIDEST) / self.alpha
         unit = self.beta / STEPS
@@ -101,7 +103,7 @@ def peak(factors: Sequence[tuple[int, int]], beta: float) -> float:
 
 @lru_cache(maxsize=256)
 def largest_beta(epsilon: float, delta: float, groups: int) -> float:
-    """The largest β, nearly, at which noise for so many counts is (ε, δ)-DP, the scale that is told included."""
+    """The largest β, nearly, at which noise for so many counts is (ε, δ)-DP, the scale that is released included."""
     low, high = 0.0, epsilon
     for _ in range(60):
         middle = (low + high) / 2

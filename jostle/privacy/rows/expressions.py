@@ -104,7 +104,7 @@ def interval_of(array: Floats) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Columns(Expression):
-    """An input: columns of the row, whole numbers within the interval, which whoever reads rows sees to."""
+    """An input: columns of the row, whole numbers within the interval, which the reader of rows guarantees."""
 
 
 def columns(shape: Shape, low: int, high: int) -> Columns:

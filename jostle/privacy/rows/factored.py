@@ -128,7 +128,7 @@ MOST_SCORES = 2**20
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FactoredGradient:
-    """`values`: how many values each column has. `target`: the column whose codes the slopes are told.
+    """`values`: how many values each column has. `target`: the column whose codes the slopes use.
 
     `combinations` (S, k) of the k slopes are scored, with each feature. For each group of columns (`grouped`) and each
     pattern of codes in it (`patterns`), `tables` (k', patterns) are what is added up for the slopes, and `features`

@@ -134,7 +134,7 @@ const shows = {
       card.append(costs(one.cost), make("h3", "Program"), focusable(make("pre", one.program), "program"));
       if (Object.keys(one.settings).length) card.append(make("p", `with ${JSON.stringify(one.settings)}`));
       card.append(make("h3", "What it changes"), one.difference === null ? make("p", "It is the first of this analyst.") : one.difference.length ? difference(one.difference) : make("p", "Nothing: it is the text that was approved last."));
-      card.append(make("h3", "Simulated, on made-up rows"));
+      card.append(make("h3", "Simulated, on simulated rows"));
       if (one.simulated === null) card.append(make("p", "It is not there yet, or did not end in time."));
       else card.append(answered(one.simulated), link("The trace of the simulation", `/reviews/${one.id}/trace`));
       card.append(make("label", "Note to the analyst", note), classed(make("p", null,

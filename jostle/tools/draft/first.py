@@ -31,7 +31,7 @@ _PER_CELL = (0.3, 1, 3, 10, 30, 100)  # of epsilon times rows, in the data to le
 CHOICE = """
 # {question} A choice of three algorithms: noise on every value, the same number at
 # every value, or DAWA, which puts values that are alike together. Which is best depends on how many rows there are, so
-# it may buy a rough count of them; what that is worth it learns from shapes that are made up.
+# it may buy a rough count of them; what that is worth it learns from shapes that are synthetic.
 cells = histogram(mine, x = {cell})
 in_all = Feature (data) {{ return max(0, laplace(size(data.database))) }}
 Each  = Option (data) {{ return flat(data.database, data.queries) }}

@@ -140,7 +140,7 @@ EXAMPLE = ("first.jst", "choose.jst", "data/people.csv", "data/village.csv")
 
 
 def example() -> int:
-    """Writes the programs that the pages begin with, and the made-up people that they are about."""
+    """Writes the programs that the pages begin with, and the synthetic people that they are about."""
     there = [name for name in EXAMPLE if Path(name).exists()]
     if there:
         raise refuse("DataError", f"`{there[0]}` is there already", help="go to an empty folder")
@@ -150,7 +150,7 @@ def example() -> int:
             Path(name).write_bytes((folder("programs") / name).read_bytes())
         except OSError as fault:
             raise unwritable(f"`{name}`", fault) from None
-    print("first.jst, choose.jst and the made-up people of data/ are here. Begin with:\n")
+    print("first.jst, choose.jst and the synthetic people of data/ are here. Begin with:\n")
     print("  jostle run first.jst\n  jostle run choose.jst")
     return 0
 

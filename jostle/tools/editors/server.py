@@ -168,7 +168,7 @@ def _tokens(units: Units, document: Document) -> list[int]:
         covered = units.range(one.span)
         at = covered.start.line, covered.start.character
         if at < (line, column) or (numbers and at == (line, column)):
-            continue  # a name that binds and is used at one place is told once
+            continue  # a name that binds and is used at one place is reported once
         flags = one.binds | (private << 1) | ((kind == "builtin") << 2)
         step = at[1] - (column if at[0] == line else 0)
         width = covered.end.character - at[1]

@@ -1,4 +1,4 @@
-"""Made-up data of the kinds that the ported programs were written for, small and the same every time.
+"""Synthetic data of the kinds that the ported programs were written for, small and the same every time.
 
 `python tests/language/ports/generated.py FOLDER` writes them as CSV files, to run the programs by hand there.
 """

@@ -76,7 +76,7 @@ def table() -> str:
         "",
         f"{len(everything)} analyses in {len(programs())} programs; {direct} are said directly,"
         f" {len(everything) - direct} with a detour, which is named.",
-        "The programs are written anew after the public tutorials of each system, and run on made-up data",
+        "The programs are written anew after the public tutorials of each system, and run on synthetic data",
         "(`generated.py`). `test_ports.py` checks every program, runs it, and compares each answer with the exact one",
         "in pandas (`exact_*.py`), within the noise that is claimed. The table is made of comments in the programs",
         "(`python listing.py`); the test fails where it is not, and where a price here is not what was charged.",

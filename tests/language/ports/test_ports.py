@@ -1,4 +1,4 @@
-"""Well-known analyses of other systems, each said as one would wish, run on made-up data and compared with pandas."""
+"""Well-known analyses of other systems, each said as one would wish, run on synthetic data and compared with pandas."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ STATES = {
     "outside": "{share} of its cells lie outside of its range, and count as the nearest end",
     "fraction": "{share} of its cells have fractions, and are taken down to integers",
     "unlisted": "{share} of its cells are not among the listed values, and count as `none`",
-    "empty": "{share} of its cells are missing",
+    "empty": "{share} of its cells are missing, and count as `none`",
 }
 _CELLS = {"unreadable": "are unreadable", "outside": "lie outside of its range", "fraction": "have fractions",
           "unlisted": "are not listed", "empty": "are missing"}  # fmt: skip
@@ -307,15 +307,11 @@ class Looks(Struct):
                 example = _example_cell(kind) if what == "unreadable" else ""
                 says, help = STATES[what].format(share=share, kind=example), _WAYS_OUT[kind if example else what]
                 if name in looked.filled:
-                    says = (
-                        f"{says.removesuffix(', and count as `none`')}, and count as {expression(looked.filled[name])}"
-                    )
+                    says = says.replace("`none`", expression(looked.filled[name]))
                 if name in looked.conversions:
-                    says = f"{share} of texts are not read by it, and count as `none`"
-                    help = _WAYS_OUT["conversion"]
-                text = f"`{name}`: {says}"
-                warning = Diagnostic("unfit-cells", text, place, help=help)
+                    says, help = f"{share} of texts are not read by it, and count as `none`", _WAYS_OUT["conversion"]
                 if self.warn is not None:
+                    warning = Diagnostic("unfit-cells", f"`{name}`: {says}", place, help=help)
                     self.warn(place.source if place is not None else Source("", ""), [warning])
 
 
@@ -344,10 +340,9 @@ def _share_between(count: float, total: float, error: float, many: int) -> tuple
     Both have noise, that of the count alike: shares r that are not excluded have |count − r·total| at most the error of
     that difference, whose square is error²·(1 − 2r + many·r²) (Fieller 1954).
     """
-    share = min(1.0, count / total) if total > 0 else 1.0
+    share = min(1.0, count / total) if total > count else 1.0
     square, line = total**2 - many * error**2, count * total - error**2
-    inside = line**2 - square * (count**2 - error**2)
-    if total <= 0 or square <= 0 or inside < 0:
+    if total <= 0 or square <= 0 or (inside := line**2 - square * (count**2 - error**2)) < 0:
         return share, 1.0
     low, high = ((line + sign * math.sqrt(inside)) / square for sign in (-1, 1))
     return share, max(share - max(0.0, low), min(1.0, high) - share)

@@ -104,7 +104,7 @@ def typed(schema: Schema, columns: Sequence[Any], weights: Any) -> Block:
     return Block({name: c + 0.0 if c.dtype == float else c for name, c in block.items()}, np.asarray(weights, object))
 
 
-def of_tuples(schema: Schema, rows: Sequence[tuple[Any, ...]], counts: Ints) -> Block:
+def of_tuples(schema: Schema, rows: Sequence[tuple[object, ...]], counts: Ints) -> Block:
     """Different combinations of values, each as heavy as it is often there."""
     return typed(schema, list(zip(*rows, strict=True)) or [()] * len(schema), counts)
 

@@ -416,6 +416,6 @@ def person_columns(plan: Plan) -> frozenset[str]:
 
 def rows_below(plan: Plan, *more: type[Truncate]) -> Plan:
     """What a plan is made of by filters and derived columns, and what is `more`: each of its rows is of one there."""
-    while isinstance(plan, (Filter, Derive, *more)):
+    while isinstance(plan, Filter | Derive) or isinstance(plan, more):
         plan = plan.source
     return plan

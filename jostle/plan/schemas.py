@@ -311,7 +311,7 @@ def column_key(column: Column, domain: Domain, limit: int) -> Key | None:
     return None if values is None else Key(column, values)
 
 
-def need_unicode(value: Any) -> None:
+def need_unicode(value: object) -> None:
     """Refuses a text key that the engine could not tell from another: half a surrogate pair has no encoding, and
     stands in SQL for the same replacement character as every other half, so that parts by them would not be disjoint.
     """

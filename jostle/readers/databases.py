@@ -23,7 +23,7 @@ import math
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.engine.files import OpenFile, open_file
@@ -248,7 +248,7 @@ def names_of(file: OpenFile, label: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def record(line: str) -> dict[str, Any] | None:
+def record(line: str) -> dict[str, object] | None:
     """The object that a line spells, numbers as texts; None where it spells none."""
     text = line.removeprefix(BOM.decode()).strip()
     if not text.startswith("{") or _depth(text) > _DEEPEST:

@@ -328,7 +328,7 @@ class LocalDuckDb(PublicSql, DuckDb):
         codes = arrays.codes(plan, keys) if arrays is not None else None
         return super().codes(plan, keys) if codes is None else codes
 
-    def different(self, plan: Plan, names: Sequence[str]) -> tuple[list[list[Any]], list[float]]:
+    def different(self, plan: Plan, names: Sequence[str]) -> tuple[list[list[object]], list[float]]:
         arrays = self._arrays(plan)
         rows = arrays.different(plan, names) if arrays is not None else None
         return super().different(plan, names) if rows is None else rows

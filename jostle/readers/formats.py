@@ -13,7 +13,6 @@ text, cell by cell, without a failure and without two values becoming one.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
 
 from jostle.diagnostics import refuse
 from jostle.engine.duckdb.engine import DuckDb
@@ -100,7 +99,7 @@ def _check_reading(kind: str, label: str, reading: Reading) -> None:
                      help='something like `separator = ";", decimal = ","`')  # fmt: skip
 
 
-def _csv(engine: DuckDb, file: OpenFile, name: str, label: str, reading: Reading, _: Any, public: bool) -> Raw:
+def _csv(engine: DuckDb, file: OpenFile, name: str, label: str, reading: Reading, _: object, public: bool) -> Raw:
     from jostle.readers.csvfile import CsvFile
 
     opened = CsvFile(file, name, label, engine.connection, reading)
@@ -109,7 +108,9 @@ def _csv(engine: DuckDb, file: OpenFile, name: str, label: str, reading: Reading
     return opened
 
 
-def _json(engine: DuckDb, file: OpenFile, name: str, label: str, _: Any, names: tuple[str, ...], public: bool) -> Raw:
+def _json(
+    engine: DuckDb, file: OpenFile, name: str, label: str, _: object, names: tuple[str, ...], public: bool
+) -> Raw:
     from jostle.readers.databases import JsonFile, names_of
 
     opened = JsonFile(file, names or (names_of(file, label) if public else ()), name, label, engine.connection)
@@ -118,7 +119,7 @@ def _json(engine: DuckDb, file: OpenFile, name: str, label: str, _: Any, names: 
     return opened
 
 
-def _parquet(engine: DuckDb, file: OpenFile, name: str, label: str, *_: Any) -> Raw:
+def _parquet(engine: DuckDb, file: OpenFile, name: str, label: str, *_: object) -> Raw:
     from jostle.readers.parquetfile import ParquetFile
 
     opened = ParquetFile(file, name, label, engine.fetch, engine.connection.register)
@@ -127,7 +128,7 @@ def _parquet(engine: DuckDb, file: OpenFile, name: str, label: str, *_: Any) -> 
     return opened
 
 
-def _arrow(engine: DuckDb, file: OpenFile, name: str, label: str, *_: Any) -> Raw:
+def _arrow(engine: DuckDb, file: OpenFile, name: str, label: str, *_: object) -> Raw:
     from jostle.readers.frames import Frame
 
     try:
@@ -140,11 +141,11 @@ def _arrow(engine: DuckDb, file: OpenFile, name: str, label: str, *_: Any) -> Ra
     return Frame(table, name, label).named_by(engine.name_rows)
 
 
-def _feather_1(engine: DuckDb, file: OpenFile, name: str, label: str, *_: Any) -> Raw:
+def _feather_1(engine: DuckDb, file: OpenFile, name: str, label: str, *_: object) -> Raw:
     raise refuse("DataError", f"{label} is a Feather file of the first version", help="save it as version 2")
 
 
-def _excel(engine: DuckDb, file: OpenFile, name: str, label: str, reading: Reading, *_: Any) -> Raw:
+def _excel(engine: DuckDb, file: OpenFile, name: str, label: str, reading: Reading, *_: object) -> Raw:
     from jostle.readers.frames import Frame
     from jostle.readers.workbook import sheet_table
 
@@ -154,12 +155,12 @@ def _excel(engine: DuckDb, file: OpenFile, name: str, label: str, reading: Readi
     return frame
 
 
-def _excel_97(engine: DuckDb, file: OpenFile, name: str, label: str, *_: Any) -> Raw:
+def _excel_97(engine: DuckDb, file: OpenFile, name: str, label: str, *_: object) -> Raw:
     message = f"{label} is a workbook of before 2007, or has a password"
     raise refuse("DataError", message, help="save it as an Excel workbook (.xlsx) without one")
 
 
-def _sqlite(engine: DuckDb, file: OpenFile, name: str, label: str, reading: Reading, *_: Any) -> Raw:
+def _sqlite(engine: DuckDb, file: OpenFile, name: str, label: str, reading: Reading, *_: object) -> Raw:
     from jostle.readers.databases import sqlite_table
     from jostle.readers.frames import Frame
 
@@ -167,7 +168,7 @@ def _sqlite(engine: DuckDb, file: OpenFile, name: str, label: str, reading: Read
     return Frame(table, name, label).named_by(engine.name_rows)
 
 
-def _duckdb(engine: DuckDb, file: OpenFile, name: str, label: str, reading: Reading, *_: Any) -> Raw:
+def _duckdb(engine: DuckDb, file: OpenFile, name: str, label: str, reading: Reading, *_: object) -> Raw:
     from jostle.readers.databases import duckdb_table
     from jostle.readers.frames import Frame
 

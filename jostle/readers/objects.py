@@ -57,7 +57,7 @@ class Objects:
         """Remembers a name of an object: whatever is bound to it later has something in common with it."""
         self._of(origin).marks.add(("name", name))
 
-    def lies_in(self, origin: object, columns: Iterable[Any]) -> None:
+    def lies_in(self, origin: object, columns: Iterable[object]) -> None:
         """Remembers the arrays, of NumPy or Arrow, and the lists in which the columns of an object lie."""
         entry = self._of(origin)
         entry.columns = tuple(columns)

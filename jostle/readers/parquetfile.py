@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from jostle.diagnostics import refuse
 from jostle.engine.duckdb.raw import DUCKDB, Raw
@@ -31,7 +31,7 @@ class ParquetFile(Raw):
     __slots__ = ("_columns", "_file", "_name", "_native", "_numbered", "_register", "_rows", "_tables")
 
     def __init__(
-        self, file: OpenFile, name: str, label: str, fetch: Fetch, register: Callable[[str, Any], object]
+        self, file: OpenFile, name: str, label: str, fetch: Fetch, register: Callable[[str, object], object]
     ) -> None:
         options = "hive_partitioning = false, filename = false, utf8_validation = 'replace'"
         reader = f"read_parquet({DUCKDB.literal(file.name)}, {options})"

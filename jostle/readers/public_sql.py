@@ -101,7 +101,7 @@ class PublicSql(SqlEngine, ABC):
         columns = [_cells(list(map(base.plain, column)), kind) for column, kind in zip(cells, kinds, strict=False)]
         return list(zip(*columns, strict=True))
 
-    def different(self, plan: Plan, names: Sequence[str]) -> tuple[list[list[Any]], list[float]]:
+    def different(self, plan: Plan, names: Sequence[str]) -> tuple[list[list[object]], list[float]]:
         """The different rows of these columns of a **public** relation, a list a column, and how often each occurs.
 
         Cells are as they are: numbers are not taken down to integers, and missing ones are None.
@@ -115,7 +115,7 @@ class PublicSql(SqlEngine, ABC):
 
     def exact(
         self, plan: Plan, keys: tuple[Key | RowExpr, ...], terms: tuple[Exact, ...]
-    ) -> tuple[list[list[Any]], list[list[Any]]]:
+    ) -> tuple[list[list[object]], list[list[object]]]:
         """Exact aggregates of a **public** relation, in doubles: the columns of the keys and of the terms.
 
         A `Key` gives all its values in order, also those without rows; a bare expression gives the values that
@@ -124,7 +124,7 @@ class PublicSql(SqlEngine, ABC):
         """
         base.shape(tuple(key for key in keys if isinstance(key, Key)))
         relation = self.relation(plan)
-        by_place: dict[tuple[Any, ...], list[Any]] = {}
+        by_place: dict[tuple[object, ...], list[object]] = {}
         for row in self.fetch(exact(relation, keys, terms)):
             by_place[tuple(map(base.plain, row[: len(keys)]))] = [base.plain(value) for value in row[len(keys) :]]
         for i, term in enumerate(terms):

@@ -76,7 +76,7 @@ def _next(answers: SimpleQueue[Any]) -> Any:
         return None
 
 
-def _ended(answers: SimpleQueue[Any], interrupt: Callable[[], None]) -> bool:
+def _ended(answers: SimpleQueue[object], interrupt: Callable[[], None]) -> bool:
     """Ends a query, again and again since it may not have begun; whether it did end before somebody asks twice."""
     try:
         for _ in range(_PATIENCE):

@@ -58,7 +58,7 @@ class Evaluator(Protocol):
     depth: int
     simulate: int | None
     made_up_rows: int
-    planned: list[Any] | None
+    planned: list[object] | None
     quiet: int
     bare_left: int
     joint: JointSelects | None
@@ -78,7 +78,7 @@ class Evaluator(Protocol):
 
     def argument(self, node: n.Expr, scope: Scope) -> Value: ...
 
-    def reads_rows(self, handle: Any, node: n.Expr, scope: Scope) -> None:
+    def reads_rows(self, handle: object, node: n.Expr, scope: Scope) -> None:
         """A select, a form or an index reads rows, of which the walk before a run warns."""
 
     def operand(self, node: n.Expr, scope: Scope) -> Value:

@@ -8,7 +8,6 @@ was refused inside; the walk before a run asks before each call, also of argumen
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
 
 from jostle.check import former
 from jostle.check.scopes import bound_in
@@ -84,11 +83,11 @@ OF_COLUMNS = {
 }  # fmt: skip
 """What helpers of the library take in their second place: names of columns of the table in the first."""
 
-Kind = Callable[[Any], str | None]
+Kind = Callable[[object], str | None]
 """What a person calls a value; None where it is not known."""
 
 
-def kind_of(value: Any) -> str | None:
+def kind_of(value: object) -> str | None:
     """The kind of a value of a run; of a vector, which stands for a list or a number, none."""
     if is_vector(value) or isinstance(value, NumberColumn):
         return None
@@ -97,7 +96,7 @@ def kind_of(value: Any) -> str | None:
 
 
 def no_argument(
-    function: object, node: n.Call, args: Sequence[Any], keywords: Mapping[str, Any], kind: Kind = kind_of
+    function: object, node: n.Call, args: Sequence[object], keywords: Mapping[str, object], kind: Kind = kind_of
 ) -> Diagnostic | None:
     """The argument of a call that its function does not take, and the way out; None where all may fit."""
     name, params, usage_text = _signature(function)
@@ -124,7 +123,7 @@ def no_argument(
     return None
 
 
-def is_turned(name: str, args: Sequence[Any], kind: Kind = kind_of) -> bool:
+def is_turned(name: str, args: Sequence[object], kind: Kind = kind_of) -> bool:
     """Whether the first two arguments stand in the order of the version before, as far as kinds tell."""
     if name not in TURNED or len(args) < 2:
         return False
@@ -233,7 +232,7 @@ def _fault(message: str, help: str = "", kind: str = "TypeError") -> Diagnostic:
     return Diagnostic(kind, message, help=help)
 
 
-def _of_argument(name: str, takes: str, value: Any, span: Span, kind_of_value: Kind) -> Diagnostic | None:
+def _of_argument(name: str, takes: str, value: object, span: Span, kind_of_value: Kind) -> Diagnostic | None:
     """Why a function does not take a value that stands at `span`; `takes`: a word of its signature."""
     kind = kind_of_value(value)
     if kind is None or (kind in OF_HANDLES and takes not in OF_DATA):

@@ -8,7 +8,6 @@ where the query is compiled, once.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from msgspec import Struct
 
@@ -50,7 +49,7 @@ class Body(Struct, frozen=True):
 
 
 def inlined(
-    function: Function, args: Sequence[Any], keywords: dict[str, Any], node: n.Call, outer: Body | None
+    function: Function, args: Sequence[object], keywords: dict[str, object], node: n.Call, outer: Body | None
 ) -> tuple[Body, Scope]:
     """The body of a call, and the scope of its names; an argument is an expression on rows or a public value."""
     value = _expression(function)

@@ -429,10 +429,10 @@ def _term_amounts(aggregates: Sequence[Aggregate], table: Table, amount: Amount)
     return amounts
 
 
-def _aggregated(request: Request, columns: list[list[float]]) -> list[Sequence[Any]]:
+def _aggregated(request: Request, columns: list[list[float]]) -> list[Sequence[object]]:
     """The aggregates of a select from the sums that each is made of."""
     terms = iter(columns)
-    values: list[Sequence[Any]] = []
+    values: list[Sequence[object]] = []
     for aggregate in request.aggregates:
         own = [next(terms) for _ in aggregate.terms(request.table)]
         values.append(of_terms(aggregate, request.table, own))

@@ -53,12 +53,12 @@ def bars(values: Any) -> tuple[list[float | None], list[float | None]] | None:
     return [one.low if one else None for one in laws], [one.high if one else None for one in laws]
 
 
-def with_ends(columns: dict[str, Sequence[Any]]) -> dict[str, Sequence[object]]:
+def with_ends(columns: dict[str, Sequence[object]]) -> dict[str, Sequence[object]]:
     """Columns of a table, of noisy numbers each followed by `NAME_low` and `NAME_high`, of chosen ones `NAME_ranks`.
 
     `NAME_cut` says what an error does not cover, where it does not cover all.
     """
-    out: dict[str, Sequence[Any]] = {}
+    out: dict[str, Sequence[object]] = {}
     for name, values in columns.items():
         out[name] = values
         bounds = bars(values)
@@ -73,7 +73,7 @@ def with_ends(columns: dict[str, Sequence[Any]]) -> dict[str, Sequence[object]]:
     return out
 
 
-def _chosen(values: Sequence[Any]) -> dict[str, list[float | None]]:
+def _chosen(values: Sequence[object]) -> dict[str, list[float | None]]:
     """The ranks or rows that the numbers of a column are off at most, where they were chosen."""
     ranks = [value.ranks if type(value) is Noised else None for value in values]
     kinds = {one[1] for one in ranks if one is not None}
@@ -154,7 +154,7 @@ def _cut(value: object) -> dict[str, Any]:
     return unknown | ({"cut": list(cut)} if cut else {}) | ({"hidden": True} if hidden else {})
 
 
-def _finite(*numbers: float) -> dict[str, Any]:
+def _finite(*numbers: float) -> dict[str, object]:
     names = ("value", "error", "low", "high")
     return {name: end if math.isfinite(end) else None for name, end in zip(names, numbers, strict=True)}
 
@@ -212,7 +212,7 @@ def _end(ends: Any, which: int) -> Any:
 Part = Callable[[Uncertainty | Uncertainties], Any]
 
 
-def _part_of(value: object, level: float, part: Part, in_ranks: bool = False) -> Any:
+def _part_of(value: object, level: float, part: Part, in_ranks: bool = False) -> object:
     """This part of what is known of a number, or of every number in a value, in its form; keys are left as they are."""
     if in_ranks and isinstance(value, Noised) and value.ranks is not None:
         return Marked.of(value.ranks[0], value.cut)
@@ -310,7 +310,7 @@ def cut_of(handle: Table | Cube, aggregate: Aggregate | None = None) -> tuple[st
     return cuts(cells.plan, stated=stated) if isinstance(cells, Tallied) else ()
 
 
-def marked(column: Sequence[Any], cut: tuple[str, ...], hidden: Sequence[bool]) -> Sequence[Any]:
+def marked(column: Sequence[object], cut: tuple[str, ...], hidden: Sequence[bool]) -> Sequence[object]:
     """The answers of all groups, whose errors do not cover what was cut, and those marked whose rows are hidden."""
     if not cut and (not hidden or not (isinstance(hidden, LongColumn) or any(hidden))):
         return column
@@ -323,13 +323,13 @@ def marked(column: Sequence[Any], cut: tuple[str, ...], hidden: Sequence[bool]) 
 
 
 def hidden_groups(
-    table: Table | Cube, aggregates: Sequence[Aggregate], columns: Sequence[Sequence[Any]]
+    table: Table | Cube, aggregates: Sequence[Aggregate], columns: Sequence[Sequence[object]]
 ) -> list[Sequence[bool]]:
     """For each aggregate the groups whose count of rows, as the select measured it, is no larger than its error."""
     if isinstance(table, Cube) or not table.private:
         return [[]] * len(aggregates)
-    counted: dict[tuple[Any, ...], Sequence[bool]] = {}
-    widths: dict[Any, float] = {}
+    counted: dict[tuple[object, ...], Sequence[bool]] = {}
+    widths: dict[object, float] = {}
 
     def hides(count: object) -> bool:
         law, number = getattr(count, "law", None), getattr(count, "value", count)
@@ -349,7 +349,7 @@ def hidden_groups(
     return [_either(of_all, len(own), own.__getitem__) if own else of_all for own in each]
 
 
-def _hides(hides: Callable[[object], bool], column: Sequence[Any], place: int | None, at: int) -> bool:
+def _hides(hides: Callable[[object], bool], column: Sequence[object], place: int | None, at: int) -> bool:
     """Whether an answer hides how many rows there are: a count, or what is estimated of the count at a place."""
     if place is None:
         return hides(column[at])

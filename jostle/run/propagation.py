@@ -115,7 +115,7 @@ def _of_one(value: Noised) -> Uncertainty | None:
         return None
 
 
-def errors_beside(values: Sequence[Any]) -> list[str]:
+def errors_beside(values: Sequence[object]) -> list[str]:
     """What stands beside each of these values in a table; nothing, where no error is known."""
     texts = [_beside(value, one) for value, one in zip(values, of_numbers(values), strict=True)]
     return texts if any(texts) else []
@@ -359,7 +359,7 @@ class _OnDraws:
     """Functions of the language that NumPy has under other names, or for one array alone."""
 
     @staticmethod
-    def round(value: object, digits: object) -> Any:
+    def round(value: object, digits: object) -> object:
         """Rounded for show: its error is that of the number."""
         return value
 
@@ -368,7 +368,7 @@ class _OnDraws:
         return np.clip(value, low, high)
 
     @staticmethod
-    def vector(*values: Any) -> Any:
+    def vector(*values: object) -> object:
         return _stacked(values)
 
     @staticmethod

@@ -43,7 +43,7 @@ def implement(name: str, body: Callable[..., Any]) -> None:
 
 def base_scope() -> Scope:
     """A fresh scope of all built-ins, whose modules have been loaded; programs stand on top of it."""
-    names: dict[str, Any] = dict(_IMPLEMENTED)
+    names: dict[str, object] = dict(_IMPLEMENTED)
     for row in BUILTINS.values():
         if row.gives is Gives.DOMAIN:
             names[row.name] = Open(row.name)

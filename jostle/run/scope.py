@@ -22,14 +22,14 @@ class Scope:
 
     __slots__ = ("groups", "modules", "names", "parent", "released")
 
-    def __init__(self, parent: Scope | None = None, names: dict[str, Any] | None = None) -> None:
+    def __init__(self, parent: Scope | None = None, names: dict[str, object] | None = None) -> None:
         self.parent = parent
         self.names: dict[str, Any] = {} if names is None else names
         self.groups = False
         self.modules: dict[str, tuple[str, ...]] | None = None
         self.released: frozenset[str] = frozenset()
 
-    def find(self, name: str) -> Any:
+    def find(self, name: str) -> object:
         """The value, or `MISSING`. Refuses a name that several modules have."""
         scope: Scope | None = self
         while scope is not None and name not in scope.names:
@@ -47,7 +47,7 @@ class Scope:
             scope = scope.parent
         return scope is not None
 
-    def variable(self, name: str) -> Any:
+    def variable(self, name: str) -> object:
         """The same of what the program itself gave a value: not built in, and no module's."""
         scope: Scope | None = self
         while scope is not None and name not in scope.names:

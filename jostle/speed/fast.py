@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jostle.engine.base import Engine, Here, Work
 from jostle.lazy import Array
@@ -65,7 +65,7 @@ class FastAnswers:
         folded = self.parts.folded(plan, keys, work)
         return self._engine.fold_codes(plan, keys, work) if folded is None else folded
 
-    def fold(self, plan: Plan, exprs: tuple[RowExpr, ...], work: Work) -> list[Any]:
+    def fold(self, plan: Plan, exprs: tuple[RowExpr, ...], work: Work) -> list[object]:
         """Of rows in a ball beside those that were read before, unless the rows are elsewhere."""
         from jostle.privacy.rows.folds import AtRows
         from jostle.speed.rowstore import StoredRows

@@ -37,7 +37,7 @@ class RowStore:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._blocks: OrderedDict[Vectors, list[Block]] = OrderedDict()
-        self._derived: OrderedDict[tuple[Vectors, object], Any] = OrderedDict()
+        self._derived: OrderedDict[tuple[Vectors, object], object] = OrderedDict()
 
     def blocks(self, rows: Vectors) -> Iterator[Block]:
         """The rows in whole numbers, (d, at most BLOCK) each."""

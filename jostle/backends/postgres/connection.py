@@ -244,7 +244,7 @@ class Connection:
                     self._stale.add(name)
 
 
-def _tables(plan: Any) -> Iterator[tuple[str, str]]:
+def _tables(plan: object) -> Iterator[tuple[str, str]]:
     """Schemas and names of the tables that a plan reads, which is JSON."""
     if isinstance(plan, dict) and "Relation Name" in plan:
         yield plan["Schema"], plan["Relation Name"]

@@ -251,7 +251,7 @@ class Postgres(ServerEngine):
             yield pa.RecordBatch.from_pydict(arrays)
 
 
-def _element(value: Any) -> str:
+def _element(value: object) -> str:
     """A cell in the text of an array."""
     if value is None:
         return "NULL"

@@ -107,7 +107,7 @@ def _catalogued(connection: Connection, name: str) -> tuple[str, set[Hashable]]:
     return place, marks
 
 
-def _details(rows: list[dict[str, Any]]) -> int:
+def _details(rows: list[dict[str, object]]) -> int:
     """Where the facts of a table begin, below its columns."""
     return next((i for i, row in enumerate(rows) if str(row["col_name"]).startswith("# Detailed")), len(rows))
 
@@ -275,7 +275,7 @@ class Spark(ServerEngine):
             prepare(self.connection)
             self._prepared = True
 
-    def fold(self, plan: Plan, exprs: tuple[RowExpr, ...], work: Work) -> list[Any]:
+    def fold(self, plan: Plan, exprs: tuple[RowExpr, ...], work: Work) -> list[object]:
         """What `work` makes of the rows, in the partitions of the cluster."""
         return self._folded(relations.vectors(self.relation(plan, exprs), exprs), work)
 

@@ -318,12 +318,12 @@ class DuckDb(SqlEngine):
         self.fetch(f"{'INSERT INTO' if table else 'CREATE TABLE'} {into} {'' if table else 'AS '}{query}", raw.label)
         return into
 
-    def name_rows(self, name: str, rows: Any) -> None:
+    def name_rows(self, name: str, rows: object) -> None:
         """Gives an Arrow table a name in the database."""
         self.connection.register(name, rows)
 
     @contextlib.contextmanager
-    def registered(self, rows: Any, name: str = "") -> Iterator[str]:
+    def registered(self, rows: object, name: str = "") -> Iterator[str]:
         """The name that an Arrow table has meanwhile, a new one where none is given."""
         name, connection = name or self._next(), self.connection
         connection.register(name, rows)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from jostle.engine.sql.dialect import Dialect, need
 from jostle.language import moments
@@ -22,7 +21,7 @@ _MICROS = len("2024-03-01 12:30:00.000000")
 WILD = frozenset({"+", "-", "*", "/", "%", "^", "exp"})
 
 
-def template(dialect: Dialect, name: str, constants: tuple[Any, ...]) -> str:
+def template(dialect: Dialect, name: str, constants: tuple[object, ...]) -> str:
     """The SQL of an operation; a `DataError` where the database cannot do it as the others do."""
     need(name, dialect)
     return dialect.operations.get(name) or _FUNCTIONS[name](dialect, *constants)

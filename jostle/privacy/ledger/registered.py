@@ -176,7 +176,7 @@ class State(Struct, frozen=True):
     head: str
     status: str = ""
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         return {
             "mark": self.mark.as_json(), "version": self.version, "code": self.code, "spent": list(self.spent),
             "entries": self.entries, "head": self.head, **({"status": self.status} if self.status else {}),

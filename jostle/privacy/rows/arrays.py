@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from jostle.integers import narrowed
 from jostle.lazy import Floats, np
@@ -39,7 +38,7 @@ class LookUp(Unary):
         return np.take(self.table, narrowed(operands[0], np.intp), axis=-1, mode="clip")
 
 
-def lookup(table: Any, index: Expression) -> LookUp:
+def lookup(table: object, index: Expression) -> LookUp:
     values = whole_array(table, "a table")
     if not values.ndim or not 0 <= index.low <= index.high < values.shape[-1]:
         raise RowProgramError("an index may leave its table")
@@ -56,7 +55,7 @@ class MatrixProduct(Unary):
         return np.asarray(self.matrix @ operands[0])
 
 
-def matrix_product(matrix: Any, argument: Expression) -> MatrixProduct:
+def matrix_product(matrix: object, argument: Expression) -> MatrixProduct:
     values = whole_array(matrix, "a matrix")
     if values.ndim != 2 or argument.shape != (values.shape[1],):
         raise RowProgramError(f"a matrix of {values.shape} times {argument.shape}")

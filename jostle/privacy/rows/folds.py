@@ -94,7 +94,7 @@ class AtRows:
     def of(cls, fold: Fold, rows: Ball) -> AtRows:
         return cls(fold, rows.radius, rows.norm)
 
-    def __call__(self, read: Iterable[Floats]) -> list[Any]:
+    def __call__(self, read: Iterable[Floats]) -> list[object]:
         return self.fold.over(BallRows(lambda: (within_ball(rows, self.radius, self.norm) for rows in read)))
 
 
@@ -105,7 +105,7 @@ class CountFold:
 
     counts: tuple[RowCount, ...]
 
-    def __call__(self, read: Iterable[Array]) -> list[Any]:
+    def __call__(self, read: Iterable[Array]) -> list[object]:
         totals = [np.zeros(count.cells, dtype=object) if count.cells else 0 for count in self.counts]
         inputs = self.counts[0].program.inputs
         low, high = (np.array([[getattr(i, end)] for i in inputs], dtype=float) for end in ("low", "high"))

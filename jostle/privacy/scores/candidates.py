@@ -31,7 +31,7 @@ class LineScores(Rule):
     """Costs computed of a line's blocks, each the sum of `grain` cells, which is the last argument."""
 
     def scores(
-        self, cube: Cube, sensitivity: int, bits: int, arguments: tuple[Any, ...], length: int,
+        self, cube: Cube, sensitivity: int, bits: int, arguments: tuple[object, ...], length: int,
         groups: tuple[int, ...] = (),
     ) -> Scores:  # fmt: skip
         if cube.bits:

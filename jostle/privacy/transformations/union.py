@@ -91,7 +91,7 @@ MOST_LISTED = 4096
 _PLURAL = {"number": "numbers", "text": "texts", "boolean": "truths", "date": "dates", "time": "times"}
 
 
-def literal_table(names: Sequence[str], columns: Sequence[Sequence[Any]]) -> Table:
+def literal_table(names: Sequence[str], columns: Sequence[Sequence[object]]) -> Table:
     """A public table of columns of one kind each, some cells missing; what is known of them are their values."""
     if columns and len(columns[0]) > MOST_ROWS:
         raise refuse(

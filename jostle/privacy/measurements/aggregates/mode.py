@@ -53,5 +53,5 @@ class Mode(SelectionAggregate):
         unit = 1 << (WEIGHT_BITS if table.weighted else 0)
         scale = mechanism.scale(weighted_stability_of(table) * unit, monotone)
         candidates = self.candidates(table)
-        answer: Any = candidates[mechanism.choose(noise, fixed_width(exact), scale)]
+        answer: object = candidates[mechanism.choose(noise, fixed_width(exact), scale)]
         return answer, Selected(scale / unit, len(candidates), "rows")

@@ -409,13 +409,13 @@ def person_columns(plan: Plan) -> frozenset[str]:
         case Join() if has_persons(plan):
             sides = [side for side in (plan.left, plan.right) if has_persons(side)]
             return frozenset().union(*map(person_columns, sides[:1]))
-        case Union(sources=sources) if len({rows_below(source, Truncate) for source in sources}) == 1:
+        case Union(sources=sources) if len({rows_below(one, (Filter, Derive, Truncate)) for one in sources}) == 1:
             return frozenset.intersection(*map(person_columns, sources))
     return frozenset()
 
 
-def rows_below(plan: Plan, *more: type[Truncate]) -> Plan:
-    """What a plan is made of by filters and derived columns, and what is `more`: each of its rows is of one there."""
-    while isinstance(plan, Filter | Derive) or isinstance(plan, more):
+def rows_below(plan: Plan, through: tuple[type[Filter | Derive | Truncate], ...] = (Filter, Derive)) -> Plan:
+    """What a plan is made of by filters and derived columns, or `through` others: each of its rows is of one there."""
+    while isinstance(plan, through):
         plan = plan.source
     return plan

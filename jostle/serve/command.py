@@ -39,7 +39,7 @@ def command(options: Namespace) -> int:
         return _check(home) if options.check else _back_up(home, Path(options.backup))
     from jostle.serve.app import application
     from jostle.serve.routing import Server
-    from jostle.serve.runs import OF_SERVER, Checker, Runs
+    from jostle.serve.runs import OF_SERVER, Checker, Launcher, Runs
 
     https = bool(options.certificate) or options.behind_proxy
     if not (https or _loopback(options.host)):
@@ -49,14 +49,15 @@ def command(options: Namespace) -> int:
     folder = Path(tempfile.mkdtemp(prefix="jostle-")) if passing else Path(options.home)
     home = Home(folder, options.ledger or "")
     _fill_cache(home.folder / "cache" / OF_SERVER)
-    checker = Checker(home.folder)
+    checker, launcher = Checker(home.folder), Launcher(home.folder)
     try:
         _need_agreement(home)
         address = f"{'https' if options.certificate else 'http'}://{_in_url(options.host)}:{options.port}"
         public = str(resources.folder("programs").resolve()) if options.playground else ""
         _begin(home, address, example=options.example, playground=options.playground)
-        threading.Thread(target=checker.begin, daemon=True).start()
-        server = Server(home, Runs(home, checker, public=public), https, options.example, log=not passing)
+        for one in (launcher, checker):
+            threading.Thread(target=one.begin, daemon=True).start()
+        server = Server(home, Runs(home, checker, launcher, public=public), https, options.example, log=not passing)
         hosts = ["localhost", "127.0.0.1", "[::1]", _in_url(options.host), *options.name]
         uvicorn.run(
             application(server, hosts), host=options.host, port=options.port, ssl_certfile=options.certificate,
@@ -66,6 +67,7 @@ def command(options: Namespace) -> int:
         )  # fmt: skip
     finally:
         checker.close()
+        launcher.close()
         home.close()
         if passing:
             shutil.rmtree(folder, ignore_errors=True)

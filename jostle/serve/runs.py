@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import threading
@@ -33,7 +34,7 @@ from jostle.privacy.ledger.ledger import Ledger
 from jostle.privacy.ledger.store import Dataset
 from jostle.records import replace
 from jostle.serve.store import DAY, Account, Home, Run, Total, new_secret
-from jostle.serve.worker import ANSWER, MOST_ANSWER, TRACE, Job, clauses
+from jostle.serve.worker import ANSWER, MOST_ANSWER, TRACE, Job, clauses, own_environment
 
 SECONDS = (5.0, 20.0, 60.0, 300.0)
 """What a run may ask for, and the largest of them that it gets where it does not ask."""
@@ -60,22 +61,66 @@ STOPPED = {"ok": False, "error": {
 Launch = Callable[[Job], None]
 
 
-def launch(job: Job) -> None:
-    """Starts the process of a run, which outlives this one. Its environment has nothing of the server's."""
-    environment = _environment(Path(job.folder), job.analyst)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "jostle.serve.worker", "run"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL, env=environment, cwd=Path(job.folder) / "empty", start_new_session=True,
+class Launcher:
+    """Starts the process of a run, which outlives this one: a fork of one that has loaded what runs need, and that has
+    nothing of the server's. A run reads its job from a socket of its own, which closes when its process ends."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._lock = folder, threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._control: socket.socket | None = None
+
+    def __call__(self, job: Job) -> None:
+        job = replace(job, cache=str(_cache(Path(job.folder), job.analyst)))
+        mine, its = socket.socketpair()
+        with its, self._lock:
+            try:
+                socket.send_fds(self._started(), [b"."], [its.fileno()])
+            except OSError:  # it was killed
+                self.close()
+                socket.send_fds(self._started(), [b"."], [its.fileno()])
+        threading.Thread(target=_followed, args=(mine, job), daemon=True).start()
+
+    def begin(self) -> None:
+        """Starts the process before anybody asks."""
+        with self._lock:
+            self._started()
+
+    def close(self) -> None:
+        """Ends it; runs go on."""
+        if self._process is not None and self._control is not None:
+            self._control.close()
+            self._process.kill()
+            self._process.wait()
+        self._process = self._control = None
+
+    def _started(self) -> socket.socket:
+        if self._control is None:
+            self._control, its = socket.socketpair()
+            with its:
+                self._process = _process("forks", self._folder, OF_SERVER, stdin=its, stdout=subprocess.DEVNULL)
+        return self._control
+
+
+def _followed(place: socket.socket, job: Job) -> None:
+    """Hands a job over, and tidies when its process has ended, and not when its answer leaves: how much it wrote to the
+    disk depends on rows."""
+    with place, suppress(OSError):
+        place.sendall(coded.encode(job))
+        place.shutdown(socket.SHUT_WR)
+        while place.recv(4096):
+            pass
+    shutil.rmtree(Path(job.folder) / "scratch", ignore_errors=True)
+
+
+def _process(what: str, folder: Path, whose: str, **pipes: Any) -> subprocess.Popen[bytes]:
+    """A process of `worker`, in an empty folder."""
+    empty = folder / "runs" / what / "empty"
+    empty.mkdir(parents=True, exist_ok=True)
+    return subprocess.Popen(
+        [sys.executable, "-m", "jostle.serve.worker", what], stderr=subprocess.DEVNULL, cwd=empty,
+        env=_environment(empty.parent, whose), start_new_session=True, **pipes,
     )  # fmt: skip
-    _fed(process.stdin).write(coded.encode(job))
-    _fed(process.stdin).close()
-    threading.Thread(target=_tidied, args=(process, Path(job.folder)), daemon=True).start()
-
-
-def _tidied(process: subprocess.Popen[bytes], folder: Path) -> None:
-    """When a process has ended, and not when its answer leaves: how much it wrote to the disk depends on rows."""
-    process.wait()
-    shutil.rmtree(folder / "scratch", ignore_errors=True)
 
 
 def _discard(folder: Path) -> None:
@@ -86,19 +131,22 @@ def _discard(folder: Path) -> None:
     threading.Thread(target=shutil.rmtree, args=(gone, True), daemon=True).start()
 
 
-def _environment(folder: Path, whose: str) -> dict[str, str]:
+def _cache(folder: Path, whose: str) -> Path:
     """Each analyst has a cache of their own, which begins with what the server's has: what one process wrote there no
     other's reads."""
     caches = next(one for one in folder.parents if one.name == "runs").parent / "cache"
-    package, cache = str(Path(__file__).resolve().parents[2]), caches / whose
-    if not cache.exists():
+    if not (caches / whose).exists():
         (caches / OF_SERVER).mkdir(parents=True, exist_ok=True)
-        shutil.copytree(caches / OF_SERVER, cache / "jostle", dirs_exist_ok=True)
+        shutil.copytree(caches / OF_SERVER, caches / whose / "jostle", dirs_exist_ok=True)
+    return caches / whose
+
+
+def _environment(folder: Path, whose: str) -> dict[str, str]:
     inherited = ("PATH", "LANG", "OPENBLAS_CORETYPE", "JOSTLE_MEMORY", "SSL_CERT_FILE")
+    package, cache = str(Path(__file__).resolve().parents[2]), str(_cache(folder, whose))
     return {
         **{name: os.environ[name] for name in inherited if name in os.environ},
-        "HOME": str(folder), "XDG_CACHE_HOME": str(cache), "TMPDIR": str(folder / "scratch"), "PYTHONPATH": package,
-        "PYTHONDONTWRITEBYTECODE": "1", "JOSTLE_LEDGER": "/dev/null/none",
+        **own_environment(folder, cache), "PYTHONPATH": package, "PYTHONDONTWRITEBYTECODE": "1",
     }  # fmt: skip
 
 
@@ -158,12 +206,8 @@ class Checker:
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._process is None or self._process.poll() is not None:
-            empty = self._folder / "runs" / "checks" / "empty"
-            empty.mkdir(parents=True, exist_ok=True)
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "jostle.serve.worker", "check"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL, env=_environment(empty.parent, OF_CHECKS), cwd=empty, start_new_session=True,
-            )  # fmt: skip
+            pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+            self._process = _process("checks", self._folder, OF_CHECKS, **pipes)
             with _ended_after(self._process, STARTS_WITHIN):
                 _fed(self._process.stdout).readline()
         return self._process
@@ -173,11 +217,12 @@ class Runs:
     """The runs of a server. `places` is how many go on at once, one of each analyst at most."""
 
     def __init__(
-        self, home: Home, check: Callable[..., dict[str, Any]], start: Launch = launch,
+        self, home: Home, check: Callable[..., dict[str, Any]], start: Launch | None = None,
         seconds: Sequence[float] = SECONDS, places: int = 2 * (os.cpu_count() or 1), public: str = "",
     ) -> None:  # fmt: skip
         self.public = public
-        self.home, self.check, self.start, self.seconds, self.places = home, check, start, tuple(seconds), places
+        self.home, self.check, self.start = home, check, start or Launcher(home.folder)
+        self.seconds, self.places = tuple(seconds), places
         self._lock, self._checking = threading.Lock(), list[str]()
         for folder in (home.folder / "runs").glob(f"*{GONE}"):  # the server was killed before they were removed
             shutil.rmtree(folder, ignore_errors=True)

@@ -1,8 +1,11 @@
-"""The process of one run, and the process that checks programs: `python -m jostle.serve.worker run | check`.
+"""The process of one run, and the process that checks programs: `python -m jostle.serve.worker forks | checks`.
 
 A run reads its job from standard input, confines itself, runs the program for its analyst and leaves the answer in its
 folder: whole, on disk, or not at all. It says nothing to the server, which looks into the folder at the moment that
 was declared before. So the answer of a run outlives the server, and nothing of a run comes out but the answer.
+
+Runs are forks of one process that has loaded what they need. It reads no job, opens no data and draws no noise, so that
+what a run's memory has of others is the package, where it lies, and the seed by which Python hashes texts.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +61,7 @@ class Job(Struct, frozen=True):
     began: str = ""
     facts: dict[str, str] | None = None
     public: str = ""
+    cache: str = ""
 
     @property
     def on_server(self) -> bool:
@@ -285,16 +290,92 @@ def _rehearsed_document(result: Result) -> str:
     return json.dumps({**json.loads(result.document(1)), "rows": MADE_UP})
 
 
+def own_environment(folder: Path, cache: str) -> dict[str, str]:
+    """Where a process has its home, so that it finds nobody else's."""
+    scratch = str(folder / "scratch")
+    return {"HOME": str(folder), "XDG_CACHE_HOME": cache, "TMPDIR": scratch, "JOSTLE_LEDGER": "/dev/null/none"}
+
+
+def _forks() -> int:
+    """Forks the process of a run for each socket that it is handed, until whoever hands them has gone. What is handed
+    over is read by the fork."""
+    import gc
+    import signal
+    import socket
+
+    control = socket.socket(fileno=os.dup(0))
+    _load()
+    gc.collect()
+    gc.freeze()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    while True:
+        _, places, *_ = socket.recv_fds(control, 1, 1)
+        if not places:
+            return 0
+        with suppress(OSError):  # of a process that does not begin there is no answer, and no charge
+            if os.fork() == 0:
+                control.close()
+                os.dup2(places[0], 0)
+                os.close(places[0])
+                os._exit(_forked())
+        os.close(places[0])
+
+
+def _forked() -> int:
+    import random
+    import signal
+    import tempfile
+
+    from jostle.tools.faults import guarded
+
+    os.setsid()
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    random.seed()
+    tempfile.tempdir = None  # asked for anew
+    return guarded(_run)
+
+
+def _load() -> None:
+    """Imports what a fork that runs a program over made-up rows has imported."""
+    import tempfile
+    from importlib import import_module
+
+    here, there = os.pipe()
+    if os.fork() == 0:
+        with suppress(BaseException), tempfile.TemporaryDirectory(dir=".") as name:
+            folder = Path(name).resolve()
+            (folder / "t.csv").write_text("a\n1\n")
+            answer(Job(_WARM, {}, "", "", str(folder), 0.0, public=str(folder)))
+            with open(there, "w") as file:
+                file.write("\n".join(sys.modules))
+        os._exit(0)
+    os.close(there)
+    with open(here) as file:
+        names = file.read().split()
+    os.wait()
+    for name in {*names, "sqlite3"} - {"__main__"}:
+        with suppress(Exception):
+            import_module(name)
+
+
+_WARM = (
+    'private t = table("t.csv") described by {a: 0..9} protecting rows budget epsilon 9\n'
+    "release n = {{ select count(*) as n, median(a) as m, avg(a) as v from t groupby a with epsilon 1 }}\n"
+)
+
+
 def _run() -> int:
     job = coded.decode(sys.stdin.buffer.read(), type=Job)
     if (left := job.ends_at - time.time()) <= 0:
         return 1  # it begins too late to be answered: nothing is opened
     ends_after(left)
     folder = Path(job.folder)
+    os.environ.update(own_environment(folder, job.cache))
+    os.chdir(folder / "empty")
     rehearses = job.facts is not None
     readable = [] if job.on_server or rehearses else [Path(job.public)] if job.public else _data(job)
     ledger = [] if job.on_server or rehearses else [Path(job.ledger).parent]
-    writable = [folder, *ledger, Path(os.environ["XDG_CACHE_HOME"])]
+    writable = [folder, *ledger, Path(job.cache)]
     network = job.on_server and not rehearses
     confine(readable, writable, max(0.001, job.ends_at - time.time()), job.memory, network=network)
     leave(folder, answer(job))
@@ -327,10 +408,10 @@ def main(words: list[str]) -> int:
 
     from jostle.tools.outlet import guarded
 
-    if words == ["run"]:
+    if words == ["forks"]:
         gc.set_threshold(1_000_000)  # modules and grammars hold no garbage: until a program's first statement
     warnings.simplefilter("ignore")
-    return guarded(_run if words == ["run"] else _checks)
+    return guarded(_forks if words == ["forks"] else _checks)
 
 
 if __name__ == "__main__":

@@ -208,23 +208,11 @@ def _child(folder: Path, request: dict[str, Any], *sockets: socket.socket) -> No
 
 def import_all() -> None:
     """What runs and servers import, so that a fork has it."""
-    program = 'private t = table("p.csv") described by {a: 0..9} protecting rows budget epsilon 9\n' \
-              "print({{ select count(*) as n, median(a) as m from t groupby a with epsilon 1 }})\n"  # fmt: skip
-    text = (
-        "import sys, os, tempfile; from pathlib import Path; from jostle.tools.session import Session\n"
-        "from jostle.source import Source\nimport jostle.serve.worker, jostle.serve.app, uvicorn, jostle.trace.jsonl\n"
-        "import uvicorn.protocols.http.h11_impl, uvicorn.lifespan.on, uvicorn.loops.auto\n"
-        "f = Path(tempfile.mkdtemp()); (f / 'p.csv').write_text('a\\n1\\n')\n"
-        f"Session(cwd=f, ledger=f / 'l').attempt(Source('p', {program!r})); print('\\n'.join(sys.modules))\n"
-    )
-    names = subprocess.run([sys.executable, "-c", text], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout
-    for name in names.split():
-        if name.partition(".")[0] in ("jostle", "numpy", "duckdb", "uvicorn", "starlette", "lark", "msgspec", "h11"):
-            import_module(name)
-    from jostle.source import Source
-    from jostle.syntax import parse
+    from jostle.serve import worker
 
-    parse(Source("first.jst", "x = 1\n"))
+    for name in ("jostle.serve.app", "uvicorn.lifespan.on", "uvicorn.loops.auto", "uvicorn.protocols.http.h11_impl"):
+        import_module(name)
+    worker._load()
 
 
 def at(folder: Path, point: str) -> None:
@@ -318,15 +306,13 @@ def run(folder: Path, request: Mapping[str, Any]) -> None:
     from jostle.privacy.ledger.file import LedgerFile
     from jostle.privacy.ledger.ledger import Ledger
     from jostle.serve import confine, worker
+    from jostle.tools.faults import guarded
 
     confine._gives_way = lambda: None  # to other work on the machine of these tests it would give way too
     job = request["job"]
     own = Path(job["folder"])
-    os.chdir(own / "empty")
+    os.chdir(own)
     cache = folder / "home" / "cache" / job["analyst"]
-    os.environ.update(
-        HOME=str(own), XDG_CACHE_HOME=str(cache), TMPDIR=str(own / "scratch"), JOSTLE_LEDGER="/dev/null/n"
-    )
     cache.mkdir(parents=True, exist_ok=True)
     mine = ""
     try:
@@ -349,8 +335,8 @@ def run(folder: Path, request: Mapping[str, Any]) -> None:
     wrapped(Ledger, "remember", None, point(4))
     wrapped(worker, "leave", point(5), point(7))
     wrapped(worker.os, "fsync", None, point(6))
-    sys.stdin = io.TextIOWrapper(io.BytesIO(json.dumps(job).encode()))
-    worker.main(["run"])
+    sys.stdin = io.TextIOWrapper(io.BytesIO(json.dumps({**job, "cache": str(cache)}).encode()))
+    guarded(worker._run)
 
 
 if __name__ == "__main__":

@@ -253,13 +253,16 @@ def test_simulations_write_into_their_analysts_cache(place: Any, monkeypatch: py
     from jostle.serve import runs as running
 
     used: list[str] = []
-    monkeypatch.setattr(running.subprocess, "Popen", lambda *_, **more: used.append(more["env"]["XDG_CACHE_HOME"]))
+    launcher = running.Launcher(place.home.folder)
+    monkeypatch.setattr(running, "_followed", lambda socket, job: used.append(job.cache))
+    monkeypatch.setattr(running.socket, "send_fds", lambda *_: 1)
+    monkeypatch.setattr(launcher, "_started", lambda: None)
     for facts in (None, {"people": ""}):
         folder = place.home.folder / "runs" / "x" / "simulated"
-        job = running.Job("x = 1\n", {}, "ben", place.home.ledger, str(folder), time.time() + 9, facts=facts)
-        with pytest.raises(AttributeError):  # there is no process
-            running.launch(job)
-    assert {Path(one).name for one in used} == {"ben"} and len(used) == 2
+        launcher(running.Job("x = 1\n", {}, "ben", place.home.ledger, str(folder), time.time() + 9, facts=facts))
+    while len(used) < 2:
+        time.sleep(0.01)
+    assert {Path(one).name for one in used} == {"ben"}
 
 
 @pytest.mark.parametrize("path", ["files/t.csv", "files/answer.json", "trace", "pictures/0", "files/none.csv"])

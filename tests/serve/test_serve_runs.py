@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import socket
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -155,18 +158,83 @@ def test_the_log_is_a_chain_that_is_verified_offline(place: Any, tmp_path: Path,
 
 @pytest.mark.slow
 def test_a_run_in_a_process_of_its_own(place: Any) -> None:
-    """Confined, answered at its moment, stopped where it takes longer, and charged all the same."""
-    from jostle.serve.runs import launch
+    """Confined, answered at its moment, stopped where it takes longer, and charged all the same; after the process of
+    which runs are forked was killed, too."""
+    from jostle.serve.runs import Launcher
 
-    checker = Checker(place.home.folder)
+    checker, launcher = Checker(place.home.folder), Launcher(place.home.folder)
     try:
-        place.server.runs = Runs(place.home, checker, launch, seconds=(8.0, 2.0))
+        launcher.begin()
+        place.server.runs = Runs(place.home, checker, launcher, seconds=(8.0, 2.0))
         long = count(0.25) + "i = 0\nfor k in 1..900000000:\n    i = i + 1\n"
         answers = []
-        for program in (count(0.5), long):  # one after the other, as an analyst has one run at a time
+        for program in (count(0.5), count(0.25), long):  # one after the other, as an analyst has one run at a time
             run = place.post("ana", "/api/runs", program=program, seconds=8).json()
             answers.append(place.get("ana", f"/api/runs/{run['id']}?wait=1").json())
-        assert answers[0]["answer"]["ok"] and answers[1]["answer"] == STOPPED
-        assert shares(place.home)["people@ana"] == QUANTA * 3 // 4
+            assert not (place.home.folder / "runs" / run["id"] / "scratch").exists()
+            launcher._process.kill()
+            launcher._process.wait()
+        assert [one["answer"]["ok"] for one in answers] == [True, True, False] and answers[2]["answer"] == STOPPED
+        assert shares(place.home)["people@ana"] == QUANTA
     finally:
         checker.close()
+        launcher.close()
+
+
+def test_a_fork_has_nothing_of_its_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither its environment, nor the socket by which other runs are handed over, nor another's job."""
+    from jostle.serve import runs as running
+
+    monkeypatch.setenv("PGPASSWORD", "secret")
+    asked: list[dict[str, Any]] = []
+    monkeypatch.setattr(running.subprocess, "Popen", lambda *words, **more: asked.append({"words": words, **more}))
+    running.Launcher(tmp_path).begin()
+    (one,) = asked
+    assert "PGPASSWORD" not in one["env"] and one["stdout"] == subprocess.DEVNULL and one["start_new_session"]
+    assert "pass_fds" not in one and one.get("close_fds", True)
+    assert set(one["env"]) <= {
+        "PATH", "LANG", "OPENBLAS_CORETYPE", "JOSTLE_MEMORY", "SSL_CERT_FILE", "HOME", "XDG_CACHE_HOME", "TMPDIR",
+        "JOSTLE_LEDGER", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE",
+    }  # fmt: skip
+
+
+@pytest.mark.slow
+def test_forks_read_their_own_jobs_alone(tmp_path: Path) -> None:
+    """Two jobs that are handed over at once: each fork's memory has its own program and not the other's."""
+    code = """
+import os, socket, sys, time
+from jostle.serve import worker
+def look():
+    text = sys.stdin.buffer.read()
+    there = [f"/proc/self/fd/{one}" for one in os.listdir("/proc/self/fd")]
+    seen = [os.readlink(one) for one in there if os.path.lexists(one)]
+    with open("/proc/self/maps") as maps, open("/proc/self/mem", "rb", 0) as memory:
+        whole = b""
+        for line in maps:
+            if "rw-p" in line and "[v" not in line:
+                low, high = (int(one, 16) for one in line.split()[0].split("-"))
+                memory.seek(low)
+                whole += memory.read(high - low)
+    others = [k for k in range(4) if b"the program of %d" % (1000 + k) in whole]
+    open(f"seen-{text.decode()[-1]}", "w").write(repr((others, sum(one.startswith("socket:") for one in seen))))
+    return 0
+worker._run, worker._load = look, lambda: None
+worker._forks()
+"""
+    control, its = socket.socketpair()
+    with its:
+        process = subprocess.Popen([sys.executable, "-c", code], stdin=its, cwd=tmp_path)
+    places = []
+    for _ in range(4):
+        mine, theirs = socket.socketpair()
+        socket.send_fds(control, [b"."], [theirs.fileno()])
+        theirs.close()
+        places.append(mine)
+    for k, place in enumerate(places):
+        place.sendall(f"the program of {1000 + k}".encode())
+        place.shutdown(socket.SHUT_WR)
+    assert [place.recv(1) for place in places] == [b""] * 4  # their processes have ended
+    control.close()
+    assert process.wait(30) == 0
+    for k in range(4):
+        assert (tmp_path / f"seen-{k}").read_text() == f"([{k}], 1)"

@@ -299,14 +299,11 @@ def own_environment(folder: Path, cache: str) -> dict[str, str]:
 def _forks() -> int:
     """Forks the process of a run for each socket that it is handed, until whoever hands them has gone. What is handed
     over is read by the fork."""
-    import gc
     import signal
     import socket
 
     control = socket.socket(fileno=os.dup(0))
     _load()
-    gc.collect()
-    gc.freeze()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while True:
         _, places, *_ = socket.recv_fds(control, 1, 1)
@@ -326,7 +323,7 @@ def _forked() -> int:
     import signal
     import tempfile
 
-    from jostle.tools.faults import guarded
+    from jostle.tools.outlet import guarded
 
     os.setsid()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -336,7 +333,8 @@ def _forked() -> int:
 
 
 def _load() -> None:
-    """Imports what a fork that runs a program over made-up rows has imported."""
+    """Imports what a fork that runs a program over made-up rows has imported, and reads the grammar."""
+    import gc
     import tempfile
     from importlib import import_module
 
@@ -356,6 +354,9 @@ def _load() -> None:
     for name in {*names, "sqlite3"} - {"__main__"}:
         with suppress(Exception):
             import_module(name)
+    unregistered(source_of(_WARM))  # the grammar's table
+    gc.collect()
+    gc.freeze()
 
 
 _WARM = (

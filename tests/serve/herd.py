@@ -181,11 +181,13 @@ def parent(folder: Path) -> None:
                 with suppress(OSError):  # who asked may be killed meanwhile
                     there.sendall(f"{pid}\n".encode())
             there.close()
-        while children and (ended := os.waitpid(-1, os.WNOHANG))[0]:
+        while children and (ended := os.wait4(-1, os.WNOHANG))[0]:
             request = children.pop(ended[0])
             with (folder / "ends").open("a") as file:
                 status = os.waitstatus_to_exitcode(ended[1])
-                file.write(json.dumps({"pid": ended[0], "run": request.get("id", ""), "status": status}) + "\n")
+                cpu = round(1000 * (ended[2].ru_utime + ended[2].ru_stime))
+                one = {"pid": ended[0], "run": request.get("id", ""), "status": status, "cpu ms": cpu}
+                file.write(json.dumps(one) + "\n")
 
 
 def _child(folder: Path, request: dict[str, Any], *sockets: socket.socket) -> None:
@@ -306,7 +308,7 @@ def run(folder: Path, request: Mapping[str, Any]) -> None:
     from jostle.privacy.ledger.file import LedgerFile
     from jostle.privacy.ledger.ledger import Ledger
     from jostle.serve import confine, worker
-    from jostle.tools.faults import guarded
+    from jostle.tools.outlet import guarded
 
     confine._gives_way = lambda: None  # to other work on the machine of these tests it would give way too
     job = request["job"]

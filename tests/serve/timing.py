@@ -93,13 +93,16 @@ def attack(
         during = herd.memory()
         for one in threads:
             one.join()
-        took = time.monotonic() - began
+        took, cpu = time.monotonic() - began, [one["cpu ms"] for one in herd.ended() if one["run"]]
+        if (herd.folder / "faults").exists():
+            raise RuntimeError((herd.folder / "faults").read_text()[-2000:])
     finally:
         ends.set()
         herd.close()
     load = {
         "analysts": analysts, "at once": flight, "took s": round(took), "asked again": refused[0],
         "server MB": [round(before, 1), round(during, 1)],
+        "CPU a run, ms": round(statistics.median(cpu)),
         "a waiting session KB": round(1024 * (during - before) / flight, 1),
     }  # fmt: skip
     return {**load, **facts(2000)}

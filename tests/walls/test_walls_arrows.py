@@ -68,8 +68,8 @@ def test_every_file_belongs_to_a_part() -> None:
 
 
 def test_no_import_is_hidden() -> None:
-    hidden = [i.place for path in files() for i in imports(path) if i.name == "?"]
-    assert hidden == []
+    hidden = [i.place.partition(":")[0] for path in files() for i in imports(path) if i.name == "?"]
+    assert hidden == ["jostle/serve/worker.py"]  # a process of which runs are forked loads what a run had loaded
 
 
 def test_the_reader_sees_imports_inside_functions() -> None:

@@ -319,7 +319,6 @@ def _forks() -> int:
 
 
 def _forked() -> int:
-    import random
     import signal
     import tempfile
 
@@ -327,7 +326,6 @@ def _forked() -> int:
 
     os.setsid()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    random.seed()
     tempfile.tempdir = None  # asked for anew
     return guarded(_run)
 

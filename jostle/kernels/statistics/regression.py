@@ -433,11 +433,5 @@ def _log_linear(
 
 def _rate_lines(names: Sequence[str], fit: Fit, of: slice, quantile: float) -> list[dict[str, Any]]:
     beta, noise, lost, sampling = fit
-    lines = []
-    for name, at, a, b in zip(names, beta[of], np.diag(noise)[of], np.diag(sampling)[of], strict=True):
-        error = math.inf if lost else quantile * math.sqrt(max(float(a), 0.0))
-        wide = math.hypot(error, SAMPLING * math.sqrt(max(float(b), 0.0)))
-        value, ratio = float(at), math.exp(min(float(at), 700.0))
-        lines.append({"term": name, "value": value, "error": error, "low": value - wide, "high": value + wide,
-                      "ratio": ratio})  # fmt: skip
-    return lines
+    lines = _lines([(name, "") for name in names], beta[of], noise[of, of], sampling[of, of], quantile, lost)
+    return [line | {"ratio": math.exp(min(line["value"], 700.0))} for line in lines]

@@ -106,7 +106,14 @@ OF_TABLES = _named({
     "pivot_table pivot":
         "{{ select avg(<values>) as <values> from <it> groupby <index> with epsilon 0.1 }}\n" + _GROUPS,
     "hist plot": "histogram(<it>, x = <number>)",
-    "corr": "use statistics` and `correlation_matrix(<it>, [\"<number>\", …])",
+    "corr": "use statistics` and `correlation(<it>, <0>, <1>)\n"
+            "use statistics` and `correlation_matrix(<it>, [\"<number>\", …])",
+    "t_test ttest ttest_ind wilcoxon mannwhitneyu":
+        "use statistics` and `compare(<it>, <0>, <1>)\nuse statistics` and `compare(<it>, \"<number>\", \"by\")",
+    "chi_squared chi2 chisq_test chi2_contingency": "use statistics` and `crosstab(<it>, <0>, <1>)\n"
+        "use statistics` and `crosstab(<it>, \"<number>\", \"by\")",
+    "lm ols linregress regress": "use statistics` and `linear_regression(<it>, \"<number>\", [\"z\"])",
+    "glm logit": "use statistics` and `logistic_regression(<it>, \"<number>\", [\"z\"])",
 })  # fmt: skip
 """Of a table itself."""
 
@@ -217,6 +224,10 @@ def _write(line: str) -> str:
 _WINDOWS = "shares are `g.n / sum(g.n)` of a result; `up to 1 row by date desc` reads one row of each person"
 _CLOCK = "the day itself, such as `2024-03-01`: a program has no clock"
 _TEXTS = "`groupby x` for how often each text occurs: texts of rows are not handed out"
+_COMPARE = '`compare(t, "x", "by")` of `use statistics`: the difference of two groups, with its interval'
+_CLASSIFIERS = '`best_classifier(t, "class")` of `use best`'
+_BINS = "`groupby floor(x / 10)`, with a count for each bin"
+_ERROR = "`error(x)`, the 95 % half-width of a measured number"
 _INSTEAD = {
     "null": "`none`", "nil": "`none`", "None": "`none`", "NULL": "`none`", "True": "`true`", "False": "`false`",
     "nan": "`none`", "na": "`none`", "undefined": "`none`", "type": "nothing: `:type NAME` tells it in `jostle repl`",
@@ -262,6 +273,16 @@ _INSTEAD = {
     "lag": _WINDOWS, "lead": _WINDOWS,
     "value_counts": "`{{ select count(*) as n from people groupby city with epsilon 0.1 }}`",
     "value_counts(t, x)": "`{{ select count(*) as n from t groupby x with epsilon 0.1 }}`",
+    "t_test": _COMPARE, "ttest": _COMPARE, "ttest_ind": _COMPARE,
+    "linearregression": "`linear_regression(t, \"y\", [\"x\"])` of `use statistics`",
+    "logisticregression": _CLASSIFIERS, "decisiontreeclassifier": _CLASSIFIERS, "gaussiannb": _CLASSIFIERS,
+    "randomforestclassifier": _CLASSIFIERS, "hist(x)": _BINS, "histogram(x)": _BINS,
+    **{f"{name}(x, y)": _BINS.replace("10", "y") for name in ("hist", "histogram", "bin")},
+    "top": "`top_k(t, \"x\", 3)` of `use statistics`", "confint": _ERROR, "ci": _ERROR, "stderr": _ERROR,
+    "first(x)": "`min(x)`, or `up to 1 row by date` where the data are declared",
+    "last(x)": "`max(x)`, or `up to 1 row by date desc` where the data are declared",
+    "mad(x)": "`median(abs(x - middle))`, where `middle` is a median that was measured",
+    "proportion": "`avg(1 if x == \"a\" else 0)`",
     "nrow": "`count(*)` in a query, `len(x)` of a list", "n_distinct(x)": "`count(distinct x)`",
 }  # fmt: skip
 _EMPTY_CALLS = {"n": "`count(*)`", "tally": "`count(*)`", "rows": "`count(*)`"}
@@ -380,7 +401,7 @@ def of_call(name: str, call: n.Call | None, columns: Mapping[str, str]) -> str:
     if name in OF_TABLES or name in OF_COLUMNS:
         match call.args[:1] if call is not None else ():
             case (n.Name(id=it),) if it in columns.values():
-                return of_table(name, replace(usage, it=it, args=usage.args[1:]), "", "")
+                return of_table(name, replace(usage, it=it, args=usage.args[1:]), "x", "")
             case (n.Attribute(value=n.Name(id=it), name=column),) if column in columns:
                 return _of_argument(name, usage, it, column)
             case (n.Index(value=n.Name(id=it), args=(n.String(value=column),)),) if column in columns:

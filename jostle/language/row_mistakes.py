@@ -133,6 +133,8 @@ def hands_out_rows(select: n.Select, column: n.Expr, source: str, declared: Span
         help = f"the groups of the inner select are answers: write `{{{{ {answers} with epsilon 0.1 }}}}`"
     since = f"no aggregate, and private since line {declared.line}" if declared is not None else "no aggregate"
     foreign = way(column.span.text)
+    if not foreign and isinstance(column, n.Call) and isinstance(column.function, n.Name):
+        foreign = way(column.function.id, column.args)
     message = "a select gives aggregates, and this is none" if foreign else "this select would hand out private rows"
     notes = (Note(declared, f"`{source}` is declared private here"),) if declared is not None else ()
     return Diagnostic("PrivateValue", message, column.span, label=since, help=foreign or help, notes=notes)

@@ -79,6 +79,7 @@ def test_a_column_that_nobody_described_is_named_with_the_way_out(
         ("synthetic rows", "synthetic"), ("percentile", "quantile"), ("what is left", "left"), ("nunique", "distinct"),
         ("most frequent values", "top_k"), ("by month", "month"), ("uncertainty", "error"), ("draw a chart", "plot"),
         ("missing values", "missing"), ("corr", "correlation_matrix"), ("kmeans", "kmeans"),
+        ("chi squared", "crosstab"), ("difference in means", "compare"),
     ],
 )  # fmt: skip
 def test_a_question_finds_its_function_among_the_first_five(question: str, name: str) -> None:

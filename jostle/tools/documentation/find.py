@@ -33,11 +33,12 @@ NAMES, HELPERS = 4.0, 0.6
 """How much more a word counts as a name than in a sentence, and less in what the library shows no example of."""
 
 ALIKE = {
-    "compare": "difference effect two", "ttest": "compare two groups", "corr": "correlation",
+    "compare": "difference effect two", "difference": "compare two groups",
+    "ttest": "compare two groups", "corr": "correlation",
     "ttestrel": "compare two groups", "ttestind": "compare two groups", "wilcoxtest": "compare two groups",
     "chi2": "crosstab cross table", "chisquared": "crosstab cross table",
     "chisquare": "crosstab cross table", "mannwhitneyu": "compare two groups", "aov": "anova groups",
-    "chisqtest": "crosstab cross table",
+    "chisqtest": "crosstab cross table", "chi": "crosstab cross table",
     "chi2contingency": "crosstab cross table", "cortest": "correlation", "pearson": "correlation",
     "survfit": "kaplan survival", "kaplanmeierfitter": "kaplan survival", "coxph": "hazard ratios",
     "survdiff": "log rank", "poisson": "rates regression", "lag": "previous before order", "lead": "next order",

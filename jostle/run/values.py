@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 from msgspec import Struct, field
 
@@ -27,6 +27,7 @@ from jostle.run.periods import Period
 from jostle.syntax.nodes import Block, Expr
 
 if TYPE_CHECKING:
+    from jostle.lazy import Array
     from jostle.run.scope import Scope
 
 
@@ -287,12 +288,12 @@ def is_sequence(value: Any) -> bool:
     return isinstance(value, (list, tuple)) or is_vector(value)
 
 
-def is_vector(value: Any) -> bool:
+def is_vector(value: object) -> TypeGuard[Array]:
     kind = type(value)
     return (kind.__module__ == "numpy" and kind.__name__ == "ndarray") or hasattr(kind, "jostle_vector")
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 

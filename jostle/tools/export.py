@@ -273,7 +273,7 @@ def sheet(name: str, value: Any) -> Sheet:
 
     columns = _columns(name, value)
     if columns is not None and len(columns) == 1 and is_vector(value):
-        columns = {name: value}
+        columns = {name: value}  # type: ignore[dict-item]
     if columns is None or len({len(column) for column in columns.values()}) != 1:
         from jostle.run.values import kind_name
 

@@ -42,7 +42,7 @@ _ORDERS: dict[str, Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 
 
-def ordered(op: str, a: Any, b: Any) -> bool:
+def ordered(op: str, a: object, b: object) -> bool:
     """`a op b` for `< <= > >=`, of two numbers or two texts."""
     return bool(_ORDERS[op](a, b))
 

@@ -97,7 +97,7 @@ class Cost(Struct, frozen=True):
         }  # fmt: skip
 
 
-def literal_identity(kind: str, args: list[Any]) -> Hashable:
+def literal_identity(kind: str, args: list[object]) -> Hashable:
     """The identity of a source as it is written: None where it is not known."""
     if len(args) == 1 and isinstance(args[0], str):
         return (kind, args[0])
@@ -105,7 +105,7 @@ def literal_identity(kind: str, args: list[Any]) -> Hashable:
     return object() if rows else None
 
 
-def _meaning(name: str) -> Any:
+def _meaning(name: str) -> object:
     """What a name that every program knows stands for; one that the table does not have may do anything."""
     row = BUILTINS.get(name)
     if row is None:
@@ -121,7 +121,7 @@ def costs(
     builtins: Collection[str],
     load_module: Callable[[tuple[str, ...]], n.Program | None],
     identity: Identity = literal_identity,
-    settings: Mapping[str, Any] | None = None,
+    settings: Mapping[str, object] | None = None,
     planned: Mapping[Span, int] | None = None,
     charges: bool = True,
 ) -> list[Cost]:

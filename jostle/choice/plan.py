@@ -188,7 +188,7 @@ def _closed(
     return tuple(least * (amounts[-1] / a) ** power for a in amounts)
 
 
-def synthetic_data(interp: Evaluator, data: object) -> Any:
+def synthetic_data(interp: Evaluator, data: object) -> object:
     """Replaces the cubes of a record by synthetic public cubes of the same shapes; None where it holds tables."""
 
     if not isinstance(data, dict) or any(isinstance(v, Handle) and not isinstance(v, Cube) for v in data.values()):

@@ -231,7 +231,7 @@ def default_folder() -> Path | None:
         return None
 
 
-def digest(*parts: Any) -> str:
+def digest(*parts: object) -> str:
     """SHA-256 of JSON values, by their canonical text."""
     text = json.dumps(parts, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()

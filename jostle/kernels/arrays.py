@@ -45,7 +45,7 @@ def labels_of(places: Sequence[Ints]) -> Ints:
     return np.ascontiguousarray(label).ravel()
 
 
-def groups(labels: Ints, weight: object) -> dict[str, Any]:
+def groups(labels: Ints, weight: object) -> dict[str, object]:
     """The block of a strategy that measures each group of `labels`, 0 … g − 1, once."""
     labels = np.asarray(labels, dtype=np.int64).ravel()
     return {"kind": "groups", "labels": labels, "size": int(labels.max()) + 1, "weight": weight}

@@ -49,7 +49,7 @@ class Arrays:
             place = place * many + column
         return np.bincount(place[inside], minlength=math.prod(shape)).reshape(shape)
 
-    def different(self, plan: Plan, names: Sequence[str]) -> tuple[list[list[Any]], list[float]] | None:
+    def different(self, plan: Plan, names: Sequence[str]) -> tuple[list[list[object]], list[float]] | None:
         """The different rows of these columns, in order, a list a column, and how often each occurs; or None."""
         domains = _described(plan)
         columns = [self._values(name, domains) for name in names]
@@ -160,7 +160,7 @@ def _described(plan: Plan) -> dict[str, Domain]:
 
 def _listed(values: range | tuple[str, ...], codes: NDArray[np.intp]) -> list[object]:
     if isinstance(values, range):
-        numbers: list[Any] = (codes + values.start).astype(float).tolist()
+        numbers: list[object] = (codes + values.start).astype(float).tolist()
         return numbers
     return [values[at] for at in codes.tolist()]
 

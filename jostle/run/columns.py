@@ -38,7 +38,7 @@ class LongColumn(Sequence[Any]):
             cell = self._cells[at] = self._value(at % len(self))
         return cell
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[object]:
         return map(self.__getitem__, range(len(self)))
 
 
@@ -53,7 +53,7 @@ def as_array(column: Sequence[float]) -> Floats:
     return np.array(column, dtype=float) if numbers is None else numbers
 
 
-def column_of(values: Sequence[Any], *, of_numbers: bool = False) -> list[object]:
+def column_of(values: Sequence[object], *, of_numbers: bool = False) -> list[object]:
     """A column of a grouped result; where it is empty, `of_numbers` says whether it would have held numbers."""
     if not values:
         return NumberColumn() if of_numbers else []
@@ -62,13 +62,13 @@ def column_of(values: Sequence[Any], *, of_numbers: bool = False) -> list[object
     return NumberColumn(values) if numeric else list(values)
 
 
-def element_by_element(function: Callable[..., Any], *values: Any) -> NumberColumn:
+def element_by_element(function: Callable[..., Any], *values: object) -> NumberColumn:
     """`function` of the elements at each place; a value that is no list stands at every place.
 
     `ValueError` where lists differ in length.
     """
     length = len(next(value for value in values if isinstance(value, NumberColumn)))
-    sides: list[Iterable[Any]] = [value if isinstance(value, list) else [value] * length for value in values]
+    sides: list[Iterable[object]] = [value if isinstance(value, list) else [value] * length for value in values]
     return NumberColumn(
         None if any(item is None for item in items) else function(*items) for items in zip(*sides, strict=True)
     )

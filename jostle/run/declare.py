@@ -373,7 +373,7 @@ def open_public(
     return public_table(interp.data, data.key, schema, data.identity, span, never_missing(described, schema))
 
 
-def public_array(interp: Evaluator, path: str, span: Span | None) -> Any:
+def public_array(interp: Evaluator, path: str, span: Span | None) -> object:
     """The public counts in a file, as an array; its identity may not be private in this session."""
     file = files_of(interp, path, span)
     refuse_private(interp, file, span)

@@ -45,7 +45,7 @@ _LATEST: dict[Path, object] = {}
 """Those that this process used; nobody writes to a strategy."""
 
 
-def stored(name: str, function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+def stored(name: str, function: Callable[..., Any], args: tuple[object, ...], keywords: dict[str, object]) -> object:
     """`function(*args, **keywords)`, from disk where it was made before with the same arguments by the same code."""
     path = _path(name, args, keywords)
     if path is None:
@@ -62,7 +62,7 @@ def stored(name: str, function: Callable[..., Any], args: tuple[Any, ...], keywo
     return result
 
 
-def _path(name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Path | None:
+def _path(name: str, args: tuple[object, ...], keywords: dict[str, object]) -> Path | None:
     """Where a value is kept; None for arguments that have no digest, and for who has no home."""
     hasher = hashlib.sha256(_version())
     try:

@@ -91,17 +91,17 @@ class Arrangement(Struct, frozen=True):
     def arranged(
         self,
         interp: Evaluator,
-        columns: dict[str, Sequence[Any]],
+        columns: dict[str, Sequence[object]],
         calls: Sequence[n.Call],
-        values: Sequence[Sequence[Any]],
-    ) -> dict[str, Sequence[Any]]:
+        values: Sequence[Sequence[object]],
+    ) -> dict[str, Sequence[object]]:
         """The columns of a result, with some of their rows in some order."""
         if self.node.having is None and not self.node.ranking and self.most is None:
             return columns
         many = len(next(iter(columns.values()), []))
         places = list(range(many))
 
-        def row_value(expr: n.Expr, row: int) -> Any:
+        def row_value(expr: n.Expr, row: int) -> object:
             results = {id(call): values[_place(call, calls)][row] for call in aggregates(expr)}
             outer, interp.aggregates = interp.aggregates, {**interp.aggregates, **results}
             inner = Scope(self.scope, {name: column[row] for name, column in columns.items()})
@@ -128,7 +128,7 @@ def _expressions(node: n.Select) -> list[n.Expr]:
     return [*having, *[rank.value for rank in node.ranking]] if node.ranking else having
 
 
-def _sort_key(value: Any, node: n.Expr) -> tuple[int, Any] | None:
+def _sort_key(value: object, node: n.Expr) -> tuple[int, object] | None:
     """What a value is ordered by; `none` comes last either way."""
     if value is None:
         return None
@@ -217,7 +217,7 @@ def keys_left(
     return keys if several and any(_open(key, domains) for key in keys) else result
 
 
-def _left(key: GroupKey, name: str, domain: Domain, tests: Sequence[RowExpr]) -> tuple[Any, ...] | range | None:
+def _left(key: GroupKey, name: str, domain: Domain, tests: Sequence[RowExpr]) -> tuple[object, ...] | range | None:
     narrow: Domain | None = domain
     for test in tests:
         narrow = domain if narrow is None else _narrowed(narrow, Column(name), test)
@@ -316,7 +316,7 @@ _JOINT: dict[str, Callable[[Steps, Steps], Steps]] = {
 }  # fmt: skip
 
 
-def _is_finite(key: Any, span: Span) -> bool:
+def _is_finite(key: object, span: Span) -> bool:
     """Whether a key is a number; refuses what is no key."""
     if not (is_number(key) or isinstance(key, (str, bool, date))):
         raise refuse("TypeError", f"a key is a number, a text or a date, not {kind_name(key)}", span)

@@ -106,7 +106,7 @@ def joint_workload(requests: Sequence[Request]) -> JointWorkload:
         only = tuple(_one_group(part, domains) for condition in conditions for part in _conjuncts(condition))
         queries.append(_Asked(keys, only, tuple(_term(term, columns) for term in terms_of(request))))
     every = dict.fromkeys(key for one in queries for key in (*one.keys, *(key for key, _ in one.only)))
-    groups: dict[Any, list[Key]] = {}
+    groups: dict[object, list[Key]] = {}
     for key in every:
         groups.setdefault(_home(key, domains), []).append(key)
     axes: list[KeyAxis] = []
@@ -236,7 +236,7 @@ def _cells(home: str, domains: Mapping[str, Any], never_missing: bool = False) -
     return values, np.array([*values, values[0] if never_missing else None], dtype=kind)
 
 
-def _has_every_row(key: Key, home: object, domains: Mapping[str, Any]) -> bool:
+def _has_every_row(key: Key, home: object, domains: Mapping[str, object]) -> bool:
     """Whether each value of a listed column, and a missing one, is in a group of a key that follows from it."""
     return isinstance(home, str) and bool((_group_codes(key, {home: _cells(home, domains)[1]}) >= 0).all())
 

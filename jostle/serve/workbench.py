@@ -36,7 +36,7 @@ def _templates() -> Environment:
     return Environment(loader=FileSystemLoader(_PAGES), autoescape=True, trim_blocks=True, lstrip_blocks=True)
 
 
-def _page(name: str, call: Call | None = None, status: int = 200, **facts: Any) -> Response:
+def _page(name: str, call: Call | None = None, status: int = 200, **facts: object) -> Response:
     who = call.who if call is not None and call.who.name else None
     menu = [] if who is None else [*_MENU[who.role], ("/account", who.name)]
     facts["place"] = "" if call is None else call.place

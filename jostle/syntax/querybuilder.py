@@ -67,7 +67,7 @@ class QueryBuilder(Transformer):  # type: ignore[type-arg]
             end.end_line or end.line or 1, end.end_column or end.column or 1,
         )  # fmt: skip
 
-    def of_groups(self, *clauses: Any) -> tuple[Any, ...]:
+    def of_groups(self, *clauses: object) -> tuple[object, ...]:
         """Keys, limit, `having`, `order by` and `limit`, None where they are missing."""
         keys, limit, having, ranking, first = (None,) * (5 - len(clauses)) + clauses
         return keys, limit, having or (None,), ranking or (None,), first or (None,)
@@ -159,10 +159,10 @@ class QueryBuilder(Transformer):  # type: ignore[type-arg]
     def where(self, _where: Token, condition: n.Expr) -> n.Expr:
         return condition
 
-    def having(self, _having: Token, condition: n.Expr, limit: n.Limit | None) -> tuple[Any, ...]:
+    def having(self, _having: Token, condition: n.Expr, limit: n.Limit | None) -> tuple[object, ...]:
         return condition, limit
 
-    def ranking(self, *children: Any) -> tuple[Any, ...]:
+    def ranking(self, *children: object) -> tuple[object, ...]:
         """The ranks, and what each person gives where that is said after them."""
         return only(n.Rank, children), *only(n.Limit, children)
 
@@ -182,7 +182,7 @@ class QueryBuilder(Transformer):  # type: ignore[type-arg]
     def limit_groups(self, word: Token, groups: n.Expr, *more: Any) -> n.Limit:
         return self._limit(word, groups, next(iter(only(n.Expression, more)), None), True, groups, *more)
 
-    def limit_rows(self, word: Token, rows: n.Expr, *more: Any) -> n.Limit:
+    def limit_rows(self, word: Token, rows: n.Expr, *more: object) -> n.Limit:
         each = any(isinstance(child, Token) and child.type == "_EACH" for child in more)
         return self._limit(word, None, rows, each, rows, *more)
 

@@ -93,7 +93,7 @@ def evaluate(
 
 def choices_of(
     source: Source, choice: str | None, epsilon: float | None, progress: Callable[[str, int, int], None] | None,
-    bound: Mapping[str, Any] | None, params: Mapping[str, Any],
+    bound: Mapping[str, object] | None, params: Mapping[str, object],
 ) -> list[tuple[str, ChoiceMaker, Interpreter, list[tuple[str, float]]]]:  # fmt: skip
     """Runs a program on simulated rows: each choice (or the one named) by its name, what ran it, and its amounts.
 
@@ -163,7 +163,7 @@ def improvement_text(improvement: Improvement) -> str:
     return "\n".join(lines) + "\n"
 
 
-def improvement_json(result: Improvement) -> dict[str, Any]:
+def improvement_json(result: Improvement) -> dict[str, object]:
     """The same as plain data; regrets of errors as error ÷ least error."""
     return {
         "policy": result.policy, "databases": result.databases, "log_error": result.logarithmic, "stays": result.stays,

@@ -263,7 +263,7 @@ class Export:
 # A released value as columns -------------------------------------------------------------------------
 
 
-def sheet(name: str, value: Any) -> Sheet:
+def sheet(name: str, value: object) -> Sheet:
     """A released value as columns: rows of a model, a grouped result, a list of records, a record of lists, a list.
 
     Raises `Refusal(DataError)` where it is no table.
@@ -295,7 +295,7 @@ def _columns(name: str, value: Any) -> dict[str, Sequence[Any]] | None:
             return None
         return {column: fields["column"](column) for column in fields["columns"]}
     if isinstance(value, dict):
-        lists: dict[str, Sequence[Any]] = {
+        lists: dict[str, Sequence[object]] = {
             key: list(items) for key, items in value.items() if is_sequence(items) or isinstance(items, JSet)
         }
         return lists if len(lists) == len(value) and all(_simple(v) for v in lists.values()) else None

@@ -45,7 +45,7 @@ class RemoteResult:
         self.diagnostics = tuple(map(_diagnostic, faults))
 
     @property
-    def released(self) -> dict[str, Any]:
+    def released(self) -> dict[str, object]:
         return {name: self[name] for name in self.values}
 
     def __getitem__(self, name: str) -> object:

@@ -79,7 +79,7 @@ class Result:
         return self.events
 
     @property
-    def released(self) -> dict[str, Any]:
+    def released(self) -> dict[str, object]:
         """The released values by name: numbers, arrays for vectors and lists of numbers, pandas frames for groups."""
         return {name: to_python(value) for name, value in self.values.items()}
 

@@ -136,7 +136,7 @@ class Partition:
         yield _batch(json.dumps([[array.shape, [int(value) for value in array.ravel()]] for array in arrays]))
 
 
-def versions(batches: Iterator[Any]) -> Iterator[Any]:
+def versions(batches: Iterator[object]) -> Iterator[object]:
     """What a worker has, of a batch that says nothing."""
     for _ in batches:
         yield _batch(json.dumps([__version__, np.__version__]))

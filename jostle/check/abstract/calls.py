@@ -62,7 +62,7 @@ def _prepared(w: Walk, node: n.Call, scope: Scope) -> tuple[object, list[object]
 
 
 def _finished(
-    w: Walk, node: n.Call, function: object, args: list[Any], keywords: dict[str, Any], scope: Scope
+    w: Walk, node: n.Call, function: object, args: list[object], keywords: dict[str, object], scope: Scope
 ) -> object:
     if isinstance(function, Builtin) and function.row.over_rows:
         return rows.row_form(w, function.row, node, scope)
@@ -81,7 +81,9 @@ def transfer_spending(w: Walk, node: n.Spending, scope: Scope) -> Any:
     )
 
 
-def transfer_apply(w: Walk, function: object, args: Sequence[Any], keywords: dict[str, Any], node: n.Expr) -> object:
+def transfer_apply(
+    w: Walk, function: object, args: Sequence[object], keywords: dict[str, object], node: n.Expr
+) -> object:
     """Calls any callable value."""
     w.step(node.span)
     match function:
@@ -104,7 +106,7 @@ def transfer_apply(w: Walk, function: object, args: Sequence[Any], keywords: dic
     return PUBLIC
 
 
-def _choose_option(w: Walk, maker: Maker, args: Sequence[Any], node: n.Expr) -> object:
+def _choose_option(w: Walk, maker: Maker, args: Sequence[object], node: n.Expr) -> object:
     """Any of the features, each in an allotment of its own, then one of the options with what is left."""
     if maker.call is not None:
         return transfer_apply(w, maker.call, [Maker(maker.options, maker.features), *args], {}, node)
@@ -135,7 +137,7 @@ def _choose_option(w: Walk, maker: Maker, args: Sequence[Any], node: n.Expr) -> 
 
 
 def _validated(
-    w: Walk, maker: Maker, data: object, options: Sequence[Callable[[], Any]], reached: ReachedSources, node: n.Expr
+    w: Walk, maker: Maker, data: object, options: Sequence[Callable[[], object]], reached: ReachedSources, node: n.Expr
 ) -> object:  # fmt: skip
     """Each of the options in an allotment of its own, and its score; then a selection with all that is left."""
     answers, scores = [], []
@@ -169,7 +171,7 @@ class Arguments:
         return self.named(self.row.parameters[0].name)
 
     @property
-    def exposed(self) -> Any:
+    def exposed(self) -> object:
         """What is measured, scored or transformed; where it may stand in the second place, either of the two."""
         value = self.named(self.row.exposed.name) if self.row.exposed is not None else PUBLIC
         if self.row.name not in TURNED or isinstance(value, Handle):
@@ -185,7 +187,7 @@ def _transfer_builtin(w: Walk, call: Arguments, node: n.Expr) -> object:
     return _RESULTS[call.row.gives](w, call, node)
 
 
-def _number(w: Walk, call: Arguments, node: n.Expr) -> Any:
+def _number(w: Walk, call: Arguments, node: n.Expr) -> object:
     return numbers.function(call.row.name, call.args) if cannot_charge(call.args) else PUBLIC
 
 
@@ -224,7 +226,7 @@ def _measure(w: Walk, call: Arguments, node: n.Expr) -> None:
     w.charge(reached, (least, amount[1], amount[2] if delta is None else in_quanta(delta)[1]), node.span)
 
 
-def _score(value: object, name: str) -> Any:
+def _score(value: object, name: str) -> object:
     reached = reached_sources(value)
     if reached.certain and isinstance(value, Handle):
         return Handle("score", reached.exposures, name=name) if reached.exposures else PUBLIC
@@ -306,7 +308,9 @@ def _sorted_items(w: Walk, call: Arguments, node: n.Expr) -> Any:
     return uniform(items) if isinstance(items, list) else items
 
 
-def _each(value: object, each: Callable[[list[Any]], Any], of_any: Callable[[Any], Any] = lambda item: item) -> Any:
+def _each(
+    value: object, each: Callable[[list[object]], object], of_any: Callable[[object], object] = lambda item: item
+) -> object:
     """What is made of the items of a container; `of_any`: of an item, where only what all are like is known."""
     items = walked(value)
     return Items(of_any(items.item), items.least, items.most) if isinstance(items, Items) else each(items)

@@ -74,7 +74,7 @@ def _budget(w: Walk, node: n.Private, scope: Scope) -> tuple[str, int | None, in
     return spend.unit, _one(amount), delta
 
 
-def _linked(w: Walk, node: n.Private, schema: dict[str, Any] | None, identity: Hashable, scope: Scope) -> object:
+def _linked(w: Walk, node: n.Private, schema: dict[str, object] | None, identity: Hashable, scope: Scope) -> object:
     """Another table of the persons of a source, under its budget."""
     owner = w.look_up(scope, node.protecting.linked) if node.protecting is not None else None
     if not (isinstance(owner, Handle) and len(owner.exposures) == 1):
@@ -86,7 +86,7 @@ def _linked(w: Walk, node: n.Private, schema: dict[str, Any] | None, identity: H
     return Handle("table", (Exposure(source),), schema, object(), True)
 
 
-def _dimensions(args: list[Any]) -> dict[str, object] | None:
+def _dimensions(args: list[object]) -> dict[str, object] | None:
     """The dimensions of counts that the program lists; None where they are not known."""
     sides = _sides(args[0]) if len(args) == 1 else 0
     return dict.fromkeys(DIMENSIONS[:sides], PUBLIC) if 1 <= sides <= 3 else None

@@ -145,7 +145,7 @@ class Interpreter(Walk):
             self.returned(value)
         return True
 
-    def _parameter(self, name: str, default: object) -> Any:
+    def _parameter(self, name: str, default: object) -> object:
         """The value of a `param`."""
         value = self.settings.get(name)
         if value is None or (isinstance(value, str) and isinstance(default, str)):
@@ -179,11 +179,11 @@ def _name(w: Walk, node: n.Name | n.Variable, scope: Scope) -> Any:
     return PUBLIC if value is MISSING else value
 
 
-def _literal(w: Walk, node: n.Number | n.String | n.Constant, scope: Scope) -> Any:
+def _literal(w: Walk, node: n.Number | n.String | n.Constant, scope: Scope) -> object:
     return PUBLIC if isinstance(node.value, date) else node.value
 
 
-def _called(w: Walk, node: n.Call, scope: Scope) -> Any:
+def _called(w: Walk, node: n.Call, scope: Scope) -> object:
     return PUBLIC if id(node) in w.measured else calls.transfer_call(w, node, scope)
 
 
@@ -191,14 +191,14 @@ def _field(w: Walk, node: n.Attribute, scope: Scope) -> Any:
     return calls.transfer_attribute(w.eval(node.value, scope), node.name)
 
 
-def _item_values(w: Walk, node: n.ListOf | n.SetOf, scope: Scope) -> Any:
+def _item_values(w: Walk, node: n.ListOf | n.SetOf, scope: Scope) -> object:
     items = [w.eval(item, scope) for item in node.items]
     if isinstance(node, n.ListOf):
         return items
     return numbers.distinct(items) if items else {}
 
 
-def _fields(w: Walk, node: n.RecordOf, scope: Scope) -> Any:
+def _fields(w: Walk, node: n.RecordOf, scope: Scope) -> object:
     return {name: w.eval(item, scope) for name, item in node.items}
 
 
@@ -209,7 +209,7 @@ def _ends(w: Walk, node: n.Range, scope: Scope) -> Any:
     return Range(w.eval(node.low, scope), w.eval(node.high, scope), is_real(node.low) or is_real(node.high))
 
 
-def _sign(w: Walk, node: n.Unary, scope: Scope) -> Any:
+def _sign(w: Walk, node: n.Unary, scope: Scope) -> object:
     if node.op == "not":
         holds = w.eval(node.operand, scope)
         return not holds if isinstance(holds, bool) else PUBLIC
@@ -238,7 +238,7 @@ def _part(w: Walk, node: n.Part, scope: Scope) -> Any:
     return Part(node.kind, w.closure(node.kind, node.params, node.body, scope))
 
 
-def _choice(w: Walk, node: n.Choice, scope: Scope) -> Any:
+def _choice(w: Walk, node: n.Choice, scope: Scope) -> object:
     clauses = (node.among, node.informed, node.trained, node.wrt)
     among, informed, _, wrt = (w.eval(clause, scope) if clause is not None else [] for clause in clauses)
     if node.using is not None:
@@ -255,11 +255,11 @@ def _query(w: Walk, node: n.Query, scope: Scope) -> Any:
     return result
 
 
-def _star(w: Walk, node: n.Expr, scope: Scope) -> Any:
+def _star(w: Walk, node: n.Expr, scope: Scope) -> object:
     return PUBLIC  # arguments of aggregates, which a select looks at
 
 
-def _chain(w: Walk, node: n.Binary, scope: Scope) -> Any:
+def _chain(w: Walk, node: n.Binary, scope: Scope) -> object:
     chain: list[n.Binary] = []
     at: n.Expr = node
     while isinstance(at, n.Binary):
@@ -271,7 +271,7 @@ def _chain(w: Walk, node: n.Binary, scope: Scope) -> Any:
     return value
 
 
-def _operands(w: Walk, node: n.Logic, scope: Scope, at: int = 0) -> Any:
+def _operands(w: Walk, node: n.Logic, scope: Scope, at: int = 0) -> object:
     decided = node.op == "or"
     holds = _truth(w.eval(node.operands[at], scope))
     if at + 1 == len(node.operands) or holds is decided:
@@ -282,9 +282,9 @@ def _operands(w: Walk, node: n.Logic, scope: Scope, at: int = 0) -> Any:
     return PUBLIC
 
 
-def _comprehended(w: Walk, node: n.Comprehension, source: object, scope: Scope) -> Any:
+def _comprehended(w: Walk, node: n.Comprehension, source: object, scope: Scope) -> object:
     inner = Scope(scope)
-    result: list[Any] = [[]]
+    result: list[object] = [[]]
     walk = walked(source)
 
     def item() -> list[Any] | Items:
@@ -300,7 +300,7 @@ def _comprehended(w: Walk, node: n.Comprehension, source: object, scope: Scope) 
         return True
 
     w.loop(inner, node.span, walk, set(node.names), each)
-    answer: Any = result[0]
+    answer: object = result[0]
     if isinstance(walk, Items):
         once = walked(answer)
         one = once.item if isinstance(once, Items) else join_all(once)
@@ -314,11 +314,11 @@ def _perhaps(w: Walk, item: Callable[[], Any]) -> Any:
     return Items(join_all(result) if isinstance(result, list) and result else widened(result))
 
 
-def _over_items(w: Walk, node: n.Over, scope: Scope) -> Any:
+def _over_items(w: Walk, node: n.Over, scope: Scope) -> object:
     source = walked(w.eval(node.source, scope))
     inner = Scope(scope)
-    items: list[Any] = []
-    values: list[Any] = []
+    items: list[object] = []
+    values: list[object] = []
 
     def each(item: object) -> bool:
         inner.names[node.name] = item

@@ -49,7 +49,7 @@ def transfer_unary(op: str, value: object) -> object:
     return PUBLIC
 
 
-def transfer_binary(op: str, left: Any, right: Any) -> Any:
+def transfer_binary(op: str, left: object, right: object) -> object:
     test = _TESTS.get(op)
     if test is not None:
         return test(op, left, right)
@@ -74,7 +74,7 @@ def _contained(op: str, left: object, right: object) -> object:
     return PUBLIC if answer is None else answer == (op == "in")
 
 
-def _lists(op: str, left: list[Any] | Items, right: object) -> object:
+def _lists(op: str, left: list[object] | Items, right: object) -> object:
     """Two lists as one, or a list without the items of another."""
     gone = right.items if isinstance(right, Set) else right
     if isinstance(left, list) and isinstance(gone, list) and op == "-":
@@ -87,7 +87,7 @@ def _lists(op: str, left: list[Any] | Items, right: object) -> object:
     return Items(join_all([x for side in ((left, right) if op == "+" else (left,)) for x in _items(side)]))
 
 
-def _items(value: list[Any] | Items) -> list[Any]:
+def _items(value: list[object] | Items) -> list[object]:
     return value if isinstance(value, list) else [value.item]
 
 
@@ -95,7 +95,7 @@ def distinct(items: Sequence[Any]) -> Set | Items:
     """The set of these items; where they may be equal, between one and all of them."""
     if all(is_constant(item) for item in items):
         return Set(list({(type(item), item): item for item in items}.values()))
-    result: list[Any] = []
+    result: list[object] = []
     for item in items:
         if any(item is old or certainly_same(item, old) for old in result):
             continue
@@ -117,7 +117,7 @@ def _sets(op: str, left: Set, right: object) -> object:
     return Set(rest) if isinstance(rest, list) else rest
 
 
-def _without(items: list[Any], gone: list[Any]) -> object:
+def _without(items: list[object], gone: list[object]) -> object:
     rest, unsure = [], False
     for item in items:
         if any(item is g or certainly_same(item, g) for g in gone):
@@ -183,7 +183,7 @@ def function(name: str, args: list[Any]) -> Any:
     return ANY_NUMBER if result is PUBLIC and _are_numbers(args) else result
 
 
-def _function(name: str, args: list[Any]) -> object:
+def _function(name: str, args: list[object]) -> object:
     if name == "sum" and len(args) == 1 and isinstance(args[0], list) and _are_exact(args[0]):
         return total(args[0])
     operation = ROW_FUNCTIONS.get(name)
@@ -201,15 +201,15 @@ def _function(name: str, args: list[Any]) -> object:
     return low if _are_exact(args) else NumberInterval(low, high)
 
 
-def _are_exact(args: list[Any]) -> bool:
+def _are_exact(args: list[object]) -> bool:
     return all(isinstance(v, float) for v in args)
 
 
-def _are_numbers(args: list[Any]) -> bool:
+def _are_numbers(args: list[object]) -> bool:
     return bool(args) and all(isinstance(v, (float, NumberInterval)) for v in args)
 
 
-def _at_ends(function: Callable[..., Any], args: list[Any], side: int) -> float:
+def _at_ends(function: Callable[..., Any], args: list[object], side: int) -> float:
     """A function of the lower or of the upper ends; no number where it gives none."""
     try:
         return float(function(*[ends(v)[side] for v in args]))

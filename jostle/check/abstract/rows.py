@@ -51,7 +51,7 @@ def columns_of(table: object) -> dict[str, object] | None:
     return {**table.schema, "values": PUBLIC} if table.kind == "cube" else table.schema
 
 
-def of_rows(w: Walk, node: n.Expr, schema: dict[str, Any] | None, scope: Scope) -> None:
+def of_rows(w: Walk, node: n.Expr, schema: dict[str, object] | None, scope: Scope) -> None:
     """An expression on rows."""
     if schema is None:
         w.optionally(lambda: row_parts(w, node, None, scope))
@@ -59,7 +59,7 @@ def of_rows(w: Walk, node: n.Expr, schema: dict[str, Any] | None, scope: Scope) 
         row_parts(w, node, schema, scope)
 
 
-def row_parts(w: Walk, node: n.Expr, schema: dict[str, Any] | None, scope: Scope) -> None:
+def row_parts(w: Walk, node: n.Expr, schema: dict[str, object] | None, scope: Scope) -> None:
     """Evaluates the parts of an expression on rows that name no column, as a run does, once each."""
     if isinstance(node, n.Name):
         w.look_up(scope, node.id)
@@ -73,7 +73,7 @@ def row_parts(w: Walk, node: n.Expr, schema: dict[str, Any] | None, scope: Scope
             row_parts(w, part, schema, scope)
 
 
-def _names_column(w: Walk, node: n.Expr, schema: dict[str, Any] | None, scope: Scope) -> bool:
+def _names_column(w: Walk, node: n.Expr, schema: dict[str, object] | None, scope: Scope) -> bool:
     if isinstance(node, n.Name):
         return node.id in schema if schema is not None else w.look_up(scope, node.id) is MISSING
     if isinstance(node, n.Binary) and node.op in ("in", "not in"):
@@ -151,7 +151,7 @@ def _listed(args: Sequence[n.Expr]) -> list[n.Expr]:
     return [item for arg in args for item in (_listed(arg.items) if isinstance(arg, n.ListOf) else [arg])]
 
 
-def _conditions(w: Walk, node: n.Expr, schema: dict[str, Any] | None, scope: Scope) -> None:
+def _conditions(w: Walk, node: n.Expr, schema: dict[str, object] | None, scope: Scope) -> None:
     """What is evaluated for `predicates`; a comprehension that calls anything is not followed."""
     if isinstance(node, n.ListOf):
         for item in node.items:
@@ -164,7 +164,7 @@ def _conditions(w: Walk, node: n.Expr, schema: dict[str, Any] | None, scope: Sco
         of_rows(w, node, schema, scope)
 
 
-def _items_of_rows(w: Walk, node: n.Expr, schema: dict[str, Any] | None, scope: Scope) -> None:
+def _items_of_rows(w: Walk, node: n.Expr, schema: dict[str, object] | None, scope: Scope) -> None:
     """The items of a list that are expressions on rows; in a comprehension its names are as good as columns."""
     if isinstance(node, n.ListOf):
         for item in node.items:

@@ -70,7 +70,7 @@ def _row_clauses(w: Walk, node: n.Select, table: object, calls: list[n.Call], sc
 
 
 def _charged(
-    w: Walk, node: n.Select, reached: ReachedSources, schema: dict[str, Any], counts_all: bool, scope: Scope
+    w: Walk, node: n.Select, reached: ReachedSources, schema: dict[str, object], counts_all: bool, scope: Scope
 ) -> None:
     """Charges a select: its own amount, or its share of what is left. A count of a public size may be free."""
     wished = w.joint and node.spend is not None and node.spend.amount.is_wish
@@ -91,7 +91,7 @@ def _charged(
     w.charge(reached, (0, *own[1:]) if free else own, node.span)
 
 
-def _is_public_group(key: n.GroupKey, schema: dict[str, Any], reached: ReachedSources) -> bool:
+def _is_public_group(key: n.GroupKey, schema: dict[str, object], reached: ReachedSources) -> bool:
     """Whether a key is certainly a listed column by which the sizes of groups are public."""
     if not isinstance(key.value, n.Name) or keys_of(schema.get(key.value.id)) is None:
         return False
@@ -149,7 +149,7 @@ def _is_count_all(call: n.Call) -> bool:
     return is_count and len(call.args) == 1 and isinstance(call.args[0], n.Star)
 
 
-def _arguments(w: Walk, call: n.Call, schema: dict[str, Any] | None, scope: Scope) -> None:
+def _arguments(w: Walk, call: n.Call, schema: dict[str, object] | None, scope: Scope) -> None:
     expressions = AGGREGATES[call.function.id].expressions if isinstance(call.function, n.Name) else 0
     for at, arg in enumerate(call.args):
         if at >= expressions:
@@ -176,7 +176,7 @@ def joined_tables(left: object, right: object) -> Any:
 # Weighted records ---------------------------------------------------------------------------------
 
 
-def weighted_records(function: str, args: Sequence[Any], name: object) -> object:
+def weighted_records(function: str, args: Sequence[object], name: object) -> object:
     """What a built-in makes of its arguments, records or a table; `name` is the column that it is told to add."""
     handles = [arg for arg in args if isinstance(arg, Handle)]
     reached = reached_sources(*args)

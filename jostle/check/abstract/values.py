@@ -403,7 +403,7 @@ def join(a: object, b: object) -> Any:
     return _joined_parts(a, b)
 
 
-def _joined_parts(a: object, b: object) -> Any:
+def _joined_parts(a: object, b: object) -> object:
     """The same of containers, part by part, and of handles."""
     match a, b:
         case dict(), dict() if a.keys() == b.keys():
@@ -432,19 +432,19 @@ def join_all(values: Sequence[Any]) -> Any:
     return result
 
 
-def joined_names(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
+def joined_names(a: dict[str, object], b: dict[str, object]) -> dict[str, object]:
     return {name: join(a.get(name, MISSING), b.get(name, MISSING)) for name in dict.fromkeys((*a, *b))}
 
 
-def _joined_items(a: list[Any] | Items, b: list[Any] | Items) -> Items:
+def _joined_items(a: list[object] | Items, b: list[object] | Items) -> Items:
     one, two = (x if isinstance(x, Items) else Items(join_all(x) if x else MISSING, len(x), len(x)) for x in (a, b))
     item = join(one.item, two.item)
     most = None if one.most is None or two.most is None else max(one.most, two.most)
     return Items(PUBLIC if item is MISSING else item, min(one.least, two.least), most)
 
 
-def _one_of(a: object, b: object) -> Any:
-    alternatives: list[Any] = []
+def _one_of(a: object, b: object) -> object:
+    alternatives: list[object] = []
     for value in (a, b):
         for one in value.values if isinstance(value, OneOf) else (value,):
             if not any(alike(one, old) for old in alternatives):
@@ -482,7 +482,7 @@ def uniform(items: list[Any]) -> Items:
     return Items(join_all(items), len(items), len(items))
 
 
-def _whole_range(value: Range) -> list[Any] | Items:
+def _whole_range(value: Range) -> list[object] | Items:
     (low, _), (_, high) = ends(value.low), ends(value.high)
     if not (math.isfinite(low) and math.isfinite(high)):
         return Items(PUBLIC)

@@ -81,7 +81,7 @@ class Walk(Spending, ABC):
 
     def __init__(
         self, base: Scope, load_module: Callable[[tuple[str, ...]], n.Program | None], identity: Identity,
-        settings: Mapping[str, Any], planned: Mapping[Span, int],
+        settings: Mapping[str, object], planned: Mapping[Span, int],
     ) -> None:  # fmt: skip
         Spending.__init__(self, [])
         self.base, self.load_module, self.identity, self.settings, self.planned = (
@@ -95,7 +95,7 @@ class Walk(Spending, ABC):
         self.fuel, self.trials = FUEL, TRIALS
         self.trying = False
         self.depth = 0
-        self.returns: list[tuple[Any, Ledger]] = []
+        self.returns: list[tuple[object, Ledger]] = []
         self.reads: set[tuple[str, int]] = set()
         self.modules: dict[tuple[str, ...], Module] = {}
         self._names: dict[tuple[str, ...], set[str]] = {}
@@ -110,7 +110,7 @@ class Walk(Spending, ABC):
 
     # Ways ----------------------------------------------------------------------------------------
 
-    def paths(self, thunks: Sequence[Callable[[], Any]]) -> Any:
+    def paths(self, thunks: Sequence[Callable[[], object]]) -> object:
         """Follows each of these from here, and goes on where they meet."""
         before, after, values = self.ledger, None, []
         for thunk in thunks:
@@ -126,7 +126,7 @@ class Walk(Spending, ABC):
     def branches(self, scope: Scope, bodies: Sequence[Sequence[n.Stmt]]) -> bool:
         """The same for statements; whether any of these ways goes on."""
         names, before = scope.names, self.ledger
-        ends: list[tuple[dict[str, Any], Ledger]] = []
+        ends: list[tuple[dict[str, object], Ledger]] = []
         for body in bodies:
             scope.names, self.ledger = dict(names), before.copy()
             if self.block(body, scope):
@@ -155,7 +155,7 @@ class Walk(Spending, ABC):
 
         return back
 
-    def trial(self, thunk: Callable[[], object]) -> Any:
+    def trial(self, thunk: Callable[[], object]) -> object:
         """The value of something inert, or `PUBLIC` where it takes long."""
         outer, back = self.fuel, self.here()
         allowed = min(outer, max(100, min(TRIAL, self.trials // 4)))
@@ -170,7 +170,7 @@ class Walk(Spending, ABC):
             self.trials -= used
             self.fuel, self.trying = outer - used, False
 
-    def cheaply(self, scope: Scope, node: n.Node, value: object, thunk: Callable[[], Any]) -> Any:
+    def cheaply(self, scope: Scope, node: n.Node, value: object, thunk: Callable[[], object]) -> object:
         """The value of a part of the program that works on `value`; `PUBLIC` where it is inert and takes long."""
         inert = not self.trying and self.purity.value(value) and self.purity.node(node, scope)
         return self.trial(thunk) if inert else thunk()
@@ -182,7 +182,7 @@ class Walk(Spending, ABC):
 
     # Names ---------------------------------------------------------------------------------------
 
-    def look_up(self, scope: Scope, name: str) -> Any:
+    def look_up(self, scope: Scope, name: str) -> object:
         """The value of a name, or `MISSING`."""
         home = scope.home(name)
         self.reads.add((name, 0 if home is None else id(home)))
@@ -236,7 +236,7 @@ class Walk(Spending, ABC):
 
     # Functions -----------------------------------------------------------------------------------
 
-    def enter(self, function: Closure, local: dict[str, Any], node: n.Expr) -> Any:
+    def enter(self, function: Closure, local: dict[str, object], node: n.Expr) -> object:
         """The value of a function's body, with its parameters in `local`."""
         inert = not self.trying and self.purity.function(function) and all(map(self.purity.value, local.values()))
         return self.trial(lambda: self._enter(function, local, node)) if inert else self._enter(function, local, node)
@@ -273,7 +273,7 @@ class Walk(Spending, ABC):
         self.charged_at(reached.exposures, span)
         self.spend(reached, *amount, Why(why, span))
 
-    def left_amount(self, scope: Scope, unit: str, reached: ReachedSources) -> Any:
+    def left_amount(self, scope: Scope, unit: str, reached: ReachedSources) -> object:
         """What the name of a unit stands for where no variable has it, or `MISSING`."""
         opened = self.allotment
         if opened is None or self.look_up(scope, unit) is not MISSING:
@@ -304,14 +304,14 @@ class Walk(Spending, ABC):
         least, most = (0, math.inf) if planned is None else (planned, planned)
         return least, most, in_quanta(delta)[1] if node.delta is not None else 0
 
-    def allotted(self, spend: n.Spend, scope: Scope, reached: ReachedSources, body: Callable[[], Any],
-                 ruined: Callable[[], Any]) -> Any:  # fmt: skip
+    def allotted(self, spend: n.Spend, scope: Scope, reached: ReachedSources, body: Callable[[], object],
+                 ruined: Callable[[], object]) -> object:  # fmt: skip
         """Follows what stands in an allotment; `ruined` says what comes of it where that takes too long."""
         least, most, delta = self.amount_bounds(spend.amount, scope, reached)
         least = int(min(least, most))  # of a share where nothing is left
         return self.follow_inside(Opened(least, most, delta, spend.span, reached), body, ruined)
 
-    def until_budget(self, reached: ReachedSources, span: Span, body: Callable[[], Any]) -> None:
+    def until_budget(self, reached: ReachedSources, span: Span, body: Callable[[], object]) -> None:
         """Follows what spends no more than is left of the budgets of these sources, and of the allotment around."""
         only, mark = frozenset(id(exposure.source) for exposure in reached.exposures), len(self.returns)
         most = self.left_of_budgets(reached)
@@ -326,7 +326,7 @@ class Walk(Spending, ABC):
         parts = [math.inf if whole == math.inf else part_of(int(whole), high) for whole in (most, delta)]
         return part_of(least, low) if least < NEVER else NEVER, parts[0], parts[1]
 
-    def follow_inside(self, opened: Opened, body: Callable[[], Any], ruined: Callable[[], Any]) -> Any:
+    def follow_inside(self, opened: Opened, body: Callable[[], object], ruined: Callable[[], object]) -> object:
         """Follows what stands in an allotment; where that takes too long, it may spend all of it on any source."""
         back, returns, mark = self.here(), self.returns, len(self.returns)
         self.open(opened)
@@ -346,7 +346,9 @@ class Walk(Spending, ABC):
 
     # Loops ---------------------------------------------------------------------------------------
 
-    def loop(self, scope: Scope, span: Span, value: object, own: Collection[str], each: Callable[[Any], bool]) -> bool:
+    def loop(
+        self, scope: Scope, span: Span, value: object, own: Collection[str], each: Callable[[object], bool]
+    ) -> bool:
         """Goes round with each item; whether the way goes on after. `own`: names of `scope` that a round may set."""
         source = walked(value)
         if isinstance(source, Items):
@@ -364,7 +366,7 @@ class Walk(Spending, ABC):
             self.fuel += reserve
         return self._rounds(scope, span, uniform(source), own, each)
 
-    def _one_round(self, source: Items, once: Generic | None, each: Callable[[Any], bool]) -> bool:
+    def _one_round(self, source: Items, once: Generic | None, each: Callable[[object], bool]) -> bool:
         """One round, in which `once` stands for the part at hand; whether the way goes on."""
         if once is None:
             return each(part_item(source, None))
@@ -375,14 +377,14 @@ class Walk(Spending, ABC):
         self.active.discard(once)
         return goes_on
 
-    def _unsettled(self, names: dict[str, Any], after: dict[str, Any], read: set[str], scope: Scope) -> list[str]:
+    def _unsettled(self, names: dict[str, object], after: dict[str, object], read: set[str], scope: Scope) -> list[str]:
         """Names that a round reads and leaves as something else, and those that it binds first and others read."""
         elsewhere = {name for name, at in self.reads if at != id(scope)}
         changed = [k for k in read if not alike(join(bare(names[k]), bare(after[k])), bare(names[k]))]
         return [*changed, *(k for k in after if k not in names and k in elsewhere)]
 
     def _rounds(
-        self, scope: Scope, span: Span, source: Items, own: Collection[str], each: Callable[[Any], bool]
+        self, scope: Scope, span: Span, source: Items, own: Collection[str], each: Callable[[object], bool]
     ) -> bool:
         start = names = dict(scope.names)
         before, mark = self.ledger, len(self.returns)
@@ -418,7 +420,7 @@ class Walk(Spending, ABC):
         self.returns[mark:] = [(value, ledger) for (value, _), ledger in zip(self.returns[mark:], ended, strict=True)]
         return True
 
-    def settled(self, value: object) -> Any:
+    def settled(self, value: object) -> object:
         """A value as it is once the loops that are not active are over."""
         if isinstance(value, LoopVariable):
             return LoopVariable(self.settled(value.value), value.marks)

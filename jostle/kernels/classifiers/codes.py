@@ -91,7 +91,7 @@ def positions(column: Coded | Sequence[Any] | NDArray[Any], values: Sequence[Val
     """For each row the position of its cell in `values`, −1 where it is not there."""
     column_codes = coded(column)
     entries = plain_values(values)
-    where: Mapping[Any, int] = dict(zip(entries, range(len(entries)), strict=True))
+    where: Mapping[object, int] = dict(zip(entries, range(len(entries)), strict=True))
     if entries == column_codes.values and len(where) == len(entries):
         return column_codes.codes
     table = np.array([where.get(v, -1) for v in column_codes.values] or [-1], dtype=np.int64)

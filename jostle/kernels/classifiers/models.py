@@ -75,11 +75,11 @@ class Classifier(ABC):
             "probabilities": self._probabilities_of_one,
         }
 
-    def _predict_one(self, row: Mapping[str, Any]) -> Value:
+    def _predict_one(self, row: Mapping[str, object]) -> Value:
         """`model.predict({age: 40, sex: "Female"})`: the class of one row."""
         return self.classes[int(self.predict(_one(row))[0])]
 
-    def _probabilities_of_one(self, row: Mapping[str, Any]) -> list[float]:
+    def _probabilities_of_one(self, row: Mapping[str, object]) -> list[float]:
         """Returns the probabilities of one row, in the order of `model.classes`."""
         return [float(p) for p in self.probabilities(_one(row))[0]]
 

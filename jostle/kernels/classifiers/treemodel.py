@@ -57,7 +57,7 @@ class TreeNode:
         return {"counts": self.counts, "attribute": self.attribute, "children": list(self.children), **size}
 
     def as_json(self) -> dict[str, Any]:
-        data: dict[str, Any] = {"counts": [round(float(c), 6) for c in self.counts]}
+        data: dict[str, object] = {"counts": [round(float(c), 6) for c in self.counts]}
         if self.size is not None:
             data["size"] = round(float(self.size), 6)
         if self.leaves > 1 and not self.children:

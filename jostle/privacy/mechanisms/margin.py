@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from msgspec import Struct
 
@@ -52,7 +52,7 @@ class Compared(Struct, frozen=True):
     name: ClassVar[str] = "threshold"
 
     @property
-    def trace_fields(self) -> dict[str, Any]:
+    def trace_fields(self) -> dict[str, object]:
         """What a trace tells beside the scale: how far from the threshold an answer is right, with 95 %."""
         return {"within": self.half_width(), "of": "of the threshold"}
 

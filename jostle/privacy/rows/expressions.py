@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from jostle.lazy import Floats, np
 
@@ -87,7 +86,7 @@ def broadcast(one: Expression, other: Expression) -> Shape:
         raise RowProgramError(f"shapes {one.shape} and {other.shape} do not fit") from None
 
 
-def whole_array(values: Any, what: str = "a constant") -> Floats:
+def whole_array(values: object, what: str = "a constant") -> Floats:
     """A public array of whole numbers, read only."""
     array = np.array(values, dtype=np.float64)
     if not np.abs(array).max(initial=0.0) < EXACT or (array != np.trunc(array)).any():  # no NaN is below it
@@ -121,7 +120,7 @@ class Constant(Expression):
         return self.values[..., None]
 
 
-def constant(values: Any) -> Constant:
+def constant(values: object) -> Constant:
     if type(values) is int and abs(values) < EXACT:
         array = np.array(values, dtype=np.float64)
         array.setflags(write=False)

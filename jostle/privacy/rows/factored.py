@@ -46,7 +46,7 @@ class MomentSums:
 
     def __init__(self, count: int, d: int, degree: int) -> None:
         shapes = [(count,), (count, d), (count, d, d)][: degree + 1]
-        self._whole: list[Any] = [np.zeros(shape, dtype=object) for shape in shapes]
+        self._whole: list[object] = [np.zeros(shape, dtype=object) for shape in shapes]
         self._open: list[Ints] = [np.zeros(shape, dtype=np.int64) for shape in shapes]
         self._batches = 0
 
@@ -80,7 +80,7 @@ class MomentSums:
         return moments_of(self.whole())
 
 
-def moments_of(whole: list[Any]) -> list[Ints]:
+def moments_of(whole: list[object]) -> list[Ints]:
     """Sums of the grid in units of 2^-BITS, the finest ones taken down to it; clamped to 64 bits."""
     out = []
     for degree, total in enumerate(whole):

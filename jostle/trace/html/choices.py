@@ -111,7 +111,7 @@ def _along(fields: Mapping[str, object]) -> Html | None:
     return join(tag("p", f"{heading(fields)}, by {along['feature']}, the feature that decided:".capitalize()), told)
 
 
-def _features(fields: Mapping[str, Any]) -> Html | None:
+def _features(fields: Mapping[str, object]) -> Html | None:
     features = records(fields.get("features"))
     if not features and fields.get("way"):
         return None

@@ -28,7 +28,7 @@ from jostle.tools.turns import beside
 from jostle.trace.text import folded
 
 if TYPE_CHECKING:
-    from jostle.check.cost import Cost
+    from jostle.tools.costs import Cost
     from jostle.tools.dry_run import DryRun
     from jostle.tools.session import Result, Session
 
@@ -262,7 +262,7 @@ def _foreseen(
     options: Namespace, session: Session, bound: Sequence[tuple[str, str]], settings: dict[str, object] | None
 ) -> int:
     """What is known of a program before it runs: its errors, else what it can cost; with settings, line by line."""
-    from jostle.check.cost import table
+    from jostle.tools.costs import table
 
     source = read_program(options.file)
     _bind(session, options.file, bound)

@@ -24,9 +24,9 @@ from jostle.syntax.walk import every
 from jostle.trace.text import UNITS, align
 
 if TYPE_CHECKING:
-    from jostle.check.cost import Charge, Cost
     from jostle.events import Event
     from jostle.run.looks import Planned
+    from jostle.tools.costs import Charge, Cost
     from jostle.tools.expected_errors import Direct
 
 _CUT = 60  # characters of a line that a table shows

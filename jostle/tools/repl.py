@@ -33,7 +33,7 @@ from jostle.tools.show import Provenance, assigned_names, describe, documented, 
 from jostle.trace.text import UNITS, amount, exact
 
 if TYPE_CHECKING:
-    from jostle.check.cost import Charge
+    from jostle.tools.costs import Charge
     from jostle.tools.session import Session
 
 

@@ -37,7 +37,7 @@ from jostle.tools.turns import Turns, exclusive, first_budget, identity, loaded,
 from jostle.version import __version__
 
 if TYPE_CHECKING:
-    from jostle.check.cost import Cost
+    from jostle.tools.costs import Cost
     from jostle.tools.dry_run import DryRun
     from jostle.tools.foresight import Foreseen
 
@@ -270,7 +270,7 @@ class Session:
         self, source: Source, settings: Mapping[str, object] | None = None
     ) -> tuple[list[Diagnostic], list[Cost]]:
         """What `check` says, and the `costs` of a program that can be run, were there enough to pay for it."""
-        from jostle.check.cost import overspent
+        from jostle.tools.costs import overspent
         from jostle.tools.dry_run import with_looks
         from jostle.tools.headers import header_misfits
 
@@ -296,7 +296,7 @@ class Session:
 
         `settings` are those of `param`; without, their defaults. Raises `Refusal` for what cannot be parsed.
         """
-        from jostle.check.cost import costs
+        from jostle.tools.costs import costs
         from jostle.tools.expected_errors import wanted_errors
 
         self._look_beside(source)
@@ -457,7 +457,7 @@ class Session:
 
     def _affordable(self, source: Source, settings: Mapping[str, object] | None) -> None:
         """Refuses a program that asks for more than it declares; of what was declared before, the kernel knows more."""
-        from jostle.check.cost import overspent
+        from jostle.tools.costs import overspent
 
         faults = self._sure_refusals(self._parsed(source), settings)
         if not faults and not self._interp.kernel.register.names:

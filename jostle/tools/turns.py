@@ -157,9 +157,9 @@ def beside(program: str, path: str) -> Path:
 
 def identity(bound: Mapping[str, Any], folders: Sequence[Path], kind: str, args: list[Any]) -> Hashable:
     """Names of one file or one bound object have parts in common; None is not known. Looks up names only."""
-    from jostle.check.cost import literal_identity
     from jostle.language.builtins import REMOTE
     from jostle.readers.filesets import paths
+    from jostle.tools.costs import literal_identity
 
     target: Any = args[0] if args else None
     if kind in ("dataset", *REMOTE) or (kind == "bound" and target not in list(bound)):

@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jostle.accounting.budget_tree import Meter
-from jostle.check.abstract.tally import Own, Place, Tally
-from jostle.check.abstract.values import EACH
-from jostle.check.cost import Cost
 from jostle.source import Source
+from jostle.tools.costs import Cost
+from jostle.tools.costs.tally import Own, Place, Tally
+from jostle.tools.costs.values import EACH
 from jostle.tools.session import Session
 
 PEOPLE = (

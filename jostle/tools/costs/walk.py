@@ -15,9 +15,14 @@ from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Any
 
 from jostle.accounting.amounts import QUANTA, part_of
-from jostle.check.abstract.ledger import NEVER, Ledger, Opened, Spending, current
-from jostle.check.abstract.tally import Purity, Why
-from jostle.check.abstract.values import (
+from jostle.check.scopes import bound_in
+from jostle.language.builtins import brought
+from jostle.records import replace
+from jostle.source import Span
+from jostle.syntax import nodes as n
+from jostle.tools.costs.ledger import NEVER, Ledger, Opened, Spending, current
+from jostle.tools.costs.tally import Purity, Why
+from jostle.tools.costs.values import (
     MISSING,
     PUBLIC,
     TOP,
@@ -47,11 +52,6 @@ from jostle.check.abstract.values import (
     walked,
     widened,
 )  # fmt: skip
-from jostle.check.scopes import bound_in
-from jostle.language.builtins import brought
-from jostle.records import replace
-from jostle.source import Span
-from jostle.syntax import nodes as n
 
 NO_SOURCES = ReachedSources(())
 Bounds = tuple[int, Most, Most]

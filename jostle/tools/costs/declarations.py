@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
-from jostle.check.abstract.values import (
+from jostle.language.forms import DIMENSIONS, source_kind
+from jostle.syntax import nodes as n
+from jostle.tools.costs.values import (
     PUBLIC,
     TOP,
     Exposure,
@@ -19,9 +21,7 @@ from jostle.check.abstract.values import (
     SourceFact,
     quanta,
 )  # fmt: skip
-from jostle.check.abstract.walk import Walk
-from jostle.language.forms import DIMENSIONS, source_kind
-from jostle.syntax import nodes as n
+from jostle.tools.costs.walk import Walk
 
 
 def _may_be_one(identity: Hashable, other: Hashable) -> bool:

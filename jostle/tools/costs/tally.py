@@ -22,7 +22,10 @@ from operator import sub
 from msgspec import Struct
 
 from jostle.accounting.budget_tree import Cost, Meter
-from jostle.check.abstract.values import (
+from jostle.source import Span
+from jostle.syntax import nodes as n
+from jostle.syntax.walk import every
+from jostle.tools.costs.values import (
     EACH,
     MISSING,
     Builtin,
@@ -37,9 +40,6 @@ from jostle.check.abstract.values import (
     cannot_charge,
     common_prefix,
 )
-from jostle.source import Span
-from jostle.syntax import nodes as n
-from jostle.syntax.walk import every
 
 MOST_TREES = 4
 BOUNDLESS = 10**60  # quanta, for an amount without a bound: more than all amounts with one come to

@@ -10,7 +10,10 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from jostle.check.abstract.values import (
+from jostle.diagnostics import Refusal
+from jostle.doubles import arithmetic, folded, ordered, total
+from jostle.language.operations import ROW_FUNCTIONS
+from jostle.tools.costs.values import (
     ANY_NUMBER,
     PUBLIC,
     Closure,
@@ -25,9 +28,6 @@ from jostle.check.abstract.values import (
     join_all,
     widened,
 )  # fmt: skip
-from jostle.diagnostics import Refusal
-from jostle.doubles import arithmetic, folded, ordered, total
-from jostle.language.operations import ROW_FUNCTIONS
 
 MOST_COMPARED = 200
 MOST_HELD = 20_000

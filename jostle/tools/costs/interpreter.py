@@ -10,9 +10,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import date
 from typing import Any, assert_never
 
-from jostle.check.abstract import calls, numbers, rows, selects
-from jostle.check.abstract import declarations as declared
-from jostle.check.abstract.values import (
+from jostle.check.scopes import returns_inside
+from jostle.language.forms import bare_selects, is_real
+from jostle.syntax import nodes as n
+from jostle.tools.costs import calls, numbers, rows, selects
+from jostle.tools.costs import declarations as declared
+from jostle.tools.costs.values import (
     MISSING,
     PUBLIC,
     TOP,
@@ -27,10 +30,7 @@ from jostle.check.abstract.values import (
     walked,
     widened,
 )  # fmt: skip
-from jostle.check.abstract.walk import NO_SOURCES, Walk
-from jostle.check.scopes import returns_inside
-from jostle.language.forms import bare_selects, is_real
-from jostle.syntax import nodes as n
+from jostle.tools.costs.walk import NO_SOURCES, Walk
 
 
 class Interpreter(Walk):

@@ -8,10 +8,15 @@ from functools import partial, reduce
 from typing import Any
 
 from jostle.accounting.amounts import QUANTA
-from jostle.check.abstract import numbers, rows, selects
-from jostle.check.abstract.declarations import keys_of
-from jostle.check.abstract.ledger import Opened
-from jostle.check.abstract.values import (
+from jostle.language import facts
+from jostle.language.builtins import TURNED
+from jostle.language.facts import Effect, Gives
+from jostle.records import replace
+from jostle.syntax import nodes as n
+from jostle.tools.costs import numbers, rows, selects
+from jostle.tools.costs.declarations import keys_of
+from jostle.tools.costs.ledger import Opened
+from jostle.tools.costs.values import (
     ANY_NUMBER,
     EACH,
     MISSING,
@@ -41,12 +46,7 @@ from jostle.check.abstract.values import (
     walked,
     widened,
 )  # fmt: skip
-from jostle.check.abstract.walk import NO_SOURCES, Bounds, Walk
-from jostle.language import facts
-from jostle.language.builtins import TURNED
-from jostle.language.facts import Effect, Gives
-from jostle.records import replace
-from jostle.syntax import nodes as n
+from jostle.tools.costs.walk import NO_SOURCES, Bounds, Walk
 
 
 def transfer_call(w: Walk, node: n.Call, scope: Scope) -> object:

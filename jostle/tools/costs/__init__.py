@@ -16,16 +16,16 @@ from typing import Any
 from msgspec import Struct
 
 from jostle.accounting.amounts import as_text
-from jostle.check.abstract.interpreter import Interpreter
-from jostle.check.abstract.ledger import DELTA, NEVER, SOURCE, Charge, Opened, Overdrawn, Step, looks_text
-from jostle.check.abstract.tally import Why
-from jostle.check.abstract.values import TOP, Builtin, Domain, Most, Scope, SourceFact
-from jostle.check.abstract.walk import NO_SOURCES, Identity, TooLong
 from jostle.diagnostics import Diagnostic, Note
 from jostle.language.builtins import BUILTINS
 from jostle.language.facts import Gives
 from jostle.source import Span
 from jostle.syntax import nodes as n
+from jostle.tools.costs.interpreter import Interpreter
+from jostle.tools.costs.ledger import DELTA, NEVER, SOURCE, Charge, Opened, Overdrawn, Step, looks_text
+from jostle.tools.costs.tally import Why
+from jostle.tools.costs.values import TOP, Builtin, Domain, Most, Scope, SourceFact
+from jostle.tools.costs.walk import NO_SOURCES, Identity, TooLong
 
 __all__ = ["Charge", "Cost", "costs", "literal_identity", "overspent", "table"]
 

@@ -10,9 +10,16 @@ import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
-from jostle.check.abstract.declarations import identifiable, keys_of
-from jostle.check.abstract.tally import Why
-from jostle.check.abstract.values import (
+from jostle.doubles import place
+from jostle.language import facts
+from jostle.language.facts import Effect, Gives
+from jostle.language.forms import DIMENSIONS
+from jostle.language.operations import ROW_FUNCTIONS
+from jostle.syntax import nodes as n
+from jostle.syntax.walk import every
+from jostle.tools.costs.declarations import identifiable, keys_of
+from jostle.tools.costs.tally import Why
+from jostle.tools.costs.values import (
     EACH,
     MISSING,
     PUBLIC,
@@ -30,14 +37,7 @@ from jostle.check.abstract.values import (
     walked,
     widened,
 )  # fmt: skip
-from jostle.check.abstract.walk import TooLong, Walk
-from jostle.doubles import place
-from jostle.language import facts
-from jostle.language.facts import Effect, Gives
-from jostle.language.forms import DIMENSIONS
-from jostle.language.operations import ROW_FUNCTIONS
-from jostle.syntax import nodes as n
-from jostle.syntax.walk import every
+from jostle.tools.costs.walk import TooLong, Walk
 
 MOST_PARTS = 400  # of one partition that are told apart
 

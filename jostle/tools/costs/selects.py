@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from jostle.check.abstract.declarations import keys_of
-from jostle.check.abstract.rows import columns_of, of_rows
-from jostle.check.abstract.values import (
+from jostle.language.aggregates import AGGREGATES
+from jostle.language.forms import PERSON, aggregates, keys_by_alias, persons_by_column
+from jostle.records import replace
+from jostle.syntax import nodes as n
+from jostle.syntax.walk import own_name
+from jostle.tools.costs.declarations import keys_of
+from jostle.tools.costs.rows import columns_of, of_rows
+from jostle.tools.costs.values import (
     PUBLIC,
     TOP,
     Handle,
@@ -19,12 +24,7 @@ from jostle.check.abstract.values import (
     protected,
     reached_sources,
 )  # fmt: skip  # fmt: skip
-from jostle.check.abstract.walk import Walk
-from jostle.language.aggregates import AGGREGATES
-from jostle.language.forms import PERSON, aggregates, keys_by_alias, persons_by_column
-from jostle.records import replace
-from jostle.syntax import nodes as n
-from jostle.syntax.walk import own_name
+from jostle.tools.costs.walk import Walk
 
 
 def transfer_select(w: Walk, node: n.Select, scope: Scope) -> object:

@@ -1,1 +1,0 @@
-"""The abstract interpreter: what each form of the language does to what is known of values before a run."""

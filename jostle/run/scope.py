@@ -29,6 +29,13 @@ class Scope:
         self.modules: dict[str, tuple[str, ...]] | None = None
         self.released: frozenset[str] = frozenset()
 
+    def home(self, name: str) -> Scope | None:
+        """The scope that has a name: this one, or the nearest around it."""
+        scope: Scope | None = self
+        while scope is not None and name not in scope.names:
+            scope = scope.parent
+        return scope
+
     def find(self, name: str) -> object:
         """The value, or `MISSING`. Refuses a name that several modules have."""
         scope: Scope | None = self
@@ -42,10 +49,7 @@ class Scope:
 
     def holds(self, name: str) -> bool:
         """Whether the name means anything, whatever its value is."""
-        scope: Scope | None = self
-        while scope is not None and name not in scope.names:
-            scope = scope.parent
-        return scope is not None
+        return self.home(name) is not None
 
     def variable(self, name: str) -> object:
         """The same of what the program itself gave a value: not built in, and no module's."""

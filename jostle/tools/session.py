@@ -302,8 +302,10 @@ class Session:
         self._look_beside(source)
         with deep():
             planned = wanted_errors(self._parsed(source), settings or {}, self._bound, lambda: Session(simulate=1))
-            return costs(self._parsed(source), builtins=BUILTINS, settings=settings, planned=planned, charges=charges,
-                         load_module=self._tree, identity=partial(identity, self._bound, self._folders))  # fmt: skip
+            return costs(
+                self._parsed(source), base=self._interp.base, load_module=self._tree, settings=settings,
+                planned=planned, charges=charges, identity=partial(identity, self._bound, self._folders),
+            )  # fmt: skip
 
     def execute(self, source: Source) -> object:
         """One entry of a REPL, or a program loaded there: keeps its names; gives a last bare expression's value."""

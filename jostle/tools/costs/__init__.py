@@ -10,21 +10,20 @@ budgets with a delta they are plain sums of what is asked, whatever the budget i
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
 
 from jostle.accounting.amounts import as_text
 from jostle.diagnostics import Diagnostic, Note
-from jostle.language.builtins import BUILTINS
-from jostle.language.facts import Gives
+from jostle.run.scope import Scope
 from jostle.source import Span
 from jostle.syntax import nodes as n
 from jostle.tools.costs.interpreter import Interpreter
 from jostle.tools.costs.ledger import DELTA, NEVER, SOURCE, Charge, Opened, Overdrawn, Step, looks_text
 from jostle.tools.costs.tally import Why
-from jostle.tools.costs.values import TOP, Builtin, Domain, Most, Scope, SourceFact
+from jostle.tools.costs.values import TOP, Most, SourceFact
 from jostle.tools.costs.walk import NO_SOURCES, Identity, TooLong
 
 __all__ = ["Charge", "Cost", "costs", "literal_identity", "overspent", "table"]
@@ -105,20 +104,10 @@ def literal_identity(kind: str, args: list[object]) -> Hashable:
     return object() if rows else None
 
 
-def _meaning(name: str) -> object:
-    """What a name that every program knows stands for; one that the table does not have may do anything."""
-    row = BUILTINS.get(name)
-    if row is None:
-        return TOP
-    if row.gives is Gives.CONSTANT:
-        return float(getattr(math, name))
-    return Domain(name) if row.gives is Gives.DOMAIN else Builtin(row)
-
-
 def costs(
     program: n.Program,
     *,
-    builtins: Collection[str],
+    base: Scope,
     load_module: Callable[[tuple[str, ...]], n.Program | None],
     identity: Identity = literal_identity,
     settings: Mapping[str, object] | None = None,
@@ -127,10 +116,9 @@ def costs(
 ) -> list[Cost]:
     """The cost of every private source of a program that has passed the check, by declared name.
 
-    `planned` is what wanted errors take, in quanta, by their place, as far as it is known. `charges`: also of each
-    statement.
+    `base` has the names that every program knows. `planned` is what wanted errors take, in quanta, by their place, as
+    far as it is known. `charges`: also of each statement.
     """
-    base = Scope(None, {name: _meaning(name) for name in builtins})
     walker = Interpreter(base, load_module, identity, settings or {}, planned or {})
     scope = Scope(base)
     places: dict[int, tuple[Span, tuple[Span, ...]]] = {}

@@ -9,32 +9,29 @@ from typing import Any
 
 from jostle.accounting.amounts import QUANTA
 from jostle.language import facts
-from jostle.language.builtins import TURNED
+from jostle.language.builtins import BUILTINS, TURNED
 from jostle.language.facts import Effect, Gives
 from jostle.records import replace
+from jostle.run.scope import Scope
+from jostle.run.values import REQUIRED, Builtin, Function, Module, Part, RowForm
 from jostle.syntax import nodes as n
 from jostle.tools.costs import numbers, rows, selects
 from jostle.tools.costs.declarations import keys_of
 from jostle.tools.costs.ledger import Opened
+from jostle.tools.costs.tally import is_kernel
 from jostle.tools.costs.values import (
     ANY_NUMBER,
     EACH,
-    MISSING,
     PUBLIC,
     TOP,
-    Builtin,
-    Closure,
     Exposure,
     Handle,
     Items,
     Maker,
-    Module,
     NumberInterval,
     OneOf,
-    Part,
     Range,
     ReachedSources,
-    Scope,
     Set,
     cannot_charge,
     in_quanta,
@@ -55,7 +52,7 @@ def transfer_call(w: Walk, node: n.Call, scope: Scope) -> object:
 
 def _prepared(w: Walk, node: n.Call, scope: Scope) -> tuple[object, list[object], dict[str, object]]:
     function = w.eval(node.function, scope)
-    if isinstance(function, Builtin) and function.row.over_rows:
+    if isinstance(function, RowForm):
         return function, [], {}
     args = [w.eval(arg, scope) for arg in node.args]
     return function, args, {keyword.name: w.eval(keyword.value, scope) for keyword in node.keywords}
@@ -64,8 +61,8 @@ def _prepared(w: Walk, node: n.Call, scope: Scope) -> tuple[object, list[object]
 def _finished(
     w: Walk, node: n.Call, function: object, args: list[object], keywords: dict[str, object], scope: Scope
 ) -> object:
-    if isinstance(function, Builtin) and function.row.over_rows:
-        return rows.row_form(w, function.row, node, scope)
+    if isinstance(function, RowForm) and function.name in BUILTINS:
+        return rows.row_form(w, BUILTINS[function.name], node, scope)
     return transfer_apply(w, function, args, keywords, node)
 
 
@@ -87,19 +84,19 @@ def transfer_apply(
     """Calls any callable value."""
     w.step(node.span)
     match function:
-        case Closure(params=params):
+        case Function(params=params):
             local = dict(zip((name for name, _ in params), args, strict=False)) | keywords
-            return w.enter(function, {n: PUBLIC if v is MISSING else v for n, v in params} | local, node)
+            return w.enter(function, {n: PUBLIC if v is REQUIRED else v for n, v in params} | local, node)
         case Part():
             return transfer_apply(w, function.run, args, keywords, node)
-        case Builtin():
-            return _transfer_builtin(w, Arguments(function.row, args, keywords), node)
+        case Builtin(name=name) | RowForm(name=name) if name in BUILTINS:
+            return _transfer_builtin(w, Arguments(BUILTINS[name], args, keywords), node)
         case Maker():
             return _choose_option(w, function, [*args, *keywords.values()], node)
         case OneOf():
             ways = [partial(transfer_apply, w, one, args, keywords, node) for one in function.values]
             return w.paths(ways)
-    if function is TOP:
+    if function is TOP or (isinstance(function, Builtin | RowForm) and not is_kernel(function)):
         why = "a function that is not known here is called"
         w.charge(ReachedSources((), open=True), (0, math.inf, math.inf), node.span, why)
         return TOP

@@ -9,6 +9,7 @@ from collections.abc import Hashable
 from typing import Any
 
 from jostle.language.forms import DIMENSIONS, source_kind
+from jostle.run.scope import Scope
 from jostle.syntax import nodes as n
 from jostle.tools.costs.values import (
     PUBLIC,
@@ -16,7 +17,6 @@ from jostle.tools.costs.values import (
     Exposure,
     Handle,
     Range,
-    Scope,
     Set,
     SourceFact,
     quanta,

@@ -12,19 +12,18 @@ from typing import Any, assert_never
 
 from jostle.check.scopes import returns_inside
 from jostle.language.forms import bare_selects, is_real
+from jostle.run.externals import external
+from jostle.run.scope import MISSING, Scope
+from jostle.run.values import Part
 from jostle.syntax import nodes as n
 from jostle.tools.costs import calls, numbers, rows, selects
 from jostle.tools.costs import declarations as declared
 from jostle.tools.costs.values import (
-    MISSING,
     PUBLIC,
     TOP,
-    External,
     Items,
     Maker,
-    Part,
     Range,
-    Scope,
     join_all,
     reached_sources,
     walked,
@@ -73,14 +72,13 @@ class Interpreter(Walk):
             case n.ParamDecl(name=name, default=default):
                 scope.names[name] = self._parameter(name, self.eval(default, scope))
             case n.External(name=name):
-                scope.names[name] = External(name)
+                scope.names[name] = external(node)
             case unknown:
                 assert_never(unknown)
         return True
 
     def _assign(self, node: n.Assign, scope: Scope) -> None:
-        scope.names[node.name] = self.eval(node.value, scope)
-        scope.released.discard(node.name)
+        scope.set(node.name, self.eval(node.value, scope))
 
     def _if(self, node: n.If, scope: Scope) -> bool:
         holds = _truth(self.eval(node.test, scope))
@@ -95,10 +93,9 @@ class Interpreter(Walk):
     def _release(self, node: n.Release, scope: Scope) -> None:
         expr = node.value if node.value is not None else n.Name(node.name, span=node.span)
         value = self.eval(expr, scope)
-        free = node.name in scope.released or self.look_up(scope, node.name) is MISSING
-        if node.value is not None and free:
-            scope.names[node.name] = value
-            scope.released.add(node.name)
+        self.look_up(scope, node.name)
+        if node.value is not None:
+            scope.release(node.name, value)
 
     def _assert(self, node: n.Assert, scope: Scope) -> None:
         message = node.message

@@ -23,7 +23,15 @@ from jostle.accounting.amounts import as_text
 from jostle.records import replace
 from jostle.source import Span
 from jostle.tools.costs.tally import BOUNDLESS, NOTHING, Own, Place, Tally, Tree, Why, joined_trees
-from jostle.tools.costs.values import EACH, Exposure, Generic, Most, Path, ReachedSources, SourceFact
+from jostle.tools.costs.values import (
+    EACH,
+    Exposure,
+    Generic,
+    Most,
+    Path,
+    ReachedSources,
+    SourceFact,
+)  # fmt: skip
 
 SOURCE, DELTA = 0, 1  # the meters of a source itself; others are numbered from 2
 MOST_PLACES = 3  # of charges, that are told

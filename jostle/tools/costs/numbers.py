@@ -13,14 +13,13 @@ from typing import Any
 from jostle.diagnostics import Refusal
 from jostle.doubles import arithmetic, folded, ordered, total
 from jostle.language.operations import ROW_FUNCTIONS
+from jostle.run.values import Function, Part
 from jostle.tools.costs.values import (
     ANY_NUMBER,
     PUBLIC,
-    Closure,
     Handle,
     Items,
     NumberInterval,
-    Part,
     Range,
     Set,
     ends,
@@ -129,7 +128,7 @@ def _without(items: list[object], gone: list[object]) -> object:
 
 def _by_identity(a: Any, b: Any) -> bool:
     """Two things that a run tells apart by identity: different here, different there."""
-    kinds = (Handle, Closure, Part)
+    kinds = (Handle, Function, Part)
     return (isinstance(a, kinds) or is_constant(a)) and (isinstance(b, kinds) or is_constant(b))
 
 

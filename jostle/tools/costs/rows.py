@@ -15,22 +15,21 @@ from jostle.language import facts
 from jostle.language.facts import Effect, Gives
 from jostle.language.forms import DIMENSIONS
 from jostle.language.operations import ROW_FUNCTIONS
+from jostle.run.scope import MISSING, Scope
+from jostle.run.values import Builtin, RowForm
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every
 from jostle.tools.costs.declarations import identifiable, keys_of
-from jostle.tools.costs.tally import Why
+from jostle.tools.costs.tally import Purity, Why
 from jostle.tools.costs.values import (
     EACH,
-    MISSING,
     PUBLIC,
     TOP,
-    Builtin,
     Exposure,
     Handle,
     Items,
     OneOf,
     Range,
-    Scope,
     Set,
     cannot_charge,
     join_all,
@@ -185,9 +184,9 @@ def _is_of_rows(w: Walk, node: n.Node, scope: Scope) -> bool:
     if not (isinstance(node, n.Call) and isinstance(node.function, n.Name)):
         return False
     value = w.look_up(scope, node.function.id)
-    return (isinstance(value, Builtin) and value.row.cannot_charge) or (
-        value is MISSING and node.function.id in ROW_FUNCTIONS
-    )
+    if value is MISSING:
+        return node.function.id in ROW_FUNCTIONS
+    return isinstance(value, Builtin | RowForm) and Purity().function(value)
 
 
 def _formed(w: Walk, row: facts.Builtin, table: object, node: n.Call, over: object, scope: Scope) -> object:

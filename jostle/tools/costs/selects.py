@@ -8,6 +8,7 @@ from typing import Any
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.forms import PERSON, aggregates, keys_by_alias, persons_by_column
 from jostle.records import replace
+from jostle.run.scope import Scope
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import own_name
 from jostle.tools.costs.declarations import keys_of
@@ -19,11 +20,10 @@ from jostle.tools.costs.values import (
     Items,
     OneOf,
     ReachedSources,
-    Scope,
     joined_exposures,
     protected,
     reached_sources,
-)  # fmt: skip  # fmt: skip
+)  # fmt: skip
 from jostle.tools.costs.walk import Walk
 
 

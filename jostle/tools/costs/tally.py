@@ -22,24 +22,21 @@ from operator import sub
 from msgspec import Struct
 
 from jostle.accounting.budget_tree import Cost, Meter
+from jostle.language.builtins import BUILTINS
+from jostle.run.externals import KERNELS
+from jostle.run.scope import MISSING, Scope
+from jostle.run.values import REQUIRED, Builtin, Function, Module, Part, RowForm
 from jostle.source import Span
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every
 from jostle.tools.costs.values import (
     EACH,
-    MISSING,
-    Builtin,
-    Closure,
-    External,
     Generic,
-    Module,
     Most,
-    Part,
     Path,
-    Scope,
     cannot_charge,
     common_prefix,
-)
+)  # fmt: skip
 
 MOST_TREES = 4
 BOUNDLESS = 10**60  # quanta, for an amount without a bound: more than all amounts with one come to
@@ -191,29 +188,32 @@ _FREE = (
 )  # fmt: skip
 
 
+def is_kernel(function: object) -> bool:
+    """Whether this is a kernel of the library, which takes no private data and gives public values."""
+    return isinstance(function, Builtin) and function.name in KERNELS
+
+
 class Purity:
     """Remembers what it found out about functions."""
 
     def __init__(self) -> None:
-        self._known: dict[Closure, bool] = {}
+        self._known: dict[Function, bool] = {}
 
     def value(self, value: object) -> bool:
         return cannot_charge(value, self.function)
 
     def function(self, function: object) -> bool:
-        if isinstance(function, External):
-            return True
-        if isinstance(function, Builtin):
-            return function.row.cannot_charge
+        if isinstance(function, Builtin | RowForm):
+            return BUILTINS[function.name].cannot_charge if function.name in BUILTINS else is_kernel(function)
         if isinstance(function, Part):
             return self.function(function.run)
-        if not isinstance(function, Closure):
+        if not isinstance(function, Function):
             return False
         if function not in self._known:
             self._known[function] = True  # of itself, a function may suppose it
             own = {name for name, _ in function.params}
             self._known[function] = all(
-                default is MISSING or self.value(default) for _, default in function.params
+                default is REQUIRED or self.value(default) for _, default in function.params
             ) and self.node(function.body, function.scope, own)
         return self._known[function]
 
@@ -235,7 +235,7 @@ class Purity:
 
     def _means_same(self, name: str, scope: Scope, bound: bool) -> bool:
         """A name that is bound inside may still mean, elsewhere inside, what it means around."""
-        value = scope.look_up(name)
+        value = scope.find(name)
         if value is MISSING:
             return bound
         return not isinstance(value, Module) and self.value(value)

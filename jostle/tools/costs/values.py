@@ -11,11 +11,13 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from enum import Enum
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from jostle.accounting import amounts
 from jostle.diagnostics import Refusal
-from jostle.language import facts
+from jostle.plan.plan import Open
+from jostle.run.scope import MISSING
+from jostle.run.values import Builtin, Function, Module, Part, RowForm
 from jostle.syntax import nodes as n
 
 DEEPEST = 8  # of handles in containers, as in a run
@@ -25,14 +27,13 @@ Most = int | float  # quanta, or infinity
 
 
 class Unknown(Enum):
-    """Values of which little is known; `MISSING` is no value at all."""
+    """Values of which little is known."""
 
     PUBLIC = "a public value"
     TOP = "any value"
-    MISSING = "no value"
 
 
-PUBLIC, TOP, MISSING = Unknown
+PUBLIC, TOP = Unknown
 
 
 class Generic:
@@ -101,12 +102,6 @@ class Range(Struct, frozen=True):
     real: bool
 
 
-class Domain(Struct, frozen=True):
-    """A word of a description that lists no values: `text`, `integer`, `real`."""
-
-    name: str
-
-
 class Items(Struct, eq=False):
     """A list or set of items that are all like `item`, from `least` to `most` of them (None: not known)."""
 
@@ -133,50 +128,7 @@ class LoopVariable(Struct, eq=False):
     marks: tuple[set[str], ...]
 
 
-# Functions and modules ---------------------------------------------------------------------------
-
-
-class Scope(Struct, eq=False):
-    """The names of a scope; `released` are those that `release x = E` gave a value."""
-
-    parent: Scope | None
-    names: dict[str, Any] = field(default_factory=dict)
-    released: set[str] = field(default_factory=set)
-
-    def home(self, name: str) -> Scope | None:
-        """The scope that has a name: this one, or the nearest around it."""
-        scope: Scope | None = self
-        while scope is not None and name not in scope.names:
-            scope = scope.parent
-        return scope
-
-    def look_up(self, name: str) -> object:
-        home = self.home(name)
-        return MISSING if home is None else home.names[name]
-
-
-class Closure(Struct, eq=False):
-    name: str
-    params: tuple[tuple[str, Any], ...]  # (name, default or MISSING)
-    body: n.Block | n.Expr
-    scope: Scope
-
-
-class Builtin(Struct, eq=False):
-    row: facts.Builtin
-
-
-class External(Struct, eq=False):
-    """A kernel of the standard library: it takes no private data, and gives public values."""
-
-    name: str
-
-
-class Part(Struct, eq=False):
-    """A Feature, Option or Utility."""
-
-    kind: str
-    run: Any
+# Choices -----------------------------------------------------------------------------------------
 
 
 class Maker(Struct, eq=False):
@@ -190,14 +142,10 @@ class Maker(Struct, eq=False):
     """Of one that runs all options, the Utility that scores their answers."""
 
 
-class Module(Struct, eq=False):
-    names: dict[str, Any]
-
-
 Constant = None | bool | float | str
 Container = list[Any] | dict[str, Any] | Set | Items | OneOf
 Value = (
-    Unknown | Constant | NumberInterval | Range | Domain | Container | Handle | Closure | Builtin | External
+    Unknown | Constant | NumberInterval | Range | Open | Container | Handle | Function | Builtin | RowForm
     | Part | Maker | Module | LoopVariable
 )  # fmt: skip
 """All of them."""
@@ -247,11 +195,11 @@ def leaves(value: Any) -> Iterator[Any]:
 def cannot_charge(value: object, purity: Callable[[Any], bool] = lambda function: False) -> bool:
     """Whether nothing that is done with this value alone can charge a source."""
     for leaf in leaves(value):
-        if is_constant(leaf) or leaf is PUBLIC or isinstance(leaf, (NumberInterval, Range, Domain)):
+        if is_constant(leaf) or leaf is PUBLIC or isinstance(leaf, (NumberInterval, Range, Open)):
             continue
         if isinstance(leaf, Handle) and not leaf.exposures:
             continue
-        if not (isinstance(leaf, (Closure, Builtin, Part)) and purity(leaf)):
+        if not (isinstance(leaf, (Function, Builtin, RowForm, Part)) and purity(leaf)):
             return False
     return True
 
@@ -357,7 +305,7 @@ def alike(a: Any, b: Any) -> bool:
         return True
     if type(a) is not type(b):
         return False
-    if is_constant(a) or isinstance(a, (NumberInterval, Range, Domain)):
+    if is_constant(a) or isinstance(a, (NumberInterval, Range, Open)):
         return bool(a == b) or (isinstance(a, float) and math.isnan(a) and math.isnan(b))
     same = _ALIKE.get(type(a))
     return same is not None and same(a, b)
@@ -379,7 +327,7 @@ _ALIKE: dict[type, Callable[[Any, Any], bool]] = {
     Items: lambda a, b: (a.least, a.most, a.part_of) == (b.least, b.most, b.part_of) and alike(a.item, b.item),
     OneOf: _same_alternatives,
     Handle: _same_handles,
-    Closure: lambda a, b: a.body is b.body and a.scope is b.scope,
+    Function: lambda a, b: a.body is b.body and a.scope is b.scope,
     Part: lambda a, b: alike(a.run, b.run),
 }
 """Of kinds of values whose parts are compared."""

@@ -18,26 +18,24 @@ from jostle.accounting.amounts import QUANTA, part_of
 from jostle.check.scopes import bound_in
 from jostle.language.builtins import brought
 from jostle.records import replace
+from jostle.run.scope import MISSING, Scope
+from jostle.run.values import REQUIRED, Function, Module
 from jostle.source import Span
 from jostle.syntax import nodes as n
 from jostle.tools.costs.ledger import NEVER, Ledger, Opened, Spending, current
 from jostle.tools.costs.tally import Purity, Why
 from jostle.tools.costs.values import (
-    MISSING,
     PUBLIC,
     TOP,
-    Closure,
     Exposure,
     Generic,
     Handle,
     Items,
     LoopVariable,
-    Module,
     Most,
     NumberInterval,
     OneOf,
     ReachedSources,
-    Scope,
     Set,
     SourceFact,
     alike,
@@ -197,14 +195,14 @@ class Walk(Spending, ABC):
         """A module is followed once, in a scope of its own."""
         before, sources = dict(self.ledger.tallies), len(self.sources)
         if node.path not in self.modules:
-            self.modules[node.path] = Module({})
+            self.modules[node.path] = Module(node.path[-1])
             tree = self.load_module(node.path)
             if tree is not None:
                 inner = Scope(self.base)
                 self.block(tree.body, inner)
                 names = {k: v for k, v in inner.names.items() if not k.startswith("_") and not isinstance(v, Module)}
-                of_language = {name: self.base.look_up(name) for name in brought(node.path)}
-                self.modules[node.path] = Module(of_language | names)
+                of_language = {name: self.base.find(name) for name in brought(node.path)}
+                self.modules[node.path] = Module(node.path[-1], of_language | names)
         module = self.modules[node.path]
         if self.ledger.tallies != before or len(self.sources) != sources:
             del self.modules[node.path]  # it spends: on another way it would spend again
@@ -236,12 +234,12 @@ class Walk(Spending, ABC):
 
     # Functions -----------------------------------------------------------------------------------
 
-    def enter(self, function: Closure, local: dict[str, object], node: n.Expr) -> object:
+    def enter(self, function: Function, local: dict[str, object], node: n.Expr) -> object:
         """The value of a function's body, with its parameters in `local`."""
         inert = not self.trying and self.purity.function(function) and all(map(self.purity.value, local.values()))
         return self.trial(lambda: self._enter(function, local, node)) if inert else self._enter(function, local, node)
 
-    def _enter(self, function: Closure, local: dict[str, object], node: n.Expr) -> object:
+    def _enter(self, function: Function, local: dict[str, object], node: n.Expr) -> object:
         if self.depth >= MOST_CALLS:
             raise TooLong(Why(f"`{function.name}` calls itself more than {MOST_CALLS} deep, or without end", node.span))
         scope = Scope(function.scope, local)
@@ -261,10 +259,10 @@ class Walk(Spending, ABC):
         return join_all([value for value, _ in ends])
 
     def closure(self, name: str, params: tuple[n.Param, ...] | tuple[str, ...], body: n.Block | n.Expr,
-                scope: Scope) -> Closure:  # fmt: skip
+                scope: Scope) -> Function:  # fmt: skip
         pairs = [(p, None) if isinstance(p, str) else (p.name, p.default) for p in params]
-        values = tuple((p, self.eval(d, scope) if d is not None else MISSING) for p, d in pairs)
-        return Closure(name, values, body, scope)
+        values = tuple((p, self.eval(d, scope) if d is not None else REQUIRED) for p, d in pairs)
+        return Function(name, values, body, scope)
 
     # Amounts -------------------------------------------------------------------------------------
 

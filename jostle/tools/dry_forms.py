@@ -42,6 +42,7 @@ class Forms(Interpreter):
         super().__init__(*args, **keywords)
         self.selecting = self.blurred = False  # in a select; whether its rows are read with what is not known
         self.calling: n.Call | None = None
+        self.wishes: dict[Span, int] = {}  # what wanted errors take, in quanta, by where they are written
         self.parts: dict[int, Any] = {}  # of an expression that is looked at, the values of its parts, by node
         self.forms: dict[type, Callable[[Any, Scope], Any]] = {
             n.Index: self._index, n.Attribute: self._attribute, n.Binary: self._binary, n.RecordOf: self._record,
@@ -53,6 +54,12 @@ class Forms(Interpreter):
         if isinstance(value, NotKnown):
             raise Unknown(value.of, value.like)
         return value
+
+    def wished(self, spend: n.Spend) -> None:
+        """Notes what a wanted error takes, where just that was asked for."""
+        door: Any = self.kernel
+        if spend.amount.is_wish and door.last is not None and door.asked == spend.span:
+            self.wishes[spend.amount.span] = door.last.price.amount.value
 
     def part(self, node: n.Expr, scope: Scope) -> Any:
         """The value of a part of an expression, or that it is not known."""
@@ -242,6 +249,8 @@ class Forms(Interpreter):
                 raise Unknown from None
             raise
         except Unknown:
+            if node.spend is not None and not self.blurred:
+                self.wished(node.spend)
             like = None if self.joint is not None else likes.of_select(node, self.kernel.last)  # type: ignore[attr-defined]
             raise Unknown(like=like) from None
         finally:

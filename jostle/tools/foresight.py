@@ -40,6 +40,7 @@ from jostle.run.scope import MISSING, Scope
 from jostle.run.values import Builtin, Function, Part
 from jostle.source import Source, Span
 from jostle.syntax import nodes as n
+from jostle.syntax.walk import every
 from jostle.tools import likes
 from jostle.tools.dry_forms import EVERYWHERE, Forms
 from jostle.tools.likes import Left, Names, Nothing, NotKnown, TooLong, Unknown
@@ -52,7 +53,8 @@ if TYPE_CHECKING:
     from jostle.privacy.kernel.measurement import Measurement
     from jostle.run.evaluator import Returned
 
-Foreseen = tuple[list[Diagnostic], dict[Span, list[Planned]], list[Diagnostic]]
+Foreseen = tuple[list[Diagnostic], dict[Span, list[Planned]], list[Diagnostic], dict[Span, int]]
+"""Refusals, looks by the statements that pay for them, warnings, and what wanted errors take, in quanta, by place."""
 MOST_STEPS = 30_000
 """The expressions that are looked at. After a statement of more, the next ones have a fourth of it again."""
 
@@ -69,7 +71,8 @@ class Door(Kernel):
     """A kernel that nothing passes: what is measured is refused as ever, or not known."""
 
     skipped = 0  # how often something was left out, which may have spent
-    last: object = None  # the measurement that was asked for last
+    last: Measurement[Any, Any] | None = None  # what was asked for last, at a place
+    asked: Span | None = None
 
     def measure(self, measurement: Measurement[Any, Any], span: Span | None = None) -> Any:
         exposures = measurement.exposures
@@ -83,7 +86,7 @@ class Door(Kernel):
         if measurement.title == "above_threshold":
             self.skipped += 1
             return Nothing()  # a watch is one whatever the data are
-        self.last = measurement
+        self.last, self.asked = measurement, span
         raise Unknown
 
     def left_of_allotment(self, exposures: Exposures, what: str = "epsilon") -> float:
@@ -129,6 +132,8 @@ class Foresight(Forms):
             if isinstance(node, n.Return):
                 unknown.returned = True
                 raise
+            if isinstance(node, n.With):
+                self.wished(node.spend)
             self._look_inside(node, scope)
             if self.joint is not None or returns_inside(node):
                 raise unknown if unknown.returned else Unknown() from None  # nothing is known of what it gives
@@ -384,7 +389,7 @@ def foreseen(
     tree: n.Program, factory: Callable[..., Foresight], events: Stream, settings: Mapping[str, object], look: bool,
     names: Mapping[str, object],
 ) -> Foreseen:  # fmt: skip
-    """What a run of a program is sure to refuse, if it comes so far, the looks that its statements pay for; warnings.
+    """What a run of a program is sure to refuse, if it comes so far, and more that is known of it.
 
     `factory` makes an interpreter of a session, which the walk takes for its own; `names` are those that an interactive
     session has.
@@ -410,4 +415,16 @@ def foreseen(
         scope.names = Names(scope.names | dict.fromkeys(changed, NotKnown()))
         interp.uncalled()
     first = {(one.kind, one.span): one for refusal in reversed(interp.refusals) for one in refusal.diagnostics}
-    return list(reversed(first.values())), planned, interp.report.in_order()
+    wishes = {spend.amount.span for statement in tree.body for spend in _wishes(statement)}
+    prices = {place: price for place, price in interp.wishes.items() if place in wishes}
+    return list(reversed(first.values())), planned, interp.report.in_order(), prices
+
+
+def _wishes(statement: n.Stmt) -> list[n.Spend]:
+    """The errors that a block, or the selects of a statement without a block, are wanted with: once each in a run."""
+    if isinstance(statement, n.With):
+        return [statement.spend] if statement.jointly else []
+    nodes = every(statement)
+    if not {n.Block, n.Lambda, n.Comprehension}.isdisjoint(map(type, nodes)):
+        return []
+    return [node.spend for node in nodes if isinstance(node, n.Select) and node.spend is not None]

@@ -28,6 +28,7 @@ from jostle.run.scope import Scope
 from jostle.source import Source
 from jostle.syntax import nodes as n
 from jostle.syntax import parse
+from jostle.syntax.walk import every_of
 from jostle.tools.arguments import read_program
 from jostle.tools.likes import Warned
 from jostle.tools.outlet import Others, deep, with_room
@@ -280,7 +281,7 @@ class Session:
             with self._others.excepted():
                 tree = self._checked(source)
                 need_settings(tree, settings or {})
-                sure, looks, _ = self._ahead(tree, settings, look=self._look)
+                sure, looks, *_ = self._ahead(tree, settings, look=self._look)
                 faults = header_misfits(tree, self._folders) or sure
                 costs = None if faults else with_looks(self.costs(source, settings), looks)
                 faults = faults or overspent(costs or [])
@@ -297,13 +298,14 @@ class Session:
         `settings` are those of `param`; without, their defaults. Raises `Refusal` for what cannot be parsed.
         """
         from jostle.tools.costs import costs
-        from jostle.tools.expected_errors import wanted_errors
 
         self._look_beside(source)
         with deep():
-            planned = wanted_errors(self._parsed(source), settings or {}, self._bound, lambda: Session(simulate=1))
+            tree = self._parsed(source)
+            wishes = any(amount.is_wish for amount in every_of(tree, n.Amount))
+            planned = self._walked(tree, settings)[3] if wishes else {}
             return costs(
-                self._parsed(source), base=self._interp.base, load_module=self._tree, settings=settings,
+                tree, base=self._interp.base, load_module=self._tree, settings=settings,
                 planned=planned, charges=charges, identity=partial(identity, self._bound, self._folders),
             )  # fmt: skip
 
@@ -335,11 +337,10 @@ class Session:
 
     @with_room
     def rehearse(
-        self, source: Source, settings: Mapping[str, object], only: Callable[[n.Stmt], bool] | None = None,
-        fails: Callable[[n.Stmt, Refusal], bool] = lambda *_: False,
-    ) -> tuple[dict[str, Any], list[Any], Interpreter]:  # fmt: skip
+        self, source: Source, settings: Mapping[str, object], only: Callable[[n.Stmt], bool] | None = None
+    ) -> tuple[dict[str, Any], list[Any], Interpreter]:
         """Runs a program in a simulation: its names, the calls of its ChoiceMakers, and what ran it. With `only`, the
-        statements that it takes, as far as they go without the others, unless one `fails` anyway."""
+        statements that it takes, as far as they go without the others."""
         if self._simulate is None:
             raise refuse("ValueError", "a plan is made in a simulation, where nothing private is opened")
         interp = self._interp
@@ -354,8 +355,8 @@ class Session:
                 try:
                     if only is None or only(statement):
                         interp.statement(statement, scope)
-                except Refusal as refusal:
-                    if only is None or fails(statement, refusal):
+                except Refusal:
+                    if only is None:
                         raise
         calls, interp.planned = interp.planned or [], None
         return dict(scope.names), calls, interp
@@ -475,16 +476,22 @@ class Session:
         look: bool = False,
     ) -> Foreseen:  # fmt: skip
         """What a run would refuse all the same and, to `look`, where it looks if data are real; `names`: of a shell."""
+        if self._simulate is not None:
+            return [], {}, [], {}
+        ahead = self._walked(tree, settings, names, look)
+        self.warnings.add(tree.span.source, ahead[2])
+        return ahead
+
+    def _walked(
+        self, tree: n.Program, settings: Mapping[str, object] | None, names: Mapping[str, object] = {},
+        look: bool = False,
+    ) -> Foreseen:  # fmt: skip
         from jostle.tools.foresight import foreseen
 
-        if self._simulate is not None:
-            return [], {}, []
         other = Session(simulate=1, cwd=self._cwd)
         other._folders[:] = self._folders
         other._modules = self._modules.afresh()
-        ahead = foreseen(tree, other._new, other._stream, settings or {}, look, names)
-        self.warnings.add(tree.span.source, ahead[2])
-        return ahead
+        return foreseen(tree, other._new, other._stream, settings or {}, look, names)
 
     def _check(self, tree: n.Program, predefined: Mapping[str, object] | None = None) -> list[Diagnostic]:
         from jostle.check import check

@@ -50,6 +50,7 @@ def test_it_is_not_known_of_what_was_measured(tmp_path: Path, before: str) -> No
     ("n = {{ select count(*) from t where v > 2 with error 90 }}\n", True),
     ("release n = {{ select count(*) as n from t groupby c with error 90 }}\n", True),
     ("print({{ select sum(v) from t where v > 2 with error 900 }})\n", True),
+    ("x = [{{ select count(*) from t with epsilon 0.2 }}, {{ select sum(v) from t with error 900 }}]\n", True),
     ("m = {{ select count(*) from t with epsilon 0.2 }}\nk = {{ select sum(v) from t with error 90+abs(m) }}\n", False),
 ])  # fmt: skip
 def test_it_is_known_of_a_select(tmp_path: Path, select: str, exact: bool) -> None:

@@ -55,10 +55,10 @@ class Forms(Interpreter):
             raise Unknown(value.of, value.like)
         return value
 
-    def wished(self, spend: n.Spend) -> None:
+    def note_wish(self, spend: n.Spend) -> None:
         """Notes what a wanted error takes, where just that was asked for."""
         door: Any = self.kernel
-        if spend.amount.is_wish and door.last is not None and door.asked == spend.span:
+        if spend.amount.is_wish and door.last is not None and door.place == spend.span:
             self.wishes[spend.amount.span] = door.last.price.amount.value
 
     def part(self, node: n.Expr, scope: Scope) -> Any:
@@ -250,7 +250,7 @@ class Forms(Interpreter):
             raise
         except Unknown:
             if node.spend is not None and not self.blurred:
-                self.wished(node.spend)
+                self.note_wish(node.spend)
             like = None if self.joint is not None else likes.of_select(node, self.kernel.last)  # type: ignore[attr-defined]
             raise Unknown(like=like) from None
         finally:

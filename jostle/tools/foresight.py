@@ -72,7 +72,7 @@ class Door(Kernel):
 
     skipped = 0  # how often something was left out, which may have spent
     last: Measurement[Any, Any] | None = None  # what was asked for last, at a place
-    asked: Span | None = None
+    place: Span | None = None
 
     def measure(self, measurement: Measurement[Any, Any], span: Span | None = None) -> Any:
         exposures = measurement.exposures
@@ -86,7 +86,7 @@ class Door(Kernel):
         if measurement.title == "above_threshold":
             self.skipped += 1
             return Nothing()  # a watch is one whatever the data are
-        self.last, self.asked = measurement, span
+        self.last, self.place = measurement, span
         raise Unknown
 
     def left_of_allotment(self, exposures: Exposures, what: str = "epsilon") -> float:
@@ -133,7 +133,7 @@ class Foresight(Forms):
                 unknown.returned = True
                 raise
             if isinstance(node, n.With):
-                self.wished(node.spend)
+                self.note_wish(node.spend)
             self._look_inside(node, scope)
             if self.joint is not None or returns_inside(node):
                 raise unknown if unknown.returned else Unknown() from None  # nothing is known of what it gives

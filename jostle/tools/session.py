@@ -302,12 +302,10 @@ class Session:
         self._look_beside(source)
         with deep():
             tree = self._parsed(source)
-            wishes = any(amount.is_wish for amount in every_of(tree, n.Amount))
-            planned = self._walked(tree, settings)[3] if wishes else {}
-            return costs(
-                tree, base=self._interp.base, load_module=self._tree, settings=settings,
-                planned=planned, charges=charges, identity=partial(identity, self._bound, self._folders),
-            )  # fmt: skip
+            has_wishes = any(one.is_wish for one in every_of(tree, n.Amount))
+            planned = self._walked(tree, settings or {}, {}, False)[3] if has_wishes else {}
+            return costs(tree, base=self._interp.base, settings=settings, planned=planned, charges=charges,
+                         load_module=self._tree, identity=partial(identity, self._bound, self._folders))  # fmt: skip
 
     def execute(self, source: Source) -> object:
         """One entry of a REPL, or a program loaded there: keeps its names; gives a last bare expression's value."""
@@ -478,20 +476,19 @@ class Session:
         """What a run would refuse all the same and, to `look`, where it looks if data are real; `names`: of a shell."""
         if self._simulate is not None:
             return [], {}, [], {}
-        ahead = self._walked(tree, settings, names, look)
+        ahead = self._walked(tree, settings or {}, names, look)
         self.warnings.add(tree.span.source, ahead[2])
         return ahead
 
     def _walked(
-        self, tree: n.Program, settings: Mapping[str, object] | None, names: Mapping[str, object] = {},
-        look: bool = False,
-    ) -> Foreseen:  # fmt: skip
+        self, tree: n.Program, settings: Mapping[str, object], names: Mapping[str, object], look: bool
+    ) -> Foreseen:
         from jostle.tools.foresight import foreseen
 
         other = Session(simulate=1, cwd=self._cwd)
         other._folders[:] = self._folders
         other._modules = self._modules.afresh()
-        return foreseen(tree, other._new, other._stream, settings or {}, look, names)
+        return foreseen(tree, other._new, other._stream, settings, look, names)
 
     def _check(self, tree: n.Program, predefined: Mapping[str, object] | None = None) -> list[Diagnostic]:
         from jostle.check import check

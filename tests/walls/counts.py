@@ -141,8 +141,8 @@ class Checkout:
         return set(str(words[0]).split())
 
     def mirrored(self) -> set[str]:
-        """Functions of one name in `run` and in `check` that are longer than two statements."""
-        return self._functions("run") & self._functions("check")
+        """Functions of one name in `run` and in what walks before it that are longer than two statements."""
+        return self._functions("run") & (self._functions("check") | self._functions("tools.costs"))
 
     def _functions(self, part: str) -> set[str]:
         return {

@@ -17,7 +17,7 @@ BARS = {
     "circles of files, imports for types counted": 0,
     "lines with Any": 1_169,
     "participle names": 44,
-    "functions of one name in run and check": 1,
+    "functions of one name in run and check": 10,
     "complexity of a function": 20,
 }
 

@@ -144,8 +144,8 @@ def test_a_forked_kernel_spends_nothing(tmp_path: Path) -> None:
         "a prepaid sum": lambda: noisy_sum(0.5),
         "a selection": lambda: kernel.measure(NoisyArgmax.of([cells.size(cube), cells.largest_cell(cube)], amount)),
         "an answer given before": lambda: kernel.charge_again(cube.exposures, amount, "select", None),
-        "exact cells": lambda: kernel._reader._vault.cells(cube),
-        "exact cells of several": lambda: kernel._reader._vault.gather([cube, cube]),
+        "exact cells": lambda: kernel._reader.cells(cube),
+        "exact cells of several": lambda: kernel._reader.all_units([cube, cube]),
         "a count of rows": lambda: kernel.measure(NoisyScore.of(cells.size(rows), amount, None)),
     }
     for name, action in actions.items():

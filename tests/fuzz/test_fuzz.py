@@ -92,7 +92,7 @@ def test_noise_without_a_charge_is_seen(
 
 def test_an_exact_answer_is_seen(folders: tuple[Path, Path], watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
     def exactly(kernel: Kernel, select: Any, *_: object) -> Any:
-        engine = kernel._reader._answers._engine  # type: ignore[attr-defined]
+        engine = kernel._reader.answers._engine  # type: ignore[attr-defined]
         inside = SimpleNamespace(exact=lambda table, *rest: engine.exact(table.plan, *rest))
         return select.request.exact(kernel, inside)
 

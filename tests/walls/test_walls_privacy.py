@@ -13,7 +13,7 @@ from package_code import PACKAGE, ROOT, files, imports, nodes, shown, tree
 from jostle.events import Stream
 from jostle.privacy.reading.assembly import kernel_over
 from jostle.privacy.reading.public_data import PublicData
-from jostle.privacy.reading.vault import Reader, Vault
+from jostle.privacy.reading.vault import Reader
 from jostle.readers.duckdb import LocalDuckDb
 
 RANDOM = ("random", "secrets", "uuid", "opendp", "numpy.random", "scipy.stats", "hashlib.shake_256")
@@ -88,7 +88,7 @@ def test_nothing_else_asks_for_exact_numbers() -> None:
 def test_a_kernel_gives_no_engine_and_no_vault() -> None:
     """What a program's interpreter can reach of a kernel without an underscore answers about public data."""
     kernel, data = kernel_over(LocalDuckDb(), Stream())
-    private = (Reader, Vault, LocalDuckDb)
+    private = (Reader, LocalDuckDb)
     for owner in (kernel, data, kernel.register):
         assert [name for name, value in vars(owner).items() if name[0] != "_" and isinstance(value, private)] == []
     public = {name for name in dir(PublicData) if name[0] != "_"}

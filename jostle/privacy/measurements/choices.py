@@ -335,7 +335,7 @@ class RowSum(Rule):
         return Score(table.exposures, self, table, change, low >= 0 or falls, grid_of(term), (term,), falls)
 
     def exact(self, reader: Reader, score: Score) -> list[int]:
-        (total,) = reader.group(table_of(score).plan, (), score.arguments)
+        (total,) = reader.answers.group(table_of(score).plan, (), score.arguments)
         return [int(total)]
 
 

@@ -128,7 +128,7 @@ class JointBlocks(LinearMeasurement["list[Floats]"]):
         def grouped(term: Term, axes: tuple[int, ...]) -> Ints:
             """The term in all groups of these keys; rows that no value fits are in none."""
             if (term, axes) not in tallies:
-                (numbers,) = reader.group(self.table.plan, tuple(self.axes[axis].key for axis in axes), (term,))
+                (numbers,) = reader.answers.group(self.table.plan, tuple(self.axes[axis].key for axis in axes), (term,))
                 shape = [len(self.axes[axis].key.values) for axis in axes]
                 tallies[term, axes] = np.asarray(numbers).reshape(shape)
             return tallies[term, axes]

@@ -51,7 +51,7 @@ class OpenSelect(Measurement["tuple[Any, Any]", "Answer | Numbers"]):
 
     def read(self, reader: Reader) -> tuple[Any, Any]:
         plan, keys = self.request.table.plan, self.request.open_keys
-        return reader.tally(plan, keys[0]) if len(keys) == 1 else reader.tuples(plan, keys)
+        return reader.answers.tally(plan, keys[0]) if len(keys) == 1 else reader.answers.tuples(plan, keys)
 
     def release(self, exact: tuple[Any, Any], noise: Noise | None) -> Release[Answer | Numbers]:
         stability, each = rows_by_key(self.request.table)

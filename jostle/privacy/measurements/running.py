@@ -158,7 +158,7 @@ class RunningSelect(LinearMeasurement[RunningNumbers]):
         place, until = self.steps.place, self.steps.until
         keys = list(self.request.keys)
         keys[place] = Key(keys[place].expr, keys[place].values[:until])
-        exact = reader.group(self.request.table.plan, tuple(keys), self.terms)
+        exact = reader.answers.group(self.request.table.plan, tuple(keys), self.terms)
         rows = self.matrix.matrix(self.released, until)
         widest = int(rows.sum(axis=1).max(initial=1))
         vectors = []

@@ -88,7 +88,7 @@ class Select(Measurement["tuple[list[Any], list[Any]]", "Answer | Numbers"]):
 
     def read(self, reader: Reader) -> tuple[list[Any], list[Any]]:
         table = self.request.table
-        exact = reader.group(
+        exact = reader.answers.group(
             table.plan, self.keys, tuple(t for one in self.purchases.bought for t in terms_of(one.term))
         )
         counts: dict[Key, Any] = {}  # at places that several aggregates may have in common
@@ -107,7 +107,7 @@ class Select(Measurement["tuple[list[Any], list[Any]]", "Answer | Numbers"]):
             ((key,), most) = self.keys, max(1, CELLS // len(places.values))
             blocks = [(Key(key.expr, key.values[i : i + most]),) for i in range(0, len(key.values) or 1, most)]
         term = Counted(weighted=table.weighted)
-        counts = [reader.group(table.plan, (*keys, places), (term,))[0].ravel() for keys in blocks]
+        counts = [reader.answers.group(table.plan, (*keys, places), (term,))[0].ravel() for keys in blocks]
         return np.concatenate(counts).reshape(self._groups, len(places.values))
 
     @property

@@ -56,7 +56,7 @@ class SmoothCount(Measurement["tuple[Ints, list[int]]", Answer]):
 
     def read(self, reader: Reader) -> tuple[Ints, list[int]]:
         (term,) = self.request.aggregates[0].terms(self.table)
-        (counts,) = reader.group(self.table.plan, self.request.keys, (term,))
+        (counts,) = reader.answers.group(self.table.plan, self.request.keys, (term,))
         return counts.ravel(), [_most(reader, frequency) for frequency in self.frequencies]
 
     def release(self, exact: tuple[Ints, list[int]], noise: Noise | None) -> Release[Answer]:
@@ -72,9 +72,9 @@ class SmoothCount(Measurement["tuple[Ints, list[int]]", Answer]):
 def _most(reader: Reader, frequency: Frequency) -> int:
     """Of rows that have a value in every column: only these meet others."""
     if len(frequency.columns) == 1:
-        _, counts = reader.tally(frequency.plan, frequency.columns[0])
+        _, counts = reader.answers.tally(frequency.plan, frequency.columns[0])
     else:
-        _, counts = reader.tuples(frequency.plan, frequency.columns)
+        _, counts = reader.answers.tuples(frequency.plan, frequency.columns)
     return int(max(counts, default=0))
 
 

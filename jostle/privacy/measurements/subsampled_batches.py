@@ -224,7 +224,7 @@ def _rows(reader: Reader, batches: PoissonBatches) -> Rows:
         Key(Apply("bucket", (Constant(float(_BUCKETS)), Constant(float(salt)), *units)), range(_BUCKETS))
         for salt in salts
     )
-    arrays = reader.codes(plan, keys + hashes)
+    arrays = reader.answers.codes(plan, keys + hashes)
     codes: dict[Key, Array] = dict(zip(keys, arrays, strict=False))
     many, cells = len(arrays[0]), sum(c.size for c in cubes)
     places = np.empty((many, len(cubes)), dtype=np.int32)

@@ -9,7 +9,7 @@ from jostle.events import Stream
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.kernel.register import Register
 from jostle.privacy.reading.public_data import PublicData
-from jostle.privacy.reading.vault import Reader, Vault
+from jostle.privacy.reading.vault import Reader
 
 K = TypeVar("K", bound=Kernel)
 
@@ -26,6 +26,5 @@ def assembled(engine: Engine, events: Stream, kind: type[K], answers: Answers | 
     it to nobody else.
     """
     register = Register()
-    answers = engine if answers is None else answers
-    vault = Vault(answers, register.need_open)
-    return kind(register, Reader(answers, vault), events), PublicData(engine, vault, register)
+    reader = Reader(engine if answers is None else answers, register.need_open)
+    return kind(register, reader, events), PublicData(engine, reader.keep, reader.cells, register)

@@ -17,7 +17,6 @@ from jostle.plan.plan import Column, Count, Domain, Exact, Key, Plan, RowExpr, S
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import Counted, Cube, Table, Vectors
 from jostle.privacy.kernel.register import Register
-from jostle.privacy.reading.vault import Vault
 from jostle.source import Span
 
 if TYPE_CHECKING:
@@ -32,8 +31,11 @@ STORED = 128 * 2**20
 class PublicData:
     """Public tables, cubes and vectors, read exactly, and how data sets are opened."""
 
-    def __init__(self, engine: Engine, vault: Vault, register: Register) -> None:
-        self._engine, self._vault, self._register = engine, vault, register
+    def __init__(
+        self, engine: Engine, keep: Callable[[Ints], Counted], cells: Callable[[Cube], Ints], register: Register
+    ) -> None:
+        """`keep` and `cells` are those of the reader, which stays with the kernel."""
+        self._engine, self._keep, self._cells, self._register = engine, keep, cells, register
         self._rows: LruCache[tuple[dict[str, Any], Floats]] = LruCache(STORED)
         self._remembered: LruCache[Any] = LruCache(STORED)
 
@@ -85,12 +87,12 @@ class PublicData:
 
     def keep(self, cells: Ints) -> Counted:
         """Holds an array of counts for as long as the returned key lives."""
-        return self._vault.keep(cells)
+        return self._keep(cells)
 
     def cells(self, cube: Cube) -> Ints:
         """The exact counts of a public cube, in its shape. Do not write to it."""
         need_public(cube, "counts", "measure them")
-        return self._vault.cells(cube)
+        return self._cells(cube)
 
     def vectors(self, rows: Vectors) -> Floats:
         """The rows of public vectors (n, d), as the columns have them."""

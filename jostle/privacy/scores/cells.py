@@ -67,9 +67,9 @@ class Size(Rule):
 
     def exact(self, reader: Reader, score: Score) -> list[int]:
         if isinstance(score.base, Vectors):
-            return [int(reader.folded(score.base, AtRows.of(RowsOf(), score.base))[0])]
+            return [int(reader.answers.fold(score.base.plan, score.base.exprs, AtRows.of(RowsOf(), score.base))[0])]
         if isinstance(score.base, Table):
-            (count,) = reader.group(score.base.plan, (), (Count(weighted=score.base.weighted),))
+            (count,) = reader.answers.group(score.base.plan, (), (Count(weighted=score.base.weighted),))
             return [int(count)]
         return [int(reader.units(cube_of(score)).sum())]
 

@@ -67,7 +67,7 @@ class Split(Rule):
                 together.setdefault((id(one.base), one.arguments[1]), []).append(i)
         for (_, classes), places in together.items():
             keys = [scores[i].arguments[0] for i in places]
-            tables = reader.splits(table_of(scores[places[0]]), keys, classes)
+            tables = reader.answers.crossed(table_of(scores[places[0]]).plan, keys, classes)
             for i, counts in zip(places, tables, strict=True):
                 values[i] = splits.put(requests[i], int(self.value(counts, scores[i].arguments[2])))
         return [[values[i]] for i in range(len(scores))]
@@ -211,7 +211,7 @@ class LeafCounts(Rule, Summands):
             counts = _weights(reader, table, tree, keys, label, nodes)
         else:
             fold = LeafFold(tree, nodes, len(label[0].values) if label else 0)
-            counts = reader.coded(table.plan, (*keys, *label), fold)[0].ravel().tolist()
+            counts = fixed_width(reader.answers.fold_codes(table.plan, (*keys, *label), fold)[0]).ravel().tolist()
         return counts
 
 
@@ -231,7 +231,7 @@ class LevelSplits(Rule, Summands):
         for start in range(0, len(tree.level), step):
             some = slice(start, start + step)
             fold = LeafFold(tree, tree.level[some], classes, crossed, bool(stays.any()))
-            tables = reader.coded(table_of(score).plan, keys, fold)
+            tables = reader.answers.fold_codes(table_of(score).plan, keys, fold)
             for column, counts in zip((*crossed, -1), tables, strict=False):
                 split = fixed_width(counts)
                 values[some, column] = self.split.value(split[:, None] if column < 0 else split, bound)
@@ -330,7 +330,9 @@ class Subtrees(Rule):
             tree = PublicTree(names, wide, np.append(j, alone), np.append(1, alone), at)
             folds.append(LeafFold(tree, at, classes, below[j], bool(below[j])))
         root = PublicTree(names, wide, np.full(1, -1), np.full(1, -1), np.zeros(1, dtype=int))
-        read = iter(reader.coded(table_of(score).plan, keys, Folds((*folds, LeafFold(root, root.level, classes)))))
+        read = iter(
+            reader.answers.fold_codes(table_of(score).plan, keys, Folds((*folds, LeafFold(root, root.level, classes))))
+        )
         ones: list[Ints] = []
         pairs: dict[tuple[int, int], Ints] = {}
         for j in range(len(wide)):
@@ -431,4 +433,4 @@ def _weights(
         for place, value in enumerate(key.values):
             plans[int(tree.first[node]) + place] = Filter(plans[node], holds(key, value))
     term = Count(weighted=table.weighted)
-    return [int(n) for node in nodes.tolist() for n in reader.group(plans[node], label, (term,))[0].ravel()]
+    return [int(n) for node in nodes.tolist() for n in reader.answers.group(plans[node], label, (term,))[0].ravel()]

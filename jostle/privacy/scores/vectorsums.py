@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from jostle.diagnostics import refuse
-from jostle.lazy import Ints
+from jostle.lazy import Ints, np
 from jostle.plan.plan import Column, Key, Summands
 from jostle.privacy.kernel.handles import Table, Vectors
 from jostle.privacy.reading.vault import Reader
 from jostle.privacy.rows.factored import FactoredGradient, clamped, moments_of
-from jostle.privacy.rows.folds import AtRows, ContributionFold, CountFold, GradientFold, MomentFold
+from jostle.privacy.rows.folds import AtRows, ContributionFold, CountFold, Fold, GradientFold, MomentFold
 from jostle.privacy.rows.norms import BITS, Contributions, RowCount, Weights
 from jostle.privacy.scores.rule import Rule, Score, Scores
 from jostle.privacy.scores.splits import key_of_column, table_of
@@ -34,7 +34,9 @@ class Coordinates(Rule):
         rows: Any = score.base
         function, bound = score.arguments
         if isinstance(function, FactoredGradient):
-            sums = clamped(reader.folded(rows, AtRows.of(GradientFold(function, bound), rows))[0])
+            sums = clamped(
+                reader.answers.fold(rows.plan, rows.exprs, AtRows.of(GradientFold(function, bound), rows))[0]
+            )
         else:
             sums = contributions(reader, rows, function, bound, "sup")
         coordinates = [int(v) for v in sums]
@@ -58,14 +60,22 @@ def check_columns(rows: Vectors, function: Weights | Contributions | FactoredGra
         raise refuse("ValueError", f"`{function.name}` is for {function.columns} columns, not for {len(rows.names)}")
 
 
+def _folded(reader: Reader, rows: Vectors, fold: Fold) -> list[Any]:
+    return reader.answers.fold(rows.plan, rows.exprs, AtRows.of(fold, rows))
+
+
 def moments(reader: Reader, rows: Vectors, weights: Weights, degree: int) -> list[Ints]:
     """Σ γ_k, Σ γ_k x and Σ γ_k xxᵀ up to a degree of 2, in units of 2^-BITS."""
-    return moments_of(reader.folded(rows, AtRows.of(MomentFold(weights, len(rows.names), degree), rows)))
+    return moments_of(
+        reader.answers.fold(rows.plan, rows.exprs, AtRows.of(MomentFold(weights, len(rows.names), degree), rows))
+    )
 
 
 def contributions(reader: Reader, rows: Vectors, function: Contributions, bound: float, norm: str) -> Ints:
     """The sum of what a program gives for each row, clipped to a norm of `bound`, in units of 2^-BITS of it."""
-    return clamped(reader.folded(rows, AtRows.of(ContributionFold(function, bound, norm), rows))[0])
+    return clamped(
+        reader.answers.fold(rows.plan, rows.exprs, AtRows.of(ContributionFold(function, bound, norm), rows))[0]
+    )
 
 
 def coordinate_scores(rows: Vectors, function: Contributions | FactoredGradient, bound: float) -> Scores:
@@ -118,8 +128,10 @@ class RowCountRule(Rule, Summands):
             together.setdefault((id(one.base), one.arguments[1]), []).append(i)
         for (_, keys), places in together.items():
             fold = CountFold(tuple(scores[i].arguments[0] for i in places))
-            sums = reader.coded(table_of(scores[places[0]]).plan, keys, fold)
-            totals.update((i, [int(number) for number in some.ravel()]) for i, some in zip(places, sums, strict=True))
+            sums = reader.answers.fold_codes(table_of(scores[places[0]]).plan, keys, fold)
+            totals.update(
+                (i, [int(number) for number in np.asarray(some).ravel()]) for i, some in zip(places, sums, strict=True)
+            )
         return [totals[i] for i in range(len(scores))]
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from jostle.diagnostics import refuse
-from jostle.privacy.reading.vault import Vault
+from jostle.privacy.reading.vault import Reader
 from jostle.readers.duckdb import LocalDuckDb
 from jostle.source import Source
 from jostle.tools.session import Result, Session
@@ -276,7 +276,7 @@ x = m({database: counts([1, 2, 3])})
 # Charge, then look ------------------------------------------------------------------------------------
 
 
-READERS = [(LocalDuckDb, "group"), (LocalDuckDb, "tally"), (LocalDuckDb, "exact"), (Vault, "cells")]
+READERS = [(LocalDuckDb, "group"), (LocalDuckDb, "tally"), (LocalDuckDb, "exact"), (Reader, "cells")]
 LOOKING = [
     "x = {{ select count(*) from t with epsilon E }}",
     "x = {{ select median(r), avg(r) from t groupby c with epsilon E }}",

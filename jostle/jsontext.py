@@ -1,11 +1,10 @@
-"""JSON as text: canonical for digests, and read where it may have been edited or cut short (a stored model, a trace).
+"""JSON as text, read where it may have been edited or cut short (a stored model, a trace).
 
 Python's parser recurses in C, without a safe end where the recursion limit is high; so brackets are counted first.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from typing import Any
@@ -33,13 +32,3 @@ def _whole(digits: str) -> int:
     if len(digits) > LONGEST:
         raise ValueError(f"a whole number of more than {LONGEST} digits")
     return int(digits)
-
-
-def canonical(value: object) -> bytes:
-    """JSON with sorted names and no spaces: one text for one value."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
-
-
-def digest(value: Any) -> str:
-    """SHA-256 of a value as canonical JSON, in hexadecimal digits."""
-    return hashlib.sha256(canonical(value)).hexdigest()

@@ -14,11 +14,11 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from jostle.diagnostics import refuse
-from jostle.privacy.kernel.exposures import Handle, handles_in
+from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import Table, Vectors
 from jostle.privacy.reading.public_data import PublicData
 from jostle.run.evaluator import Evaluator
-from jostle.run.values import JSet, is_number, kind_name
+from jostle.run.values import JSet, handles_in, is_number, kind_name
 from jostle.source import Span
 
 Features = Mapping[str, float]

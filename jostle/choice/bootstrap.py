@@ -15,11 +15,10 @@ from jostle.choice.program import public_only, simulated_private
 from jostle.diagnostics import refuse
 from jostle.language.forms import DIMENSIONS
 from jostle.lazy import np
-from jostle.privacy.kernel.exposures import handles_in
 from jostle.privacy.reading.minting import exposed, public_cube
 from jostle.run.faults import private_value
 from jostle.run.registry import builtin
-from jostle.run.values import Part, Record, is_number, is_sequence, is_workload, kind_name
+from jostle.run.values import Part, Record, handles_in, is_number, is_sequence, is_workload, kind_name
 
 MOST_RUNS = 10_000
 

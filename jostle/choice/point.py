@@ -25,12 +25,12 @@ from jostle.choice.training import epsilon_grid
 from jostle.choice.tree_export import tree_records
 from jostle.diagnostics import Note, Refusal, refuse
 from jostle.plan.plan import Apply, Column, Constant, Filter
-from jostle.privacy.kernel.exposures import Exposures, Handle, handles_in
+from jostle.privacy.kernel.exposures import Exposures, Handle
 from jostle.privacy.kernel.handles import Table
 from jostle.run.arguments import private_amount
 from jostle.run.evaluator import Evaluator
 from jostle.run.faults import PrivateValue, private_value
-from jostle.run.values import Builtin, Function, JSet, Part, Record, is_number, is_sequence, kind_name
+from jostle.run.values import Builtin, Function, JSet, Part, Record, handles_in, is_number, is_sequence, kind_name
 from jostle.source import Span
 from jostle.syntax import nodes as n
 

@@ -23,9 +23,8 @@ from typing import Any
 from jostle.accounting.amounts import Amount, quanta
 from jostle.choice.bench import ChoiceParts, all_handles, number_from
 from jostle.diagnostics import refuse
-from jostle.privacy.kernel.exposures import Handle, handles_in
+from jostle.privacy.kernel.exposures import Handle, Source
 from jostle.privacy.kernel.handles import Cube, Table, Vectors
-from jostle.privacy.kernel.sources import Source
 from jostle.privacy.reading.minting import exposed, simulated, simulated_source
 from jostle.privacy.reading.public_data import PublicData
 from jostle.records import replace
@@ -43,6 +42,7 @@ from jostle.run.values import (
     Part,
     Record,
     RowForm,
+    handles_in,
     is_number,
     is_sequence,
     is_vector,

@@ -231,22 +231,6 @@ def _steps(pattern: Pattern) -> int:
     return 1
 
 
-def like(pattern: str) -> str:
-    """The pattern for SQL's `like`: `%` is any text, `_` any character, the rest stands for itself; the whole text."""
-    parts = {"%": "(.|\\n)*", "_": "(.|\\n)"}
-    inner = "".join(parts.get(c) or (c if c.isalnum() or ord(c) > 127 else "\\" + c) for c in pattern)
-    return f"^{inner}$"
-
-
-def as_test(pattern: str) -> tuple[str, str]:
-    """The operation on a text, and its other text, that a pattern of `like` is: of those the first that does."""
-    operation = {(False, False): "==", (False, True): "starts_with", (True, False): "ends_with"}
-    plain = pattern.strip("%")
-    if set(plain) & {"%", "_"}:
-        return "matches", like(pattern)
-    return operation.get((pattern[:1] == "%", pattern[-1:] == "%"), "contains"), plain
-
-
 # RE2 ---------------------------------------------------------------------------------------------------
 
 

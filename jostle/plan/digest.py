@@ -8,15 +8,25 @@ not for telling that two requests are the same. Everything in a plan is public.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from datetime import date
 from typing import Any
 
 from msgspec import Struct
 
-from jostle.jsontext import digest
 from jostle.plan.plan import Scan
 from jostle.records import field_names, is_record
+
+
+def canonical(value: object) -> bytes:
+    """JSON with sorted names and no spaces: one text for one value."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+
+
+def digest(value: Any) -> str:
+    """SHA-256 of a value as canonical JSON, in hexadecimal digits."""
+    return hashlib.sha256(canonical(value)).hexdigest()
 
 
 class PlanDigest(Struct, frozen=True):

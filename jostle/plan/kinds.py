@@ -13,7 +13,7 @@ from datetime import date
 
 from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.language.moments import kind_of_moment
-from jostle.language.operations import COMPARISONS, LOGIC, OPERATIONS, OVERLOADS, Operation
+from jostle.language.operations import COMPARISONS, LOGIC, OPERATIONS, Operation
 from jostle.plan.plan import Apply, Categories, Column, Constant, Domain, Integer, Moments, Open, Real, RowExpr
 
 Schema = Mapping[str, Domain]
@@ -24,11 +24,6 @@ ARITY = {
     **{name: operation.arity for name, operation in OPERATIONS.items()},
     **dict.fromkeys(COMPARISONS, 2), "not": 1, "if": 3,
 }  # fmt: skip
-_OVERLOADED = frozenset(spelling[0] for spelling in OVERLOADS)
-_MIXED = frozenset(
-    {*COMPARISONS, "in", "if", "coalesce", "-", "days_between", "seconds_between", "clamp", "min", "max"}
-)
-_TAKES_MOMENTS = frozenset(op.name for op in OPERATIONS.values() if {"date", "time"} & {*op.kinds})
 WORDS = {"number": "a number", "text": "text", "boolean": "true or false", "date": "a date", "time": "a time"}
 
 
@@ -44,53 +39,6 @@ def kind_of(expr: RowExpr, schema: Schema) -> str:
     if isinstance(expr, Apply):
         check_depth(expr)
     return _kind(expr, schema) or "number"
-
-
-def applied(op: str, args: tuple[RowExpr, ...], schema: Schema) -> Apply:
-    """An operation as a program spells it: the one of that name for operands of these kinds.
-
-    Where a time meets a date, the date is its beginning; where a date is needed, a time is its date.
-    """
-    if op in ("date", "time") and len(args) == 2:  # a text, and the format in which it is written
-        return Apply(f"{op} of text", (Apply(f"{op} by format", args),))
-    if op == "substring" and len(args) == 3:
-        return Apply("substring of count", args)
-    if op not in _OVERLOADED | _MIXED | _TAKES_MOMENTS:
-        return Apply(op, args)
-    kinds = [_safe_kind(arg, schema) for arg in args]
-    if not {"date", "time"} & {*kinds}:
-        return Apply(OVERLOADS.get((op, *kinds), op), args)
-    if op == "-" and kinds[1:] == ["number"]:
-        many = args[1]
-        numeric = isinstance(many, Constant) and isinstance(many.value, float | int)
-        back = Constant(-many.value) if numeric else Apply("neg", (many,))  # type: ignore[union-attr,operator]
-        op, args = "+", (args[0], back)
-    if op in _MIXED and {"date", "time"} <= {*kinds}:
-        args = tuple(_as_moment(arg, kind, "time") for arg, kind in zip(args, kinds, strict=True))
-        kinds = ["time" if kind == "date" else kind for kind in kinds]
-    op = OVERLOADS.get((op, *kinds), op)
-    needed = OPERATIONS[op].kinds if op in _TAKES_MOMENTS else ()
-    if len(needed) == len(args):
-        args = tuple(_as_moment(*three) for three in zip(args, kinds, needed, strict=True))
-    return Apply(op, args)
-
-
-def _as_moment(expr: RowExpr, kind: str | None, needed: str) -> RowExpr:
-    """A date as the time of its beginning, a time as its date; anything else as it is."""
-    if {kind, needed} != {"date", "time"} or kind == needed:
-        return expr
-    if isinstance(expr, Constant) and isinstance(expr.value, date):
-        value = OPERATIONS[needed].value
-        return Constant(value(expr.value)) if value is not None else expr
-    return Apply(needed, (expr,))
-
-
-def _safe_kind(expr: RowExpr, schema: Schema) -> str | None:
-    """The kind of an expression, None where it has none; what is wrong in it is refused where it is used."""
-    try:
-        return kind_of(expr, schema) if isinstance(expr, Apply) else _kind(expr, schema) or "number"
-    except Refusal:
-        return None
 
 
 def check_depth(expr: RowExpr) -> None:

@@ -27,11 +27,10 @@ from jostle.accounting.amounts import Amount
 from jostle.diagnostics import Refusal, refuse
 from jostle.error_laws import LaplaceSum, NoiseLaw, law_named, sum_of_two, sum_quantile
 from jostle.formulas import Formula, Joint, Noised, OfTwo, Source, Vector, calculated
-from jostle.jsontext import digest
 from jostle.language.moments import kind_of_moment, moment_of, number_of
 from jostle.lazy import Floats, np
 from jostle.noise_laws import ADDITIVE, Gaussian, Laplace, SmoothLaplace
-from jostle.plan.digest import plan_digest
+from jostle.plan.digest import digest, plan_digest
 from jostle.plan.plan import Term
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import Cube, Table

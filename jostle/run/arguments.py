@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.accounting.amounts import QUANTA, Amount, as_float, part_of, quanta
 from jostle.diagnostics import Refusal, refuse
-from jostle.privacy.kernel.exposures import Allotment, Exposures, Handle, handles_in
+from jostle.privacy.kernel.exposures import Allotment, Exposures, Handle
 from jostle.privacy.kernel.handles import Cube, Table
 from jostle.privacy.kernel.kernel import Kernel, check_unit
 from jostle.run.evaluator import Evaluator
 from jostle.run.faults import LIBRARY, exposures_of, private_value
 from jostle.run.scope import MISSING, Scope
-from jostle.run.values import Grouped, JSet, is_number, is_sequence, is_vector, kind_name
+from jostle.run.values import Grouped, JSet, handles_in, is_number, is_sequence, is_vector, kind_name
 from jostle.source import Span
 from jostle.syntax import nodes as n
 

@@ -19,7 +19,7 @@ from jostle.language.operations import ROW_FUNCTIONS, texts
 from jostle.language.row_mistakes import no_categories
 from jostle.lazy import np
 from jostle.plan.plan import Real, many_listed
-from jostle.privacy.kernel.exposures import Handle, handles_in
+from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import ColumnHandle, Table
 from jostle.run.columns import NumberColumn, element_by_element
 from jostle.run.elements import elements, of_all
@@ -33,6 +33,7 @@ from jostle.run.values import (
     Interval,
     JSet,
     Record,
+    handles_in,
     is_number,
     is_sequence,
     is_vector,

@@ -14,7 +14,7 @@ from jostle.language.facts import Effect
 from jostle.language.operations import ROW_FUNCTIONS
 from jostle.language.row_mistakes import no_call, no_fit, usage
 from jostle.plan.plan import Open
-from jostle.privacy.kernel.exposures import Handle, handles_in
+from jostle.privacy.kernel.exposures import Handle
 from jostle.records import replace
 from jostle.run import arguments, operators
 from jostle.run.evaluator import Evaluator
@@ -22,7 +22,7 @@ from jostle.run.faults import LIBRARY, PrivateValue, exposures_of, in_the_users_
 from jostle.run.fitting import no_argument
 from jostle.run.operators import apply
 from jostle.run.scope import Scope
-from jostle.run.values import Builtin, Function, Part, RowForm, kind_name
+from jostle.run.values import Builtin, Function, Part, RowForm, handles_in, kind_name
 from jostle.source import Span
 from jostle.syntax import nodes as n
 

@@ -16,13 +16,12 @@ from jostle.language.facts import DOMAINS_ARE, NO_FILLING
 from jostle.language.forms import source_kind
 from jostle.language.operations.texts import LONGEST
 from jostle.plan.plan import Categories, Domain, Integer, Open, Real, filling
-from jostle.privacy.kernel.exposures import handles_in
 from jostle.privacy.ledger.registered import Clauses
 from jostle.run import arguments
 from jostle.run.evaluator import Evaluator
 from jostle.run.periods import Period
 from jostle.run.scope import MISSING, Scope
-from jostle.run.values import Interval, JSet, is_number, is_sequence, kind_name
+from jostle.run.values import Interval, JSet, handles_in, is_number, is_sequence, kind_name
 from jostle.source import Span
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every

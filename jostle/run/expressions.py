@@ -18,7 +18,7 @@ from jostle.language.moments import moment_of
 from jostle.language.operations import COMPARISONS
 from jostle.language.row_mistakes import misfit, no_categories, no_elements, no_field, no_fields, no_place, outside
 from jostle.plan.plan import Domain, Integer, Moments, Real, listed
-from jostle.privacy.kernel.exposures import Handle, handles_in
+from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import ColumnHandle, Cube, Table, Vectors
 from jostle.records import replace
 from jostle.run import declare, operators, selects
@@ -40,6 +40,7 @@ from jostle.run.values import (
     Module,
     Part,
     Record,
+    handles_in,
     is_model,
     is_number,
     is_sequence,

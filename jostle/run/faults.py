@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from jostle.diagnostics import Diagnostic, Note, Refusal, refuse
-from jostle.privacy.kernel.exposures import Exposures, Handle, handles_in, join_exposures
-from jostle.privacy.kernel.sources import Source as PrivateSource
+from jostle.privacy.kernel.exposures import Exposures, Handle, join_exposures
+from jostle.privacy.kernel.exposures import Source as PrivateSource
 from jostle.privacy.transformations.records import WeightedRecords
-from jostle.run.values import Pending
+from jostle.run.values import Pending, handles_in
 from jostle.source import Span
 from jostle.syntax import nodes as n
 from jostle.syntax import parse

@@ -20,7 +20,7 @@ from jostle import resources
 from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.language.builtins import brought
 from jostle.language.row_mistakes import no_condition, no_walk
-from jostle.privacy.kernel.exposures import Exposures, Handle, handles_in
+from jostle.privacy.kernel.exposures import Exposures, Handle
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.ledger.ledger import Ledger
@@ -35,7 +35,18 @@ from jostle.run.periods import Period
 from jostle.run.publictables import records
 from jostle.run.scope import Scope
 from jostle.run.statements import STATEMENTS
-from jostle.run.values import REQUIRED, Function, Grouped, Interval, JSet, Module, is_sequence, kind_name, need_room
+from jostle.run.values import (
+    REQUIRED,
+    Function,
+    Grouped,
+    Interval,
+    JSet,
+    Module,
+    handles_in,
+    is_sequence,
+    kind_name,
+    need_room,
+)
 from jostle.source import Source, Span
 from jostle.syntax import nodes as n
 from jostle.syntax import parse

@@ -19,7 +19,6 @@ from jostle.accounting.amounts import QUANTA, Amount, as_float, quanta
 from jostle.diagnostics import Refusal, refuse
 from jostle.formulas import Noised
 from jostle.language.forms import aggregates
-from jostle.privacy.kernel.exposures import handles_in
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate, Estimate
 from jostle.privacy.measurements.purchases import with_common_terms
@@ -32,7 +31,7 @@ from jostle.run.faults import private_value
 from jostle.run.jointplan import PLAIN, JointPlan, JointQuery, Shape, is_from_zero
 from jostle.run.jointworkload import JointWorkload, check_together, joint_workload, terms_of
 from jostle.run.scope import Scope
-from jostle.run.values import Grouped, Pending, is_number, is_sequence, kind_name
+from jostle.run.values import Grouped, Pending, handles_in, is_number, is_sequence, kind_name
 from jostle.source import Span
 from jostle.syntax import nodes as n
 

@@ -38,7 +38,7 @@ from jostle.formulas import MISFIT
 from jostle.language.facts import MISSING_WORDS
 from jostle.language.moments import DAY, moment_of
 from jostle.plan.cuts import expression
-from jostle.plan.kinds import applied, domain_kind
+from jostle.plan.kinds import domain_kind
 from jostle.plan.plan import (
     Apply,
     Bound,
@@ -71,6 +71,7 @@ from jostle.privacy.measurements.query import GroupKey, prepare
 from jostle.privacy.transformations.persons import truncate
 from jostle.records import field_names, replace
 from jostle.run import answers
+from jostle.run.operators import applied
 from jostle.run.propagation import of_numbers
 from jostle.source import Source, Span
 from jostle.syntax import nodes as n

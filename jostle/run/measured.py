@@ -21,7 +21,6 @@ from jostle.formulas import Exact, Noised, Refinements
 from jostle.lazy import np
 from jostle.noise_laws import Gaussian
 from jostle.plan.kinds import as_number
-from jostle.privacy.kernel.exposures import handles_in
 from jostle.privacy.kernel.handles import Cube, Table, Vectors
 from jostle.privacy.measurements.answers import Answers, JointCells
 from jostle.privacy.mechanisms.linear import every_cell
@@ -35,7 +34,7 @@ from jostle.run.margins import cut_of, marked, with_noise
 from jostle.run.registry import builtin, implement
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Qualifiers, Scope
-from jostle.run.values import JSet, Record, is_number, is_sequence, kind_name
+from jostle.run.values import JSet, Record, handles_in, is_number, is_sequence, kind_name
 from jostle.run.workloads import MOST_QUERIES
 from jostle.syntax import nodes as n
 

@@ -17,12 +17,11 @@ from jostle.language import patterns
 from jostle.language.builtins import BUILTINS
 from jostle.language.facts import Parameter
 from jostle.language.moments import number_of
-from jostle.language.operations import OPERATIONS
+from jostle.language.operations import COMPARISONS, OPERATIONS, OVERLOADS
 from jostle.language.row_mistakes import arity_error, misfit
 from jostle.lazy import np
-from jostle.plan.kinds import WORDS, applied, value_kind
-from jostle.plan.plan import Apply, Constant
-from jostle.privacy.kernel.exposures import handles_in
+from jostle.plan.kinds import WORDS, Schema, kind_of, value_kind
+from jostle.plan.plan import Apply, Constant, RowExpr
 from jostle.run.columns import NumberColumn, element_by_element
 from jostle.run.elements import calculated_vector, elements, of_all
 from jostle.run.faults import private_value
@@ -31,6 +30,7 @@ from jostle.run.values import (
     REQUIRED,
     Interval,
     JSet,
+    handles_in,
     is_number,
     is_sequence,
     is_vector,
@@ -42,6 +42,82 @@ from jostle.run.values import (
 
 _FORMATS = {"date of text": "%d/%m/%Y", "time of text": "%I:%M %p"}
 """How a text may be written that is no date or time as ISO writes them."""
+
+
+_OVERLOADED = frozenset(spelling[0] for spelling in OVERLOADS)
+_MIXED = frozenset(
+    {*COMPARISONS, "in", "if", "coalesce", "-", "days_between", "seconds_between", "clamp", "min", "max"}
+)
+_TAKES_MOMENTS = frozenset(op.name for op in OPERATIONS.values() if {"date", "time"} & {*op.kinds})
+
+
+def applied(op: str, args: tuple[RowExpr, ...], schema: Schema) -> Apply:
+    """An operation as a program spells it: the one of that name for operands of these kinds.
+
+    Where a time meets a date, the date is its beginning; where a date is needed, a time is its date.
+    """
+    if op in ("date", "time") and len(args) == 2:  # a text, and the format in which it is written
+        return Apply(f"{op} of text", (Apply(f"{op} by format", args),))
+    if op == "substring" and len(args) == 3:
+        return Apply("substring of count", args)
+    if op not in _OVERLOADED | _MIXED | _TAKES_MOMENTS:
+        return Apply(op, args)
+    kinds = [_safe_kind(arg, schema) for arg in args]
+    if not {"date", "time"} & {*kinds}:
+        return Apply(OVERLOADS.get((op, *kinds), op), args)
+    if op == "-" and kinds[1:] == ["number"]:
+        many = args[1]
+        numeric = isinstance(many, Constant) and isinstance(many.value, float | int)
+        back = Constant(-many.value) if numeric else Apply("neg", (many,))  # type: ignore[union-attr,operator]
+        op, args = "+", (args[0], back)
+    if op in _MIXED and {"date", "time"} <= {*kinds}:
+        args = tuple(_as_moment(arg, kind, "time") for arg, kind in zip(args, kinds, strict=True))
+        kinds = ["time" if kind == "date" else kind for kind in kinds]
+    op = OVERLOADS.get((op, *kinds), op)
+    needed = OPERATIONS[op].kinds if op in _TAKES_MOMENTS else ()
+    if len(needed) == len(args):
+        args = tuple(_as_moment(*three) for three in zip(args, kinds, needed, strict=True))
+    return Apply(op, args)
+
+
+def _as_moment(expr: RowExpr, kind: str | None, needed: str) -> RowExpr:
+    """A date as the time of its beginning, a time as its date; anything else as it is."""
+    if {kind, needed} != {"date", "time"} or kind == needed:
+        return expr
+    if isinstance(expr, Constant) and isinstance(expr.value, date):
+        value = OPERATIONS[needed].value
+        return Constant(value(expr.value)) if value is not None else expr
+    return Apply(needed, (expr,))
+
+
+def _safe_kind(expr: RowExpr, schema: Schema) -> str | None:
+    """The kind of an expression, None where it has none; what is wrong in it is refused where it is used."""
+    try:
+        return kind_of(expr, schema)
+    except Refusal:
+        return None
+
+
+def as_pattern(pattern: str) -> str:
+    """The pattern for SQL's `like`: `%` is any text, `_` any character, the rest stands for itself; the whole text."""
+    parts = {"%": "(.|\\n)*", "_": "(.|\\n)"}
+    inner = "".join(parts.get(c) or (c if c.isalnum() or ord(c) > 127 else "\\" + c) for c in pattern)
+    return f"^{inner}$"
+
+
+def as_test(pattern: str) -> tuple[str, str]:
+    """The operation on a text, and its other text, that a pattern of `like` is: of those the first that does."""
+    operation = {(False, False): "==", (False, True): "starts_with", (True, False): "ends_with"}
+    plain = pattern.strip("%")
+    if set(plain) & {"%", "_"}:
+        return "matches", as_pattern(pattern)
+    return operation.get((pattern[:1] == "%", pattern[-1:] == "%"), "contains"), plain
+
+
+def like(value: RowExpr, pattern: str, schema: Schema) -> RowExpr:
+    """Whether a text is like a pattern of SQL."""
+    operation, text = as_test(pattern)
+    return applied(operation, (value, Constant(text)), schema)
 
 
 def apply(name: str, values: Sequence[Any]) -> Any:

@@ -18,8 +18,7 @@ from jostle.engine.files import Reading
 from jostle.language.builtins import REMOTE
 from jostle.language.facts import NO_LINE, is_header_line
 from jostle.lazy import np
-from jostle.privacy.kernel.exposures import Handle, handles_in
-from jostle.privacy.kernel.sources import Source
+from jostle.privacy.kernel.exposures import Handle, Source
 from jostle.privacy.ledger.registered import TableMark
 from jostle.privacy.ledger.store import Dataset
 from jostle.readers.filesets import FileSet, paths
@@ -27,7 +26,7 @@ from jostle.records import field_names, replace
 from jostle.run.evaluator import Evaluator
 from jostle.run.publictables import is_rows
 from jostle.run.scope import Scope
-from jostle.run.values import Record, is_number, is_sequence, kind_name
+from jostle.run.values import Record, handles_in, is_number, is_sequence, kind_name
 from jostle.source import Span
 from jostle.syntax import nodes as n
 

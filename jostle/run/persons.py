@@ -30,7 +30,7 @@ from jostle.language.moments import (
     truncated,
 )
 from jostle.plan.bounds import bounds_of, grid_bits, is_integral
-from jostle.plan.kinds import applied, as_number, kind_of
+from jostle.plan.kinds import as_number, kind_of
 from jostle.plan.plan import (
     Apply,
     Column,
@@ -51,6 +51,7 @@ from jostle.privacy.transformations import persons, transform
 from jostle.records import replace
 from jostle.run.clauses import whole
 from jostle.run.evaluator import Evaluator
+from jostle.run.operators import applied
 from jostle.run.periods import Period
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Scope

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from jostle.diagnostics import did_you_mean, refuse
-from jostle.privacy.kernel.exposures import handles_in
 from jostle.run.faults import private_value
 from jostle.run.registry import builtin
 from jostle.run.values import (
     Grouped,
     Interval,
     JSet,
+    handles_in,
     is_number,
     is_sequence,
     is_vector,

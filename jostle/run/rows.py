@@ -15,16 +15,17 @@ from itertools import islice
 from typing import Any
 
 from jostle.diagnostics import Refusal, did_you_mean, refuse
-from jostle.language import facts, patterns, row_mistakes
+from jostle.language import facts, row_mistakes
 from jostle.language.methods import way
 from jostle.language.operations import COMPARISONS, ROW_FUNCTIONS
-from jostle.plan.kinds import applied, kind_of
+from jostle.plan.kinds import kind_of
 from jostle.plan.plan import Apply, Categories, Column, Constant, Domain, Integer, Real, RowExpr
-from jostle.privacy.kernel.exposures import Handle, handles_in
+from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import ColumnHandle
 from jostle.records import replace
 from jostle.run.evaluator import Evaluator
 from jostle.run.inlined import Body, inlined
+from jostle.run.operators import applied, like
 from jostle.run.periods import Period
 from jostle.run.scope import MISSING, Qualifiers, Scope
 from jostle.run.values import (
@@ -35,6 +36,7 @@ from jostle.run.values import (
     Module,
     Part,
     RowForm,
+    handles_in,
     is_number,
     is_sequence,
     kind_name,
@@ -293,14 +295,12 @@ class RowCompiler:
         return Apply("and", tuple(applied(op, (value, end), self.schema) for op, end in ends))
 
     def _like(self, node: n.Binary) -> RowExpr | None:
-        value = self._compile(node.left)
-        if value is None:
+        if (value := self._compile(node.left)) is None:
             return None
         pattern = self._evaluate_public(node.right)
         if not isinstance(pattern, str):
             raise refuse("TypeError", f"`like` takes a text, not {kind_name(pattern)}", node.right.span)
-        operation, text = patterns.as_test(pattern)
-        test = applied(operation, (value, Constant(text)), self.schema)
+        test = like(value, pattern, self.schema)
         return Apply("not", (test,)) if node.op == "not like" else test
 
     def _member(self, node: n.Binary) -> RowExpr | None:

@@ -16,7 +16,6 @@ from jostle.lazy import np
 from jostle.plan.bounds import bounds_of
 from jostle.plan.kinds import as_number, domain_kind, kind_of
 from jostle.plan.plan import Apply, Column, Constant, RowExpr
-from jostle.privacy.kernel.exposures import handles_in
 from jostle.privacy.kernel.handles import Table, Vectors
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.mechanisms.additive import Additive
@@ -28,7 +27,7 @@ from jostle.run.publictables import item_compilers
 from jostle.run.registry import builtin
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Qualifiers, Scope
-from jostle.run.values import Interval, Record, is_number, is_sequence, is_vector, kind_name
+from jostle.run.values import Interval, Record, handles_in, is_number, is_sequence, is_vector, kind_name
 from jostle.syntax import nodes as n
 from jostle.threads import on_one_thread
 

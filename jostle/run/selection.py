@@ -20,7 +20,7 @@ from jostle.language.builtins import BUILTINS
 from jostle.language.facts import Gives
 from jostle.lazy import np
 from jostle.plan.plan import Apply, Column, Constant, RowExpr
-from jostle.privacy.kernel.exposures import Handle, handles_in
+from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import ColumnHandle, Cube, Table, Vectors
 from jostle.privacy.reading.public_data import PublicData
 from jostle.privacy.scores.rule import Score, Scores
@@ -33,7 +33,7 @@ from jostle.run.looks import Looks
 from jostle.run.registry import builtin, implement
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Qualifiers, Scope
-from jostle.run.values import Grouped, Interval, Record, is_number, is_sequence, is_vector, kind_name
+from jostle.run.values import Grouped, Interval, Record, handles_in, is_number, is_sequence, is_vector, kind_name
 from jostle.syntax import nodes as n
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from jostle.language.aggregates import AGGREGATES, DISTINCT, AggregateRow, of_fo
 from jostle.language.forms import PERSON, is_smooth, no_free_join
 from jostle.plan.kinds import as_number, kind_of
 from jostle.plan.plan import Column, Constant, Open, RowExpr, person_columns
-from jostle.privacy.kernel.exposures import Exposures, Handle, handles_in
+from jostle.privacy.kernel.exposures import Exposures, Handle
 from jostle.privacy.kernel.handles import VALUES, ColumnHandle, Cube, Table
 from jostle.privacy.measurements.aggregates import registry
 from jostle.privacy.measurements.aggregates.aggregate import Aggregate
@@ -43,7 +43,7 @@ from jostle.run.persons import Counted, counted, periods_of
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Qualifiers, Scope
 from jostle.run.select_forms import SelectForm, at_fault, names_person, need_inner, placed, smooth_wish
-from jostle.run.values import Grouped, Record, is_number, kind_name
+from jostle.run.values import Grouped, Record, handles_in, is_number, kind_name
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import key_names
 

@@ -14,7 +14,6 @@ from typing import Any
 from jostle.diagnostics import refuse
 from jostle.lazy import np
 from jostle.plan.plan import Integer, Real
-from jostle.privacy.kernel.exposures import handles_in
 from jostle.privacy.kernel.handles import ColumnHandle, Table
 from jostle.privacy.scores.rule import Score
 from jostle.privacy.transformations import transform
@@ -23,7 +22,7 @@ from jostle.run.arguments import score_or_number
 from jostle.run.faults import private_value
 from jostle.run.forms import bin_number
 from jostle.run.registry import builtin
-from jostle.run.values import Interval, JSet, Record, is_model, is_number, kind_name
+from jostle.run.values import Interval, JSet, Record, handles_in, is_model, is_number, kind_name
 
 MOST = 1000
 """Of tables or studies in one call."""

@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 from jostle.diagnostics import refuse
 from jostle.language.builtins import EVERYWHERE
-from jostle.privacy.kernel.exposures import Handle, handles_in
+from jostle.privacy.kernel.exposures import Handle
 from jostle.run import arguments, declare
 from jostle.run.evaluator import Evaluator, Returned
 from jostle.run.faults import PrivateValue, private_value
 from jostle.run.margins import margins
 from jostle.run.rounds import run
 from jostle.run.scope import Scope
-from jostle.run.values import Function, Grouped, Module, plain, show
+from jostle.run.values import Function, Grouped, Module, handles_in, plain, show
 from jostle.syntax import nodes as n
 
 

@@ -31,6 +31,27 @@ if TYPE_CHECKING:
     from jostle.run.scope import Scope
 
 
+def handles_in(value: object) -> list[Handle]:
+    """Every private handle inside public containers, for labels and for the paths of a call's arguments.
+
+    At any depth, and each container once, however often it is shared.
+    """
+    if isinstance(value, Handle):
+        return [value] if value.private else []
+    handles: list[Handle] = []
+    waiting: list[object] = [value]
+    passed: set[int] = set()
+    while waiting:
+        here = waiting.pop()
+        if isinstance(here, Handle):
+            if here.private:
+                handles.append(here)
+        elif (isinstance(here, (dict, list, tuple)) or getattr(here, "is_container", False)) and id(here) not in passed:
+            passed.add(id(here))
+            waiting.extend(reversed(list(here.values() if isinstance(here, dict) else here)))  # type: ignore[call-overload]
+    return handles
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Pending(Handle):
     """An answer of a `jointly` block that is not measured yet: as private as the table that it is about."""

@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from jostle.accounting.amounts import Amount, as_text
 from jostle.diagnostics import refuse
-from jostle.jsontext import digest
+from jostle.plan.digest import digest
 from jostle.privacy.ledger.grants import CLOSED, FROZEN, OPEN, grant_name, live
 from jostle.privacy.ledger.ledger import Ledger
 from jostle.privacy.ledger.store import Dataset

@@ -29,7 +29,7 @@ from msgspec import json as coded
 
 from jostle.diagnostics import refuse
 from jostle.events import Event
-from jostle.jsontext import digest
+from jostle.plan.digest import digest
 from jostle.privacy.ledger.ledger import Ledger
 from jostle.privacy.ledger.store import Dataset
 from jostle.records import replace

@@ -23,7 +23,7 @@ from typing import Any
 from msgspec import Struct
 
 from jostle.diagnostics import refuse
-from jostle.jsontext import canonical, digest
+from jostle.plan.digest import canonical, digest
 from jostle.privacy.ledger.grants import ANALYST
 from jostle.privacy.ledger.store import FIRST, Entry, chained, now
 

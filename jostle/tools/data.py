@@ -30,7 +30,8 @@ from jostle.backends.remote import VARIABLE, RemoteData, remote_data
 from jostle.diagnostics import Refusal, refuse, unwritable
 from jostle.engine.files import OpenFile, Reading
 from jostle.events import Event
-from jostle.jsontext import digest, loads
+from jostle.jsontext import loads
+from jostle.plan.digest import digest
 from jostle.plan.plan import Categories, Integer, Open, Scan
 from jostle.privacy.ledger import store
 from jostle.privacy.ledger.ledger import Contents, Ledger

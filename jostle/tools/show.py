@@ -311,8 +311,7 @@ def _mentioned(node: n.Node) -> set[str]:
 
 def _is_answer(value: object) -> bool:
     """Whether a value can be shown as a released one is."""
-    from jostle.privacy.kernel.exposures import handles_in
-    from jostle.run.values import Grouped, is_model, is_number, is_sequence, plain
+    from jostle.run.values import Grouped, handles_in, is_model, is_number, is_sequence, plain
 
     if handles_in(value) or not (
         isinstance(value, bool | str | date | dict | Grouped)

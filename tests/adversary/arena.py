@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 from recorded_noise import Draw
 
-from jostle.privacy.kernel import sources
+from jostle.privacy.kernel import exposures
 from jostle.privacy.measurements import choices
 from jostle.privacy.mechanisms import least_cost
 from jostle.source import Source
@@ -83,7 +83,7 @@ class Arena:
     def __init__(self, folder: Path, patch: pytest.MonkeyPatch) -> None:
         self.folder, self._patch = folder, patch
         self.noise = Blind()
-        patch.setattr(sources, "SecureNoise", lambda: self.noise)
+        patch.setattr(exposures, "SecureNoise", lambda: self.noise)
         patch.setattr(choices, "SecureNoise", lambda: self.noise)
         patch.setattr(least_cost, "walk", self._walk)
 

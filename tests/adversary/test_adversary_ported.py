@@ -14,7 +14,7 @@ import pytest
 
 from jostle.accounting.amounts import QUANTA, Amount
 from jostle.plan.plan import Apply, Column, Constant
-from jostle.privacy.kernel import sources
+from jostle.privacy.kernel import exposures
 from jostle.privacy.measurements.choices import NoisyArgmax
 from jostle.privacy.scores.cells import size
 from jostle.privacy.transformations import transform
@@ -68,7 +68,7 @@ def test_scores_of_two_joins_that_move_in_opposite_directions(tmp_path: Path, mo
     news = (("k", "x", f"new{i}") for i in range(1000))
     new = next(row for row in news if hashed(row) < max(map(hashed, old)))
     recorder = Recorder()
-    monkeypatch.setattr(sources, "SecureNoise", lambda: recorder)
+    monkeypatch.setattr(exposures, "SecureNoise", lambda: recorder)
     (tmp_path / "p.csv").write_text("b,c\n" + "".join(f"x,{i}\n" for i in range(12)))
     (tmp_path / "q.csv").write_text("a,d\n" + "".join(f"k,{i}\n" for i in range(6)))
     seen = []

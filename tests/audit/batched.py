@@ -12,7 +12,7 @@ from unittest import mock
 
 import numpy as np
 
-from jostle.privacy.kernel import sources
+from jostle.privacy.kernel import exposures
 from jostle.privacy.mechanisms.noise import SecureNoise
 from jostle.simulate import SeededNoise
 from jostle.source import Source
@@ -73,7 +73,7 @@ class BatchedNoise:
 
 def batched(program: str, counts: list[int], noise: BatchedNoise, measure: str = "epsilon") -> list[Drawn]:
     """The draws of a program over `c`, private counts."""
-    with mock.patch.object(sources, "SecureNoise", lambda: noise):
+    with mock.patch.object(exposures, "SecureNoise", lambda: noise):
         session = Session()
         session.bind("c", np.array(counts))
         declared = f'use histograms\nprivate c = bound("c") protecting rows budget {BUDGETS[measure]}\n'
@@ -92,7 +92,7 @@ def batched_table(
 
     (Path(folder) / "t.csv").write_text("\n".join(["who,v", *rows]) + "\n")
     declared = f'private t = table("t.csv") described by {{who: text, v: 0..7}} protecting {clause} budget {budget}\n'
-    with mock.patch.object(sources, "SecureNoise", lambda: noise):
+    with mock.patch.object(exposures, "SecureNoise", lambda: noise):
         result = Session(cwd=Path(folder), look=look).attempt(Source("audit.jst", declared + program))
     if not result.ok:
         raise RuntimeError(result.diagnostics)
@@ -118,7 +118,7 @@ def likelihood_ratio(drawn: list[Drawn], one: list[Drawn], other: list[Drawn]) -
 
 def repeated(setting: str, expression: str, counts: list[int], runs: int, seed: int) -> np.ndarray:
     """`expression` (a number) evaluated anew in the language for every run, with seeded noise."""
-    with mock.patch.object(sources, "SecureNoise", lambda: SeededNoise(seed)):
+    with mock.patch.object(exposures, "SecureNoise", lambda: SeededNoise(seed)):
         session = Session()
         session.bind("c", np.array(counts))
         declared = f'use histograms\nprivate c = bound("c") protecting rows budget {BUDGETS["epsilon"]}\n'

@@ -21,7 +21,7 @@ from unittest import mock
 import numpy as np
 from batched import BUDGETS
 
-from jostle.privacy.kernel import sources
+from jostle.privacy.kernel import exposures
 from jostle.privacy.mechanisms import least_cost
 from jostle.simulate import SeededNoise
 from jostle.source import Source
@@ -110,7 +110,7 @@ def _declared(session: Session, database: Database) -> str:
 def _reached(program: str, database: Database, script: Script) -> Scripted | Asked:
     noise = Scripted(script)
     with (
-        mock.patch.object(sources, "SecureNoise", lambda: noise),
+        mock.patch.object(exposures, "SecureNoise", lambda: noise),
         mock.patch.object(least_cost, "walk", noise.walk),
     ):
         session = Session()

@@ -13,7 +13,7 @@ from harness import Case, Pair
 
 from jostle.accounting.amounts import Amount, quanta
 from jostle.accounting.definitions import Measure
-from jostle.privacy.kernel import sources
+from jostle.privacy.kernel import exposures
 from jostle.privacy.mechanisms.smooth import Smooth, peak
 from jostle.source import Source
 from jostle.tools.session import Session
@@ -29,7 +29,7 @@ def _drawn(program: str, a: Rows, b: Rows, noise: BatchedNoise, counted: str) ->
     with tempfile.TemporaryDirectory() as folder:
         for name, header, rows in (("a", "k,v", a), ("b", "k,w", b)):
             (Path(folder) / f"{name}.csv").write_text("\n".join([header, *(f"{k},{v}" for k, v in rows)]) + "\n")
-        with mock.patch.object(sources, "SecureNoise", lambda: noise):
+        with mock.patch.object(exposures, "SecureNoise", lambda: noise):
             result = Session(cwd=Path(folder)).attempt(Source("audit.jst", DECLARED.format(counted) + program))
     if not result.ok:
         raise RuntimeError(result.diagnostics)

@@ -11,7 +11,7 @@ from harness import Case, Pair
 from mechanisms import on_rows
 
 from jostle.accounting.subsampled_gaussian import noise_for
-from jostle.privacy.kernel import sources
+from jostle.privacy.kernel import exposures
 from jostle.privacy.measurements.subsampled_batches import Rows, released
 from jostle.simulate import SeededNoise
 from jostle.source import Source
@@ -61,7 +61,7 @@ class Noted:
 def priced() -> Noted:
     """The deviation and the rate of the steps, from the program's text and its price."""
     noted = Noted()
-    with tempfile.TemporaryDirectory() as folder, mock.patch.object(sources, "SecureNoise", lambda: noted):
+    with tempfile.TemporaryDirectory() as folder, mock.patch.object(exposures, "SecureNoise", lambda: noted):
         (Path(folder) / "t.csv").write_text("who,v\nA,3\n")
         declared = f'private t = table("t.csv") described by {{v: 0..7}} protecting rows budget {BASIC}\n'
         result = Session(cwd=Path(folder)).attempt(Source("audit.jst", declared + SAMPLES))

@@ -17,6 +17,7 @@ from jostle.language import patterns
 from jostle.language.operations.texts import LONGEST
 from jostle.plan.plan import Bound, Categories, Column, Count, Domain, Integer, Key, Moments, Open, Owners, Real, Scan
 from jostle.readers.duckdb import LocalDuckDb
+from jostle.run.operators import as_pattern, as_test
 from jostle.source import Source
 
 
@@ -91,7 +92,7 @@ def test_like_is_a_prefix_a_suffix_a_part_or_parts_in_order(engine: LocalDuckDb)
     texts = ["".join(rng.choice("abc.é😀\\(%\n") for _ in range(rng.randrange(7))) for _ in range(400)]
     texts += ["a" * LONGEST, "a" * 30_000 + "b" * 30_000 + "c"]
     for pattern in LIKES:
-        operation, other = patterns.as_test(pattern)
+        operation, other = as_test(pattern)
         plain = {
             "==": str.__eq__,
             "starts_with": str.startswith,
@@ -100,7 +101,7 @@ def test_like_is_a_prefix_a_suffix_a_part_or_parts_in_order(engine: LocalDuckDb)
         }
         meant = plain.get(operation, patterns.matches)
         for text in texts:
-            regular = patterns.matches(text, patterns.like(pattern))
+            regular = patterns.matches(text, as_pattern(pattern))
             assert meant(text, other) == regular == in_order(text, pattern), (text[:50], pattern)
 
 

@@ -35,10 +35,11 @@ from jostle.language.moments import (
 from jostle.language.operations import OPERATIONS
 from jostle.language.operations.moments import MOMENTS
 from jostle.plan.bounds import bounds_of
-from jostle.plan.kinds import applied, kind_of
+from jostle.plan.kinds import kind_of
 from jostle.plan.plan import Apply, Column, Constant, Count, Derive, Domain, Integer, Key, Moments, Open, RowExpr, Scan
 from jostle.plan.schemas import derived_domain, key_values
 from jostle.readers.duckdb import LocalDuckDb
+from jostle.run.operators import applied
 
 EDGES = [
     datetime(1, 1, 1), datetime(1, 1, 1, 0, 0, 59), datetime(9999, 12, 31, 23, 59, 59), datetime(1684, 7, 28),

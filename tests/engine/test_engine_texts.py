@@ -22,6 +22,7 @@ from jostle.plan.bounds import listed_values
 from jostle.plan.kinds import kind_of
 from jostle.plan.plan import Apply, Categories, Column, Constant, Domain, Open, RowExpr
 from jostle.readers.duckdb import LocalDuckDb
+from jostle.run.operators import as_pattern
 
 NASTY = [
     None, "", " ", "a", "A", "b", "aa", "aaa", "ab", "ba", "a b", " a ", "a,b", ",a,,b,", ",", ",,", "é", "e\u0301",
@@ -197,7 +198,7 @@ def test_like() -> None:
     rows = [("a%", "abc", True), ("a%", "ba", False), ("_", "é", True), ("_", "ab", False), ("%.x", "a\n.x", True)]
     rows += [("a.c", "abc", False), ("%", "", True), ("[a]", "[a]", True), ("\\", "\\", True)]
     for pattern, text, expected in rows:
-        assert patterns.matches(text, patterns.like(pattern)) is expected
+        assert patterns.matches(text, as_pattern(pattern)) is expected
 
 
 def test_letters_are_mapped_one_by_one_as_the_engine_maps_them(engine: LocalDuckDb) -> None:

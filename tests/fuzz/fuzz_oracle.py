@@ -25,7 +25,7 @@ import pytest
 
 from jostle import syntax
 from jostle.diagnostics import KINDS, Diagnostic, Refusal
-from jostle.privacy.kernel import sources
+from jostle.privacy.kernel import exposures
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.measurements import choices, open_selects
 from jostle.readers import duckdb as duckdb_engine
@@ -163,7 +163,7 @@ def watched(patch: pytest.MonkeyPatch) -> Watch:
     Session().attempt(
         Source("p.jst", "use histograms\nx = counts([1, 2])\n")
     )  # loads grammar and engine before any alarm
-    patch.setattr(sources, "SecureNoise", lambda: MadeUp(watch))
+    patch.setattr(exposures, "SecureNoise", lambda: MadeUp(watch))
     patch.setattr(duckdb_engine, "LocalDuckDb", watch.engines)
     patch.setattr(syntax, "parse", remembered(syntax.parse))
 

@@ -28,9 +28,8 @@ from jostle.accounting.amounts import QUANTA, Amount, Unit
 from jostle.accounting.budget_tree import Path as At
 from jostle.accounting.definitions import Measure, Price, gaussian_price, pure_price
 from jostle.events import Stream
-from jostle.privacy.kernel.exposures import Exposure
+from jostle.privacy.kernel.exposures import Exposure, Source
 from jostle.privacy.kernel.kernel import Kernel
-from jostle.privacy.kernel.sources import Source
 from jostle.privacy.reading.assembly import kernel_over
 
 KINDS = {

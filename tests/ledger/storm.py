@@ -26,9 +26,8 @@ from jostle.accounting.amounts import QUANTA, Amount, Unit, as_text
 from jostle.accounting.definitions import Measure, pure_price
 from jostle.diagnostics import Refusal
 from jostle.events import Stream
-from jostle.privacy.kernel.exposures import Exposure
+from jostle.privacy.kernel.exposures import Exposure, Source
 from jostle.privacy.kernel.kernel import Kernel
-from jostle.privacy.kernel.sources import Source
 from jostle.privacy.ledger.ledger import Account, Ledger
 from jostle.privacy.ledger.registered import Terms
 from jostle.privacy.reading.assembly import kernel_over

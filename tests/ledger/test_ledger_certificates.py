@@ -11,7 +11,7 @@ from ledger_place import DATASET, Place
 
 from jostle.diagnostics import Refusal
 from jostle.events import Event
-from jostle.jsontext import digest
+from jostle.plan.digest import digest
 from jostle.privacy.ledger.ledger import Ledger
 from jostle.tools.data import certificate_of, check, is_ours
 

@@ -15,9 +15,8 @@ from jostle.accounting.amounts import QUANTA, Amount
 from jostle.accounting.definitions import Measure, gaussian_price, pure_price, stability_price
 from jostle.diagnostics import Refusal
 from jostle.engine.files import OpenFile
-from jostle.privacy.kernel.exposures import Exposure
+from jostle.privacy.kernel.exposures import Exposure, Source
 from jostle.privacy.kernel.kernel import Kernel
-from jostle.privacy.kernel.sources import Source
 from jostle.privacy.ledger.ledger import Account, Growth, Ledger
 from jostle.privacy.ledger.registered import Terms
 

@@ -14,7 +14,7 @@ from storm import opened, registered
 from jostle.accounting.amounts import QUANTA, Amount
 from jostle.accounting.definitions import pure_price
 from jostle.diagnostics import Refusal
-from jostle.jsontext import canonical, digest
+from jostle.plan.digest import canonical, digest
 from jostle.privacy.kernel.exposures import Exposure
 from jostle.privacy.ledger import store
 from jostle.privacy.ledger.ledger import Ledger

@@ -16,10 +16,9 @@ import numpy as np
 from jostle.accounting.amounts import Amount, Unit
 from jostle.accounting.definitions import Measure
 from jostle.plan.plan import Domain, Plan, Scan
-from jostle.privacy.kernel.exposures import Exposure
+from jostle.privacy.kernel.exposures import Exposure, Source
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.kernel import Kernel
-from jostle.privacy.kernel.sources import Source
 from jostle.privacy.reading.public_data import PublicData
 from jostle.readers.duckdb import LocalDuckDb
 

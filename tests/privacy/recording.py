@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from recorded_noise import Draw
 
-from jostle.privacy.kernel import sources
+from jostle.privacy.kernel import exposures
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.source import Source
 from jostle.tools.session import Result, Session
@@ -71,7 +71,7 @@ class Bench:
     def __init__(self, folder: Path, patch: pytest.MonkeyPatch) -> None:
         self.folder = folder
         self._recorder = Recorder()
-        patch.setattr(sources, "SecureNoise", lambda: self._recorder)
+        patch.setattr(exposures, "SecureNoise", lambda: self._recorder)
         charge = Kernel._charge
 
         def recorded(kernel: Kernel, exposures: Any, price: Any, what: str, *rest: Any, **more: Any) -> None:

@@ -258,7 +258,7 @@ def serve(folder: Path, request: Mapping[str, Any]) -> None:
     """The server: that of `jostle serve`, with short seconds and forked runs."""
     import uvicorn
 
-    from jostle.jsontext import digest
+    from jostle.plan.digest import digest
     from jostle.serve import runs as running
     from jostle.serve import worker
     from jostle.serve.app import application

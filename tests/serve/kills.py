@@ -141,7 +141,7 @@ def _killed(herd: Herd, point: str, rng: random.Random) -> bool:
 
 def checked(herd: Herd, analysts: list[Analyst]) -> tuple[list[str], dict[str, Any]]:
     """What does not hold, and how much there was."""
-    from jostle.jsontext import digest
+    from jostle.plan.digest import digest
     from jostle.privacy.ledger.ledger import Ledger
     from jostle.serve.store import verify
 

@@ -9,7 +9,7 @@ from serve_place import count, shares
 
 from jostle.accounting.amounts import QUANTA, Amount
 from jostle.diagnostics import Refusal
-from jostle.jsontext import digest
+from jostle.plan.digest import digest
 from jostle.privacy.ledger.ledger import Ledger
 from jostle.records import replace
 from jostle.serve import worker

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from serve_place import count
 
-from jostle.jsontext import digest
+from jostle.plan.digest import digest
 from jostle.privacy.ledger.ledger import Ledger
 from jostle.privacy.ledger.store import now
 from jostle.serve import runs as running

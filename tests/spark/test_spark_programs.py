@@ -14,7 +14,7 @@ import pytest
 from jostle.backends.spark import dialect
 from jostle.backends.spark.engine import Spark
 from jostle.diagnostics import refuse
-from jostle.privacy.kernel import sources
+from jostle.privacy.kernel import exposures
 from jostle.simulate import SeededNoise
 from jostle.source import Source
 from jostle.tools.session import Session
@@ -88,7 +88,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def measured(program: str, engine: str, source: str, monkeypatch: Any) -> list[Any]:
     """The whole numbers that a program measures, in order."""
     noise = Recording()
-    monkeypatch.setattr(sources, "SecureNoise", lambda: noise)
+    monkeypatch.setattr(exposures, "SecureNoise", lambda: noise)
     session = Session(engine=engine)
     session.run_text(program.replace("{source}", source))
     session._interp.data._engine.close()

@@ -17,7 +17,7 @@ import numpy as np
 from batched import BatchedNoise, likelihood_ratio
 from harness import Case, Pair, audit
 
-from jostle.privacy.kernel import sources
+from jostle.privacy.kernel import exposures
 from jostle.simulate import SeededNoise
 from jostle.source import Source
 from jostle.tools.session import Session
@@ -43,7 +43,7 @@ ASKED = '.probabilities({a: "p", b: "s"})[1]'
 def _session(rows: Rows, noise: object) -> Session:
     session = Session()
     session.bind("t", {name: np.array([row[i] for row in rows]) for i, name in enumerate("cab")})
-    with mock.patch.object(sources, "SecureNoise", lambda: noise):
+    with mock.patch.object(exposures, "SecureNoise", lambda: noise):
         session.execute(Source("audit.jst", DECLARED))
     return session
 

@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "audit"))
 import numpy as np
 from harness import Case, Pair, audit
 
-from jostle.privacy.kernel import sources
+from jostle.privacy.kernel import exposures
 from jostle.simulate import SeededNoise
 from jostle.source import Source
 from jostle.tools.session import Session
@@ -52,7 +52,7 @@ def shown(m) {
 def _runs(rows: Rows, call: str, epsilon: float, runs: int, seed: int) -> np.ndarray:
     session = Session()
     session.bind("t", {name: np.array([row[i] for row in rows]) for i, name in enumerate("cab")})
-    with mock.patch.object(sources, "SecureNoise", lambda: SeededNoise(seed)):
+    with mock.patch.object(exposures, "SecureNoise", lambda: SeededNoise(seed)):
         session.execute(Source("audit.jst", DECLARED + SHOWN))
         loop = Source("audit.jst", f"found = [shown({call} with epsilon {epsilon}) for i in 1..200]\n")
         found: list[float] = []

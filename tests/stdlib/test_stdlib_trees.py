@@ -26,7 +26,7 @@ from jostle.kernels.classifiers.treemodel import (
     tree_model,
     tree_node,
 )
-from jostle.privacy.kernel import sources
+from jostle.privacy.kernel import exposures
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.measurements import choices
 from jostle.readers.duckdb import LocalDuckDb
@@ -259,7 +259,7 @@ def test_no_path_of_a_thousand_random_trees_is_charged_more(monkeypatch: pytest.
     """Trees of random depth, splits and shares: the charges along every path add up to no more than was allotted,
     and a tree that asks for more is refused before the measurement that would go beyond."""
     noise = SeededNoise(0)
-    monkeypatch.setattr(sources, "SecureNoise", lambda: noise)
+    monkeypatch.setattr(exposures, "SecureNoise", lambda: noise)
     monkeypatch.setattr(choices, "SecureNoise", lambda: noise)
     session = session_on(rows_of(40))
     session.execute(Source("p.jst", RANDOM_TREE))
@@ -338,7 +338,7 @@ SAID = {
 @pytest.mark.parametrize("said", SAID)
 def test_a_shrunken_tree_splits_where_it_is_worth_its_leaves(said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """In two by what says nothing by itself, so that what two say together is found."""
-    monkeypatch.setattr(sources, "SecureNoise", lambda: SeededNoise(3))
+    monkeypatch.setattr(exposures, "SecureNoise", lambda: SeededNoise(3))
     chance, (rule, epsilon, asked) = np.random.default_rng(3), SAID[said]
     a, b = chance.integers(0, 10, 20_000), chance.integers(0, 3, 20_000)
     session = Session()

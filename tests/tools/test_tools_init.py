@@ -13,7 +13,7 @@ import pytest
 
 from jostle.choice.program import ProgramBench
 from jostle.diagnostics import Refusal
-from jostle.privacy.kernel import sources
+from jostle.privacy.kernel import exposures
 from jostle.simulate import SeededNoise
 from jostle.source import Source
 from jostle.tools.draft.first import budget_of
@@ -91,7 +91,7 @@ def test_the_choice_buys_a_look_and_decides_by_the_number_of_rows(
     """Noise and the draws of training are the same each time, whatever becomes of the library. By seed 1 the look errs
     by five times its scale, as one in 300 does."""
     monkeypatch.setenv("JOSTLE_CACHE", str(folder / "cache"))
-    monkeypatch.setattr(sources, "SecureNoise", lambda: SeededNoise(2))
+    monkeypatch.setattr(exposures, "SecureNoise", lambda: SeededNoise(2))
     monkeypatch.setattr(ProgramBench, "_key", lambda bench: "|".join(bench.option_names))
     chosen = []
     for rows in (60, 20000):

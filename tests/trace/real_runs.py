@@ -28,7 +28,7 @@ import pytest
 from jostle.choice import learning
 from jostle.choice.program import ProgramBench
 from jostle.events import Event
-from jostle.privacy.kernel import sources
+from jostle.privacy.kernel import exposures
 from jostle.simulate import SeededNoise
 from jostle.source import Source
 from jostle.tools.entry import main
@@ -59,7 +59,7 @@ def seeded(seed: int) -> Iterator[None]:
     """Noise, and the draws of training, that are the same each time, whatever code they are made by."""
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
         patch.setenv("JOSTLE_CACHE", folder)
-        patch.setattr(sources, "SecureNoise", lambda: SeededNoise(seed))
+        patch.setattr(exposures, "SecureNoise", lambda: SeededNoise(seed))
         patch.setattr(ProgramBench, "_key", lambda bench: "|".join([*bench.option_names, *bench.feature_names]))
         patch.setattr(learning, "__version__", "a version")
         yield

@@ -3,22 +3,70 @@
 For each private source, an exposure has the path in that source's budget tree on which a measurement is charged, and
 the stability: how many rows can change when one protected unit changes. A public handle has no exposures and is
 measured exactly, for nothing. What a handle is of (rows, counts, vectors) is in `handles`; no handle holds a row.
+
+A source is what is protected, how it is counted, and the meter that counts it. A source's *identity* (the file,
+whatever it is called; the object, if in memory) has one meter in a session: two declarations share the first one's
+budget.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from dataclasses import field as data_field
 
 from msgspec import Struct, field
 
 from jostle.accounting.amounts import ANY_ROWS, BOUNDS, Amount, Unit
 from jostle.accounting.budget_tree import Meter, Path
-from jostle.accounting.definitions import Measure
-from jostle.diagnostics import refuse
-from jostle.privacy.kernel.sources import Source
+from jostle.accounting.definitions import Account, Measure
+from jostle.diagnostics import Note, refuse
+from jostle.privacy.mechanisms.noise import Noise, SecureNoise
 from jostle.records import replace
 from jostle.source import Span
+
+
+@dataclass(slots=True, eq=False)
+class Source:
+    """One protected thing. `simulated` sources stand for public data in training and take seeded noise; those with
+    an `account` are registered, and counted in the ledger too. `closed`, after `outages` or a fault (`kernel.faults`),
+    they are measured no more in this session."""
+
+    name: str
+    measure: Measure
+    unit: Unit
+    span: Span | None
+    noise: Noise
+    meter: Meter = data_field(init=False)
+    simulated: bool = False
+    charges: list[tuple[str, Span | None]] = data_field(default_factory=list)
+    account: Account | None = None
+    outages: int = 0
+    closed: bool = False
+
+    @classmethod
+    def declared(cls, name: str, measure: Measure, unit: Unit, span: Span | None, noise: Noise | None) -> Source:
+        """A source of private data; with seeded `noise`, a simulated one."""
+        return cls(name, measure, unit, span, noise or SecureNoise(), simulated=noise is not None)
+
+    def __post_init__(self) -> None:
+        self.meter = Meter(self.measure.width, self.measure.admits)
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        return (Note(self.span, f"`{self.name}` is declared private here"),) if self.span is not None else ()
+
+    def join(self, account: Account, span: Span | None) -> None:
+        """Counts this source in the ledger too, from its total there on."""
+        if self.account is None and self.charges:
+            raise refuse(
+                "DataError", f"`{self.name}` was spent from before it was registered", span, help="start a new session"
+            )
+        if self.account is None:
+            self.account = account
+        elif self.account.version != account.version:
+            raise refuse("LedgerError", f"the data of `{account.name}` were updated", span, help="start a new session")
+        self.account.catch_up(self.meter, account.spent)
 
 
 class Allotment(Struct, eq=False):
@@ -145,24 +193,3 @@ class Handle:
     def weighted(self) -> bool:
         """Whether its rows have weights."""
         return bool({e.weight for e in self.exposures} - {None})
-
-
-def handles_in(value: object) -> list[Handle]:
-    """Every private handle inside public containers, for labels and for the paths of a call's arguments.
-
-    At any depth, and each container once, however often it is shared.
-    """
-    if isinstance(value, Handle):
-        return [value] if value.private else []
-    handles: list[Handle] = []
-    waiting: list[object] = [value]
-    passed: set[int] = set()
-    while waiting:
-        here = waiting.pop()
-        if isinstance(here, Handle):
-            if here.private:
-                handles.append(here)
-        elif (isinstance(here, (dict, list, tuple)) or getattr(here, "is_container", False)) and id(here) not in passed:
-            passed.add(id(here))
-            waiting.extend(reversed(list(here.values() if isinstance(here, dict) else here)))  # type: ignore[call-overload]
-    return handles

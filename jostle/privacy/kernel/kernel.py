@@ -23,10 +23,9 @@ from jostle.accounting.budget_tree import Cost, Path
 from jostle.accounting.definitions import Charge, ChargePurpose, Price
 from jostle.diagnostics import Note, Refusal, refuse
 from jostle.events import Stream
-from jostle.privacy.kernel.exposures import Allotment, Exposure, Exposures
+from jostle.privacy.kernel.exposures import Allotment, Exposure, Exposures, Source
 from jostle.privacy.kernel.measurement import Bought, Measurement, Payment, common_noise
 from jostle.privacy.kernel.register import Guarded, Register
-from jostle.privacy.kernel.sources import Source
 from jostle.source import Source as Text
 from jostle.source import Span
 

@@ -21,8 +21,7 @@ from types import TracebackType
 from jostle.accounting.amounts import Unit
 from jostle.accounting.definitions import Account, Measure, parts_of
 from jostle.diagnostics import Refusal, refuse
-from jostle.privacy.kernel.exposures import Exposures
-from jostle.privacy.kernel.sources import Source
+from jostle.privacy.kernel.exposures import Exposures, Source
 from jostle.privacy.mechanisms.noise import Noise
 from jostle.source import Span
 

@@ -26,7 +26,7 @@ from jostle.accounting.amounts import Amount
 from jostle.accounting.budget_tree import Cost
 from jostle.accounting.definitions import Measure
 from jostle.diagnostics import Refusal, refuse
-from jostle.jsontext import digest
+from jostle.plan.digest import digest
 from jostle.privacy.ledger import store
 from jostle.privacy.ledger.registered import State, TableMark, Terms
 from jostle.privacy.ledger.store import Dataset, Entry, Rows, now, plus

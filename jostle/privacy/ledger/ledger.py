@@ -29,8 +29,7 @@ from jostle.accounting.budget_tree import Cost, Meter
 from jostle.accounting.definitions import Charge, ChargePurpose, Price, parts_of
 from jostle.diagnostics import refuse
 from jostle.engine.files import OpenFile, identities, open_file, stem
-from jostle.jsontext import digest
-from jostle.plan.digest import plan_digest
+from jostle.plan.digest import digest, plan_digest
 from jostle.privacy.ledger import grants, store
 from jostle.privacy.ledger.file import default_place, store_at
 from jostle.privacy.ledger.registered import FileMark, Mark, State, TableMark, Terms, file_digest

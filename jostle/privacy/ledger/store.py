@@ -42,7 +42,7 @@ from msgspec import Struct
 
 from jostle.accounting.budget_tree import Cost
 from jostle.diagnostics import Refusal, did_you_mean, refuse
-from jostle.jsontext import canonical, digest
+from jostle.plan.digest import canonical, digest
 from jostle.privacy.ledger.registered import State, Terms
 from jostle.records import replace
 

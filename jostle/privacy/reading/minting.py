@@ -15,9 +15,8 @@ from jostle.accounting.definitions import Measure
 from jostle.diagnostics import refuse
 from jostle.lazy import Ints
 from jostle.plan.plan import Bound, Domain, Owners, Plan, RowExpr, Scan, filled
-from jostle.privacy.kernel.exposures import Exposure, Exposures, Handle
+from jostle.privacy.kernel.exposures import Exposure, Exposures, Handle, Source
 from jostle.privacy.kernel.handles import Cube, Origin, Table, Vectors
-from jostle.privacy.kernel.sources import Source
 from jostle.privacy.mechanisms.noise import Noise
 from jostle.privacy.reading.public_data import PublicData
 from jostle.records import replace

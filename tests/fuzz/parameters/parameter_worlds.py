@@ -18,7 +18,7 @@ from parameter_values import Values
 from recorded_noise import Draw
 
 from jostle.diagnostics import Refusal
-from jostle.privacy.kernel import sources
+from jostle.privacy.kernel import exposures
 from jostle.privacy.mechanisms.noise import SecureNoise
 from jostle.run.interpreter import Modules
 from jostle.run.scope import Scope
@@ -240,10 +240,10 @@ def recorded() -> Iterator[Recorder]:
     from jostle.privacy.kernel.register import Guarded
 
     noise = Recorder()
-    before, hidden = sources.SecureNoise, Guarded.__exit__
-    sources.SecureNoise = lambda: noise  # type: ignore[assignment, misc]
+    before, hidden = exposures.SecureNoise, Guarded.__exit__
+    exposures.SecureNoise = lambda: noise  # type: ignore[assignment, misc]
     Guarded.__exit__ = lambda *_: None  # type: ignore[assignment]
     try:
         yield noise
     finally:
-        sources.SecureNoise, Guarded.__exit__ = before, hidden  # type: ignore[misc, method-assign]
+        exposures.SecureNoise, Guarded.__exit__ = before, hidden  # type: ignore[misc, method-assign]

@@ -21,7 +21,7 @@ from jostle.accounting.definitions import (
     rho_of,
     used_delta,
 )
-from jostle.privacy.kernel.sources import Source
+from jostle.privacy.kernel.exposures import Source
 from jostle.privacy.mechanisms.additive import Additive
 from jostle.privacy.mechanisms.noise import SecureNoise
 from jostle.privacy.mechanisms.selection import Selection

@@ -12,7 +12,7 @@ from portable_hash import row_hash
 
 from jostle.accounting.amounts import Amount
 from jostle.plan.plan import Apply, Column, Constant
-from jostle.privacy.kernel import sources
+from jostle.privacy.kernel import exposures
 from jostle.privacy.measurements.choices import NoisyArgmax
 from jostle.privacy.scores import cells
 from jostle.privacy.transformations import joins, transform
@@ -106,7 +106,7 @@ def test_two_joins_of_one_source_part_by_the_sum(tmp_path: Path, monkeypatch: py
     old = [("k", "no", f"old{i}") for i in range(6)]
     new = next(r for i in range(1000) for r in [("k", "x", f"new{i}")] if row_hash(r) < max(map(row_hash, old)))
     recorder = Recorder()
-    monkeypatch.setattr(sources, "SecureNoise", lambda: recorder)
+    monkeypatch.setattr(exposures, "SecureNoise", lambda: recorder)
     seen = []
     for rows in (old, [*old, new]):
         session = Session(cwd=tmp_path)

@@ -17,7 +17,7 @@ from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import Measure
 from jostle.diagnostics import refuse
 from jostle.privacy.kernel.exposures import Exposure
-from jostle.privacy.kernel.sources import Source as Private
+from jostle.privacy.kernel.exposures import Source as Private
 from jostle.privacy.measurements.watch import BestRun
 from jostle.privacy.mechanisms.margin import Stopping, below
 from jostle.privacy.mechanisms.noise import SecureNoise

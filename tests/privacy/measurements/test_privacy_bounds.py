@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from jostle.plan.plan import Apply, Column, RowExpr
-from jostle.privacy.kernel import sources
+from jostle.privacy.kernel import exposures
 from jostle.privacy.measurements.aggregates.bounds import bins, outermost
 from jostle.simulate import SeededNoise
 from jostle.source import Source
@@ -76,7 +76,7 @@ def test_the_outermost_bins() -> None:
 
 
 def run(monkeypatch: pytest.MonkeyPatch, frame: pd.DataFrame, program: str, described: str, budget: str) -> Result:
-    monkeypatch.setattr(sources, "SecureNoise", lambda: SeededNoise(11))
+    monkeypatch.setattr(exposures, "SecureNoise", lambda: SeededNoise(11))
     session = Session()
     session.bind("t", frame)
     text = f'private t = bound("t") described by {{{described}}} protecting rows budget {budget}\n{program}\n'

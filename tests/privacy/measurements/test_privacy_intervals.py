@@ -13,7 +13,7 @@ import pytest
 
 from jostle.accounting.amounts import QUANTA, Amount
 from jostle.plan.plan import WEIGHT_BITS, Bound, Column, Count, Integer, Key, Open, Real, Scan
-from jostle.privacy.kernel import sources
+from jostle.privacy.kernel import exposures
 from jostle.privacy.measurements.aggregates.quantile import EVEN, Quantile, intervals, shortest
 from jostle.readers.duckdb import LocalDuckDb
 from jostle.simulate import SeededNoise
@@ -139,7 +139,7 @@ def test_the_number_has_the_fewest_digits() -> None:
 def test_values_that_rows_share_are_met_exactly(
     monkeypatch: pytest.MonkeyPatch, described: str, values: list[float], call: str, answer: float
 ) -> None:
-    monkeypatch.setattr(sources, "SecureNoise", lambda: SeededNoise(7))
+    monkeypatch.setattr(exposures, "SecureNoise", lambda: SeededNoise(7))
     session = Session()
     session.bind("t", pd.DataFrame({"x": values * 100}))
     text = f'private t = bound("t") described by {{x: {described}}} protecting rows budget epsilon 100\n'

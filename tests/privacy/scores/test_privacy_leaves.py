@@ -11,7 +11,7 @@ from recorded_noise import Draw
 from recording import Recorder
 
 from jostle.diagnostics import Refusal
-from jostle.privacy.kernel import sources
+from jostle.privacy.kernel import exposures
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.rows.leaves import LeafFold, PublicTree
 from jostle.privacy.scores import splits
@@ -66,7 +66,7 @@ ROWS = {
 
 def drawn(program: str, unit: str, monkeypatch: pytest.MonkeyPatch) -> tuple[list[Draw], float]:
     noise = Recorder()
-    monkeypatch.setattr(sources, "SecureNoise", lambda: noise)
+    monkeypatch.setattr(exposures, "SecureNoise", lambda: noise)
     charge = Kernel._charge
 
     def noted(kernel: Kernel, exposures: Any, price: Any, what: str, *rest: Any, **more: Any) -> None:

@@ -204,8 +204,7 @@ class Looks(Struct):
             now = {name: (domain, filled.get(name)) for name, domain in schema.items()}
             same = [name for name, domain in old.schema.items() if now.get(name) == (domain, old.filled.get(name))]
             misfits = {name: some for name, some in old.misfits.items() if name in same or name not in schema}
-        items = described.items if isinstance(described, n.RecordOf) else ()
-        places = {name: domain.span for name, domain in items}
+        places = {name: one.span for name, one in described.items} if isinstance(described, n.RecordOf) else {}
         self.tables[key] = Looked(replace(table, plan=plan), scan.data, schema, places, misfits, filled)
         return table
 

@@ -236,7 +236,7 @@ def _membership(op: str, left: object, right: object) -> bool:
 def _pattern(op: str, left: object, right: object) -> bool:
     if not (isinstance(left, str) and isinstance(right, str)):
         raise _refused(op, left, right)
-    return patterns.matches(left, patterns.like(right)) == (op == "like")
+    return patterns.matches(left, as_pattern(right)) == (op == "like")
 
 
 def _range(op: str, left: Any, right: Any) -> bool:

@@ -21,6 +21,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from jostle.diagnostics import refuse
+from jostle.integers import fixed_width
 from jostle.lazy import Ints, np
 from jostle.plan.plan import WEIGHT_BITS, Count
 from jostle.plan.records import CELL_BITS
@@ -67,7 +68,8 @@ class Size(Rule):
 
     def exact(self, reader: Reader, score: Score) -> list[int]:
         if isinstance(score.base, Vectors):
-            return [int(reader.answers.fold(score.base.plan, score.base.exprs, AtRows.of(RowsOf(), score.base))[0])]
+            (rows,) = reader.answers.fold(score.base.plan, score.base.exprs, AtRows.of(RowsOf(), score.base))
+            return [int(fixed_width(rows))]
         if isinstance(score.base, Table):
             (count,) = reader.answers.group(score.base.plan, (), (Count(weighted=score.base.weighted),))
             return [int(count)]

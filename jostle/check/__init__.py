@@ -79,7 +79,7 @@ def in_words_of_today(
 
 @contextmanager
 def _deep_enough() -> Iterator[None]:
-    """Room for the walk: a tree has at most 500 levels and calls are followed 30 deep, within `exploration.DEEPEST`."""
+    """Room for the walk: a tree has at most 500 levels."""
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(max(before, 20_000))
     try:

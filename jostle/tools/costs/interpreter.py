@@ -11,10 +11,12 @@ from datetime import date
 from typing import Any, assert_never
 
 from jostle.check.scopes import returns_inside
+from jostle.diagnostics import Refusal
 from jostle.language.forms import bare_selects, is_real
+from jostle.run.declare import setting
 from jostle.run.externals import external
 from jostle.run.scope import MISSING, Scope
-from jostle.run.values import Part
+from jostle.run.values import Part, is_number
 from jostle.syntax import nodes as n
 from jostle.tools.costs import calls, numbers, rows, selects
 from jostle.tools.costs import declarations as declared
@@ -24,6 +26,7 @@ from jostle.tools.costs.values import (
     Items,
     Maker,
     Range,
+    is_constant,
     join_all,
     reached_sources,
     walked,
@@ -144,15 +147,12 @@ class Interpreter(Walk):
 
     def _parameter(self, name: str, default: object) -> object:
         """The value of a `param`."""
-        value = self.settings.get(name)
-        if value is None or (isinstance(value, str) and isinstance(default, str)):
-            return default if value is None else value
-        if isinstance(value, str) and isinstance(default, bool):
-            return value == "true"
         try:
-            return float(value) if isinstance(value, (str, int, float)) and not isinstance(value, bool) else PUBLIC
-        except ValueError:
+            value = setting(self.settings.get(name), default, name)
+        except Refusal:
             return PUBLIC
+        known = value is default or is_constant(value)
+        return float(value) if is_number(value) else value if known else PUBLIC
 
     # Expressions ---------------------------------------------------------------------------------
 

@@ -6,19 +6,21 @@ counted as one that overlaps with all others, so that what is spent on it adds t
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
+from jostle.diagnostics import Refusal
 from jostle.doubles import place
 from jostle.language import facts
 from jostle.language.facts import Effect, Gives
 from jostle.language.forms import DIMENSIONS
 from jostle.language.operations import ROW_FUNCTIONS
+from jostle.run.groups import public_keys
 from jostle.run.scope import MISSING, Scope
 from jostle.run.values import Builtin, RowForm
+from jostle.source import Span
 from jostle.syntax import nodes as n
-from jostle.syntax.walk import every
+from jostle.syntax.walk import every, expressions
 from jostle.tools.costs.declarations import identifiable, keys_of
 from jostle.tools.costs.tally import Purity, Why
 from jostle.tools.costs.values import (
@@ -81,18 +83,9 @@ def _names_column(w: Walk, node: n.Expr, schema: dict[str, object] | None, scope
 
 
 def _operands(node: n.Expr) -> list[n.Expr]:
-    match node:
-        case n.Unary():
-            return [node.operand]
-        case n.Binary():
-            return [node.left, node.right]
-        case n.Logic():
-            return list(node.operands)
-        case n.Conditional():
-            return [node.test, node.then, node.other]
-        case n.Call():
-            return [*node.args, *(k.value for k in node.keywords)]
-    return []
+    if isinstance(node, n.Call):
+        return [*node.args, *(k.value for k in node.keywords)]
+    return expressions(node) if isinstance(node, n.Unary | n.Binary | n.Logic | n.Conditional) else []
 
 
 def _column_name(w: Walk, node: n.Expr, handle: Handle, scope: Scope) -> str | None:
@@ -239,7 +232,7 @@ def _filtered(table: Handle) -> Handle:
 
 def _partition_parts(w: Walk, row: facts.Builtin, table: Handle, node: n.Call, over: object, scope: Scope) -> object:
     column = _column_name(w, node.args[1], table, scope) if len(node.args) > 1 else None
-    keys = _listed_keys(over) if over is not MISSING else None
+    keys = _listed_keys(over, node.span) if over is not MISSING else None
     if over is MISSING and column is not None and table.schema is not None:
         keys = keys_of(table.schema[column])
     certain = keys is not None and len(keys) <= MOST_PARTS
@@ -264,16 +257,15 @@ _FORMS: Mapping[Gives, Callable[[Walk, facts.Builtin, Handle, n.Call, object, Sc
 """What a built-in of rows gives of a table."""
 
 
-def _listed_keys(value: object) -> list[object] | None:
-    """Keys that a program lists: numbers are taken down, each stands once."""
-    items = value.items if isinstance(value, Set) else value
-    if isinstance(value, Range):
-        items = walked(value)
+def _listed_keys(value: object, span: Span) -> list[object] | None:
+    """Keys that a program lists, as a run takes them; None where they are not known."""
+    items = value.items if isinstance(value, Set) else walked(value) if isinstance(value, Range) else value
     if not isinstance(items, list) or not all(isinstance(v, (float, str, bool)) for v in items):
         return None
-    if any(isinstance(v, float) and not math.isfinite(v) for v in items):
+    try:
+        return list(public_keys(items, span))
+    except Refusal:
         return None
-    return list(dict.fromkeys(float(math.floor(v)) if isinstance(v, float) else v for v in items))
 
 
 def _label(table: Handle, column: str | None, how: str) -> Hashable | None:

@@ -16,13 +16,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from functools import cached_property
+from functools import cached_property, reduce
 from operator import sub
 
 from msgspec import Struct
 
-from jostle.accounting.budget_tree import Cost, Meter
+from jostle.accounting.budget_tree import Cost, Meter, Path
 from jostle.language.builtins import BUILTINS
+from jostle.privacy.kernel.exposures import common_prefix
 from jostle.run.externals import KERNELS
 from jostle.run.scope import MISSING, Scope
 from jostle.run.values import REQUIRED, Builtin, Function, Module, Part, RowForm
@@ -33,9 +34,7 @@ from jostle.tools.costs.values import (
     EACH,
     Generic,
     Most,
-    Path,
     cannot_charge,
-    common_prefix,
 )  # fmt: skip
 
 MOST_TREES = 4
@@ -118,7 +117,7 @@ class Tally(Struct, frozen=True, dict=True):
 
     def common_prefix(self) -> Path:
         paths = [place.path for tree in self.trees for place, own in tree.items() if own.most]
-        return common_prefix(paths)
+        return reduce(common_prefix, paths) if paths else ()
 
     @property
     def why(self) -> Why | None:

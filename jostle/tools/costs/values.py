@@ -7,22 +7,23 @@ may hold handles and functions too. Everything else keeps what costs depend on: 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from enum import Enum
 from typing import Any
 
 from msgspec import Struct
 
 from jostle.accounting import amounts
+from jostle.accounting.budget_tree import Path
 from jostle.diagnostics import Refusal
 from jostle.plan.plan import Open
+from jostle.privacy.kernel.exposures import common_prefix
 from jostle.run.scope import MISSING
 from jostle.run.values import Builtin, Function, Module, Part, RowForm
 from jostle.syntax import nodes as n
 
 DEEPEST = 8  # of handles in containers, as in a run
 
-Path = tuple[tuple[Hashable, Hashable], ...]  # (partition, part) from the root down
 Most = int | float  # quanta, or infinity
 
 
@@ -244,19 +245,8 @@ def joined_exposures(handles: Sequence[Handle]) -> tuple[Exposure, ...]:
                 result[id(new.source)] = new
             else:
                 agents = tuple(dict.fromkeys((*old.agents, *new.agents)))
-                result[id(new.source)] = Exposure(new.source, common_prefix([old.path, new.path]), agents)
+                result[id(new.source)] = Exposure(new.source, common_prefix(old.path, new.path), agents)
     return tuple(result.values())
-
-
-def common_prefix(paths: Iterable[Path]) -> Path:
-    shared: Path | None = None
-    for path in paths:
-        if shared is None:
-            shared = path
-        else:
-            most = min(len(shared), len(path))
-            shared = shared[: next((i for i in range(most) if shared[i] != path[i]), most)]
-    return shared or ()
 
 
 # Amounts -----------------------------------------------------------------------------------------

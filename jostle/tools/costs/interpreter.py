@@ -151,8 +151,9 @@ class Interpreter(Walk):
             value = setting(self.settings.get(name), default, name)
         except Refusal:
             return PUBLIC
-        known = value is default or is_constant(value)
-        return float(value) if is_number(value) else value if known else PUBLIC
+        if is_number(value):
+            return float(value)
+        return value if value is default or is_constant(value) else PUBLIC
 
     # Expressions ---------------------------------------------------------------------------------
 

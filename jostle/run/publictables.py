@@ -36,13 +36,14 @@ from jostle.syntax import nodes as n
 
 
 def is_rows(value: Any) -> bool:
-    """Whether a table can be made of a value: of a list of records, or of a released result."""
-    return isinstance(value, Grouped) or (is_sequence(value) and all(isinstance(item, Record) for item in value))
+    """Whether a table can be made of a value: of a list of records, of a released result, or of synthetic rows."""
+    of_records = is_sequence(value) and all(isinstance(item, Record) for item in value)
+    return isinstance(value, Grouped) or of_records or hasattr(type(value), "jostle_records")
 
 
 def table_of_rows(value: Any, span: Span | None) -> Table:
-    """`table([{a: 1, b: "x"}, …])` and `table(g)`, of a released result: a public table."""
-    rows = list(value)
+    """`table([{a: 1, b: "x"}, …])`, `table(g)` of a released result, and of synthetic rows: a public table."""
+    rows = value.jostle_records() if hasattr(type(value), "jostle_records") else list(value)
     if not rows or not rows[0]:
         raise refuse("DataError", "a table of no rows has no columns", span, help='`table([{city: "Ames", size: 10}])`')
     names = list(rows[0])

@@ -82,6 +82,11 @@ class SyntheticRows:
                 columns[name] = pandas.Categorical.from_codes(codes, categories=list(values))
         return pandas.DataFrame(columns)
 
+    def jostle_records(self) -> list[dict[str, Any]]:
+        """A record of each row, as `table(rows)` takes them."""
+        columns = list(zip(self.domain.names, self.domain.values, strict=True))
+        return [{name: values[code] for (name, values), code in zip(columns, row, strict=True)} for row in self.codes]
+
     def as_json(self) -> list[dict[str, Any]]:
         columns = [[_plain(v) for v in values] for values in self.domain.values]
         return [dict(zip(self.domain.names, map(_at, columns, row), strict=True)) for row in self.codes.tolist()]

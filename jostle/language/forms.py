@@ -39,10 +39,13 @@ def aggregates(node: n.Node) -> list[n.Call]:
 def keys_by_alias(select: n.Select, columns: Collection[str]) -> n.Select:
     """`select floor(age / 10) as decade, count(*) … group by decade`: the key is what the name stands for, as in SQL.
 
-    A column of the table by that name comes first, as it does there. `columns` are those of the table.
+    A column of the table by that name comes first, as it does there. `columns` are those of the table. A select whose
+    columns are all keys, `select city … groupby city`, has none beside them.
     """
     if not select.keys and not select.per:
         return select
+    if _is_of_keys(select):
+        return replace(select, columns=(), keys=tuple([_with_name(key, select.columns) for key in select.keys]))
     plain = [column for column in select.columns if not aggregates(column.value)]
     by_alias = {column.name: column.value for column in plain if column.name is not None}
     used: set[str] = set()
@@ -56,9 +59,22 @@ def keys_by_alias(select: n.Select, columns: Collection[str]) -> n.Select:
 
     keys, per = tuple(map(meant, select.keys)), tuple(map(meant, select.per or ()))
     left = tuple(column for column in select.columns if column.name not in used)
-    if not used or not left:
+    if not used or (select.per and not left):
         return select
     return replace(select, columns=left, keys=keys, per=None if select.per is None else per)
+
+
+def _is_of_keys(select: n.Select) -> bool:
+    """Whether all columns of a select are keys."""
+    return not select.per and all(any(_is_key(column.value, key) for key in select.keys) for column in select.columns)
+
+
+def _is_key(value: n.Expr, key: n.GroupKey) -> bool:
+    return value == key.value or (isinstance(value, n.Name) and value.id == key.name)
+
+
+def _with_name(key: n.GroupKey, columns: Sequence[n.Column]) -> n.GroupKey:
+    return replace(key, name=key.name or next((c.name for c in columns if c.name and _is_key(c.value, key)), None))
 
 
 def persons_by_column(select: n.Select, columns: Collection[str], protected: Collection[str]) -> n.Select:

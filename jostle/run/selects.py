@@ -145,7 +145,7 @@ def _bound(
         measured: list[tuple[Aggregate, Counted | None]] = [(registry.AGGREGATES["count"](), None)]
     else:
         measured = [_aggregate(interp, call, node, table, compiler, scope) for call in form.calls]
-    of, moments = map(list, zip(*measured, strict=True))
+    of, moments = [aggregate for aggregate, _ in measured], [moment for _, moment in measured]
     try:
         request = prepare_cube(table, where, keys, of) if isinstance(table, Cube) else prepare(table, keys, of)
     except Refusal as refusal:
@@ -222,6 +222,9 @@ def _answer(interp: Evaluator, bound: BoundSelect, scope: Scope, event: dict[str
         answer = answers.exactly(interp.kernel, interp.data, request)
         exact = [[Exact(v) if type(v) is float else v for v in values] for values in answer.values]
         return Answer(answer.keys, exact)
+    if isinstance(request, Request) and not request.aggregates and not request.open_keys:
+        message = "these keys are public, and nothing else is asked"
+        raise refuse("TypeError", message, node.span, help="add `count(*) as n`")
     if isinstance(request, Request) and request.running and (
         interp.joint is not None or bound.wish is not None or bound.given is not None
     ):  # fmt: skip

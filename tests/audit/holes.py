@@ -15,14 +15,17 @@ from unittest.mock import patch
 import numpy as np
 from batched import BatchedNoise, batched, batched_table, likelihood_ratio
 from harness import Case, Pair
+from mechanisms import keys_in_rounds
 
 from jostle.accounting.amounts import QUANTA
+from jostle.noise_laws import Gaussian
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.kernel.measurement import common_noise
 from jostle.privacy.measurements.choices import NoisyScore
 from jostle.privacy.measurements.joint import Block, JointBlocks, KeyAxis
 from jostle.privacy.mechanisms.additive import Additive, Linear
+from jostle.privacy.mechanisms.stability import WEIGHT_BITS, KeyRound
 from jostle.records import replace
 
 Sampler = Callable[[np.ndarray, int, np.random.Generator], np.ndarray]
@@ -136,6 +139,16 @@ def open_bound() -> Case:
     return Case("a static bound that ignores what it does not know", certified(PROGRAM), draw, 400_000, broken=True)
 
 
+def keys_that_weigh_one() -> Case:
+    """Keys in rounds, of persons who give 1 to each of 64 groups, and not to all of them together."""
+
+    def draw(runs: int, rng: np.random.Generator) -> Pair:
+        with patch.object(KeyRound, "weight", lambda round, groups: 1 << WEIGHT_BITS):
+            return keys_in_rounds(1, Gaussian, 64, 12, 0.02).draw(runs, rng)
+
+    return Case("keys whose weights are 1 each", 1, draw, 8_000, 0.02, broken=True)
+
+
 def reads_first(kernel: Any, measurement: Any, span: Any = None) -> Any:
     """`Kernel.measure` in another order: what reading says is told before anything is charged."""
     exact = measurement.read(kernel._reader)
@@ -206,6 +219,7 @@ def holes() -> list[Case]:
         _case("two handles in one selection", 1, mixed_handles, [0.0] * 5, [0.0] * 6),
         _case("ρ and δ traded for each other", 1, rho_for_delta, [], [0], 0.02),
         open_bound(),
+        keys_that_weigh_one(),
         door_that_reads_first(),
         shares_that_are_ignored(),
     ]

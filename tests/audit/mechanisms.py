@@ -17,7 +17,7 @@ from jostle.accounting.amounts import Amount, quanta
 from jostle.noise_laws import Gaussian, Laplace
 from jostle.privacy.mechanisms.additive import Additive
 from jostle.privacy.mechanisms.least_cost import walk
-from jostle.privacy.mechanisms.stability import select_keys
+from jostle.privacy.mechanisms.stability import SHARES, KeyRound, select_keys
 from jostle.simulate import SeededNoise
 
 
@@ -126,6 +126,32 @@ def stability(epsilon: float, delta: float, kind: type[Laplace | Gaussian] = Lap
         return one, np.zeros(runs)
 
     return Case(f"stability selection of a lone key of {rows}, {kind.name}", epsilon, draw, 1_000_000, delta / rows)
+
+
+def found_in_rounds(persons: int, several: int, how: Additive, runs: int, seed: int) -> np.ndarray:
+    """How many of their own keys some persons show, in rounds; run by run, over copies of the keys in one release."""
+    known: list[set[tuple[int, int]]] = [set() for _ in range(runs)]
+    noise = SeededNoise(seed)
+    for share in SHARES:
+        left = [[key for key in range(several) if (run, key) not in known[run]] for run in range(runs)]
+        tally = [(run, key, len(keys)) for run, keys in enumerate(left) for key in keys] if persons else []
+        for run, key in KeyRound(how, share, several).select((tally, np.full(len(tally), persons)), noise, ()):
+            known[run].add((run, key))
+    return np.array([float(len(keys)) for keys in known])
+
+
+def keys_in_rounds(epsilon: float, kind: type[Laplace | Gaussian], several: int, persons: int, delta: float) -> Case:
+    """One person more or less, of some with the same groups. `delta`: all that is asked for."""
+    how = Additive(Amount("epsilon", quanta(epsilon)), kind, delta=delta / (2 if kind is Gaussian else 1))
+
+    def draw(runs: int, rng: np.random.Generator) -> Pair:
+        one, other = _seeds(rng)
+        return (
+            found_in_rounds(persons, several, how, runs, one),
+            found_in_rounds(persons + 1, several, how, runs, other),
+        )
+
+    return Case(f"keys in rounds, {persons} persons of {several}, {kind.name}", epsilon, draw, 40_000, delta)
 
 
 CHOICE = """
@@ -391,6 +417,9 @@ def cases() -> list[Case]:
         partition(1, [0, 0, 6, 6, 0, 0, 1, 0], [0, 0, 6, 7, 0, 0, 1, 0]),
         stability(1, 0.01),
         stability(1, 0.01, Gaussian, 4),
+        keys_in_rounds(1, Laplace, 1, 4, 0.02),
+        keys_in_rounds(1, Gaussian, 3, 6, 0.02),
+        keys_in_rounds(1, Gaussian, 4, 0, 0.02),
     ]
     for epsilon in (0.5, 1, 2):
         for option in ("flat", "uniform", "hb", "hdmm"):

@@ -28,6 +28,7 @@ from jostle.diagnostics import KINDS, Diagnostic, Refusal
 from jostle.privacy.kernel import exposures
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.measurements import choices, open_selects
+from jostle.privacy.mechanisms.stability import KeyRound
 from jostle.readers import duckdb as duckdb_engine
 from jostle.source import Source
 from jostle.tools.session import Result, Session
@@ -189,6 +190,14 @@ def watched(patch: pytest.MonkeyPatch) -> Watch:
         return ([], [], law) if watch.keyless else (found, counts, law)
 
     patch.setattr(open_selects, "select_keys", selected)
+    of_round = KeyRound.select
+
+    def selected_in_round(*args: Any) -> list[Any]:
+        found = of_round(*args)
+        watch.keys_found = watch.keys_found or bool(found)
+        return [] if watch.keyless else found
+
+    patch.setattr(KeyRound, "select", selected_in_round)
 
     measure = Kernel.measure
 

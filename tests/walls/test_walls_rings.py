@@ -13,7 +13,7 @@ BARS = {
     "files": 411,
     "lines that the kernel imports": 2_694,
     "lines that privacy and engine import": 20_739,
-    "lines that everyday queries import": 10_751,
+    "lines that everyday queries import": 10_753,
     "circles of files, imports for types counted": 0,
     "lines with Any": 1_167,
     "participle names": 44,

@@ -149,15 +149,10 @@ class SqlEngine(ABC):
         """The distinct values of an expression that are not none, in order, and how many rows have each (int64)."""
         relation = self.relation(plan, (expr,))
         values, counts = self.columns(relations.tally(relation, expr))
-        there = np.asarray(counts) > 0
-        values, counts = np.ma.getdata(values)[there], np.asarray(counts)[there]
-        kind = kind_of(expr, relation.schema)
-        if kind in ("date", "time"):
-            moments = np.array([moment_of(kind, value) for value in np.asarray(values).tolist()], dtype=object)
-            return moments, fixed_width(counts)
-        if kind == "number":
-            return np.asarray(values, dtype=np.float64) + 0.0, fixed_width(counts)
-        return np.asarray(values, dtype=bool if kind == "boolean" else object), fixed_width(counts)
+        counts = np.asarray(counts)
+        return _cells(np.ma.getdata(values)[counts > 0], kind_of(expr, relation.schema)), fixed_width(
+            counts[counts > 0]
+        )
 
     def tuples(self, plan: Plan, exprs: tuple[RowExpr, ...]) -> tuple[list[tuple[Any, ...]], Array]:
         """The different combinations of values of several expressions, none of them missing, and how many rows have
@@ -165,8 +160,15 @@ class SqlEngine(ABC):
         relation = self.relation(plan, exprs)
         *values, counts = self.columns(relations.tuples(relation, exprs))
         there = ~np.any([np.zeros(len(counts), dtype=bool), *map(np.ma.getmaskarray, values)], axis=0)
-        cells = [np.ma.getdata(column)[there] for column in values]
-        cells = [c if kind_of(e, relation.schema) in ("text", "boolean") else np.asarray(c, dtype=np.float64) + 0.0
-                 for c, e in zip(cells, exprs, strict=True)]  # fmt: skip
-        rows = list(zip(*(column.tolist() for column in cells), strict=True))
+        kinds = [kind_of(expr, relation.schema) for expr in exprs]
+        cells = [_cells(np.ma.getdata(v)[there], kind).tolist() for v, kind in zip(values, kinds, strict=True)]
+        rows = list(zip(*cells, strict=True))
         return rows, fixed_width(np.ma.getdata(counts)[there])
+
+
+def _cells(values: Array, kind: str) -> Array:
+    """Values of a kind, as the language has them."""
+    if kind == "number":
+        return np.asarray(values, dtype=np.float64) + 0.0
+    cells = [moment_of(kind, v) for v in np.asarray(values).tolist()] if kind in ("date", "time") else values
+    return np.asarray(cells, dtype=bool if kind == "boolean" else object)

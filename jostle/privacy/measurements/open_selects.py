@@ -16,8 +16,9 @@ from jostle.privacy.measurements.query import Answer, GroupKey, Request
 from jostle.privacy.measurements.selects import Numbers, Select, Several, shared_purchases
 from jostle.privacy.mechanisms.additive import Additive, sum_prices
 from jostle.privacy.mechanisms.noise import Noise, needed_noise
-from jostle.privacy.mechanisms.stability import key_mechanism, select_keys
+from jostle.privacy.mechanisms.stability import KeyRound, key_mechanism, key_rounds, select_keys
 from jostle.privacy.reading.vault import Reader
+from jostle.privacy.transformations.persons import GROUPS, groups_of_person, persons_by_groups
 from jostle.privacy.transformations.transform import PLACE, with_place
 from jostle.records import replace
 
@@ -28,7 +29,8 @@ class OpenSelect(Measurement["tuple[Any, Any]", "Answer | Numbers"]):
 
     Of several keys the combinations are what is shown or not: a person with k rows has at most k of them, which is all
     that the argument needs. One price covers both steps. Without mechanisms, the noisy counts of the keys are the
-    answer.
+    answer. Where the keys are wanted and not how many rows they have, and it is known whose a row is, they are found in
+    rounds (`KeyRounds`).
     """
 
     request: Request
@@ -36,18 +38,26 @@ class OpenSelect(Measurement["tuple[Any, Any]", "Answer | Numbers"]):
     key_mechanism: Additive
 
     @classmethod
-    def of(cls, request: Request, amount: Amount, via: str | None) -> OpenSelect:
+    def of(cls, request: Request, amount: Amount, via: str | None) -> OpenSelect | KeyRounds:
         if not amount.delta:
             raise open_keys(request.group_keys[0].name)
-        # keys are counted by rows, of which a person has k; where rows have weights, their count is another number
-        rows, part, purchases = rows_by_key(request.table), amount, None
-        if request.aggregates != (Count(),) or request.table.weighted:
+        table, part, purchases = request.table, amount, None
+        counted = request.aggregates == (Count(),) and not table.weighted
+        if request.aggregates and not counted:
             part = Amount(amount.unit, amount.value // 2, amount.delta)
             purchases = shared_purchases(request, Amount(amount.unit, amount.value - part.value, 0), via)
-        of_keys, cost = key_mechanism(part, request.table.measures, *rows)
         mechanisms, prices = ((), ()) if purchases is None else (purchases.mechanisms, purchases.prices)
+        groups = None if counted else groups_of_person(table, request.open_keys)
+        if groups is not None:
+            rounds, cost = key_rounds(part, table.measures, groups)
+            how = Several.of([rounds[0].how, *mechanisms], sum_prices(amount, [cost, *prices]))
+            # where a person's rows have no bound but that of groups, one in each counts
+            exposures = tuple([replace(e, rows=groups) if e.rows is None else e for e in table.exposures])
+            return KeyRounds(exposures, request.title, how, request, purchases, rounds, subject=request)
+        # keys are counted by rows, of which a person has k; where rows have weights, their count is another number
+        of_keys, cost = key_mechanism(part, table.measures, *rows_by_key(table))
         how = Several.of([of_keys, *mechanisms], sum_prices(amount, [cost, *prices]))
-        return cls(request.table.exposures, request.title, how, request, purchases, of_keys, subject=request)
+        return cls(table.exposures, request.title, how, request, purchases, of_keys, subject=request)
 
     def read(self, reader: Reader) -> tuple[Any, Any]:
         plan, keys = self.request.table.plan, self.request.open_keys
@@ -56,22 +66,54 @@ class OpenSelect(Measurement["tuple[Any, Any]", "Answer | Numbers"]):
     def release(self, exact: tuple[Any, Any], noise: Noise | None) -> Release[Answer | Numbers]:
         stability, each = rows_by_key(self.request.table)
         keys, counts, law = select_keys(exact, self.key_mechanism, needed_noise(noise), stability, each)
-        events = (Measured("keys", law, self.key_mechanism, 1, stability, direct=self.purchases is None),)
-        if not keys:
-            return Release(Answer([[] for _ in self.request.open_keys], [[] for _ in self.request.aggregates]), events)
-        several = len(self.request.open_keys) > 1
-        columns = [list(column) for column in zip(*keys, strict=True)] if several else [keys]
-        if self.purchases is None:
-            return Release(Answer(columns, [counts], law), events)
-        return Release(Answer(columns, []), events, self._of_keys(keys, self.purchases))
+        counted = self.purchases is None and bool(self.request.aggregates)
+        events = (Measured("keys", law, self.key_mechanism, 1, stability, direct=counted),)
+        if len(self.request.open_keys) == 1:
+            keys = [(key,) for key in keys]
+        if counted and keys:
+            return Release(Answer([list(column) for column in zip(*keys, strict=True)], [counts], law), events)
+        return _aggregates_of(self, keys, events)
 
-    def _of_keys(self, keys: list[Any], purchases: Purchases) -> Select:
-        """The aggregates of the groups of keys that are shown."""
-        request, exprs = self.request, self.request.open_keys
-        if len(exprs) == 1:
-            return Select(self.exposures, self.title, self.how, request, purchases, (Key(exprs[0], tuple(keys)),))
+
+@dataclass(frozen=True, eq=False)
+class KeyRounds(Measurement["tuple[Any, Any]", "Answer | Numbers"]):
+    """Keys whose values are private, in rounds (`mechanisms.stability.KeyRound`), and then the aggregates of them.
+
+    Each round reads anew which groups a person has, without the keys that were shown before, so that others take their
+    places. `earlier` are those keys.
+    """
+
+    request: Request
+    purchases: Purchases | None
+    rounds: tuple[KeyRound, ...]
+    earlier: tuple[tuple[Any, ...], ...] = ()
+
+    def read(self, reader: Reader) -> tuple[Any, Any]:
+        table, keys = self.request.table, self.request.open_keys
+        plan = persons_by_groups(table, keys, self.rounds[0].groups, self.earlier)
+        return reader.answers.tuples(plan, (*keys, GROUPS))
+
+    def release(self, exact: tuple[Any, Any], noise: Noise | None) -> Release[Answer | Numbers]:
+        this, *later = self.rounds
+        keys = (*self.earlier, *this.select(exact, needed_noise(noise), self.earlier))
+        if later:
+            return Release(Answer([], []), (), replace(self, rounds=tuple(later), earlier=keys))
+        return _aggregates_of(self, sorted(keys), (Measured("keys", this.linear.law, this.how, 1, 1),))
+
+
+def _aggregates_of(
+    of: OpenSelect | KeyRounds, keys: list[tuple[Any, ...]], events: tuple[Measured, ...]
+) -> Release[Answer | Numbers]:
+    """What is released of keys that are shown: next the aggregates of their groups, where there are some."""
+    request, exprs = of.request, of.request.open_keys
+    columns: list[list[Any]] = [[key[i] for key in keys] for i in range(len(exprs))]
+    if not keys or of.purchases is None:
+        return Release(Answer(columns, [[] for _ in request.aggregates]), events)
+    place = Key(exprs[0], tuple(columns[0]))
+    if len(exprs) > 1:
         place = Key(Column(PLACE), range(len(keys)))
         names = tuple(key.name for key in request.group_keys)
         group_key = GroupKey(", ".join(names), place.expr, place.values, names, tuple(keys))
-        placed = replace(request, table=with_place(request.table, exprs, keys), group_keys=(group_key,))
-        return Select(self.exposures, self.title, self.how, placed, purchases, (place,))
+        request = replace(request, table=with_place(request.table, exprs, keys), group_keys=(group_key,))
+    rest = Select(of.exposures, of.title, of.how, request, of.purchases, (place,))
+    return Release(Answer(columns, []), events, rest)

@@ -4,17 +4,24 @@ One protected unit has at most k rows, at most r of them with one key. Discrete 
 threshold T = r + (k/ε)·ln(k/δ); discrete Gaussian noise the deviation σ = √(kr)/μ and T = r + 1 + σ·z(δ/k), z the upper
 quantile of a normal law, with half of δ for its ρ where that is counted by (ε, δ). The noise with the lower threshold
 is taken, by ε, δ, k and r alone. docs/privacy/mechanisms.md has the argument ("Keys of an open domain").
+
+Keys alone are found in rounds: a person whose groups are t gives each of them 1/t under Laplace noise, 1/√t under
+Gaussian noise, which is 1 in all, in ℓ₁ or in ℓ₂; in a later round without the keys that were shown before.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 from statistics import NormalDist
 from typing import Any
 
+from msgspec import Struct
+
 from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import Measure, Price, gaussian_price, stability_price
+from jostle.lazy import np
 from jostle.noise_laws import Gaussian, Laplace
 from jostle.privacy.mechanisms.additive import Additive, Linear
 from jostle.privacy.mechanisms.noise import Noise
@@ -58,3 +65,68 @@ def select_keys(
     noisy = linear.release(counts, noise).tolist()
     keys = [(v, n) for v, n in zip(values, noisy, strict=True) if n > least]
     return [v for v, _ in keys], [n for _, n in keys], linear.law
+
+
+SHARES = (0.05, 0.15, 0.8)
+"""Of an amount and its δ, what each round of keys has. So ordered since what the first find is left out of the last."""
+WEIGHT_BITS = 20
+LARGEST = 4096  # of how many groups a threshold looks at each number
+
+
+class KeyRound(Struct, frozen=True):
+    """One of the rounds in which keys are found, of persons with at most `groups` groups each."""
+
+    how: Additive
+    share: float
+    groups: int
+
+    @property
+    def linear(self) -> Linear:
+        """The noise of weights: a person moves them by 1 in all, in the norm of the noise."""
+        one = (1 << WEIGHT_BITS) * SAFE
+        return Linear.of(self.how, one, one, WEIGHT_BITS).part(self.share)
+
+    def weight(self, groups: int) -> int:
+        """What a person with so many groups gives each of them, in steps: rounded down, 1 in all at most."""
+        if self.how.kind is Laplace:
+            return (1 << WEIGHT_BITS) // groups
+        return math.isqrt((1 << 2 * WEIGHT_BITS) // groups)
+
+    @property
+    def threshold(self) -> float:
+        """What a noisy weight has to pass, so that keys of one person alone do with a probability of at most δ."""
+        several = range(1, min(self.groups, LARGEST) + 1)
+        above = max([self._passes(t, t) for t in several])
+        return above if self.groups <= LARGEST else max(above, self._passes(LARGEST, self.groups))
+
+    def _passes(self, groups: int, keys: int) -> float:
+        """What `keys` weights of a person with `groups` groups pass with a probability of δ, in all."""
+        scale, part = self.linear.law.scale, self.how.delta * self.share / SAFE / keys
+        own = math.ldexp(self.weight(groups) + 1, -WEIGHT_BITS)
+        return own + SAFE * scale * (-math.log(part) if self.how.kind is Laplace else -NormalDist().inv_cdf(part))
+
+    def weights(self, tally: tuple[Sequence[tuple[Any, ...]], Any]) -> dict[tuple[Any, ...], int]:
+        """The weight of each key in steps, of how many persons have a key and, last in the tuple, how many groups."""
+        weights: Counter[tuple[Any, ...]] = Counter()
+        for (*key, groups), persons in zip(tally[0], np.asarray(tally[1]).tolist(), strict=True):
+            weights[tuple(key)] += persons * self.weight(max(1, int(groups)))
+        return weights
+
+    def select(self, tally: tuple[Sequence[tuple[Any, ...]], Any], noise: Noise, earlier: Collection[Any]) -> list[Any]:
+        """The keys whose noisy weights pass; what was shown before is not shown again."""
+        weights, least, gone = self.weights(tally), self.threshold, set(earlier)
+        noisy = self.linear.release(list(weights.values()), noise).tolist()
+        return [key for key, weight in zip(weights, noisy, strict=True) if weight > least and key not in gone]
+
+
+def key_rounds(amount: Amount, measures: Sequence[Measure], groups: int) -> tuple[tuple[KeyRound, ...], Price]:
+    """The rounds for keys of persons with at most `groups` groups each, and their price: with the noise by which fewer
+    persons, with so many groups each, make a key known."""
+    laplace = Additive.of(amount, Laplace.name, measures)
+    gaussian = replace(laplace, kind=Gaussian, delta=laplace.delta / 2, because="fewer persons make a key known by it")
+    price = replace(gaussian_price(amount, gaussian.delta), delta0=amount.delta)
+    rounds = tuple([KeyRound(laplace, share, groups) for share in SHARES])
+    others = tuple([replace(one, how=gaussian) for one in rounds])
+    if price.rho and others[-1].threshold * math.sqrt(groups) < rounds[-1].threshold * groups:
+        return others, price
+    return rounds, stability_price(amount)

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from jostle.diagnostics import refuse
 from jostle.plan.kinds import kind_of
@@ -30,6 +31,8 @@ from jostle.plan.plan import (
     Apply,
     Column,
     Constant,
+    Count,
+    Derive,
     Filter,
     GroupRows,
     GroupTerm,
@@ -45,6 +48,7 @@ from jostle.plan.schemas import group_key_value, schema_of
 from jostle.privacy.kernel.exposures import Exposure, join_exposures
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.transformations.joins import check_keys
+from jostle.privacy.transformations.transform import PLACE, with_place
 from jostle.records import replace
 
 
@@ -103,6 +107,42 @@ def persons_of_groups(table: Table, keys: Sequence[tuple[str, Key | RowExpr]]) -
     """A row for each person and group, to be counted by the same keys: in a group a person has one."""
     grouped = group_rows(table, True, keys, ())
     return replace(grouped, exposures=tuple(replace(e, each=1) for e in grouped.exposures))
+
+
+GROUPS = Column("\0groups")
+"""In how many groups the person of a row is; no program can write its name."""
+
+
+def groups_of_person(table: Table, keys: Sequence[RowExpr]) -> int | None:
+    """In how many groups by open keys a person can be. None where it is not known whose a row is; and of a part, since
+    a person may have rows in each of several, and weigh as much in each."""
+    plan, exposures = table.plan, table.exposures
+    if table.weighted or len(exposures) != 1 or exposures[0].path or not exposures[0].unit.columns:
+        return None
+    if not has_persons(plan):
+        return None
+    limited = isinstance(plan, Truncate) and plan.keys == tuple(keys)
+    return _least(plan.groups if limited else None, exposures[0].rows)  # type: ignore[union-attr]
+
+
+def persons_by_groups(table: Table, keys: Sequence[RowExpr], groups: int, earlier: Sequence[tuple[Any, ...]]) -> Plan:
+    """A row for each person and group, of at most `groups` groups of each, with how many the person has (`GROUPS`).
+
+    Rows of `earlier` keys are left out before groups are chosen, and before rows are where some of each count.
+    """
+    limit = table.plan if isinstance(table.plan, Truncate) else None
+    rows = table if limit is None else replace(table, plan=limit.source)
+    plan = _without(rows, keys, earlier) if earlier else rows.plan
+    plan = Truncate(plan if limit is None else replace(limit, source=plan), tuple(keys), groups, 1)
+    each = GroupRows(plan, True, (), ((GROUPS.name, Count()),), groups)
+    return Join(plan, each, (), person=True)
+
+
+def _without(table: Table, exprs: Sequence[RowExpr], rows: Sequence[tuple[Any, ...]]) -> Plan:
+    """The rows whose values of the expressions are none of those listed, which are all different."""
+    placed = with_place(table, exprs, rows, "left").plan
+    own: tuple[tuple[str, RowExpr], ...] = tuple([(name, Column(name)) for name in table.domains])
+    return Derive(Filter(placed, Apply("missing", (Column(PLACE),))), own)
 
 
 def _expr(key: Key | RowExpr) -> RowExpr:

@@ -182,10 +182,10 @@ PLACE = "\0place"
 _STORED = {"text": "text", "date": "date", "time": "time"}
 
 
-def with_place(table: Table, exprs: Sequence[RowExpr], rows: Sequence[tuple[Any, ...]]) -> Table:
+def with_place(table: Table, exprs: Sequence[RowExpr], rows: Sequence[tuple[Any, ...]], how: str = "inner") -> Table:
     """The rows whose values of the expressions are listed, with the place of these in the list as a further column.
 
-    `rows` are all different; values are compared as they are. Stability is the table's.
+    `rows` are all different; values are compared as they are. In a `left` join all rows stay. Stability is the table's.
     """
     for i, expr in enumerate(exprs):
         for value in {type(row[i]): row[i] for row in rows}.values():
@@ -198,7 +198,7 @@ def with_place(table: Table, exprs: Sequence[RowExpr], rows: Sequence[tuple[Any,
     kinds: list[Domain] = [Open(_STORED.get(kind_of(expr, table.domains), "real")) for expr in exprs]
     cells = tuple((*map(_cell, row), float(place)) for place, row in enumerate(rows))
     columns = (*zip(names, kinds, strict=True), (PLACE, Integer(0, max(0, len(rows) - 1))))
-    plan = Join(Derive(table.plan, (*own, *keys)), Listed(columns, cells), names)
+    plan = Join(Derive(table.plan, (*own, *keys)), Listed(columns, cells), names, kind=how)
     return replace(table, plan=plan, schema=tuple(schema_of(plan).items()), origin=None)
 
 

@@ -1,0 +1,150 @@
+"""Keys of an open domain in rounds: what a person moves, what is left out, what is refused, and what is shown."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jostle.accounting.amounts import Amount, quanta
+from jostle.accounting.definitions import Measure
+from jostle.noise_laws import Gaussian, Laplace
+from jostle.privacy.mechanisms.stability import SHARES, KeyRound, key_rounds
+from jostle.source import Source
+from jostle.tools.session import Session
+
+BASIC = Measure("basic", Amount("epsilon", quanta(10.0), quanta(1e-3)))
+OPEN = (
+    'private visits = table("visits.csv") described by {page: text, day: date, seconds: 0..9} protecting who '
+    "budget epsilon 100, delta 1e-3\n"
+)
+VISITS = {  # page, day and seconds of each person
+    "ann": [("a", 1, 3), ("b", 1, 3), ("c", 2, 4), ("c", 3, 4)], "bob": [("a", 1, 3)],
+    "cyd": [("a", 2, 5), ("d", 2, 5), ("e", 3, 5), ("f", 1, 0), ("g", 4, 9)], "dan": [("c", 1, 1), ("g", 1, 1)],
+    "eve": [("", 1, 1), ("z", 5, 2), ("z", 5, 2)],
+}  # fmt: skip
+
+
+def shown(folder: Path, program: str, visits: dict[str, list[tuple[str, int, int]]], declared: str = OPEN) -> Any:
+    rows = [f"{who},{page},2024-01-0{day},{n}" for who, rows in visits.items() for page, day, n in rows]
+    (folder / "visits.csv").write_text("\n".join(["who,page,day,seconds", *rows]) + "\n")
+    return Session(cwd=folder).attempt(Source("keys.jst", declared + program))
+
+
+@pytest.mark.parametrize("most, kind", [(1, Laplace), (2, Laplace), (4, Gaussian), (40, Gaussian)])
+def test_keys_of_one_person_are_shown_with_less_than_delta_in_each_round(most: int, kind: type) -> None:
+    """The probability that any of her t keys passes, from the discrete law itself, for each t."""
+    delta = 1e-6
+    rounds, price = key_rounds(Amount("epsilon", quanta(1.0), quanta(delta)), [BASIC], most)
+    assert price.delta0 == quanta(delta) and price.pure == (kind is Laplace)
+    assert [one.share for one in rounds] == list(SHARES) and math.isclose(sum(SHARES), 1)
+    for one in rounds:
+        assert one.how.kind is kind
+        scale = one.linear.scale
+        for t in range(1, most + 1):
+            weight = one.weight(t)
+            assert weight * (t if kind is Laplace else math.sqrt(t)) <= 2**20
+            gap = one.threshold * 2**20 - weight  # noise in steps has to exceed it
+            tail = math.exp(-gap / scale) if kind is Laplace else math.erfc((gap - 1) / scale / math.sqrt(2)) / 2
+            assert 0 < t * tail <= delta * one.share / (2 if kind is Gaussian else 1)
+    ratios = [(one.linear.strength / rounds[-1].linear.strength) for one in rounds]
+    power = 1 if kind is Laplace else 0.5
+    assert ratios == pytest.approx([(share / 0.8) ** power for share in SHARES])
+
+
+def test_a_threshold_of_very_many_groups_is_no_lower_than_of_some() -> None:
+    amount = Amount("epsilon", quanta(1.0), quanta(1e-6))
+    least = [key_rounds(amount, [BASIC], most)[0][-1].threshold for most in (4096, 5000, 10**9)]
+    assert least[0] <= least[1] < least[2] < 2 * least[0]
+
+
+@pytest.mark.parametrize("clause", [
+    "up to 2 groups", "up to 4 groups", "up to 3 groups, 2 rows each by day desc", "up to 3 rows",
+    "up to 1 row by seconds desc",
+])  # fmt: skip
+@pytest.mark.parametrize("keys", ["page", "page, day"])
+def test_a_person_moves_the_weights_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clause: str, keys: str
+) -> None:
+    """In every round, with the exact weights of the engine, whoever is left out, and whatever was shown before."""
+    rounds: list[tuple[KeyRound, dict[tuple[Any, ...], int]]] = []
+
+    def select(self: KeyRound, tally: Any, noise: Any, known: Any) -> list[Any]:
+        weights = self.weights(tally)
+        assert not set(known) & set(weights)
+        rounds.append((self, weights))
+        first = {0: "ac", 1: "g"}.get(len(rounds) % 3 - 1, "")
+        return sorted(key for key in (("a",), ("c",), ("g",)) if key[0] in first) if keys == "page" else []
+
+    monkeypatch.setattr(KeyRound, "select", select)
+    program = f"g = {{{{ select {keys} from visits groupby {keys} {clause} with epsilon 1 delta 1e-6 }}}}"
+
+    def weights(visits: dict[str, list[tuple[str, int, int]]]) -> list[tuple[KeyRound, dict[tuple[Any, ...], int]]]:
+        rounds.clear()
+        assert shown(tmp_path, program, visits).ok
+        return list(rounds)
+
+    whole = weights(VISITS)
+    assert len(whole) == 3 and any(w for _, w in whole)
+    for who in ("ann", "cyd", "eve"):
+        some = weights({other: rows for other, rows in VISITS.items() if other != who})
+        for (one, there), (_, gone) in zip(whole, some, strict=True):
+            moved = np.array([there.get(key, 0) - gone.get(key, 0) for key in {*there, *gone}], dtype=float)
+            assert np.linalg.norm(moved, 1 if one.how.kind is Laplace else 2) <= 2**20
+            assert (moved >= 0).all() and (moved > 0).sum() <= one.groups
+
+
+def test_what_is_known_makes_room_for_other_keys(tmp_path: Path) -> None:
+    """Each person has four pages that all have, and one that a third has, and one group counts."""
+    everyone = {
+        f"p{i}": [(f"all{(i + j) % 4}", 1, 1) for j in range(4)] + [(f"some{i % 3}", 2, 2)] for i in range(1500)
+    }
+    program = """
+rounds = {{ select page from visits groupby page up to 1 group with epsilon 8 delta 1e-5 }}
+assert rounds.page == ["all0", "all1", "all2", "all3", "some0", "some1", "some2"], rounds
+assert spent(visits) == {epsilon: 8, delta: 1e-5}
+"""
+    result = shown(tmp_path, program, everyone)
+    assert result.ok, result.diagnostics
+
+
+@pytest.mark.parametrize("program, kind, words", [
+    ("g = {{ select page from visits groupby page with epsilon 1 delta 1e-6 }}", "UnboundedSum", "any number of rows"),
+    ("g = {{ select page from visits groupby page up to 3 groups with epsilon 1 }}", "OpenKeys", "not public"),
+    ("g = {{ select seconds from visits groupby seconds up to 3 rows with epsilon 1 }}", "TypeError", "public"),
+    ("g = {{ select page, day from visits groupby page up to 3 rows with epsilon 1 delta 1e-6 }}", "PrivateValue", ""),
+    ("g = {{ select page from visits up to 3 rows with epsilon 1 delta 1e-6 }}", "PrivateValue", "hand out"),
+])  # fmt: skip
+def test_what_is_refused(tmp_path: Path, program: str, kind: str, words: str) -> None:
+    result = shown(tmp_path, program, VISITS)
+    assert not result.ok and result.diagnostics[0].kind == kind and words in result.diagnostics[0].message
+
+
+def test_keys_of_a_part_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A person with rows in several parts would weigh 1 in each."""
+    monkeypatch.setattr(KeyRound, "select", lambda *args: pytest.fail("in rounds"))
+    part = "g = {{ select page from visits[seconds = 3] groupby page with epsilon 1 delta 1e-6 }}\nassert len(g) == 0"
+    result = shown(tmp_path, part, VISITS, OPEN.replace("protecting who", "protecting who up to 3 rows"))
+    assert result.ok, result.diagnostics
+
+
+def test_means_by_keys_find_them_in_rounds(tmp_path: Path, attempt: Callable[..., Any]) -> None:
+    """Half of the amount finds keys, dates among them, and the other half measures; a public table lists its values."""
+    people = {f"p{i}": [(f"page{i % 3}", 1 + i % 2, i % 10), ("page0", 1, 3)] for i in range(900)}
+    program = """
+g = {{ select page as p, day, avg(seconds) as mean from visits groupby page, day up to 2 groups, 1 row each
+    with epsilon 16 delta 1e-5 }}
+days = ["2024-01-01", "2024-01-02"]
+assert [[r.p, str(r.day)] for r in g] == [[p, d] for p in ["page0", "page1", "page2"] for d in days], g
+assert min(g.mean) >= 0 and max(g.mean) <= 9 and spent(visits).epsilon <= 16
+"""
+    result = shown(tmp_path, program, people)
+    assert result.ok, result.diagnostics
+    program = (
+        't = table([{a: "x"}, {a: "y"}, {a: "x"}])\ng = {{ select a as b from t groupby a }}\nassert g.b == ["x", "y"]'
+    )
+    assert attempt(program).ok

@@ -18,7 +18,7 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import date
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -53,6 +53,7 @@ from jostle.source import Span
 if TYPE_CHECKING:
     from jostle.privacy.measurements.joint import JointBlocks
     from jostle.privacy.measurements.running import RunningNumbers
+    from jostle.privacy.mechanisms.running import Roots, Tree
     from jostle.privacy.reading.public_data import PublicData
 
 
@@ -132,13 +133,11 @@ def _running(
 
 def _running_sums(released: RunningNumbers, numbers: Floats, law: Laplace | Gaussian) -> Sequence[Noised]:
     """The sums up to each step, in the order of the groups; each knows the noises that it is made of."""
-    import numpy as np
-
     steps, matrix = released.steps, released.matrix
     vectors = [Vector(column, law) for column in numbers.T]
     sums, laws = np.empty((steps.until, steps.groups)), list[Laplace | Gaussian]()
     for at in range(steps.until):
-        weights = matrix.weights(at + 1)
+        weights = running_weights(matrix, at + 1)
         sums[at] = weights @ numbers[: len(weights)]
         error = law.smooth.deviation * math.sqrt(float(weights @ weights))
         wide = sum_quantile(Laplace) * error
@@ -150,10 +149,39 @@ def _running_sums(released: RunningNumbers, numbers: Floats, law: Laplace | Gaus
     def answer(place: int) -> Noised:
         at, group = divmod(int(places[place]), steps.groups)
         return Noised.of(
-            float(values[place]), Joint(laws[at], at, lambda step: [(vectors[group], matrix.weights(step + 1))])
+            float(values[place]),
+            Joint(laws[at], at, lambda step: [(vectors[group], running_weights(matrix, step + 1))]),
         )
 
     return of_places(len(values), answer, values)
+
+
+def running_weights(matrix: Roots | Tree, step: int) -> Floats:
+    """What a running sum of the first `step` steps is of the numbers that were released up to there."""
+    from jostle.privacy.mechanisms import running
+
+    if isinstance(matrix, running.Tree):  # the stretches that make up the steps, from the longest on
+        weights, left = np.zeros(matrix.rows_up_to(step)), step
+        while left:
+            weights[matrix.rows_up_to(left) - 1] = 1.0
+            left &= left - 1
+        return weights
+    # running sums are those of D⁻¹C⁻¹y: the weight of y at i is Σ_k back[k] / d[i + k], as far as step
+    scales, size = 2.0**running.STEP_BITS / matrix.scales[:step], 1 << (2 * step).bit_length()
+    product = np.fft.rfft(scales, size) * np.conj(np.fft.rfft(_inverse(matrix)[:step], size))
+    weights = np.fft.irfft(product, size)[:step]
+    return np.asarray(weights)
+
+
+@lru_cache(maxsize=2**4)
+def _inverse(matrix: Roots) -> Floats:
+    """The coefficients of the inverse of the rounded ones."""
+    lags = matrix.lags / matrix.lags[0]
+    back = np.zeros(matrix.steps)
+    back[0] = 1.0
+    for at in range(1, matrix.steps):
+        back[at] = -np.dot(lags[1 : at + 1], back[:at][::-1])
+    return back
 
 
 # What is calculated of noisy numbers --------------------------------------------------------------

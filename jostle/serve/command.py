@@ -94,6 +94,7 @@ def _need_agreement(home: Home) -> int:
 def _check(home: Home) -> int:
     """What holds of a home, a line each; 1 where something does not. It reads, beside a server too."""
     from jostle.privacy.ledger.ledger import Ledger
+    from jostle.tools.data import verify as verify_history
 
     def folder() -> str:
         if home.folder.stat().st_mode & 0o077:
@@ -103,7 +104,7 @@ def _check(home: Home) -> int:
     def histories() -> str:
         ledger = Ledger(home.ledger)
         names = [one.terms.name for one in ledger.datasets()] if ledger.store.exists() else []
-        return f"histories hold: {len(names)}, with {sum(ledger.verify(name).entries for name in names)} entries"
+        return f"histories hold: {len(names)}, with {sum(verify_history(ledger, one).entries for one in names)} entries"
 
     def walls() -> str:
         code = "from jostle.serve.confine import *; print(*confine([], [], 9.0, 8 * GIGABYTE), sep=' and ')"

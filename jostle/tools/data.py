@@ -17,10 +17,12 @@ from __future__ import annotations
 import json
 import os
 from argparse import Namespace
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from jostle.accounting.amounts import Unit, as_text
 from jostle.accounting.definitions import Measure, parts_of
@@ -49,12 +51,71 @@ from jostle.trace.text import align, plural
 VERSION = 1
 
 
+class Verified(Struct, frozen=True):
+    """What a chain that holds says: how many entries, the last hash, and the total of all charges.
+
+    `older`: some were counted by an earlier rule, in fewer places.
+    """
+
+    entries: int
+    head: str
+    spent: tuple[int, ...]
+    older: bool
+
+
+def verify_chain(
+    name: str, entries: Iterable[Entry], width: int, completed: Callable[[tuple[int, ...], int], tuple[int, ...]]
+) -> Verified:
+    """Follows a chain from its first entry. `LedgerError` names the first entry that does not hold.
+
+    `completed` takes a total of an earlier rule into so many places.
+    """
+    number, head, older = 0, store.FIRST, False
+    total: tuple[int, ...] = ()
+    for entry in entries:
+        number += 1
+        good = entry.number == number and entry.previous == head
+        if not good or entry.hash != store.chained(head, digest(entry.content)):
+            raise store.broken(name, f"entry {number} does not follow from what stands before it")
+        grown = entry.growth
+        if grown:
+            before = completed(total, len(grown)) if total else (0,) * len(grown)
+            if not len(before) == len(grown) <= width or min(grown) < 0:
+                raise store.broken(name, f"entry {number} counts something else than this budget")
+            total = tuple(a + b for a, b in zip(before, grown, strict=True))
+            older = older or len(grown) < width
+        head = entry.hash
+    total = completed(total, width) if total else (0,) * width
+    if len(total) != width:
+        raise store.broken(name, "its charges count something else than this budget")
+    return Verified(number, head, total, older)
+
+
+def verify(ledger: Ledger, name: str) -> Verified:
+    """Follows the whole chain to the sealed end. Raises `LedgerError` where anything does not hold.
+
+    Every charge tests the seal; this is for people, who ask of all that stands before it.
+    """
+    with ledger.store.reading() as connection:
+        rows = store.Rows(ledger.store, connection)
+        dataset, entries = rows.find(name), rows.entries(name)
+    measure = dataset.terms.measure
+    chain = verify_chain(name, entries, measure.width, measure.completed)
+    if (chain.entries, chain.head) != (dataset.state.entries, dataset.state.head):
+        raise store.broken(name, f"it ends after entry {chain.entries} of {dataset.state.entries}")
+    if chain.spent != dataset.state.spent or not (chain.older or measure.admits(chain.spent)):
+        raise store.broken(name, "its charges do not add up to the total")
+    if entries[0].content.get("terms") != digest(dataset.terms.as_json()):
+        raise store.broken(name, "what was registered is not what stands there now")
+    return chain
+
+
 def certificate_of(ledger: Ledger, name: str, events: Sequence[Event]) -> dict[str, Any]:
     """The certificate of one run. The whole history is verified first.
 
     Raises `LedgerError` where it does not hold or does not know the run's charges, `DataError` where the run has none.
     """
-    ledger.verify(name)
+    verify(ledger, name)
     dataset, entries = ledger.dataset(name), ledger.history(name)
     own = _own(name, events, entries)
     stretch = entries[min(own) - 1 : max(own)]
@@ -251,7 +312,7 @@ def history(options: Namespace) -> str:
         rows.append([str(entry.number), *(clean(str(v)) for v in (content.get("time"), what, *more)), entry.hash[:12]])
     text = _lines(rows, [True, False, False, False, False, False, True, False])
     if options.verify:
-        chain = ledger.verify(options.name)
+        chain = verify(ledger, options.name)
         text += f"\nthe chain holds: {plural(chain.entries, 'entry')}, up to {chain.head}\n"
     return text
 

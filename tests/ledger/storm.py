@@ -31,6 +31,7 @@ from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.ledger.ledger import Account, Ledger
 from jostle.privacy.ledger.registered import Terms
 from jostle.privacy.reading.assembly import kernel_over
+from jostle.tools.data import verify
 
 
 @dataclass
@@ -113,7 +114,7 @@ def one_round(folder: Path, processes: int, spends: int, seed: int, at: str | Pa
         _, status = os.waitpid(pid, 0)
         assert status == 0 or pid in killed, f"a process that nobody killed ended with {status}"
     seconds = time.monotonic() - began
-    held = ledger.verify("people")
+    held = verify(ledger, "people")
     assert held.spent[0] <= limit.value, "more was spent than the limit"
     entries = {e.number: e for e in ledger.history("people")}
     shown = 0

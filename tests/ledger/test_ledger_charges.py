@@ -19,6 +19,7 @@ from jostle.privacy.kernel.exposures import Exposure, Source
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.ledger.ledger import Account, Growth, Ledger
 from jostle.privacy.ledger.registered import Terms
+from jostle.tools.data import verify
 
 ONE = Amount("epsilon", QUANTA)
 
@@ -50,7 +51,7 @@ def test_runs_add_and_parts_count_as_their_maximum(tmp_path: Path) -> None:
         assert total(ledger) == (run * 1.0,)
     entries = ledger.history("people")
     assert [e.growth[0] / QUANTA for e in entries[1:]] == [0.25, 0.5, 0.25, 0.0] * 2
-    assert ledger.verify("people").spent == (2 * QUANTA,)
+    assert verify(ledger, "people").spent == (2 * QUANTA,)
 
 
 def test_a_source_that_a_measurement_names_twice_is_refused(tmp_path: Path) -> None:
@@ -120,7 +121,7 @@ def test_other_measures_hold_over_runs(tmp_path: Path, kind: str) -> None:
             assert refusal.first.kind == "BudgetExceeded"
             break
         charged += 1
-    held = ledger.verify("people")
+    held = verify(ledger, "people")
     measure = ledger.dataset("people").terms.measure
     assert held.entries == charged + 1 and measure.admits(held.spent)
     assert not measure.admits(tuple(s + c for s, c in zip(held.spent, measure.cost(price), strict=True)))
@@ -215,7 +216,7 @@ def test_a_ledger_that_counted_in_fewer_places_is_read_on(tmp_path: Path, monkey
     older = (6 * price.rho, quarter, limit.value + 1 + 3 * price.amount.value, limit.delta)
     assert source.meter.spent == older  # plain sums of it are not known: in ρ alone
     charge(kernel, (Exposure(source),), price, "count")
-    held = ledger.verify("people")
+    held = verify(ledger, "people")
     assert held.older and held.entries == 8
     assert held.spent == (7 * price.rho, quarter, older[2] + price.amount.value, limit.delta)
     with pytest.raises(Refusal, match="is left of the budget"):

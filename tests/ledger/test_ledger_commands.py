@@ -11,6 +11,7 @@ from ledger_place import DATASET, Place
 
 from jostle.accounting.amounts import QUANTA, Amount
 from jostle.privacy.ledger.ledger import Ledger
+from jostle.tools.data import verify
 from jostle.tools.entry import main
 
 COUNT = DATASET + "n = {{ select count(*) from people where age > 30 with epsilon 0.5 }}\nrelease n\n"
@@ -170,4 +171,4 @@ def test_the_ledger_of_the_environment_is_used(owned: Place, monkeypatch: pytest
     from jostle.source import Source
 
     assert Session(cwd=owned.folder).attempt(Source(str(Path(owned.folder) / "p.jst"), COUNT)).ok
-    assert Ledger(owned.path).verify("people").entries == 2
+    assert verify(Ledger(owned.path), "people").entries == 2

@@ -21,6 +21,7 @@ from jostle.accounting.definitions import pure_price
 from jostle.diagnostics import Refusal
 from jostle.privacy.kernel.exposures import Exposure
 from jostle.privacy.ledger.ledger import Ledger
+from jostle.tools.data import verify
 
 COUNT = DATASET + "n = {{ select count(*) from people with epsilon 0.5 }}\nrelease n\n"
 PRICE = pure_price(Amount("epsilon", QUANTA // 2))
@@ -71,9 +72,9 @@ def test_a_locked_ledger(tmp_path: Path) -> None:
     with ledger.store.writing(), pytest.raises(Refusal) as caught:
         charge(kernel, (Exposure(source),), PRICE, "count")
     assert caught.value.first.kind == "LedgerError" and "locked" in caught.value.first.message
-    assert source.meter.spent == (0,) and ledger.verify("people").entries == 1
+    assert source.meter.spent == (0,) and verify(ledger, "people").entries == 1
     charge(kernel, (Exposure(source),), PRICE, "count")
-    assert ledger.verify("people").spent == (QUANTA // 2,)
+    assert verify(ledger, "people").spent == (QUANTA // 2,)
 
 
 def test_a_program_that_meets_a_locked_ledger_reads_nothing(
@@ -138,7 +139,7 @@ def test_a_full_disk(tmp_path: Path, room: int) -> None:
     assert "LedgerError" in said or said == "5 charged", said
     assert "LedgerError" in said or room > 8
     # What came back was counted; a commit that failed may not have been.
-    assert ledger.verify("people").spent == (int(said.split()[0]) * QUANTA // 2,)
+    assert verify(ledger, "people").spent == (int(said.split()[0]) * QUANTA // 2,)
     assert in_child(lambda: charged(Ledger(ledger.store.path))) == "5 charged"
 
 
@@ -165,7 +166,7 @@ def test_a_ledger_that_may_only_be_read(open_folder: Path) -> None:
 
     said = in_child(as_nobody)
     assert said.startswith("0 LedgerError"), said
-    assert ledger.verify("people").entries == 1
+    assert verify(ledger, "people").entries == 1
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root writes read-only files; the test above is for root")
@@ -178,7 +179,7 @@ def test_ones_own_ledger_that_may_only_be_read(tmp_path: Path) -> None:
         assert charged(ledger).startswith("0 LedgerError")
     finally:
         tmp_path.chmod(0o700)
-    assert ledger.verify("people").entries == 1
+    assert verify(ledger, "people").entries == 1
 
 
 def test_a_killed_commit_leaves_all_or_nothing(tmp_path: Path) -> None:
@@ -193,7 +194,7 @@ def test_a_killed_commit_leaves_all_or_nothing(tmp_path: Path) -> None:
 
     with pytest.raises(AssertionError, match="ended with"):
         in_child(dies)
-    assert ledger.verify("people").entries == 1
+    assert verify(ledger, "people").entries == 1
     assert charged(ledger) == "5 charged"
 
 
@@ -217,7 +218,7 @@ def test_no_connection_lives_through_a_fork(tmp_path: Path) -> None:
     assert os.waitpid(pid, 0)[1] == 0
     for end in (read, write, done_read, done_write):
         os.close(end)
-    assert ledger.verify("people").spent == (20 * QUANTA // 2,)
+    assert verify(ledger, "people").spent == (20 * QUANTA // 2,)
 
 
 def test_a_fork_within_a_transaction_is_refused_in_the_child(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from jostle.privacy.kernel.exposures import Exposure
 from jostle.privacy.ledger import store
 from jostle.privacy.ledger.ledger import Ledger
 from jostle.privacy.ledger.store import Entry
+from jostle.tools.data import verify, verify_chain
 
 GROWN = "number = 2"
 TAMPERED = {
@@ -79,7 +80,7 @@ def refused(action: Callable[[], object]) -> str:
 
 
 def test_a_good_chain_holds(charged: Ledger) -> None:
-    held = charged.verify("people")
+    held = verify(charged, "people")
     assert (held.entries, held.spent) == (4, (3 * QUANTA // 2,))
     assert held.head == charged.history("people")[-1].hash
 
@@ -87,13 +88,13 @@ def test_a_good_chain_holds(charged: Ledger) -> None:
 @pytest.mark.parametrize("what", TAMPERED)
 def test_a_changed_history_does_not_verify(charged: Ledger, what: str) -> None:
     tamper(charged, TAMPERED[what])
-    refused(lambda: charged.verify("people"))
+    refused(lambda: verify(charged, "people"))
 
 
 @pytest.mark.parametrize("what", UNSEALED)
 def test_a_changed_state_is_neither_verified_nor_charged(charged: Ledger, what: str) -> None:
     tamper(charged, UNSEALED[what])
-    refused(lambda: charged.verify("people"))
+    refused(lambda: verify(charged, "people"))
     refused(lambda: charge_half(charged))
     refused(lambda: charge_half(Ledger(charged.store.path)))
 
@@ -106,7 +107,7 @@ def test_the_ledger_itself_only_appends(charged: Ledger) -> None:
                 connection.execute(statement)
 
         refused(change)
-    assert charged.verify("people").entries == 4
+    assert verify(charged, "people").entries == 4
 
 
 def test_a_stored_answer_that_was_changed_is_not_given(charged: Ledger) -> None:
@@ -134,10 +135,10 @@ def same(total: tuple[int, ...], places: int) -> tuple[int, ...]:
 def test_a_chain_is_followed_link_by_link() -> None:
     first = Entry.after(1, store.FIRST, {"did": "registered"})
     second = Entry.after(2, first.hash, {"did": "charged", "grows": [5]})
-    assert store.verify("people", [first, second], 1, same).spent == (5,)
+    assert verify_chain("people", [first, second], 1, same).spent == (5,)
     for wrong in ([second], [first, first], [first, Entry.after(3, first.hash, {})]):
-        refused(lambda wrong=wrong: store.verify("people", wrong, 1, same))
-    refused(lambda: store.verify("people", [first, Entry.after(2, first.hash, {"grows": [-5]})], 1, same))
+        refused(lambda wrong=wrong: verify_chain("people", wrong, 1, same))
+    refused(lambda: verify_chain("people", [first, Entry.after(2, first.hash, {"grows": [-5]})], 1, same))
 
 
 def test_the_codes_tell_nothing_without_the_key(charged: Ledger) -> None:

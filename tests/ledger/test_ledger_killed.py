@@ -19,6 +19,7 @@ from jostle.accounting.amounts import QUANTA
 from jostle.backends.postgres.connection import Connection
 from jostle.privacy.ledger.ledger import Ledger
 from jostle.privacy.ledger.store import Rows
+from jostle.tools.data import verify
 from jostle.tools.session import Session
 
 psycopg = pytest.importorskip("psycopg", reason="no driver: pip install 'psycopg[binary]'")
@@ -55,7 +56,7 @@ def dies(owner: Owner, name: str, when: str, die: Callable[[], None]) -> Callabl
 
 
 def spent(airport: Airport) -> float:
-    held = Ledger(airport.place.ledger).verify("flights")
+    held = verify(Ledger(airport.place.ledger), "flights")
     return float(held.spent[0] / QUANTA)
 
 

@@ -10,6 +10,7 @@ from ledger_place import Place, kind
 
 from jostle.privacy.ledger.ledger import Ledger
 from jostle.readers.duckdb import LocalDuckDb
+from jostle.tools.data import verify
 
 FILES = {
     "folk": "id,age\n" + "".join(f"p{i},{20 + i}\n" for i in range(40)),
@@ -53,7 +54,7 @@ def test_one_budget_in_any_order_of_opening(shop: Place, order: tuple[str, ...])
     assert result.ok, result.diagnostics
     assert total(shop) == 0.875 and total(shop, "orders") == total(shop, "items") == 0
     assert {spending["epsilon"]["spent"] for spending in result.budget.values()} == {"0.875"}
-    assert Ledger(shop.path).verify("folk").entries == 4
+    assert verify(Ledger(shop.path), "folk").entries == 4
 
 
 def test_each_by_itself_spends_of_the_same(shop: Place) -> None:

@@ -9,6 +9,7 @@ import pytest
 from ledger_place import Place, kind
 
 from jostle.privacy.ledger.ledger import Ledger
+from jostle.tools.data import verify
 
 VISITS = 'private visits = dataset("visits")\n'
 COUNT = VISITS + "release n = {{{{ select count(*) from visits{} where day >= {} with rho {} }}}}\n"
@@ -35,7 +36,7 @@ def test_each_week_has_the_whole_budget(weekly: Place) -> None:
         "fine", "BudgetExceeded", "fine", "fine", "BudgetExceeded", "fine", "fine",
     ]  # fmt: skip
     ledger = Ledger(weekly.path)
-    assert ledger.dataset("visits").state.spent == (10**12,) and ledger.verify("visits").entries == 6
+    assert ledger.dataset("visits").state.spent == (10**12,) and verify(ledger, "visits").entries == 6
     again = weekly.run(VISITS + "release a = left(visits[week = 3])\nrelease b = left(visits[week = 9])\n"
                                 "release c = left(visits)\n")  # fmt: skip
     assert again.values == {"a": 0, "b": 1, "c": 0}
@@ -69,7 +70,7 @@ def test_sessions_that_are_open_at_once_spend_no_more(weekly: Place) -> None:
     whole = spent.pop(None)
     assert refused and max(spent.values()) + whole <= 10**12 and len(spent) == 3
     assert Ledger(weekly.path).dataset("visits").state.spent == (max(spent.values()) + whole,)
-    Ledger(weekly.path).verify("visits")
+    verify(Ledger(weekly.path), "visits")
 
 
 def test_a_stream_in_each_week(weekly: Place) -> None:

@@ -21,6 +21,7 @@ from jostle.backends.postgres.ledger import LedgerDatabase
 from jostle.diagnostics import Refusal
 from jostle.privacy.kernel.exposures import Exposure
 from jostle.privacy.ledger.ledger import Ledger
+from jostle.tools.data import verify
 
 psycopg = pytest.importorskip("psycopg", reason="no driver: pip install 'psycopg[binary]'")
 
@@ -140,10 +141,10 @@ def test_one_writes_at_a_time(ledger: Ledger, place_of: tuple[str, Sql]) -> None
     kernel, source = opened(Ledger(place_of[0], timeout=0.05))
     with ledger.store.writing():
         message = refused(lambda: charge(kernel, (Exposure(source),), HALF, "count"))
-        assert Ledger(place_of[0]).verify("people").entries == 1  # who reads does not wait
+        assert verify(Ledger(place_of[0]), "people").entries == 1  # who reads does not wait
     assert "locked" in message and source.meter.spent == (0,)
     charge(kernel, (Exposure(source),), HALF, "count")
-    assert ledger.verify("people").spent == (QUANTA // 2,)
+    assert verify(ledger, "people").spent == (QUANTA // 2,)
 
 
 def test_charges_that_meet_wait_for_each_other(ledger: Ledger, place_of: tuple[str, Sql]) -> None:
@@ -162,7 +163,7 @@ def test_charges_that_meet_wait_for_each_other(ledger: Ledger, place_of: tuple[s
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(paid) == 60 and ledger.verify("people").spent == (30 * QUANTA,)
+    assert len(paid) == 60 and verify(ledger, "people").spent == (30 * QUANTA,)
 
 
 def kill_others(place_of: tuple[str, Sql]) -> None:
@@ -179,7 +180,7 @@ def test_a_connection_that_dies_while_it_writes_leaves_nothing(ledger: Ledger, p
             kill_others(place_of)
 
     assert refused(dies).endswith("cannot be reached")
-    assert ledger.verify("people").entries == 1  # over a new connection
+    assert verify(ledger, "people").entries == 1  # over a new connection
     assert charged(ledger) == "5 charged"
 
 
@@ -189,7 +190,7 @@ def test_a_connection_that_dies_between_charges_ends_one_charge(ledger: Ledger, 
     kill_others(place_of)
     assert refused(lambda: charge(kernel, (Exposure(source),), HALF, "count")).endswith("cannot be reached")
     charge(kernel, (Exposure(source),), HALF, "count")
-    assert source.meter.spent == ledger.verify("people").spent == (QUANTA,)
+    assert source.meter.spent == verify(ledger, "people").spent == (QUANTA,)
 
 
 def test_a_commit_that_did_not_happen_is_no_commit(ledger: Ledger) -> None:
@@ -209,4 +210,4 @@ def test_no_connection_lives_through_a_fork(ledger: Ledger) -> None:
         said = in_child(lambda: charged(ledger))
         assert said.startswith("0 LedgerError") and "forked" in said
     assert charged(ledger) == "5 charged"
-    assert ledger.verify("people").spent == (15 * QUANTA // 2,)
+    assert verify(ledger, "people").spent == (15 * QUANTA // 2,)

@@ -12,6 +12,7 @@ import pytest
 from ledger_place import DATASET, Place, kind
 
 from jostle.privacy.ledger.ledger import Ledger
+from jostle.tools.data import verify
 
 COUNT = DATASET + "n = {{ select count(*) from people with epsilon 0.5 }}\nrelease n\n"
 
@@ -63,7 +64,7 @@ def test_runs_cannot_overspend_together(owned: Place) -> None:
     program = DATASET + "h = laplace(histogram(people, x = age + %d)) with epsilon 1\nrelease h\n"
     assert [kind(owned.run(program % i)) for i in range(4)] == ["fine"] * 3 + ["BudgetExceeded"]
     assert spent(owned) == "epsilon 3"
-    assert Ledger(owned.path).verify("people").entries == 4
+    assert verify(Ledger(owned.path), "people").entries == 4
 
 
 @pytest.mark.parametrize("clause", ["described by {age: 0..9}", "protecting rows", "budget epsilon 9"])
@@ -199,7 +200,7 @@ def test_a_program_that_is_run_again_costs_nothing_and_says_so(owned: Place) -> 
     first, second = owned.run(DATASET + ASKS), owned.run(DATASET + ASKS)
     assert first.ok and second.ok, second.diagnostics
     assert first.released_json() == second.released_json()
-    assert spent(owned) == "epsilon 1" and Ledger(owned.path).verify("people").entries == 4
+    assert spent(owned) == "epsilon 1" and verify(Ledger(owned.path), "people").entries == 4
     assert [e.fields.get("replayed") for e in first.events if e.kind == "query"] == [None] * 3
     assert [e.fields.get("replayed") for e in second.events if e.kind == "query"] == [True] * 3
     assert [e.fields["ledger"] for e in first.events if e.kind == "run"] == [
@@ -231,7 +232,7 @@ def test_another_request_is_paid(owned: Place, what: str, other: str) -> None:
     assert what in ASKS and first.ok
     second = owned.run(DATASET + ASKS.replace(what, other))
     assert second.ok and [e.fields.get("replayed") for e in second.events if e.kind == "query"] == [None, True, True]
-    assert Ledger(owned.path).verify("people").entries == 5
+    assert verify(Ledger(owned.path), "people").entries == 5
 
 
 def test_allotments_are_spent_the_same_way_again(owned: Place) -> None:
@@ -303,4 +304,4 @@ def test_runs_of_which_one_is_shown_are_one_charge_and_leave_no_answer(owned: Pl
     both = owned.run("use selection\n" + DATASET + best + count)
     assert first.ok and both.ok and spent(owned) == "epsilon 1.25"
     assert first.values["n"] == both.values["n"]  # the first of its kind still, and free
-    assert Ledger(owned.path).verify("people").entries == 3
+    assert verify(Ledger(owned.path), "people").entries == 3

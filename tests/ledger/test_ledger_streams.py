@@ -12,6 +12,7 @@ from jostle.noise_laws import Gaussian
 from jostle.privacy.ledger.ledger import Account, Ledger
 from jostle.privacy.mechanisms.additive import Linear
 from jostle.source import Source
+from jostle.tools.data import verify
 from jostle.tools.session import Result
 
 DAY = 'param today = 1\nprivate visits = dataset("visits")\n'
@@ -66,11 +67,11 @@ def test_a_stream_goes_on_from_run_to_run(visits: Place) -> None:
         assert abs(sum(n[-2:]) - exact) < 40
         shown = n
     history = Ledger(visits.path)
-    verified = history.verify("visits")
+    verified = verify(history, "visits")
     assert verified.entries == 1 + 5 + 6  # registered, updated and charged, of which one cost something
     again = _on(visits, 5)
     assert [float(value) for value in again.values["g"].columns["n"]] == shown[:10]
-    assert history.verify("visits").entries == verified.entries
+    assert verify(history, "visits").entries == verified.entries
 
 
 ARRIVALS = {1: [(1, "A")], 2: [], 3: [(2, "A"), (3, "B")], 4: [(1, "B")], 5: [(5, "A"), (3, "A")]}

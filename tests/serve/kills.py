@@ -152,7 +152,7 @@ def checked(herd: Herd, analysts: list[Analyst]) -> tuple[list[str], dict[str, A
     ledger = Ledger(herd.home / "ledger" / "ledger.db")
     histories = {one.terms.name: ledger.history(one.terms.name) for one in ledger.datasets()}
     for name in histories:
-        ledger.verify(name)
+        verify(ledger, name)
     spent = {one.terms.name: one.state.spent[0] for one in ledger.datasets()}
     if spent["people"] != sum(total for name, total in spent.items() if "@" in name):
         wrong.append("the dataset has not lost what its grants have")

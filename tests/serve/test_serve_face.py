@@ -15,6 +15,7 @@ from jostle.records import replace
 from jostle.serve import worker
 from jostle.serve.runs import MOST_WAITING
 from jostle.serve.workbench import as_csv
+from jostle.tools.data import verify
 
 BY_SEX = (
     'private t = dataset("people")\n'
@@ -183,7 +184,7 @@ def test_seven_days_take_at_most_their_share(limited: Any) -> None:
     assert "at most epsilon 0.5 in seven days" in late["error"]["message"]
     assert shares(limited.home)["people@cleo"] == QUANTA * 59 // 100
     assert limited.run("cleo", count(0.2))["answer"]["ok"]  # refused, it was not charged
-    assert Ledger(limited.home.ledger).verify("people@cleo").entries == 4
+    assert verify(Ledger(limited.home.ledger), "people@cleo").entries == 4
 
 
 @pytest.mark.parametrize("limit", ["epsilon 2", "rho 0.1", "epsilon 0.1, delta 1e-6", "much"])

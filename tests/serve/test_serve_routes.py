@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from serve_place import NAMES, PASSWORD, Place, count
 
 from jostle.serve.routing import ROUTES, TOO_OFTEN
+from jostle.tools.data import verify
 
 FIELDS = {
     "name": ["ana", "ben", "people", "people@ana", "eve", "olga"], "role": ["owner", "analyst"],
@@ -236,7 +237,7 @@ def test_a_home_is_checked_and_copied_in_use(place: Any, tmp_path: Path, capsys:
     )
     restored = Home(copy)
     assert [one.id for one in restored.runs("id = ?", run["id"])] == [run["id"]]
-    assert Ledger(restored.ledger).verify("people@ana").entries == 3
+    assert verify(Ledger(restored.ledger), "people@ana").entries == 3
     restored.close()
     for file in copy.rglob("*.db"):
         assert file.stat().st_mode & 0o077 == 0

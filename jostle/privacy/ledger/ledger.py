@@ -33,7 +33,7 @@ from jostle.plan.digest import digest, plan_digest
 from jostle.privacy.ledger import grants, store
 from jostle.privacy.ledger.file import default_place, store_at
 from jostle.privacy.ledger.registered import FileMark, Mark, State, TableMark, Terms, file_digest
-from jostle.privacy.ledger.store import Dataset, Entry, Rows, Verified, now, plus
+from jostle.privacy.ledger.store import Dataset, Entry, Rows, now, plus
 from jostle.records import replace
 from jostle.source import Source as Text
 from jostle.source import Span
@@ -286,21 +286,6 @@ class Ledger:
             rows = Rows(self.store, connection)
             rows.find(name)
             return rows.entries(name)
-
-    def verify(self, name: str) -> Verified:
-        """Follows the whole chain to the sealed end. Raises `LedgerError` where anything does not hold."""
-        with self.store.reading() as connection:
-            rows = Rows(self.store, connection)
-            dataset, entries = rows.find(name), rows.entries(name)
-        measure = dataset.terms.measure
-        verified = store.verify(name, entries, measure.width, measure.completed)
-        if (verified.entries, verified.head) != (dataset.state.entries, dataset.state.head):
-            raise store.broken(name, f"it ends after entry {verified.entries} of {dataset.state.entries}")
-        if verified.spent != dataset.state.spent or not (verified.older or measure.admits(verified.spent)):
-            raise store.broken(name, "its charges do not add up to the total")
-        if entries[0].content.get("terms") != digest(dataset.terms.as_json()):
-            raise store.broken(name, "what was registered is not what stands there now")
-        return verified
 
 
 def _contents(terms: Terms, check: Check | None) -> Contents:

@@ -32,7 +32,7 @@ import os
 import threading
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -70,46 +70,6 @@ class Entry(Struct, frozen=True):
     def growth(self) -> tuple[int, ...]:
         """By how much it moved the total, place by place."""
         return tuple(self.content.get("grows", ()))
-
-
-class Verified(Struct, frozen=True):
-    """What a chain that holds says: how many entries, the last hash, and the total of all charges.
-
-    `older`: some were counted by an earlier rule, in fewer places.
-    """
-
-    entries: int
-    head: str
-    spent: tuple[int, ...]
-    older: bool
-
-
-def verify(
-    name: str, entries: Iterable[Entry], width: int, completed: Callable[[tuple[int, ...], int], tuple[int, ...]]
-) -> Verified:
-    """Follows a chain from its first entry. `LedgerError` names the first entry that does not hold.
-
-    `completed` takes a total of an earlier rule into so many places.
-    """
-    number, head, older = 0, FIRST, False
-    total: tuple[int, ...] = ()
-    for entry in entries:
-        number += 1
-        good = entry.number == number and entry.previous == head
-        if not good or entry.hash != chained(head, digest(entry.content)):
-            raise broken(name, f"entry {number} does not follow from what stands before it")
-        grown = entry.growth
-        if grown:
-            before = completed(total, len(grown)) if total else (0,) * len(grown)
-            if not len(before) == len(grown) <= width or min(grown) < 0:
-                raise broken(name, f"entry {number} counts something else than this budget")
-            total = tuple(a + b for a, b in zip(before, grown, strict=True))
-            older = older or len(grown) < width
-        head = entry.hash
-    total = completed(total, width) if total else (0,) * width
-    if len(total) != width:
-        raise broken(name, "its charges count something else than this budget")
-    return Verified(number, head, total, older)
 
 
 def broken(name: str, why: str) -> Exception:

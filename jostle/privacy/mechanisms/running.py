@@ -1,7 +1,8 @@
 """What is measured of a stream so that its running sums come out well: a public matrix of integers, step by step.
 
 Step t of n (from 1) measures a few rows of the matrix M, which weigh steps up to t alone. So what is released at a
-step is a function of the stream up to there, and a running sum is a fixed combination `weights` of what was released.
+step is a function of the stream up to there, and a running sum is a fixed combination of what was released
+(`run.answers.running_weights`).
 
 * `Roots`, for Gaussian noise: one row a step, M[t, s] = c[t − s]·d[s], with c the coefficients of (1 − x)^(−½), of
   which the matrix of all running sums is the square (Fichtenberger, Henzinger, Upadhyay 2023), and d[s] such that all
@@ -21,7 +22,7 @@ import math
 from functools import cached_property, lru_cache
 
 from jostle.integers import fixed_width
-from jostle.lazy import Floats, Ints, np
+from jostle.lazy import Ints, np
 
 MOST_STEPS = 2**13
 LAG_BITS, STEP_BITS = 14, 9
@@ -53,14 +54,6 @@ class Tree:
         levels = self.steps.bit_length()
         return levels, math.sqrt(levels) * (1 + 2.0**-40)
 
-    def weights(self, step: int) -> Floats:
-        """The stretches that make up the first `step` steps, from the longest on."""
-        weights, left = np.zeros(self.rows_up_to(step)), step
-        while left:
-            weights[self.rows_up_to(left) - 1] = 1.0
-            left &= left - 1
-        return weights
-
 
 class Roots:
     """The square root of running sums, its columns as long as each other."""
@@ -89,24 +82,6 @@ class Roots:
         l1 = np.cumsum(self.lags)[::-1] * self.scales
         l2 = np.cumsum(self.lags**2)[::-1] * self.scales**2
         return int(l1.max()), math.sqrt(float(l2.max())) * (1 + 2.0**-40)
-
-    @cached_property
-    def _back(self) -> Floats:
-        """The coefficients of the inverse of the rounded ones."""
-        lags = self.lags / 2**LAG_BITS
-        back = np.zeros(self.steps)
-        back[0] = 1.0
-        for at in range(1, self.steps):
-            back[at] = -np.dot(lags[1 : at + 1], back[:at][::-1])
-        return back
-
-    def weights(self, step: int) -> Floats:
-        """Running sums are those of D⁻¹C⁻¹y: the weight of y at i is Σ_k back[k] / d[i + k], as far as step."""
-        scales = 2.0**STEP_BITS / self.scales[:step]
-        size = 1 << (2 * step).bit_length()
-        product = np.fft.rfft(scales, size) * np.conj(np.fft.rfft(self._back[:step], size))
-        weights: Floats = np.fft.irfft(product, size)[:step]
-        return weights
 
 
 def _divisions(number: int) -> int:

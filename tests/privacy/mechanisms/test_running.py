@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from jostle.privacy.mechanisms.running import Roots, Tree, matrix_of
+from jostle.run.answers import running_weights
 
 
 @pytest.mark.parametrize("kind", [Roots, Tree])
@@ -19,7 +20,7 @@ def test_sums_are_those_of_all_steps_before(kind: type[Roots | Tree], steps: int
     assert of.norms[0] == matrix.sum(axis=0).max()
     assert 1 <= of.norms[1] / np.sqrt((matrix.astype(float) ** 2).sum(axis=0).max()) < 1 + 1e-9
     for step in range(1, steps + 1):
-        weights, rows = of.weights(step), of.rows_up_to(step)
+        weights, rows = running_weights(of, step), of.rows_up_to(step)
         sums = weights @ (matrix[:rows] / 2.0**of.bits)
         assert np.abs(sums[:step] - 1).max() < 1e-9 and np.abs(sums[step:]).max(initial=0) < 1e-9
         before = step // 2
@@ -52,7 +53,7 @@ def least_error(steps: int, rounds: int) -> float:
 def error(steps: int) -> float:
     """The root of the mean squared error of all running sums, for noise of the scale of the largest column."""
     of = matrix_of(steps, True)
-    squares = [float((of.weights(step) ** 2).sum()) for step in range(1, steps + 1)]
+    squares = [float((running_weights(of, step) ** 2).sum()) for step in range(1, steps + 1)]
     return float(np.sqrt(np.mean(squares)) * of.norms[1] / 2**of.bits)
 
 

@@ -37,7 +37,8 @@ class Line(Struct, frozen=True):
     For errors, regret is error ÷ the least error (1 is best); for utilities the difference to the best (0 is best).
     `choice` and `single` (the single best solver) are means over instances and draws of the features, `tail` and
     `single_tail` their 95th percentiles over instances, `options` the mean of each option taken always. `gap` =
-    (single − choice) ÷ (single − virtual best), None where there is no gap.
+    (single − choice) ÷ (single − virtual best), None where there is no gap. `choice_error` and `gap_error` are the
+    standard errors of both over data sets, None for a single one.
     """
 
     scale: float | None
@@ -50,6 +51,8 @@ class Line(Struct, frozen=True):
     options: dict[str, float]
     ways: dict[str, float] = field(default_factory=dict)
     """The mean by each way of choosing, where there are several; `choice` is that by features."""
+    choice_error: float | None = None
+    gap_error: float | None = None
 
 
 class ChoiceReport(Struct, frozen=True):
@@ -74,10 +77,13 @@ class ChoiceReport(Struct, frozen=True):
         """A table for people, a line for each scale."""
         names, ways = list(self.lines[0].options), [way for way in self.lines[0].ways if way != FEATURES]
         choice = "by features" if ways else "choice"
-        heads = [self.by, choice, "95 %", *(f"by {way}" for way in ways), "single best", "95 %", "closed gap", *names]
-        cells = [[_scale(l.scale), _number(l.choice), _number(l.tail), *(_number(l.ways[way]) for way in ways),
-                  _number(l.single), _number(l.single_tail), _gap(l.gap), *(_number(l.options[n]) for n in names)]
-                 for l in self.lines]  # fmt: skip
+        heads = [self.by, choice, "±", "95 %", *(f"by {way}" for way in ways), "single best", "95 %"]
+        heads += ["closed gap", "±", *names]
+        cells = []
+        for l in self.lines:
+            mine = [_scale(l.scale), _number(l.choice), _number(l.choice_error), _number(l.tail)]
+            single = [_number(l.single), _number(l.single_tail), _gap(l.gap), _gap(l.gap_error)]
+            cells.append([*mine, *(_number(l.ways[way]) for way in ways), *single, *map(_number, l.options.values())])
         widths = [max(len(row[k]) for row in [heads, *cells]) for k in range(len(heads))]
         rows = ["  ".join(c.rjust(w) for c, w in zip(row, widths, strict=True)) for row in [heads, *cells]]
         what = (
@@ -131,9 +137,10 @@ def evaluate(
     others = {
         way: np.array([_regret(table, scale, k, utilities[k]) for k in mine]) for way, utilities in (ways or {}).items()
     }
+    owner = np.array([table.runs[k].database for k in mine])
     if group is not None:
         sizes = np.array([group(table.runs[k].database, table.runs[k].scale) for k in mine])
-    figures = (losses, single, each, others)
+    figures = (losses, single, each, others, owner)
     lines = [_line(table, scale, None, np.ones(len(sizes), dtype=bool), *figures)]
     for size in np.unique(sizes):
         lines.append(_line(table, scale, float(size), sizes == size, *figures))
@@ -180,7 +187,7 @@ def _regret(table: RunTable, scale: UtilityScale, run: int, utility: float) -> f
 
 def _line(
     table: RunTable, scale: UtilityScale, size: float | None, rows: Any, losses: Array, single: Array, each: Array,
-    others: Mapping[str, Array],
+    others: Mapping[str, Array], owner: Any,
 ) -> Line:  # fmt: skip
     def readable(regret: Array) -> Array:
         return np.exp(regret) if scale.logarithmic else regret
@@ -188,6 +195,9 @@ def _line(
     choice, alone = float(readable(losses[rows]).mean()), float(readable(single[rows]).mean())
     room = alone - (1.0 if scale.logarithmic else 0.0)
     means = readable(each[rows]).mean(axis=0).tolist()
+    gap = (alone - choice) / room if room > 1e-12 else None
+    mine = readable(losses[rows]).mean(axis=1)
+    saved = readable(single[rows]) - mine - (gap or 0.0) * (readable(single[rows]) - (alone - room))
     return Line(
         scale=size,
         rows=int(rows.sum()),
@@ -195,7 +205,9 @@ def _line(
         choice=choice,
         tail=float(np.percentile(readable(losses[rows]).mean(axis=1), 95)),
         single_tail=float(np.percentile(readable(single[rows]), 95)),
-        gap=(alone - choice) / room if room > 1e-12 else None,
+        gap=gap,
+        choice_error=_error_over(owner[rows], mine),
+        gap_error=_error_over(owner[rows], saved / room) if gap is not None else None,
         options=dict(zip(table.options, means, strict=True)),
         ways={FEATURES: choice, **{way: float(readable(one[rows]).mean()) for way, one in others.items()}}
         if others
@@ -203,12 +215,18 @@ def _line(
     )
 
 
+def _error_over(owner: Any, values: Array) -> float | None:
+    """The standard error of the mean over data sets; `owner` (n,) is that of each value."""
+    means = np.array([values[owner == d].mean() for d in np.unique(owner)])
+    return float(means.std(ddof=1) / np.sqrt(len(means))) if len(means) > 1 else None
+
+
 def _scale(scale: float | None) -> str:
     return "all" if scale is None else f"{scale:g}"
 
 
-def _number(value: float) -> str:
-    return f"{value:.3f}" if abs(value) < 1000 else f"{value:.3g}"
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}" if abs(value) < 1000 else f"{value:.3g}"
 
 
 def _gap(gap: float | None) -> str:
@@ -260,7 +278,7 @@ def as_record(report: ChoiceReport) -> Record:
     lines = [
         Record({**line, "options": Record(line["options"]), "ways": Record(line["ways"])}) for line in data["lines"]
     ]
-    names = ("choice", "tail", "single", "single_tail", "gap", "options", "ways")
+    names = ("choice", "choice_error", "tail", "single", "single_tail", "gap", "gap_error", "options", "ways")
     over_all = {name: lines[0][name] for name in names}
     return Record(
         {**over_all, "virtual": data["virtual_best"], "lines": lines[1:], "policies": Record(report.policies),

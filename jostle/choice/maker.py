@@ -40,7 +40,7 @@ from jostle.run.interpreter import Interpreter
 from jostle.run.margins import margins
 from jostle.run.registry import builtin
 from jostle.run.scope import Scope
-from jostle.run.values import Builtin, Function, Part, Record, is_number, kind_name
+from jostle.run.values import REQUIRED, Builtin, Function, Part, Record, is_number, kind_name
 from jostle.source import Span
 from jostle.syntax import nodes as n
 
@@ -48,6 +48,9 @@ if TYPE_CHECKING:
     from jostle.choice.evaluation import ChoiceReport
 
 Progress = Callable[[str, int, int], None]
+
+FIRST_SETS, MOST_SETS = 24, 96
+"""Training data sets that a function of their number makes at first, and at most, while what decides is chance."""
 
 
 class ChoiceMaker:
@@ -64,8 +67,9 @@ class ChoiceMaker:
         data: Any = None,
         way: str = n.FEATURES,
     ) -> None:
-        """`data`: a function that gives the training data when they are needed, in place of those of `parts`. `way`:
-        what it chooses by; only by features there must be training data."""
+        """`data`: a function that gives the training data when they are needed, in place of those of `parts`; one of a
+        number gives that data set, and training makes as many as settle what is learned. `way`: what it chooses by;
+        only by features there must be training data."""
         self.name, self.way = "", way
         self._parts, self._model, self._share, self._span = parts, model, share, span
         self._progress, self._data = progress, data
@@ -226,14 +230,38 @@ class ChoiceMaker:
         return {"name": name, "value": number} | ({} if margin is None else {"error": margin["error"]})
 
     def _policy(self, interp: Evaluator, unit: str, stability: int, epsilon: float | None) -> Policy:
-        policy = self.shipped() or self._steady(learn(
-            self._bench(interp, unit, stability), model=self._model, share=self._share, epsilon=epsilon,
-            store=self._store, progress=self._teller("training"), workers=self.workers,
-        ))  # fmt: skip
+        policy = self.shipped() or self._steady(self._settled(interp, unit, stability, epsilon))
         if all(policy is not other for other in self._policies):
             self._policies.append(policy)
             interp.kernel.events.emit("train", self.name or "choice", self._span, **train_event(policy.table))
         return policy
+
+    def _settled(self, interp: Evaluator, unit: str, stability: int, epsilon: float | None) -> Policy:
+        """The policy, learned from twice as many data sets while what decides is chance and a function makes them."""
+        while True:
+            policy = learn(
+                self._bench(interp, unit, stability), model=self._model, share=self._share, epsilon=epsilon,
+                store=self._store, progress=self._teller("training"), workers=self.workers,
+            )  # fmt: skip
+            many = len(self._parts.databases)
+            if not (self._numbered and policy.unsettled and many < MOST_SETS):
+                return policy
+            self._make(interp, min(MOST_SETS, 2 * many))
+
+    @property
+    def _numbered(self) -> bool:
+        """Whether the training data are made by a function of their number."""
+        return self._data is not None and any(default is REQUIRED for _, default in self._data.params)
+
+    def _make(self, interp: Evaluator, many: int) -> None:
+        """Makes the training data: the first `many` by a function of their number, else all that the function gives."""
+        with public_only(interp):
+            if self._numbered:
+                data = [interp.call(self._data, [number]) for number in range(1, many + 1)]
+            else:
+                data = interp.call(self._data, [])
+        self._parts = replace(self._parts, databases=training_data(data))
+        self._benches.clear()
 
     def _steady(self, policy: Policy) -> Policy:
         """A policy that was learned, under the rule by which an option stays; the same one each time."""
@@ -322,6 +350,8 @@ class ChoiceMaker:
         shipped = self.shipped()
         if shipped is not None:
             return shipped.table
+        if self._numbered:
+            self._settled(interp, unit, 1, epsilon)
         bench, at = training_setting(self._bench(interp, unit, 1), self._model, epsilon)
         return runs_of(bench, self._share, at, self._store, self._teller("training"), workers=self.workers)
 
@@ -339,8 +369,7 @@ class ChoiceMaker:
 
     def _bench(self, interp: Evaluator, unit: str, stability: int) -> ProgramBench:
         if self._data is not None and not self._parts.databases:
-            with public_only(interp):
-                self._parts = replace(self._parts, databases=training_data(interp.call(self._data, [])))
+            self._make(interp, FIRST_SETS)
         if (unit, stability) not in self._benches:
             self._benches[unit, stability] = ProgramBench(interp, self._parts, unit, stability)
         return self._benches[unit, stability]

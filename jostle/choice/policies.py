@@ -138,6 +138,9 @@ NO_WORSE = 0.01
 1 % of the error or twice its share, whichever is more. No larger share is considered: of many sizes one is always worse
 by chance, and a look whose cost is lost where rows are few must not be forgone where it saves much."""
 
+ONE_ERROR = 0.8413
+"""How likely a normal number is at most one standard deviation above its mean."""
+
 FOLDS = 24
 """Of more data sets several are left out at a time: a fit without each of a hundred tells hardly more."""
 
@@ -326,9 +329,9 @@ def decide(table: RunTable, model: AnyModel, predicts: Predicts) -> Policy:
             sized.append(by_size(table, view, regret))
             error = float(per.std(ddof=1) / np.sqrt(len(per)))
             standings.append(Standing(candidate.name, candidate.share, float(per.mean()), error))
-        number, why = _winner(all_, losses, sized, scale)
+        number, why, more = _winner(all_, losses, sized, scale)
     else:
-        number, why = _unvalidated(all_)
+        (number, why), more = _unvalidated(all_), 0
     winner = all_[number]
     return Policy(
         name=winner.name,
@@ -341,13 +344,18 @@ def decide(table: RunTable, model: AnyModel, predicts: Predicts) -> Policy:
         standings=tuple(standings),
         why=why,
         predicts=predicts,
+        unsettled=more,
     )
 
 
 def _winner(
     all_: list[Candidate], losses: list[Array], sized: list[Array], scale: UtilityScale
-) -> tuple[int, str]:  # fmt: skip
-    """Returns the best policy and what decided it; `losses` by data set, `sized` by size of data, for each policy."""
+) -> tuple[int, str, int]:  # fmt: skip
+    """Returns the best policy, what decided it, and about how many more data sets would settle it (0: it is settled).
+
+    `losses` by data set, `sized` by size of data, for each policy. Looks that cost next to nothing are compared by
+    their mean loss alone, since a price that nobody notices needs no proof.
+    """
     loss = [_loss(float(one.mean()), scale) for one in losses]
     score = f"its {'error' if scale.logarithmic else 'regret'}"
     free = [k for k, candidate in enumerate(all_) if candidate.share == 0]
@@ -357,17 +365,21 @@ def _winner(
     left, cheap = [*free, *safe], [k for k in safe if all_[k].share <= CHEAP]
     best = min(left, key=lambda k: (float(losses[k].mean()), k))
     for k in (k for k in left if k < best):
-        if not is_significant_gain(losses[k], losses[best], all_[k].share < all_[best].share):
-            look = min(cheap, key=lambda one: (float(losses[one].mean()), one), default=k)
-            if losses[look].mean() < losses[k].mean() and not all_[k].learned:
-                why = f"{score} is {loss[look]}; with the {SINGLE_BEST} option it is {loss[k]}, and looking costs "
-                return look, f"{why}next to nothing, and is hardly worse at any size of data"
+        if not is_significant_gain(losses[k], losses[best]):
+            more = data_sets_to_settle(losses[k], losses[best])
+            look = min([k, *cheap], key=lambda one: (float(losses[one].mean()), one))
+            if look != k:
+                why = f"{score} is {loss[look]}; with {_called(all_[k])} it is {loss[k]}, and looking costs "
+                return look, f"{why}next to nothing, and is hardly worse at any size of data", more
             than = "and costs more" if all_[k].share < all_[best].share else "and is less simple"
-            more = data_sets_to_settle(losses[k], losses[best], all_[k].share < all_[best].share)
             chance = f"within chance on {len(losses[k])} data sets" + (
                 f" (about {more:,} more would settle it)" if more else ""
             )
-            return k, f"{score} is {loss[k]}; with {all_[best].name} it is {loss[best]}, which is {chance}, {than}"
+            return (
+                k,
+                f"{score} is {loss[k]}; with {all_[best].name} it is {loss[best]}, which is {chance}, {than}",
+                more,
+            )
     why = f"{score} on data sets left out is {loss[best]}; with the {SINGLE_BEST} option it is {loss[0]}, "
     why += "and that is more than chance"
     if best == 0:
@@ -376,39 +388,39 @@ def _winner(
     first = min(range(len(all_)), key=lambda k: (float(losses[k].mean()), k))
     if first not in left:
         why = f"{score} is {loss[best]}; with {all_[first].name} it is {loss[first]}, but worse at some size of data"
-    return best, why
+    return best, why, 0
+
+
+def _called(candidate: Candidate) -> str:
+    return candidate.name if candidate.learned else f"the {SINGLE_BEST} option"
 
 
 def _loss(regret: float, scale: UtilityScale) -> str:
     return f"{math.exp(regret):.3g} times the least" if scale.logarithmic else f"{regret:.3g}"
 
 
-def is_significant_gain(plain: Array, better: Array, dearer: bool) -> bool:
+def is_significant_gain(plain: Array, better: Array) -> bool:
     """Whether less mean regret, one number a data set, is reason enough to leave the plainer policy.
 
-    Beyond one standard error of the paired difference; for a dearer policy that saves less than half of the regret,
-    beyond Student's t at 97.5 %. Small savings on few data sets mislead: leave out the one that speaks against them
-    and they look sure, and the choice does worse on it than the option it was to improve on.
+    Beyond one standard error of the paired difference, by Student's t for the number of data sets. The best of many
+    policies is ahead by about as much where all are equal; to ask for more loses what is gained on most data.
     """
-    gain, error = _gain(plain, better, dearer)
+    gain, error = _gain(plain, better)
     return gain > error + 1e-12
 
 
-def data_sets_to_settle(plain: Array, better: Array, dearer: bool) -> int:
+def data_sets_to_settle(plain: Array, better: Array) -> int:
     """About how many more data sets like these would show that the gain is more than chance; 0 where there is none."""
-    gain, error = _gain(plain, better, dearer)
+    gain, error = _gain(plain, better)
     return max(1, math.ceil(len(plain) * ((error / gain) ** 2 - 1))) if gain > 1e-12 else 0
 
 
-def _gain(plain: Array, better: Array, dearer: bool) -> tuple[float, float]:
+def _gain(plain: Array, better: Array) -> tuple[float, float]:
     """The mean gain, and what it has to be above."""
-    gap = plain - better
-    gain, error = float(gap.mean()), float(gap.std(ddof=1) / np.sqrt(len(gap)))
-    if dearer and gain < float(plain.mean()) / 2:
-        from scipy.special import stdtrit
+    from scipy.special import stdtrit
 
-        error *= float(stdtrit(len(gap) - 1, 0.975))
-    return gain, error
+    gap = plain - better
+    return float(gap.mean()), float(stdtrit(len(gap) - 1, ONE_ERROR) * gap.std(ddof=1) / np.sqrt(len(gap)))
 
 
 def _unvalidated(all_: list[Candidate]) -> tuple[int, str]:

@@ -85,7 +85,8 @@ class Policy:
 
     `needs` are the features to hand to `choose`, `columns` those that the model reads, in its order (with the
     public `epsilon`, as log₁₀, where several were trained on). `table` is what it was trained on, `standings` the
-    cross-validation, and `why` a sentence on what decided it. `steady`: an option and a margin, where no other is taken
+    cross-validation, and `why` a sentence on what decided it; `unsettled`: about how many more data sets would show
+    that a better one is more than chance, 0 where none is. `steady`: an option and a margin, where no other is taken
     that is not predicted to be better by as much; what ships may have one.
     """
 
@@ -99,6 +100,7 @@ class Policy:
     standings: tuple[Standing, ...]
     why: str
     predicts: tuple[Predict | None, ...] = field(default=(), compare=False, repr=False)
+    unsettled: int = field(default=0, compare=False)
     steady: tuple[int, float] | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -201,6 +203,7 @@ class Policy:
             "name": self.name, "model": self.model, "share": self.share, "needs": list(self.needs),
             "columns": list(self.columns), "predictor": predictor,
             "standings": [s.as_json() for s in self.standings], "why": self.why, "table": self.table.as_json(),
+            **({"unsettled": self.unsettled} if self.unsettled else {}),
         }  # fmt: skip
 
     @staticmethod
@@ -210,7 +213,7 @@ class Policy:
         standings = tuple(Standing(s["policy"], s["share"], s["regret"], s["error"]) for s in data["standings"])
         return Policy(
             data["name"], data["model"], data["share"], tuple(data["needs"]), tuple(data["columns"]), predictor,
-            RunTable.from_json(data["table"]), standings, data["why"],
+            RunTable.from_json(data["table"]), standings, data["why"], unsettled=int(data.get("unsettled", 0)),
         )  # fmt: skip
 
     def with_predicts(self, predicts: tuple[Predict | None, ...]) -> Policy:

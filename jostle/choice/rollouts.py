@@ -225,7 +225,7 @@ class Study(Struct):
         )
         best = min(range(len(ways)), key=lambda w: float(lost[w].mean()))
         always = self._always(ways, fixed, best)
-        if len(learned) > 1 and is_significant_gain(lost[best], lost[-1], False):
+        if len(learned) > 1 and is_significant_gain(lost[best], lost[-1]):
             gain = f"a regret of {lost[-1].mean():.3g} on data sets left out"
             why = f"{gain}; the best fixed way has {lost[best].mean():.3g}, which is more than chance"
             return StudyResult(ways[best], always, self._fit(), standings, why)

@@ -11,11 +11,14 @@ import numpy as np
 import pytest
 
 from jostle import train
+from jostle.choice import maker
 from jostle.choice.advisors import Advisor
-from jostle.choice.learning import within
+from jostle.choice.learning import learn, within
+from jostle.choice.maker import FIRST_SETS
 from jostle.choice.policy import read_policy
 from jostle.choice.training import _runs
 from jostle.diagnostics import Refusal
+from jostle.records import replace
 from jostle.source import Source
 from jostle.tools.session import Session
 
@@ -277,3 +280,38 @@ def test_what_was_learned_still_holds(library: tuple[Session, dict[str, Advisor]
     bench = advisor.choice.bench(opened._interp)
     again = _runs(bench, policy.table, stored.database, stored.scale)[0]
     assert again.utilities[0] == pytest.approx(stored.utilities[0], rel=0.1)
+
+
+NUMBERED = """\
+One    = Option (data) { return 1 }
+Zero   = Option (data) { return 0 }
+parity = Feature (data) { return data.number % 2 }
+right  = Utility (data, answer) { return 1 if answer == data.truth else 0 }
+def lesson(number): return {number: number, truth: number % 2, name: "lesson " + str(number)}
+which = MkChoiceMaker among {One, Zero} informed by {parity} trained on lesson wrt right
+answers = [which({number: n, truth: n % 2}) for n in [3, 4]]
+"""
+
+
+def test_a_function_of_a_number_makes_as_many_training_data_sets_as_settle_it(
+    monkeypatch: pytest.MonkeyPatch, folder: Path
+) -> None:
+    """What is sure after the first ones needs no more of them; else there are twice as many, to the most."""
+    opened, _ = session(OWN + NUMBERED)
+    assert opened.names()["answers"] == [1, 0]
+    choice = opened.names()["which"]
+    assert choice.bench(opened._interp).database_names == tuple(f"lesson {n}" for n in range(1, FIRST_SETS + 1))
+
+    for enough, expected in ((2 * FIRST_SETS, [FIRST_SETS, 2 * FIRST_SETS]), (10**6, [24, 48, 96])):
+        seen: list[int] = []
+
+        def unsure(bench: Any, *, enough: int = enough, seen: list[int] = seen, **settings: Any) -> Any:
+            seen.append(len(bench.database_names))
+            return replace(learn(bench, **settings), unsettled=7 if seen[-1] < enough else 0)
+
+        monkeypatch.setattr(maker, "learn", unsure)
+        opened, _ = session(OWN + NUMBERED.replace("for n in [3, 4]", "for n in [3]"))
+        assert opened.names()["answers"] == [1] and seen == expected
+        opened.execute(Source("judged", "judged = which.evaluate(epsilon = 1)"))
+        assert opened.names()["judged"]["databases"] == expected[-1]
+        assert opened.names()["judged"]["choice_error"] == 0.0 and opened.names()["judged"]["choice"] == 0.0

@@ -286,19 +286,19 @@ def test_a_fit_of_zero_or_one_is_learned_at_every_scale() -> None:
             ]  # fmt: skip
 
 
-def test_a_small_saving_must_be_beyond_chance_and_a_large_one_beyond_one_standard_error() -> None:
+def test_a_gain_is_a_reason_beyond_one_standard_error_by_student_s_t() -> None:
     plain = np.array([0.10, 0.12, 0.09, 0.11, 0.10, 0.08, 0.12, 0.10])
     mostly = plain - np.array([0.05, 0.06, 0.05, -0.02, -0.02, -0.01, 0.06, 0.01])  # less on half the data sets
-    assert is_significant_gain(plain, mostly, dearer=False)
-    assert not is_significant_gain(plain, mostly, dearer=True)
-    assert is_significant_gain(plain, plain - 0.02, dearer=True)  # small, and the same everywhere
-    halved = np.array([1.0, 0.0, 1.5, 0.0]) * 0.1
-    assert is_significant_gain(np.array([1.0, 0.0, 1.5, 0.0]), halved, dearer=True)  # large, on half the data sets
-    assert not is_significant_gain(plain, plain, dearer=False)
-    more = data_sets_to_settle(plain, mostly, dearer=True)
+    assert is_significant_gain(plain, mostly)
+    assert is_significant_gain(plain, plain - 0.02)  # small, and the same everywhere
+    hardly = plain - np.array([0.05, 0.06, 0.05, -0.05, -0.05, -0.05, 0.06, 0.01])
+    assert not is_significant_gain(plain, hardly) and not is_significant_gain(plain, plain)
+    two = np.array([0.0, 0.0]), np.array([-0.1, -0.3])  # 0.2 with an error of 0.1: 2 of them, and 1.84 are needed
+    assert is_significant_gain(*two) and not is_significant_gain(two[0], np.array([-0.1, -0.5]))
+    more = data_sets_to_settle(plain, hardly)
     many = -(-more // len(plain)) + 1  # copies that are that many and a few more
-    assert more > 0 and is_significant_gain(np.tile(plain, many), np.tile(mostly, many), dearer=True)
-    assert data_sets_to_settle(plain, plain, dearer=True) == 0
+    assert more > 0 and is_significant_gain(np.tile(plain, many), np.tile(hardly, many))
+    assert data_sets_to_settle(plain, plain) == 0
 
 
 def test_what_is_predicted_along_the_feature_that_decided_and_at_other_amounts() -> None:
@@ -346,8 +346,8 @@ def test_a_policy_that_pays_is_worse_at_a_size_of_data_by_no_more_than_it_gains(
     gain = float((losses[0] - losses[1]).mean())
     for at_large, number in ((0.3 + gain + worse - 0.001, 1), (0.3 + gain + worse + 0.001, 0)):
         sized = [np.array([0.3, 0.3]), np.array([0.1, at_large])]
-        winner, why = _winner([plain, looks], losses, sized, UtilityScale("utility"))
-        assert winner == number and ("worse at some size of data" in why) == (number == 0)
+        winner, why, more = _winner([plain, looks], losses, sized, UtilityScale("utility"))
+        assert more == 0 and winner == number and ("worse at some size of data" in why) == (number == 0)
 
 
 def test_sizes_of_data_are_orders_of_magnitude_of_rows() -> None:

@@ -55,10 +55,10 @@ predicted utility ± standard deviation, and training rows
 
 REPORT = """\
 mean regret (error / least error; 1 is the virtual best), leaving out one of 14 data sets
-scale  choice   95 %  single best   95 %  closed gap  Small  Large
-  all   1.143  1.000        2.571  5.000        91 %  2.571  3.429
-  0.1   1.286  2.400        2.143  5.000        75 %  2.143  3.857
-    1   1.000  1.000        3.000  5.000       100 %  3.000  3.000
+scale  choice      ±   95 %  single best   95 %  closed gap     ±  Small  Large
+  all   1.143  0.143  1.000        2.571  5.000        91 %   8 %  2.571  3.429
+  0.1   1.286  0.286  2.400        2.143  5.000        75 %  22 %  2.143  3.857
+    1   1.000  0.000  1.000        3.000  5.000       100 %   0 %  3.000  3.000
 policies: exact features ×14
 """
 

@@ -20,7 +20,7 @@ from msgspec import Struct, field
 
 from jostle.choice.grow import Array
 from jostle.choice.models import AnyModel
-from jostle.choice.policies import Candidate, Predicts, candidates, decide, fit_candidate, regrets, view_of
+from jostle.choice.policies import Candidate, Groups, Predicts, candidates, decide, fit_candidate, regrets, view_of
 from jostle.choice.policy import SINGLE_BEST
 from jostle.choice.table import RunTable, UtilityScale
 from jostle.choice.ways import Utilities
@@ -187,7 +187,7 @@ def _regret(table: RunTable, scale: UtilityScale, run: int, utility: float) -> f
 
 def _line(
     table: RunTable, scale: UtilityScale, size: float | None, rows: Any, losses: Array, single: Array, each: Array,
-    others: Mapping[str, Array], owner: Any,
+    others: Mapping[str, Array], owner: Groups,
 ) -> Line:  # fmt: skip
     def readable(regret: Array) -> Array:
         return np.exp(regret) if scale.logarithmic else regret
@@ -215,7 +215,7 @@ def _line(
     )
 
 
-def _error_over(owner: Any, values: Array) -> float | None:
+def _error_over(owner: Groups, values: Array) -> float | None:
     """The standard error of the mean over data sets; `owner` (n,) is that of each value."""
     means = np.array([values[owner == d].mean() for d in np.unique(owner)])
     return float(means.std(ddof=1) / np.sqrt(len(means))) if len(means) > 1 else None

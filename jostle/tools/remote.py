@@ -45,10 +45,10 @@ class RemoteResult:
         self.diagnostics = tuple(map(_diagnostic, faults))
 
     @property
-    def released(self) -> dict[str, object]:
+    def released(self) -> dict[str, Any]:
         return {name: self[name] for name in self.values}
 
-    def __getitem__(self, name: str) -> object:
+    def __getitem__(self, name: str) -> Any:
         value = self.values[name]
         if isinstance(value, list) and value and all(isinstance(row, dict) for row in value):
             import pandas
@@ -56,7 +56,7 @@ class RemoteResult:
             return pandas.DataFrame(value)
         return value
 
-    def margins(self) -> dict[str, object]:
+    def margins(self) -> dict[str, Any]:
         return dict(self.answer.get("margins", {}))
 
     def document(self) -> str:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from jostle.trace.pictures import Picture
 
 
-def to_python(value: object) -> object:
+def to_python(value: object) -> Any:
     """A public value of a program as Python users expect it."""
     from jostle.run.values import Grouped, Interval, JSet, is_number, is_sequence
 
@@ -79,12 +79,12 @@ class Result:
         return self.events
 
     @property
-    def released(self) -> dict[str, object]:
+    def released(self) -> dict[str, Any]:
         """The released values by name: numbers, arrays for vectors and lists of numbers, pandas frames for groups."""
         return {name: to_python(value) for name, value in self.values.items()}
 
     @property
-    def measured(self) -> dict[str, object]:
+    def measured(self) -> dict[str, Any]:
         """What a run that failed had measured and not released, by name (`f.name` in a function), as `released`."""
         return {name: to_python(value) for name, value in self.unreleased.items()}
 
@@ -94,14 +94,14 @@ class Result:
     def measured_json(self) -> dict[str, object]:
         return _json(self.unreleased)
 
-    def margins(self) -> dict[str, object]:
+    def margins(self) -> dict[str, Any]:
         """For each such value whose noise is known, its 95 % `error`, `low` and `high`, in the value's form."""
         from jostle.run.margins import margins
 
         by_name = {name: margins(value) for name, value in {**self.unreleased, **self.values}.items()}
         return {name: one for name, one in by_name.items() if one is not None}
 
-    def frame(self, name: str, library: str = "pandas") -> object:
+    def frame(self, name: str, library: str = "pandas") -> Any:
         """A released table, each noisy column with the ends of its ±: a frame of `pandas` or `polars`, or an `arrow`
         table. Raises `KeyError` for a name that was not released, `Refusal` for what is no table or no library."""
         if library not in ("pandas", "polars", "arrow"):
@@ -124,7 +124,7 @@ class Result:
         table = pyarrow.Table.from_pandas(frame, preserve_index=False)
         return import_module("polars").from_arrow(table) if library == "polars" else table
 
-    def __getitem__(self, name: str) -> object:
+    def __getitem__(self, name: str) -> Any:
         return to_python(self.values[name])
 
     @property

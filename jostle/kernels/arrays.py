@@ -12,13 +12,61 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+
+class Rows(TypedDict):
+    """The public facts of `vectors(…)`: columns, and the centre and scale of each, in units of which a row has at most
+    the length `radius` in a `norm`."""
+
+    columns: Sequence[str]
+    centres: Sequence[float]
+    scales: Sequence[float]
+    radius: float
+    norm: str
+
+
+class Moments(TypedDict):
+    """Noisy numbers of rows, sums and sums of products, (k,), (k, d) and (k, d, d), and the noise of each."""
+
+    count: Floats
+    count_noise: float
+    first: Floats
+    first_noise: float
+    second: Floats
+    second_noise: float
+    mechanism: str
+
+
+class Sums(TypedDict):
+    """Noisy sums, with noise of this deviation by a mechanism."""
+
+    sum: Floats
+    noise: float
+    mechanism: NotRequired[str]
+
+
+class Column(TypedDict, total=False):
+    """A column: `edges` or `values` of its cells; in vectors its `place`, and (x − centre)/scale of a number."""
+
+    name: str
+    place: float
+    edges: Sequence[float]
+    values: Sequence[str | float | bool]
+    value: str | float | bool
+    number: bool
+    centre: float
+    scale: float
+    step: float
+    at: str | float
+    same: bool
+
 
 Strategy = list[dict[str, Any]]
 """Linear queries to measure, as plain data: a list of blocks, each with its `kind` and what that kind needs."""

@@ -30,14 +30,14 @@ Independent variables: log-probabilities of single values from noisy counts.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from jostle.kernels.arrays import Floats, Ints
+from jostle.kernels.arrays import Floats, Ints, Rows
 from jostle.kernels.errors import KernelError
 
 MOST_ROWS = 10**7
@@ -275,8 +275,6 @@ class Field(ABC):
 MOST_VARIABLES = 2**12
 """Of a ring."""
 
-Facts = Mapping[str, Any]
-
 
 @dataclass(frozen=True)
 class IsingModel(Field):
@@ -332,7 +330,7 @@ class IsingModel(Field):
             raise KernelError(f"{len(self.names)} variables have too many states to list; at most {EXACT}")
         return state_probabilities(parameter_vector(self.couplings, self.fields), len(self.names))
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         return {
             "kind": "ising", "names": list(self.names), "couplings": self.couplings.tolist(),
             "fields": self.fields.tolist(), "method": self.method,
@@ -380,7 +378,7 @@ def ring_pairs(p: int) -> list[tuple[int, int]]:
 # Learned -------------------------------------------------------------------------------------------
 
 
-def ising_fit(rows: Facts, sums: object, noise: float) -> IsingModel:
+def ising_fit(rows: Rows, sums: object, noise: float) -> IsingModel:
     """The model of noisy sums over rows: 1, then x_i, then x_i x_j for i < j, and the deviation of their noise.
 
     Exact maximum likelihood up to EXACT variables, by Gibbs chains above; see `fit` for the ridge.
@@ -396,14 +394,14 @@ def ising_fit(rows: Facts, sums: object, noise: float) -> IsingModel:
     return IsingModel(tuple(rows["columns"]), couplings, fields, method)
 
 
-def ising_independent_fit(rows: Facts, sums: object, noise: float) -> IsingModel:
+def ising_independent_fit(rows: Rows, sums: object, noise: float) -> IsingModel:
     """No couplings: the fields of noisy numbers of rows in all and of each variable's −1 and 1."""
     fields = [half[1] for half in log_shares(sums, [2] * len(rows["columns"]), noise)]
     p = len(fields)
     return IsingModel(tuple(rows["columns"]), np.zeros((p, p)), np.array(fields), "variables apart")
 
 
-def ising_of_nodes(rows: Facts, nodes: Sequence[object]) -> IsingModel:
+def ising_of_nodes(rows: Rows, nodes: Sequence[object]) -> IsingModel:
     """The model of p node regressions w_i (Klivans & Meka 2017): A_ij is half of w_ij, averaged with its transpose.
 
     In node i's regression the constant stands in the place of x_i itself: its half is the field.

@@ -24,12 +24,11 @@ from typing import Any
 
 import numpy as np
 
-from jostle.kernels.arrays import Floats
+from jostle.kernels.arrays import Floats, Rows
 from jostle.kernels.errors import KernelError
 from jostle.kernels.ising.models import PRIOR, Field, log_shares, random_signs, ring_pairs, sample_states
 from jostle.kernels.rowprograms.contributions import sign_patterns
 
-Facts = Mapping[str, Any]
 MOST_STATES = 2**20
 
 
@@ -92,7 +91,7 @@ class PairwiseModel(Field):
         most = energy.max()
         return np.asarray(energy - (most + np.log(np.exp(energy - most).sum())))
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         return {
             "kind": "pairwise", "names": list(self.names), "values": list(self.values),
             "tables": self.tables.tolist(), "fields": self.fields.tolist(), "method": self.method,
@@ -151,7 +150,7 @@ def centre_table(table: Floats, many: int, others: int) -> Floats:
 # Learned -------------------------------------------------------------------------------------------
 
 
-def alphabets(rows: Facts) -> list[int]:
+def alphabets(rows: Rows) -> list[int]:
     """The number of values of each column, from its public bounds; `ValueError` unless it is whole and small."""
     if rows["norm"] != "sup" or rows["radius"] != 1:
         raise KernelError('rows are `vectors(…, norm = "sup")` here, each column of whole numbers')
@@ -184,7 +183,7 @@ def node_step(weights: object, vertex: int, radius: float, step: int) -> Floats:
     return w
 
 
-def pairwise_of_nodes(rows: Facts, nodes: Sequence[object]) -> PairwiseModel:
+def pairwise_of_nodes(rows: Rows, nodes: Sequence[object]) -> PairwiseModel:
     """The model of p node regressions w_i (k_i, p, K): tables centred, each averaged with its transpose.
 
     The constant of node i stands where its own first value would: w_i[:, i, 0].
@@ -205,17 +204,14 @@ def pairwise_of_nodes(rows: Facts, nodes: Sequence[object]) -> PairwiseModel:
     return PairwiseModel(tuple(rows["columns"]), tuple(values), tables, fields, "Frank–Wolfe")
 
 
-PairFacts = Mapping[str, Any]
-
-
-def pairwise_room(rows: PairFacts) -> list[int]:
+def pairwise_room(rows: Rows) -> list[int]:
     """The number of values of each column. Raises `ValueError` where the joint states are too many to list."""
     values = alphabets(rows)
     require_listable(values)
     return values
 
 
-def pairwise_fit(rows: PairFacts, sums: object, noise: float) -> PairwiseModel:
+def pairwise_fit(rows: Rows, sums: object, noise: float) -> PairwiseModel:
     """The model of noisy sums of `indicators` with pairs, and the deviation of their noise; exact inference."""
     from scipy.optimize import minimize
 
@@ -242,7 +238,7 @@ def pairwise_fit(rows: PairFacts, sums: object, noise: float) -> PairwiseModel:
     return PairwiseModel(tuple(rows["columns"]), tuple(values), tables, fields, "moments")
 
 
-def pairwise_independent_fit(rows: PairFacts, sums: object, noise: float) -> PairwiseModel:
+def pairwise_independent_fit(rows: Rows, sums: object, noise: float) -> PairwiseModel:
     """No tables: the fields of noisy counts of each variable's values."""
     values = alphabets(rows)
     p, k = len(values), max(values)
@@ -330,7 +326,7 @@ def fw_step(weights: object, vertex: int, radius: float, step: int) -> Floats:
     return w
 
 
-def column_place(rows: Facts, column: object) -> int:
+def column_place(rows: Rows, column: object) -> int:
     """The position of a column, given by its name or its position; refused where rows are not bounded one by one."""
     if rows["norm"] != "sup" or rows["radius"] != 1:
         raise KernelError('rows are `vectors(…, norm = "sup")` here, each coordinate within −1 and 1')
@@ -376,7 +372,7 @@ class LogisticModel:
         scaled = np.clip((x - self.centres) / self.scales, -1.0, 1.0)
         return np.asarray(scaled @ self.weights + self.constant)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         return {
             "kind": "logistic", "names": list(self.names), "target": self.target, "weights": self.weights.tolist(),
             "constant": self.constant, "centres": self.centres.tolist(), "scales": self.scales.tolist(),
@@ -387,7 +383,7 @@ class LogisticModel:
         return f"logistic model of {self.target}: {self.constant:.3g} {' '.join(terms)}"
 
 
-def logistic_model(rows: Facts, place: int, weights: object) -> LogisticModel:
+def logistic_model(rows: Rows, place: int, weights: object) -> LogisticModel:
     """The logistic model of node regression `weights`, whose constant stands in the target's place."""
     w = np.asarray(weights, dtype=float)
     others = [i for i in range(w.size) if i != int(place)]

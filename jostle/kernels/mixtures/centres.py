@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jostle.kernels.arrays import Floats
+from jostle.kernels.arrays import Floats, Moments, Rows
 from jostle.kernels.errors import KernelError
 from jostle.kernels.mixtures.gaussians import GaussianMixture, Space, dispersed_points, generator
+
+
+class Map(TypedDict):
+    """Few places (M, d) that stand for rows, and how far each reaches; noisy counts of the rows nearest to each."""
+
+    places: Floats
+    widths: Floats
+    counts: Floats | None
+    noise: float | None
 
 
 class Centres:
@@ -58,7 +66,7 @@ class Centres:
             "predict": lambda x: self.predict(x).astype(float), "nicv": self.nicv,
         }  # fmt: skip
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         columns, centres = list(self.space.columns), self.cluster_centers_.tolist()
         return {"kind": "centres", "columns": columns, "centres": centres}
 
@@ -70,7 +78,7 @@ class Centres:
     __repr__ = __str__
 
 
-def centres_start(rows: Mapping[str, object] | GaussianMixture, clusters: int, seed: int = 0) -> Centres:
+def centres_start(rows: Rows | GaussianMixture, clusters: int, seed: int = 0) -> Centres:
     """Centres spread evenly over the ball's middle, or as a released Gaussian says: nothing else is looked at."""
     if not 1 <= clusters <= 64:
         raise KernelError("there are 1 to 64 clusters")
@@ -96,12 +104,12 @@ def centres_view(model: Centres, pooled: GaussianMixture | None = None) -> dict[
     return {"centres": model.centres, "radius": radius}
 
 
-def centres_moved(model: Centres, sums: Mapping[str, object], radius: float) -> Centres:
+def centres_moved(model: Centres, sums: Moments, radius: float) -> Centres:
     """Each centre moved by the noisy mean of what lies around it, by the part of the step that exceeds its noise."""
     return Centres(model.space, _inside(model.centres + _steps(model.space.size, sums, radius)))
 
 
-def _steps(d: int, sums: Mapping[str, Any], radius: float) -> Floats:
+def _steps(d: int, sums: Moments, radius: float) -> Floats:
     """The noisy means of rows about places, by the part that exceeds their noise (James and Stein), (K, d)."""
     n = np.maximum(np.nan_to_num(np.asarray(sums["count"])), 2 * float(sums["count_noise"]) + 1.0)
     step = np.nan_to_num(np.asarray(sums["first"])) * radius / n[:, None]
@@ -110,7 +118,7 @@ def _steps(d: int, sums: Mapping[str, Any], radius: float) -> Floats:
     return np.asarray(step * shrinkage[:, None])
 
 
-def round_mixture(model: Centres, sums: Mapping[str, Any], radius: float, pooled: GaussianMixture) -> GaussianMixture:
+def round_mixture(model: Centres, sums: Moments, radius: float, pooled: GaussianMixture) -> GaussianMixture:
     """Round Gaussians about the centres: of each the mean square distance of its rows, which sums over columns."""
     d = model.space.size
     n = np.maximum(np.nan_to_num(np.asarray(sums["count"])), max(2 * float(sums["count_noise"]), d + 1.0))
@@ -124,7 +132,7 @@ def round_mixture(model: Centres, sums: Mapping[str, Any], radius: float, pooled
     return GaussianMixture(model.space, n / n.sum(), update.centres, covariances)
 
 
-def centres_of_sums(model: Centres, sums: Mapping[str, object]) -> Centres:
+def centres_of_sums(model: Centres, sums: Moments) -> Centres:
     """Lloyd's step from noisy sums about the origin, as DPLloyd has it (Blum, Dwork, McSherry, Nissim 2005).
 
     A cluster whose noisy count is below 1 keeps its centre.
@@ -139,9 +147,7 @@ def cells_like(shape: tuple[int, ...], cells: ArrayLike) -> Floats:
     return np.asarray(cells, dtype=float).reshape(shape)
 
 
-def centres_of_cells(
-    rows: Mapping[str, Any], cells: ArrayLike, clusters: int, threshold: float = 0.0, seed: int = 0
-) -> Centres:
+def centres_of_cells(rows: Rows, cells: ArrayLike, clusters: int, threshold: float = 0.0, seed: int = 0) -> Centres:
     """k-means on noisy counts of an even grid over the bounds of the columns (EUGkM: Su, Cao, Li, Bertino, Jin 2016).
 
     Counts below the threshold are taken for none: of many empty cells the noise would be many rows.
@@ -158,7 +164,7 @@ def centres_of_cells(
     return _centres_of_points(rows, points / float(rows["radius"]), weights, clusters, seed)
 
 
-def map_places(start: Mapping[str, Any] | GaussianMixture, places: int = 64, seed: int = 0) -> Floats:
+def map_places(start: Rows | GaussianMixture, places: int = 64, seed: int = 0) -> Floats:
     """At most `places` places to count rows about, in units of the ball, (M, d).
 
     An even grid over the bounds of the columns; for a released Gaussian of up to three columns a grid over where it
@@ -180,7 +186,7 @@ def _grid(places: int, d: int) -> Floats:
 
 
 def centres_of_places(
-    rows: Mapping[str, object],
+    rows: Rows,
     places: ArrayLike,
     counts: ArrayLike,
     clusters: int,
@@ -199,7 +205,7 @@ def centres_of_places(
 # their `noise` (none before they were counted), and `widths` (M,), how far a place reaches.
 
 
-def map_begun(places: ArrayLike) -> dict[str, object]:
+def map_begun(places: ArrayLike) -> Map:
     """A map of places that are not counted yet. One reaches as far as the next one, and no less than is usual."""
     where = np.asarray(places, dtype=float)
     apart = ((where[:, None] - where[None]) ** 2).sum(axis=2)
@@ -208,7 +214,7 @@ def map_begun(places: ArrayLike) -> dict[str, object]:
     return _map(where, np.maximum(nearest, np.median(nearest)))
 
 
-def map_counted(map: Mapping[str, Any], seen: Mapping[str, Any]) -> dict[str, Any]:
+def map_counted(map: Map, seen: Moments) -> Map:
     """The map with noisy counts of the rows about its places; with those that it had, by their precision."""
     counts, noise = np.nan_to_num(np.asarray(seen["count"], dtype=float)), max(float(seen["count_noise"]), 1e-9)
     if map["noise"] is not None:
@@ -218,7 +224,7 @@ def map_counted(map: Mapping[str, Any], seen: Mapping[str, Any]) -> dict[str, An
     return _map(np.asarray(map["places"]), np.asarray(map["widths"]), counts, noise)
 
 
-def map_refined(map: Mapping[str, object], places: int = 64, seed: int = 0) -> dict[str, object]:
+def map_refined(map: Map, places: int = 64, seed: int = 0) -> Map:
     """A map of at most so many places where a counted one says that rows lie.
 
     A place whose count is above its noise becomes several, spread over its reach: as many as an even error of rows by
@@ -243,14 +249,14 @@ def map_refined(map: Mapping[str, object], places: int = 64, seed: int = 0) -> d
     return _map(_inside(np.concatenate(parts)), np.concatenate(reaches))
 
 
-def map_view(map: Mapping[str, Any]) -> dict[str, object]:
+def map_view(map: Map) -> dict[str, object]:
     """The parameters of the row kernel `nearest_from`: the places, and how far from its place a row is seen."""
     where = np.asarray(map["places"])
     far = 1.5 if where.shape[1] < 3 else 1.8
     return {"centres": where, "radius": min(2.0, far * float(np.median(map["widths"])))}
 
 
-def map_moved(map: Mapping[str, object], sums: Mapping[str, object], radius: float) -> dict[str, object]:
+def map_moved(map: Map, sums: Moments, radius: float) -> Map:
     """The map counted, each place where the rows about it lie in the mean, as far as that is more than noise."""
     where, widths = np.asarray(map["places"]), np.asarray(map["widths"])
     step = _steps(where.shape[1], sums, radius)
@@ -258,17 +264,17 @@ def map_moved(map: Mapping[str, object], sums: Mapping[str, object], radius: flo
     return map_counted(_map(_inside(where + step), widths), sums)
 
 
-def map_strength(map: Mapping[str, Any], clusters: int) -> float:
+def map_strength(map: Map, clusters: int) -> float:
     """The rows for each cluster, over the noise of a count."""
-    return max(float(np.sum(map["counts"])), 0.0) / (float(map["noise"]) * clusters)
+    return max(float(np.sum(np.asarray(map["counts"]))), 0.0) / (float(map["noise"] or 0.0) * clusters)
 
 
-def centres_of_map(rows: Mapping[str, Any], map: Mapping[str, Any], clusters: int, seed: int = 0) -> Centres:
+def centres_of_map(rows: Rows, map: Map, clusters: int, seed: int = 0) -> Centres:
     """k-means on the places whose counts are above their noise."""
     return centres_of_places(rows, map["places"], _weights(map), clusters, 0.0, seed)
 
 
-def centres_seen(model: Centres, map: Mapping[str, object]) -> dict[str, object]:
+def centres_seen(model: Centres, map: Map) -> dict[str, object]:
     """The parameters of the row kernel `nearest_from`: twice as far as rows are from their centre, by a map."""
     weights, where = _weights(map), np.asarray(map["places"])
     if not weights.any():
@@ -279,18 +285,16 @@ def centres_seen(model: Centres, map: Mapping[str, object]) -> dict[str, object]
     return {"centres": model.centres, "radius": float(np.clip(far, 1e-3, 2.0))}
 
 
-def _map(places: Floats, widths: Floats, counts: Floats | None = None, noise: float | None = None) -> dict[str, object]:
+def _map(places: Floats, widths: Floats, counts: Floats | None = None, noise: float | None = None) -> Map:
     return {"places": places, "widths": widths, "counts": counts, "noise": noise}
 
 
-def _weights(map: Mapping[str, Any]) -> Floats:
+def _weights(map: Map) -> Floats:
     counts = np.asarray(map["counts"], dtype=float)
-    return np.where(counts > float(map["noise"]), counts, 0.0)
+    return np.where(counts > float(map["noise"] or 0.0), counts, 0.0)
 
 
-def _centres_of_points(
-    rows: Mapping[str, object], points: Floats, weights: Floats, clusters: int, seed: int
-) -> Centres:
+def _centres_of_points(rows: Rows, points: Floats, weights: Floats, clusters: int, seed: int) -> Centres:
     """Of eight starts of k-means on weighted points, in units of the ball, that whose points lie closest."""
     if not len(points):
         return centres_start(rows, clusters, seed)
@@ -304,7 +308,7 @@ def _centres_of_points(
     return Centres(Space.of(rows), _inside(optimum))
 
 
-def _weighted_lloyd(points: Floats, weights: Floats, clusters: int, rng: Any) -> Floats:
+def _weighted_lloyd(points: Floats, weights: Floats, clusters: int, rng: np.random.Generator) -> Floats:
     """Lloyd's iterations on weighted points, from a start by k-means++."""
     centres = points[[rng.choice(len(points), p=weights / weights.sum())]]
     while len(centres) < clusters:

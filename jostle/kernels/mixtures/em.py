@@ -14,13 +14,12 @@ Gaussian. Sums are perturbed, never quotients; all of this is arithmetic on rele
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jostle.kernels.arrays import Floats
+from jostle.kernels.arrays import Floats, Moments, Rows
 from jostle.kernels.errors import KernelError
 from jostle.kernels.mixtures.centres import centres_of_places
 from jostle.kernels.mixtures.gaussians import GaussianMixture, Space, dispersed_points, generator
@@ -33,7 +32,13 @@ SMALLEST = 2.0**-26  # of a variance, in units of the ball: the square of half a
 WIDEST = 4.0  # times the pooled covariance that a component may be in any direction
 
 
-def mixture_prior(facts: Mapping[str, object]) -> GaussianMixture:
+class Frames(TypedDict):
+    """Rows as a component sees them, whitened and centred, within so many deviations."""
+
+    radius: float
+
+
+def mixture_prior(facts: Rows) -> GaussianMixture:
     """One Gaussian that takes the whole ball for granted: where a fit starts from, without looking."""
     space = Space.of(facts)
     d = space.size
@@ -64,7 +69,7 @@ def mixture_frames(model: GaussianMixture, radius: float | None = None) -> dict[
 
 
 def mixture_step(
-    model: GaussianMixture, sums: Mapping[str, Any], frames: Mapping[str, Any], pooled: GaussianMixture,
+    model: GaussianMixture, sums: Moments, frames: Frames, pooled: GaussianMixture,
     prior_rows: float = 0.0,
 ) -> GaussianMixture:  # fmt: skip
     """The M-step: a new mixture from noisy sums in the frames of the old one.
@@ -75,8 +80,8 @@ def mixture_step(
     so many rows shaped like the pooled Gaussian are added to each component.
     """
     d, reach = model.space.size, float(frames["radius"])
-    count, first, second = (np.asarray(sums[name], dtype=float) for name in ("count", "first", "second"))
-    noise = [float(sums[f"{name}_noise"]) for name in ("count", "first", "second")]
+    count, first, second = (np.asarray(s, dtype=float) for s in (sums["count"], sums["first"], sums["second"]))
+    noise = [float(sums["count_noise"]), float(sums["first_noise"]), float(sums["second_noise"])]
     n = np.maximum(np.nan_to_num(count), max(2 * noise[0], d + 1.0))
     weights = n / n.sum()
     whiten = np.linalg.inv(np.linalg.cholesky(pooled.covariances[0]))
@@ -148,7 +153,7 @@ def with_background(model: GaussianMixture, pooled: GaussianMixture, share: floa
     return GaussianMixture(model.space, weights, means, np.concatenate([model.covariances, pooled.covariances]))
 
 
-def likelihood_view(model: GaussianMixture, rows: Mapping[str, Any], most: float = 3.0) -> dict[str, Any]:
+def likelihood_view(model: GaussianMixture, rows: Rows, most: float = 3.0) -> dict[str, object]:
     """The parameters of the row kernel `log_density`: from what an even spread over the described box has, to `most`
     nats a column above it."""
     if not isinstance(model, GaussianMixture):
@@ -171,7 +176,7 @@ def plain_frames(model: GaussianMixture) -> dict[str, object]:
     return frames
 
 
-def plain_start(rows: Mapping[str, object], components: int, seed: int = 0) -> GaussianMixture:
+def plain_start(rows: Rows, components: int, seed: int = 0) -> GaussianMixture:
     """Components spread over the middle of the ball, without a look at the data."""
     prior = mixture_prior(rows)
     d = prior.space.size
@@ -179,7 +184,7 @@ def plain_start(rows: Mapping[str, object], components: int, seed: int = 0) -> G
     return mixture_start(wide, components, seed)
 
 
-def plain_step(model: GaussianMixture, sums: Mapping[str, Any]) -> GaussianMixture:
+def plain_step(model: GaussianMixture, sums: Moments) -> GaussianMixture:
     """The paper's M-step from noisy sums about the middle of the ball: quotients, and eigenvalues that stay positive.
 
     Counts are floored at twice their noise, covariances shrunk to the pooled one by the share of noise in them, and
@@ -205,7 +210,7 @@ def plain_step(model: GaussianMixture, sums: Mapping[str, Any]) -> GaussianMixtu
     return GaussianMixture(model.space, n / total, means, covariances)
 
 
-def gaussian_step(model: GaussianMixture, sums: Mapping[str, Any], frames: Mapping[str, Any]) -> GaussianMixture:
+def gaussian_step(model: GaussianMixture, sums: Moments, frames: Frames) -> GaussianMixture:
     """The M-step of a single Gaussian, whose pooled one is itself."""
     d, reach = model.space.size, float(frames["radius"])
     n = max(float(np.asarray(sums["count"])[0]), 2 * float(sums["count_noise"]), d + 1.0)
@@ -243,7 +248,7 @@ def synthetic_mixture(columns: int, components: int, apart: float = 2.0, seed: i
     return GaussianMixture(space, weights, means / wide, covariances / wide**2)
 
 
-def round_step(model: GaussianMixture, sums: Mapping[str, Any], frames: Mapping[str, Any]) -> GaussianMixture:
+def round_step(model: GaussianMixture, sums: Moments, frames: Frames) -> GaussianMixture:
     """A round Gaussian from noisy sums: the mean, and the mean variance of a column, which much noise still shows."""
     d, reach = model.space.size, float(frames["radius"])
     n = max(float(np.asarray(sums["count"])[0]), 2 * float(sums["count_noise"]), d + 1.0)
@@ -282,7 +287,7 @@ def with_tails(model: GaussianMixture, pooled: GaussianMixture, share: float = 1
     )  # fmt: skip
 
 
-def with_shares(model: GaussianMixture, seen: Mapping[str, Any]) -> GaussianMixture:
+def with_shares(model: GaussianMixture, seen: Moments) -> GaussianMixture:
     """The mixture, its shares moved towards noisy sums of responsibilities as far as noise does not explain them.
 
     A round of EM for the shares alone, longer than usual (`STRIDE`). No component loses all of its share.
@@ -299,7 +304,7 @@ def with_shares(model: GaussianMixture, seen: Mapping[str, Any]) -> GaussianMixt
 
 
 def shrunk_gaussian_step(
-    model: GaussianMixture, sums: Mapping[str, Any], frames: Mapping[str, Any]
+    model: GaussianMixture, sums: Moments, frames: Frames
 ) -> GaussianMixture:  # fmt: skip
     """The M-step of a single Gaussian, its covariance drawn to round in its frame; eigenvalues as `gaussian_step`'s."""
     d, reach = model.space.size, float(frames["radius"])
@@ -316,22 +321,21 @@ def shrunk_gaussian_step(
 
 
 def shrunk_mixture_step(
-    model: GaussianMixture, sums: Mapping[str, Any], frames: Mapping[str, Any], pooled: GaussianMixture
+    model: GaussianMixture, sums: Moments, frames: Frames, pooled: GaussianMixture
 ) -> GaussianMixture:
     """The M-step of a mixture whose components share a shape as far as noise lets them, in frames of the old one."""
     d, reach = model.space.size, float(frames["radius"])
     count = np.asarray(sums["count"], dtype=float)
-    noise = {name: float(sums[f"{name}_noise"]) for name in ("count", "first", "second")}
-    n = np.maximum(count, max(2 * noise["count"], d + 1.0))
+    n = np.maximum(count, max(2 * float(sums["count_noise"]), d + 1.0))
     whiten = np.linalg.inv(np.linalg.cholesky(pooled.covariances[0]))
     means, shapes, deviations = np.empty_like(model.means), np.empty_like(model.covariances), np.empty(len(n))
     for k in range(len(n)):
         lower = np.linalg.inv(model.factors[k]).T  # of the old covariance: L Lᵀ
-        step = james_stein(np.asarray(sums["first"])[k] * reach / n[k], noise["first"] * reach / n[k])
+        step = james_stein(np.asarray(sums["first"])[k] * reach / n[k], float(sums["first_noise"]) * reach / n[k])
         means[k] = model.means[k] + lower @ step
         turn = whiten @ lower
         shapes[k] = turn @ (np.asarray(sums["second"])[k] * reach**2 / n[k] - np.outer(step, step)) @ turn.T
-        deviations[k] = noise["second"] * reach**2 / n[k] * float((turn**2).sum()) / d
+        deviations[k] = float(sums["second_noise"]) * reach**2 / n[k] * float((turn**2).sum()) / d
     parts, old = n / n.sum(), np.einsum("ij,kjl,ml->kim", whiten, model.covariances, whiten)
     shared, noisy = np.einsum("k,kij->ij", parts, shapes), float(np.sqrt(((parts * deviations) ** 2).sum()))
     shared = _of_all(shared, np.einsum("k,kij->ij", parts, old), noisy)
@@ -340,11 +344,11 @@ def shrunk_mixture_step(
         _within(back @ _of_one(shape, shared, deviation) @ back.T, SMALLEST, 4.0)
         for shape, deviation in zip(shapes, deviations, strict=True)
     ])  # fmt: skip
-    return GaussianMixture(model.space, _shares(n, noise["count"]), _inside(means), covariances)
+    return GaussianMixture(model.space, _shares(n, float(sums["count_noise"])), _inside(means), covariances)
 
 
 def map_start(
-    rows: Mapping[str, Any], places: ArrayLike, seen: Mapping[str, Any], pooled: GaussianMixture, components: int,
+    rows: Rows, places: ArrayLike, seen: Moments, pooled: GaussianMixture, components: int,
     seed: int = 0,
 ) -> GaussianMixture:  # fmt: skip
     """Components about the centres of k-means on noisy counts of the rows about places, (M, d).

@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jostle.kernels.arrays import Floats
+from jostle.kernels.arrays import Floats, Rows
 from jostle.kernels.errors import KernelError
 
 
-def generator(seed: int) -> Any:
+def generator(seed: int) -> np.random.Generator:
     """NumPy's generator for a seed."""
     return np.random.default_rng(int(seed))
 
@@ -50,7 +50,7 @@ class Space:
     scales: Floats  # already times the radius
 
     @classmethod
-    def of(cls, facts: Mapping[str, Any]) -> Space:
+    def of(cls, facts: Rows) -> Space:
         """From the public facts of `vectors(…)`."""
         scales = np.asarray(facts["scales"], dtype=float) * float(facts["radius"])
         return cls(tuple(facts["columns"]), np.asarray(facts["centres"], dtype=float), scales)
@@ -173,7 +173,7 @@ class GaussianMixture:
         k = int(component)
         return self.means_[k, :2] + around @ np.linalg.cholesky(self.covariances_[k][:2, :2]).T
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         return {
             "kind": "gaussian mixture", "columns": list(self.space.columns), "weights": self.weights.tolist(),
             "means": self.means_.tolist(), "covariances": self.covariances_.tolist(),
@@ -256,7 +256,7 @@ class FactorAnalysis:
             "mean": self.mean_, "log_likelihood": self.score, "transform": self.transform, "angle": self.angle,
         }  # fmt: skip
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         return {
             "kind": "factor analysis", "columns": list(self.space.columns), "loadings": self.components_.tolist(),
             "noise": self.noise_variance_.tolist(), "mean": self.mean_.tolist(),

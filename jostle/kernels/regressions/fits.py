@@ -17,11 +17,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
-from jostle.kernels.arrays import Floats
+from jostle.kernels.arrays import Column, Floats, Sums
 from jostle.kernels.regressions.models import Additive, Forked, Levels, Part, Regression, Slope, Steps, floats
 from jostle.threads import on_one_thread
 
@@ -30,8 +30,28 @@ SPREAD = 0.4
 ROWS = 5.0
 """A cell's mean is drawn towards the others' by so many rows, beside what noise accounts for."""
 
-Target = Mapping[str, Any]
-Terms = Sequence[Mapping[str, Any]]
+Terms = Sequence[Column]
+
+
+class Target(TypedDict):
+    """What is predicted, within public bounds."""
+
+    name: str
+    low: float
+    high: float
+
+
+class Stage(TypedDict):
+    """The model after a round, and what a row program needs for what it leaves."""
+
+    model: Additive
+    width: float
+    deviation: float
+    loudness: float
+    columns: dict[str, Column]
+    steps: Floats
+    scale: Floats
+    lines: Floats
 
 
 def _scale(y: Target) -> tuple[float, float]:
@@ -86,7 +106,7 @@ def mean_model(sums: object, noise: float, y: Target) -> Additive:
     return Additive("the mean", str(y["name"]), float(y["low"]), float(y["high"]), middle + half * mean, {}, error)
 
 
-def pooled_shares(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, object]:
+def pooled_shares(one: Sums, other: Sums) -> dict[str, object]:
     """Two measurements of the same sums, {sum, noise} each, as one, by their precision."""
     noises = np.array([max(float(part["noise"]), 1e-12) for part in (one, other)])
     weights = noises**-2 / (noises**-2).sum()
@@ -99,13 +119,13 @@ def error_of(count: float, squares: float, noise: float, half: float) -> float |
     return half * math.sqrt(squares / count) if min(count, squares) > 5 * noise else None
 
 
-def part_of(column: Mapping[str, Any], numbers: Floats) -> Part:
+def part_of(column: Column, numbers: Floats) -> Part:
     if "edges" in column:
         return Steps(floats(column["edges"]), floats(numbers))
     return Levels(tuple(column["values"]), floats(numbers))
 
 
-def forked_model(column: Mapping[str, Any], above: Regression, below: Regression) -> Forked:
+def forked_model(column: Column, above: Regression, below: Regression) -> Forked:
     """A fork at an edge or a value of a column."""
     at = column["at"]
     return Forked(str(column["name"]), at if isinstance(at, str) else float(at), bool(column["same"]), above, below)
@@ -209,10 +229,8 @@ PIECES = 16
 SLOPES = (0.05, 0.5, 4.0)
 """What a line explains of the variance, over that of single rows; 0 is tried beside them."""
 
-Stage = dict[str, object]
 
-
-def first_stage(seen: Mapping[str, float], y: Mapping[str, object]) -> Stage:
+def first_stage(seen: Mapping[str, float], y: Target) -> Stage:
     """Before all rounds: the mean for all, of `target_seen`."""
     mean, low, high, deviation = (float(seen[k]) for k in ("mean", "low", "high", "deviation"))
     reach = min(max(mean - low, high - mean), REACH * deviation)
@@ -220,9 +238,7 @@ def first_stage(seen: Mapping[str, float], y: Mapping[str, object]) -> Stage:
     return _stage(model, y, reach, deviation, float(seen["loudness"]), {})
 
 
-def next_stage(
-    stage: Mapping[str, Any], sums: object, noise: float, y: Mapping[str, Any], column: Mapping[str, Any]
-) -> Stage:
+def next_stage(stage: Stage, sums: object, noise: float, y: Target, column: Column) -> Stage:
     """After a round: the part of `column` added, by three shares a cell of what was left over its reach (in ±1).
 
     `noise`: the deviation of a share. `column`: {name, place, edges, centre, scale, step} of a number or {name, place,
@@ -245,12 +261,12 @@ def next_stage(
     parts[name] = summed(parts.get(name), part)
     model = Additive(f"the means of {', then '.join(parts)}", old.target, old.low, old.high, old.base, parts, error)
     deviation = min(deviation, error) if error is not None else deviation
-    columns = {**stage["columns"], name: dict(column)}
+    columns = {**stage["columns"], name: column.copy()}
     return _stage(model, y, REACH * deviation, deviation, float(stage["loudness"]), columns)
 
 
 def _stage(
-    model: Additive, y: Mapping[str, Any], reach: float, deviation: float, loudness: float, columns: Mapping[str, Any]
+    model: Additive, y: Target, reach: float, deviation: float, loudness: float, columns: Mapping[str, Column]
 ) -> Stage:
     """The model, and what a row program needs for what it leaves: in halves of the target's range, about its middle."""
     middle, half = (float(y["low"]) + float(y["high"])) / 2, (float(y["high"]) - float(y["low"])) / 2
@@ -278,14 +294,14 @@ def _stage(
     }  # fmt: skip
 
 
-def _middles(column: Mapping[str, Any]) -> Floats:
+def _middles(column: Column) -> Floats:
     """Where the cells of a number lie, by their middles, within ±1; of whole numbers those that a cell holds."""
     edges, centre, scale = np.asarray(column["edges"], dtype=float), float(column["centre"]), float(column["scale"])
     first, last = np.append(centre - scale, edges), np.append(edges - float(column["step"]), centre + scale)
     return np.asarray(((first + last) / 2 - centre) / scale)
 
 
-def _line(column: Mapping[str, Any], rate: float) -> Slope:
+def _line(column: Column, rate: float) -> Slope:
     """So much a coordinate of ±1, as a slope over the column's own numbers."""
     centre, scale = float(column["centre"]), float(column["scale"])
     return Slope(rate / scale, centre, centre - scale, centre + scale)

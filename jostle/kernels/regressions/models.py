@@ -38,7 +38,7 @@ class Slope:
         x = _numbers(column)
         return np.where(np.isnan(x), 0.0, self.rate * (np.clip(x, self.low, self.high) - self.centre))
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         return {"rate": self.rate, "centre": self.centre, "low": self.low, "high": self.high}
 
     def summary(self, name: str) -> str:
@@ -58,9 +58,9 @@ class Steps:
         steps = np.where(np.isnan(x), 0.0, np.array(self.numbers)[np.searchsorted(self.edges, x, side="right")])
         return steps if self.slope is None else steps + self.slope.of(column)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         line = {} if self.slope is None else {"slope": self.slope.as_json()}
-        return {"edges": list(self.edges), "numbers": list(self.numbers)} | line
+        return {"edges": list(self.edges), "numbers": list(self.numbers), **line}
 
     def summary(self, name: str) -> str:
         starts = ["", *(f" from {edge:g}" for edge in self.edges)]
@@ -79,7 +79,7 @@ class Levels:
     def of(self, column: Coded) -> Floats:
         return np.append(self.numbers, 0.0)[positions(column, self.values)]
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         return {"values": list(self.values), "numbers": list(self.numbers)}
 
     def summary(self, name: str) -> str:
@@ -113,7 +113,7 @@ class Regression(ABC):
         """What it predicts for so many rows (n,), before it is kept within bounds."""
 
     @abstractmethod
-    def parts(self) -> dict[str, Any]:
+    def parts(self) -> dict[str, object]:
         """What it is made of, as plain JSON."""
 
     @abstractmethod
@@ -129,7 +129,7 @@ class Regression(ABC):
             raise KernelError("columns of one length are needed, at least one")
         return np.clip(self.raw(here, lengths.pop()), self.low, self.high)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         return {"target": self.target, "low": self.low, "high": self.high, "error": self.error} | self.parts()
 
     def __str__(self) -> str:
@@ -174,7 +174,7 @@ class Additive(Regression):
                 total += part.of(columns[name])
         return total
 
-    def parts(self) -> dict[str, Any]:
+    def parts(self) -> dict[str, object]:
         return {"model": self.kind, "base": self.base, "adds": {n: part.as_json() for n, part in self.adds.items()}}
 
     def lines(self) -> list[str]:
@@ -212,9 +212,9 @@ class Forked(Regression):
             share = np.where(np.isnan(x), 0.5, x >= float(self.at))
         return np.asarray(share * above + (1 - share) * below)
 
-    def parts(self) -> dict[str, Any]:
+    def parts(self) -> dict[str, object]:
         sides = {"above": self.above.parts(), "below": self.below.parts()}
-        return {"model": "forked", "attribute": self.attribute, "at": self.at, "same": self.same} | sides
+        return {"model": "forked", "attribute": self.attribute, "at": self.at, "same": self.same, **sides}
 
     def lines(self) -> list[str]:
         words = ("is", "is not") if self.same else ("≥", "<")

@@ -21,7 +21,7 @@ there are groups (Welch 1951, of many rows); simultaneous intervals of contrasts
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from statistics import NormalDist
@@ -32,7 +32,7 @@ from scipy.special import chdtrc
 
 from jostle.error_laws import sum_quantile
 from jostle.kernels.accuracy import standard_errors
-from jostle.kernels.arrays import Floats
+from jostle.kernels.arrays import Column, Floats, Moments, Sums
 from jostle.kernels.errors import KernelError
 from jostle.kernels.noisy_array import noise_of
 from jostle.kernels.statistics.report import Report, text
@@ -61,7 +61,7 @@ class SecondMoments:
         return float(self.sums[0, 0])
 
 
-def second_moments(design: Sequence[Mapping[str, Any]], moments: Mapping[str, Any], radius: float) -> SecondMoments:
+def second_moments(design: Sequence[Column], moments: Moments, radius: float) -> SecondMoments:
     """The moments that `noisy_moments` released of vectors as `design` describes them, clipped to `radius`."""
     d = len(design)
     sums, noise = np.empty((d + 1, d + 1)), np.empty((d + 1, d + 1))
@@ -128,9 +128,7 @@ def least_squares(m: SecondMoments, of: Sequence[int], target: int) -> Fit:
     return Fit(beta, noise, np.asarray(variance * inverse), hidden(matrix, unsure), explained)
 
 
-def group_difference(
-    names: Sequence[Any], seen: Sequence[Mapping[str, Any]], middle: float, half: float, what: str
-) -> Report:
+def group_difference(names: Sequence[object], seen: Sequence[Sums], middle: float, half: float, what: str) -> Report:
     """The second group's mean less the first's, from the noisy shares (`mean_of`) of each group.
 
     x is middle + half · z. Sampling takes the groups as independent rows of two larger ones (Welch). The chance
@@ -171,7 +169,7 @@ class NoisyMean:
     hidden: bool
 
 
-def mean_of(moments: Mapping[str, Any]) -> NoisyMean:
+def mean_of(moments: Sums) -> NoisyMean:
     """Of the noisy sums of u², 2u(1 − u) and (1 − u)² of u = (z + 1)/2, or of u and 1 − u where z is −1 or 1."""
     sums, noise = np.asarray(moments["sum"], dtype=float), float(moments["noise"])
     value, square = (np.array(v) for v in (((1, 0, -1), (1, -1, 1)) if len(sums) == 3 else ((1, -1), (1, 1))))
@@ -223,7 +221,7 @@ def _percent(chance: float) -> str:
     return f"{100 * chance:.2g} %" if chance >= 1e-4 else "less than 0.01 %"
 
 
-def cross_table(names: Sequence[str], rows: Sequence[Any], columns: Sequence[Any], answers: Floats) -> Report:
+def cross_table(names: Sequence[str], rows: Sequence[object], columns: Sequence[object], answers: Floats) -> Report:
     """Cells, margins and the total, as a workload [cells, first margin, second margin, total] answers them."""
     a, b = len(rows), len(columns)
     wide = _half_widths(answers)
@@ -233,7 +231,7 @@ def cross_table(names: Sequence[str], rows: Sequence[Any], columns: Sequence[Any
     for i, key in enumerate([*rows, "all"]):
         values = cells[i] if i < a else second
         whole = first[i] if i < a else total
-        line: dict[str, Any] = {names[0]: text(key)}
+        line: dict[str, object] = {names[0]: text(key)}
         line |= {_heading(names, column): round(float(v), 2) for column, v in zip(columns, values, strict=True)}
         lines.append(line | {"all": round(float(whole), 2)})
     note = (
@@ -254,7 +252,7 @@ def _heading(names: Sequence[str], column: object) -> str:
     return f"{names[1]} {label}" if label in (names[0], "all") else label
 
 
-def _parts(answers: Floats, a: int, b: int) -> tuple[Floats, Floats, Floats, Any]:
+def _parts(answers: Floats, a: int, b: int) -> tuple[Floats, Floats, Floats, np.float64]:
     return answers[: a * b].reshape(a, b), answers[a * b : a * b + a], answers[a * b + a : -1], answers[-1]
 
 
@@ -278,7 +276,7 @@ QUANTILES = {"lowest": 0.0, "5 %": 0.05, "lower quartile": 0.25, "median": 0.5, 
 
 
 def describe(
-    name: str, gone: Floats, seen: Mapping[str, Any], below: Floats, starts: Sequence[float], high: float,
+    name: str, gone: Floats, seen: Sums, below: Floats, starts: Sequence[float], high: float,
     middle: float, half: float, whole: bool,
 ) -> Report:  # fmt: skip
     """A summary of one column.
@@ -377,7 +375,7 @@ def _contrasts(names: Sequence[object], weights: Sequence[Sequence[float]] | Non
 
 
 def group_means(
-    names: Sequence[object], shares: Sequence[Mapping[str, Any]], middle: float, half: float, what: str,
+    names: Sequence[object], shares: Sequence[Sums], middle: float, half: float, what: str,
     contrasts: Sequence[Sequence[float]] | None,
 ) -> Report:  # fmt: skip
     """Means of groups and whether they differ, from the noisy shares of each; then contrasts, which hold together."""

@@ -15,11 +15,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations, product
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
-from jostle.kernels.arrays import Floats
+from jostle.kernels.arrays import Column, Floats, Moments, Sums
 from jostle.kernels.statistics.effects import risk_maps
 from jostle.kernels.statistics.moments import (
     CLEAR,
@@ -41,7 +41,14 @@ HIDES = (
 )
 
 
-def linear_fit(design: Sequence[Mapping[str, object]], moments: Mapping[str, object], radius: float) -> Report:
+class Curvature(TypedDict):
+    """A symmetric matrix of sums, and the deviation of the noise in each entry."""
+
+    matrix: Floats
+    noise: Floats
+
+
+def linear_fit(design: Sequence[Column], moments: Moments, radius: float) -> Report:
     """Least squares of the last term of a design by the others, from released second moments."""
     m = second_moments(design, moments, radius)
     d = len(m.names)
@@ -56,7 +63,7 @@ def linear_fit(design: Sequence[Mapping[str, object]], moments: Mapping[str, obj
     return Report(title, rows, notes, facts)
 
 
-def _hides(design: Sequence[Mapping[str, object]], sums: Floats, noise: Floats, constant: int) -> str:
+def _hides(design: Sequence[Column], sums: Floats, noise: Floats, constant: int) -> str:
     """The note that names the term which is the least clear of its noise, given the others and the constant."""
     own = 1 / np.maximum(np.abs(np.diag(np.linalg.pinv(sums, hermitian=True))), 1e-300)
     clear = np.delete(own / np.maximum(np.diag(noise), 1e-300), constant)
@@ -74,7 +81,7 @@ def _to_units(m: SecondMoments) -> tuple[Floats, Floats]:
     return turn, shift
 
 
-def _terms(design: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+def _terms(design: Sequence[Column]) -> list[tuple[str, str]]:
     return [(str(term["name"]), str(term.get("value", ""))) for term in design]
 
 
@@ -104,7 +111,7 @@ def coefficients(rows: Sequence[Mapping[str, object]]) -> dict[str, object]:
 # Correlation -------------------------------------------------------------------------------------
 
 
-def correlations(design: Sequence[Mapping[str, object]], moments: Mapping[str, object], radius: float) -> Report:
+def correlations(design: Sequence[Column], moments: Moments, radius: float) -> Report:
     """The correlation of each pair of columns; intervals by Fisher's z, to which the noise is added by first order."""
     m = second_moments(design, moments, radius)
     n, d = m.rows, len(m.names)
@@ -189,7 +196,7 @@ FEW = (
 UNSETTLED = "the steps had not come to an end: `error` is more of what they may still leave than of noise"
 
 
-def logistic_curvature_matrix(moments: Mapping[str, Any], factor: float = 0.25) -> dict[str, Any]:
+def logistic_curvature_matrix(moments: Moments, factor: float = 0.25) -> Curvature:
     """Σγ·uuᵀ · factor over u = (x, 1), the constant in the last place, and the deviation of the noise in each entry.
 
     From moments of rows whose last coordinate is the target.
@@ -202,7 +209,7 @@ def logistic_curvature_matrix(moments: Mapping[str, Any], factor: float = 0.25) 
     return {"matrix": matrix * factor, "noise": noise * factor}
 
 
-def logistic_start(curvature: Mapping[str, Any], gradient: Mapping[str, Any]) -> Floats:
+def logistic_start(curvature: Curvature, gradient: Sums) -> Floats:
     """The first weights, from sums at weights of 0: a step from the log-odds of the share, stretched to what it were
     if log-odds were normal.
 
@@ -222,7 +229,7 @@ def logistic_start(curvature: Mapping[str, Any], gradient: Mapping[str, Any]) ->
     p = min(max(0.5 - float(sums[-1]) / many, rare), 1 - rare)
     weights = np.append(np.zeros(len(matrix) - 1), math.log(p / (1 - p)))
     slope = 4 * p * (1 - p)
-    there = {"sum": sums + (p - 0.5) * 4 * matrix[-1], "noise": gradient["noise"]}
+    there: Sums = {"sum": sums + (p - 0.5) * 4 * matrix[-1], "noise": gradient["noise"]}
     weights = logistic_step(weights, {"matrix": matrix * slope, "noise": noise * slope}, there, curvature)
     share = matrix / max(float(matrix[-1, -1]), 0.25)
     middle = float(share[-1, :-1] @ weights[:-1])
@@ -243,9 +250,7 @@ def _mean_slope(middle: float, spread: float) -> float:
     return float(shares @ (odds * (1 - odds)) / shares.sum())
 
 
-def logistic_step(
-    weights: object, curvature: Mapping[str, object], gradient: Mapping[str, object], rows: Mapping[str, object]
-) -> Floats:
+def logistic_step(weights: object, curvature: Curvature, gradient: Sums, rows: Curvature) -> Floats:
     """One step of Newton's method with noisy sums; `rows` is the curvature at weights of 0, a moment of all rows.
 
     Where curvature is less than its noise it is taken to be that noise. No privacy rests on how long a step is.
@@ -255,7 +260,7 @@ def logistic_step(
     return _within(np.asarray(weights, dtype=float), step, rows)[0]
 
 
-def _within(weights: Floats, step: Floats, rows: Mapping[str, object]) -> tuple[Floats, bool]:
+def _within(weights: Floats, step: Floats, rows: Curvature) -> tuple[Floats, bool]:
     """Weights and a step, and whether either was too long and was cut."""
     after = weights + step * min(1.0, LARGEST_STEP / max(_log_odds(step, rows), 1e-300))
     after *= min(1.0, LARGEST_MARGIN / max(_log_odds(after, rows), 1e-300))
@@ -263,7 +268,7 @@ def _within(weights: Floats, step: Floats, rows: Mapping[str, object]) -> tuple[
     return after, bool((np.abs(after - weights - step) > 1e-9 * np.abs(step)).any())
 
 
-def _above_noise(curvature: Mapping[str, object]) -> tuple[Floats, Floats]:
+def _above_noise(curvature: Curvature) -> tuple[Floats, Floats]:
     """Eigenvalues, none below about its noise, and eigenvectors."""
     matrix, noise = (np.asarray(curvature[k], dtype=float) for k in ("matrix", "noise"))
     values, vectors = np.linalg.eigh(matrix)
@@ -271,15 +276,15 @@ def _above_noise(curvature: Mapping[str, object]) -> tuple[Floats, Floats]:
     return np.maximum(values, floor), vectors
 
 
-def _log_odds(weights: Floats, rows: Mapping[str, object]) -> float:
+def _log_odds(weights: Floats, rows: Curvature) -> float:
     """The root mean square of weights · u over the rows, of which `rows` has a moment; at least that."""
     values, vectors = _above_noise(rows)
     return math.sqrt(float(values @ (vectors.T @ weights) ** 2) / max(float(np.asarray(rows["matrix"])[-1, -1]), 0.25))
 
 
 def logistic_fit(
-    design: Sequence[Mapping[str, Any]], target: str, weights: object, curvature: Mapping[str, Any],
-    gradient: Mapping[str, Any], rows: Mapping[str, Any], radius: float, mechanism: str,
+    design: Sequence[Column], target: str, weights: object, curvature: Curvature,
+    gradient: Sums, rows: Curvature, radius: float, mechanism: str,
 ) -> Report:  # fmt: skip
     """The last step, and what noise and sampling leave open: (matrix)⁻¹ times the noise of the gradient, and itself.
 
@@ -329,7 +334,7 @@ def logistic_fit(
 # Rates -------------------------------------------------------------------------------------------
 
 
-def hazard_model(times: Sequence[float], columns: Sequence[Mapping[str, Any]], cells: Floats, late: float) -> Report:
+def hazard_model(times: Sequence[float], columns: Sequence[Column], cells: Floats, late: float) -> Report:
     """Log hazard ratios of columns, from noisy counts (times + 1, 2, strata): a level for each time beside."""
     m, k = len(times), math.prod(len(c["values"]) for c in columns)
     counts = np.asarray(cells, dtype=float).reshape((m + 1) * 2, k)
@@ -357,9 +362,7 @@ def hazard_model(times: Sequence[float], columns: Sequence[Mapping[str, Any]], c
                   {"coefficients": coefficients(lines), "count": whole})  # fmt: skip
 
 
-def rate_model(
-    columns: Sequence[Mapping[str, Any]], shares: Mapping[str, Any], low: float, high: float, what: str
-) -> Report:
+def rate_model(columns: Sequence[Column], shares: Mapping[str, Any], low: float, high: float, what: str) -> Report:
     """Log rates of a number within public bounds, from the noisy shares of each stratum."""
     names, design = _design(columns)
     sums, spread = np.asarray(shares["sums"], dtype=float).reshape(len(design), -1), float(shares["noise"])
@@ -378,7 +381,7 @@ def rate_model(
                   {"coefficients": coefficients(lines), "count": float(e.sum())})  # fmt: skip
 
 
-def _design(columns: Sequence[Mapping[str, Any]]) -> tuple[list[str], Floats]:
+def _design(columns: Sequence[Column]) -> tuple[list[str], Floats]:
     """A row for each combination of values, the first column slowest: numbers as they are, a category as an indicator
     for each of its values but the first."""
     names: list[str] = []

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from typing import Any
 
 from msgspec import Struct
 
@@ -56,7 +55,7 @@ class Diagnostic(Struct, frozen=True):
         place = f"{self.span.source.name}:{self.span.line}:{self.span.column}: " if self.span is not None else ""
         return f"{place}{self.kind}: {self.message}" + (f"\n  help: {self.help}" if self.help else "")
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """The rendering that `--format json` prints."""
         place: dict[str, object] = {}
         if self.span is not None:

@@ -30,7 +30,7 @@ class Event(Struct, frozen=True):
     span: Span | None
     fields: dict[str, Any]
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         place = None
         if self.span is not None:
             at = self.span

@@ -167,7 +167,7 @@ class TreeEnsembles(Struct, frozen=True):
         trees, _ = self._place(option)
         return trees[0].path(x, self.columns) if len(trees) == 1 else ()
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         return as_dict(self)
 
     @staticmethod

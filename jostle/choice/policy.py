@@ -48,7 +48,7 @@ class Standing(Struct, frozen=True):
     regret: float
     error: float
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         return {"policy": self.name, "share": self.share, "regret": self.regret, "error": self.error}
 
 
@@ -69,7 +69,7 @@ class Decision(Struct, frozen=True):
     margin: float
     errors: bool = False
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """Fields of a `choice` event."""
         return {
             "chosen": self.chosen, "predictions": self.predictions, "spread": self.spread,
@@ -197,7 +197,7 @@ class Policy:
         """Whether it is data through and through: a user's model is not."""
         return self.predictor is None or isinstance(self.predictor, TreeEnsembles)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         predictor = self.predictor.as_json() if isinstance(self.predictor, TreeEnsembles) else None
         return {
             "name": self.name, "model": self.model, "share": self.share, "needs": list(self.needs),

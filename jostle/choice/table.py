@@ -53,7 +53,7 @@ class UtilityScale(Struct, frozen=True):
         """A standard deviation of scores as one of utilities near `utility` (to first order)."""
         return abs(utility) * spread if self.logarithmic else spread
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         return as_dict(self)
 
     @staticmethod
@@ -208,7 +208,7 @@ class RunTable(Struct, frozen=True):
         runs = tuple(replace(r, features=(r.features[setting],)) for r in self.runs)
         return replace(self, settings=(self.settings[setting],), runs=runs)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         return {
             "options": list(self.options), "features": list(self.features), "public": list(self.public),
             "databases": list(self.databases), "epsilons": list(self.epsilons), "levels": list(self.levels),

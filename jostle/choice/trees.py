@@ -23,7 +23,7 @@ class Step(Struct, frozen=True):
     value: float
     went: str
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         return as_dict(self)
 
 
@@ -70,7 +70,7 @@ class Tree(Struct, frozen=True):
                 lines += [test, *self.lines(names, leaf, child, indent + "    ")]
         return lines
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         return as_dict(self)
 
     @staticmethod

@@ -266,7 +266,7 @@ def _settings(call: Call) -> dict[str, str]:
     return dict(settings)
 
 
-def as_json(run: Run, *, program: bool = False) -> dict[str, Any]:
+def as_json(run: Run, *, program: bool = False) -> dict[str, object]:
     """A run as its analyst or a reviewer sees it; nothing of an answer before its moment."""
     more = {"program": run.program, "settings": run.settings} if program else {}
     if run.state == "done":

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -64,7 +64,7 @@ class DryRun(Struct, frozen=True):
         columns = [at for at in range(len(rows[0])) if at == 1 or any(row[at] for row in rows[1:])]
         return "\n".join(align([[row[at] for at in columns] for row in rows], [True, *[False] * (len(columns) - 1)]))
 
-    def as_json(self) -> list[dict[str, Any]]:
+    def as_json(self) -> list[dict[str, object]]:
         """Amounts as exact decimals, null where there is no bound or, of what is left, where it is not known."""
         return [
             {

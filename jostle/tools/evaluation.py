@@ -59,7 +59,7 @@ class ChoiceEvaluation(Struct, frozen=True):
     amount: float
     report: ChoiceReport
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         return {"choice": self.name, "unit": self.unit, "amount": self.amount, **self.report.as_json()}
 
     def text(self) -> str:
@@ -298,7 +298,7 @@ class ChoiceImprovement(Struct, frozen=True):
     texts: Mapping[str, str]
     absent: tuple[str, ...]
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         return {"choice": self.name, "unit": self.unit, "amount": self.amount, **improvement_json(self.improvement),
                 "texts": dict(self.texts)}  # fmt: skip
 

@@ -91,7 +91,7 @@ def command(options: Namespace) -> int:
 
 
 def plan(
-    file: str, settings: dict[str, Any], bound: dict[str, str], epsilon: float | None = None, progress: Any = None,
+    file: str, settings: dict[str, object], bound: dict[str, str], epsilon: float | None = None, progress: Any = None,
     rows: int | None = None,
 ) -> ErrorPlan:  # fmt: skip
     """The plan of a program; choices are tried around `epsilon`, or around what the program gives them.
@@ -275,7 +275,7 @@ def _amount(unit: str, value: float) -> str:
     return f"{UNITS[unit]} {number(value, 3)}"
 
 
-def as_json(errors: ErrorPlan, error: float | None, epsilon: float | None) -> dict[str, Any]:
+def as_json(errors: ErrorPlan, error: float | None, epsilon: float | None) -> dict[str, object]:
     """Returns the plan as plain data. `needs` is null outside the amounts tried (`beyond` says on which side).
 
     Of what is calculated, `error` is null where it depends on the data, and there are none; `value` is that of `data`.

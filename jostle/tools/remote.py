@@ -76,7 +76,7 @@ class Remote:
         if not self._token:
             raise refuse("DataError", f"you are not logged in at {self.url}", help=f"jostle login {self.url}")
 
-    def run(self, program: str | Path | Source, /, **params: Any) -> RemoteResult:
+    def run(self, program: str | Path | Source, /, **params: object) -> RemoteResult:
         """Runs a program there; raises `Refusal` where it is refused."""
         result = self.attempt(program if isinstance(program, Source) else read_program(Path(program)), params)
         if not result.ok:
@@ -86,7 +86,7 @@ class Remote:
     def run_text(self, text: str, /, **params: object) -> RemoteResult:
         return self.run(Source("text", text), **params)
 
-    def attempt(self, source: Source, settings: Mapping[str, Any] | None = None) -> RemoteResult:
+    def attempt(self, source: Source, settings: Mapping[str, object] | None = None) -> RemoteResult:
         """Runs a program there; its faults come back in the result. `Refusal` where it waits for a reviewer."""
         body: dict[str, object] = {"program": source.text, "settings": {k: str(v) for k, v in (settings or {}).items()}}
         if self.seconds is not None:

@@ -201,7 +201,7 @@ def _json(values: dict[str, object]) -> dict[str, object]:
     return {name: plain(value) for name, value in values.items()}
 
 
-def need_settings(tree: n.Program, settings: Mapping[str, Any]) -> None:
+def need_settings(tree: n.Program, settings: Mapping[str, object]) -> None:
     """Refuses a setting of a parameter that a program does not have, and one of another kind than its default."""
     from jostle.run.declare import setting
 

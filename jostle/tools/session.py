@@ -157,7 +157,7 @@ class Session:
         need_data(name, value, self._folders)
         self._bound[name] = value
 
-    def run(self, program: str | Path | Source, /, **params: Any) -> Result:
+    def run(self, program: str | Path | Source, /, **params: object) -> Result:
         """Runs a program; raises `Refusal` where it is refused, whose `result` has what was paid for before."""
         source = program if isinstance(program, Source) else read_program(Path(program))
         result = self.attempt(source, params)
@@ -261,7 +261,7 @@ class Session:
         names, *_ = (rehearsal := Session(simulate=1)).rehearse(source, settings, only=simple)
         return dry_run(source, costs, rehearsal.events, names)
 
-    def check(self, source: Source, settings: Mapping[str, Any] | None = None) -> list[Diagnostic]:
+    def check(self, source: Source, settings: Mapping[str, object] | None = None) -> list[Diagnostic]:
         """Every error that can be found before anything runs. Of the program; else of files that lie there, whose
         headers are read; else that no run can pay for it, with `settings` or the defaults of its parameters."""
         return self.checked(source, settings)[0]
@@ -292,7 +292,9 @@ class Session:
         return faults, self.costs(source, settings) if costs is None else costs
 
     @exclusive
-    def costs(self, source: Source, settings: Mapping[str, Any] | None = None, *, charges: bool = True) -> list[Cost]:
+    def costs(
+        self, source: Source, settings: Mapping[str, object] | None = None, *, charges: bool = True
+    ) -> list[Cost]:
         """Bounds what a program, and with `charges` each statement, can cost each private source; nothing is opened.
 
         `settings` are those of `param`; without, their defaults. Raises `Refusal` for what cannot be parsed.

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from msgspec import Struct, field
 
@@ -66,7 +66,7 @@ class Query(Struct, frozen=True):
         form = f"refused: {self.refused}" if self.refused else self.sql
         return ["  plan", *(f"    {step}" for step in self.steps), "  form of the statement", f"    {form}"]
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         return {"plan": list(self.steps)} | ({"refused": self.refused} if self.refused else {"form": self.sql})
 
 
@@ -103,7 +103,7 @@ class Explanation(Struct, frozen=True):
             parts[-1] += [line for query in one.queries for line in query.lines()] or [f"  {_AGAIN}"]
         return "\n\n".join(map("\n".join, parts))
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         statements = [
             {"line": one.place.line, "measured": one.measured, "queries": [query.as_json() for query in one.queries]}
             for one in self.statements

@@ -49,7 +49,7 @@ class GrowingTree:
         ]
         return {"level": level, "leaves": len(tree.leaves), "nodes": len(tree.asks)}
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         return {"nodes": len(self.tree.asks), "leaves": len(self.tree.leaves)}
 
     def __str__(self) -> str:

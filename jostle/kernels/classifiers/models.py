@@ -47,7 +47,7 @@ class Classifier(ABC):
         """Shape (rows, classes), each row summing to 1; `columns` holds one sequence of cells an attribute."""
 
     @abstractmethod
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """All of it as plain JSON; `from_json` of its class reads it again."""
 
     @abstractmethod
@@ -145,7 +145,7 @@ class AdditiveClassifier(Classifier):
         tables = ((cells[name], values, table) for name, (values, table) in self.weights.items() if name in cells)
         return sums(self.base, [(cell, cell.table_of(values, table)) for cell, values, table in tables])
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         return {
             "model": "additive", "kind": self.kind, "link": self.link, "classes": list(self.classes),
             "base": _rounded(self.base),
@@ -235,7 +235,7 @@ class Branched(Classifier):
         cell = cells.get(self.attribute)
         return branch_scores(cell and cell.place_in(self.values), [each.scores(cells) for each in self.branches])
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         branches = [branch.as_json() for branch in self.branches]
         data = {"model": "branched", "attribute": self.attribute, "values": list(self.values), "branches": branches}
         return data | _bins_as_json(self.bins)
@@ -319,7 +319,7 @@ class Binned(Classifier):
         scores: Expression = self.inner.scores(binned)
         return scores
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         return {
             "model": "binned",
             "cuts": {n: list(c.edges) for n, c in self.cuts.items()},

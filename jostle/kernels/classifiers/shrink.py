@@ -413,7 +413,7 @@ class Blended(Classifier):
                 tables += [(cell, weight * table) for cell, table in tables_at(*ends_of(part, cells), cells)]
         return scaled_sums(base, tables)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         parts = [part.as_json() for part in self.parts]
         return {"model": "blended", "classes": list(self.classes), "weights": list(self.weights), "parts": parts}
 

@@ -56,7 +56,7 @@ class TreeNode:
         size = {} if self.size is None else {"size": self.size}
         return {"counts": self.counts, "attribute": self.attribute, "children": list(self.children), **size}
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         data: dict[str, object] = {"counts": [round(float(c), 6) for c in self.counts]}
         if self.size is not None:
             data["size"] = round(float(self.size), 6)
@@ -230,7 +230,7 @@ class Trees(Classifier):
             answers = flat.answers if self.votes == "counts" else _shares(flat.answers)
             yield np.eye(len(self.classes))[np.argmax(answers, axis=1)] if self.votes == "votes" else answers
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         return {
             "model": "trees", "classes": list(self.classes), "answer": self.answer, "noise": self.noise,
             "votes": self.votes, "attributes": [{"attribute": n, "values": list(v)} for n, v in self._values.items()],

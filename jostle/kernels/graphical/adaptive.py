@@ -196,7 +196,7 @@ class TableSearch:
             "candidates": self.candidates if many else [], "left": self.left,
         }  # fmt: skip
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         return {"model": self.model.as_json(), "left": self.left}
 
     def __str__(self) -> str:

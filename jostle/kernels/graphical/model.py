@@ -87,7 +87,7 @@ class SyntheticRows:
         columns = list(zip(self.domain.names, self.domain.values, strict=True))
         return [{name: values[code] for (name, values), code in zip(columns, row, strict=True)} for row in self.codes]
 
-    def as_json(self) -> list[dict[str, Any]]:
+    def as_json(self) -> list[dict[str, object]]:
         columns = [[_plain(v) for v in values] for values in self.domain.values]
         return [dict(zip(self.domain.names, map(_at, columns, row), strict=True)) for row in self.codes.tolist()]
 
@@ -295,7 +295,7 @@ class GraphicalModel:
         """Synthetic rows as a pandas frame."""
         return self.sample(rows, seed).frame()
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         return {
             "kind": "graphical model",
             "domain": {n: list(v) for n, v in zip(self.domain.names, self.domain.values, strict=True)},

@@ -84,7 +84,7 @@ class Cost(Struct, frozen=True):
             line += f"{tail}, as a plain sum; zCDP may say less"
         return line
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """Amounts as exact decimals, null where there is no bound."""
         place, (looked, columns) = self.why.span if self.why is not None else None, self.looks
         return {

@@ -186,12 +186,7 @@ def _grid(places: int, d: int) -> Floats:
 
 
 def centres_of_places(
-    rows: Rows,
-    places: ArrayLike,
-    counts: ArrayLike,
-    clusters: int,
-    threshold: float = 0.0,
-    seed: int = 0,
+    rows: Rows, places: ArrayLike, counts: ArrayLike, clusters: int, threshold: float = 0.0, seed: int = 0
 ) -> Centres:
     """k-means on noisy counts (M,) of the rows about places (M, d); counts below the threshold are taken for none."""
     weights = np.nan_to_num(np.asarray(counts, dtype=float))

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 __all__ = ["Result", "Session", "deep"]
 
 I = TypeVar("I", bound="Interpreter")
+Values = Mapping[str, object]
 _LINES = 200  # printed lines that an event of a run holds
 
 
@@ -171,7 +172,7 @@ class Session:
         """Runs a program that is given as a text; raises `Refusal` where it is refused."""
         return self.run(Source("text", text), **params)
 
-    def attempt(self, source: Source, settings: Mapping[str, object] | None = None) -> Result:
+    def attempt(self, source: Source, settings: Values | None = None) -> Result:
         """Runs a program in a scope of its own; its faults come back in the result."""
         before = log_start(source, self.budget()) if self._simulate is None else None
         try:
@@ -181,7 +182,7 @@ class Session:
             return log_end(source, Result(False, {}, self.budget(), refusal.diagnostics, [], []), before)
 
     @with_room
-    def _attempt(self, source: Source, settings: Mapping[str, object] | None) -> Result:
+    def _attempt(self, source: Source, settings: Values | None) -> Result:
         from jostle.tools.show import measured_names
 
         first_event, first_line, warned = len(self._events), len(self._output), len(self.warnings)
@@ -254,22 +255,20 @@ class Session:
         return self.foreseen(source, costs, params)
 
     @exclusive
-    def foreseen(self, source: Source, costs: Sequence[Cost], settings: Mapping[str, object]) -> DryRun:
+    def foreseen(self, source: Source, costs: Sequence[Cost], settings: Values) -> DryRun:
         """The dry run of a program that the check passes, with its `costs`: simple lines run on simulated rows."""
         from jostle.tools.dry_run import dry_run, simple
 
         names, *_ = (rehearsal := Session(simulate=1)).rehearse(source, settings, only=simple)
         return dry_run(source, costs, rehearsal.events, names)
 
-    def check(self, source: Source, settings: Mapping[str, object] | None = None) -> list[Diagnostic]:
+    def check(self, source: Source, settings: Values | None = None) -> list[Diagnostic]:
         """Every error that can be found before anything runs. Of the program; else of files that lie there, whose
         headers are read; else that no run can pay for it, with `settings` or the defaults of its parameters."""
         return self.checked(source, settings)[0]
 
     @exclusive
-    def checked(
-        self, source: Source, settings: Mapping[str, object] | None = None
-    ) -> tuple[list[Diagnostic], list[Cost]]:
+    def checked(self, source: Source, settings: Values | None = None) -> tuple[list[Diagnostic], list[Cost]]:
         """What `check` says, and the `costs` of a program that can be run, were there enough to pay for it."""
         from jostle.tools.costs import overspent
         from jostle.tools.dry_run import with_looks
@@ -292,9 +291,7 @@ class Session:
         return faults, self.costs(source, settings) if costs is None else costs
 
     @exclusive
-    def costs(
-        self, source: Source, settings: Mapping[str, object] | None = None, *, charges: bool = True
-    ) -> list[Cost]:
+    def costs(self, source: Source, settings: Values | None = None, *, charges: bool = True) -> list[Cost]:
         """Bounds what a program, and with `charges` each statement, can cost each private source; nothing is opened.
 
         `settings` are those of `param`; without, their defaults. Raises `Refusal` for what cannot be parsed.
@@ -337,7 +334,7 @@ class Session:
 
     @with_room
     def rehearse(
-        self, source: Source, settings: Mapping[str, object], only: Callable[[n.Stmt], bool] | None = None
+        self, source: Source, settings: Values, only: Callable[[n.Stmt], bool] | None = None
     ) -> tuple[dict[str, Any], list[Any], Interpreter]:
         """Runs a program in a simulation: its names, the calls of its ChoiceMakers, and what ran it. With `only`, the
         statements that it takes, as far as they go without the others."""
@@ -458,7 +455,7 @@ class Session:
             self.warnings.add(source, doubts(tree, self._folders))
         return tree
 
-    def _affordable(self, source: Source, settings: Mapping[str, object] | None) -> None:
+    def _affordable(self, source: Source, settings: Values | None) -> None:
         """Refuses a program that asks for more than it declares; of what was declared before, the kernel knows more."""
         from jostle.tools.costs import overspent
 
@@ -468,11 +465,11 @@ class Session:
         if faults:
             raise Refusal(*faults)
 
-    def _sure_refusals(self, tree: n.Program, settings: Mapping[str, object] | None = None) -> list[Diagnostic]:
+    def _sure_refusals(self, tree: n.Program, settings: Values | None = None) -> list[Diagnostic]:
         return self._ahead(tree, settings)[0]
 
     def _ahead(
-        self, tree: n.Program, settings: Mapping[str, object] | None, names: Mapping[str, object] = {},
+        self, tree: n.Program, settings: Values | None, names: Values = {},
         look: bool = False,
     ) -> Foreseen:  # fmt: skip
         """What a run would refuse all the same and, to `look`, where it looks if data are real; `names`: of a shell."""
@@ -482,9 +479,7 @@ class Session:
         self.warnings.add(tree.span.source, ahead[2])
         return ahead
 
-    def _walked(
-        self, tree: n.Program, settings: Mapping[str, object], names: Mapping[str, object], look: bool
-    ) -> Foreseen:
+    def _walked(self, tree: n.Program, settings: Values, names: Values, look: bool) -> Foreseen:
         from jostle.tools.foresight import foreseen
 
         other = Session(simulate=1, cwd=self._cwd)
@@ -492,7 +487,7 @@ class Session:
         other._modules = self._modules.afresh()
         return foreseen(tree, other._new, other._stream, settings, look, names)
 
-    def _check(self, tree: n.Program, predefined: Mapping[str, object] | None = None) -> list[Diagnostic]:
+    def _check(self, tree: n.Program, predefined: Values | None = None) -> list[Diagnostic]:
         from jostle.check import check
 
         own = Path(tree.span.source.name).resolve().is_relative_to(resources.folder("stdlib").resolve())

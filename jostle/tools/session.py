@@ -469,9 +469,8 @@ class Session:
         return self._ahead(tree, settings)[0]
 
     def _ahead(
-        self, tree: n.Program, settings: Values | None, names: Values = {},
-        look: bool = False,
-    ) -> Foreseen:  # fmt: skip
+        self, tree: n.Program, settings: Values | None, names: Mapping[str, object] = {}, look: bool = False
+    ) -> Foreseen:
         """What a run would refuse all the same and, to `look`, where it looks if data are real; `names`: of a shell."""
         if self._simulate is not None:
             return [], {}, [], {}

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from jostle.kernels.arrays import Floats, Moments, Rows
 from jostle.kernels.errors import KernelError
-from jostle.kernels.mixtures.gaussians import GaussianMixture, Space, dispersed_points, generator
+from jostle.kernels.mixtures.gaussians import GaussianMixture, Rng, Space, dispersed_points, generator
 
 
 class Map(TypedDict):
@@ -303,7 +303,7 @@ def _centres_of_points(rows: Rows, points: Floats, weights: Floats, clusters: in
     return Centres(Space.of(rows), _inside(optimum))
 
 
-def _weighted_lloyd(points: Floats, weights: Floats, clusters: int, rng: np.random.Generator) -> Floats:
+def _weighted_lloyd(points: Floats, weights: Floats, clusters: int, rng: Rng) -> Floats:
     """Lloyd's iterations on weighted points, from a start by k-means++."""
     centres = points[[rng.choice(len(points), p=weights / weights.sum())]]
     while len(centres) < clusters:

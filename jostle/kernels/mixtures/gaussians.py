@@ -23,8 +23,10 @@ from numpy.typing import ArrayLike, NDArray
 from jostle.kernels.arrays import Floats, Rows
 from jostle.kernels.errors import KernelError
 
+Rng = np.random.Generator
 
-def generator(seed: int) -> np.random.Generator:
+
+def generator(seed: int) -> Rng:
     """NumPy's generator for a seed."""
     return np.random.default_rng(int(seed))
 

@@ -63,10 +63,15 @@ def test_arrays_and_sql_keep_the_same_rows(seed: int, monkeypatch: pytest.Monkey
     rng = random.Random(seed)
     cases = [(numbers(rng, seed % 2 == 0), NUMBERS, ("who",)), (mixed(rng), MIXED, ("who",)),
              (mixed(rng), MIXED, ("a", "who"))]  # fmt: skip
-    dated, days = mixed(rng), [rng.choice([None, 0, -719_162, 19_000]) for _ in range(400)]
-    dated["d"] = pa.array(days[: len(dated["a"])], pa.int32()).cast(pa.date32())
-    dated["z"] = pa.nulls(len(dated["a"]))
-    cases.append((dated, (*MIXED, ("d", Open("date")), ("z", Open("text"))), ("who",)))
+    dated = mixed(rng)
+    many = len(dated["a"])
+    days = [rng.choice([None, 0, -719_162, -719_163, 2_932_897, 19_000]) for _ in range(many)]
+    dated["d"] = pa.array(days, pa.int32()).cast(pa.date32())
+    dated["f"] = pa.array([rng.choice([0.1, -0.0, 0.0, float("inf"), None]) for _ in range(many)], pa.float32())
+    dated["b"] = pa.array([rng.choice([True, False, None]) for _ in range(many)])
+    dated["z"] = pa.nulls(many)
+    more = (("d", Open("date")), ("f", Real(-9.0, 9.0)), ("b", Open("boolean")), ("z", Open("text")))
+    cases.append((dated, (*MIXED, *more), ("who",)))
     for columns, domains, by in cases:
         for most in (1, 3, 40):
             table = pa.table(columns)
@@ -77,7 +82,9 @@ def test_arrays_and_sql_keep_the_same_rows(seed: int, monkeypatch: pytest.Monkey
                     assert contents(table, domains, by, most) == arrays
                 patch.setattr(bounding, "MOST_ROWS", 150)
                 assert contents(table, domains, by, most) == arrays
-                patch.setattr(bounding, "MOST_BYTES", -1)
+                patch.setattr(bounding, "MOST_BYTES", 1000)  # so that rows go to a file
+                assert contents(table, domains, by, most) == arrays
+                patch.setattr(bounding, "MOST_ON_DISK", -1)
                 patch.setattr(bounding, "HALVINGS", 0)
                 assert contents(table, domains, by, most) == arrays
             with monkeypatch.context() as patch:
@@ -122,8 +129,16 @@ def test_a_person_with_more_rows_than_a_byte_counts(monkeypatch: pytest.MonkeyPa
     who = np.concatenate([np.zeros(4000, np.int64), np.arange(1, 1500)])
     table = pa.table({"a": rng.integers(-4, 5, len(who)), "b": rng.integers(0, 10**6, len(who)), "who": who})
     arrays = contents(table, NUMBERS, ("who",), 700)
-    monkeypatch.setattr(bounding, "MOST_BYTES", 2**15)  # which the parts without that person fit in
+    monkeypatch.setattr(bounding, "MOST_ON_DISK", 2**15)  # which the parts without that person fit in
     assert contents(table, NUMBERS, ("who",), 700) == arrays and arrays.total() == 700 + 1499
+
+
+@pytest.mark.parametrize("first", [-(2**63), 2**63 - 40])
+def test_persons_of_whole_numbers_at_the_ends_are_told_apart(first: int) -> None:
+    who = np.arange(first, first + 40).repeat(3)
+    table = pa.table({"a": np.arange(120) % 9 - 4, "b": np.arange(120), "who": who})
+    rows = contents(table, NUMBERS, ("who",), 2)
+    assert Counter(row[3] for row in rows.elements()) == {str(person): 2 for person in who.tolist()}
 
 
 def test_rows_of_which_nothing_is_described_are_bounded_too() -> None:
@@ -142,9 +157,15 @@ def test_any_place_among_a_persons_rows_is_as_likely() -> None:
 
 def staying(persons: list[int], hashes: list[int], cells: list[int | None], most: int) -> list[Any] | None:
     """The cells of the rows that stay of a table whose hashes are given."""
-    table = pa.table({"c0": pa.array(cells, pa.int64()), "q": pa.array(persons, pa.int64()), "h": hashes})
-    stays = bounding.staying(table, most, ["q", "h"], lambda part: part["h"].to_numpy(), BITS)
-    return None if stays is None else table["c0"].filter(pa.array(stays)).to_pylist()
+    whose, missing = pa.chunked_array([pa.array(persons, pa.int64())]), [cell is None for cell in cells]
+    values = np.array([cell or 0 for cell in cells])
+
+    def alike(rows: np.ndarray) -> np.ndarray:
+        same = np.diff(values[rows], prepend=-9) == 0
+        return same & (np.diff(np.array(missing, dtype=int)[rows], prepend=-9) == 0)
+
+    stays = bounding.staying(whose, np.array(hashes) << (BITS - 8), most, alike)
+    return None if stays is None else [cell for cell, stay in zip(cells, stays, strict=True) if stay]
 
 
 def test_equal_rows_that_tie_fill_the_bound_and_no_more() -> None:
@@ -184,12 +205,12 @@ def test_arrays_hold_only_texts_that_fit_those_of_persons_too(monkeypatch: pytes
     """Whose a row is may be a longer text than all its cells: of an owner elsewhere, or of several whole numbers."""
     chosen, choose = [], bounding.staying
 
-    def small(table: pa.Table, *rest: Any) -> Any:
-        chosen.append(len(table))
-        assert table.nbytes <= 2500
-        return choose(table, *rest)
+    def small(persons: pa.ChunkedArray, *rest: Any) -> Any:
+        chosen.append(len(persons))
+        assert persons.nbytes <= 2000
+        return choose(persons, *rest)
 
-    monkeypatch.setattr(bounding, "MOST_BYTES", 2000)
+    monkeypatch.setattr(bounding, "MOST_ON_DISK", 2000)
     monkeypatch.setattr(bounding, "staying", small)
     engine, numbers = LocalDuckDb(), np.arange(100)
     owners = engine.open({"who": np.array([f"{i:030}" for i in numbers]), "number": numbers}, public=False)

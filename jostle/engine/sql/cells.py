@@ -109,11 +109,11 @@ def whole_or_text(d: Dialect, cell: str, kind: str) -> Physical:
     if kind in FLOATS:
         return Physical(f"CASE WHEN {d.finite.format(cell)} THEN {d.bits.format(d.as_double(cell))} END", True)
     if kind == "BOOLEAN":
-        return Physical(f"CASE WHEN {cell} THEN {_TRUE} WHEN NOT {cell} THEN {_FALSE} END", True)
+        return Physical(f"CASE WHEN {cell} THEN {TRUE} WHEN NOT {cell} THEN {FALSE} END", True)
     return Physical(cell, True) if kind in WHOLE else Physical(text(d, cell, kind))
 
 
-_TRUE, _FALSE = 199830401674338, 277888434016397
+TRUE, FALSE = 199830401674338, 277888434016397
 """What the texts of truths count as in a row's hash (`hashes.counted_as`)."""
 
 

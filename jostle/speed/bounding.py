@@ -89,29 +89,33 @@ class _Rows:
         return pa.ipc.open_file(pa.BufferReader(pa.py_buffer(pages))).read_all()
 
 
-def staying(persons: pa.ChunkedArray, hashes: Whole, most: int, alike: Callable[[Whole], Whole]) -> Whole | None:
-    """Whether each row stays, of whole numbers or texts that tell whose a row is, none missing, and hashes of the rows.
+def staying(persons: pa.ChunkedArray, keys: Whole, most: int, alike: Callable[[Whole], Whole]) -> Whole | None:
+    """Whether each row stays, of whole numbers or texts that tell whose a row is, none missing, and hashes of the rows,
+    which are written over: fresh memory takes longer than arithmetic.
 
     `alike` says of rows whether each has the cells of the one before. None where hashes cannot decide.
     """
     many, codes = _codes(persons)
+    starts = np.cumsum([0, *map(len, codes)])
     bits = min(BITS, _KEY_BITS - many.bit_length())
-    keys = fixed_width(codes) << bits
-    keys |= hashes >> (BITS - bits)
+    parts = [keys[start : start + len(some)] for start, some in zip(starts, codes, strict=False)]
+    for part, some in zip(parts, codes, strict=True):
+        part >>= BITS - bits
+        part |= fixed_width(some) << bits
     ordered = np.sort(keys)
-    counts = np.bincount(codes, minlength=many)
-    first = (np.cumsum(counts) - counts)[counts > most]  # where the rows begin of each person that has too many
+    first = np.searchsorted(ordered, np.arange(many + 1) << bits)  # where the rows of each person begin
+    first = first[:-1][np.diff(first) > most]  # of those who have too many
     ends = ordered[first + (most - 1)]
     last = np.full(many, np.iinfo(np.int64).max)
     last[ends >> bits] = ends
-    stays: Whole = keys <= last[codes]
+    stays: Whole = np.concatenate([part <= last[some] for part, some in zip(parts, codes, strict=True)])
     tie = ordered[first + most] == ends
     if tie.any():
         first, ends = first[tie], ends[tie]
-        tied = np.zeros(many, dtype=bool)
-        tied[ends >> bits] = True
-        rows = np.flatnonzero(tied[codes])
-        rows = rows[keys[rows] == last[codes[rows]]]
+        last.fill(-1)
+        last[ends >> bits] = ends
+        at = [np.flatnonzero(part == last[some]) for part, some in zip(parts, codes, strict=True)]
+        rows = np.concatenate([start + some for start, some in zip(starts, at, strict=False)])
         rows = rows[np.argsort(keys[rows], kind="stable")]
         begin = np.searchsorted(keys[rows], ends)
         which = np.repeat(np.arange(len(ends)), np.diff(begin, append=len(rows)))
@@ -148,15 +152,16 @@ def hashes_of(cells: Iterable[Whole], rows: int) -> Whole:
     return (low << 31) ^ high
 
 
-def _codes(persons: pa.ChunkedArray) -> tuple[int, Whole]:
-    """How many codes there are, from 0, and those of the rows: equal exactly where the persons are."""
-    if pa.types.is_integer(persons.type) and len(persons):
-        numbers = persons.to_numpy()
-        low, high = int(numbers.min()), int(numbers.max())
-        if high - low < 2 * len(numbers) + 1024:  # fewer than 2^31, as rows are
-            return high - low + 1, same_bits(numbers) - low if low else same_bits(numbers)
+def _codes(persons: pa.ChunkedArray) -> tuple[int, list[Whole]]:
+    """How many codes there are, from 0, and those of the rows of each chunk: equal exactly where the persons are."""
+    chunks = persons.chunks
+    if pa.types.is_integer(persons.type):
+        numbers = [same_bits(np.asarray(chunk)) for chunk in chunks if len(chunk)]
+        low, high = min(int(some.min()) for some in numbers), max(int(some.max()) for some in numbers)
+        if high - low < 2 * len(persons) + 1024:
+            return high - low + 1, [some - low for some in numbers] if low else numbers
     encoded = persons.combine_chunks().dictionary_encode()
-    return max(1, len(encoded.dictionary)), encoded.indices.to_numpy()
+    return len(encoded.dictionary), np.split(encoded.indices.to_numpy(), np.cumsum([*map(len, chunks)])[:-1])
 
 
 def _alike(cells: pa.Table, rows: Whole) -> Whole:
@@ -228,19 +233,19 @@ class Bounding:
         parts = max(1, -(-size // MOST_ROWS))
         try:
             for part in range(parts):
-                self._choose(source, part, parts, HALVINGS)
+                self._choose(source, size, part, parts, HALVINGS)
         except (Refusal, KeyboardInterrupt):
             if self._table is not None:
                 self._engine.fetch(f"DROP TABLE IF EXISTS {self._table}")
             raise
         return str(self._table)
 
-    def _choose(self, source: str, part: int, parts: int, halvings: int) -> None:
+    def _choose(self, source: str, size: int, part: int, parts: int, halvings: int) -> None:
         rows = source if parts == 1 else f"SELECT * FROM ({source}) WHERE hash(q) % {parts} = {part}"
-        read = None if self._plan.weighted else self._read(rows)
+        read = None if self._plan.weighted else self._read(rows, size)
         if read is None and halvings and not self._plan.weighted:
-            self._choose(source, part, 2 * parts, halvings - 1)
-            self._choose(source, part + parts, 2 * parts, halvings - 1)
+            self._choose(source, size, part, 2 * parts, halvings - 1)
+            self._choose(source, size, part + parts, 2 * parts, halvings - 1)
         elif not read or not self._chosen_in_arrays(*read):
             weighted = self._plan.weighted
             query = persons.rows_per_key(
@@ -251,7 +256,7 @@ class Bounding:
     def _keep(self, query: str) -> None:
         self._table = self._engine.keep(query, self._raw, self._table)
 
-    def _read(self, rows: str) -> tuple[pa.Table, Whole] | tuple[()] | None:
+    def _read(self, rows: str, size: int) -> tuple[pa.Table, Whole] | tuple[()] | None:
         """The rows with raw cells and whose they are, and their hashes; nothing where there are none, and None where
         they do not fit."""
         few = self._of_few(rows)
@@ -259,15 +264,16 @@ class Bounding:
         others = [f"{counted_as(self._cells[i], self._dialect)} AS {x}" for i, x in enumerate(counts) if x == f"x{i}"]
         items = sorted({*self._raw_names, self._owner})
         query = f"SELECT {', '.join([*items, *others])} FROM ({rows})"
-        read, hashes = _Rows(), []
+        read, hashes, many = _Rows(), np.empty(size, dtype=np.int64), 0
         for batch in self._engine.batches(query, BLOCK, self._raw.label):
             if batch[self._owner].null_count:
                 batch = batch.filter(batch[self._owner].is_valid())
             numbers = [few[i].numbers(batch[x]) if i in few else numbers_of(batch[x]) for i, x in enumerate(counts)]
-            hashes.append(hashes_of(numbers, len(batch)))
+            hashes[many : many + len(batch)] = hashes_of(numbers, len(batch))
+            many += len(batch)
             if not read.add(batch.select(items)):
                 return None
-        return (read.table(), np.concatenate(hashes)) if hashes else ()
+        return (read.table(), hashes[:many]) if many else ()
 
     def _of_few(self, rows: str) -> dict[int, _Texts]:
         """Of cells that count by their texts those of few different ones, by their places."""

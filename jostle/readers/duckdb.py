@@ -24,7 +24,7 @@ from typing import Any
 from jostle.diagnostics import Refusal
 from jostle.engine import base
 from jostle.engine.base import Opened
-from jostle.engine.duckdb.engine import DuckDb
+from jostle.engine.duckdb.engine import DuckDb, of_raw_cells
 from jostle.engine.duckdb.raw import Raw
 from jostle.engine.files import OpenFile, identities, open_file
 from jostle.engine.sql import relations
@@ -181,7 +181,7 @@ class LocalDuckDb(PublicSql, DuckDb):
     def __init__(self, memory: str | None = None) -> None:
         super().__init__(memory_limit(memory), SpillFolder(), beside)
         self._opened: dict[object, tuple[Opened, Any]] = {}  # by what gives the same rows, with the origin itself
-        self._tallies: dict[tuple[str, str], str] = {}
+        self._tallies: dict[tuple[Scan | Bound, str], str] = {}
         self.objects = Objects()
         self._private: dict[str, OpenFile] = {}  # by where they were
 
@@ -282,16 +282,27 @@ class LocalDuckDb(PublicSql, DuckDb):
     def _tallied(self, plan: Plan, keys: tuple[Key, ...]) -> Plan | None:
         """In place of a plan of which one column is asked, the same of the few different cells of that column with the
         number of rows of each. They are counted once, when a question that describes the column so first asks."""
-        steps = [narrowed(plan, [key.expr for key in keys])]
+        steps = [plan]
         while isinstance(steps[-1], Filter | Derive):
             steps.append(steps[-1].source)
-        scan = steps.pop()
-        if not isinstance(scan, Scan) or len(scan.columns) != 1 or self._raw_of(scan.data).stale():
+        of = steps.pop()
+        if not isinstance(of, Scan | Bound) or (isinstance(of, Bound) and of.weighted):
             return None
-        ((name, domain),) = scan.columns
-        key = self._tallies.get((scan.data, name))
+        scan = of.scan if isinstance(of, Bound) else of
+        narrow: Plan = scan
+        for step in reversed(steps):
+            narrow = replace(step, source=narrow)
+        steps = [narrowed(narrow, [key.expr for key in keys])]
+        while isinstance(steps[-1], Filter | Derive):
+            steps.append(steps[-1].source)
+        few = steps.pop()
+        if not isinstance(few, Scan) or len(few.columns) != 1 or self._raw_of(scan.data).stale():
+            return None
+        ((name, domain),) = few.columns
+        of = of_raw_cells(of) if isinstance(of, Bound) else Scan(scan.data, ())
+        key = self._tallies.get((of, name))
         if key is None and groups_of(domain) <= FEW:
-            key = self._tallies[scan.data, name] = self._tally(scan.data, name)
+            key = self._tallies[of, name] = self._tally(of, scan.data, name)
         if not key:
             return None
         at: Plan = Scan(key, ((name, domain), (_MANY, Integer(0, _MOST_ROWS))))
@@ -300,7 +311,7 @@ class LocalDuckDb(PublicSql, DuckDb):
             at = replace(step, source=at, **more)
         return at
 
-    def _tally(self, data: str, name: str) -> str:
+    def _tally(self, of: Scan | Bound, data: str, name: str) -> str:
         """The key of a data set of the different cells of a column; empty where these are not asked about."""
         raw = self._raw_of(data)
         if name not in raw.columns or not raw.numbered or raw.arrays or raw.cell(name)[1] not in GROUPED:
@@ -308,7 +319,8 @@ class LocalDuckDb(PublicSql, DuckDb):
 
         def source() -> _Tally:
             raw = self._raw_of(data)
-            (cell, kind), at = raw.cell(name), raw.table([raw.columns.index(name)])
+            cell, kind = raw.cell(name)
+            at = self._staying(of, raw)[0] if isinstance(of, Bound) else raw.table([raw.columns.index(name)])
             table = self.keep(f"SELECT {cell} AS c0, count(*) AS c1 FROM {at} GROUP BY {cell}", raw)
             return _Tally((name, _MANY), (kind, "BIGINT"), raw.label, table)
 

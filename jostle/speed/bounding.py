@@ -108,14 +108,18 @@ def staying(persons: pa.ChunkedArray, keys: Whole, most: int, alike: Callable[[W
     ends = ordered[first + (most - 1)]
     last = np.full(many, np.iinfo(np.int64).max)
     last[ends >> bits] = ends
-    stays: Whole = np.concatenate([part <= last[some] for part, some in zip(parts, codes, strict=True)])
+    stays, at = np.empty(len(keys), dtype=bool), []  # and the rows at the bound of their person
+    for start, part, some in zip(starts, parts, codes, strict=False):
+        bound = last[some]
+        np.less_equal(part, bound, out=stays[start : start + len(some)])
+        at.append(start + np.flatnonzero(part == bound))
     tie = ordered[first + most] == ends
     if tie.any():
         first, ends = first[tie], ends[tie]
-        last.fill(-1)
-        last[ends >> bits] = ends
-        at = [np.flatnonzero(part == last[some]) for part, some in zip(parts, codes, strict=True)]
-        rows = np.concatenate([start + some for start, some in zip(starts, at, strict=False)])
+        tied = np.zeros(many, dtype=bool)
+        tied[ends >> bits] = True
+        rows = np.concatenate(at)
+        rows = rows[tied[keys[rows] >> bits]]
         rows = rows[np.argsort(keys[rows], kind="stable")]
         begin = np.searchsorted(keys[rows], ends)
         which = np.repeat(np.arange(len(ends)), np.diff(begin, append=len(rows)))

@@ -212,8 +212,8 @@ class DuckDb(SqlEngine):
         """The name of a table with the rows of persons that stay, and how many rows the source has: raw cells, `q`, and
         weights `w` where rows have some. What the columns are described by does not decide which rows stay, so they are
         chosen once, also for looks at how the cells fit."""
-        names = sorted(dict(plan.scan.columns))
-        key = replace(plan, scan=Scan(plan.scan.data, tuple((name, Open("text")) for name in names)))
+        key = of_raw_cells(plan)
+        names = [*dict(key.scan.columns)]
         if key not in self._tables:
             source, size = self._rows_of_persons(plan)
             items = [*(raw.cell(name)[0] for name in names), "q"]
@@ -394,6 +394,12 @@ def _close(connections: list[DuckDBPyConnection], folder: Folder, owner: int) ->
     for connection in connections:
         connection.close()
     folder.close()
+
+
+def of_raw_cells(plan: Bound) -> Bound:
+    """The same rows of persons, whatever their columns are described by."""
+    columns = tuple((name, Open("text")) for name in sorted(dict(plan.scan.columns)))
+    return replace(plan, scan=Scan(plan.scan.data, columns))
 
 
 def _parsed(raw: Raw, scan: Scan) -> bool:

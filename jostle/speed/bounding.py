@@ -177,23 +177,23 @@ def _alike(cells: pa.Table, rows: Whole) -> Whole:
     return alike
 
 
-class _Texts(dict[str | int | None, int]):
-    """What the texts count as in a hash of cells that are texts, or dates as days, each worked out once."""
+class _Texts(dict[bytes | int | None, int]):
+    """What cells of few different texts, or of dates as days, count as in a hash, each worked out once."""
 
-    def __missing__(self, cell: str | int | None) -> int:
-        text = cell if isinstance(cell, str) else ""
+    def __missing__(self, cell: bytes | int | None) -> int:
+        text = cell if isinstance(cell, bytes) else b""
         if isinstance(cell, int) and FIRST_DAY <= cell <= LAST_DAY:
-            text = str(moment_of("date", cell))
-        if not text or len(text) > LONGEST:
+            text = str(moment_of("date", cell)).encode()
+        if not text or len(text.decode(errors="replace")) > LONGEST:
             self[cell] = MISSING
-        elif re.fullmatch("0|-?[1-9][0-9]{0,18}", text) and -(2**63) <= int(text) < 2**63:
+        elif re.fullmatch(b"0|-?[1-9][0-9]{0,18}", text) and -(2**63) <= int(text) < 2**63:
             self[cell] = int(text)
         else:
-            self[cell] = int(hashlib.sha256(text.encode()).hexdigest()[:12], 16)
+            self[cell] = int(hashlib.sha256(text).hexdigest()[:12], 16)
         return self[cell]
 
     def numbers(self, column: pa.Array) -> Whole:
-        encoded = (column.view(pa.int32()) if pa.types.is_date(column.type) else column).dictionary_encode()
+        encoded = column.view(pa.int32() if pa.types.is_date(column.type) else pa.binary()).dictionary_encode()
         numbers: Whole = np.array([*map(self.__getitem__, encoded.dictionary.to_pylist()), MISSING], dtype=np.int64)
         return np.asarray(numbers[encoded.indices.fill_null(len(numbers) - 1)])
 

@@ -30,7 +30,7 @@ from jostle.engine.files import OpenFile, identities, open_file
 from jostle.engine.sql import relations
 from jostle.engine.sql.cells import number, text
 from jostle.engine.sql.keys import key_value
-from jostle.engine.sql.persons import FEW, GROUPED, groups_of, narrowed
+from jostle.engine.sql.persons import FEW, GROUPED, groups_of, narrowed, source_of
 from jostle.lazy import Array, np
 from jostle.plan.plan import (
     Bound,
@@ -282,27 +282,17 @@ class LocalDuckDb(PublicSql, DuckDb):
     def _tallied(self, plan: Plan, keys: tuple[Key, ...]) -> Plan | None:
         """In place of a plan of which one column is asked, the same of the few different cells of that column with the
         number of rows of each. They are counted once, when a question that describes the column so first asks."""
-        steps = [plan]
+        steps = [narrowed(_of_scan(plan), [key.expr for key in keys])]
         while isinstance(steps[-1], Filter | Derive):
             steps.append(steps[-1].source)
-        of = steps.pop()
-        if not isinstance(of, Scan | Bound) or (isinstance(of, Bound) and of.weighted):
-            return None
-        scan = of.scan if isinstance(of, Bound) else of
-        narrow: Plan = scan
-        for step in reversed(steps):
-            narrow = replace(step, source=narrow)
-        steps = [narrowed(narrow, [key.expr for key in keys])]
-        while isinstance(steps[-1], Filter | Derive):
-            steps.append(steps[-1].source)
-        few = steps.pop()
-        if not isinstance(few, Scan) or len(few.columns) != 1 or self._raw_of(scan.data).stale():
+        few, of = steps.pop(), source_of(plan)
+        if not isinstance(few, Scan) or len(few.columns) != 1 or self._raw_of(few.data).stale():
             return None
         ((name, domain),) = few.columns
-        of = of_raw_cells(of) if isinstance(of, Bound) else Scan(scan.data, ())
+        of = of_raw_cells(of) if isinstance(of, Bound) else Scan(few.data, ())
         key = self._tallies.get((of, name))
         if key is None and groups_of(domain) <= FEW:
-            key = self._tallies[of, name] = self._tally(of, scan.data, name)
+            key = self._tallies[of, name] = self._tally(of, few.data, name)
         if not key:
             return None
         at: Plan = Scan(key, ((name, domain), (_MANY, Integer(0, _MOST_ROWS))))
@@ -349,6 +339,13 @@ class LocalDuckDb(PublicSql, DuckDb):
         """The arrays of a table in memory, which a fork has too."""
         raw = self._raw.get(plan.data) if isinstance(plan, Scan) else None
         return None if raw is None else raw.arrays
+
+
+def _of_scan(plan: Plan) -> Plan:
+    """The plan over all rows, where it is over those of persons that stay."""
+    if isinstance(plan, Filter | Derive):
+        return replace(plan, source=_of_scan(plan.source))
+    return plan.scan if isinstance(plan, Bound) and not plan.weighted else plan
 
 
 def _places(source: relations.Relation, keys: tuple[Key, ...]) -> str:

@@ -18,7 +18,21 @@ from jostle.engine.duckdb.engine import DuckDb
 from jostle.engine.duckdb.raw import DUCKDB
 from jostle.engine.sql.hashes import BITS, counted_as, hashed
 from jostle.engine.sql.rows import Physical
-from jostle.plan.plan import Bound, Integer, Open, Owners, Real, Scan
+from jostle.plan.plan import (
+    Apply,
+    Bound,
+    Column,
+    Constant,
+    Count,
+    Derive,
+    Filter,
+    Integer,
+    Key,
+    Open,
+    Owners,
+    Real,
+    Scan,
+)  # fmt: skip
 from jostle.readers.duckdb import LocalDuckDb
 from jostle.speed import bounding
 
@@ -139,6 +153,28 @@ def test_persons_of_whole_numbers_at_the_ends_are_told_apart(first: int) -> None
     table = pa.table({"a": np.arange(120) % 9 - 4, "b": np.arange(120), "who": who})
     rows = contents(table, NUMBERS, ("who",), 2)
     assert Counter(row[3] for row in rows.elements()) == {str(person): 2 for person in who.tolist()}
+
+
+def test_counts_of_one_column_are_of_the_rows_that_stay(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    table = pa.table({"a": rng.integers(-4, 5, 3000), "b": rng.integers(0, 9, 3000), "who": rng.integers(0, 200, 3000)})
+    pq.write_table(table, path := tmp_path / "t.parquet")
+    a = Column("a")
+    positive = Apply(">", (a, Constant(0)))
+
+    def counts() -> list[list[int]]:
+        engine = LocalDuckDb()
+        scan = Scan(engine.open(path, public=False).key, NUMBERS)
+        asked = []
+        for plan in (scan, Bound(scan, ("who",), 3), Bound(scan, ("who",), 5), Bound(scan, ("who",), 3, weighted=True)):
+            for rows in (plan, Filter(plan, positive), Derive(plan, (("a", Apply("+", (a, Constant(1)))),))):
+                asked.append(engine.group(rows, (Key(a, range(-4, 6)),), (Count(),))[0].tolist())
+        engine.close()
+        return asked
+
+    once = counts()
+    monkeypatch.setattr(LocalDuckDb, "_tallied", lambda *rest: None)
+    assert counts() == once and len({sum(some) for some in once[::3]}) == 3
 
 
 def test_rows_of_which_nothing_is_described_are_bounded_too() -> None:

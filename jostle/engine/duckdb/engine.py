@@ -24,7 +24,7 @@ from jostle.engine.sql.cells import NATIVE, clean, read, readings, text, whole_o
 from jostle.engine.sql.engine import SqlEngine
 from jostle.engine.sql.rows import Raw as RawCell
 from jostle.plan.kinds import domain_kind
-from jostle.plan.plan import Bound, Derive, Filter, Open, Owners, Plan, RowExpr, Scan
+from jostle.plan.plan import Bound, Open, Owners, Plan, RowExpr, Scan
 from jostle.records import replace
 
 if TYPE_CHECKING:
@@ -240,9 +240,7 @@ class DuckDb(SqlEngine):
 
     def relation(self, plan: Plan, asked: Iterable[RowExpr] | None = None) -> relations.Relation:
         """A plan as a SELECT, where a column that nothing asked is made of is neither cleaned nor read."""
-        scan = plan
-        while isinstance(scan, Filter | Derive):
-            scan = scan.source
+        scan = persons.source_of(plan)
         if asked is None or not isinstance(scan, Scan):
             return super().relation(plan)
         narrow = persons.narrowed(plan, asked)

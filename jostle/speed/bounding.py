@@ -194,8 +194,9 @@ class _Texts(dict[bytes | int | None, int]):
 
     def numbers(self, column: pa.Array) -> Whole:
         encoded = column.view(pa.int32() if pa.types.is_date(column.type) else pa.binary()).dictionary_encode()
-        numbers: Whole = np.array([*map(self.__getitem__, encoded.dictionary.to_pylist()), MISSING], dtype=np.int64)
-        return np.asarray(numbers[encoded.indices.fill_null(len(numbers) - 1)])
+        cells = [*encoded.dictionary.to_pylist(), None]
+        numbers = np.asarray(pa.array(map(self.__getitem__, cells), pa.int64(), size=len(cells)))
+        return np.asarray(numbers[encoded.indices.fill_null(len(cells) - 1)])
 
 
 class Tables(Protocol):

@@ -24,13 +24,13 @@ from typing import Any
 from jostle.diagnostics import Refusal
 from jostle.engine import base
 from jostle.engine.base import Opened
-from jostle.engine.duckdb.engine import DuckDb, of_raw_cells
+from jostle.engine.duckdb.engine import DuckDb
 from jostle.engine.duckdb.raw import Raw
 from jostle.engine.files import OpenFile, identities, open_file
 from jostle.engine.sql import relations
 from jostle.engine.sql.cells import number, text
 from jostle.engine.sql.keys import key_value
-from jostle.engine.sql.persons import FEW, GROUPED, groups_of, narrowed, source_of
+from jostle.engine.sql.persons import FEW, GROUPED, groups_of, narrowed
 from jostle.lazy import Array, np
 from jostle.plan.plan import (
     Bound,
@@ -282,14 +282,22 @@ class LocalDuckDb(PublicSql, DuckDb):
     def _tallied(self, plan: Plan, keys: tuple[Key, ...]) -> Plan | None:
         """In place of a plan of which one column is asked, the same of the few different cells of that column with the
         number of rows of each. They are counted once, when a question that describes the column so first asks."""
-        steps = [narrowed(_of_scan(plan), [key.expr for key in keys])]
+        of = plan
+        while isinstance(of, Filter | Derive):
+            of = of.source
+        whole = relations.over(plan, of, of.scan) if isinstance(of, Bound) and not of.weighted else plan
+        steps = [narrowed(whole, [key.expr for key in keys])]
         while isinstance(steps[-1], Filter | Derive):
             steps.append(steps[-1].source)
-        few, of = steps.pop(), source_of(plan)
+        few = steps.pop()
         if not isinstance(few, Scan) or len(few.columns) != 1 or self._raw_of(few.data).stale():
             return None
         ((name, domain),) = few.columns
-        of = of_raw_cells(of) if isinstance(of, Bound) else Scan(few.data, ())
+        if isinstance(of, Bound):  # whose columns may be described otherwise
+            cells = tuple((column, Open("text")) for column in sorted(dict(of.scan.columns)))
+            of = replace(of, scan=Scan(few.data, cells))
+        else:
+            of = Scan(few.data, ())
         key = self._tallies.get((of, name))
         if key is None and groups_of(domain) <= FEW:
             key = self._tallies[of, name] = self._tally(of, few.data, name)
@@ -339,13 +347,6 @@ class LocalDuckDb(PublicSql, DuckDb):
         """The arrays of a table in memory, which a fork has too."""
         raw = self._raw.get(plan.data) if isinstance(plan, Scan) else None
         return None if raw is None else raw.arrays
-
-
-def _of_scan(plan: Plan) -> Plan:
-    """The plan over all rows, where it is over those of persons that stay."""
-    if isinstance(plan, Filter | Derive):
-        return replace(plan, source=_of_scan(plan.source))
-    return plan.scan if isinstance(plan, Bound) and not plan.weighted else plan
 
 
 def _places(source: relations.Relation, keys: tuple[Key, ...]) -> str:

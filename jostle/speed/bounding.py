@@ -49,7 +49,6 @@ MOST_ROWS = 2**24  # of persons that are bounded together
 MOST_BYTES = 2**29  # of the cells that are read of them, in memory
 MOST_ON_DISK = 2**31 - 1  # of those and others, since Arrow's places in a text have 32 bits
 BLOCK = 2**16  # rows, few enough for a processor's cache
-_KEY_BITS = 63
 
 
 class _Rows:
@@ -67,18 +66,15 @@ class _Rows:
         self._batches.append(batch)
         if self._size > MOST_BYTES:
             try:
-                self._write(batch.schema)
+                if self._writer is None:
+                    self._file = tempfile.TemporaryFile()  # noqa: SIM115
+                    self._writer = pa.ipc.new_file(self._file, batch.schema)
+                for some in self._batches:
+                    self._writer.write_batch(some)
             except OSError:
                 return False
+            self._batches = []
         return self._size <= MOST_ON_DISK
-
-    def _write(self, schema: pa.Schema) -> None:
-        if self._writer is None:
-            self._file = tempfile.TemporaryFile()  # noqa: SIM115
-            self._writer = pa.ipc.new_file(self._file, schema)
-        for batch in self._batches:
-            self._writer.write_batch(batch)
-        self._batches = []
 
     def table(self) -> pa.Table:
         if self._writer is None:
@@ -97,7 +93,7 @@ def staying(persons: pa.ChunkedArray, keys: Whole, most: int, alike: Callable[[W
     """
     many, codes = _codes(persons)
     starts = np.cumsum([0, *map(len, codes)])
-    bits = min(BITS, _KEY_BITS - many.bit_length())
+    bits = min(BITS, 63 - many.bit_length())
     parts = [keys[start : start + len(some)] for start, some in zip(starts, codes, strict=False)]
     for part, some in zip(parts, codes, strict=True):
         part >>= BITS - bits
@@ -136,9 +132,8 @@ def numbers_of(column: pa.Array) -> Whole:
         cells = np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64) + 0.0  # none is NaN; no −0
         return np.where(np.isfinite(cells), cells.view(np.int64), MISSING)
     if pa.types.is_boolean(column.type):
-        numbers = np.where(np.asarray(column.fill_null(False)), TRUE, FALSE)
-        numbers[np.asarray(column.is_null())] = MISSING
-        return numbers
+        truths = np.where(np.asarray(column.fill_null(False)), TRUE, FALSE)
+        return np.where(np.asarray(column.is_null()), MISSING, truths)
     return np.asarray(column.cast(pa.int64()).fill_null(MISSING) if column.null_count else column)
 
 
@@ -229,8 +224,7 @@ class Bounding:
         self._raw_names, self._kinds = [*kinds], [*kinds.values()]
         self._plain = [kind in WHOLE | FLOATS | {"BOOLEAN"} for kind in self._kinds]  # which count as they are read
         owner = raw.cell(plan.by[0])[0] if plan.owners is None and len(plan.by) == 1 else ""
-        whole = kinds.get(owner) in WHOLE
-        self._owner = owner if whole else "q"  # the column that has `q`, which is not read twice
+        self._owner = owner if kinds.get(owner) in WHOLE else "q"  # the column that has `q`, which is not read twice
         self._table: str | None = None
 
     def table(self, source: str, size: int) -> str:
@@ -285,8 +279,7 @@ class Bounding:
         texts = [i for i, kind in enumerate(self._kinds) if kind in ("VARCHAR", "DATE")]
         counts = ", ".join(["count(*)", *(f"approx_count_distinct({self._raw_names[i]})" for i in texts)])
         ((size, *many),) = self._engine.fetch(f"SELECT {counts} FROM ({rows})") if texts else [(0,)]
-        few = [i for i, n in zip(texts, many, strict=True) if n <= MOST_TEXTS and n * FEW_OF <= size]
-        return {i: _Texts() for i in few}
+        return {i: _Texts() for i, n in zip(texts, many, strict=True) if n <= min(MOST_TEXTS, size // FEW_OF)}
 
     def _chosen_in_arrays(self, table: pa.Table, hashes: Whole) -> bool:
         """Whether the hashes could decide; what stays is kept then."""

@@ -24,7 +24,7 @@ from jostle.engine.sql.cells import NATIVE, clean, read, readings, text, whole_o
 from jostle.engine.sql.engine import SqlEngine
 from jostle.engine.sql.rows import Raw as RawCell
 from jostle.plan.kinds import domain_kind
-from jostle.plan.plan import Bound, Open, Owners, Plan, RowExpr, Scan
+from jostle.plan.plan import Bound, Derive, Filter, Open, Owners, Plan, RowExpr, Scan
 from jostle.records import replace
 
 if TYPE_CHECKING:
@@ -212,8 +212,8 @@ class DuckDb(SqlEngine):
         """The name of a table with the rows of persons that stay, and how many rows the source has: raw cells, `q`, and
         weights `w` where rows have some. What the columns are described by does not decide which rows stay, so they are
         chosen once, also for looks at how the cells fit."""
-        key = of_raw_cells(plan)
-        names = [*dict(key.scan.columns)]
+        names = sorted(dict(plan.scan.columns))
+        key = replace(plan, scan=Scan(plan.scan.data, tuple((name, Open("text")) for name in names)))
         if key not in self._tables:
             source, size = self._rows_of_persons(plan)
             items = [*(raw.cell(name)[0] for name in names), "q"]
@@ -240,7 +240,9 @@ class DuckDb(SqlEngine):
 
     def relation(self, plan: Plan, asked: Iterable[RowExpr] | None = None) -> relations.Relation:
         """A plan as a SELECT, where a column that nothing asked is made of is neither cleaned nor read."""
-        scan = persons.source_of(plan)
+        scan = plan
+        while isinstance(scan, Filter | Derive):
+            scan = scan.source
         if asked is None or not isinstance(scan, Scan):
             return super().relation(plan)
         narrow = persons.narrowed(plan, asked)
@@ -392,12 +394,6 @@ def _close(connections: list[DuckDBPyConnection], folder: Folder, owner: int) ->
     for connection in connections:
         connection.close()
     folder.close()
-
-
-def of_raw_cells(plan: Bound) -> Bound:
-    """The same rows of persons, whatever their columns are described by."""
-    columns = tuple((name, Open("text")) for name in sorted(dict(plan.scan.columns)))
-    return replace(plan, scan=Scan(plan.scan.data, columns))
 
 
 def _parsed(raw: Raw, scan: Scan) -> bool:

@@ -209,13 +209,6 @@ def _narrowed(plan: Plan, names: set[str]) -> Plan:
     return plan
 
 
-def source_of(plan: Plan) -> Plan:
-    """What filters and derived columns are made of."""
-    while isinstance(plan, Filter | Derive):
-        plan = plan.source
-    return plan
-
-
 def names_in(exprs: Iterable[RowExpr]) -> set[str]:
     """The columns that expressions are made of."""
     waiting, names = list(exprs), set[str]()

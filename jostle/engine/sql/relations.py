@@ -221,7 +221,7 @@ def _union(plan: Union, base: Base, dialect: Dialect, depth: int) -> Relation:
     def read(scan: Scan | Bound) -> Relation:
         return again if scan == stand_in else base(scan)
 
-    sources = [_over(source, shared, stand_in) for source in plan.sources]
+    sources = [over(source, shared, stand_in) for source in plan.sources]
     union = _rows_of_all([relation(source, read, dialect, depth + 1) for source in sources])
     return replace(union, sql=dialect.shared.format(stand_in.data, inner.sql, union.sql))
 
@@ -245,10 +245,10 @@ def _steps(plan: Plan) -> list[Plan]:
     return steps[::-1]
 
 
-def _over(plan: Plan, shared: Plan, stand_in: Scan) -> Plan:
+def over(plan: Plan, shared: Plan, stand_in: Scan) -> Plan:
     """A plan made of `shared` by filters and derived columns, made of the stand-in."""
     if isinstance(plan, Filter | Derive) and plan != shared:
-        return replace(plan, source=_over(plan.source, shared, stand_in))
+        return replace(plan, source=over(plan.source, shared, stand_in))
     return stand_in
 
 

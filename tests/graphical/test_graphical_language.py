@@ -19,6 +19,7 @@ from harness import Case, audit
 from recording import Bench, worst_losses
 
 from jostle.accounting.definitions import rho_of
+from jostle.kernels.graphical import adaptive
 from jostle.kernels.graphical.model import GraphicalModel
 from jostle.source import Source
 from jostle.tools.session import Result, Session
@@ -78,6 +79,21 @@ def test_learning_spends_its_allotment_and_finds_the_truth(name: str, unit: str)
     data = frame()
     assert result["p"] == pytest.approx((data["c"][data["v"] == 2] == "x").mean(), abs=0.02)
     assert result["a"].frame(10).shape == (10, 3)
+
+
+@pytest.mark.parametrize("amount", ["epsilon 9", "rho 1"])
+def test_columns_measured_again_spend_what_pairs_would_have(amount: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(adaptive, "WORTH", -1.0)  # so that they always are
+    rng = np.random.default_rng(3)
+    session = Session()
+    session.bind("t", pd.DataFrame({f"c{i}": rng.integers(0, 2, 2000) for i in range(7)}))
+    schema = ", ".join(f"c{i}: 0..1" for i in range(7))
+    text = f'use graphical\nprivate t = bound("t") described by {{{schema}}} protecting rows budget {amount}\n'
+    result = session.attempt(Source("g.jst", f"{text}m = learn_tables(t) with {amount}\nrelease m"))
+    assert result.ok, result.diagnostics
+    unit, most = amount.split()
+    assert 0.99999 * float(most) < float(result.budget["t"][unit]["spent"]) <= float(most)
+    assert all(len(c) == 1 for c in result["m"].jostle_fields["cliques"])
 
 
 def test_a_tree_scores_every_pair_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -159,8 +159,8 @@ def searched(truth: GraphicalModel, rows: int, epsilon: float, seed: int = 0) ->
         worth = [np.abs(drawn.table(*c["names"]) - c["expected"]).sum() - c["penalty"] for c in search.candidates]
         chosen = chosen_cliques(search, np.argsort(worth)[::-1][:many])
         tables = measured(chosen["cliques"], share * chosen["share"])
+        spent += share * (search.of_choosing + chosen["share"])
         search = search_continued(search, chosen["cliques"], tables)
-        spent += share * (OF_CHOOSING + chosen["share"])
     assert spent == pytest.approx(1 - OF_ROWS)
     return search
 
@@ -234,7 +234,32 @@ def test_under_epsilon_and_delta_all_is_measured_in_one_round() -> None:
     many, share = begun[1.0].next_batch
     assert many == 160 and share == begun[1.0].left
     many, share = begun[0.5].next_batch
+    assert many == 7 and share == pytest.approx(begun[0.5].left * 7 / 160)
+    many, share = replace(begun[0.5], left=0.4).next_batch
     assert many == 20 and share == pytest.approx(begun[0.5].left / 8)
+
+
+def test_columns_are_measured_again_where_pairs_moved_little() -> None:
+    """Nothing is chosen then, and nothing is paid for choosing; where pairs said much, more of them come first."""
+    names = [f"c{i}" for i in range(6)]
+    apart = graphical_model(dict.fromkeys(names, 4), [[n] for n in names])
+    tables = [with_noise(np.full(4, 250.0), NoiseModel(Gaussian(20.0))) for _ in names]
+    begun = search_begun(apart, tables, search_plan(100, 6, 0.5), 1e6)
+    chosen = chosen_cliques(begun, range(begun.next_batch[0]))
+    assert not begun.again and begun.of_choosing == OF_CHOOSING
+
+    def after(table: np.ndarray) -> TableSearch:
+        seen = [with_noise(table, NoiseModel(Gaussian(20.0))) for _ in chosen["cliques"]]
+        return search_continued(begun, chosen["cliques"], seen)
+
+    assert not after(250.0 * np.eye(4)).again
+    search = after(np.full((4, 4), 62.5))
+    fields = search.jostle_fields
+    assert search.again and fields["candidates"] == [] and fields["of_choosing"] == 0
+    assert chosen_cliques(search, []) == {"cliques": [[n] for n in names], "share": 1.0}
+    more = search_continued(search, [[n] for n in names], tables)
+    assert more.left == pytest.approx(search.left - search.next_batch[1]) and more.gain == search.gain
+    assert [t.law.scale for t in more.tables[:6]] == pytest.approx([20 / np.sqrt(2)] * 6)
 
 
 def test_tables_of_the_column_to_predict_come_first() -> None:

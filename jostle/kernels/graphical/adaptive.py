@@ -25,12 +25,13 @@ from typing import Any
 
 import numpy as np
 
+from jostle.error_laws import laplace_scale
 from jostle.kernels.arrays import Floats
 from jostle.kernels.graphical.domain import Clique, Domain
 from jostle.kernels.graphical.junction import Calibrated, cells_needed
 from jostle.kernels.graphical.learn import rows_in
 from jostle.kernels.graphical.model import GraphicalModel
-from jostle.kernels.graphical.shrunken import Table, shrunken_model
+from jostle.kernels.graphical.shrunken import Table, columns_of, shrunken_model
 from jostle.kernels.noisy_array import law_of
 from jostle.noise_laws import Gaussian
 
@@ -136,7 +137,11 @@ OF_ROWS = 1 / 50
 OF_COLUMNS = 0.15
 """The share of single columns where pairs are worth theirs."""
 OF_CHOOSING = 0.1
-MOST_ROUNDS = 12
+MOST_ROUNDS = 24
+SOME = 3
+"""A batch is so small a part of the columns until half of the share for tables is spent."""
+WORTH = 0.7
+"""Columns are measured again where that is expected to bring this part of what the last tables brought."""
 MOST_FIT = 0.7
 """The part of a last batch that fits from which on it is the last."""
 LARGEST = 1e5
@@ -179,6 +184,7 @@ class TableSearch:
     jostle_kind = "a search for tables"
 
     model: GraphicalModel
+    pairs: PairTables
     tables: tuple[Table, ...]
     plan: Mapping[str, Any]
     most: float
@@ -187,13 +193,15 @@ class TableSearch:
     round: int = 1
     predict: int = -1
     """The place of a column whose tables come first; −1: of none."""
+    gain: float = math.inf
+    """What the last tables of several columns moved, squared and over all pairs, for each part of the amount."""
 
     @property
     def jostle_fields(self) -> dict[str, object]:
         many, share = self.next_batch
         return {
-            "model": self.model, "many": float(many), "share": share, "of_choosing": OF_CHOOSING,
-            "candidates": self.candidates if many else [], "left": self.left,
+            "model": self.model, "many": float(many), "share": share, "of_choosing": self.of_choosing,
+            "candidates": self.candidates if many and not self.again else [], "left": self.left, "again": self.again,
         }  # fmt: skip
 
     def as_json(self) -> dict[str, object]:
@@ -212,7 +220,9 @@ class TableSearch:
         columns = len(self.model.domain.names)
         if columns < 2 or self.left <= 1e-6 or self.unit <= 0 or self.round > MOST_ROUNDS:
             return 0, 0.0
-        many = min(columns, max(1, int(self.left / self.unit + 1e-6)), len(self.cliques))
+        late = self._of_predicted_alone or self.left < self.plan["left"] / 2
+        some = columns if late else max(2, math.ceil(columns / SOME))
+        many = min(some, max(1, int(self.left / self.unit + 1e-6)), len(self.cliques))
         if len(self.cliques) <= columns and not self._of_predicted_alone:
             many = len(self.cliques)
         if self._in_plain_sums:  # rounds add up in full: one, where all fits
@@ -225,8 +235,29 @@ class TableSearch:
     def measuring(self, count: int) -> float:
         """The part of the batch's share that measures so many tables of it."""
         many, share = self.next_batch
-        all_of_it = self.round == MOST_ROUNDS or (share == self.left and count >= MOST_FIT * many)
-        return (1 - OF_CHOOSING) * (1.0 if all_of_it else count / many)
+        all_of_it = self.again or self.round == MOST_ROUNDS or (share == self.left and count >= MOST_FIT * many)
+        return (1 - self.of_choosing) * (1.0 if all_of_it else count / many)
+
+    @property
+    def of_choosing(self) -> float:
+        return 0.0 if self.again else OF_CHOOSING
+
+    @cached_property
+    def again(self) -> bool:
+        """Whether the next share measures all single columns once more: their noise is on every pair's table."""
+        if not self.next_batch[0]:
+            return False
+        domain, share = self.model.domain, self.next_batch[1]
+        _, precision = columns_of(domain, self.tables, self.rows)
+        scale = max(laplace_scale(type(self.tables[0].law)(self.plan["scale"])), 1e-9)
+        more = (share / self.plan["columns"]) ** (2 * self.plan["power"]) / scale**2
+        now, then = (sum(self._off(v, p) ** 2 for v, p in enumerate(each)) for each in (precision, precision + more))
+        return bool((len(domain.names) - 1) * (now - then) / share > WORTH * self.gain)
+
+    def _off(self, v: int, precision: float) -> float:
+        """About how far a column's shares are off in total variation; Laplace noise of scale 1 has a precision of 1."""
+        counts, loud = self.rows * self.pairs.table((v,)), 2 / math.sqrt(math.pi * precision)
+        return float((counts * loud / (counts + loud)).sum() / (2 * self.rows))
 
     @property
     def _in_plain_sums(self) -> bool:
@@ -247,15 +278,15 @@ class TableSearch:
         scale *= math.pow(float(self.plan["columns"]) / share, float(self.plan["power"]))
         return scale * (math.sqrt(2 / math.pi) if square else 1.0)
 
-    @cached_property
-    def pairs(self) -> PairTables:
-        return PairTables(self.model.calibrated)
+    @property
+    def narrow_pairs(self) -> list[Clique]:
+        sizes = self.model.domain.sizes
+        return [c for c in combinations(range(len(sizes)), 2) if sizes[c[0]] * sizes[c[1]] <= LARGEST]
 
     @cached_property
     def cliques(self) -> list[Clique]:
         """Pairs that exact inference can hold beside what it has, and triples that it holds already."""
-        sizes, present = self.model.domain.sizes, self.model.structure.cliques
-        pairs = [c for c in combinations(range(len(sizes)), 2) if sizes[c[0]] * sizes[c[1]] <= LARGEST]
+        sizes, present, pairs = self.model.domain.sizes, self.model.structure.cliques, self.narrow_pairs
         if self._of_predicted_alone:
             pairs = [c for c in pairs if self.predict in c] or pairs
         bags = [set(bag.variables) for bag in self.model.structure.plan.bags]
@@ -323,6 +354,7 @@ def search_begun(
     fitted = shrunken_model(model.domain, measured, rows_in(tables))
     return TableSearch(
         fitted,
+        PairTables(fitted.calibrated),
         measured,
         plan,
         float(most),
@@ -340,7 +372,7 @@ def chosen_cliques(search: TableSearch, places: object) -> dict[str, object]:
     """
     domain = search.model.domain
     cliques = search.model.structure.cliques
-    picks: list[list[str]] = []
+    picks: list[list[str]] = [[name] for name in domain.names] if search.again else []
     for place in np.atleast_1d(np.asarray(places, dtype=float)).astype(int):
         clique = search.cliques[place]
         wider = cliques if clique in cliques else (*cliques, clique)
@@ -353,7 +385,7 @@ def chosen_cliques(search: TableSearch, places: object) -> dict[str, object]:
 def search_continued(search: TableSearch, cliques: Sequence[Any], tables: Sequence[Any]) -> TableSearch:
     """The search after the tables of `chosen_cliques`, measured with `share`."""
     domain: Domain = search.model.domain
-    share = search.next_batch[1] * (OF_CHOOSING + search.measuring(len(cliques)))
+    share = search.next_batch[1] * (search.of_choosing + search.measuring(len(cliques)))
     places = [domain.clique(names) for names in cliques]
     by_clique = {t.clique: t for t in search.tables}
     for clique, counts in zip(places, tables, strict=True):
@@ -362,7 +394,13 @@ def search_continued(search: TableSearch, cliques: Sequence[Any], tables: Sequen
     measured = tuple(by_clique.values())
     rows = rows_in([t.noisy for t in measured])
     fitted = shrunken_model(domain, measured, rows, search.model)
-    after = replace(search, model=fitted, tables=measured, left=max(0.0, search.left - share), round=search.round + 1)
+    after = replace(
+        search, model=fitted, pairs=PairTables(fitted.calibrated), tables=measured,
+        left=max(0.0, search.left - share), round=search.round + 1,
+    )  # fmt: skip
+    if search.again:
+        return after
+    moved = (np.abs(after.pairs.table(c) - search.pairs.table(c)).sum() / 2 for c in search.narrow_pairs)
     informative = 0
     for clique, counts in zip(places, tables, strict=True):
         law = law_of(counts)
@@ -372,7 +410,7 @@ def search_continued(search: TableSearch, cliques: Sequence[Any], tables: Sequen
         ).sum()
         informative += bool(shift > loud)
     more = 2 ** (1 / search.plan["power"]) if 2 * informative < len(places) else 1.0
-    return replace(after, unit=search.unit * more)
+    return replace(after, unit=search.unit * more, gain=sum(m**2 for m in moved) / share)
 
 
 def joining_pairs(names: Sequence[str], chosen: Sequence[Sequence[str]]) -> list[list[str]]:

@@ -122,7 +122,7 @@ def shrunken_model(
     """The model of tables, those of single columns first, in order. Potentials start from those of `before`."""
     many = len(domain.names)
     structure = Structure(domain, tuple(t.clique for t in tables))
-    columns, precision = _columns(domain, tables, rows)
+    columns, precision = columns_of(domain, tables, rows)
     targets = [*columns]
     ridges = [_ridge(1 / math.sqrt(p), rows, len(c)) for p, c in zip(precision, columns, strict=True)]
     if len(tables) > many:
@@ -157,7 +157,7 @@ def shrunken_fit(model: GraphicalModel, tables: Sequence[Any], rows: object = No
     n = rows_in(tables, rows)
     shaped = [np.asarray(t, dtype=float).reshape(s) for t, s in zip(tables, model.structure.shapes, strict=True)]
     measured = [Table(c, t, law_of(y)) for c, t, y in zip(cliques, shaped, tables, strict=True)]
-    columns, _ = _columns(domain, measured, n)
+    columns, _ = columns_of(domain, measured, n)
     apart = [n * reduce(np.multiply.outer, [columns[v] for v in c]) for c in cliques]
     return shrunken_model(domain, [replace(t, expected=e) for t, e in zip(measured, apart, strict=True)], n)
 
@@ -166,7 +166,7 @@ def _ridge(scale: float, rows: float, cells: int) -> float:
     return max(RIDGE * public_ridge(scale, rows, cells), 0.1 / rows)
 
 
-def _columns(domain: Domain, tables: Sequence[Table], rows: float) -> tuple[list[Floats], Floats]:
+def columns_of(domain: Domain, tables: Sequence[Table], rows: float) -> tuple[list[Floats], Floats]:
     """(the shares of each column's values, above 0; the precision of a cell, for Laplace noise of scale 1 it is 1)."""
     many = len(domain.names)
     total, precision = [np.zeros(size) for size in domain.sizes], np.zeros(many)

@@ -176,9 +176,7 @@ _BY_MODULE = {
     "classifiers.growing": "tree_counted tree_drawn tree_end tree_split tree_split_by tree_start",
     "classifiers.treemodel": "c45_prune noisy_gain tree_leaf tree_model tree_node",
     "errors": "whole_number",
-    "graphical.adaptive": (
-        "chosen_cliques expected_counts joining_pairs joining_places search_begun search_continued search_plan"
-    ),
+    "graphical.adaptive": "chosen_cliques expected_counts joining_places search_begun search_continued search_plan",
     "graphical.synthetic": (
         "chain_cliques intervals joined_tables model_of_means population random_graph random_model tables_with_noise "
         "unbinned_rows"

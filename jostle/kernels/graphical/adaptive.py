@@ -33,7 +33,7 @@ from jostle.kernels.graphical.learn import rows_in
 from jostle.kernels.graphical.model import GraphicalModel
 from jostle.kernels.graphical.shrunken import Table, columns_of, shrunken_model
 from jostle.kernels.noisy_array import law_of
-from jostle.noise_laws import Gaussian
+from jostle.noise_laws import Gaussian, Laplace
 
 
 class PairTables:
@@ -247,17 +247,15 @@ class TableSearch:
         """Whether the next share measures all single columns once more: their noise is on every pair's table."""
         if not self.next_batch[0]:
             return False
-        domain, share = self.model.domain, self.next_batch[1]
-        _, precision = columns_of(domain, self.tables, self.rows)
-        scale = max(laplace_scale(type(self.tables[0].law)(self.plan["scale"])), 1e-9)
-        more = (share / self.plan["columns"]) ** (2 * self.plan["power"]) / scale**2
-        now, then = (sum(self._off(v, p) ** 2 for v, p in enumerate(each)) for each in (precision, precision + more))
-        return bool((len(domain.names) - 1) * (now - then) / share > WORTH * self.gain)
-
-    def _off(self, v: int, precision: float) -> float:
-        """About how far a column's shares are off in total variation; Laplace noise of scale 1 has a precision of 1."""
-        counts, loud = self.rows * self.pairs.table((v,)), 2 / math.sqrt(math.pi * precision)
-        return float((counts * loud / (counts + loud)).sum() / (2 * self.rows))
+        share, law = self.next_batch[1], type(self.tables[0].law)(self.plan["scale"])
+        _, precision = columns_of(self.model.domain, self.tables, self.rows)
+        more = (share / self.plan["columns"]) ** (2 * self.plan["power"]) / max(laplace_scale(law), 1e-9) ** 2
+        gain = 0.0
+        for v, p in enumerate(precision):
+            counts, noise = self.rows * self.pairs.table((v,)), [2 / math.sqrt(math.pi * q) for q in (p, p + more)]
+            now, then = ((counts * loud / (counts + loud)).sum() / (2 * self.rows) for loud in noise)
+            gain += (len(precision) - 1) * (now**2 - then**2) / share
+        return bool(gain > WORTH * self.gain)
 
     @property
     def _in_plain_sums(self) -> bool:
@@ -271,12 +269,9 @@ class TableSearch:
 
     def noise(self, many: int, share: float) -> float:
         """The mean size of the noise on a cell, where so many tables are measured together with this share."""
-        law, columns = self.tables[0].law, len(self.model.domain.names)
-        square = isinstance(law, Gaussian)
-        scale = float(self.plan["scale"])
-        scale *= math.pow(many / columns, 0.5 if square else 1.0)
-        scale *= math.pow(float(self.plan["columns"]) / share, float(self.plan["power"]))
-        return scale * (math.sqrt(2 / math.pi) if square else 1.0)
+        law, parts = type(self.tables[0].law), many / len(self.model.domain.names)
+        less = math.pow(parts, 0.5 if law is Gaussian else 1.0) * (self.plan["columns"] / share) ** self.plan["power"]
+        return float(mean_size(law(self.plan["scale"])) * less)
 
     @property
     def narrow_pairs(self) -> list[Clique]:
@@ -352,16 +347,9 @@ def search_begun(
     measured = tuple(Table(c, t, law_of(t)) for c, t in zip(model.structure.cliques, tables, strict=True))
     plan["scale"] = float(measured[0].law.scale)
     fitted = shrunken_model(model.domain, measured, rows_in(tables))
-    return TableSearch(
-        fitted,
-        PairTables(fitted.calibrated),
-        measured,
-        plan,
-        float(most),
-        plan["left"],
-        plan["unit"],
-        predict=-1 if predict is None else model.domain.place(predict),
-    )
+    place = -1 if predict is None else model.domain.place(predict)
+    left, unit, pairs = plan["left"], plan["unit"], PairTables(fitted.calibrated)
+    return TableSearch(fitted, pairs, measured, plan, float(most), left, unit, predict=place)
 
 
 def chosen_cliques(search: TableSearch, places: object) -> dict[str, object]:
@@ -401,33 +389,25 @@ def search_continued(search: TableSearch, cliques: Sequence[Any], tables: Sequen
     if search.again:
         return after
     moved = (np.abs(after.pairs.table(c) - search.pairs.table(c)).sum() / 2 for c in search.narrow_pairs)
-    informative = 0
-    for clique, counts in zip(places, tables, strict=True):
-        law = law_of(counts)
-        loud = law.scale * (math.sqrt(2 / math.pi) if isinstance(law, Gaussian) else 1.0) * np.size(counts)
-        shift = np.abs(
-            rows * fitted.tables[fitted.structure.cliques.index(clique)] - search.rows * search.pairs.table(clique)
-        ).sum()
-        informative += bool(shift > loud)
+    shifts = (np.abs(rows * after.pairs.table(c) - search.rows * search.pairs.table(c)).sum() for c in places)
+    informative = sum(s > mean_size(law_of(t)) * np.size(t) for s, t in zip(shifts, tables, strict=True))
     more = 2 ** (1 / search.plan["power"]) if 2 * informative < len(places) else 1.0
     return replace(after, unit=search.unit * more, gain=sum(m**2 for m in moved) / share)
 
 
-def joining_pairs(names: Sequence[str], chosen: Sequence[Sequence[str]]) -> list[list[str]]:
-    """The pairs of `names` that join two parts of the forest that `chosen` pairs make so far, in order."""
-    part = {name: i for i, name in enumerate(names)}
-    for a, b in chosen:
-        old, new = part[a], part[b]
-        part = {name: new if at == old else at for name, at in part.items()}
-    return [[a, b] for a, b in combinations(names, 2) if part[a] != part[b]]
+def mean_size(law: Laplace | Gaussian) -> float:
+    return law.scale * (math.sqrt(2 / math.pi) if isinstance(law, Gaussian) else 1.0)
 
 
 def joining_places(
     names: Sequence[str], chosen: Sequence[Sequence[str]], pairs: Sequence[Sequence[str]]
 ) -> list[float]:
-    """The places in `pairs` of those that `joining_pairs` lists."""
-    joining = {(a, b) for a, b in joining_pairs(names, chosen)}
-    return [float(place) for place, (a, b) in enumerate(pairs) if (a, b) in joining]
+    """The places of those `pairs` that join two parts of the forest that `chosen` pairs make so far, in order."""
+    part = {name: i for i, name in enumerate(names)}
+    for a, b in chosen:
+        old, new = part[a], part[b]
+        part = {name: new if at == old else at for name, at in part.items()}
+    return [float(place) for place, (a, b) in enumerate(pairs) if part[a] != part[b]]
 
 
 def expected_counts(model: GraphicalModel, names: object, rows: float) -> object:

@@ -4,22 +4,15 @@ After AIM (McKenna, Mullins, Sheldon, Miklau, *AIM: an adaptive and iterative me
 synthetic data*, VLDB 2022): of the tables that the model so far is worst at, less what noise would do to them, some
 are measured; where they say little beyond their noise, the next ones get more. Here they are chosen and measured
 several at a time, and drawn by empirical Bayes towards what the model expected before, so that a table that noise
-explains changes nothing. All of it is calculated of released numbers.
-
-The tables of all pairs of a calibrated model's variables, exactly.
-
-Within a bag of the junction tree a pair's table is a margin of the bag's. From there the joint table of a variable and
-a separator goes on to every other bag: P(a, U) = Σ_S P(a, S)·P(U | S), once for each variable and edge.
-
-The candidate cliques of a structure search; the language selects among them privately.
+explains changes nothing. All of it is calculated of released numbers; the language selects among candidates privately.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import combinations
 from typing import Any
 
@@ -37,7 +30,11 @@ from jostle.noise_laws import Gaussian, Laplace
 
 
 class PairTables:
-    """`table(clique)`: the probabilities over a variable, a pair, or a clique that lies within one bag."""
+    """`table(clique)`: the probabilities over a variable, a pair, or a clique that lies within one bag, exactly.
+
+    Within a bag a pair's table is a margin of the bag's. From there the joint table of a variable and a separator goes
+    on to every other bag: P(a, U) = Σ_S P(a, S)·P(U | S), once for each variable and edge.
+    """
 
     def __init__(self, calibrated: Calibrated) -> None:
         self._bags = [bag.variables for bag in calibrated.plan.bags]
@@ -89,27 +86,26 @@ class PairTables:
         """The tables of `a` with every later variable that it is connected with."""
         visited, paired = set(self._within[a]), {a}
         waiting: list[tuple[int, Clique, Floats]] = []
-        for i in self._within[a]:
-            for b in self._bags[i]:
+
+        def visit(bag: int, with_a: Callable[[Clique], Floats]) -> None:
+            for b in self._bags[bag]:
                 if b not in paired:
                     paired.add(b)
                     if a < b:
-                        self._pairs[a, b] = self._margin(i, (a, b))
-            for j, shared in self._edges[i]:
+                        self._pairs[a, b] = with_a((b,))
+            for j, shared in self._edges[bag]:
                 if j not in visited:
                     visited.add(j)
-                    waiting.append((j, shared, self._margin(i, (a, *shared))))
+                    waiting.append((j, shared, with_a(shared)))
+
+        for i in self._within[a]:
+            visit(i, partial(self._joint, i, a))
         while waiting:
             i, condition, joint = waiting.pop()
-            for b in self._bags[i]:
-                if b not in paired:
-                    paired.add(b)
-                    if a < b:
-                        self._pairs[a, b] = self._carried(i, condition, joint, (b,))
-            for j, shared in self._edges[i]:
-                if j not in visited:
-                    visited.add(j)
-                    waiting.append((j, shared, self._carried(i, condition, joint, shared)))
+            visit(i, partial(self._carried, i, condition, joint))
+
+    def _joint(self, bag: int, a: int, of: Clique) -> Floats:
+        return self._margin(bag, (a, *of))
 
     def _carried(self, bag: int, condition: Clique, joint: Floats, of: Clique) -> Floats:
         """P(a, of) of P(a, given), `a` being outside of the bag and first."""

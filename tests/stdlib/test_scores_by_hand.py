@@ -130,7 +130,8 @@ def test_a_score_of_real_columns_is_what_a_calculation_says(name: str, private: 
 
 UTILITIES = {
     "answers_near": "closeness of test_utilities_by_hand",
-    "right_on_test": "accuracy", "ranked_on_test": "noisy_auc of test_stdlib_classifiers", "likely_rows": "log_likelihood", "sure_and_right": "below",
+    "ranked_on_test": "noisy_auc of test_stdlib_classifiers",
+    "right_on_test": "accuracy", "likely_rows": "log_likelihood", "sure_and_right": "below",
 }  # fmt: skip
 """The Utilities of the library, and what each is made of, which `test_utilities_by_hand` calculates."""
 

@@ -9,7 +9,7 @@ import pytest
 from rings import CORE, circles, closure, figures, loads
 
 BARS = {
-    "lines": 88_938,
+    "lines": 88_950,
     "files": 411,
     "lines that the kernel imports": 2_693,
     "lines that privacy and engine import": 20_814,

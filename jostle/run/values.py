@@ -375,6 +375,8 @@ ROWS = 40  # of a table
 
 def show(value: object, depth: int = 4) -> str:
     """How `print` shows a public value: numbers shortly, text bare at the top."""
+    if isinstance(value, dict):
+        return "\n".join([_show(value, depth), *cut_text(cuts_of(*value.values()))])
     return value if isinstance(value, str) else _show(value, depth)
 
 
@@ -403,7 +405,7 @@ def _show_single(value: Any) -> str | None:
 
 def _show_container(value: object, depth: int) -> str | None:
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{k}: {_show(v, depth - 1)}" for k, v in value.items()) + "}"
+        return _show_record(value, depth - 1)
     if isinstance(value, JSet):
         return "{" + _items(value.items, depth) + "}"
     if isinstance(value, Grouped):
@@ -439,6 +441,15 @@ def show_number(value: float) -> str:
     if not math.isfinite(value):
         return {math.inf: "inf", -math.inf: "-inf"}.get(value, "nan")
     return str(int(value)) if value.is_integer() and abs(value) < 1e15 else f"{value:.6g}"
+
+
+def _show_record(value: dict[Any, Any], depth: int) -> str:
+    from jostle.run.propagation import errors_beside
+
+    values = [*value.values()]
+    errors = [f" ± {error}" if error else "" for error in errors_beside(values)] or [""] * len(values)
+    items = zip(value, values, errors, strict=True)
+    return "{" + ", ".join(f"{name}: {_show(item, depth)}{error}" for name, item, error in items) + "}"
 
 
 def _show_table(value: Grouped) -> str:

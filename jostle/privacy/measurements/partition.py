@@ -15,7 +15,7 @@ from jostle.privacy.kernel.handles import Cube, need_counts
 from jostle.privacy.kernel.measurement import Measured, Measurement, Release, needed, stability_of
 from jostle.privacy.mechanisms import least_cost
 from jostle.privacy.mechanisms.additive import Additive
-from jostle.privacy.mechanisms.least_cost import DECAY, GRID, constants, walk
+from jostle.privacy.mechanisms.least_cost import DECAY, GRID, constants
 from jostle.privacy.mechanisms.noise import Noise
 from jostle.privacy.reading.vault import Reader
 
@@ -88,7 +88,7 @@ class CellPartition(Measurement["Ints", "Ints"]):
             labels = least_cost.walk_tree(exact, self.epsilon, draw, *self.tree)
         else:
             counts = exact if self.axis is None else least_cost.along(exact, self.axis)
-            labels = walk(counts, self.epsilon, draw, by=self.by, **self.tuning)
+            labels = least_cost.walk(counts, self.epsilon, draw, by=self.by, **self.tuning)
         law = Laplace(constants(self.epsilon, self.decay).scale * GRID)
         return Release(labels, (Measured("partition", law, self.how, 1, stability_of(self.cube)),))
 

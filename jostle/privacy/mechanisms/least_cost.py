@@ -181,14 +181,14 @@ def halving_tree(shape: tuple[int, ...]) -> tuple[Ints, Ints]:
     """
     bits = [max(0, (cells - 1).bit_length()) for cells in shape]
     places = [np.arange(cells) * (1 << k) // cells for cells, k in zip(shape, bits, strict=True)]
-    key: Any = np.zeros(shape, dtype=np.int64)
+    key: Any = np.zeros(shape, dtype=np.int64) if len(shape) > 1 else places[0]
     left = list(bits)
-    for _ in range(sum(bits)):
+    for _ in range(sum(bits) if len(shape) > 1 else 0):
         axis = left.index(max(left))
         left[axis] -= 1
         bit = places[axis] >> left[axis] & 1
         key = 2 * key + bit.reshape([-1 if a == axis else 1 for a in range(len(shape))])
-    order = np.argsort(key, axis=None)
+    order = np.argsort(key, axis=None) if len(shape) > 1 else np.arange(key.size)
     leaves = key.ravel()[order]
     highest = np.frexp(leaves[1:] ^ leaves[:-1])[1]  # of the bits in which neighbours differ, from 1
     return order, np.append(0, (sum(bits) - highest) // len(shape))

@@ -375,9 +375,8 @@ ROWS = 40  # of a table
 
 def show(value: object, depth: int = 4) -> str:
     """How `print` shows a public value: numbers shortly, text bare at the top."""
-    if isinstance(value, dict):
-        return "\n".join([_show(value, depth), *cut_text(cuts_of(*value.values()))])
-    return value if isinstance(value, str) else _show(value, depth)
+    cuts = cut_text(cuts_of(*value.values())) if isinstance(value, dict) else []
+    return value if isinstance(value, str) else "\n".join([_show(value, depth), *cuts])
 
 
 def _show(value: object, depth: int) -> str:
@@ -446,10 +445,9 @@ def show_number(value: float) -> str:
 def _show_record(value: dict[Any, Any], depth: int) -> str:
     from jostle.run.propagation import errors_beside
 
-    values = [*value.values()]
-    errors = [f" ± {error}" if error else "" for error in errors_beside(values)] or [""] * len(values)
-    items = zip(value, values, errors, strict=True)
-    return "{" + ", ".join(f"{name}: {_show(item, depth)}{error}" for name, item, error in items) + "}"
+    errors = [f" ± {error}" if error else "" for error in errors_beside([*value.values()])] or [""] * len(value)
+    items = zip(value.items(), errors, strict=True)
+    return "{" + ", ".join(f"{name}: {_show(item, depth)}{error}" for (name, item), error in items) + "}"
 
 
 def _show_table(value: Grouped) -> str:

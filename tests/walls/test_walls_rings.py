@@ -9,13 +9,13 @@ import pytest
 from rings import CORE, circles, closure, figures, loads
 
 BARS = {
-    "lines": 88_950,
+    "lines": 88_959,
     "files": 411,
     "lines that the kernel imports": 2_693,
     "lines that privacy and engine import": 20_814,
     "lines that everyday queries import": 10_752,
     "circles of files, imports for types counted": 0,
-    "lines with Any": 1_090,
+    "lines with Any": 1_091,
     "participle names": 44,
     "functions of one name in run and check": 10,
     "complexity of a function": 20,

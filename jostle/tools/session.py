@@ -303,7 +303,7 @@ class Session:
             tree = self._parsed(source)
             has_wishes = any(one.is_wish for one in every_of(tree, n.Amount))
             planned = self._walked(tree, settings or {}, {}, False)[3] if has_wishes else {}
-            return costs(tree, base=self._interp.base, settings=settings, planned=planned, charges=charges,
+            return costs(tree, base=base_scope(), settings=settings, planned=planned, charges=charges,
                          load_module=self._tree, identity=partial(identity, self._bound, self._folders))  # fmt: skip
 
     def execute(self, source: Source) -> object:

@@ -8,6 +8,7 @@ publishes about it: that it exists and its header. What a private source is made
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 from jostle.accounting.amounts import as_text
@@ -125,6 +126,10 @@ def files_of(interp: Evaluator, value: Any, span: Span | None, reading: Reading 
     need_files(interp, span)
     try:
         places = [place for text in texts for place in paths(text, interp.folders)]
+        within = interp.ledger.within if interp.ledger is not None else ""
+        if within and not all(Path(place).resolve().is_relative_to(within) for place in places):
+            help = 'such as `table("data/people.csv")`'
+            raise refuse("DataError", "a playground opens the public files that come with it only", help=help)
         return FileSet.of([interp.data.file(place) for place in places], reading)
     except Refusal as refusal:
         raise refusal.at(span) from None

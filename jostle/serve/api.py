@@ -23,7 +23,6 @@ from jostle.privacy.ledger.store import Dataset
 from jostle.serve.routing import ANYBODY, EVERYBODY, Call, Reply, Server, amount_of, route, session_response
 from jostle.serve.runs import pairs
 from jostle.serve.store import Run, new_secret, verify
-from jostle.serve.worker import source_of, unregistered
 from jostle.tools.datacheck import domain_text
 from jostle.version import __version__
 
@@ -75,12 +74,12 @@ def examples(server: Server, call: Call) -> Reply:
 
 @cache
 def _examples(public: str) -> dict[str, str]:
-    """The programs of the documentation that open in a playground: whole ones, and those of the library's pages."""
+    """The programs of the documentation: whole ones, and those of the library's pages. What one needs that is not
+    here, its check says."""
     from jostle.tools.documentation.entries import programs
 
     whole = {path.stem: path.read_text(encoding="utf-8") for path in sorted(Path(public).glob("*.jst"))}
-    every = whole | {f"library: {name}": text for name, text in programs().items()}
-    return {name: text for name, text in every.items() if not unregistered(source_of(text), public)}
+    return whole | {f"library: {name}": text for name, text in programs().items()}
 
 
 @route("POST", "/api/login", ANYBODY)

@@ -74,28 +74,21 @@ def source_of(program: str) -> Source:
 
 def unregistered(source: Source, public: str = "") -> tuple[Diagnostic, ...]:
     """Refuses every source of a program but `dataset`, the counts that it writes itself and, with a `public` folder,
-    the files that it names in it, before files are looked for. What it does not understand it refuses: also a parameter
-    that has the name of a source."""
+    the files in it, before files are looked for. What it does not understand it refuses: also a parameter that has the
+    name of a source. A path that is calculated is refused where it is opened (`run/origins.py`)."""
     from jostle.syntax import parse
 
     try:
         tree = parse(source)
     except Refusal:
         return ()  # the session says what is wrong, and opens nothing either
+    calls = [(one.function, one) for one in every_of(tree, n.Call) if isinstance(one.function, n.Name)]
     literal = {
-        id(call.function) for call in every_of(tree, n.Call)
-        if isinstance(call.function, n.Name) and call.function.id == "counts"
-        and len(call.args) == 1 and isinstance(call.args[0], n.ListOf) and not call.keywords
+        id(name) for name, one in calls
+        if name.id == "counts" and len(one.args) == 1 and isinstance(one.args[0], n.ListOf) and not one.keywords
     }  # fmt: skip
-    literal |= {
-        id(call.function) for call in every_of(tree, n.Call)
-        if public and isinstance(call.function, n.Name) and call.function.id in ("table", "counts")
-        and call.args and _is_public(public, call.args[0])
-    }  # fmt: skip
-    wrong = [
-        name for name in every_of(tree, n.Name)
-        if name.id in OPENERS and name.id not in ("dataset", "vectors_in") and id(name) not in literal
-    ]  # fmt: skip
+    may = ("dataset", "vectors_in", *(("table", "counts") if public else ()))
+    wrong = [n_ for n_ in every_of(tree, n.Name) if n_.id in OPENERS and n_.id not in may and id(n_) not in literal]
     shipped = resources.folder("stdlib")
     absent = [one for one in every_of(tree, n.Use) if not shipped.joinpath(*one.path).with_suffix(".jst").is_file()]
     if absent:
@@ -103,27 +96,23 @@ def unregistered(source: Source, public: str = "") -> tuple[Diagnostic, ...]:
         return (Diagnostic("ImportError", "the library has no such module", absent[0].span, "", help),)
     help = 'a dataset that you have a grant on: `private people = dataset("people")`'
     help = 'a file that is there: `table("data/people.csv")`' if public else help
-    return tuple(Diagnostic("DataError", f"`{w.id}` opens no data on a server", w.span, "", help) for w in wrong[:5])
+    what = "`{}` opens no data on a server" if not public else "this needs `{}`, and a server opens no such data"
+    faults = [Diagnostic("DataError", what.format(w.id), w.span, "", help) for w in wrong[:5]]
+    paths = [one.args[0] for name, one in calls if public and name.id in ("table", "counts") and one.args]
+    texts = [path for path in paths if isinstance(path, n.String) and not _is_public(public, path.value)]
+    help = "`jostle run` opens your own files; the public ones are those that other examples name"
+    faults += [
+        Diagnostic("DataError", f"this needs `{t.value}`, which is not here", t.span, "", help) for t in texts[:1]
+    ]
+    return tuple(faults[:1] if public else faults)
 
 
-def _is_public(folder: str, data: n.Expr) -> bool:
-    """Whether what is opened is a file of a folder, or rows and counts that a program writes: a text elsewhere may be a
-    path, so that a list has none but in records."""
-    match data:
-        case n.String(value=name):
-            return (
-                "\0" not in name
-                and Path(folder, name).resolve().is_relative_to(folder)
-                and Path(folder, name).is_file()
-            )
-        case n.ListOf(items=items):
-            lists = (one for one in items if not isinstance(one, n.Number | n.RecordOf))
-            return all(isinstance(one, n.ListOf) and _is_public(folder, one) for one in lists)
-        case n.Comprehension(item=item):
-            return isinstance(item, n.RecordOf) or (
-                isinstance(item, n.Call) and isinstance(item.function, n.Name) and item.function.id == "round"
-            )
-    return False
+def _is_public(folder: str, name: str) -> bool:
+    """Whether a path, or each of a pattern, is a file of a folder."""
+    if "\0" in name or Path(name).is_absolute():
+        return False
+    places = sorted(Path(folder).glob(name)) if "*" in name else [Path(folder, name)]
+    return bool(places) and all(one.resolve().is_relative_to(folder) and one.is_file() for one in places)
 
 
 def answer(job: Job) -> dict[str, Any]:
@@ -136,7 +125,7 @@ def answer(job: Job) -> dict[str, Any]:
         return _rehearsed(job, folder)
     writer, ledger = Writer(folder / TRACE), Ledger(job.ledger, grantee=job.analyst, began=job.began)
     if job.public:
-        ledger = Ledger(folder / "none")
+        ledger = Ledger(folder / "none", within=job.public)
     with Session(listeners=[writer], ledger=ledger, cwd=Path(job.public or folder / "empty")) as session:
         if faults := unregistered(source, job.public):
             result = Result(False, {}, {}, faults, [], [])
@@ -241,7 +230,7 @@ def with_facts(program: str, facts: Facts) -> str:
 
 def _session(folder: Path, public: str = "", **options: Any) -> Session:
     """A session that opens nothing of the server, but for files of a `public` folder."""
-    ledger = Ledger(folder / "none", grantee="" if public else "-")
+    ledger = Ledger(folder / "none", grantee="" if public else "-", within=public)
     return Session(cwd=Path(public or folder), ledger=ledger, look=bool(public), **options)
 
 

@@ -263,7 +263,7 @@ def test_02_an_analyst_goes_from_a_link_to_a_plot(browser: Chromium, site: Site,
     page.key("Control+Enter")
     page.shows("The answer leaves in")
     page.until("document.querySelector('svg.chart')", ANSWER)
-    page.shows("epsilon 0.4 of 1 spent")
+    assert "epsilon 0.4 of 1 spent" in page.ask("document.getElementById('price').innerText")  # as soon as it is there
     assert page.ask("[...document.querySelectorAll('td.number')].every(e => e.innerText.includes('±'))")
     keep(page, "3-plot")
     page.tab_to("by_sex.csv")

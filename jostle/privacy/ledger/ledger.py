@@ -86,13 +86,15 @@ class Ledger:
     """The verbs on a ledger, at a path or a URL. Every one raises `LedgerError` where it cannot be used.
 
     For a `grantee`, programs open what that analyst has grants on, and count in these; no other data are opened.
-    Histories say that their charges were made when their run `began`: when one was made depends on rows."""
+    Histories say that their charges were made when their run `began`: when one was made depends on rows. Programs open
+    files `within` a folder alone, where one is given."""
 
     def __init__(
-        self, path: str | Path | None = None, timeout: float = 30.0, grantee: str = "", began: str = ""
-    ) -> None:
+        self, path: str | Path | None = None, timeout: float = 30.0, grantee: str = "", began: str = "",
+        within: str = "",
+    ) -> None:  # fmt: skip
         self.store, self.grantee = store_at(path if path is not None else default_place(), timeout), grantee
-        self.began = began
+        self.began, self.within = began, within
 
     # For programs ----------------------------------------------------------------------------------
 

@@ -159,14 +159,15 @@ function options(what, names) {
 }
 
 function refresh() {
-  for (const box of document.querySelectorAll("[data-show]")) {
+  const all = [...document.querySelectorAll("[data-show]")].map(box => {
     const fresh = make("div");
-    shows[box.dataset.show](fresh).then(() => box.replaceChildren(fresh), failed);
-  }
+    return shows[box.dataset.show](fresh).then(() => box.replaceChildren(fresh), failed);
+  });
   if (owner && document.querySelector("[data-options]")) {
     call("GET /api/accounts").then(({accounts}) => options("analysts", accounts.filter(one => one.role === "analyst" && one.active).map(one => one.name)), failed);
     call("GET /api/files").then(({files}) => options("files", files), failed);
   }
+  return Promise.all(all);
 }
 
 function difference(lines) {
@@ -320,6 +321,7 @@ async function follow(box, id) {
     try {
       const run = await call(`GET /api/runs/${id}${first ? "" : "?wait=1"}`);
       if (!first || run.state !== "running") tell("");
+      if (run.state === "done" && document.querySelector("[data-run]")) { await refresh(); window.reprice(); }  // budgets first
       result(box, run);
       if (run.state !== "running") break;
     } catch (error) {
@@ -328,8 +330,6 @@ async function follow(box, id) {
       await pause(2);
     }
   }
-  if (document.querySelector("[data-run]")) refresh();
-  if (window.recheck) setTimeout(window.recheck, 1000);
 }
 
 for (const node of document.querySelectorAll("[data-call]")) node.onclick = () => call(node.dataset.call).then(() => { location.href = node.dataset.then; }, failed);

@@ -49,7 +49,8 @@ function goTo(one) {
   text.setSelectionRange(from, one.end_line === one.line ? Math.min(offset(line, one.end_column - 1), text.value.length) : from);
 }
 window.goTo = goTo;
-window.recheck = () => check();
+let priced = null;
+window.reprice = () => { if (priced) priceBox.replaceChildren(costs(priced)); };
 
 function replace(from, to, by) {
   text.focus();
@@ -93,7 +94,9 @@ async function check() {
   marks = [...given.errors, ...(given.warnings || []).map(one => ({...one, kind: "Warning"}))].filter(one => one.line);
   paint();
   faults.replaceChildren(errors([...given.errors, ...(given.warnings || []).map(one => ({...one, kind: "Warning"}))], goTo));
-  if (given.ok) priceBox.replaceChildren(costs(given.cost)); else priceBox.textContent = "The price stands here when the mistakes are mended.";
+  priced = given.ok ? given.cost : null;
+  window.reprice();
+  if (!priced) priceBox.textContent = "The price stands here when the mistakes are mended.";
 }
 
 function close() { words.hidden = true; offered = []; chosen = -1; text.removeAttribute("aria-activedescendant"); offering++; }

@@ -100,6 +100,7 @@ def log_out(server: Server, call: Call) -> Reply:
 @route("POST", "/welcome", ANYBODY, page=True)
 def welcome(server: Server, call: Call) -> Response:
     """Sets the first password of a link's account."""
+    server.need_passwords()
     name = server.home.set_password(call.text("link"), call.text("password", most=400))
     if name is None:
         raise refuse("Denied", "this link has been used or is too old", help="ask an owner for another")
@@ -122,7 +123,8 @@ def accounts(server: Server, call: Call) -> Reply:
 @route("POST", "/api/accounts", ("owner",))
 def add_account(server: Server, call: Call) -> Reply:
     name = call.text("name")
-    return {"link": f"/welcome#{server.home.add_account(name, call.text('role'), call.who.name)}", "name": name}
+    link = server.home.add_account(name, call.text("role"), call.who.name)
+    return {"name": name} if server.identity else {"link": f"/welcome#{link}", "name": name}
 
 
 @route("POST", "/api/accounts/{name}", ("owner",))

@@ -11,14 +11,14 @@ import sys
 import tempfile
 import threading
 from argparse import Namespace
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 from jostle import resources
 from jostle.accounting.amounts import QUANTA, Amount
 from jostle.diagnostics import Refusal, refuse
-from jostle.serve.store import Home, verify
+from jostle.serve.store import Home, new_secret, verify
 
 EXAMPLE_PASSWORD = "example-password"
 
@@ -45,6 +45,8 @@ def command(options: Namespace) -> int:
     if not (https or _loopback(options.host)):
         help = "--certificate FILE --key FILE, or --behind-proxy where something else does TLS"
         raise refuse("DataError", "passwords do not leave this machine without TLS", help=help)
+    if options.identity and not options.behind_proxy:
+        raise refuse("DataError", "only a proxy says who somebody is", help="--behind-proxy")
     passing = options.example or options.playground
     folder = Path(tempfile.mkdtemp(prefix="jostle-")) if passing else Path(options.home)
     home = Home(folder, options.ledger or "")
@@ -54,10 +56,13 @@ def command(options: Namespace) -> int:
         _need_agreement(home)
         address = f"{'https' if options.certificate else 'http'}://{_in_url(options.host)}:{options.port}"
         public = str(resources.folder("programs").resolve()) if options.playground else ""
-        _begin(home, address, example=options.example, playground=options.playground)
+        _begin(home, address, options)
         for one in (launcher, checker):
             threading.Thread(target=one.begin, daemon=True).start()
-        server = Server(home, Runs(home, checker, launcher, public=public), https, options.example, log=not passing)
+        server = Server(
+            home, Runs(home, checker, launcher, public=public), https, options.example, log=not passing,
+            identity=options.identity.lower(), domain=options.domain.lower(), proof=_proof(home, options),
+        )  # fmt: skip
         hosts = ["localhost", "127.0.0.1", "[::1]", _in_url(options.host), *options.name]
         uvicorn.run(
             application(server, hosts), host=options.host, port=options.port, ssl_certfile=options.certificate,
@@ -186,17 +191,36 @@ def _fill_cache(folder: Path) -> None:
     parse(Source("first.jst", "x = 1\n"))
 
 
-def _begin(home: Home, address: str, *, example: bool, playground: bool) -> None:
+def _proof(home: Home, options: Namespace) -> str:
+    """What the proxy shows with each request in which it says who somebody is: 256 bits, in a file of the home."""
+    if not options.identity:
+        return ""
+    place = home.folder / "proxy-secret"
+    with suppress(FileExistsError), open(os.open(place, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
+        file.write(new_secret())
+    return place.read_text().strip()
+
+
+def _begin(home: Home, address: str, options: Namespace) -> None:
     """Says where the server is; without an owner, gives the link by which one becomes the first."""
     lines = [f"jostle serves {home.folder} at {address}"]
+    owner, example = options.owner, options.example
+    owners = [one for one in home.accounts() if one["role"] == "owner"]
     if example:
         fill_example(home)
         lines.append(f"log in as `owner` or `analyst`, password `{EXAMPLE_PASSWORD}`")
-    elif playground:
+    elif options.playground:
         lines = [f"a playground on public data at {address}"]
-    elif not any(account["role"] == "owner" and account["has_password"] for account in home.accounts()):
-        new = not any(account["name"] == "owner" for account in home.accounts())
-        link = home.add_account("owner", "owner", "system") if new else home.renew_link("owner", "system")
+    elif options.identity:
+        if not owners:
+            home.add_account(owner, "owner", "system")
+        secret = home.folder / "proxy-secret"
+        lines.append(
+            f"the proxy says who somebody is in `{options.identity}`; `X-Jostle-Proxy` has the text of {secret}"
+        )
+    elif not any(one["has_password"] for one in owners):
+        new = not any(account["name"] == owner for account in home.accounts())
+        link = home.add_account(owner, "owner", "system") if new else home.renew_link(owner, "system")
         lines.append(f"the first owner sets a password, once, at {address}/welcome#{link}")
     print("\n".join(lines), flush=True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import ipaddress
 import threading
 import time
@@ -17,6 +18,8 @@ from jostle.serve.runs import Runs
 from jostle.serve.store import ROLES, Account, Home
 
 COOKIE = "jostle_session"
+PROOF = "x-jostle-proxy"
+"""The header in which a proxy shows that it is the one."""
 ANYBODY: tuple[str, ...] = ()
 EVERYBODY = ROLES
 TOO_OFTEN, WINDOW = 5, 15 * 60.0
@@ -25,7 +28,8 @@ PER_ADDRESS, PER_NAME = 30, 100
 
 
 class Call(Struct):
-    """A request, read. `body` is an object; `secret` what the caller is known by, `client` its address."""
+    """A request, read. `body` is an object; `secret` what the caller is known by, `client` its address, `identity` the
+    account that a proxy says."""
 
     who: Account
     path: Mapping[str, str]
@@ -34,6 +38,7 @@ class Call(Struct):
     secret: str
     client: str
     place: str = ""
+    identity: str = ""
 
     def text(self, name: str, default: str | None = None, most: int = 200) -> str:
         """A text of the body. Refused where it is another thing, absent without a `default`, or too long."""
@@ -57,19 +62,26 @@ class Call(Struct):
 
 
 class Server(Struct):
-    """What the routes share. `https`: cookies are sent over TLS only. `log`: a line on standard error a request."""
+    """What the routes share. `https`: cookies are sent over TLS only. `log`: a line on standard error a request.
+
+    `identity` names the header in which a proxy says who somebody is, as NAME or NAME@`domain`; it counts in a request
+    that has the proxy's `proof` too, and passwords do not count then."""
 
     home: Home
     runs: Runs
     https: bool = False
     example: bool = False
     log: bool = False
+    identity: str = ""
+    domain: str = ""
+    proof: str = ""
     attempts: dict[str, list[float]] = field(default_factory=dict)
     lock: Any = field(default_factory=threading.Lock)
 
     def log_in(self, name: str, password: str, client: str) -> None:
         """Refused where a password does not hold, or where too many did not lately, in words that say neither which
         names there are. Hashes are computed one at a time."""
+        self.need_passwords()
         with self.lock:
             name, network = name[:41], network_of(client)
             mine = f"name {name} from {network}"
@@ -86,6 +98,17 @@ class Server(Struct):
                     self.attempts[key] = [*(t for t in self.attempts.get(key, ()) if t > since), time.monotonic()]
                 raise refuse("Login", "the name or the password is wrong")
             self.attempts.pop(mine, None)
+
+    def need_passwords(self) -> None:
+        if self.identity:
+            raise refuse("Denied", "this server knows people by its proxy", help="open its page; tokens are made there")
+
+    def said(self, headers: Mapping[str, str]) -> str:
+        """The account that the proxy says; empty where it says none, or somebody else says it."""
+        if not self.identity or not hmac.compare_digest(headers.get(PROOF, "").encode(), self.proof.encode()):
+            return ""
+        name = headers.get(self.identity, "").strip().lower()
+        return name.removesuffix(f"@{self.domain}") if self.domain else name
 
 
 def network_of(address: str) -> str:

@@ -151,6 +151,10 @@ class Home:
         rows = self._rows("SELECT name, role, active, password != '' FROM accounts ORDER BY name")
         return [{"name": n, "role": r, "active": bool(a), "has_password": bool(p)} for n, r, a, p in rows]
 
+    def is_open(self, name: str) -> bool:
+        """Whether there is an account of this name that is not closed."""
+        return bool(self._rows("SELECT 1 FROM accounts WHERE name = ? AND active = 1", name))
+
     def add_account(self, name: str, role: str, by: str) -> str:
         """A new account; gives the secret of the link by which its person sets a password, once."""
         if not ANALYST.fullmatch(name) or role not in ROLES:

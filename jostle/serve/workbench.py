@@ -17,7 +17,7 @@ from starlette.responses import HTMLResponse, Response
 
 from jostle.diagnostics import refuse
 from jostle.serve.api import seen_run
-from jostle.serve.routing import ANYBODY, EVERYBODY, Call, Server, route
+from jostle.serve.routing import ANYBODY, EVERYBODY, Call, Server, route, session_response
 from jostle.serve.runs import SIMULATED
 from jostle.serve.worker import MADE_UP
 
@@ -57,6 +57,13 @@ def static(server: Server, call: Call) -> Response:
 
 @route("GET", "/login", ANYBODY, page=True)
 def login_page(server: Server, call: Call) -> Response:
+    """With a proxy that says who somebody is, the session of that account; else the form."""
+    if server.identity:
+        if not server.home.is_open(call.identity):
+            raise refuse(
+                "Denied", "you have no account here, or the proxy did not say who you are", help="ask an owner"
+            )
+        return session_response(server, call.identity)
     return _page("login.html", None, example=server.example, playground=bool(server.runs.public))
 
 

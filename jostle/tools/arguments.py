@@ -283,6 +283,11 @@ def command_parser() -> _Parser:
     serve.add_argument("--certificate", metavar="FILE", help="for TLS")
     serve.add_argument("--key", metavar="FILE", help="the certificate's key")
     serve.add_argument("--behind-proxy", action="store_true", help="a proxy on this machine does TLS")
+    serve.add_argument("--identity", metavar="HEADER", default="", help="the proxy says in it who somebody is (OIDC)")
+    serve.add_argument(
+        "--domain", metavar="DOMAIN", default="", help="of the addresses that the proxy says: NAME@DOMAIN"
+    )
+    serve.add_argument("--owner", metavar="NAME", default="owner", help="the account of the first owner (owner)")
     serve.add_argument("--check", action="store_true", help="say what holds of a home, and end")
     serve.add_argument("--backup", metavar="FOLDER", help="copy a home, in use too, but its data, and end")
     serve.add_argument("--verify", metavar="LOG", help="follow an audit log that `/api/audit` gave, and end")

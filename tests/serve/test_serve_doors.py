@@ -192,3 +192,57 @@ def test_a_browser_says_where_its_forms_are(place: Any) -> None:
     form = {"name": "ana", "password": PASSWORD}
     for origin, status in (("null", 403), ("http://testserver", 303)):
         assert place.client().post("/login", data=form, headers={"Origin": origin}).status_code == status
+
+
+def test_a_proxy_says_who_somebody_is(place: Any) -> None:
+    """In a header that counts with the proxy's proof alone; then passwords do not, and a session is its person's."""
+    server = place.server
+    server.identity, server.domain, server.proof = "x-forwarded-email", "example.org", "p" * 64
+    proxy = {"X-Jostle-Proxy": "p" * 64}
+
+    def log_in(client: Any, who: str, proof: dict[str, str] = proxy) -> int:
+        return int(client.get("/login", headers={**proof, "X-Forwarded-Email": who}).status_code)
+
+    refused = {**proxy, "X-Jostle-Proxy": "q" * 64}
+    for who, proof in (
+        ("ana@example.org", {}), ("ana@example.org", refused), ("ana@evil.example", proxy), ("eve@example.org", proxy),
+        ("", proxy), ("ana@example.org@evil.example", proxy),
+    ):  # fmt: skip
+        client = place.client()
+        assert log_in(client, who, proof) == 403 and not client.cookies, who
+    client = place.client()
+    assert log_in(client, "Ana@Example.org") == 303
+    ana = {**proxy, "X-Forwarded-Email": "ana@example.org"}
+    page = client.get("/", headers=ana).text
+    csrf = {"X-CSRF": page.partition('name="csrf" content="')[2].partition('"')[0]}
+    assert client.get("/api/me", headers=ana).json()["name"] == "ana"
+    body = {"program": "release x = 1\n"}
+    assert client.post("/api/check", json=body, headers=ana).status_code == 403  # other sites make such requests too
+    assert client.post("/api/check", json=body, headers={**ana, **csrf}).status_code == 200
+    for headers in ({}, proxy, {**ana, "X-Forwarded-Email": "ben@example.org"}, {**ana, "X-Jostle-Proxy": ""}):
+        assert client.get("/api/me", headers=headers).status_code == 401  # a cookie that was stolen, or another person
+    assert place.post("", "/api/login", name="ana", password=PASSWORD).status_code == 403
+    assert place.client().post("/login", data={"name": "ana", "password": PASSWORD}).status_code == 403
+    assert place.client().post("/welcome", data={"link": "x", "password": PASSWORD}).status_code == 403
+    assert place.get("ana", "/api/me").status_code == 200  # a token of hers
+    assert place.post("olga", "/api/accounts", name="new", role="analyst").json() == {"name": "new"}
+    place.home.set_active("ana", False, "olga")
+    assert log_in(place.client(), "ana@example.org") == 403 and client.get("/api/me", headers=ana).status_code == 401
+
+
+def test_only_a_proxy_says_who_somebody_is(tmp_path: Any, capsys: Any) -> None:
+    from argparse import Namespace
+
+    from jostle.serve.command import _begin, _proof
+    from jostle.tools.entry import main
+
+    home = str(tmp_path / "home")
+    assert main(["serve", "--home", home, "--identity", "X-Forwarded-User"]) == 1
+    assert "--behind-proxy" in capsys.readouterr().err
+    opened, given = Home(tmp_path / "home"), Namespace(identity="X-User", owner="olga", example=False, playground=False)
+    secret = _proof(opened, given)
+    assert len(secret) == 64 and _proof(opened, given) == secret
+    assert (opened.folder / "proxy-secret").stat().st_mode & 0o077 == 0
+    _begin(opened, "https://stats.example", given)
+    assert secret not in capsys.readouterr().out and [one["name"] for one in opened.accounts()] == ["olga"]
+    opened.close()

@@ -6,7 +6,7 @@ import json
 import re
 import time
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from difflib import unified_diff
 from functools import cache
 from pathlib import Path
@@ -17,7 +17,7 @@ from starlette.responses import Response
 from jostle.accounting.amounts import Amount, as_text
 from jostle.diagnostics import refuse
 from jostle.plan.digest import digest
-from jostle.privacy.ledger.grants import CLOSED, FROZEN, OPEN, grant_name, live
+from jostle.privacy.ledger.grants import CLOSED, FROZEN, OPEN, grant_name, live, spent_exactly
 from jostle.privacy.ledger.ledger import Ledger
 from jostle.privacy.ledger.store import Dataset
 from jostle.serve.routing import ANYBODY, EVERYBODY, Call, Reply, Server, amount_of, route, session_response
@@ -162,8 +162,8 @@ def revoke(server: Server, call: Call) -> Reply:
 # Data and grants ---------------------------------------------------------------------------------------
 
 
-def _budget(dataset: Dataset) -> dict[str, Any]:
-    measure, (value, delta) = dataset.terms.measure, dataset.terms.measure.spent_exactly(dataset.state.spent)
+def _budget(dataset: Dataset, rows: Sequence[Dataset] = ()) -> dict[str, Any]:
+    measure, (value, delta) = dataset.terms.measure, spent_exactly(rows, dataset)
     budget = {"unit": measure.unit, "total": as_text(measure.limit.value), "spent": as_text(value)}
     return budget | ({"delta": as_text(measure.limit.delta), "delta_spent": as_text(delta)} if delta else {})
 
@@ -196,7 +196,7 @@ def datasets(server: Server, call: Call) -> Reply:
         mine = pairs(rows, call.who.name)
         return {"datasets": [{**_described(data), "grants": [_grant(server, one)]} for data, one in mine]}
     return {"datasets": [
-        {**_described(data), "budget": _budget(data), "state": data.state.status,
+        {**_described(data), "budget": _budget(data, rows), "state": data.state.status,
          "grants": [_grant(server, one) for one in rows if one.terms.within == data.terms.name]}
         for data in rows if not data.terms.within
     ]}  # fmt: skip

@@ -36,6 +36,7 @@ from jostle.jsontext import loads
 from jostle.plan.digest import digest
 from jostle.plan.plan import Categories, Integer, Open, Scan
 from jostle.privacy.ledger import store
+from jostle.privacy.ledger.grants import admits, spent_exactly
 from jostle.privacy.ledger.ledger import Contents, Ledger
 from jostle.privacy.ledger.registered import Clauses, ServerTable, TableMark, Terms
 from jostle.privacy.ledger.store import Dataset, Entry
@@ -98,12 +99,12 @@ def verify(ledger: Ledger, name: str) -> Verified:
     """
     with ledger.store.reading() as connection:
         rows = store.Rows(ledger.store, connection)
-        dataset, entries = rows.find(name), rows.entries(name)
+        dataset, entries, every = rows.find(name), rows.entries(name), rows.all()
     measure = dataset.terms.measure
     chain = verify_chain(name, entries, measure.width, measure.completed)
     if (chain.entries, chain.head) != (dataset.state.entries, dataset.state.head):
         raise store.broken(name, f"it ends after entry {chain.entries} of {dataset.state.entries}")
-    if chain.spent != dataset.state.spent or not (chain.older or measure.admits(chain.spent)):
+    if chain.spent != dataset.state.spent or not (chain.older or admits(every, dataset, chain.spent)):
         raise store.broken(name, "its charges do not add up to the total")
     if entries[0].content.get("terms") != digest(dataset.terms.as_json()):
         raise store.broken(name, "what was registered is not what stands there now")
@@ -273,24 +274,26 @@ def update(options: Namespace) -> str:
 def list_datasets(options: Namespace) -> str:
     """One line a dataset."""
     rows = [["dataset", "budget", "spent", "charges", "version"]]
-    for dataset in Ledger(options.ledger).datasets():
+    every = Ledger(options.ledger).datasets()
+    for dataset in every:
         state = dataset.state
-        rows.append([dataset.terms.name, *_budget(dataset), str(state.entries - 1), str(state.version)])
+        rows.append([dataset.terms.name, *_budget(dataset, every), str(state.entries - 1), str(state.version)])
     return _lines(rows, [False, False, False, True, True])
 
 
 def show(options: Namespace) -> str:
     """Shows what was registered, and what is left."""
-    dataset = Ledger(options.ledger).dataset(options.name)
-    terms = dataset.terms
+    ledger = Ledger(options.ledger)
+    dataset = ledger.dataset(options.name)
+    terms, (budget, of_it) = dataset.terms, _budget(dataset, ledger.datasets())
     rows = [
         ["file", clean(terms.path)] if terms.server is None else ["table", clean(str(terms.server))],
         *([["server", clean(terms.server.place)]] if terms.server is not None else []),
         *([["sheet", clean(str(terms.sheet))]] if terms.sheet is not None else []),
         *([["header", f"line {terms.header}"]] if terms.header is not None else []),
         ["protecting", str(terms.unit)],
-        ["budget", f"{_budget(dataset)[0]}, counted {terms.measure.kind}"],
-        ["spent", _budget(dataset)[1]],
+        ["budget", f"{budget}, counted {terms.measure.kind}"],
+        ["spent", of_it],
         ["version", str(dataset.state.version)],
         ["history", f"{plural(dataset.state.entries, 'entry')}, the last {dataset.state.head[:16]}"],
         *(
@@ -400,11 +403,11 @@ def _need_at_most(unit: Unit, rows: int, of_one: Callable[[str], int]) -> None:
         raise refuse("DataError", f"there are {rows:,} rows, and at most {most:,} were promised")
 
 
-def _budget(dataset: Dataset) -> tuple[str, str]:
+def _budget(dataset: Dataset, every: Sequence[Dataset]) -> tuple[str, str]:
     """A dataset's budget and what was spent of it; of a linked one, only whose budget it has."""
     if dataset.terms.unit.linked:
         return f"that of `{_owner(dataset.terms)}`", f"see `{_owner(dataset.terms)}`"
-    return f"{dataset.terms.measure.limit}{_each(dataset.terms)}", spent(dataset)
+    return f"{dataset.terms.measure.limit}{_each(dataset.terms)}", spent(dataset, every)
 
 
 def _each(terms: Terms) -> str:
@@ -423,8 +426,9 @@ def _need_parts(column: str, clauses: Clauses) -> None:
         )  # fmt: skip
 
 
-def spent(dataset: Dataset) -> str:
-    value, delta = dataset.terms.measure.spent_exactly(dataset.state.spent)
+def spent(dataset: Dataset, every: Sequence[Dataset] = ()) -> str:
+    """Of a dataset, among the others of its ledger."""
+    value, delta = spent_exactly(every, dataset)
     return f"{dataset.terms.measure.unit} {as_text(value)}" + (f", delta {as_text(delta)}" if delta else "")
 
 

@@ -115,11 +115,6 @@ def test_what_is_no_grant_is_refused(owned: Place, analyst: str, amount: Amount,
     assert [dataset.terms.name for dataset in Ledger(owned.path).datasets()] == ["people"]
 
 
-def test_budgets_that_grants_are_not_made_of(place: Place) -> None:
-    place.register("epsilon 1, delta 1e-6")
-    assert "zCDP" in refusal(Ledger(place.path).grant, "people", "ana", epsilon(0.5))
-
-
 def test_parts_of_basic_and_zcdp_budgets(place: Place) -> None:
     place.register("rho 1")
     ledger = Ledger(place.path)
@@ -139,3 +134,78 @@ def test_the_file_may_be_renewed_by_its_owner(owned: Place) -> None:
     assert made.ok and owned.data("list")[0] == 0
     (owned.folder / "people.csv").touch()
     assert run_for(owned, "ana", count(0.25)).ok  # the same bytes
+
+
+# Of an (ε, δ) budget that is counted in zCDP -----------------------------------------------------------------
+
+HALF = Amount("epsilon", QUANTA // 2, QUANTA // 10**6)
+
+
+@pytest.fixture
+def zcdp(place: Place) -> Place:
+    """`people` under (1, 2e-6), in zCDP."""
+    place.register("epsilon 1, delta 2e-6")
+    return place
+
+
+def gaussian(turn: int, each: str = "epsilon 0.1 delta 2e-7") -> str:
+    select = f"select sum(age) as n from t where age > {turn % 60} with {each} via gaussian"
+    return f'private t = dataset("people")\nn = {{{{ {select} }}}}\nrelease n\n'
+
+
+def used_up(place: Place, analyst: str, each: str = "epsilon 0.1 delta 2e-7") -> int:
+    """How often an analyst is answered until the grant is used up."""
+    turn = 0
+    while run_for(place, analyst, gaussian(turn, each)).ok:
+        turn += 1
+        assert turn < 60
+    return turn
+
+
+def test_grants_of_zcdp_are_budgets_of_their_own(zcdp: Place) -> None:
+    ledger = Ledger(zcdp.path)
+    for analyst in ("ana", "ben"):
+        ledger.grant("people", analyst, HALF)
+    assert "BadAmount" in refusal(ledger.grant, "people", "eve", Amount("epsilon", 1, 1))  # all of it is granted
+    turns = used_up(zcdp, "ana")
+    assert turns > 10  # by plain sums, five
+    assert used_up(zcdp, "ben") == turns  # whatever the other has spent
+    totals = [spent(zcdp, name) for name in ("people@ana", "people@ben")]
+    assert spent(zcdp, "people") == tuple(a + b for a, b in zip(*totals, strict=True))
+    for name in ("people", "people@ana", "people@ben"):
+        assert verify(ledger, name).spent == spent(zcdp, name)
+
+
+def test_beside_grants_of_zcdp_the_dataset_itself_is_not_charged(zcdp: Place) -> None:
+    ledger = Ledger(zcdp.path)
+    assert zcdp.run(count(0.25)).ok  # before the first grant: by its plain sum
+    assert "BadAmount" in refusal(ledger.grant, "people", "ana", Amount("epsilon", QUANTA * 4 // 5, 1))
+    ledger.grant("people", "ana", HALF)
+    assert kind(zcdp.run(count(0.125))) == "BudgetExceeded" and spent(zcdp, "people")[2] == E // 4
+    ledger.set_status("people@ana", "closed", "olga")  # of which nothing was charged
+    assert zcdp.run(count(0.125)).ok
+    ledger.grant("people", "ben", HALF)
+    assert run_for(zcdp, "ben", count(0.125)).ok
+    ledger.set_status("people@ben", "closed", "olga")  # what was charged on counts as a whole
+    assert "BadAmount" in refusal(ledger.grant, "people", "eve", HALF)
+    assert verify(ledger, "people").entries == 4
+
+
+def test_gaussian_noise_beyond_plain_sums_leaves_nothing_to_grant(zcdp: Place) -> None:
+    """What zCDP has left of a budget when somebody stops is not given away."""
+    for turn in range(4):
+        assert zcdp.run(gaussian(turn, "epsilon 0.3 delta 2e-7")).ok
+    assert "BadAmount" in refusal(Ledger(zcdp.path).grant, "people", "ana", HALF)
+
+
+@pytest.mark.parametrize("amount", [epsilon(0.5), Amount("rho", QUANTA), Amount("epsilon", QUANTA, QUANTA)])
+def test_a_grant_of_zcdp_has_a_delta_that_fits(zcdp: Place, amount: Amount) -> None:
+    assert "BadAmount" in refusal(Ledger(zcdp.path).grant, "people", "ana", amount)
+
+
+def test_limits_of_a_grant_of_zcdp_count_what_is_asked_for(zcdp: Place) -> None:
+    Ledger(zcdp.path).grant("people", "ana", HALF, "", epsilon(0.125), epsilon(0.25))
+    assert kind(run_for(zcdp, "ana", count(0.25))) == "BudgetExceeded" and not any(spent(zcdp, "people"))
+    assert run_for(zcdp, "ana", count(0.125)).ok
+    assert run_for(zcdp, "ana", count(0.0625)).ok
+    assert kind(run_for(zcdp, "ana", count(0.1))) == "BudgetExceeded"

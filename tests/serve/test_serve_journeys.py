@@ -257,7 +257,7 @@ def test_02_an_analyst_goes_from_a_link_to_a_plot(browser: Chromium, site: Site,
     page.key("Enter")
     page.until("text.value.includes('avg(age')")
     page.type(") from people group by sex with epsilon 0.4 }}")
-    page.shows("Costs people: epsilon 0.4.")
+    page.shows("Costs people: epsilon 0.4.", ANSWER)
     page.shows("epsilon 0 of 1 spent, 0.4 with this program")
     keep(page, "2-price")
     page.key("Control+Enter")

@@ -7,7 +7,13 @@ charge is written to the grant and to its dataset in one transaction, by the sam
 *Argument.* A charge grows the root of a session's tree by `g ≥ 0`, place by place, whatever the root's total is. Pure,
 zCDP and basic budgets price a measurement without looking at their limit, so `g` is what the dataset loses too, and
 its own test stands as it was: no sum of grants can pass the dataset's budget. Of an (ε, δ) budget that is counted in
-zCDP the prices know the limit; such a budget is not granted from.
+zCDP the prices know the limit, and ρ does not add up as ε does. There each grant is a budget of its own: whatever its
+analyst asks, what they get is (eᵢ, dᵢ)-DP by their own test (`docs/privacy/budgets`), and of grants whose questions
+follow from each other's answers the sum of the limits bounds the loss, since basic composition holds for interactive
+mechanisms (Vadhan & Wang 2021; Lyu 2022). So limits add up to the dataset's; a charge on a grant is tested against the
+grant alone; and a grant that ends gives nothing back, unless nothing was charged: when an analyst stops is up to what
+they saw, and ε of a ρ that was chosen so is no bound. Charges on the dataset itself count by their plain sums, come
+before the first grant, and are refused after it.
 
 What grants may still take is *reserved*: a new grant, and a charge that is made on the dataset itself, have to fit
 beside it. So a grant is there in full, whatever other analysts do, until it ends, expires or is frozen.
@@ -51,6 +57,36 @@ def is_past(grant: Dataset) -> bool:
     return bool(grant.terms.until) and datetime.now(UTC).date() > date.fromisoformat(grant.terms.until)
 
 
+def counted(measure: Measure) -> Measure:
+    """How the grants of a budget add up."""
+    return Measure("basic", measure.limit) if measure.kind == "approximate" else measure
+
+
+def taken(rows: Iterable[Dataset], dataset: Dataset) -> Cost | None:
+    """Of an (ε, δ) budget that is counted in zCDP: what grants that are live or were used have of it, with the plain
+    sums of its own charges. None of other budgets, and where there is no such grant."""
+    if dataset.terms.measure.kind != "approximate" or dataset.terms.within:
+        return None
+    grants = [g for g in rows if g.terms.within == dataset.terms.name and (live(g) or any(g.state.spent))]
+    own = dataset.state.spent
+    for grant in grants:
+        own = tuple(a - b for a, b in zip(own, grant.state.spent, strict=True))
+    limits = [(g.terms.measure.limit.value, g.terms.measure.limit.delta) for g in grants]
+    return (own[2] + sum(e for e, _ in limits), own[3] + sum(d for _, d in limits)) if grants else None
+
+
+def spent_exactly(rows: Iterable[Dataset], dataset: Dataset) -> tuple[int, int]:
+    """What was spent of a dataset, or is granted where grants count as their limits."""
+    total = taken(rows, dataset)
+    return dataset.terms.measure.spent_exactly(dataset.state.spent) if total is None else (total[0], total[1])
+
+
+def admits(rows: Iterable[Dataset], dataset: Dataset, spent: Cost) -> bool:
+    """Whether a total of a dataset is within its limit."""
+    total = taken(rows, dataset)
+    return dataset.terms.measure.admits(spent) if total is None else counted(dataset.terms.measure).admits(total)
+
+
 def reserve(rows: Rows, dataset: Dataset) -> Cost:
     """What the grants of a dataset may still take, place by place."""
     return _sum(dataset.terms.measure, (g for g in rows.all() if g.terms.within == dataset.terms.name and live(g)))
@@ -87,8 +123,15 @@ def add_grant(
         raise refuse("DataError", f"`{analyst}` has a grant on `{terms.name}` already", help="change that one")
     if amount.unit != terms.measure.unit or (amount.delta and terms.measure.width == 1):
         raise refuse("BadAmount", f"`{terms.name}` is counted in {terms.measure.unit}, and {amount} was given")
-    total = plus(dataset.state.spent, reserve(rows, dataset))
-    if not terms.measure.admits(plus(total, _places(measure))):
+    if terms.measure.kind == "approximate":
+        if not amount.delta:
+            raise refuse(
+                "BadAmount", f"`{terms.name}` has a delta, and {amount} has none", help=f"{amount}, delta 1e-7"
+            )
+        total = taken(rows.all(), dataset) or dataset.state.spent[2:]
+    else:
+        total = plus(dataset.state.spent, reserve(rows, dataset))
+    if not counted(terms.measure).admits(plus(total, (amount.value, amount.delta)[: len(total)])):
         left = Amount(amount.unit, max(0, terms.measure.limit.value - total[0]))
         help = f"{left} is neither spent nor granted; close a grant to have more"
         raise refuse("BadAmount", f"{amount} does not fit into what is left of {terms.measure.limit}", help=help)
@@ -117,7 +160,7 @@ def _no_part(terms: Terms) -> str:
         return "has the budget of other persons"
     if terms.each:
         return f"has its budget each {terms.each}"
-    return "counts (epsilon, delta) in zCDP, of which no parts are made" if terms.measure.kind == "approximate" else ""
+    return ""
 
 
 def set_status(rows: Rows, dataset: Dataset, status: str, who: str) -> None:
@@ -141,14 +184,21 @@ WEEK = timedelta(days=7)
 
 def within_limits(rows: Rows, grant: Dataset, growth: Cost, so_far: int) -> None:
     """Refuses a charge that would take more than one program may, which took `so_far`, or seven days may."""
-    terms = grant.terms
-    if terms.per_program and so_far + growth[0] > terms.per_program:
+    terms, place = grant.terms, asked_place(grant.terms.measure)
+    if terms.per_program and so_far + growth[place] > terms.per_program:
         raise _beyond(terms, terms.per_program, "one program")
     if terms.per_week:
         since = (datetime.now(UTC) - WEEK).strftime("%Y-%m-%dT%H:%M")
-        lately = (one.growth[0] for one in rows.entries(terms.name) if one.growth and str(one.content["time"]) > since)
-        if sum(lately) + growth[0] > terms.per_week:
+        lately = (
+            one.growth[place] for one in rows.entries(terms.name) if one.growth and str(one.content["time"]) > since
+        )
+        if sum(lately) + growth[place] > terms.per_week:
             raise _beyond(terms, terms.per_week, "seven days")
+
+
+def asked_place(measure: Measure) -> int:
+    """Where in a total the amounts stand as they were asked for."""
+    return 2 if measure.kind == "approximate" else 0
 
 
 def _beyond(terms: Terms, most: int, what: str) -> Refusal:
@@ -171,6 +221,11 @@ def no_grant(name: str) -> Refusal:
 
 def beside_grants(rows: Rows, dataset: Dataset, growth: Cost) -> None:
     """Refuses a charge on a dataset itself that would take of what is reserved."""
+    if taken(rows.all(), dataset) is not None:
+        help = "give yourself a grant too: of (epsilon, delta) in zCDP only grants are charged, once there is one"
+        raise refuse("BudgetExceeded", f"the budget of `{dataset.terms.name}` is granted", help=help)
+    if dataset.terms.measure.kind == "approximate":
+        return
     rest = reserve(rows, dataset)
     if any(rest) and not dataset.terms.measure.admits(plus(plus(dataset.state.spent, growth), rest)):
         help = "ask for less, or close a grant; nothing of this was spent"

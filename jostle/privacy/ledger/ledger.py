@@ -171,7 +171,8 @@ class Ledger:
                     grants.need_open(one)
                     if growth.entries not in (None, one.state.entries):
                         return Outcome((), before, late=True)
-                    if not one.terms.measure.admits(plus(one.state.spent, growth.amount)):
+                    by_grants = one is not dataset and one.terms.measure.kind == "approximate"
+                    if not by_grants and not one.terms.measure.admits(plus(one.state.spent, growth.amount)):
                         return Outcome((), before, at)
                 if whole is dataset:
                     grants.beside_grants(rows, dataset, growth.amount)
@@ -369,7 +370,7 @@ class Account(Struct, eq=False):
     receipts: list[Receipt] = field(default_factory=list)
     requests: dict[str, int] = field(default_factory=dict)  # how often a request was made in this run
     linked: dict[str, Dataset] = field(default_factory=dict)
-    so_far: int = 0  # what charges of this run grew its first place by
+    so_far: int = 0  # what charges of this run grew it by, as they were asked for
     label: object = None  # the partition by the column `each`, of a dataset that has one
     entries: int = 0  # how much of its history is in the session's meter, then
 
@@ -475,7 +476,7 @@ class Account(Struct, eq=False):
             return full if full is not None else self.settle(charges, price, what, span, program, purpose)
         for (_, account), receipt, charged in zip(mine, outcome.receipts, growths, strict=False):
             account.receipts.append(receipt)
-            account.so_far += charged.amount[0]
+            account.so_far += charged.amount[grants.asked_place(account.dataset.terms.measure)]
             account.entries += 1
         return outcome.refused
 

@@ -15,7 +15,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -98,13 +98,19 @@ def unregistered(source: Source, public: str = "") -> tuple[Diagnostic, ...]:
     help = 'a file that is there: `table("data/people.csv")`' if public else help
     what = "`{}` opens no data on a server" if not public else "this needs `{}`, and a server opens no such data"
     faults = [Diagnostic("DataError", what.format(w.id), w.span, "", help) for w in wrong[:5]]
-    paths = [one.args[0] for name, one in calls if public and name.id in ("table", "counts") and one.args]
-    texts = [path for path in paths if isinstance(path, n.String) and not _is_public(public, path.value)]
+    if not public:
+        return tuple(faults)
+    return tuple([*faults, *_absent(public, [one for name, one in calls if name.id in ("table", "counts")])][:1])
+
+
+def _absent(public: str, calls: Sequence[n.Call]) -> list[Diagnostic]:
+    """The paths that a program writes and that are no files of the public folder."""
+    texts = [one.args[0] for one in calls if one.args]
     help = "`jostle run` opens your own files; the public ones are those that other examples name"
-    faults += [
-        Diagnostic("DataError", f"this needs `{t.value}`, which is not here", t.span, "", help) for t in texts[:1]
-    ]
-    return tuple(faults[:1] if public else faults)
+    return [
+        Diagnostic("DataError", f"this needs `{text.value}`, which is not here", text.span, "", help)
+        for text in texts if isinstance(text, n.String) and not _is_public(public, text.value)
+    ]  # fmt: skip
 
 
 def _is_public(folder: str, name: str) -> bool:

@@ -107,7 +107,9 @@ async def _read(server: Server, row: Row, request: Request) -> Call:
     body = await _body(request) if unsafe else {}
     client = request.client.host if request.client is not None else ""
     query, place = dict(request.query_params), request.url.path
-    return Call(who or NOBODY, request.path_params, query, body, secret, client, place, server.said(request.headers))
+    return Call(
+        who or NOBODY, request.path_params, query, body, secret, client, place, server.identity_of(request.headers)
+    )
 
 
 def _caller(server: Server, request: Request) -> tuple[str, Account | None]:
@@ -116,7 +118,7 @@ def _caller(server: Server, request: Request) -> tuple[str, Account | None]:
         return token, server.home.who(token, "token") if kind.lower() == "bearer" and token else None
     secret = request.cookies.get(COOKIE, "")
     who = server.home.who(secret, "session") if secret else None
-    return secret, None if who and server.identity and server.said(request.headers) != who.name else who
+    return secret, None if who and server.identity and server.identity_of(request.headers) != who.name else who
 
 
 def _need_same_origin(request: Request) -> None:

@@ -103,7 +103,7 @@ class Server(Struct):
         if self.identity:
             raise refuse("Denied", "this server knows people by its proxy", help="open its page; tokens are made there")
 
-    def said(self, headers: Mapping[str, str]) -> str:
+    def identity_of(self, headers: Mapping[str, str]) -> str:
         """The account that the proxy says; empty where it says none, or somebody else says it."""
         if not self.identity or not hmac.compare_digest(headers.get(PROOF, "").encode(), self.proof.encode()):
             return ""

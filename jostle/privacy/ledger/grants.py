@@ -57,12 +57,12 @@ def is_past(grant: Dataset) -> bool:
     return bool(grant.terms.until) and datetime.now(UTC).date() > date.fromisoformat(grant.terms.until)
 
 
-def counted(measure: Measure) -> Measure:
+def limits_of(measure: Measure) -> Measure:
     """How the grants of a budget add up."""
     return Measure("basic", measure.limit) if measure.kind == "approximate" else measure
 
 
-def taken(rows: Iterable[Dataset], dataset: Dataset) -> Cost | None:
+def granted_total(rows: Iterable[Dataset], dataset: Dataset) -> Cost | None:
     """Of an (ε, δ) budget that is counted in zCDP: what grants that are live or were used have of it, with the plain
     sums of its own charges. None of other budgets, and where there is no such grant."""
     if dataset.terms.measure.kind != "approximate" or dataset.terms.within:
@@ -77,14 +77,14 @@ def taken(rows: Iterable[Dataset], dataset: Dataset) -> Cost | None:
 
 def spent_exactly(rows: Iterable[Dataset], dataset: Dataset) -> tuple[int, int]:
     """What was spent of a dataset, or is granted where grants count as their limits."""
-    total = taken(rows, dataset)
+    total = granted_total(rows, dataset)
     return dataset.terms.measure.spent_exactly(dataset.state.spent) if total is None else (total[0], total[1])
 
 
 def admits(rows: Iterable[Dataset], dataset: Dataset, spent: Cost) -> bool:
     """Whether a total of a dataset is within its limit."""
-    total = taken(rows, dataset)
-    return dataset.terms.measure.admits(spent) if total is None else counted(dataset.terms.measure).admits(total)
+    total = granted_total(rows, dataset)
+    return dataset.terms.measure.admits(spent) if total is None else limits_of(dataset.terms.measure).admits(total)
 
 
 def reserve(rows: Rows, dataset: Dataset) -> Cost:
@@ -128,10 +128,10 @@ def add_grant(
             raise refuse(
                 "BadAmount", f"`{terms.name}` has a delta, and {amount} has none", help=f"{amount}, delta 1e-7"
             )
-        total = taken(rows.all(), dataset) or dataset.state.spent[2:]
+        total = granted_total(rows.all(), dataset) or dataset.state.spent[2:]
     else:
         total = plus(dataset.state.spent, reserve(rows, dataset))
-    if not counted(terms.measure).admits(plus(total, (amount.value, amount.delta)[: len(total)])):
+    if not limits_of(terms.measure).admits(plus(total, (amount.value, amount.delta)[: len(total)])):
         left = Amount(amount.unit, max(0, terms.measure.limit.value - total[0]))
         help = f"{left} is neither spent nor granted; close a grant to have more"
         raise refuse("BadAmount", f"{amount} does not fit into what is left of {terms.measure.limit}", help=help)
@@ -221,7 +221,7 @@ def no_grant(name: str) -> Refusal:
 
 def beside_grants(rows: Rows, dataset: Dataset, growth: Cost) -> None:
     """Refuses a charge on a dataset itself that would take of what is reserved."""
-    if taken(rows.all(), dataset) is not None:
+    if granted_total(rows.all(), dataset) is not None:
         help = "give yourself a grant too: of (epsilon, delta) in zCDP only grants are charged, once there is one"
         raise refuse("BudgetExceeded", f"the budget of `{dataset.terms.name}` is granted", help=help)
     if dataset.terms.measure.kind == "approximate":

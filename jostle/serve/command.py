@@ -6,11 +6,15 @@ import ipaddress
 import json
 import os
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 from argparse import Namespace
+from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -31,15 +35,13 @@ def command(options: Namespace) -> int:
         import argon2  # noqa: F401
         import jinja2  # noqa: F401
         import starlette  # noqa: F401
-        import uvicorn
+        import uvicorn  # noqa: F401
     except ImportError:
         raise refuse("DataError", "a server needs packages", help='pip install "jostle[serve]"') from None
     if options.check or options.backup:
         home = Home(Path(options.home), options.ledger or "")
         return _check(home) if options.check else _back_up(home, Path(options.backup))
-    from jostle.serve.app import application
-    from jostle.serve.routing import Server
-    from jostle.serve.runs import OF_SERVER, Checker, Launcher, Runs
+    from jostle.serve.runs import OF_SERVER
 
     https = bool(options.certificate) or options.behind_proxy
     if not (https or _loopback(options.host)):
@@ -51,32 +53,93 @@ def command(options: Namespace) -> int:
     folder = Path(tempfile.mkdtemp(prefix="jostle-")) if passing else Path(options.home)
     home = Home(folder, options.ledger or "")
     _fill_cache(home.folder / "cache" / OF_SERVER)
-    checker, launcher = Checker(home.folder), Launcher(home.folder)
     try:
         _need_agreement(home)
         address = f"{'https' if options.certificate else 'http'}://{_in_url(options.host)}:{options.port}"
         public = str(resources.folder("programs").resolve()) if options.playground else ""
-        _begin(home, address, options)
+        with _listening(options) as place:
+            _begin(home, address, options)
+            home.close()
+            _workers(options.workers, lambda: _serve(options, folder, public, place))
+    finally:
+        if passing:
+            shutil.rmtree(folder, ignore_errors=True)
+    return 0
+
+
+def _listening(options: Namespace) -> socket.socket:
+    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
+    try:
+        return socket.create_server((options.host, options.port), family=family, backlog=2048)
+    except OSError as error:
+        help = "another --port"
+        raise refuse(
+            "DataError", f"cannot listen at {options.host}, port {options.port}: {error.strerror}", help=help
+        ) from None
+
+
+def _workers(number: int, work: Callable[[], None]) -> None:
+    """Works in this process; or in so many, which share a home and a port, and are started again where one ends."""
+    if number <= 1:
+        work()
+        return
+
+    def begin() -> int:
+        if (pid := os.fork()) == 0:
+            for one in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(one, signal.SIG_DFL)
+            with suppress(BaseException):
+                work()
+            os._exit(0)
+        return pid
+
+    def end(number: int, _: object) -> None:
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+        raise SystemExit(128 + number)
+
+    pids = {begin() for _ in range(number)}
+    for one in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(one, end)
+    while True:
+        ended, _ = os.wait()
+        pids.discard(ended)
+        time.sleep(1.0)  # one that cannot begin does not keep a core
+        pids.add(begin())
+
+
+def _serve(options: Namespace, folder: Path, public: str, place: socket.socket) -> None:
+    """Answers requests until the process is stopped."""
+    import uvicorn
+
+    from jostle.serve.app import application
+    from jostle.serve.routing import Server
+    from jostle.serve.runs import Checker, Launcher, Runs
+
+    home = Home(folder, options.ledger or "")
+    checker, launcher = Checker(home.folder), Launcher(home.folder)
+    try:
         for one in (launcher, checker):
             threading.Thread(target=one.begin, daemon=True).start()
+        https = bool(options.certificate) or options.behind_proxy
+        logs = not (options.playground or options.example)
         server = Server(
-            home, Runs(home, checker, launcher, public=public), https, options.example, log=not passing,
+            home, Runs(home, checker, launcher, public=public), https, options.example, log=logs,
             identity=options.identity.lower(), domain=options.domain.lower(), proof=_proof(home, options),
         )  # fmt: skip
         hosts = ["localhost", "127.0.0.1", "[::1]", _in_url(options.host), *options.name]
-        uvicorn.run(
-            application(server, hosts), host=options.host, port=options.port, ssl_certfile=options.certificate,
+        config = uvicorn.Config(
+            application(server, hosts), ssl_certfile=options.certificate,
             ssl_keyfile=options.key, proxy_headers=options.behind_proxy, server_header=False, log_level="warning",
             access_log=False, timeout_keep_alive=10, limit_concurrency=500, h11_max_incomplete_event_size=32 * 1024,
             http=protocol(),
         )  # fmt: skip
+        uvicorn.Server(config).run([place])
     finally:
         checker.close()
         launcher.close()
         home.close()
-        if passing:
-            shutil.rmtree(folder, ignore_errors=True)
-    return 0
 
 
 def _need_agreement(home: Home) -> int:

@@ -75,7 +75,6 @@ class Server(Struct):
     identity: str = ""
     domain: str = ""
     proof: str = ""
-    attempts: dict[str, list[float]] = field(default_factory=dict)
     lock: Any = field(default_factory=threading.Lock)
 
     def log_in(self, name: str, password: str, client: str) -> None:
@@ -86,18 +85,13 @@ class Server(Struct):
             name, network = name[:41], network_of(client)
             mine = f"name {name} from {network}"
             keys = {mine: TOO_OFTEN, f"from {network}": PER_ADDRESS, f"name {name}": PER_NAME}
-            since = time.monotonic() - WINDOW
-            if len(self.attempts) > 10_000:
-                self.attempts = {k: times for k, times in self.attempts.items() if times[-1] > since}
-            for key, most in keys.items():
-                times = [one for one in self.attempts.get(key, ()) if one > since]
-                if len(times) >= most:
-                    raise refuse("Busy", "too many logins failed", help="try again in a quarter of an hour")
+            since = time.time() - WINDOW
+            if any(self.home.failures(key, since) >= most for key, most in keys.items()):
+                raise refuse("Busy", "too many logins failed", help="try again in a quarter of an hour")
             if not self.home.password_holds(name, password):
-                for key in keys:
-                    self.attempts[key] = [*(t for t in self.attempts.get(key, ()) if t > since), time.monotonic()]
+                self.home.add_failure(keys, since)
                 raise refuse("Login", "the name or the password is wrong")
-            self.attempts.pop(mine, None)
+            self.home.forget_failures(mine)
 
     def need_passwords(self) -> None:
         if self.identity:

@@ -264,7 +264,7 @@ class Runs:
             ))  # fmt: skip
             self.home.add_run(run)
             return run
-        with self._lock:
+        with self.home.alone():
             if not waits:
                 self._need_place(who.name)
             elif len(self.home.runs("state = 'waiting' AND account = ?", who.name, brief=True)) >= MOST_WAITING:
@@ -306,7 +306,7 @@ class Runs:
         now = time.time()
         state = "running" if approve else decision
         after = replace(run, state=state, note=note, reviewer=who.name, accepted=now, answer_at=now + run.seconds)
-        with self._lock:
+        with self.home.alone():
             if approve:
                 self._need_place(run.account)
             totals = self._totals(run.account) if approve else None

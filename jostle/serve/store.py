@@ -33,7 +33,7 @@ SCOPES = ("run", "all")
 HOUR, DAY = 3600.0, 86400.0
 SESSION, LINK, LONGEST_TOKEN = 12 * HOUR, 7 * DAY, 366 * DAY
 SHORTEST_PASSWORD, LONGEST_PASSWORD = 10, 200
-VERSION = 3
+VERSION = 4
 _TABLES = """
 CREATE TABLE accounts (name TEXT PRIMARY KEY, role TEXT NOT NULL, password TEXT NOT NULL, active INTEGER NOT NULL);
 CREATE TABLE secrets (hash TEXT PRIMARY KEY, kind TEXT NOT NULL, account TEXT NOT NULL, label TEXT NOT NULL,
@@ -42,6 +42,7 @@ CREATE TABLE runs (id TEXT PRIMARY KEY, account TEXT NOT NULL, program TEXT NOT 
     state TEXT NOT NULL, seconds REAL NOT NULL, accepted REAL NOT NULL, answer_at REAL NOT NULL, price TEXT NOT NULL,
     note TEXT NOT NULL, reviewer TEXT NOT NULL, document TEXT NOT NULL, shared INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE totals (run TEXT PRIMARY KEY, content TEXT NOT NULL);
+CREATE TABLE failures (key TEXT NOT NULL, at REAL NOT NULL);
 CREATE TABLE reviewed (grant_name TEXT PRIMARY KEY);
 CREATE TABLE audit (number INTEGER PRIMARY KEY, content TEXT NOT NULL, previous TEXT NOT NULL, hash TEXT NOT NULL);
 CREATE TRIGGER audit_stays BEFORE DELETE ON audit BEGIN SELECT RAISE(ABORT, 'append-only'); END;
@@ -50,7 +51,8 @@ CREATE TRIGGER audit_is_fixed BEFORE UPDATE ON audit BEGIN SELECT RAISE(ABORT, '
 
 
 _LATER = {2: "CREATE TABLE totals (run TEXT PRIMARY KEY, content TEXT NOT NULL)",
-          3: "ALTER TABLE runs ADD COLUMN shared INTEGER NOT NULL DEFAULT 0"}  # fmt: skip
+          3: "ALTER TABLE runs ADD COLUMN shared INTEGER NOT NULL DEFAULT 0",
+          4: "CREATE TABLE failures (key TEXT NOT NULL, at REAL NOT NULL)"}  # fmt: skip
 """The statement that takes a home of the version before to each later one."""
 _OK, _FAILED = '{"ok": true', '{"ok": false'  # the beginnings of documents
 _BRIEF = f"""CASE WHEN state != 'done' THEN '' WHEN substr(document, 1, {len(_OK)}) = '{_OK}' THEN '{_OK}}}'
@@ -91,7 +93,7 @@ Total = tuple[list[int], int]
 
 
 class Home:
-    """The folder of a server: `serve.db`, the ledger, data and runs. Safe for threads."""
+    """The folder of a server: `serve.db`, the ledger, data and runs. Safe for threads, and for several processes."""
 
     def __init__(self, folder: Path, ledger: str = "") -> None:
         self.folder = folder.resolve()
@@ -104,7 +106,7 @@ class Home:
         self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
         for setting in ("journal_mode = WAL", "synchronous = FULL"):
             self._db.execute(f"PRAGMA {setting}")
-        with self._writing():
+        with self.alone():
             (version,) = self._db.execute("PRAGMA user_version").fetchone()
             if version == 0:
                 for statement in _statements(_TABLES):
@@ -120,8 +122,12 @@ class Home:
         self._db.close()
 
     @contextmanager
-    def _writing(self) -> Iterator[None]:
+    def alone(self) -> Iterator[None]:
+        """A transaction, or a part of the one that goes on: no other thread or process writes meanwhile."""
         with self._lock:
+            if self._db.in_transaction:
+                yield
+                return
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield
@@ -159,7 +165,7 @@ class Home:
         """A new account; gives the secret of the link by which its person sets a password, once."""
         if not ANALYST.fullmatch(name) or role not in ROLES:
             raise refuse("DataError", "this is no name or no role", help=f"a-z, 0-9, `._-`; {', '.join(ROLES)}")
-        with self._writing():
+        with self.alone():
             if self._rows("SELECT 1 FROM accounts WHERE name = ?", name):
                 raise refuse("DataError", f"there is an account `{name}` already")
             self._db.execute("INSERT INTO accounts VALUES (?, ?, '', 1)", (name, role))
@@ -168,7 +174,7 @@ class Home:
 
     def renew_link(self, name: str, by: str) -> str:
         """A new link for an account whose person forgot the password; what was there before ends."""
-        with self._writing():
+        with self.alone():
             self._need_account(name)
             self._db.execute("DELETE FROM secrets WHERE account = ?", (name,))
             self._note(by, "link", account=name)
@@ -176,7 +182,7 @@ class Home:
 
     def set_active(self, name: str, active: bool, by: str) -> None:
         """Closes an account, with its sessions and tokens, or opens it again."""
-        with self._writing():
+        with self.alone():
             self._need_account(name)
             self._db.execute("UPDATE accounts SET active = ? WHERE name = ?", (int(active), name))
             if not active:
@@ -191,7 +197,7 @@ class Home:
         if account is None:
             return None
         code = self._hasher.hash(password)
-        with self._writing():
+        with self.alone():
             if not self._db.execute("DELETE FROM secrets WHERE hash = ?", (_hash(link),)).rowcount:
                 return None
             self._db.execute("DELETE FROM secrets WHERE account = ? AND kind = 'session'", (account.name,))
@@ -215,10 +221,24 @@ class Home:
         if not self._rows("SELECT 1 FROM accounts WHERE name = ?", name):
             raise refuse("DataError", "there is no such account")
 
+    def failures(self, key: str, since: float) -> int:
+        """How many logins have failed that `key` counts."""
+        return int(self._rows("SELECT count(*) FROM failures WHERE key = ? AND at > ?", key, since)[0][0])
+
+    def add_failure(self, keys: Iterable[str], since: float) -> None:
+        """Counts a login that failed; what is older than `since` counts no more."""
+        with self.alone():
+            self._db.execute("DELETE FROM failures WHERE at <= ?", (since,))
+            self._db.executemany("INSERT INTO failures VALUES (?, ?)", [(key, time.time()) for key in keys])
+
+    def forget_failures(self, key: str) -> None:
+        with self.alone():
+            self._db.execute("DELETE FROM failures WHERE key = ?", (key,))
+
     # Secrets ---------------------------------------------------------------------------------------
 
     def add_session(self, name: str) -> str:
-        with self._writing():
+        with self.alone():
             self._db.execute("DELETE FROM secrets WHERE until < ?", (time.time(),))
             self._note(name, "login")
             return self._add_secret("session", name, "", "all", SESSION)[1]
@@ -226,7 +246,7 @@ class Home:
     def add_token(self, name: str, label: str, scope: str, days: float) -> tuple[int, str]:
         if scope not in SCOPES or not 0 < days * DAY <= LONGEST_TOKEN or len(label) > 80:
             raise refuse("DataError", f"a token is for {' or '.join(SCOPES)}, and for up to 366 days")
-        with self._writing():
+        with self.alone():
             number, secret = self._add_secret("token", name, label, scope, days * DAY)
             self._note(name, "token", number=number, scope=scope)
         return number, secret
@@ -239,7 +259,7 @@ class Home:
 
     def revoke(self, name: str, number: int) -> bool:
         """Ends a token of an account; whether there was one."""
-        with self._writing():
+        with self.alone():
             gone = self._db.execute(
                 "DELETE FROM secrets WHERE account = ? AND kind = 'token' AND id = ?", (name, number)
             ).rowcount
@@ -248,7 +268,7 @@ class Home:
         return bool(gone)
 
     def log_out(self, secret: str) -> None:
-        with self._writing():
+        with self.alone():
             self._db.execute("DELETE FROM secrets WHERE hash = ? AND kind = 'session'", (_hash(secret),))
 
     def who(self, secret: str, kind: str) -> Account | None:
@@ -274,7 +294,7 @@ class Home:
     # Grants that are reviewed ------------------------------------------------------------------------
 
     def set_review(self, grant: str, by: str, *, needed: bool, **facts: object) -> None:
-        with self._writing():
+        with self.alone():
             self._db.execute("DELETE FROM reviewed WHERE grant_name = ?", (grant,))
             if needed:
                 self._db.execute("INSERT INTO reviewed VALUES (?)", (grant,))
@@ -286,7 +306,7 @@ class Home:
     # Runs --------------------------------------------------------------------------------------------
 
     def add_run(self, run: Run, totals: Mapping[str, Total] | None = None) -> None:
-        with self._writing():
+        with self.alone():
             self._keep(run, totals)
             self._db.execute(f"INSERT INTO runs VALUES ({', '.join('?' * len(run.__struct_fields__))})", _stored(run))
             self._note(run.account, "run", run=run.id, program=digest(run.program), state=run.state)
@@ -310,7 +330,7 @@ class Home:
         self, run: Run, before: str, by: str, totals: Mapping[str, Total] | None = None, **facts: object
     ) -> bool:
         """Writes a run whose state was `before`, with an entry of the log; whether it still was."""
-        with self._writing():
+        with self.alone():
             self._keep(run, totals)
             changed = self._db.execute(
                 "UPDATE runs SET state = ?, accepted = ?, answer_at = ?, note = ?, reviewer = ?, document = ? "
@@ -323,7 +343,7 @@ class Home:
 
     def share(self, id: str, by: str, shared: bool) -> bool:
         """Opens a run of an account to the others, or closes it; whether there was one."""
-        with self._writing():
+        with self.alone():
             changed = self._db.execute("UPDATE runs SET shared = ? WHERE id = ? AND account = ?", (shared, id, by))
             if changed.rowcount:
                 self._note(by, "shared" if shared else "closed", run=id)
@@ -352,7 +372,7 @@ class Home:
     # The audit log -----------------------------------------------------------------------------------
 
     def note(self, by: str, did: str, **facts: object) -> None:
-        with self._writing():
+        with self.alone():
             self._note(by, did, **facts)
 
     def _note(self, by: str, did: str, **facts: object) -> None:

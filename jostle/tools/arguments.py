@@ -288,6 +288,7 @@ def command_parser() -> _Parser:
         "--domain", metavar="DOMAIN", default="", help="of the addresses that the proxy says: NAME@DOMAIN"
     )
     serve.add_argument("--owner", metavar="NAME", default="owner", help="the account of the first owner (owner)")
+    serve.add_argument("--workers", metavar="N", type=int, default=1, help="processes that answer requests (1)")
     serve.add_argument("--check", action="store_true", help="say what holds of a home, and end")
     serve.add_argument("--backup", metavar="FOLDER", help="copy a home, in use too, but its data, and end")
     serve.add_argument("--verify", metavar="LOG", help="follow an audit log that `/api/audit` gave, and end")

@@ -127,7 +127,8 @@ def test_what_waits_to_be_checked_is_bounded_for_each_account(place: Any, monkey
 
 def test_a_home_of_the_first_version_is_brought_up(place: Any) -> None:
     db = place.home._db
-    db.execute("DROP TABLE totals")
+    for name in ("totals", "failures"):
+        db.execute(f"DROP TABLE {name}")
     db.execute("ALTER TABLE runs DROP COLUMN shared")
     db.execute("PRAGMA user_version = 1")  # as the version before left it
     place.home.close()

@@ -23,7 +23,6 @@ from jostle.readers.memory import memory_limit
 from jostle.run.clauses import clauses
 from jostle.run.interpreter import Interpreter, Modules
 from jostle.run.looks import Looks
-from jostle.run.registry import base_scope
 from jostle.run.scope import Scope
 from jostle.source import Source
 from jostle.syntax import nodes as n
@@ -34,7 +33,7 @@ from jostle.tools.likes import Warned
 from jostle.tools.outlet import Others, deep, with_room
 from jostle.tools.result import Result, log_end, log_start, need_settings
 from jostle.tools.show import display_text
-from jostle.tools.turns import Turns, exclusive, first_budget, identity, loaded, need_data
+from jostle.tools.turns import Turns, built_ins, exclusive, first_budget, identity, loaded, need_data
 from jostle.version import __version__
 
 if TYPE_CHECKING:
@@ -123,13 +122,8 @@ class Session:
 
     def _new(self, kind: type[I], kernel: Kernel, data: PublicData, choose: Callable[..., Any]) -> I:
         """An interpreter on a kernel, with the built-ins, modules and data of this session."""
-        import jostle.choice.advisors
-        import jostle.choice.bootstrap
-        import jostle.choice.synthesis.improved
-        import jostle.run.library  # noqa: F401 (they implement built-ins)
-
         interp = kind(
-            kernel, data, base_scope(),
+            kernel, data, built_ins(),
             load_module=lambda path, span: self._modules.load(interp, path, span), choose=choose, out=self._print,
         )  # fmt: skip
         interp.simulate, interp.bound, interp.folders = self._simulate, self._bound, self._folders
@@ -303,7 +297,7 @@ class Session:
             tree = self._parsed(source)
             has_wishes = any(one.is_wish for one in every_of(tree, n.Amount))
             planned = self._walked(tree, settings or {}, {}, False)[3] if has_wishes else {}
-            return costs(tree, base=base_scope(), settings=settings, planned=planned, charges=charges,
+            return costs(tree, base=built_ins(), settings=settings, planned=planned, charges=charges,
                          load_module=self._tree, identity=partial(identity, self._bound, self._folders))  # fmt: skip
 
     def execute(self, source: Source) -> object:

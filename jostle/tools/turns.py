@@ -205,3 +205,14 @@ def first_budget(interp: Interpreter, statement: n.Private, scope: Scope) -> lis
         KIND, f"these data were declared before, with a budget of {limit}: it stands, and {new_limit} is not added",
         statement.budget.span, help="a file has one budget in a session; a new session begins with a new one",
     )]  # fmt: skip
+
+
+def built_ins() -> Scope:
+    """A fresh scope of the names that every program knows, with the modules loaded that implement them."""
+    import jostle.choice.advisors
+    import jostle.choice.bootstrap
+    import jostle.choice.synthesis.improved
+    import jostle.run.library  # noqa: F401 (they implement built-ins)
+    from jostle.run.registry import base_scope
+
+    return base_scope()

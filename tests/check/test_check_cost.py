@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 import re
+import subprocess
+import sys
 import time
 from decimal import Decimal
 from pathlib import Path
@@ -411,3 +413,13 @@ def test_sums_beyond_what_doubles_hold(sum_: str) -> None:
     """An infinite sum is above zero, and an undefined one is not."""
     program = f"x = {sum_}\nn = laplace(size(people), epsilon = 0.1 if x > 0 else 0.2)\n"
     assert cost_of(program).bound == (2 if "-1e400" in sum_ else 1) * 10**11
+
+
+def test_a_cost_is_bounded_first_of_all_and_opens_no_engine() -> None:
+    """In a process that has run nothing and loaded no built-in."""
+    code = (
+        "import sys\nfrom jostle.source import Source\nfrom jostle.tools.session import Session\n"
+        f"print(Session().costs(Source('p.jst', {about_people('n = [[people, 0.1]]')!r}))[0], 'duckdb' in sys.modules)"
+    )
+    said_there = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert said_there == "exactly epsilon 0.1 of 1 False\n"

@@ -14,6 +14,7 @@ from ledger_charge import charge
 from ledger_place import DATASET, Place, kind
 from storm import one_round, opened, registered
 from test_ledger_faults import charged, in_child
+from test_ledger_streams import goes_on
 
 from jostle.accounting.amounts import QUANTA, Amount
 from jostle.accounting.definitions import pure_price
@@ -78,6 +79,11 @@ def test_owners_and_programs_use_it_as_they_use_a_file(place: Place, place_of: t
     _, listing, _ = place.data("list")
     _, history, _ = place.data("history", "people", "--verify")
     assert "0.5" in listing and "the chain holds" in history and history.count("count") == 1
+
+
+def test_a_stream_goes_on_in_a_database(place: Place, place_of: tuple[str, Sql]) -> None:
+    place.ledger = place_of[0]
+    goes_on(place)
 
 
 def test_a_url_of_no_server_that_keeps_a_ledger_is_refused() -> None:

@@ -14,6 +14,7 @@ import pytest
 from ledger_place import DATASET, Place, kind
 
 from jostle.privacy.ledger.ledger import Ledger
+from jostle.source import Source
 from jostle.tools.data import spent
 from jostle.tools.entry import main
 
@@ -75,6 +76,36 @@ def airport(place: Place, postgres_server: str) -> Iterator[Airport]:
     sql(f"CREATE SCHEMA ny; CREATE TABLE ny.flights AS {ROWS}")
     yield Airport(place, url, sql)
     sql(f"DROP DATABASE {name} WITH (FORCE)", postgres_server)
+
+
+STREAM = """param today = 1
+private v = dataset("visits")
+g = {{ select count(*) as n, sum(delay) as late from v groupby running(day, until = today), carrier with rho 1 }}
+release n = g.n
+release gone = spent(v)
+"""
+
+
+def test_a_stream_of_a_servers_table_goes_on(airport: Airport) -> None:
+    """Rows arrive in the table, and what was shown of a day is shown of it ever after, for one charge."""
+    rows = "SELECT {} AS day, * FROM ny.flights"
+    airport.sql(f"CREATE TABLE ny.visits AS {rows.format(1)}")
+    clauses = (
+        "--schema", '{day: 1..40, delay: 0..99, carrier: {"A", "B"}}', "--protecting", "rows", "--budget", "rho 2",
+    )  # fmt: skip
+    assert airport.data("register", "visits", 'postgres("ny.visits")', *clauses)[0] == 0
+    shown: list[float] = []
+    for day in (1, 2, 3, 3):
+        if shown and len(shown) < 2 * day:
+            airport.sql(f"INSERT INTO ny.visits {rows.format(day)}")
+            assert airport.data("update", "visits")[0] == 0
+        with airport.place.session(engine=airport.url) as session:
+            made = session.attempt(Source("p.jst", STREAM), {"today": str(day)})
+        assert made.ok, made.diagnostics
+        n = list(map(float, made.values["n"]))
+        assert len(n) == 2 * day and n[: len(shown)] == shown and made.values["gone"] == 1
+        assert abs(sum(n[-2:]) - 300 * day) < 100  # more than ten deviations
+        shown = n
 
 
 @pytest.mark.parametrize("kept", ["file", "database"])

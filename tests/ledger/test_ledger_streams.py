@@ -35,6 +35,21 @@ def visits(place: Place) -> Place:
     return place
 
 
+def goes_on(place: Place) -> None:
+    """A stream on three days, on the last of them twice, wherever the ledger of the place is."""
+    (place.folder / "visits.csv").write_text(rows_until(1))
+    _register(place, "rows", "rho 2")
+    shown: list[float] = []
+    for day in (1, 2, 3, 3):
+        if shown and len(shown) < 2 * day:
+            _arrive(place, day)
+        made = _on(place, day)
+        n = [float(value) for value in made.values["g"].columns["n"]]
+        assert len(n) == 2 * day and n[: len(shown)] == shown and made.values["gone"] == 1
+        shown = n
+    assert Ledger(place.ledger).verify("visits").entries == 1 + 2 + 3
+
+
 def _register(place: Place, protecting: str, budget: str) -> None:
     words = ("--schema", '{day: 1..40, page: {"A", "B"}, seconds: 0..9}', "--protecting", protecting)
     path = str(place.folder / "visits.csv")

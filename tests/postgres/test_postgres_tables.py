@@ -32,6 +32,7 @@ from jostle.plan.plan import (
     Real,
     Scan,
 )
+from jostle.privacy.mechanisms.stability import KeyRound
 from jostle.readers.duckdb import LocalDuckDb
 from jostle.records import replace
 from jostle.source import Source
@@ -323,6 +324,41 @@ release fits = {{ select avg(year(since)) from t with epsilon 1 }}
 """)
     assert [w.message.split("`")[1] for w in session.warnings if w.kind == "unfit-cells"] == ["share", "said", "born"]
     assert result.margins()["share"]["error"] is None and "misfit" not in str(result.margins()["fits"])
+
+
+def test_keys_in_rounds_weigh_the_same(
+    load: Any, session_at: Any, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The exact weights of each round, of texts and dates together, without what the round before has shown."""
+    who = [f"u{i % 40}" for i in range(300)]
+    page = [["a", "é", "it's", "Z", ""][i * i % 5] if i % 7 else None for i in range(300)]
+    day = [f"2024-01-{1 + i % 3:02}" for i in range(300)]
+    load("visits", {"who": ("text", who), "page": ("text", page), "day": ("date", day)})
+    pa_parquet(tmp_path / "visits.parquet", who, page, day)
+    rounds: list[Any] = []
+
+    def select(self: KeyRound, tally: Any, noise: Any, earlier: Any) -> list[Any]:
+        rounds.append(self.weights(tally))
+        return sorted(rounds[-1], key=lambda key: (rounds[-1][key], key))[-2:]
+
+    monkeypatch.setattr(KeyRound, "select", select)
+    program = """private visits = {} described by {{page: text, day: date}} protecting who budget epsilon 1, delta 1e-6
+g = {{{{ select page, day from visits groupby page, day up to 2 groups with epsilon 1 delta 1e-6 }}}}
+assert len(g) == 6
+"""
+    for session, source in (
+        (session_at(url), 'postgres("visits")'), (Session(cwd=tmp_path), 'table("visits.parquet")'),
+    ):  # fmt: skip
+        result = session.attempt(Source("p.jst", program.format(source)))
+        assert result.ok, result.diagnostics
+    assert len(rounds) == 6 and rounds[:3] == rounds[3:] and all(rounds)
+
+
+def pa_parquet(path: Path, who: list[str], page: list[str | None], day: list[str]) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    parquet.write_table(pa.table({"who": who, "page": page, "day": pa.array(day).cast(pa.date32())}), path)
 
 
 def test_a_private_file_is_not_sent(url: str, session_at: Any, tmp_path: Path) -> None:

@@ -27,6 +27,22 @@ def test_a_run_is_answered_as_the_command_line_answers(place: Any) -> None:
     assert shares(place.home) == {"people": QUANTA // 2, "people@ana": QUANTA // 2, "people@ben": 0}
 
 
+def test_a_stream_goes_on_through_the_server(place: Any) -> None:
+    """Steps that were released are given again in a later run, with more of them, for the one charge."""
+    program = """private t = dataset("people")
+g = {{{{ select count(*) as n from t groupby running(age, until = {}), sex with epsilon 0.5 }}}}
+release n = g.n
+"""
+    shown: list[float] = []
+    for until in (20, 24, 24):
+        answer = place.run("ana", program.format(until))["answer"]
+        assert answer["ok"], answer
+        n = answer["released"]["n"]
+        assert len(n) == 2 * (until - 16) and n[: len(shown)] == shown
+        assert shares(place.home) == {"people": QUANTA // 2, "people@ana": QUANTA // 2, "people@ben": 0}
+        shown = n
+
+
 def test_the_price_stands_before_and_a_grant_that_is_used_up_refuses(place: Any) -> None:
     cost = place.post("ana", "/api/check", program=count(0.5)).json()
     assert cost["ok"] and cost["cost"][0]["asks"] == "0.5" and shares(place.home)["people"] == 0

@@ -133,7 +133,10 @@ def persons_by_groups(table: Table, keys: Sequence[RowExpr], groups: int, earlie
     limit = table.plan if isinstance(table.plan, Truncate) else None
     rows = table if limit is None else replace(table, plan=limit.source)
     plan = _without(rows, keys, earlier) if earlier else rows.plan
-    plan = Truncate(plan if limit is None else replace(limit, source=plan), tuple(keys), groups, 1)
+    if limit is not None and limit.keys == tuple(keys):
+        plan = replace(limit, source=plan, groups=groups, rows=1)
+    else:
+        plan = Truncate(plan if limit is None else replace(limit, source=plan), tuple(keys), groups, 1)
     each = GroupRows(plan, True, (), ((GROUPS.name, Count()),), groups)
     return Join(plan, each, (), person=True)
 

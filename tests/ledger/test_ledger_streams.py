@@ -47,7 +47,7 @@ def goes_on(place: Place) -> None:
         n = [float(value) for value in made.values["g"].columns["n"]]
         assert len(n) == 2 * day and n[: len(shown)] == shown and made.values["gone"] == 1
         shown = n
-    assert Ledger(place.ledger).verify("visits").entries == 1 + 2 + 3
+    assert verify(Ledger(place.ledger), "visits").entries == 1 + 2 + 3
 
 
 def _register(place: Place, protecting: str, budget: str) -> None:

@@ -88,9 +88,8 @@ class Select(Measurement["tuple[list[Any], list[Any]]", "Answer | Numbers"]):
 
     def read(self, reader: Reader) -> tuple[list[Any], list[Any]]:
         table = self.request.table
-        exact = reader.answers.group(
-            table.plan, self.keys, tuple(t for one in self.purchases.bought for t in terms_of(one.term))
-        )
+        terms = tuple(t for one in self.purchases.bought for t in terms_of(one.term))
+        exact = reader.answers.group(table.plan, self.keys, terms) if terms else []
         counts: dict[Key, Any] = {}  # at places that several aggregates may have in common
         columns = []
         for aggregate in self.purchases.layout.aggregates:

@@ -476,7 +476,8 @@ class Account(Struct, eq=False):
             return full if full is not None else self.settle(charges, price, what, span, program, purpose)
         for (_, account), receipt, charged in zip(mine, outcome.receipts, growths, strict=False):
             account.receipts.append(receipt)
-            account.so_far += charged.amount[grants.asked_place(account.dataset.terms.measure)]
+            terms = account.dataset.terms
+            account.so_far += charged.amount[grants.asked_place(terms.measure)] if terms.within else 0
             account.entries += 1
         return outcome.refused
 

@@ -447,6 +447,13 @@ class Account(Struct, eq=False):
         parts = self.dataset.state.mark.parts
         return Growth(self.name, self.version, growth, content, parts, self.so_far, entries)
 
+    def _note(self, receipt: Receipt, charged: Growth) -> None:
+        """Keeps what a charge was, and of a grant how much was asked in this run."""
+        self.receipts.append(receipt)
+        self.entries += 1
+        if self.dataset.terms.within:
+            self.so_far += charged.amount[grants.asked_place(self.dataset.terms.measure)]
+
     def settle(
         self, charges: Sequence[Charge], price: Price, what: str, span: Span | None, program: Text | None,
         purpose: ChargePurpose,
@@ -475,10 +482,7 @@ class Account(Struct, eq=False):
             full = next((at for at, (c, _) in enumerate(mine) if not c.meter.admits(c.path, c.cost)), None)
             return full if full is not None else self.settle(charges, price, what, span, program, purpose)
         for (_, account), receipt, charged in zip(mine, outcome.receipts, growths, strict=False):
-            account.receipts.append(receipt)
-            terms = account.dataset.terms
-            account.so_far += charged.amount[grants.asked_place(terms.measure)] if terms.within else 0
-            account.entries += 1
+            account._note(receipt, charged)
         return outcome.refused
 
 

@@ -94,9 +94,10 @@ class Forms(Interpreter):
         value = self.part(node.value, scope)
         if not isinstance(value, NotKnown):
             return self._evaluated(node, scope, (node.value, value))
-        if value.like is None or isinstance(value.like, likes.Anything):
+        like = 1.0 if value.like is likes.ONE else value.like  # no cell has fields
+        if like is None or isinstance(like, likes.Anything):
             raise Unknown
-        field = self._evaluated(node, scope, (node.value, value.like))
+        field = self._evaluated(node, scope, (node.value, like))
         names_alone = is_model(value.like) or isinstance(value.like, likes.SomeGroups)
         raise Unknown(like=None if names_alone else likes.form(field))
 

@@ -31,6 +31,7 @@ REFUSED = (
 )  # fmt: skip
 LINES = {
     "m = noisy_moments(v) with epsilon 1\nprint(eigen(m.second))": "a matrix is a list of rows",
+    "m = {{ select median(age) as a from t with epsilon 1 }}\nprint(m, m.a)": "a number has no fields",
     "m = noisy_moments(v) with epsilon 1\nprint(m.secnd)": "has no `secnd`",
     'f = linear_regression(t, "age", ["w"]) with epsilon 1\nprint(f.slopes[0])': "a report has no `slopes`",
     'f = logistic_regression(t, "sex", ["w"]) with epsilon 1\nprint(f.slopes)': "a report has no `slopes`",

@@ -160,6 +160,8 @@ def _of_aggregate(value: n.Expr) -> object:
     row = AGGREGATES.get(called)
     if called == "bounds":
         return Record(low=ONE, high=ONE)
+    if isinstance(value, n.RecordOf):
+        return Record({name: _of_aggregate(part) for name, part in value.items})
     return 1.0 if row is not None and row.gives_number else ONE
 
 

@@ -54,6 +54,7 @@ FINE = (
     "def f(k) {\n    if n > 3: return [1]\n    return [1, 2]\n}\nz = f(1)\nif len(z) > 1: print(z[1])",
     "print([k / 2 for k in h][11], [n * i for i in 0..4][4], [k for k in h if k > 1000])",
     "d = {{ select bounds(age) from t with epsilon 1 }}\nprint(d.low, d.high)",
+    "d = {{ select {a: avg(age)} as r from t with epsilon 1 }}\nprint(d.a)",
     "d = {{ select max(age) as high, mode(sex) as often from t with epsilon 1 }}\nprint(d.often + \"x\")",
     "z = table([{a: 1}, {a: 2}])\nfor one, other in zip(b, z): print(one.n, other.a)\n"
     "print(enumerate(z)[1][1].a, reversed(z)[0].a)",

@@ -106,11 +106,16 @@ def test_what_an_answer_has_or_may_have_passes(line: str, session: Session) -> N
 def test_reports_have_the_fields_that_are_known_of_them(session: Session) -> None:
     calls = {
         "linear_fit": 'linear_regression(t, "age", ["w"])', "logistic_fit": 'logistic_regression(t, "sex", ["w"])',
-        "correlations": 'correlation_matrix(t, ["age", "w"])',
+        "correlations": 'correlation_matrix(t, ["age", "w"])', "group_means": 'anova(t, "age", "sex")',
+        "rate_model": 'poisson_regression(t, "age", ["sex"])', "survival_curve": 'kaplan_meier(d, "age", "died")',
+        "weighted_values": 'weighted_quantiles(t, "age", "w", [0.5])',
+        "log_rank_test": 'log_rank(d, "age", "died", "sex")',
+        "hazard_model": 'hazard_ratios(d, "age", "died", ["sex"])',
     }  # fmt: skip
     assert set(calls) == set(likes.REPORTS)
     for kernel, call in calls.items():
-        report = session.attempt(program(f"release report = {call} with epsilon 10")).values["report"]
+        line = f"d = derive(t, died = w > 0.5)\nrelease report = {call} with epsilon 4"
+        report = session.attempt(program(line)).values["report"]
         assert tuple(report.facts) == likes.REPORTS[kernel]
 
 

@@ -144,6 +144,7 @@ def checked(herd: Herd, analysts: list[Analyst]) -> tuple[list[str], dict[str, A
     from jostle.plan.digest import digest
     from jostle.privacy.ledger.ledger import Ledger
     from jostle.serve.store import verify
+    from jostle.tools.data import verify as verify_ledger
 
     wrong: list[str] = []
     _, _, body = herd.request("auditor", "GET", "/api/audit")
@@ -152,7 +153,7 @@ def checked(herd: Herd, analysts: list[Analyst]) -> tuple[list[str], dict[str, A
     ledger = Ledger(herd.home / "ledger" / "ledger.db")
     histories = {one.terms.name: ledger.history(one.terms.name) for one in ledger.datasets()}
     for name in histories:
-        verify(ledger, name)
+        verify_ledger(ledger, name)
     spent = {one.terms.name: one.state.spent[0] for one in ledger.datasets()}
     if spent["people"] != sum(total for name, total in spent.items() if "@" in name):
         wrong.append("the dataset has not lost what its grants have")

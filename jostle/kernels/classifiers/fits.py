@@ -72,7 +72,9 @@ def ranked_area(counts: Sequence[float]) -> dict[str, float]:
     counts are not brought above 0, their noise cancels in the sums.
     """
     others, own = np.asarray(counts, dtype=float).reshape(-1, 2).T
-    many = max(float(others.sum()), 1.0), max(float(own.sum()), 1.0)
+    if min(others.sum(), own.sum()) < 1:  # no pairs
+        return {"auc": 0.5, "error": 0.5, "rows": float(own.sum())}
+    many = float(others.sum()), float(own.sum())
     below = np.clip((np.cumsum(others) - others / 2) / many[0], 0, 1)  # the share of other rows below each bin
     above = 1 - np.clip((np.cumsum(own) - own / 2) / many[1], 0, 1)
     area = float(np.clip((own * (np.cumsum(others) - others / 2)).sum() / (many[0] * many[1]), 0, 1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable
 
@@ -131,8 +132,13 @@ def test_keys_that_only_one_neighbour_has_stay_below_the_threshold(bench: Bench,
             a, b = before.draws[0], after.draws[0]
             new = len(b.values) - len(a.values)
             moved = int(np.sum(b.values)) - int(np.sum(a.values))
-            assert 0 <= new <= most and moved == len(more[:most])
-            assert a.scale == b.scale and most / a.scale <= before.value * (1 + 1e-9)
+            reach, groups = len(more[:most]), len({row[1:] for row in more[:most]})
+            if before is one.charges[1] and unit != "rows":  # in rounds: weights of one person, in steps of 2^-20
+                reach = groups * math.isqrt(2**40 // groups)
+                assert a.kind == "gaussian" and groups * (reach / groups / a.scale) ** 2 / 2 <= rho_of(1.0, 0.005)
+            else:
+                assert most / a.scale <= before.value * (1 + 1e-9)
+            assert 0 <= new <= most and moved == reach and a.scale == b.scale
 
 
 OPEN_GROUPS = """private t = table("t.csv") described by {who: text, a: text, b: integer}

@@ -20,7 +20,7 @@ from jostle.engine.sql import persons
 from jostle.engine.sql.cells import FLOATS
 from jostle.plan.plan import Bound, Count, Scan, inputs
 from jostle.privacy.mechanisms.additive import Linear
-from jostle.readers import arrowcells
+from jostle.readers import arrowcells, frames
 from jostle.readers.duckdb import LocalDuckDb
 
 Patch = pytest.MonkeyPatch
@@ -41,7 +41,8 @@ def types_of_rows(patch: Patch) -> None:
     def of_rows(column: Any) -> Any:
         return whole(column) if len(column) else pa.chunked_array([pa.nulls(0, pa.string())])
 
-    patch.setattr(arrowcells, "cells", of_rows)
+    for reader in (arrowcells, frames):  # which has it by name, whenever it is loaded
+        patch.setattr(reader, "cells", of_rows)
 
 
 def a_row_that_fails(patch: Patch) -> None:

@@ -375,11 +375,8 @@ def _winner(
             chance = f"within chance on {len(losses[k])} data sets" + (
                 f" (about {more:,} more would settle it)" if more else ""
             )
-            return (
-                k,
-                f"{score} is {loss[k]}; with {all_[best].name} it is {loss[best]}, which is {chance}, {than}",
-                more,
-            )
+            why = f"{score} is {loss[k]}; with {all_[best].name} it is {loss[best]}, which is {chance}, {than}"
+            return k, why, more
     why = f"{score} on data sets left out is {loss[best]}; with the {SINGLE_BEST} option it is {loss[0]}, "
     why += "and that is more than chance"
     if best == 0:

@@ -149,10 +149,9 @@ class SqlEngine(ABC):
         """The distinct values of an expression that are not none, in order, and how many rows have each (int64)."""
         relation = self.relation(plan, (expr,))
         values, counts = self.columns(relations.tally(relation, expr))
-        counts = np.asarray(counts)
-        return _cells(np.ma.getdata(values)[counts > 0], kind_of(expr, relation.schema)), fixed_width(
-            counts[counts > 0]
-        )
+        there = np.asarray(counts) > 0
+        values = _cells(np.ma.getdata(values)[there], kind_of(expr, relation.schema))
+        return values, fixed_width(np.asarray(counts)[there])
 
     def tuples(self, plan: Plan, exprs: tuple[RowExpr, ...]) -> tuple[list[tuple[Any, ...]], Array]:
         """The different combinations of values of several expressions, none of them missing, and how many rows have

@@ -88,7 +88,8 @@ def unregistered(source: Source, public: str = "") -> tuple[Diagnostic, ...]:
         if name.id == "counts" and len(one.args) == 1 and isinstance(one.args[0], n.ListOf) and not one.keywords
     }  # fmt: skip
     may = ("dataset", "vectors_in", *(("table", "counts") if public else ()))
-    wrong = [n_ for n_ in every_of(tree, n.Name) if n_.id in OPENERS and n_.id not in may and id(n_) not in literal]
+    names = every_of(tree, n.Name)
+    wrong = [one for one in names if one.id in OPENERS and one.id not in may and id(one) not in literal]
     shipped = resources.folder("stdlib")
     absent = [one for one in every_of(tree, n.Use) if not shipped.joinpath(*one.path).with_suffix(".jst").is_file()]
     if absent:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar, Protocol, Self
 
 from msgspec import Struct
@@ -108,19 +109,24 @@ class Gaussian(AdditiveLaw):
         return self.step * math.sqrt(2 * math.fsum(k * k * weight for k, weight in weights) / inside)
 
     def _steps(self, level: float) -> int:
-        """On whole numbers P(k) is proportional to exp(−k²/2σ²)."""
-        within = [math.exp(-0.5 * (k / self.coarse) ** 2) for k in range(math.ceil(40 * self.coarse) + 2)]
-        most, sum_within = level * (2 * math.fsum(within) - 1), -1.0
-        for k, weight in enumerate(within):
-            sum_within += 2 * weight
-            if sum_within >= most:
-                return k
-        return len(within)
+        return _gaussian_steps(self.coarse, level)
 
     def _half_width(self, level: float) -> float:
         from statistics import NormalDist
 
         return self.scale * NormalDist().inv_cdf((1 + level) / 2)
+
+
+@lru_cache(maxsize=1024)
+def _gaussian_steps(sigma: float, level: float) -> int:
+    """On whole numbers P(k) is proportional to exp(−k²/2σ²); beyond 9σ nothing is left in sixteen digits."""
+    within = [math.exp(-0.5 * (k / sigma) ** 2) for k in range(math.ceil(9 * sigma) + 2)]
+    most, sum_within = level * (2 * math.fsum(within) - 1), -1.0
+    for k, weight in enumerate(within):
+        sum_within += 2 * weight
+        if sum_within >= most:
+            return k
+    return len(within)
 
 
 class SmoothLaplace(Laplace):

@@ -44,10 +44,16 @@ def epsilon_of(rho: float, delta: float) -> float:
     def bound(alpha: float) -> float:
         return alpha * rho + math.log1p(-1 / alpha) + (math.log(1 / delta) - math.log(alpha)) / (alpha - 1)
 
+    return max(0.0, bound(_best(bound)))
+
+
+def _best(bound: Callable[[float], float]) -> float:
+    """The α > 1 at which a quasi-convex bound is least."""
+
     def at(t: float) -> float:
         return 1.0 + math.exp(t - 20.0)
 
-    low, high = 0.0, 60.0  # of log(α − 1), shifted; the bound is quasi-convex in α
+    low, high = 0.0, 60.0  # of log(α − 1), shifted
     for _ in range(200):
         third = (high - low) / 3
         a, b = low + third, high - third
@@ -55,7 +61,7 @@ def epsilon_of(rho: float, delta: float) -> float:
             high = b
         else:
             low = a
-    return max(0.0, bound(at((low + high) / 2)))
+    return at((low + high) / 2)
 
 
 def root_two_rho(rho: float) -> float:
@@ -80,14 +86,17 @@ def pure_epsilon(rho: float) -> float:
 @lru_cache(maxsize=1024)
 def rho_of(epsilon: float, delta: float) -> float:
     """The most ρ that stays within (ε, δ): the inverse of `epsilon_of`, from below."""
-    low, high = 0.0, min(max(1.0, 2 * epsilon), MOST)
-    for _ in range(100):
-        middle = (low + high) / 2
-        if epsilon_of(middle, delta) <= epsilon:
-            low = middle
-        else:
-            high = middle
-    return float(math.floor(low * QUANTA) / QUANTA)
+    if not (0 < delta < 1 and epsilon > 0):
+        return 0.0
+
+    def most(alpha: float) -> float:
+        """The ρ whose bound is `epsilon` at this α."""
+        return (epsilon - math.log1p(-1 / alpha) - (math.log(1 / delta) - math.log(alpha)) / (alpha - 1)) / alpha
+
+    rho = min(max(0.0, most(_best(lambda alpha: -most(alpha)))), max(1.0, 2 * epsilon), MOST)
+    while epsilon_of(rho := math.floor(rho * QUANTA) / QUANTA, delta) > epsilon:  # by what was rounded
+        rho *= 1 - 2.0**-50
+    return rho
 
 
 def exact_gaussian(mu: float, delta: float) -> float:

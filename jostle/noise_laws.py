@@ -11,6 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any, ClassVar, Protocol, Self
 
 from msgspec import Struct
@@ -120,13 +121,9 @@ class Gaussian(AdditiveLaw):
 @lru_cache(maxsize=1024)
 def _gaussian_steps(sigma: float, level: float) -> int:
     """On whole numbers P(k) is proportional to exp(−k²/2σ²); beyond 9σ nothing is left in sixteen digits."""
-    within = [math.exp(-0.5 * (k / sigma) ** 2) for k in range(math.ceil(9 * sigma) + 2)]
-    most, sum_within = level * (2 * math.fsum(within) - 1), -1.0
-    for k, weight in enumerate(within):
-        sum_within += 2 * weight
-        if sum_within >= most:
-            return k
-    return len(within)
+    weights = [1.0, *(2 * math.exp(-0.5 * (k / sigma) ** 2) for k in range(1, math.ceil(9 * sigma) + 2))]
+    most = level * math.fsum(weights)
+    return next((k for k, within in enumerate(accumulate(weights)) if within >= most), len(weights))
 
 
 class SmoothLaplace(Laplace):

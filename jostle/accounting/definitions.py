@@ -74,13 +74,7 @@ def pure_epsilon(rho: float) -> float:
     """The most ε that costs at most ρ in zCDP, from below: the inverse of ε·tanh(ε/2), and no less than √(2ρ)."""
     low = root_two_rho(rho)
     high = max(2 * low, 2 * rho)  # ε·tanh(ε/2) is at least ε²/4 up to ε = 2, and ε/2 beyond
-    for _ in range(100):
-        middle = low + (high - low) / 2
-        if middle * math.tanh(middle / 2) * ROUNDING <= rho:
-            low = middle
-        else:
-            high = middle
-    return low
+    return _last(low, high, lambda epsilon: epsilon * math.tanh(epsilon / 2) * ROUNDING <= rho)
 
 
 @lru_cache(maxsize=1024)
@@ -113,29 +107,23 @@ def exact_gaussian(mu: float, delta: float) -> float:
 @lru_cache(maxsize=1024)
 def mu_of(epsilon: float, delta: float) -> float:
     """The largest μ whose exact Gaussian curve passes within (ε, δ), from below."""
-    low, high = 0.0, 1.0
+    high = 1.0
     while exact_gaussian(high, delta) <= epsilon and high < 1e6:
         high *= 2
-    for _ in range(100):
-        middle = (low + high) / 2
-        if exact_gaussian(middle, delta) <= epsilon:
-            low = middle
-        else:
-            high = middle
-    return low * (1 - 2.0**-40)
+    return _last(0.0, high, lambda mu: exact_gaussian(mu, delta) <= epsilon) * (1 - 2.0**-40)
 
 
 def least_epsilon(lost: Callable[[float], float], delta: float, high: float) -> float:
-    low = 0.0
-    if lost(low) <= delta:
-        return 0.0
+    """The least ε from 0 to `high` that loses at most `delta`, from above."""
+    return 0.0 if lost(0.0) <= delta else -_last(-high, 0.0, lambda epsilon: lost(-epsilon) <= delta)
+
+
+def _last(low: float, high: float, fits: Callable[[float], bool]) -> float:
+    """The last number from `low` on that fits, by bisection from below."""
     for _ in range(100):
-        middle = (low + high) / 2
-        if lost(middle) <= delta:
-            high = middle
-        else:
-            low = middle
-    return high
+        middle = low + (high - low) / 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
 
 
 def _tail(x: float) -> float:

@@ -38,7 +38,7 @@ def __dir__() -> list[str]:
     return [*__all__, *(name for name in globals() if name.startswith("__"))]
 
 
-def load_ipython_extension(shell: Any) -> None:
+def load_ipython_extension(shell: object) -> None:
     """`%load_ext jostle`: cells that begin with `%%jostle` are Jostle."""
     from jostle.tools.editors.notebook import load
 

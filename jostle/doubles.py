@@ -63,6 +63,6 @@ def folded(name: str, items: Sequence[Any], values: Sequence[float]) -> Any:
     return items[best] if name.startswith("arg") else values[best]
 
 
-def place(at: Any, length: int) -> int | None:
+def place(at: object, length: int) -> int | None:
     """Where `xs[at]` lies among so many items, from the end where it is negative; None where there is nothing."""
     return int(at) if isinstance(at, (int, float)) and float(at).is_integer() and -length <= at < length else None

@@ -19,7 +19,7 @@ LIMIT = 2**62
 _EXACT = 2.0**53
 
 
-def fixed_width(values: Any, limit: int = LIMIT) -> Ints:
+def fixed_width(values: object, limit: int = LIMIT) -> Ints:
     """`values` as int64, each within ±`limit` (at most 2^62), in their shape. It cannot fail, whatever the numbers are.
 
     Takes integers of any width, also Python's in an array of objects, truth values, and doubles, which are rounded (a

@@ -7,14 +7,14 @@ remain where a class needs abstract methods or properties that are calculated on
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from msgspec import Struct, structs
 
 T = TypeVar("T")
 
 
-def replace(value: T, /, **changes: Any) -> T:
+def replace(value: T, /, **changes: object) -> T:
     """A copy of `value` with some fields changed. Raises `TypeError` for a name that is no field."""
     if isinstance(value, Struct):
         return structs.replace(value, **changes)

@@ -180,7 +180,7 @@ class ServerEngine(StoredRelations, PublicSql):
         read."""
 
     @abstractmethod
-    def send(self, table: Any) -> str:
+    def send(self, table: object) -> str:
         """The name of a table of the server's with the rows of an Arrow table of the types of `_SENT`."""
 
     def close(self) -> None:
@@ -205,7 +205,7 @@ class ServerEngine(StoredRelations, PublicSql):
     def file(self, path: Any) -> OpenFile:
         return self.here.file(path)
 
-    def open(self, origin: Any, *, public: bool, names: tuple[str, ...] = ()) -> Opened:
+    def open(self, origin: object, *, public: bool, names: tuple[str, ...] = ()) -> Opened:
         """Makes a data set known: one of the server, a public file, or a table in memory."""
         if isinstance(origin, RemoteData):
             if origin not in self._opened:

@@ -97,14 +97,14 @@ class ChoiceParts(Struct, frozen=True):
     databases: tuple[object, ...]
 
 
-def only_record(args: Sequence[Any]) -> Any:
+def only_record(args: Sequence[object]) -> Any:
     """The one record that a choice is called with."""
     if len(args) != 1:
         raise refuse("TypeError", f"a choice takes its data, one record, and {len(args)} were given")
     return args[0]
 
 
-def number_from(value: Any, what: str) -> float:
+def number_from(value: object, what: str) -> float:
     """The number that `what` (a Feature, a Utility) gives."""
     if not is_number(value):
         raise refuse("TypeError", f"{what} gives {kind_name(value)}, and a number is needed")

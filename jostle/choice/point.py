@@ -243,7 +243,7 @@ def _measured(refusal: Refusal, name: str) -> Refusal:
     )  # fmt: skip
 
 
-def whole(algorithm: Any, data: Any) -> Whole:
+def whole(algorithm: object, data: Any) -> Whole:
     """`whole(algorithm, data)`: an Option or function of one record, and the public records to run it on."""
     if not isinstance(algorithm, (Part, Function)) or (isinstance(algorithm, Part) and algorithm.kind != "Option"):
         raise refuse("TypeError", f"`whole` takes an Option or a function to run, not {kind_name(algorithm)}")
@@ -265,7 +265,7 @@ def clauses_of(node: n.Choice) -> dict[str, n.Expr | None]:
 
 
 def need_clauses(
-    values: Mapping[str, Any], node: n.Choice | None = None
+    values: Mapping[str, object], node: n.Choice | None = None
 ) -> tuple[list[Any], list[Any], tuple[object, ...]]:
     """The Options, the Features and the training data of a choice; refused where a clause takes no such value.
 
@@ -290,7 +290,7 @@ def need_clauses(
     return options, features, databases
 
 
-def _need_settings(values: Mapping[str, Any], exprs: Mapping[str, n.Expr | None]) -> None:
+def _need_settings(values: Mapping[str, object], exprs: Mapping[str, n.Expr | None]) -> None:
     """The model, the share and the Utility of a choice."""
     with _placed(exprs.get("using")):
         model = values.get("using")
@@ -354,7 +354,7 @@ def need_allotment(interp: Evaluator, exposures: Exposures, name: str = "") -> N
 
 
 def make_point(
-    whole: Whole, options: Sequence[Any], names: tuple[str, ...], features: Sequence[Any],
+    whole: Whole, options: Sequence[object], names: tuple[str, ...], features: Sequence[object],
     feature_names: tuple[str, ...], utility: object, model: object, span: Span | None,
     progress: Callable[[str, int, int], None] | None,
 ) -> ChoicePoint:  # fmt: skip

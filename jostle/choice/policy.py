@@ -316,13 +316,13 @@ def read_policy(path: Path, key: str) -> Policy | None:
         raise _damaged(path) from None
 
 
-def write_policy(path: Path, key: str, policy: Policy, about: dict[str, Any]) -> Path | None:
+def write_policy(path: Path, key: str, policy: Policy, about: Mapping[str, object]) -> Path | None:
     """Writes a policy as it ships, after what is to be known `about` it; None where that fails."""
     return _write_document(path, key, "policy", policy.as_json(), about)
 
 
 def _write_document(
-    path: Path, key: str, what: str, content: object, about: dict[str, object] | None = None
+    path: Path, key: str, what: str, content: object, about: Mapping[str, object] | None = None
 ) -> Path | None:
     document = {"format": FORMAT, "key": key, **(about or {}), "digest": digest(FORMAT, key, content), what: content}
     text = json.dumps(document, indent=1 if what == "policy" else None, allow_nan=False, ensure_ascii=False)

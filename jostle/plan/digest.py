@@ -24,7 +24,7 @@ def canonical(value: object) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
 
 
-def digest(value: Any) -> str:
+def digest(value: object) -> str:
     """SHA-256 of a value as canonical JSON, in hexadecimal digits."""
     return hashlib.sha256(canonical(value)).hexdigest()
 

@@ -69,7 +69,7 @@ class _UnknownError(Exception):
     """What a query reads cannot be told."""
 
 
-def reads_of(origin: Any, connection: Any) -> frozenset[Hashable] | None:
+def reads_of(origin: Any, connection: object) -> frozenset[Hashable] | None:
     """What a relation reads: nothing where `origin` is none, and None where that is not known.
 
     `connection`, our own, takes its query apart.

@@ -93,7 +93,7 @@ def _copy(column: object) -> Any:
     return None if (copy.view(np.uint32) > _LARGEST).any() else copy
 
 
-def _stored(columns: list[Any]) -> tuple[list[str], list[Any]]:
+def _stored(columns: list[object]) -> tuple[list[str], list[Any]]:
     """The kinds of columns, and their cells as Arrow has them."""
     arrays = [_array(column) for column in columns]
     return [kind_of(array.type) for array in arrays], [cells(array) for array in arrays]
@@ -210,7 +210,7 @@ def _series(column: object) -> Any:
 _INSIDE = ("_ndarray", "_pa_array", "_data", "_sparse_values", "_left")  # where pandas' arrays have their memory
 
 
-def _memory(columns: list[Any]) -> list[Any]:
+def _memory(columns: list[object]) -> list[Any]:
     """The arrays of NumPy or Arrow, and the lists, in which columns lie as they were handed over. Refuses with
     `DataError` what lies where nothing can be told, by its types."""
     lying = list(map(_lies_in, columns))
@@ -270,7 +270,7 @@ def _zoned(moments: Any, place: int) -> object:
         return None
 
 
-def _texts(values: list[Any]) -> Any:
+def _texts(values: list[object]) -> Any:
     return pa.array([text_of(value) for value in values], type=pa.string())
 
 

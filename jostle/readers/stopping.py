@@ -68,7 +68,7 @@ def _serve(tasks: SimpleQueue[Any], answers: SimpleQueue[Any]) -> None:
         del work, answer  # which hold a connection
 
 
-def _next(answers: SimpleQueue[Any]) -> Any:
+def _next(answers: SimpleQueue[object]) -> Any:
     """The next answer, or None after a tick without one."""
     try:
         return answers.get(timeout=_TICK)

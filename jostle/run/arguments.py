@@ -127,7 +127,7 @@ def items(value: Any) -> list[Any]:
     raise refuse("TypeError", f"utilities are a list, not {kind_name(value)}")
 
 
-def numbers(value: Any) -> list[float]:
+def numbers(value: object) -> list[float]:
     return [number(v) for v in (value.ravel().tolist() if is_vector(value) else items(value))]
 
 
@@ -188,7 +188,7 @@ class Allotted:
         self._fields = self._event.__enter__()
         return self._allotment
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         meters = self._allotment.meters.values()
         self._fields["spent"] = {source.name: as_float(meter.spent[0]) for source, meter in meters}
         self._event.__exit__(None, None, None)

@@ -87,7 +87,7 @@ def _elementwise(name: str, function: object) -> Any:
     return lambda value: _of_each(of_one, value)
 
 
-def _of_each(function: Callable[[Any], float], value: Any) -> Any:
+def _of_each(function: Callable[[object], float], value: object) -> Any:
     """A function of a number, of every element of a column, a vector or a list."""
     if isinstance(value, NumberColumn):
         return element_by_element(function, value)
@@ -203,7 +203,7 @@ def _append(items: Any, item: Any) -> list[Any]:
 
 
 def _index_of_best(name: str, choose: Any) -> Any:
-    def body(value: Any) -> float:
+    def body(value: object) -> float:
         pool = _some(value, name)
         return float(choose(range(len(pool)), key=pool.__getitem__))
 
@@ -277,7 +277,7 @@ def _number(value: object) -> float:
 
 
 @builtin
-def _zip(*columns: Any, at: object) -> list[list[object]]:
+def _zip(*columns: object, at: object) -> list[list[object]]:
     return [list(row) for row in zip(*[_rows_or_items(c, at) for c in columns], strict=False)]
 
 
@@ -300,7 +300,7 @@ def _record(pairs: object) -> Record:
 
 
 @builtin
-def _rmse(a: Any, b: Any) -> float:
+def _rmse(a: object, b: object) -> float:
     """Root mean square error between two vectors of one length."""
     x, y = [v if is_vector(v) else np.array(numbers(v, "rmse")) for v in (a, b)]
     if x.size != y.size or not x.size:
@@ -309,7 +309,7 @@ def _rmse(a: Any, b: Any) -> float:
 
 
 @builtin
-def _scaled_error(answers: Any, truth: Any, total: float) -> float:
+def _scaled_error(answers: object, truth: object, total: float) -> float:
     """DPBench's error: ‖answers − truth‖₂ / (number of queries · total)."""
     x, y = [v if is_vector(v) else np.array(numbers(v, "scaled_error")) for v in (answers, truth)]
     if x.size != y.size or not x.size or not need_number(total, "`scaled_error`") > 0:

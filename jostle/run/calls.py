@@ -32,8 +32,8 @@ MOST_CALLS = 1000
 def call(
     interp: Evaluator,
     function: object,
-    args: Sequence[Any],
-    keywords: dict[str, Any] | None = None,
+    args: Sequence[object],
+    keywords: dict[str, object] | None = None,
     span: Span | None = None,
 ) -> Any:
     """Calls any callable value."""
@@ -69,7 +69,9 @@ def call(
     raise Refusal(no_call(kind_name(function)))
 
 
-def _call_function(interp: Evaluator, function: Function, args: Sequence[Any], keywords: dict[str, Any]) -> object:
+def _call_function(
+    interp: Evaluator, function: Function, args: Sequence[object], keywords: dict[str, object]
+) -> object:
     local = operators.bound(function.name, function.params, args, keywords)
     if interp.depth >= MOST_CALLS:
         raise refuse(
@@ -100,7 +102,7 @@ def _call_function(interp: Evaluator, function: Function, args: Sequence[Any], k
         interp.depth -= 1
 
 
-def _on_public_data(values: list[Any]) -> bool:
+def _on_public_data(values: list[object]) -> bool:
     """Whether some of these are data, and none is private."""
     return any(isinstance(value, Handle) for value in values) and not handles_in(values)
 
@@ -126,7 +128,7 @@ def _prepare_call(interp: Evaluator, node: n.Call, scope: Scope) -> tuple[object
 
 
 def _finish_call(
-    interp: Evaluator, node: n.Call, function: object, args: list[Any], keywords: dict[str, Any], scope: Scope
+    interp: Evaluator, node: n.Call, function: object, args: list[object], keywords: dict[str, object], scope: Scope
 ) -> object:
     if isinstance(function, RowForm):
         return operators.guarded(function.name, lambda: function.body(interp, node, scope), (), {}, quote=False)
@@ -137,7 +139,7 @@ def _finish_call(
 
 
 def _of_call(
-    refusal: Refusal, function: object, node: n.Call, args: Sequence[Any], keywords: Mapping[str, Any]
+    refusal: Refusal, function: object, node: n.Call, args: Sequence[object], keywords: Mapping[str, object]
 ) -> Refusal:
     """The refusal of a call as it is reported: that of its arguments, if these do not fit."""
     fault = _no_fit(function, node) or no_argument(function, node, args, keywords)
@@ -198,7 +200,7 @@ def _spending(interp: Evaluator, node: n.Spending, scope: Scope) -> Any:
 CALLS: dict[type, Callable[..., object]] = {n.Call: _call, n.Spending: _spending}
 
 
-def _check_call(function: object, args: Sequence[Any]) -> None:
+def _check_call(function: object, args: Sequence[object]) -> None:
     """Refuses calls that measure by themselves: the answers of a block are those of its selects."""
     row = BUILTINS.get(getattr(function, "name", ""))
     measures = row is not None and row.effect is Effect.MEASURES

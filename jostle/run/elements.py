@@ -77,5 +77,5 @@ def _side(value: Any) -> Any:
     return value[:, None] if getattr(value, "ndim", 0) == 1 else value
 
 
-def _array(numbers: list[Any]) -> Any:
+def _array(numbers: list[object]) -> Any:
     return np.asarray(numbers, dtype=float)

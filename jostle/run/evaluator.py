@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any, Protocol
 
 from jostle.accounting.amounts import Amount
@@ -54,7 +55,7 @@ class Evaluator(Protocol):
     settings: dict[str, Value]
     released: dict[str, Value]
     bound: dict[str, Value]
-    folders: list[Any]
+    folders: list[Path]
     depth: int
     simulate: int | None
     made_up_rows: int

@@ -170,7 +170,7 @@ def index(value: Any, at: Any) -> Any:
     raise Refusal(no_elements(kind_name(value)))
 
 
-def _place(at: Any, length: int) -> int:
+def _place(at: object, length: int) -> int:
     if handles_in(at):
         raise private_value(handles_in(at)[0], "cannot be an index")
     if not is_number(at) or not float(at).is_integer():

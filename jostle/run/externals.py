@@ -45,7 +45,7 @@ _LATEST: dict[Path, object] = {}
 """Those that this process used; nobody writes to a strategy."""
 
 
-def stored(name: str, function: Callable[..., Any], args: tuple[object, ...], keywords: dict[str, object]) -> object:
+def stored(name: str, function: Callable[..., object], args: tuple[object, ...], keywords: dict[str, object]) -> object:
     """`function(*args, **keywords)`, from disk where it was made before with the same arguments by the same code."""
     path = _path(name, args, keywords)
     if path is None:
@@ -254,7 +254,7 @@ def external(node: n.External) -> Builtin:
     def declared() -> Callable[..., Any]:
         return kernel(node)
 
-    def body(*args: Any, **keywords: Any) -> Any:
+    def body(*args: object, **keywords: object) -> Any:
         function = declared()
         values = {k: v for k, v in bound(name, params, args, keywords).items() if v is not LEFT_OUT}
         return stored(name, function, (), values) if name in STORED else function(**values)
@@ -286,10 +286,10 @@ def kernel(node: n.External) -> Callable[..., Any]:
     return function
 
 
-def of_kernel(name: str, function: Callable[..., Any]) -> Builtin:
+def of_kernel(name: str, function: Callable[..., object]) -> Builtin:
     """A function of `kernels`, or a method of a model made there, as a function of the language."""
 
-    def body(*args: Any, **keywords: Any) -> Any:
+    def body(*args: object, **keywords: object) -> Any:
         positional = [_to_python(a) for a in args]
         by_name = {k: _to_python(v) for k, v in keywords.items()}
         with np.errstate(all="ignore"):
@@ -306,7 +306,7 @@ def vectors_facts(vectors: Vectors) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _to_python(value: Any) -> Any:
+def _to_python(value: object) -> Any:
     if isinstance(value, Cube):
         return value.shape
     if isinstance(value, Vectors):

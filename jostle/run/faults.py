@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 from jostle.diagnostics import Diagnostic, Note, Refusal, refuse
 from jostle.privacy.kernel.exposures import Exposures, Handle, join_exposures
@@ -21,7 +20,7 @@ MOST_NOTES = 5
 _NAME = re.compile(r"[^\W\d]\w*")
 
 
-def exposures_of(values: Sequence[Any]) -> Exposures:
+def exposures_of(values: Sequence[object]) -> Exposures:
     """One exposure a source over all private handles in these values."""
     handles = handles_in(list(values))
     return join_exposures([h.exposures for h in handles], [1] * len(handles))

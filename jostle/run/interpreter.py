@@ -67,9 +67,9 @@ class Interpreter:
         base: Scope,
         *,
         load_module: Callable[[tuple[str, ...], Span], Module],
-        choose: Callable[[Interpreter, n.Choice, Scope], Any],
+        choose: Callable[[Interpreter, n.Choice, Scope], object],
         out: Callable[[str], None],
-        settings: dict[str, Any] | None = None,
+        settings: dict[str, object] | None = None,
     ) -> None:
         self.kernel, self.data = kernel, data
         self.base = base
@@ -80,7 +80,7 @@ class Interpreter:
         self.ledger: Ledger | None = None  # of registered datasets
         self.released: dict[str, Any] = {}
         self.bound: dict[str, Any] = {}
-        self.folders: list[Any] = []
+        self.folders: list[Path] = []
         self.depth = 0
         self.simulate: int | None = None
         self.made_up_rows = MADE_UP_ROWS
@@ -119,13 +119,17 @@ class Interpreter:
         """An argument of a call."""
         return self.eval(node, scope)
 
-    def reads_rows(self, handle: Any, node: n.Expr, scope: Scope) -> None:
+    def reads_rows(self, handle: object, node: n.Expr, scope: Scope) -> None:
         """A select, a form or an index reads rows, of which the walk before a run warns."""
 
     operand = eval  # of a row: a public value beside a column
 
     def call(
-        self, function: object, args: Sequence[Any], keywords: dict[str, Any] | None = None, span: Span | None = None
+        self,
+        function: object,
+        args: Sequence[object],
+        keywords: dict[str, object] | None = None,
+        span: Span | None = None,
     ) -> Any:
         """Calls any callable value."""
         return calls.call(self, function, args, keywords, span)
@@ -218,7 +222,7 @@ class Modules:
         """The names of the modules that ship, in order."""
         return list(_shipped())
 
-    def tree(self, path: tuple[str, ...], folders: list[Any]) -> n.Program | None:
+    def tree(self, path: tuple[str, ...], folders: Sequence[Path]) -> n.Program | None:
         """The parsed module, or None where there is none."""
         name = ".".join(path)
         if name not in self._trees:
@@ -227,7 +231,7 @@ class Modules:
                 self._trees[name] = self._translate(tree)
         return self._trees[name]
 
-    def _parse(self, path: tuple[str, ...], folders: list[Any]) -> n.Program | None:
+    def _parse(self, path: tuple[str, ...], folders: Sequence[Path]) -> n.Program | None:
         relative = Path(*path).with_suffix(".jst")
         shipped = resources.folder("stdlib") / relative
         if shipped.is_file():

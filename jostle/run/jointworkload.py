@@ -187,7 +187,7 @@ def _columns(expr: RowExpr) -> set[str]:
     return set().union(*map(_columns, expr.args)) if isinstance(expr, Apply) else set()
 
 
-def _home(key: Key, domains: Mapping[str, Any]) -> str | Key:
+def _home(key: Key, domains: Mapping[str, object]) -> str | Key:
     """The listed column that a key follows from; the key itself where there is none."""
     names = _columns(key.expr)
     (name,) = names if len(names) == 1 else ("",)

@@ -33,7 +33,7 @@ def on_values(operation: Operation) -> Callable[..., object]:
     """The function of a program that a row of the table says."""
     signature = signature_of(BUILTINS[operation.name])
 
-    def body(*args: Any, **keywords: Any) -> Any:
+    def body(*args: object, **keywords: object) -> Any:
         return apply(operation.name, signature.bind(*args, **keywords).args)
 
     body.__signature__ = signature  # type: ignore[attr-defined]

@@ -109,7 +109,7 @@ def margins(value: Any) -> Any:
     return None
 
 
-def _margins_of(values: Sequence[Any], hidden: Sequence[bool] = ()) -> list[Any] | None:
+def _margins_of(values: Sequence[object], hidden: Sequence[bool] = ()) -> list[Any] | None:
     """The margins of a column; where noise hides the rows of a group, of what is no number too."""
     head = values[:MOST_SHOWN]
     entries = [_margin(value, one) for value, one in zip(head, of_numbers(head), strict=True)]

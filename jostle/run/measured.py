@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 @builtin
-def _laplace(value: Any, strategy: Any = None, *, epsilon: Any = None, via: str | None = None, at: Any) -> Any:
+def _laplace(value: Any, strategy: object = None, *, epsilon: Any = None, via: str | None = None, at: Any) -> Any:
     """`laplace(cube)`, `laplace(cube, strategy)`, `laplace([cube, …])`, `laplace(score)`."""
     interp, span = at
     if isinstance(value, (list, JSet)) and strategy is None:
@@ -180,7 +180,7 @@ def _exact(queries: Any, cube: Any, *, at: Any) -> Any:
 
 
 @builtin
-def _answer(queries: Any, cells: Any, *, at: Any) -> Any:
+def _answer(queries: Any, cells: Any, *, at: object) -> Any:
     """The answers of a workload on estimated cells, which are public."""
     from jostle.kernels.accuracy import answers_with_noise
 

@@ -152,7 +152,7 @@ def _constant_value(name: str, expr: Apply) -> Any:
     return result
 
 
-def need_number(value: Any, what: str) -> float:
+def need_number(value: object, what: str) -> float:
     if not is_number(value):
         for handle in handles_in(value):
             raise private_value(handle, f"cannot be a number of {what}")
@@ -243,7 +243,7 @@ def _range(op: str, left: Any, right: Any) -> bool:
     return (_compare(">=", left, right[0]) and _compare("<=", left, right[1])) == (op == "between")
 
 
-def _numbers(op: str, left: Any, right: Any) -> float:
+def _numbers(op: str, left: object, right: object) -> float:
     for handle in handles_in([left, right]):
         raise private_value(handle, "cannot be calculated with")
     if not (is_number(left) and is_number(right)):
@@ -312,7 +312,7 @@ def _vectors(op: str, left: object, right: object) -> object:
     return calculated_vector(result, op, left, right)
 
 
-def _columns(op: str, left: Any, right: Any) -> NumberColumn:
+def _columns(op: str, left: object, right: object) -> NumberColumn:
     """Of columns of a grouped result, with numbers, and with lists and vectors of their length."""
     sides = [elements(value) if is_vector(value) and value.ndim == 1 else value for value in (left, right)]
     try:
@@ -341,7 +341,7 @@ def fold(name: str, items: Sequence[Any], values: Sequence[Any]) -> Any:
 
 
 def bound(
-    name: str, params: Sequence[tuple[str, Any]], args: Sequence[Any], keywords: dict[str, Any]
+    name: str, params: Sequence[tuple[str, Any]], args: Sequence[object], keywords: dict[str, object]
 ) -> dict[str, Any]:
     """The value of each parameter, of (name, default or `REQUIRED`), in a call of a function of the language."""
     values = dict(zip([param for param, _ in params], args, strict=False))
@@ -358,7 +358,7 @@ def parameters(params: Sequence[tuple[str, Any]]) -> list[Parameter]:
 
 
 def guarded(
-    name: str, body: Callable[..., Any], args: Sequence[Any], keywords: dict[str, Any], *, quote: bool = True
+    name: str, body: Callable[..., object], args: Sequence[object], keywords: dict[str, object], *, quote: bool = True
 ) -> object:
     """Calls a Python body; what it raises on wrong values becomes a diagnostic, quoted only where all is public."""
     try:

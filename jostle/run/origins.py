@@ -32,7 +32,7 @@ from jostle.source import Span
 from jostle.syntax import nodes as n
 
 
-def announce(interp: Evaluator, source: Source, node: n.Private, columns: list[str], **more: Any) -> None:
+def announce(interp: Evaluator, source: Source, node: n.Private, columns: list[str], **more: object) -> None:
     """Tells of a source: what it protects, its budget, what of it was spent before, or whose data it has."""
     before = source.measure.spent_exactly(source.meter.spent)[0]
     if source.name != node.name:

@@ -62,7 +62,7 @@ def _plot(
         interp.kernel.events.emit("picture", title, span, **fields)
 
 
-def _by_name(value: Any, what: str, title: str) -> dict[str, list[float | None]]:
+def _by_name(value: object, what: str, title: str) -> dict[str, list[float | None]]:
     if isinstance(value, Grouped):
         columns = list(value.columns)[value.keys :]
         return {name: _numbers(value.columns[name], name) for name in columns}

@@ -96,7 +96,7 @@ def _projected(value: Noised, level: float) -> Uncertainty | None:
     return Uncertainty(low, high, error, math.hypot(origin.law.deviation, float(value) - origin.measured), level)
 
 
-def of_numbers(values: Sequence[Any]) -> list[Uncertainty | None]:
+def of_numbers(values: Sequence[object]) -> list[Uncertainty | None]:
     """Of each item that is a number with known error, its uncertainty; of each other, None."""
     numbers = [value for value in values if type(value) is Noised]
     if not numbers:
@@ -335,7 +335,7 @@ def _quantiles(law: AdditiveLaw | Bracketed, draws: int) -> Floats:
     return quantiles(law, (np.arange(draws) + 0.5) / draws)
 
 
-def _array_function(function: str | Callable[..., Any]) -> Callable[..., object]:
+def _array_function(function: str | Callable[..., object]) -> Callable[..., object]:
     """What an operator or a function of the language is on arrays of draws: here, or NumPy's of the same name."""
     if callable(function):
         return function
@@ -376,7 +376,7 @@ class _OnDraws:
         return vector[int(place)]
 
     @staticmethod
-    def sum(*values: Any) -> Any:
+    def sum(*values: object) -> Any:
         return reduce(add, values)
 
     @staticmethod
@@ -384,25 +384,25 @@ class _OnDraws:
         return reduce(add, values) / len(values)
 
     @staticmethod
-    def min(*values: Any) -> Any:
+    def min(*values: object) -> Any:
         return _stacked(values).min(axis=0)
 
     @staticmethod
-    def max(*values: Any) -> Any:
+    def max(*values: object) -> Any:
         return _stacked(values).max(axis=0)
 
     @staticmethod
-    def median(*values: Any) -> Any:
+    def median(*values: object) -> Any:
         return np.median(_stacked(values), axis=0)
 
     @staticmethod
-    def quantile(q: float, *values: Any) -> Any:
+    def quantile(q: float, *values: object) -> Any:
         return np.quantile(_stacked(values), q, axis=0)
 
     @staticmethod
-    def var(*values: Any) -> Any:
+    def var(*values: object) -> Any:
         return _stacked(values).var(axis=0, ddof=1)
 
     @staticmethod
-    def stddev(*values: Any) -> Any:
+    def stddev(*values: object) -> Any:
         return _stacked(values).std(axis=0, ddof=1)

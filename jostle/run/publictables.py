@@ -58,7 +58,7 @@ def table_of_rows(value: Any, span: Span | None) -> Table:
         raise refusal.at(span) from None
 
 
-def _cell(value: Any, name: str) -> Any:
+def _cell(value: object, name: str) -> Any:
     if value is None or isinstance(value, (str, bool, date)):
         return value
     if not is_number(value):
@@ -76,7 +76,7 @@ def records(interp: Evaluator, table: Table, span: Span | None) -> list[Record]:
 
 
 @builtin
-def _sample(items: Any, count: Any, seed: Any = 0.0, *, at: Any) -> list[Any]:
+def _sample(items: Any, count: object, seed: object = 0.0, *, at: Any) -> list[Any]:
     """`sample(t, 100)`: so many different items of a list or rows of a public table, in their order.
 
     Which these are is decided by a hash of the seed and the place: public, and the same on every machine.
@@ -149,7 +149,7 @@ def _without(left: object, right: object) -> WeightedRecords:
     return of_records.combined("without", _need(left, "without"), _need(right, "without"))
 
 
-def larger_weights(parts: Sequence[Any], weights: object) -> WeightedRecords:
+def larger_weights(parts: Sequence[object], weights: object) -> WeightedRecords:
     """`union` of weighted records."""
     if weights is not None:
         raise refuse("TypeError", "a union of records takes the larger weight of each", help="`union(a, b)`")

@@ -26,7 +26,7 @@ def builtin(body: Body) -> Body:
     return body
 
 
-def implement(name: str, body: Callable[..., Any]) -> None:
+def implement(name: str, body: Callable[..., object]) -> None:
     """Makes `body` the built-in `name`."""
     row = BUILTINS.get(name)
     if row is None or row.reads is Reads.NOTHING:

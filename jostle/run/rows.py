@@ -411,7 +411,7 @@ class RowCompiler:
             self._body.need_quiet(node)
         return self._evaluate(node, self._scope)
 
-    def _constant(self, value: Any, node: n.Expr) -> RowExpr:
+    def _constant(self, value: object, node: n.Expr) -> RowExpr:
         if isinstance(value, ColumnHandle):
             self._need(value.name, node)
             return Column(value.name)

@@ -89,7 +89,7 @@ def _named_columns(
     return named
 
 
-def _radius(value: Any, node: n.Call) -> float:
+def _radius(value: object, node: n.Call) -> float:
     radius = float(value) if value is not None and is_number(value) else math.nan
     if not 1e-100 < radius < 1e100:
         raise refuse("ValueError", "a radius is a positive number", node.span, help="`radius = 1`: in scaled units")
@@ -104,7 +104,7 @@ def _columns_at(interp: Evaluator, node: n.Expr, table: Table, scope: Scope, com
     return compiler.columns_at(node)
 
 
-def _listed(interp: Evaluator, rows: object, options: dict[str, Any], node: n.Call) -> Any:
+def _listed(interp: Evaluator, rows: object, options: dict[str, object], node: n.Call) -> Any:
     """Rows of public numbers as a public table of columns x1, x2, … within `low` and `high`."""
     from jostle.run.declare import open_public
 
@@ -243,8 +243,8 @@ def _noisy_moments(
 
 @builtin
 def _noisy_sum(
-    rows: Any, given: Any, parameters: Any = None, *, bound: Any = 1.0, norm: Any = "l2", paid: Any = None,
-    part: Any = 1.0, epsilon: Any = None, delta: Any = None, via: str | None = None, at: Any,
+    rows: Any, given: Any, parameters: Any = None, *, bound: object = 1.0, norm: Any = "l2", paid: Any = None,
+    part: object = 1.0, epsilon: Any = None, delta: Any = None, via: str | None = None, at: Any,
 ) -> Record:  # fmt: skip
     """The noisy sum of what a row kernel gives for each row, clipped to a norm (`l1`, `l2`, `sup`) of `bound`.
 
@@ -265,7 +265,7 @@ def _noisy_sum(
 
 
 @builtin
-def _coordinate_scores(rows: Any, given: Any, parameters: Any = None, *, bound: Any = 1.0, at: Any) -> Any:
+def _coordinate_scores(rows: Any, given: Any, parameters: Any = None, *, bound: Any = 1.0, at: object) -> Any:
     """The coordinates of such a sum as scores, then their negatives: for `noisy_max` and `exp_mech`."""
     from jostle.kernels.rowprograms import CONTRIBUTIONS, GRADIENTS
     from jostle.privacy.scores import vectorsums
@@ -321,7 +321,7 @@ def _parameters(value: object) -> dict[str, object]:
     return dict(value)
 
 
-def _part(value: Any) -> float:
+def _part(value: object) -> float:
     if not is_number(value):
         raise refuse("TypeError", f"`part` is a number, not {kind_name(value)}")
     if not 0 < value <= 1:
@@ -329,7 +329,7 @@ def _part(value: Any) -> float:
     return float(value)
 
 
-def _bound(value: Any, norm: str = "sup") -> float:
+def _bound(value: object, norm: str = "sup") -> float:
     if not is_number(value):
         raise refuse("TypeError", f"`bound` is a number, not {kind_name(value)}")
     from jostle.privacy.scores.vectorsums import check_bound

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 @builtin
-def _largest(utilities: Any, count: Any = 1.0, leads: Any = False, *, epsilon: Any = None, at: Any) -> Any:
+def _largest(utilities: object, count: Any = 1.0, leads: Any = False, *, epsilon: Any = None, at: Any) -> Any:
     """The places of the largest scores, in order; with `leads` a record of them and of what each leads the next by."""
     from jostle.privacy.measurements.choices import LargestScores
 
@@ -176,7 +176,7 @@ def _above(value: Any, watch: Any, *, at: Any) -> Any:
     return Noised(float(answer), watch.watch.number_law) if number else answer
 
 
-def _score_of(interp: Evaluator, value: Any, span: Any) -> Score | float:
+def _score_of(interp: Evaluator, value: object, span: Any) -> Score | float:
     """A private score, that of counting rows among them; or a public number."""
     from jostle.privacy.scores.cells import size
 
@@ -368,7 +368,7 @@ def _of_classes(what: str, table: object, tree: object, label: object) -> tuple[
     return known, public, name
 
 
-def _bound(value: Any) -> int:
+def _bound(value: object) -> int:
     from jostle.privacy.scores.splits import MOST
 
     for handle in handles_in(value):
@@ -416,7 +416,7 @@ def _split(data: PublicData, table: Table, parts: int, salt: int = 0) -> list[Ha
 
 
 @builtin
-def _binned(table: Any, column: Any, edges: Any, *, at: Any) -> Table:
+def _binned(table: object, column: object, edges: Any, *, at: object) -> Table:
     """`binned(D, a, [20, 40])`: the table with a numeric column as its bin, the number of edges that it reaches."""
     if not isinstance(table, Table):
         raise refuse("TypeError", f"`binned` takes a table, not {kind_name(table)}")

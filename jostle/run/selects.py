@@ -211,7 +211,7 @@ def _persons_in_groups(call: n.Call, table: Any, keys: list[GroupKey]) -> tuple[
 # Answers -----------------------------------------------------------------------------------------
 
 
-def _answer(interp: Evaluator, bound: BoundSelect, scope: Scope, event: dict[str, Any]) -> Any:
+def _answer(interp: Evaluator, bound: BoundSelect, scope: Scope, event: dict[str, object]) -> Any:
     """The answer: of public data exact and free, of private data from a joint block, at a wanted error, or bought."""
     request, node = bound.request, bound.form.node
     if isinstance(request, Request) and request.free:
@@ -239,7 +239,7 @@ def _answer(interp: Evaluator, bound: BoundSelect, scope: Scope, event: dict[str
     return _bought(interp, bound, event)
 
 
-def _bought(interp: Evaluator, bound: BoundSelect, event: dict[str, Any]) -> Answer:
+def _bought(interp: Evaluator, bound: BoundSelect, event: dict[str, object]) -> Answer:
     """The answer for an amount: the select's own, or an equal share of what is left for the query."""
     amount, form, span = bound.amount, bound.form, bound.form.node.span
     if amount is None:
@@ -257,7 +257,7 @@ def _bought(interp: Evaluator, bound: BoundSelect, event: dict[str, Any]) -> Ans
     return answer
 
 
-def _marked(interp: Evaluator, bound: BoundSelect, answer: Answer, event: dict[str, Any]) -> list[Sequence[Any]]:
+def _marked(interp: Evaluator, bound: BoundSelect, answer: Answer, event: dict[str, object]) -> list[Sequence[Any]]:
     """The columns of the answer as dates where they are of dates, and marked by what their errors leave out."""
     misfits = interp.looks.cut_of(bound.request, bound.exposures)
     cuts = [(*cut_of(bound.table, aggregate), *misfits) for aggregate in bound.aggregates]
@@ -291,7 +291,7 @@ def _result(interp: Evaluator, bound: BoundSelect, answer: Answer, scope: Scope)
     return next(iter(record.values())) if len(record) == 1 else record
 
 
-def _result_column(interp: Evaluator, value: n.Expr, simple: dict[int, Sequence[Any]], scope: Scope) -> list[Any]:
+def _result_column(interp: Evaluator, value: n.Expr, simple: dict[int, Sequence[object]], scope: Scope) -> list[Any]:
     """A result that is calculated from aggregates, group by group."""
     column, outer = [], interp.aggregates
     for group in range(len(next(iter(simple.values()), []))):

@@ -74,7 +74,7 @@ def _simulated_regressions(count: object, seed: object = 1.0, *, rows: object = 
 
 
 @builtin
-def _simulated_studies(count: Any, seed: Any = 1.0, *, rows: Any = None, at: Any) -> list[Record]:
+def _simulated_studies(count: object, seed: object = 1.0, *, rows: Any = None, at: Any) -> list[Record]:
     """`simulated_studies(40)`: public synthetic studies, each a record {database, treatment, outcome, by, effect}.
 
     `rows`: from how many to how many a database has (`500..100000`). `effect` is the mean effect in the population that
@@ -97,7 +97,7 @@ def _simulated_studies(count: Any, seed: Any = 1.0, *, rows: Any = None, at: Any
 
 
 def _simulated(
-    name: str, count: Any, seed: Any, rows: Any, usual: Interval, one: Callable[[int, int, int, int], Record]
+    name: str, count: Any, seed: Any, rows: object, usual: Interval, one: Callable[[int, int, int, int], Record]
 ) -> list[Record]:
     """So many of what `one` makes of a number, the seed, and the fewest and the most rows; what a program asked for is
     checked first."""
@@ -121,7 +121,7 @@ def _parts(columns: dict[str, Any], domains: Record, at: Any) -> dict[str, Any]:
 
 
 @builtin
-def _accuracy(table: Any, model: Any, label: Any, *, at: Any) -> float:
+def _accuracy(table: Any, model: Any, label: object, *, at: Any) -> float:
     """`accuracy(test, model, class)`: the share of the rows of a public table whose class the model names."""
     interp, _ = at
     table, model = _in_order(table, model)
@@ -194,7 +194,7 @@ def _in_order(table: object, model: object) -> tuple[Any, Any]:
     return (model, table) if is_model(table) or isinstance(model, Table) else (table, model)
 
 
-def _class_of(what: str, model: Any, table: Any, label: Any) -> str:
+def _class_of(what: str, model: Any, table: Any, label: object) -> str:
     """The class column's name, where a classifier and a table fit together."""
     for handle in handles_in(model):
         raise private_value(handle, "is no classifier")

@@ -75,7 +75,7 @@ class JSet:
             members.setdefault(identity(item), item)
         self._fill(members)
 
-    def _fill(self, members: dict[Any, Any]) -> None:
+    def _fill(self, members: dict[object, object]) -> None:
         """`members` by their identities, which are expensive to compute."""
         self._members = members
         self.items: list[Any] = list(members.values())
@@ -89,7 +89,7 @@ class JSet:
     def __len__(self) -> int:
         return len(self.items)
 
-    def minus(self, other: Iterable[Any]) -> JSet:
+    def minus(self, other: Iterable[object]) -> JSet:
         gone = other._members if isinstance(other, JSet) else {identity(item) for item in other}
         left = JSet()
         left._fill({key: item for key, item in self._members.items() if key not in gone})
@@ -128,7 +128,7 @@ class Grouped(Struct, eq=False):
         self.parts = {name: values if isinstance(values, LongColumn) else self._listed(name, values)
                       for name, values in self.parts.items()}  # fmt: skip
 
-    def _listed(self, name: str, values: Sequence[Any]) -> list[Any]:
+    def _listed(self, name: str, values: Sequence[object]) -> list[Any]:
         return column_of(values, of_numbers=name not in list(self.parts)[: self.keys])
 
     @property
@@ -230,7 +230,7 @@ def need_room(items: float, what: str = "a list") -> None:
 MOST_NESTED = 500
 
 
-def weight(value: Any) -> float:
+def weight(value: object) -> float:
     """How many values there are to see in a value, nested ones counted as often as they stand in it.
 
     Each container is visited once, however often it is shared, so that this ends where a walk would not. Refuses
@@ -238,7 +238,7 @@ def weight(value: Any) -> float:
     """
     weights: dict[int, float] = {}
 
-    def weigh(one: Any, depth: int) -> float:
+    def weigh(one: object, depth: int) -> float:
         parts = _parts_of(one)
         if parts is None:
             if isinstance(one, Interval):
@@ -270,7 +270,7 @@ def identity(value: object) -> Any:
     return _key(value)
 
 
-def _key(value: Any) -> Any:
+def _key(value: object) -> Any:
     if isinstance(value, bool) or value is None or isinstance(value, (str, date, Period, Interval)):
         return (type(value).__name__, value)
     if isinstance(value, (int, float)):
@@ -305,7 +305,7 @@ def same(a: Any, b: Any) -> bool:
     return a is b
 
 
-def is_sequence(value: Any) -> bool:
+def is_sequence(value: object) -> bool:
     return isinstance(value, (list, tuple)) or is_vector(value)
 
 
@@ -356,7 +356,7 @@ def kind_name(value: Any) -> str:
     return "a workload" if is_workload(value) else "a value of another kind"
 
 
-def is_model(value: Any) -> bool:
+def is_model(value: object) -> bool:
     """A public value with a face of its own, made by a kernel: a classifier, a graphical model, a mixture.
 
     Its class has `jostle_kind` ("a decision tree"), `jostle_fields` (what `model.name` gives; a function there is a
@@ -365,7 +365,7 @@ def is_model(value: Any) -> bool:
     return hasattr(type(value), "jostle_kind")
 
 
-def is_workload(value: Any) -> bool:
+def is_workload(value: object) -> bool:
     return hasattr(value, "bounds") and hasattr(value, "answers")
 
 
@@ -442,7 +442,7 @@ def show_number(value: float) -> str:
     return str(int(value)) if value.is_integer() and abs(value) < 1e15 else f"{value:.6g}"
 
 
-def _show_record(value: dict[Any, Any], depth: int) -> str:
+def _show_record(value: dict[object, object], depth: int) -> str:
     from jostle.run.propagation import errors_beside
 
     errors = [f" ± {error}" if error else "" for error in errors_beside([*value.values()])] or [""] * len(value)

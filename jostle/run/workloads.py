@@ -27,7 +27,7 @@ MOST_QUERIES = 2**20
 
 
 @builtin
-def _marginals(cube: Any, over: Any = 1.0, *, at: Any) -> Any:
+def _marginals(cube: Any, over: Any = 1.0, *, at: object) -> Any:
     """`marginals(cube, k)`: all over k dimensions; `marginals(cube, [["age", "sex"], ["city"], []])`: those named."""
     from jostle.kernels.workloads import marginals
 

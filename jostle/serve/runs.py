@@ -217,7 +217,7 @@ class Runs:
     """The runs of a server. `places` is how many go on at once, one of each analyst at most."""
 
     def __init__(
-        self, home: Home, check: Callable[..., dict[str, Any]], start: Launch | None = None,
+        self, home: Home, check: Callable[..., dict[str, object]], start: Launch | None = None,
         seconds: Sequence[float] = SECONDS, places: int = 2 * (os.cpu_count() or 1), public: str = "",
     ) -> None:  # fmt: skip
         self.public = public

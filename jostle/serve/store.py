@@ -387,7 +387,7 @@ class Home:
         return [{"number": number, "content": json.loads(text), "hash": hash} for number, text, hash in rows]
 
 
-def verify(log: Iterable[Mapping[str, Any]]) -> tuple[int, str]:
+def verify(log: Iterable[Mapping[str, object]]) -> tuple[int, str]:
     """Follows a log from its first entry; gives its length and last hash. `LedgerError` names what does not hold."""
     number, head = 0, FIRST
     for entry in log:

@@ -153,7 +153,7 @@ def _rehearsed(job: Job, folder: Path) -> dict[str, Any]:
     return {"document": _rehearsed_document(result), "charges": {}}
 
 
-def leave(folder: Path, document: Mapping[str, Any]) -> None:
+def leave(folder: Path, document: Mapping[str, object]) -> None:
     """Writes an answer, whole and on disk."""
     text = json.dumps(document)
     if len(text) > MOST_ANSWER:

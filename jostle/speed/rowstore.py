@@ -61,7 +61,7 @@ class RowStore:
             while sum(b.nbytes for blocks in self._blocks.values() for b in blocks) > LIMIT:
                 self._blocks.popitem(last=False)
 
-    def derived(self, rows: Vectors, what: object, make: Callable[[Iterator[Block]], Any]) -> Any:
+    def derived(self, rows: Vectors, what: object, make: Callable[[Iterator[Block]], object]) -> Any:
         """What `make` makes of the rows' blocks, kept under `what`."""
         if (rows, what) not in self._derived:
             self._derived[rows, what] = make(self.blocks(rows))

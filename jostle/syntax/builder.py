@@ -35,7 +35,7 @@ class Builder(QueryBuilder):
 
     # Statements --------------------------------------------------------------------------------
 
-    def start(self, *body: Any) -> n.Program:
+    def start(self, *body: object) -> n.Program:
         lines = self.source.text.split("\n")
         whole = Span(self.source, 1, 1, len(lines), len(lines[-1]) + 1)
         return n.Program(only(n.Statement, body), span=whole)
@@ -220,7 +220,7 @@ class Builder(QueryBuilder):
     # The four things a choice is made of ---------------------------------------------------------
 
     def function(
-        self, kind: Token, params: Any, body: n.Block, _predict: Any, features: Any, predict: n.Block | None
+        self, kind: Token, params: Any, body: n.Block, _predict: object, features: Any, predict: n.Block | None
     ) -> n.Part:
         span = self._span(kind, body, predict)
         if predict is not None and kind != "Option":

@@ -52,7 +52,7 @@ class QueryBuilder(Transformer):  # type: ignore[type-arg]
 
     # Places ------------------------------------------------------------------------------------
 
-    def _span(self, *children: Any) -> Span:
+    def _span(self, *children: object) -> Span:
         """From the first child that is there to the last."""
         start: Any = None
         end: Any = None
@@ -173,13 +173,13 @@ class QueryBuilder(Transformer):  # type: ignore[type-arg]
     def first(self, _limit: Token, most: n.Expr, limit: n.Limit | None) -> tuple[Any, ...]:
         return most, limit
 
-    def groupby(self, *children: Any) -> tuple[n.GroupKey, ...]:
+    def groupby(self, *children: object) -> tuple[n.GroupKey, ...]:
         return only(n.GroupKey, children)
 
-    def per(self, *children: Any) -> tuple[n.GroupKey, ...]:
+    def per(self, *children: object) -> tuple[n.GroupKey, ...]:
         return only(n.GroupKey, children)
 
-    def limit_groups(self, word: Token, groups: n.Expr, *more: Any) -> n.Limit:
+    def limit_groups(self, word: Token, groups: n.Expr, *more: object) -> n.Limit:
         return self._limit(word, groups, next(iter(only(n.Expression, more)), None), True, groups, *more)
 
     def limit_rows(self, word: Token, rows: n.Expr, *more: object) -> n.Limit:
@@ -264,7 +264,7 @@ def _is_key(column: n.Column, key: n.GroupKey) -> bool:
     return by_name or (column.value == key.value and (column.name is None or key.name in (None, column.name)))
 
 
-def only(kind: type[Any], children: Children) -> tuple[Any, ...]:
+def only(kind: type[object], children: Children) -> tuple[Any, ...]:
     return tuple([child for child in children if isinstance(child, kind)])
 
 

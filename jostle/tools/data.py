@@ -157,7 +157,7 @@ def check(document: Mapping[str, Any]) -> int:
     return len(sealed)
 
 
-def is_ours(ledger: Ledger, document: Mapping[str, Any]) -> bool:
+def is_ours(ledger: Ledger, document: Mapping[str, object]) -> bool:
     """Whether this ledger made it, unchanged: for the owner."""
     dataset = ledger.dataset(str(document.get("dataset")))
     body = {key: value for key, value in document.items() if key != "code"}

@@ -110,7 +110,8 @@ class Forms(Interpreter):
             raise Unknown(like=likes.form(one + two))
         same = isinstance(node.left, n.Name | n.Attribute) and node.left.span.text == node.right.span.text
         if node.op == "-" and same and (one is likes.ONE or isinstance(one, float) or is_vector(one)):
-            return 0.0 if one is likes.ONE else one - two  # itself less itself is 0; what is no number is refused
+            # itself less itself is 0; what is no number is refused
+            return 0.0 if one is likes.ONE else self._operated(node, one, two, scope)
         if node.op in ARITHMETIC and likes.is_of_numbers(one) and likes.is_of_numbers(two):
             raise Unknown(like=likes.form(self._operated(node, one, two, scope)))
         raise Unknown(like=self._by_kinds(node, likes.operand(left), likes.operand(right), scope))

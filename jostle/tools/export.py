@@ -119,7 +119,7 @@ def _arrow(sheet: Sheet) -> Any:
     return pa.table({name: _column(values) for name, values in sheet.columns.items()})
 
 
-def _column(values: Sequence[Any]) -> Any:
+def _column(values: Sequence[object]) -> Any:
     """Numbers, truths, dates and times as such, where all cells of a column are; texts otherwise."""
     values = list(values)
     if any(isinstance(value, date) for value in values) and all(isinstance(v, date | None) for v in values):

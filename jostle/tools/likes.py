@@ -79,7 +79,7 @@ def form(value: object) -> object:
     return None if inner is ANY else inner
 
 
-def _form(value: Any) -> Any:
+def _form(value: object) -> Any:
     if isinstance(value, SomeGroups | Anything):
         return value
     if isinstance(value, bool | str) or value is None:
@@ -111,7 +111,7 @@ def operand(value: object) -> object:
     return None if isinstance(it, list) and any(isinstance(item, Anything) for item in it) else it
 
 
-def kind(value: Any) -> str | None:
+def kind(value: object) -> str | None:
     """What a person calls a value, or what is known of one; None where that is nothing."""
     it = example(value)
     return None if it is None else kind_of(it)
@@ -204,7 +204,7 @@ class NotKnown:
     """Stands for the value of a name that is not known; `of`: the option of the library that gives it, or empty;
     `like`: a value of its form, or none."""
 
-    def __init__(self, of: str = "", like: Any = None) -> None:
+    def __init__(self, of: str = "", like: object = None) -> None:
         self.of, self.like = of, like
 
 

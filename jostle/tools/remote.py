@@ -279,7 +279,7 @@ def _last(url: str) -> str:
     return url
 
 
-def _diagnostic(error: Mapping[str, Any]) -> Diagnostic:
+def _diagnostic(error: Mapping[str, object]) -> Diagnostic:
     line = f"line {error['line']}: " if error.get("line") else ""
     return Diagnostic(str(error.get("kind")), line + str(error.get("message")), None, "", str(error.get("help") or ""))
 

@@ -169,7 +169,7 @@ def _rows(value: Sequence[Mapping[str, object]], width: int, margins: object) ->
     return lines + ([DOUBT] if doubtful else [])
 
 
-def _record(value: Mapping[Any, Any], width: int, margins: Mapping[Any, Any]) -> list[str]:
+def _record(value: Mapping[Any, Any], width: int, margins: Mapping[object, object]) -> list[str]:
     if not value:
         return ["{}"]
     if list(value)[:3] == ["title", "rows", "notes"] and _table(
@@ -393,7 +393,7 @@ def is_of_library(name: str, names: Mapping[str, object]) -> bool:
     return any(names[name] is module.names.get(name) for module in modules)
 
 
-def describe(name: str, value: Any) -> str:
+def describe(name: str, value: object) -> str:
     """The kind of a value, its label, and the public facts of a handle."""
     from jostle.plan.plan import Categories, Integer, Real
     from jostle.privacy.kernel.exposures import Handle

@@ -155,7 +155,7 @@ def beside(program: str, path: str) -> Path:
         return Path(path)
 
 
-def identity(bound: Mapping[str, Any], folders: Sequence[Path], kind: str, args: list[Any]) -> Hashable:
+def identity(bound: Mapping[str, object], folders: Sequence[Path], kind: str, args: list[object]) -> Hashable:
     """Names of one file or one bound object have parts in common; None is not known. Looks up names only."""
     from jostle.language.builtins import REMOTE
     from jostle.readers.filesets import paths

@@ -10,7 +10,6 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from itertools import pairwise
-from typing import Any
 
 from msgspec import Struct, field
 
@@ -18,7 +17,7 @@ _LEVELS = "▁▂▃▄▅▆▇█"
 UNITS = {"epsilon": "ε", "rho": "ρ", "delta": "δ"}
 
 
-def number(value: Any, digits: int = 4) -> str:
+def number(value: object, digits: int = 4) -> str:
     """A number for a person: whole numbers in full, others to `digits` significant digits, anything else as text.
 
     An empty text is `""`."""

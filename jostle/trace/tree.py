@@ -39,7 +39,7 @@ def heading(fields: Mapping[str, object]) -> str:
     return "predicted error" if fields.get("errors") else "predicted, larger is better"
 
 
-def figures(fields: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+def figures(fields: Mapping[str, object]) -> dict[str, tuple[str, str]]:
     """The figure of each option, and its spread over the training runs it is learned from (empty where unknown)."""
     sign, spread = (-1 if fields.get("errors") else 1), mapping(fields.get("spread"))
     return {
@@ -48,7 +48,7 @@ def figures(fields: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
     }
 
 
-def margin(fields: Mapping[str, Any]) -> str | None:
+def margin(fields: Mapping[str, object]) -> str | None:
     """How far the next option is behind, and whether single runs differ by more than that; none without another."""
     predictions, chosen = mapping(fields.get("predictions")), str(fields.get("chosen"))
     others = {option: float(score) for option, score in predictions.items() if option != chosen}
@@ -141,7 +141,7 @@ def _features(twig: Twig, fields: Mapping[str, object]) -> None:
         under.add(line)
 
 
-def looked_at(feature: Mapping[str, Any]) -> str:
+def looked_at(feature: Mapping[str, object]) -> str:
     """The value of a feature, with its noise where it was bought: `4071 ± 200`."""
     value, error = feature["value"], feature.get("error")
     if isinstance(error, bool) or not isinstance(error, int | float) or not isinstance(value, int | float):
@@ -149,7 +149,7 @@ def looked_at(feature: Mapping[str, Any]) -> str:
     return number(value) + (f" ± {error_text(value, error)}" if math.isfinite(error) else "")
 
 
-def cost_text(feature: Mapping[str, Any]) -> str:
+def cost_text(feature: Mapping[str, object]) -> str:
     """`ε 0.1`, or `free`."""
     cost = price(feature)
     return f"{cost[0]} {amount(cost[1])}" if cost is not None else "free"
@@ -168,7 +168,7 @@ def _predictions(twig: Twig, fields: Mapping[str, object]) -> None:
         under.add(line)
 
 
-def sweep(fields: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[list[str]], int]:
+def sweep(fields: Mapping[str, object]) -> tuple[Mapping[str, Any], list[list[str]], int]:
     """What is predicted along the feature that decided: the field itself, a row for each of its values with the best
     option last, and which row these data are at. Neighbours that are predicted alike are one row."""
     along = mapping(fields.get("along"))
@@ -187,7 +187,7 @@ def sweep(fields: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[list[str]]
     return along, rows, here
 
 
-def _along(twig: Twig, fields: Mapping[str, Any]) -> None:
+def _along(twig: Twig, fields: Mapping[str, object]) -> None:
     along, rows, here = sweep(fields)
     if not rows:
         return

@@ -258,11 +258,11 @@ def _element(value: object) -> str:
     return '"' + str(value).replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def _by_column(described: list[Any], rows: list[tuple[Any, ...]]) -> Iterator[tuple[Any, tuple[Any, ...]]]:
+def _by_column(described: list[object], rows: list[tuple[object, ...]]) -> Iterator[tuple[Any, tuple[Any, ...]]]:
     yield from zip(described, zip(*rows, strict=True) if rows else ((),) * len(described), strict=True)
 
 
-def _array(column: Any, values: tuple[Any, ...]) -> Any:
+def _array(column: Any, values: tuple[object, ...]) -> Any:
     """The cells of a column, masked where they are NULL."""
     kind = np.int64 if column.type_code in _WHOLE_TYPES else np.float64 if column.type_code in _DOUBLE_TYPES else object
     missing = [value is None for value in values]

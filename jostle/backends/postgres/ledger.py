@@ -14,7 +14,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jostle.diagnostics import refuse
 from jostle.privacy.ledger.store import STORES, TABLES, Connection, Result, Store
@@ -65,7 +65,7 @@ def address(url: str) -> str:
 class _Server:
     """A psycopg connection as a `Connection`. A forked child leaves it alone: what it said would be the parent's."""
 
-    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+    def __init__(self, connection: psycopg.Connection[object]) -> None:
         self.raw, self._process = connection, os.getpid()
 
     def __del__(self) -> None:
@@ -76,7 +76,7 @@ class _Server:
     def in_transaction(self) -> bool:
         return not self.raw.closed and self.raw.info.transaction_status.name != "IDLE"
 
-    def execute(self, statement: str, parameters: Sequence[Any] = (), /) -> Result:
+    def execute(self, statement: str, parameters: Sequence[object] = (), /) -> Result:
         return self.raw.execute(statement.replace("?", "%s").encode(), parameters or None)
 
     def close(self) -> None:

@@ -440,7 +440,7 @@ def class_logs(model: Classifier) -> Logs:
     return (model if isinstance(model, Blended) else blended_model([model], [1])).logs
 
 
-def classifier_from_json(data: Mapping[str, Any]) -> Any:
+def classifier_from_json(data: Mapping[str, object]) -> Any:
     """The classifier that `as_json` wrote; `ValueError` where this is none."""
     from_json = _READERS.get(str(data.get("model")))
     if from_json is None:

@@ -60,7 +60,7 @@ class SyntheticRows:
         values = self.domain.values[place]
         return [values[code] for code in self.codes[:, place]]
 
-    def table(self, *names: Any) -> NDArray[np.float64]:
+    def table(self, *names: object) -> NDArray[np.float64]:
         """Counts over some variables, or a list of them, in their order."""
         members = names[0] if len(names) == 1 and not isinstance(names[0], str) else names
         clique = self.domain.clique(members)
@@ -228,7 +228,7 @@ class GraphicalModel:
         """The marginal table of every clique; each sums to 1."""
         return self.structure.split(self._inferred[1])
 
-    def marginal(self, *names: Any) -> Floats:
+    def marginal(self, *names: object) -> Floats:
         """The probability table over any variables, in their order."""
         members = names[0] if len(names) == 1 and not isinstance(names[0], str) else names
         clique = self.domain.clique(members)

@@ -341,7 +341,7 @@ class IsingModel(Field):
         return self.summary(head, "its couplings, of x·y where both are −1 or 1")
 
 
-def ising_model(couplings: Any, fields: Any = None, names: Any = None) -> IsingModel:
+def ising_model(couplings: object, fields: object = None, names: Any = None) -> IsingModel:
     """A model of one's own: a symmetric matrix of couplings, whose diagonal does not count, and fields (0)."""
     a = np.asarray(couplings, dtype=float)
     if a.ndim != 2 or a.shape[0] != a.shape[1] or not np.isfinite(a).all() or not np.allclose(a, a.T):

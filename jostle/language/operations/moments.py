@@ -9,7 +9,6 @@ import math
 from collections.abc import Callable
 from datetime import date, datetime
 from functools import partial
-from typing import Any
 
 from jostle.language import moments
 from jostle.language.intervals import Interval
@@ -124,7 +123,7 @@ def _zone_bounds(time: Interval, name: str) -> Interval:
     return max(low, FIRST_TIME), max(high, FIRST_TIME)
 
 
-def _like_numbers(name: str, kind: str, value: Callable[..., Any]) -> Operation:
+def _like_numbers(name: str, kind: str, value: Callable[..., object]) -> Operation:
     """An operation on numbers, of dates or times, which are compared by the numbers that stand for them."""
     numbers = next(operation for operation in NUMBERS if operation.name == name)
     return Operation(

@@ -153,7 +153,7 @@ def _validated(
 class Arguments:
     """What a built-in is called with, by the names that its row gives them."""
 
-    def __init__(self, row: facts.Builtin, args: Sequence[Any], keywords: dict[str, Any]) -> None:
+    def __init__(self, row: facts.Builtin, args: Sequence[object], keywords: dict[str, object]) -> None:
         self.row, self.args, self.keywords = row, list(args), keywords
 
     def named(self, name: str, default: object = PUBLIC) -> Any:
@@ -232,7 +232,7 @@ def _score(value: object, name: str) -> object:
     return PUBLIC if cannot_charge(value) else TOP
 
 
-def _shares(table: Any, many: Any) -> Any:
+def _shares(table: Any, many: object) -> Any:
     """The parts of a partition of its own; of how many, where that is known."""
     if isinstance(table, OneOf):
         return join_all([_shares(one, many) for one in table.values])
@@ -252,7 +252,7 @@ def _binned_handle(table: Any) -> Any:
     return Handle(table.kind, table.exposures)
 
 
-def _union_handle(args: Sequence[Any]) -> Any:
+def _union_handle(args: Sequence[object]) -> Any:
     """Of tables one that reads them all; of workloads, which are public, nothing that could charge."""
     parts = args[0] if args and isinstance(args[0], list) else args
     tables = [part for part in parts if isinstance(part, Handle)]
@@ -269,7 +269,7 @@ def _union_handle(args: Sequence[Any]) -> Any:
     return Handle("table", result.exposures, schema)
 
 
-def _limited_handle(w: Walk, handle: Any, amount: Any) -> object:
+def _limited_handle(w: Walk, handle: Any, amount: object) -> object:
     """An agent: charges through it add up to no more than its amount."""
     if not isinstance(handle, Handle):
         return widened(handle)

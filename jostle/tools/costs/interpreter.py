@@ -307,7 +307,7 @@ def _comprehended(w: Walk, node: n.Comprehension, source: object, scope: Scope) 
     return numbers.distinct(answer) if node.kind == "set" and isinstance(answer, list) else answer
 
 
-def _perhaps(w: Walk, item: Callable[[], Any]) -> Any:
+def _perhaps(w: Walk, item: Callable[[], object]) -> Any:
     result = w.optionally(item)
     return Items(join_all(result) if isinstance(result, list) and result else widened(result))
 

@@ -176,7 +176,7 @@ def _exact(op: str, a: float, b: float) -> float | None:
 # Functions ---------------------------------------------------------------------------------------
 
 
-def function(name: str, args: list[Any]) -> Any:
+def function(name: str, args: list[object]) -> Any:
     """A builtin on numbers; where it is not followed, `PUBLIC`, or any number."""
     result = _function(name, args)
     return ANY_NUMBER if result is PUBLIC and _are_numbers(args) else result

@@ -303,7 +303,7 @@ def transfer_index(w: Walk, node: n.Index, scope: Scope) -> Any:
     return _element_of(value, at[0] if len(at) == 1 else PUBLIC)
 
 
-def _element_of(value: Any, at: Any) -> Any:
+def _element_of(value: Any, at: object) -> Any:
     if isinstance(value, dict):
         return value.get(at, PUBLIC) if isinstance(at, str) else join_all(list(value.values()))
     if isinstance(value, (list, str)):

@@ -191,7 +191,7 @@ def weighted_records(function: str, args: Sequence[object], name: object) -> obj
     return Handle("records", exposures, _schema(function, handles, args, name))
 
 
-def _schema(function: str, handles: Sequence[Handle], args: Sequence[Any], name: object) -> dict[str, Any] | None:
+def _schema(function: str, handles: Sequence[Handle], args: Sequence[object], name: object) -> dict[str, Any] | None:
     """The columns, where all are known."""
     first = handles[0].schema
     if first is None:

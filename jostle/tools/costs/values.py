@@ -193,7 +193,7 @@ def leaves(value: Any) -> Iterator[Any]:
             waiting.extend(inside)
 
 
-def cannot_charge(value: object, purity: Callable[[Any], bool] = lambda function: False) -> bool:
+def cannot_charge(value: object, purity: Callable[[object], bool] = lambda function: False) -> bool:
     """Whether nothing that is done with this value alone can charge a source."""
     for leaf in leaves(value):
         if is_constant(leaf) or leaf is PUBLIC or isinstance(leaf, (NumberInterval, Range, Open)):
@@ -363,7 +363,7 @@ def bare(value: object) -> Any:
     return value.value if isinstance(value, LoopVariable) else value
 
 
-def join_all(values: Sequence[Any]) -> Any:
+def join_all(values: Sequence[object]) -> Any:
     result = values[0] if values else PUBLIC
     for value in values[1:]:
         result = join(result, value)

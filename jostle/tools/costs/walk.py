@@ -118,7 +118,7 @@ class Walk(Spending, ABC):
         self.ledger = after if after is not None else before
         return join_all(values)
 
-    def optionally(self, thunk: Callable[[], Any]) -> Any:
+    def optionally(self, thunk: Callable[[], object]) -> Any:
         return self.paths([lambda: MISSING, thunk])
 
     def branches(self, scope: Scope, bodies: Sequence[Sequence[n.Stmt]]) -> bool:
@@ -465,7 +465,7 @@ def part_item(source: Items, once: Generic | None) -> Any:
     return [key, Handle(part.kind, reserve, part.schema, part.origin, False, part.name)]
 
 
-def _guessed(names: dict[str, Any], unsettled: Sequence[str], attempt: int) -> dict[str, Any]:
+def _guessed(names: dict[str, object], unsettled: Sequence[str], attempt: int) -> dict[str, Any]:
     """What names may be in any round, where some did not settle in so many attempts: less is said of those."""
     if attempt < 2:
         return names

@@ -187,7 +187,7 @@ def _outline(units: Units, document: Document) -> list[Any]:
     ]  # fmt: skip
 
 
-def _symbol(units: Units, name: str, kind: str, span: Span, children: list[Any]) -> Any:
+def _symbol(units: Units, name: str, kind: str, span: Span, children: list[object]) -> Any:
     lsp = units.lsp
     kinds = {"a private source": lsp.SymbolKind.Struct, "a public table": lsp.SymbolKind.Struct,
              "a setting of the program": lsp.SymbolKind.Constant, "a ChoiceMaker": lsp.SymbolKind.Class,

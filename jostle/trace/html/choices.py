@@ -30,7 +30,7 @@ from jostle.trace.tree import (
 )
 
 
-def decision_tree(fields: Mapping[str, Any]) -> Html | None:
+def decision_tree(fields: Mapping[str, object]) -> Html | None:
     """The tree that spoke of the chosen option, and in a drawer those of the others."""
     trees, paths = mapping(fields.get("trees")), mapping(fields.get("paths"))
     winner, errors = str(fields.get("chosen")), bool(fields.get("errors"))
@@ -121,7 +121,7 @@ def _features(fields: Mapping[str, object]) -> Html | None:
     return table(head, rows, class_="data") if rows else tag("p", "No features were looked at.")
 
 
-def _predictions(fields: Mapping[str, Any]) -> Html | None:
+def _predictions(fields: Mapping[str, object]) -> Html | None:
     """A row an option, the best first, with a bar; and the margin. Errors have bars of their logarithms."""
     predictions = mapping(fields.get("predictions"))
     if not predictions:

@@ -317,7 +317,7 @@ def _field(margin: object, name: str) -> object:
     return margin.get(name) if isinstance(margin, Mapping) else None
 
 
-def _value_html(value: Any, margins: Any = None) -> Html:
+def _value_html(value: Any, margins: object = None) -> Html:
     notes = [tag("p", line, class_="few") for line in cut_text(cuts_in(margins))]
     if isinstance(value, list) and value and all(isinstance(v, Mapping) for v in value):
         row_margins = margins if isinstance(margins, list) else []

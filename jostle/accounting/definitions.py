@@ -22,8 +22,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from jostle.accounting.amounts import QUANTA, Amount, as_float, rounded_up
-from jostle.accounting.budget_tree import Cost, Meter, Path
+from jostle.accounting.amounts import QUANTA, Amount, Cost, Meter, Path, as_float, rounded_up
 from jostle.source import Source as Text
 from jostle.source import Span
 

@@ -1,13 +1,12 @@
-"""Evaluates a choice as the field reports it: against the single and the virtual best solver.
+"""Evaluates a choice: against the single and the virtual best solver, and by validation and by margin.
 
 By leave-one-data-set-out over the whole procedure: for each data set, policies are fitted, cross-validated and
 decided on the others only, and the winner is used on the one left out, its features paid for. Reads the table of
-runs; runs nothing.
+runs; runs nothing. By validation and by margin each choice is run whole on every training instance, as a call would
+be, with seeded noise; the mean utility of its answers is compared with that of the table.
 
-Reports of a ChoiceMaker: the runs it was trained on, and its evaluation on data sets that are left out.
-
-Both are fields of the value in programs (`choice.runs(epsilon = 0.1)`, `choice.evaluate(epsilon = 0.1)`) and what
-`jostle evaluate` prints. Everything is public: training data, seeded noise, no private source.
+Programs have both as fields (`choice.runs(epsilon = 0.1)`, `choice.evaluate(epsilon = 0.1)`), and `jostle evaluate`
+prints them. Everything is public: training data, seeded noise, no private source.
 """
 
 from __future__ import annotations
@@ -18,17 +17,51 @@ from typing import Any
 import numpy as np
 from msgspec import Struct, field
 
-from jostle.choice.grow import Array
+from jostle.accounting.amounts import Amount, quanta
 from jostle.choice.models import AnyModel
 from jostle.choice.policies import Candidate, Groups, Predicts, candidates, decide, fit_candidate, regrets, view_of
 from jostle.choice.policy import SINGLE_BEST
+from jostle.choice.program import ProgramBench
 from jostle.choice.table import RunTable, UtilityScale
-from jostle.choice.ways import Utilities
+from jostle.choice.training import REPEATS, seed
+from jostle.choice.trees import Array
 from jostle.choice.workers import Progress, run_all
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.records import as_dict
 from jostle.run.values import Record
-from jostle.syntax.nodes import FEATURES
+from jostle.syntax.nodes import FEATURES, MARGIN, VALIDATION
+from jostle.threads import on_one_thread
+
+Utilities = dict[str, list[float]]
+"""For each way the mean utility of its answers in each of a table's runs."""
+
+
+def utilities_by_score(
+    bench: ProgramBench, table: RunTable, unit: str, delta: object, share: float | None, workers: int | None
+) -> Utilities:
+    """Those of each way that can be: none where the Utility gives no scores, by margin only with a `delta`."""
+    if not table.runs or table.exact or not bench.scores(bench.instance(0, 1.0, 0)):
+        return {}
+    room = quanta(delta, "delta") if delta is not None else 0
+
+    @on_one_thread
+    def piece(number: int) -> list[float]:
+        run = table.runs[number]
+        place = (table.key, run.database, table.databases[run.database], repr(run.scale))
+        instance = bench.instance(run.database, run.scale, seed(*place, "instance"))
+        means = []
+        for way in ways:
+            amount = Amount(unit, quanta(run.epsilon, unit), room if way == MARGIN else 0)
+            answers = (
+                bench.validated(way, share, instance, amount, seed(*place, repr(run.epsilon), way, k))
+                for k in range(REPEATS)
+            )
+            means.append(sum(bench.utility(instance, one) for one in answers) / REPEATS)
+        return means
+
+    ways = [VALIDATION, MARGIN] if room else [VALIDATION]
+    rows = run_all(piece, len(table.runs), None, workers)
+    return {way: [row[k] for row in rows] for k, way in enumerate(ways)}
 
 
 class Line(Struct, frozen=True):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.accounting.amounts import Amount, as_float, quanta
 from jostle.choice.bench import ChoiceParts, Predict, number_from, only_record, public_answers, workers_for
-from jostle.choice.explain import explain
+from jostle.choice.explain import explain, meaning, tree_records
 from jostle.choice.learning import learn, runs_of, training_setting, within
 from jostle.choice.models import Model, UserModel, forest, regret_tree, tree
 from jostle.choice.point import (
@@ -30,7 +30,6 @@ from jostle.choice.point import (
 from jostle.choice.policy import Decision, Policy, Store
 from jostle.choice.program import ProgramBench, public_only
 from jostle.choice.table import RunTable, train_event
-from jostle.choice.tree_export import meaning, tree_records
 from jostle.diagnostics import refuse
 from jostle.privacy.kernel.exposures import Exposures
 from jostle.records import replace
@@ -332,7 +331,7 @@ class ChoiceMaker:
         Where its Utility gives scores, by validation and, with a `delta`, by margin too.
         """
         from jostle.choice import evaluation
-        from jostle.choice.ways import utilities_by_score
+        from jostle.choice.evaluation import utilities_by_score
 
         shipped = self.shipped()
         predicts = self._bench(interp, unit, 1).predicts if shipped is None else ()

@@ -20,7 +20,7 @@ from jostle.lazy import np
 from jostle.records import as_dict
 
 if TYPE_CHECKING:
-    from jostle.choice.grow import Array
+    from jostle.choice.trees import Array
 
 REGRET, LOSSES = "regret", "losses"
 """What the splits of a tree for all options may lower."""
@@ -154,7 +154,7 @@ class TreeEnsembles(Struct, frozen=True):
         return predictions
 
     def rows(self, x: Array) -> Array:
-        from jostle.choice.grow import rows
+        from jostle.choice.trees import rows
 
         outputs = [np.mean([rows(t, x) for t in trees], axis=0) if trees else np.zeros((len(x), 1))
                    for trees in self.ensembles]  # fmt: skip

@@ -27,11 +27,10 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from jostle.choice.bench import Predict
-from jostle.choice.grow import Array, grow, leaves
 from jostle.choice.models import AnyModel, Functions, Predictor, TreeEnsembles, UserModel, constant
 from jostle.choice.policy import SINGLE_BEST, Policy, Standing
 from jostle.choice.table import EPSILON, RunTable, UtilityScale, finite
-from jostle.choice.trees import Tree
+from jostle.choice.trees import Array, Tree, grow, leaves
 from jostle.records import field_names, replace
 
 Groups = npt.NDArray[np.intp]

@@ -16,7 +16,7 @@ from typing import assert_never
 
 from jostle.diagnostics import Refusal
 from jostle.language.operations import COMPARISONS
-from jostle.plan.bounds import bounds_of
+from jostle.plan.kinds import bounds_of
 from jostle.plan.plan import (
     Apply,
     Bound,

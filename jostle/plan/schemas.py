@@ -17,8 +17,19 @@ from typing import Any
 
 from jostle.diagnostics import Refusal, refuse
 from jostle.language.moments import DAY, DAYS, SPANS, kind_of_moment, moment_of, number_of, starts, truncated
-from jostle.plan.bounds import as_double, bounds_of, is_integral, listed_values
-from jostle.plan.kinds import DEPTH, Schema, domain_kind, domain_of, kind_of, mixed, value_kind
+from jostle.plan.kinds import (
+    DEPTH,
+    Schema,
+    as_double,
+    bounds_of,
+    domain_kind,
+    domain_of,
+    is_integral,
+    kind_of,
+    listed_values,
+    mixed,
+    value_kind,
+)
 from jostle.plan.plan import (
     Apply,
     Bound,

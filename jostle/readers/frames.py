@@ -17,8 +17,7 @@ from jostle.diagnostics import refuse
 from jostle.engine.duckdb.raw import Raw
 from jostle.engine.sql.cells import NONE
 from jostle.lazy import np, pa
-from jostle.readers.arrays import MOST_ROWS, Arrays
-from jostle.readers.arrowcells import cells, kind_of, text_of_decimal
+from jostle.readers.arrays import MOST_ROWS, Arrays, cells, kind_of, text_of_decimal
 
 Register = Callable[[str, Any], object]
 

@@ -19,8 +19,7 @@ from jostle.engine.sql.cells import moment, number, text, truth
 from jostle.engine.sql.dialect import Dialect, subquery
 from jostle.engine.sql.functions import of_text, template, truncation
 from jostle.language.facts import MISSING_WORDS
-from jostle.plan.bounds import as_double
-from jostle.plan.kinds import domain_kind
+from jostle.plan.kinds import as_double, domain_kind
 from jostle.plan.plan import Categories, Domain, Integer, Moments, Open, Real
 from jostle.readers.duckdb import LocalDuckDb
 from jostle.readers.filesets import FileSet

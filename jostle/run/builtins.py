@@ -22,9 +22,8 @@ from jostle.plan.plan import Real, many_listed
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import ColumnHandle, Table
 from jostle.run.columns import NumberColumn, element_by_element
-from jostle.run.elements import elements, of_all
 from jostle.run.faults import private_value
-from jostle.run.operators import apply, need_number
+from jostle.run.operators import apply, elements, need_number, of_all
 from jostle.run.periods import Period
 from jostle.run.publictables import records
 from jostle.run.registry import builtin, implement

@@ -22,11 +22,11 @@ from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import ColumnHandle, Cube, Table, Vectors
 from jostle.records import replace
 from jostle.run import declare, operators, selects
-from jostle.run.elements import element as element_of
 from jostle.run.evaluator import Evaluator
 from jostle.run.externals import of_kernel, to_jostle, vectors_facts
 from jostle.run.faults import PrivateValue, private_value
 from jostle.run.forms import edges_of
+from jostle.run.operators import element as element_of
 from jostle.run.periods import Period, period
 from jostle.run.publictables import records
 from jostle.run.scope import MISSING, Scope

@@ -26,8 +26,7 @@ from jostle.language.forms import aggregates
 from jostle.language.moments import number_of, starts
 from jostle.language.operations import COMPARISONS
 from jostle.language.row_mistakes import not_measured, not_released
-from jostle.plan.bounds import bounds_of, is_integral, listed_values
-from jostle.plan.kinds import Schema, kind_of, value_kind
+from jostle.plan.kinds import Schema, bounds_of, is_integral, kind_of, listed_values, value_kind
 from jostle.plan.plan import (
     Apply,
     Categories,

@@ -26,11 +26,11 @@ from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.ledger.ledger import Ledger
 from jostle.privacy.reading.public_data import PublicData
 from jostle.run import arguments, calls
-from jostle.run.elements import elements
 from jostle.run.evaluator import Evaluator, JointSelects, Returned
 from jostle.run.expressions import EXPRESSIONS
 from jostle.run.faults import no_rows, private_value
 from jostle.run.looks import Looks
+from jostle.run.operators import elements
 from jostle.run.periods import Period
 from jostle.run.publictables import records
 from jostle.run.scope import Scope

@@ -29,8 +29,7 @@ from typing import Any, TypeVar, cast
 
 from msgspec import Struct, field
 
-from jostle.accounting.amounts import Amount, as_float
-from jostle.accounting.budget_tree import Path
+from jostle.accounting.amounts import Amount, Path, as_float
 from jostle.diagnostics import Diagnostic, Refusal
 from jostle.engine.sql.cells import TRUTHS
 from jostle.engine.sql.rows import CONVERSIONS

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from jostle.accounting.amounts import Amount
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.lazy import np
-from jostle.plan.bounds import bounds_of
-from jostle.plan.kinds import as_number, domain_kind, kind_of
+from jostle.plan.kinds import as_number, bounds_of, domain_kind, kind_of
 from jostle.plan.plan import Apply, Column, Constant, RowExpr
 from jostle.privacy.kernel.handles import Table, Vectors
 from jostle.privacy.kernel.kernel import Kernel

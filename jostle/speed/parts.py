@@ -23,8 +23,7 @@ from jostle.diagnostics import Refusal, refuse
 from jostle.engine.base import CELLS, Engine, LruCache, Work
 from jostle.integers import fixed_width
 from jostle.lazy import Array, Ints, NDArray, np
-from jostle.plan.bounds import is_integral
-from jostle.plan.kinds import Schema, kind_of
+from jostle.plan.kinds import Schema, is_integral, kind_of
 from jostle.plan.plan import (
     Apply,
     Bound,

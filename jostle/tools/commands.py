@@ -29,7 +29,7 @@ from jostle.trace.text import folded
 
 if TYPE_CHECKING:
     from jostle.tools.costs import Cost
-    from jostle.tools.dry_run import DryRun
+    from jostle.tools.expected_errors import DryRun
     from jostle.tools.session import Result, Session
 
 
@@ -336,7 +336,7 @@ def repl(options: Namespace) -> int:
 
 def trace(options: Namespace) -> int:
     """Renders a run from its event stream."""
-    from jostle.trace import budget, jsonl, tree
+    from jostle.trace import costs, jsonl, tree
 
     events = jsonl.read(Path(options.file))
     other = None if options.diff is None else jsonl.read(Path(options.diff))
@@ -354,7 +354,7 @@ def trace(options: Namespace) -> int:
         sys.stdout.write(clean(difference(events, other)))
         return 0
     if options.budget:
-        text = budget.spending(events)
+        text = costs.spending(events)
     elif options.choice is not None:
         names = {e.name for e in events if e.kind == "choice"}
         if options.choice not in names:
@@ -362,7 +362,7 @@ def trace(options: Namespace) -> int:
             raise refuse("NameError", f"no choice named `{options.choice}` was made in this run", help=hint)
         text = tree.choices(events, options.choice)
     else:
-        text = budget.page(events)
+        text = costs.page(events)
     sys.stdout.write(clean(text))
     return 0
 
@@ -443,7 +443,7 @@ def command_of(name: str) -> Callable[[Namespace], int]:
 
 _MODULES = {
     "again": "show again_command", "plan": "plan", "evaluate": "evaluation", "improve": "evaluation improve_command",
-    "fmt": "fmt", "init": "draft.init", "ask": "draft.ask", "find": "documentation.find",
+    "fmt": "fmt", "init": "draft.init", "ask": "draft.init ask_command", "find": "documentation.find",
     "login": "remote",
 }  # fmt: skip
 

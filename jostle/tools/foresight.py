@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from jostle.check import former
-from jostle.check.scopes import Report, blocks, bound_in, returns_inside, times_bound
+from jostle.check.modules import Report, blocks, bound_in, returns_inside, times_bound
 from jostle.check.warnings import Warnings
 from jostle.choice.advisors import Advisor
 from jostle.choice.maker import ChoiceMaker
@@ -25,8 +25,7 @@ from jostle.diagnostics import Diagnostic, Refusal, refuse
 from jostle.language.builtins import BUILTINS, SLOW
 from jostle.language.facts import Gives
 from jostle.language.row_mistakes import arity_error, no_condition
-from jostle.plan.bounds import bounds_of
-from jostle.plan.kinds import kind_of
+from jostle.plan.kinds import bounds_of, kind_of
 from jostle.privacy.kernel.kernel import Kernel, check_unit
 from jostle.privacy.reading.assembly import assembled
 from jostle.privacy.reading.public_data import PublicData

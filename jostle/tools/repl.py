@@ -27,7 +27,7 @@ from jostle.records import replace
 from jostle.source import Source
 from jostle.syntax import parse
 from jostle.tools.completion import COMMANDS, Vocabulary, vocabulary_of
-from jostle.tools.dry_run import prices
+from jostle.tools.expected_errors import prices
 from jostle.tools.render import clean, tell, width_of
 from jostle.tools.show import Provenance, assigned_names, describe, documented, is_of_library, reasons
 from jostle.trace.text import UNITS, amount, exact

@@ -38,7 +38,7 @@ from jostle.version import __version__
 
 if TYPE_CHECKING:
     from jostle.tools.costs import Cost
-    from jostle.tools.dry_run import DryRun
+    from jostle.tools.expected_errors import DryRun
     from jostle.tools.foresight import Foreseen
 
 __all__ = ["Result", "Session", "deep"]
@@ -251,7 +251,7 @@ class Session:
     @exclusive
     def foreseen(self, source: Source, costs: Sequence[Cost], settings: Values) -> DryRun:
         """The dry run of a program that the check passes, with its `costs`: simple lines run on simulated rows."""
-        from jostle.tools.dry_run import dry_run, simple
+        from jostle.tools.expected_errors import dry_run, simple
 
         names, *_ = (rehearsal := Session(simulate=1)).rehearse(source, settings, only=simple)
         return dry_run(source, costs, rehearsal.events, names)
@@ -265,8 +265,8 @@ class Session:
     def checked(self, source: Source, settings: Values | None = None) -> tuple[list[Diagnostic], list[Cost]]:
         """What `check` says, and the `costs` of a program that can be run, were there enough to pay for it."""
         from jostle.tools.costs import overspent
-        from jostle.tools.dry_run import with_looks
-        from jostle.tools.headers import header_misfits
+        from jostle.tools.datacheck import header_misfits
+        from jostle.tools.expected_errors import with_looks
 
         costs = None
         self._look_beside(source)
@@ -366,8 +366,7 @@ class Session:
     @exclusive
     def brought(self, tree: n.Program) -> list[str]:
         """The names that a program's modules bring, as far as these can be read."""
-        from jostle.check.modules import Modules
-        from jostle.check.scopes import Report
+        from jostle.check.modules import Modules, Report
 
         modules = Modules(self._tree, (), Report())
         uses = [statement for statement in tree.body if isinstance(statement, n.Use)]
@@ -438,7 +437,7 @@ class Session:
             self._out(line)
 
     def _checked(self, source: Source) -> n.Program:
-        from jostle.tools.headers import doubts, lacking, on_other_lines
+        from jostle.tools.datacheck import doubts, lacking, on_other_lines
 
         tree = self._parsed(source)
         if faults := self._check(tree):

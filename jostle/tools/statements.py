@@ -123,7 +123,7 @@ def explained(source: Source, settings: Mapping[str, object], url: str | None) -
     from jostle.backends.server import Form, QuestionLog
     from jostle.syntax import nodes as n
     from jostle.syntax import parse
-    from jostle.tools.dry_run import simple
+    from jostle.tools.expected_errors import simple
     from jostle.tools.session import Session
 
     dialect, rehearsed = _dialect(url), QuestionLog()

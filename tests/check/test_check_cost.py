@@ -16,7 +16,7 @@ from cost_property import failures
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jostle.accounting.budget_tree import Meter
+from jostle.accounting.amounts import Meter
 from jostle.source import Source
 from jostle.tools.costs import Cost
 from jostle.tools.costs.tally import Own, Place, Tally

@@ -8,8 +8,7 @@ import json
 import numpy as np
 import pytest
 
-from jostle.choice.grow import grow, rows
-from jostle.choice.trees import Tree
+from jostle.choice.trees import Tree, grow, rows
 
 
 def numbers(shape: tuple[int, ...], start: int) -> np.ndarray:

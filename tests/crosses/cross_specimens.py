@@ -20,7 +20,7 @@ from jostle.engine.sql import persons
 from jostle.engine.sql.cells import FLOATS
 from jostle.plan.plan import Bound, Count, Scan, inputs
 from jostle.privacy.mechanisms.additive import Linear
-from jostle.readers import arrowcells, frames
+from jostle.readers import arrays, frames
 from jostle.readers.duckdb import LocalDuckDb
 
 Patch = pytest.MonkeyPatch
@@ -36,12 +36,12 @@ def types_of_rows(patch: Patch) -> None:
     """Columns without rows are texts, whatever they are described as."""
     import pyarrow as pa
 
-    whole = arrowcells.cells
+    whole = arrays.cells
 
     def of_rows(column: Any) -> Any:
         return whole(column) if len(column) else pa.chunked_array([pa.nulls(0, pa.string())])
 
-    for reader in (arrowcells, frames):  # which has it by name, whenever it is loaded
+    for reader in (arrays, frames):  # which has it by name, whenever it is loaded
         patch.setattr(reader, "cells", of_rows)
 
 

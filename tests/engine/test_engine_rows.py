@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from jostle.diagnostics import Refusal
 from jostle.engine.dense import evaluate
 from jostle.language.operations import OPERATIONS
-from jostle.plan.bounds import bounds_of, is_integral
-from jostle.plan.kinds import kind_of
+from jostle.plan.kinds import bounds_of, is_integral, kind_of
 from jostle.plan.plan import Apply, Column, Constant, RowExpr
 from jostle.readers.duckdb import LocalDuckDb
 

@@ -8,8 +8,7 @@ import pytest
 
 from jostle.diagnostics import Refusal
 from jostle.language.moments import FIRST_TIME, LAST_DAY, LAST_TIME
-from jostle.plan.bounds import bounds_of, is_integral
-from jostle.plan.kinds import kind_of
+from jostle.plan.kinds import bounds_of, is_integral, kind_of
 from jostle.plan.plan import (
     Apply,
     Bound,

@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from jostle.accounting.amounts import QUANTA, Amount
 from jostle.error_laws import quantiles
 from jostle.formulas import Noised, calculated
-from jostle.plan.bounds import is_integral
+from jostle.plan.kinds import is_integral
 from jostle.plan.plan import Column
 from jostle.privacy.measurements.aggregates.quantile import Quantile, intervals
 from jostle.run.propagation import uncertainties

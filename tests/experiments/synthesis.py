@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jostle.choice.grow import Array
 from jostle.choice.maker import ChoiceMaker
 from jostle.choice.policies import (
     Candidate,
@@ -37,6 +36,7 @@ from jostle.choice.policy import SINGLE_BEST
 from jostle.choice.synthesis.improvement import Improvement, improve
 from jostle.choice.table import RunTable
 from jostle.choice.training import train
+from jostle.choice.trees import Array
 from jostle.source import Source
 from jostle.tools.session import Session
 from tests.experiments import dpbench

@@ -14,9 +14,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jostle.choice.evaluation import Line, evaluate
+from jostle.choice.evaluation import Line, evaluate, utilities_by_score
 from jostle.choice.models import regret_tree
-from jostle.choice.ways import utilities_by_score
 from jostle.kernels.simulated_points import simulated_points
 from jostle.records import replace
 from jostle.source import Source

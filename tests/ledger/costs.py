@@ -25,7 +25,7 @@ else:
 from ledger_charge import Unread, charge
 
 from jostle.accounting.amounts import QUANTA, Amount, Unit
-from jostle.accounting.budget_tree import Path as At
+from jostle.accounting.amounts import Path as At
 from jostle.accounting.definitions import Measure, Price, gaussian_price, pure_price
 from jostle.events import Stream
 from jostle.privacy.kernel.exposures import Exposure, Source

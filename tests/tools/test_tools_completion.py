@@ -12,7 +12,7 @@ from jostle.language.builtins import EVERYWHERE
 from jostle.source import Source
 from jostle.syntax.lexicon import colour_tokens, expected, last_statement, lexicon
 from jostle.tools.completion import Vocabulary, argument, command, complete, vocabulary_of
-from jostle.tools.dry_run import prices
+from jostle.tools.expected_errors import prices
 from jostle.tools.repl import CostPreview
 from jostle.tools.session import Session
 from jostle.tools.show import Provenance, describe, documented, escape_sequence, is_of_library, protocol, reasons

@@ -10,11 +10,11 @@ from package_code import HERE
 import jostle.choice.advisors
 import jostle.choice.bootstrap
 import jostle.choice.maker
-import jostle.choice.synthesis.improved
+import jostle.choice.synthesis.improvement
 import jostle.run.library  # noqa: F401 (they implement built-ins)
 from jostle.language.builtins import BUILTINS
 from jostle.language.facts import Builtin, Effect, Reads
-from jostle.run import declared, registry
+from jostle.run import library, registry
 from jostle.run import values as v
 
 FUNCTIONS = [row for row in BUILTINS.values() if row.reads is not Reads.NOTHING]
@@ -56,11 +56,11 @@ def test_a_function_has_the_parameters_of_its_row(row: Builtin) -> None:
 @pytest.mark.parametrize("row", [r for r in FUNCTIONS if r.function], ids=lambda r: r.name)
 def test_a_function_of_privacy_takes_what_its_row_says(row: Builtin) -> None:
     """Its parameters are those of the row, the amount last, and each is annotated with what a program can give."""
-    taken = list(inspect.signature(declared.function_of(row)).parameters)
-    assert set(taken) - {"amount"} == {p.name for p in row.parameters if p.name not in declared.AMOUNTS}
-    assert ("amount" in taken) == any(p.name in declared.AMOUNTS for p in row.parameters)
+    taken = list(inspect.signature(library.function_of(row)).parameters)
+    assert set(taken) - {"amount"} == {p.name for p in row.parameters if p.name not in library.AMOUNTS}
+    assert ("amount" in taken) == any(p.name in library.AMOUNTS for p in row.parameters)
     assert (row.effect is Effect.MEASURES) == ("amount" in taken)
-    assert declared.readers_of(row).keys() == set(taken) - {"amount"}
+    assert library.readers_of(row).keys() == set(taken) - {"amount"}
 
 
 @pytest.mark.parametrize("row", FUNCTIONS, ids=lambda row: row.name)

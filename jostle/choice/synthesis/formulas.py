@@ -24,7 +24,6 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct, field
 
-from jostle.choice.grow import Array
 from jostle.choice.synthesis import USUAL
 from jostle.choice.synthesis.expressions import (
     ABOVE,
@@ -37,6 +36,7 @@ from jostle.choice.synthesis.expressions import (
     applied,
     bounded,
 )
+from jostle.choice.trees import Array
 from jostle.records import replace
 
 CUTS = 7

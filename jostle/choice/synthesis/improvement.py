@@ -4,18 +4,21 @@ For each option the best formula of each complexity is judged on data sets that 
 complexity that explains most there is proposed. What values the option now, its own `predict` or the program's model,
 stays unless it is beaten by more than one standard error of the paired difference; and all stays where the new formulas
 choose worse. Reads the table of runs alone: nothing is run, drawn or spent. `block` writes a formula as a `predict`.
+
+`improved(choice, epsilon = 0.1)`: a choice whose Options are valued by formulas from its training runs.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from jostle.choice.grow import Array
+from jostle.choice.maker import ChoiceMaker
 from jostle.choice.models import AnyModel
 from jostle.choice.policies import (
     Candidate,
@@ -34,8 +37,16 @@ from jostle.choice.policy import SINGLE_BEST
 from jostle.choice.synthesis import USUAL
 from jostle.choice.synthesis.formulas import Formula, Pool, front, pool_of, range_of
 from jostle.choice.table import RunTable, UtilityScale
+from jostle.choice.trees import Array
 from jostle.diagnostics import refuse
 from jostle.records import replace
+from jostle.run.evaluator import Evaluator
+from jostle.run.registry import builtin
+from jostle.run.scope import Scope
+from jostle.run.values import Function, Part, is_number, kind_name
+from jostle.source import Source
+from jostle.syntax import nodes as n
+from jostle.syntax.parser import parse
 
 SIZE = 5
 """The largest complexity of one term of a formula."""
@@ -278,3 +289,34 @@ def block(formula: Formula, logarithmic: bool, parameter: str = "F", indent: str
              for name, (low, high) in ((name, formula.ranges[name]) for name in formula.features)]  # fmt: skip
     lines.append(f"return -exp({formula.text()})" if logarithmic else f"return {formula.text()}")
     return "{\n" + "".join(f"{indent}    {line}\n" for line in lines) + indent + "}"
+
+
+@builtin
+def _improved(choice: Any, *, epsilon: Any = None, at: Any) -> ChoiceMaker:
+    """The choice itself where its Options are valued well as they are. All is from public training data, and free."""
+    interp, _ = at
+    if not isinstance(choice, ChoiceMaker):
+        raise refuse("TypeError", f"`improved` takes a ChoiceMaker, not {kind_name(choice)}")
+    if choice.way != n.FEATURES:
+        raise refuse("ValueError", f"a choice by {choice.way} predicts nothing by features")
+    if not is_number(epsilon) or not 0 < epsilon <= 1e6:
+        raise refuse("BadAmount", "an amount is a positive number", help="such as `improved(choice, epsilon = 0.1)`")
+    from jostle.choice.synthesis.improvement import block, improve
+
+    table, predicts = choice.training(interp, "epsilon", float(epsilon))
+    improvement = improve(table, choice.model, predicts)
+    options: list[Any] = []
+    for option, one in zip(choice.options, improvement.options, strict=True):
+        run = option.run if isinstance(option, Part) else option
+        text = block(one.proposed.formula, improvement.logarithmic)
+        options.append(Part("Option", run, _predict(interp, text), one.option) if one.better else option)
+    return choice.valued_by(interp, options) if not improvement.stays else choice
+
+
+def _predict(interp: Evaluator, text: str) -> Function:
+    """The `predict` of a block, which knows the built-in functions and nothing of the program."""
+    (statement,) = parse(Source("a formula", f"made = Option (data) {{ return data }}\npredict (F) {text}\n")).body
+    if not isinstance(statement, n.Assign):
+        raise TypeError("the text of a formula is one assignment")
+    function: Function = interp.eval(statement.value, Scope(interp.base)).predict
+    return function

@@ -20,8 +20,7 @@ from jostle.engine.sql.dialect import PLACES, Dialect, clamped
 from jostle.engine.sql.rows import Physical
 from jostle.language.moments import DAY, FIRST_DAY, LAST_DAY
 from jostle.language.operations.texts import LONGEST
-from jostle.plan.bounds import as_double
-from jostle.plan.kinds import domain_kind
+from jostle.plan.kinds import as_double, domain_kind
 from jostle.plan.plan import Categories, Domain, Integer, Moments, Open
 
 WHOLE = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"})

@@ -22,8 +22,7 @@ from jostle.engine.sql.dialect import Dialect, clamped, subquery
 from jostle.language.moments import number_of
 from jostle.language.operations import COMPARISONS, OPERATIONS
 from jostle.language.operations.texts import LONGEST
-from jostle.plan.bounds import bounds_of, is_integral
-from jostle.plan.kinds import Schema, domain_of, kind_of
+from jostle.plan.kinds import Schema, bounds_of, domain_of, is_integral, kind_of
 from jostle.plan.plan import Apply, Categories, Column, Constant, Domain, Open, RowExpr
 from jostle.records import replace
 

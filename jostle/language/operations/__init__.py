@@ -7,8 +7,7 @@ every engine: what one is stands in its row as plain Python, against which the S
 from __future__ import annotations
 
 from jostle.language.operations.moments import MOMENTS
-from jostle.language.operations.numbers import ABSENCE, NUMBERS
-from jostle.language.operations.operation import DATE, NUMBER, TEXT, TIME, Operation, Whole
+from jostle.language.operations.operation import ABSENCE, DATE, NUMBER, NUMBERS, TEXT, TIME, Operation, Whole
 from jostle.language.operations.texts import TEXTS
 
 __all__ = [

@@ -25,8 +25,7 @@ from jostle.language.moments import (
     number_of,
     zone_of,
 )
-from jostle.language.operations.numbers import NUMBERS
-from jostle.language.operations.operation import DATE, NUMBER, TEXT, TIME, Operation, Whole, unbounded
+from jostle.language.operations.operation import DATE, NUMBER, NUMBERS, TEXT, TIME, Operation, Whole, unbounded
 
 _FARTHEST = 10**8  # days that lead from every date beyond the years 1 to 9999
 

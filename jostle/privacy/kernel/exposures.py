@@ -17,8 +17,7 @@ from dataclasses import field as data_field
 
 from msgspec import Struct, field
 
-from jostle.accounting.amounts import ANY_ROWS, BOUNDS, Amount, Unit
-from jostle.accounting.budget_tree import Meter, Path
+from jostle.accounting.amounts import ANY_ROWS, BOUNDS, Amount, Meter, Path, Unit
 from jostle.accounting.definitions import Account, Measure
 from jostle.diagnostics import Note, refuse
 from jostle.privacy.mechanisms.noise import Noise, SecureNoise

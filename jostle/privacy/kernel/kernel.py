@@ -18,8 +18,7 @@ from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 
-from jostle.accounting.amounts import Amount, as_float, as_text
-from jostle.accounting.budget_tree import Cost, Path
+from jostle.accounting.amounts import Amount, Cost, Path, as_float, as_text
 from jostle.accounting.definitions import Charge, ChargePurpose, Price
 from jostle.diagnostics import Note, Refusal, refuse
 from jostle.events import Stream

@@ -28,8 +28,7 @@ import re
 from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta
 
-from jostle.accounting.amounts import Amount
-from jostle.accounting.budget_tree import Cost
+from jostle.accounting.amounts import Amount, Cost
 from jostle.accounting.definitions import Measure
 from jostle.diagnostics import Refusal, refuse
 from jostle.plan.digest import digest

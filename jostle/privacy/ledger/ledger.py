@@ -23,9 +23,8 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from jostle.accounting import budget_tree
-from jostle.accounting.amounts import Amount
-from jostle.accounting.budget_tree import Cost, Meter
+from jostle.accounting.amounts import Amount, Cost, Meter
+from jostle.accounting.amounts import Path as TreePath
 from jostle.accounting.definitions import Charge, ChargePurpose, Price, parts_of
 from jostle.diagnostics import refuse
 from jostle.engine.files import OpenFile, identities, open_file, stem
@@ -405,7 +404,7 @@ class Account(Struct, eq=False):
         """Writes down what the steps after `after` released; what stands there already, another program's, stays."""
         self.ledger.remember(self.receipts[-1], digest([stream, after]), {"until": until, "numbers": numbers})
 
-    def counted(self, path: budget_tree.Path) -> budget_tree.Path:
+    def counted(self, path: TreePath) -> TreePath:
         """Where a charge counts between runs: of a budget for each part on that part, or else on the whole."""
         if not self.dataset.terms.each:
             return path

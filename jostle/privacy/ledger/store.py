@@ -40,7 +40,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from jostle.accounting.budget_tree import Cost
+from jostle.accounting.amounts import Cost
 from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.plan.digest import canonical, digest
 from jostle.privacy.ledger.registered import State, Terms

@@ -29,7 +29,7 @@ from jostle.diagnostics import refuse
 from jostle.integers import fixed_width
 from jostle.lazy import Floats, Ints, np
 from jostle.noise_laws import DrawnLaw, Selected
-from jostle.plan.bounds import grid_bits, is_integral
+from jostle.plan.kinds import grid_bits, is_integral
 from jostle.plan.plan import Derive, Filter, FixedSum, GroupRows, Join, Plan, RowExpr, inputs
 from jostle.privacy.kernel.exposures import Exposures, Handle, join_exposures
 from jostle.privacy.kernel.handles import Cube, Restricted, Table, Tallied

@@ -19,8 +19,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct, field
 
-from jostle.accounting.amounts import as_text
-from jostle.accounting.budget_tree import Path
+from jostle.accounting.amounts import Path, as_text
 from jostle.records import replace
 from jostle.source import Span
 from jostle.tools.costs.tally import BOUNDLESS, NOTHING, Own, Place, Tally, Tree, Why, joined_trees

@@ -1,4 +1,4 @@
-"""What can have been spent, as trees of lower and upper bounds: the static side of `accounting.budget_tree`.
+"""What can have been spent, as trees of lower and upper bounds: the static side of `accounting.amounts`.
 
 A tally holds a few alternative trees, of which a run has one at most (branches not known before the run); a tree
 says for each path how little and how much was spent right there. Totals add along a path and take the largest part
@@ -21,7 +21,7 @@ from operator import sub
 
 from msgspec import Struct
 
-from jostle.accounting.budget_tree import Cost, Meter, Path
+from jostle.accounting.amounts import Cost, Meter, Path
 from jostle.language.builtins import BUILTINS
 from jostle.privacy.kernel.exposures import common_prefix
 from jostle.run.externals import KERNELS

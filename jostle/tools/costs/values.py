@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import Struct
 
 from jostle.accounting import amounts
-from jostle.accounting.budget_tree import Path
+from jostle.accounting.amounts import Path
 from jostle.diagnostics import Refusal
 from jostle.plan.plan import Open
 from jostle.privacy.kernel.exposures import common_prefix

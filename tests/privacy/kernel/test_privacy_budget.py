@@ -5,8 +5,7 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 
-from jostle.accounting.amounts import QUANTA, as_text, quanta, rounded_up
-from jostle.accounting.budget_tree import Meter, Path
+from jostle.accounting.amounts import QUANTA, Meter, Path, as_text, quanta, rounded_up
 
 
 def spent(charges: list[tuple[Path, tuple[int, ...]]], width: int) -> tuple[int, ...]:

@@ -20,7 +20,7 @@ from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import Price
 from jostle.language.aggregates import AGGREGATES
 from jostle.lazy import Floats, Ints
-from jostle.plan.bounds import bounds_of, is_integral
+from jostle.plan.kinds import bounds_of, is_integral
 from jostle.plan.plan import Apply, Constant, Count, Exact, Key, RowExpr
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.measurement import Measured

@@ -60,7 +60,7 @@ from jostle.integers import fixed_width
 from jostle.language.aggregates import AGGREGATES
 from jostle.lazy import Floats, Ints, np
 from jostle.noise_laws import Bracketed, Selected
-from jostle.plan.bounds import bounds_of, is_integral
+from jostle.plan.kinds import bounds_of, is_integral
 from jostle.plan.plan import WEIGHT_BITS, Apply, Constant, Count, Exact, Key, RowExpr
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.measurement import Measured, weighted_stability_of

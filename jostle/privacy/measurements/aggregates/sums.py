@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jostle.language.aggregates import AGGREGATES
 from jostle.lazy import Floats, Ints, np
-from jostle.plan.bounds import is_integral
+from jostle.plan.kinds import is_integral
 from jostle.plan.plan import FixedSum, Term
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate, Estimate, Estimator

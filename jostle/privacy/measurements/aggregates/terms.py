@@ -15,7 +15,7 @@ from msgspec import Struct
 from jostle.diagnostics import refuse
 from jostle.integers import LIMIT, fixed_width
 from jostle.lazy import Ints
-from jostle.plan.bounds import bounds_of, grid_bits
+from jostle.plan.kinds import bounds_of, grid_bits
 from jostle.plan.plan import WEIGHT_BITS, Apply, Bound, Column, Constant, Count, Filter, FixedSum, RowExpr, Term
 from jostle.privacy.kernel.handles import Table
 from jostle.records import replace

@@ -12,8 +12,9 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 
 from jostle.check import former
-from jostle.check.modules import LoadModule, Modules, Report, check_sources
+from jostle.check.modules import LoadModule, Modules, check_sources
 from jostle.check.names import Names
+from jostle.check.scopes import Report
 from jostle.check.warnings import of_epsilon
 from jostle.diagnostics import Diagnostic
 from jostle.language.operations import FOLDS

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from jostle.check.modules import Report
+from jostle.check.scopes import Report
 from jostle.diagnostics import WARNINGS, Diagnostic, did_you_mean
 from jostle.doubles import arithmetic
 from jostle.language.aggregates import AGGREGATES

@@ -130,8 +130,6 @@ def _json(
 
 
 def _parquet(engine: DuckDb, file: OpenFile, name: str, label: str, *_: object) -> Raw:
-    from jostle.readers.formats import ParquetFile
-
     opened = ParquetFile(file, name, label, engine.fetch, engine.connection.register)
     file.check()
     engine.watch(name, file)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from jostle.check import former
-from jostle.check.modules import bound_in
+from jostle.check.scopes import bound_in
 from jostle.diagnostics import Diagnostic, did_you_mean
 from jostle.language.builtins import BUILTINS, TURNED, TURNED_IN_LIBRARY
 from jostle.language.facts import Effect, Parameter, Reads

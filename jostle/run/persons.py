@@ -29,8 +29,7 @@ from jostle.language.moments import (
     number_of,
     truncated,
 )
-from jostle.plan.bounds import bounds_of, grid_bits, is_integral
-from jostle.plan.kinds import as_number, kind_of
+from jostle.plan.kinds import as_number, bounds_of, grid_bits, is_integral, kind_of
 from jostle.plan.plan import (
     Apply,
     Column,

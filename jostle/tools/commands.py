@@ -336,7 +336,7 @@ def repl(options: Namespace) -> int:
 
 def trace(options: Namespace) -> int:
     """Renders a run from its event stream."""
-    from jostle.trace import costs, jsonl, tree
+    from jostle.trace import budget, jsonl, tree
 
     events = jsonl.read(Path(options.file))
     other = None if options.diff is None else jsonl.read(Path(options.diff))
@@ -354,7 +354,7 @@ def trace(options: Namespace) -> int:
         sys.stdout.write(clean(difference(events, other)))
         return 0
     if options.budget:
-        text = costs.spending(events)
+        text = budget.spending(events)
     elif options.choice is not None:
         names = {e.name for e in events if e.kind == "choice"}
         if options.choice not in names:
@@ -362,7 +362,7 @@ def trace(options: Namespace) -> int:
             raise refuse("NameError", f"no choice named `{options.choice}` was made in this run", help=hint)
         text = tree.choices(events, options.choice)
     else:
-        text = costs.page(events)
+        text = budget.page(events)
     sys.stdout.write(clean(text))
     return 0
 

@@ -304,8 +304,6 @@ class DryRun(Struct, frozen=True):
 
 def dry_run(source: Source, costs: Sequence[Cost], events: Sequence[Event], names: Mapping[str, object]) -> DryRun:
     """What is known of a program; `costs` are its own, `events` and `names` what a rehearsal of simple lines left."""
-    from jostle.tools.expected_errors import direct_errors
-
     charges = [charge for cost in costs for charge in cost.charges]
     errors: dict[Span, list[Direct]] = {}
     for direct in direct_errors(events, source, names):

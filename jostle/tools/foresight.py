@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from jostle.check import former
-from jostle.check.modules import Report, blocks, bound_in, returns_inside, times_bound
+from jostle.check.scopes import Report, blocks, bound_in, returns_inside, times_bound
 from jostle.check.warnings import Warnings
 from jostle.choice.advisors import Advisor
 from jostle.choice.maker import ChoiceMaker

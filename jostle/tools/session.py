@@ -366,7 +366,8 @@ class Session:
     @exclusive
     def brought(self, tree: n.Program) -> list[str]:
         """The names that a program's modules bring, as far as these can be read."""
-        from jostle.check.modules import Modules, Report
+        from jostle.check.modules import Modules
+        from jostle.check.scopes import Report
 
         modules = Modules(self._tree, (), Report())
         uses = [statement for statement in tree.body if isinstance(statement, n.Use)]

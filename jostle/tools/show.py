@@ -200,7 +200,7 @@ def _mixed(value: Sequence[object], width: int) -> list[str]:
 
 def budget_text(budget: Mapping[str, Mapping[str, Mapping[str, str]]]) -> str:
     """One line a source: a bar, what was spent, what is left."""
-    from jostle.trace.costs import line
+    from jostle.trace.budget import line
 
     indent = max((len(name) for name in budget), default=0)
     return "\n".join(line(name, amounts, indent) for name, amounts in budget.items())
@@ -431,7 +431,7 @@ def describe(name: str, value: object) -> str:
 
 def reasons(name: str, provenance: Provenance | None) -> str:
     """The choices that were made for a value; where there were none, the entry and what it measured."""
-    from jostle.trace.costs import summary
+    from jostle.trace.budget import summary
     from jostle.trace.tree import choices
 
     if provenance is None:

@@ -19,7 +19,8 @@ from difflib import unified_diff
 from msgspec import Struct
 
 from jostle.events import Event
-from jostle.trace.costs import Costs, Forest, short
+from jostle.trace.budget import short
+from jostle.trace.costs import Costs, Forest
 from jostle.trace.released import Columns, Figure, columns, is_number
 from jostle.trace.text import align, number, plural
 from jostle.trace.tree import Decisions, chosen, decisions, features_of

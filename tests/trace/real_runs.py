@@ -33,7 +33,7 @@ from jostle.simulate import SeededNoise
 from jostle.source import Source
 from jostle.tools.entry import main
 from jostle.tools.session import Session
-from jostle.trace import costs, tree
+from jostle.trace import budget, tree
 from jostle.trace.html import page
 from jostle.trace.jsonl import otlp, plain
 
@@ -133,7 +133,7 @@ def _otlp(name: str) -> str:
 
 
 def _text(name: str) -> str:
-    return _placed(costs.page(events(name)) + "\n" + tree.decisions_text(events(name)) + "\n")
+    return _placed(budget.page(events(name)) + "\n" + tree.decisions_text(events(name)) + "\n")
 
 
 RENDERINGS: dict[str, Callable[[str], str]] = {"txt": _text, "jsonl": _jsonl, "html": _html, "otlp.jsonl": _otlp}

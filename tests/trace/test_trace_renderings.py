@@ -12,7 +12,7 @@ from jostle.choice.explain import meaning
 from jostle.events import Event
 from jostle.source import Source, Span
 from jostle.tools.session import Session
-from jostle.trace import costs, tree
+from jostle.trace import budget, tree
 from jostle.trace.costs import Costs, Forest
 from jostle.trace.text import align, amount, bar, folded, number, sparkline
 
@@ -97,10 +97,10 @@ def test_deep_and_long_traces_are_cut() -> None:
         program += f"{lead}with epsilon 1 {{\n"
         lead += "    "
     program += f"{lead}x = laplace(c)\n" + "".join(f"{'    ' * k}}}\n" for k in reversed(range(12)))
-    said = costs.summary(ran(program))
+    said = budget.summary(ran(program))
     assert "below" in said and said.count("─ allotment") == 5
-    assert costs.spending(ran(program)).count("allotment epsilon 1") == 9
-    said = costs.summary(ran("".join(f"release r{k} = {k}\n" for k in range(200))))
+    assert budget.spending(ran(program)).count("allotment epsilon 1") == 9
+    said = budget.summary(ran("".join(f"release r{k} = {k}\n" for k in range(200))))
     assert said.count("\n") < 40 and "more" in said
     calls = [Event(10 * k, 1, "choice", e.name, e.span, e.fields) for k in range(1, 51) for e in real_runs.events()
              if e.name == "flat_or_hb" and e.kind == "choice"]  # fmt: skip
@@ -128,10 +128,10 @@ def test_what_a_session_spent_before_is_not_spent_again() -> None:
         events = session.run(Source("p.jst", program)).events
         spent = 2 if before else 1
         bars = "█" * 5 * spent + "░" * 5 * (4 - spent)
-        assert costs.spending(events).splitlines()[:2] == [
+        assert budget.spending(events).splitlines()[:2] == [
             f"c  {bars}  ε {spent} of 4 spent{before}", "└─ █████░░░░░░░░░░░░░░░  ε 1  query count  p.jst:3:8",
         ]  # fmt: skip
-        assert "source d  protecting rows  the same data as c" in costs.summary(events)
+        assert "source d  protecting rows  the same data as c" in budget.summary(events)
 
 
 def test_damaged_parents_make_no_circle() -> None:

@@ -14,8 +14,8 @@ import pytest
 
 from jostle.diagnostics import Refusal
 from jostle.trace import pictures
-from jostle.trace.costs import page as summary
-from jostle.trace.costs import spending
+from jostle.trace.budget import page as summary
+from jostle.trace.budget import spending
 from jostle.trace.difference import difference
 from jostle.trace.html import difference_page, page
 from jostle.trace.jsonl import otlp, plain, read

@@ -301,7 +301,6 @@ def _improved(choice: Any, *, epsilon: Any = None, at: Any) -> ChoiceMaker:
         raise refuse("ValueError", f"a choice by {choice.way} predicts nothing by features")
     if not is_number(epsilon) or not 0 < epsilon <= 1e6:
         raise refuse("BadAmount", "an amount is a positive number", help="such as `improved(choice, epsilon = 0.1)`")
-    from jostle.choice.synthesis.improvement import block, improve
 
     table, predicts = choice.training(interp, "epsilon", float(epsilon))
     improvement = improve(table, choice.model, predicts)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import date
 from typing import Any, assert_never
 
-from jostle.check.modules import returns_inside
+from jostle.check.scopes import returns_inside
 from jostle.diagnostics import Refusal
 from jostle.language.forms import bare_selects, is_real
 from jostle.run.declare import setting

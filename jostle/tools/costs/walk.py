@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Any
 
 from jostle.accounting.amounts import QUANTA, part_of
-from jostle.check.modules import bound_in
+from jostle.check.scopes import bound_in
 from jostle.language.builtins import brought
 from jostle.records import replace
 from jostle.run.scope import MISSING, Scope

@@ -169,7 +169,7 @@ class CellReport:
 
     def __repr__(self) -> str:
         from jostle.tools.show import budget_text, choices_text
-        from jostle.trace.costs import short
+        from jostle.trace.budget import short
 
         lines = [f"{e.name} = {short(e.fields.get('value'))}" for e in self.events if e.kind == "release"]
         summary = choices_text(self.events)

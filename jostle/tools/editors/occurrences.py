@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from msgspec import Struct
 
-from jostle.check.modules import bound_in
+from jostle.check.scopes import bound_in
 from jostle.language.builtins import BUILTINS
 from jostle.source import Span
 from jostle.syntax import nodes as n

@@ -23,7 +23,8 @@ from jostle.events import Event
 from jostle.formulas import cut_text, cuts_in, margin_text, with_margin
 from jostle.source import Span
 from jostle.syntax.lexicon import colour_tokens
-from jostle.trace.costs import Account, Costs, Forest
+from jostle.trace.budget import Account
+from jostle.trace.costs import Costs, Forest
 from jostle.trace.pictures import Picture, need_to_draw, pictures
 from jostle.trace.released import pictures_of
 from jostle.trace.text import amount, measured, number, sparkline

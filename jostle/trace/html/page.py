@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from jostle.events import Event
-from jostle.trace.costs import Costs, Forest, line, mapping, price, records
+from jostle.trace.budget import line
+from jostle.trace.costs import Costs, Forest, mapping, price, records
 from jostle.trace.difference import (
     Compared,
     Pair,

@@ -443,7 +443,7 @@ def command_of(name: str) -> Callable[[Namespace], int]:
 
 _MODULES = {
     "again": "show again_command", "plan": "plan", "evaluate": "evaluation", "improve": "evaluation improve_command",
-    "fmt": "fmt", "init": "draft.init", "ask": "draft.init ask_command", "find": "documentation.find",
+    "fmt": "fmt", "init": "draft.init", "ask": "draft.ask", "find": "documentation.find",
     "login": "remote",
 }  # fmt: skip
 

@@ -265,8 +265,8 @@ class Session:
     def checked(self, source: Source, settings: Values | None = None) -> tuple[list[Diagnostic], list[Cost]]:
         """What `check` says, and the `costs` of a program that can be run, were there enough to pay for it."""
         from jostle.tools.costs import overspent
-        from jostle.tools.datacheck import header_misfits
         from jostle.tools.expected_errors import with_looks
+        from jostle.tools.headers import header_misfits
 
         costs = None
         self._look_beside(source)
@@ -438,7 +438,7 @@ class Session:
             self._out(line)
 
     def _checked(self, source: Source) -> n.Program:
-        from jostle.tools.datacheck import doubts, lacking, on_other_lines
+        from jostle.tools.headers import doubts, lacking, on_other_lines
 
         tree = self._parsed(source)
         if faults := self._check(tree):

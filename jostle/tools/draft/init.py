@@ -1,18 +1,16 @@
-"""`jostle init FILE` writes a first program for a file, `jostle data draft` a draft; `jostle ask` asks without one.
+"""`jostle init FILE`: writes a first program for a file, and asks in a terminal for what is not known.
 
-The description comes from a codebook, from `--describe`, or from the person who is asked in a terminal, and never from
-rows. These are read for one thing, unless `--no-check` says otherwise: how they are written. Decimal commas, the format
-of dates and fractions where integers are described go into the program; what else does not fit is shown, exactly, to
-the person who has the file. Columns that nobody describes stay out of the program.
+The description comes from a codebook, from `--describe`, or from the person who is asked, and never from rows. These
+are read for one thing, unless `--no-check` says otherwise: how they are written. Decimal commas, the format of dates
+and fractions where integers are described go into the program; what else does not fit is shown, exactly, to the person
+who has the file. Columns that nobody describes stay out of the program.
 
-`jostle ask QUERY FILE`, also `jostle -c QUERY FILE`, is one query of a file without a program. The file is the table
-`t`, and the query spends all of its budget, which is that of this run alone, as of every file that is not registered.
+`jostle data draft`: prints a draft, and in a terminal asks first for what is not known.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import sys
 from argparse import Namespace
 from collections.abc import Callable
@@ -27,10 +25,11 @@ from jostle.readers.survey import Survey
 from jostle.records import replace
 from jostle.resources import folder
 from jostle.source import Source
-from jostle.tools.datacheck import GERMAN, fit, misfits, schema, separator_of
+from jostle.tools.datacheck import fit, misfits, schema
 from jostle.tools.draft.columns import UNKNOWN, Column, as_number, categories, clause, name_of, program, table_of
 from jostle.tools.draft.first import budget_of, first_program
 from jostle.tools.draft.sources import columns_of, columns_of_server
+from jostle.tools.headers import GERMAN, separator_of
 from jostle.tools.render import clean
 
 QUESTION = """What may anybody know of each column? A range (0..99, 0.0..9.5), categories
@@ -311,43 +310,3 @@ def _check(place: Path, text: str) -> None:
     faults = Session(cwd=place.parent).check(Source(str(place), text))
     if faults:
         raise Refusal(*faults)
-
-
-WITH = re.compile(r"\bwith\s+(epsilon|rho|error)\b", re.IGNORECASE)
-
-
-def query_program(options: Namespace) -> str:
-    """The text of the program that the command line says. Raises `Refusal(DataError)` for columns without a range."""
-    query = options.query.strip().removeprefix("{{").removesuffix("}}").strip().rstrip(";")
-    price = "" if WITH.search(query) else f" with epsilon {options.epsilon}"
-    return (
-        f"private t = {table_of(options.file, reading_of(options))}\n"
-        f"    described by {options.describe or _description(options, query)}\n"
-        f"    protecting {options.protecting}\n"
-        f"    budget epsilon {options.epsilon}\n"
-        f"print({{{{ {query}{price} }}}})\n"
-    )
-
-
-def _description(options: Namespace, query: str) -> str:
-    """The description of a query that names no column of the file; of its header one is enough."""
-    names = [column.name for column in columns_of(options.file, reading=reading_of(options))]
-    mentions = [name for name in names if re.search(rf"(?<![\\w.]){re.escape(name)}(?!\\w)", query)]
-    if mentions:
-        shape = ", ".join(f"{name_of(name)}: …" for name in mentions)
-        help = f'--describe \'{{{shape}}}\', with what anybody may know of it: 0..99, or {{"a", "b"}}'
-        raise refuse("DataError", f"`{mentions[0]}` of `{options.file}` is not described", help=help)
-    return f"{{{name_of(names[0])}: text}}" if names else "{}"
-
-
-def ask_command(options: Namespace) -> int:
-    """Runs the program as `jostle run` runs one."""
-    from jostle.tools.arguments import parse
-    from jostle.tools.commands import run
-
-    words = ["run", "-", "--format", options.format, *["--simulate"] * options.simulate]
-    as_run = parse(words)
-    if isinstance(as_run, int):
-        return as_run
-    as_run.file, as_run.source = "-c", Source("-c", query_program(options))
-    return run(as_run)

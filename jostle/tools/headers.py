@@ -1,0 +1,185 @@
+"""What a program says of its files, held against their headers, which are public; no row is read.
+
+Looked at are the CSV files that lie where a run would look for them, under a path that is written in the program. Of a
+private file no name is reported: one without a header has a row in its first line. A public one without a description
+is described by its header, so that a column that it lacks is found as any other is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from jostle.diagnostics import Diagnostic, Refusal
+from jostle.engine.files import Reading
+from jostle.language.facts import LAST_HEADER
+from jostle.records import replace
+from jostle.syntax import nodes as n
+from jostle.syntax.walk import every_of, rebuilt
+from jostle.tools.arguments import misspelt
+
+
+def header_misfits(program: n.Program, folders: Sequence[Path]) -> list[Diagnostic]:
+    """The described columns that a file's header lacks, and the misspelt names of files, in source order."""
+    return [fault for table in _tables(program) for fault in _misfits(*table, folders)]
+
+
+def doubts(program: n.Program, folders: Sequence[Path]) -> list[Diagnostic]:
+    """Warnings of described files whose header separates cells as files with decimal commas do, where the program says
+    of neither how it is."""
+    result = []
+    for path, reading, described in _tables(program):
+        there = _there(path.value, folders) if isinstance(described, n.RecordOf) and reading == Reading() else None
+        separator = separator_of(there) if there is not None else ""
+        numbers = isinstance(described, n.RecordOf) and any(_is_number(domain) for _, domain in described.items)
+        if separator in GERMAN and numbers:
+            mark, literal = GERMAN[separator]
+            message = f"the header of `{path.value}` separates cells by {mark}, as files with decimal commas do"
+            call = f'table("{path.value}", separator = "{literal}"'
+            help = f'write `{call}, decimal = ",")` if its numbers are like 12,5, `{call})` if they are like 12.5'
+            result.append(Diagnostic("csv-decimal", message, path.span, "12,5 would be unreadable", help))
+    return result
+
+
+GERMAN = {";": ("a semicolon", ";"), "\t": ("a tab", "\\t")}
+
+
+def _is_number(domain: n.Expr) -> bool:
+    match domain:
+        case n.Range(low=n.Number() | n.Unary()) | n.Name(id="real" | "integer"):
+            return True
+        case n.SetOf(items=(n.Number(), *_)):
+            return True
+    return False
+
+
+def separator_of(path: Path) -> str:
+    """What separates the cells of a CSV file by its header; the empty text of what is no such file."""
+    from jostle.engine.files import open_file
+    from jostle.readers.csvfile import header
+    from jostle.readers.formats import format_of
+
+    try:
+        file = open_file(path)
+        return header(file, "").separator if format_of(file) == "csv" else ""
+    except Refusal:
+        return ""
+
+
+def _tables(program: n.Program) -> Iterator[tuple[n.String, Reading, n.Expr | None]]:
+    """The paths of tables and how they are read, with the descriptions of the columns of private ones."""
+    described = {id(node.source): node.described for node in every_of(program, n.Private)}
+    for node in every_of(program, n.Call):
+        match node:
+            case n.Call(function=n.Name(id="table"), args=(n.String() as path,)):
+                reading = _reading(node)
+                if reading is not None:
+                    yield path, reading, described.get(id(node))
+
+
+def _reading(call: n.Call) -> Reading | None:
+    """How a file is read, where all that is said of it is written out, and right."""
+    keywords = {keyword.name: keyword.value for keyword in call.keywords}
+    line = keywords.pop("header", None)
+    texts = {name: value.value for name, value in keywords.items() if isinstance(value, n.String)}
+    if texts.keys() != keywords.keys() or not texts.keys() <= {"separator", "encoding", "decimal"}:
+        return None
+    header = int(line.value) if isinstance(line, n.Number) and 1 <= line.value <= LAST_HEADER else None
+    if line is not None and (header is None or not isinstance(line, n.Number) or header != line.value):
+        return None
+    return Reading(
+        header=header, separator=texts.get("separator"), encoding=texts.get("encoding"), decimal=texts.get("decimal")
+    )
+
+
+def on_other_lines(faults: Sequence[Diagnostic], others: Sequence[Diagnostic]) -> list[Diagnostic]:
+    """Faults, and those others that are of lines on which nothing was found; of amounts, which come last, nothing is
+    said where there is another."""
+    before = {one.span.line for one in others if one.span is not None and one.kind != "BadAmount"}
+    faults = [one for one in faults if one.kind != "BadAmount" or one.span is None or one.span.line not in before]
+    lines = {fault.span.line for fault in faults if fault.span is not None}
+    if any(one.kind == "ImportError" for one in faults):  # an unknown name may be one of that module
+        others = [one for one in others if one.kind != "NameError"]
+    both = [*faults, *(one for one in others if one.span is not None and one.span.line not in lines)]
+    return sorted(both, key=lambda one: (one.span.line, one.span.column) if one.span is not None else (0, 0))
+
+
+def lacking(
+    program: n.Program, folders: Sequence[Path], check: Callable[[n.Program], list[Diagnostic]]
+) -> list[Diagnostic]:
+    """The columns of public files that their headers lack, found by the `check` of a program that has nothing else."""
+    described = with_headers(program, folders)
+    faults = [] if described is program else [fault for fault in check(described) if fault.label == "no such column"]
+    return [replace(f, message=f.message.partition(":")[0], help=f.help.partition("; others")[0]) for f in faults]
+
+
+def with_headers(program: n.Program, folders: Sequence[Path]) -> n.Program:
+    """The program with public files described by their headers, of domains that are not known; itself where none is."""
+    described = {id(node.source) for node in every_of(program, n.Private)}
+    described |= {id(node.source) for node in every_of(program, n.Described)}
+    columns: dict[int, tuple[str, ...]] = {}
+    for node in every_of(program, n.Call):
+        match node:
+            case n.Call(function=n.Name(id="table"), args=(n.String(value=name),)):
+                there = None if id(node) in described else _there(name, folders)
+                reading = _reading(node)
+                if there is not None and reading is not None:
+                    columns[id(node)] = _header(there, reading)
+
+    def with_header(node: n.Node) -> n.Node:
+        if not isinstance(node, n.Call) or not columns.get(id(node)):
+            return node
+        domains = tuple((name, n.Constant(None, span=node.span)) for name in columns[id(node)])
+        return n.Described(node, n.RecordOf(domains, span=node.span), span=node.span)
+
+    return rebuilt(program, with_header) if any(columns.values()) else program
+
+
+def _header(path: Path, reading: Reading) -> tuple[str, ...]:
+    """The names of a file's columns; none where it has no header that can be read, which its run tells."""
+    from jostle.engine.files import open_file
+    from jostle.readers.csvfile import header
+
+    try:
+        return header(open_file(path), "", reading).readable
+    except Refusal:
+        return ()
+
+
+def _there(name: str, folders: Sequence[Path]) -> Path | None:
+    """The CSV file of a name that stands in a program, where it lies in one of the folders."""
+    if set("*?[") & set(name) or not name.endswith(".csv"):
+        return None
+    return next((folder / name for folder in folders if (folder / name).exists()), None)
+
+
+def _misfits(
+    path: n.String, reading: Reading, described: n.Expr | None, folders: Sequence[Path]
+) -> Iterator[Diagnostic]:
+    from jostle.engine.base import Opened
+    from jostle.engine.files import open_file
+    from jostle.readers.csvfile import header
+    from jostle.run.origins import check_column
+
+    name = path.value
+    if set("*?[") & set(name) or not name.endswith(".csv"):
+        return
+    there = _there(name, folders)
+    if there is None:
+        close = misspelt(name, folders, "*.csv")
+        if close:
+            yield Diagnostic("DataError", f"there is no file `{name}`", path.span, help=close)
+        return
+    if not isinstance(described, n.RecordOf):
+        return
+    try:
+        head = header(open_file(there), f"`{name}`", reading)
+    except Refusal as refusal:
+        yield from refusal.at(path.span).diagnostics
+        return
+    data = Opened("", head.names, None, head.unread, reading.header)
+    for column, domain in described.items:
+        try:
+            check_column(column, data, private=True)
+        except Refusal as refusal:
+            yield replace(refusal.at(domain.span).first, label="not in the file")

@@ -42,7 +42,8 @@ from jostle.plan.plan import (
 )  # fmt: skip
 from jostle.plan.schemas import MOST_KEYS, key_values, schema_of
 from jostle.privacy.kernel.handles import Cube, Table
-from jostle.privacy.measurements.query import GroupKey
+from jostle.privacy.measurements.aggregates.count import Count
+from jostle.privacy.measurements.query import GroupKey, Largest, Request
 from jostle.privacy.transformations.transform import PLACE, with_place
 from jostle.records import replace
 from jostle.run.evaluator import Evaluator
@@ -86,6 +87,17 @@ class Arrangement(Struct, frozen=True):
                 raise refuse("ValueError", "`limit` takes a whole number of groups", node.first.span)
             most = int(value)
         return Arrangement(node, most, scope)
+
+    def largest(self, outputs: Sequence[Output], request: Request) -> Request:
+        """The request, of only the groups that are shown where these are those with the most rows."""
+        first = self.node.ranking[0] if self.node.ranking else None
+        if not self.most or self.node.having is not None or first is None or not first.descending:
+            return request
+        by, calls = first.value, [call for output in outputs for call in output.calls]
+        if isinstance(by, n.Name):
+            by = next((output.value for output in outputs if output.name == by.id), by)
+        counted = [one for call, one in zip(calls, request.aggregates, strict=True) if call == by and one == Count()]
+        return Largest.of(request, self.most) if counted else request
 
     def arranged(
         self,

@@ -151,6 +151,8 @@ def _bound(
     except Refusal as refusal:
         raise form.place(refusal, table, keys, of, compiler) from None
     arrangement = groups.Arrangement.of(interp, node, key_names, form.outputs, table, scope)
+    if isinstance(request, Request) and request.open_keys:
+        request = arrangement.largest(form.outputs, request)
     bound = BoundSelect(form, table, key_names, of, moments, request, arrangement, None, None, None)
     if node.spend is not None:
         if node.spend.amount.is_wish:

@@ -15,7 +15,7 @@ from unittest.mock import patch
 import numpy as np
 from batched import BatchedNoise, batched, batched_table, likelihood_ratio
 from harness import Case, Pair
-from mechanisms import keys_in_rounds
+from mechanisms import keys_in_rounds, largest
 
 from jostle.accounting.amounts import QUANTA
 from jostle.noise_laws import Gaussian
@@ -25,7 +25,7 @@ from jostle.privacy.kernel.measurement import common_noise
 from jostle.privacy.measurements.choices import NoisyScore
 from jostle.privacy.measurements.joint import Block, JointBlocks, KeyAxis
 from jostle.privacy.mechanisms.additive import Additive, Linear
-from jostle.privacy.mechanisms.stability import WEIGHT_BITS, KeyRound
+from jostle.privacy.mechanisms.stability import WEIGHT_BITS, KeyRound, LargestKeys
 from jostle.records import replace
 
 Sampler = Callable[[np.ndarray, int, np.random.Generator], np.ndarray]
@@ -149,6 +149,20 @@ def keys_that_weigh_one() -> Case:
     return Case("keys whose weights are 1 each", 1, draw, 8_000, 0.02, broken=True)
 
 
+def keys_above_an_exact_threshold() -> Case:
+    """The largest keys, chosen with noise from those whose own rows are above a threshold that has none."""
+
+    def select(how: LargestKeys, tally: tuple[np.ndarray, np.ndarray], noise: Any) -> list[Any]:
+        keys, scores = tally[0][tally[1] > how.threshold], tally[1][tally[1] > how.threshold]
+        return [] if not keys.size else [keys[noise.gumbel_max(scores, how.width)]]
+
+    def draw(runs: int, rng: np.random.Generator) -> Pair:
+        with patch.object(LargestKeys, "select", select):
+            return largest("", [0, 0, 0], [1, 0, 0], 1, 0.01).draw(runs, rng)
+
+    return Case("the largest keys, above an exact threshold", 1, draw, 8_000, 0.01, broken=True)
+
+
 def reads_first(kernel: Any, measurement: Any, span: Any = None) -> Any:
     """`Kernel.measure` in another order: what reading says is told before anything is charged."""
     exact = measurement.read(kernel._reader)
@@ -220,6 +234,7 @@ def holes() -> list[Case]:
         _case("ρ and δ traded for each other", 1, rho_for_delta, [], [0], 0.02),
         open_bound(),
         keys_that_weigh_one(),
+        keys_above_an_exact_threshold(),
         door_that_reads_first(),
         shares_that_are_ignored(),
     ]

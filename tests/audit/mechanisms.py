@@ -17,7 +17,7 @@ from jostle.accounting.amounts import Amount, quanta
 from jostle.noise_laws import Gaussian, Laplace
 from jostle.privacy.mechanisms.additive import Additive
 from jostle.privacy.mechanisms.least_cost import walk
-from jostle.privacy.mechanisms.stability import SHARES, KeyRound, select_keys
+from jostle.privacy.mechanisms.stability import CANDIDATES, SHARES, KeyRound, LargestKeys, select_keys
 from jostle.simulate import SeededNoise
 
 
@@ -152,6 +152,35 @@ def keys_in_rounds(epsilon: float, kind: type[Laplace | Gaussian], several: int,
         )
 
     return Case(f"keys in rounds, {persons} persons of {several}, {kind.name}", epsilon, draw, 40_000, delta)
+
+
+def chosen_keys(tally: tuple[np.ndarray, np.ndarray], how: LargestKeys, runs: int, seed: int) -> np.ndarray:
+    """Which of the first keys were chosen, in their order, as a number, and of others only that there were some."""
+    noise = SeededNoise(seed)
+    chosen = ((min(int(key), 3) + 1 for key in how.select(tally, noise)) for _ in range(runs))
+    return np.array([float(sum(5**place * key for place, key in enumerate(keys))) for keys in chosen])
+
+
+def largest(name: str, above: list[int], more: list[int], count: int, delta: float) -> Case:
+    """The keys with the most rows, so many each above the threshold, and where a person more has some of them. Without
+    any, of keys that this person has alone."""
+    how = LargestKeys(Amount("epsilon", quanta(1.0)), True, count, 1, delta)
+
+    def draw(runs: int, rng: np.random.Generator) -> Pair:
+        there = np.array(above) + how.threshold if above else np.zeros(len(more), dtype=np.int64)
+        tallies = [(np.flatnonzero(n), n[n > 0]) for n in (there, there + np.array(more))]
+        one, other = (chosen_keys(t, how, runs, seed) for t, seed in zip(tallies, _seeds(rng), strict=True))
+        return one, other
+
+    return Case(f"the largest keys, {name}", 1, draw, 60_000, delta)
+
+
+def largest_of_all() -> list[Case]:
+    return [
+        largest("one of three", [2, 2, 0], [1, 0, 0], 1, 0.01),
+        largest("two of three, of which a person has two", [2, 2, 1], [0, 1, 1], 2, 0.01),
+        largest("of one person alone", [], [1] * CANDIDATES, 1, 0.05),
+    ]
 
 
 CHOICE = """
@@ -417,6 +446,7 @@ def cases() -> list[Case]:
         partition(1, [0, 0, 6, 6, 0, 0, 1, 0], [0, 0, 6, 7, 0, 0, 1, 0]),
         stability(1, 0.01),
         stability(1, 0.01, Gaussian, 4),
+        *largest_of_all(),
         keys_in_rounds(1, Laplace, 1, 4, 0.02),
         keys_in_rounds(1, Gaussian, 3, 6, 0.02),
         keys_in_rounds(1, Gaussian, 4, 0, 0.02),

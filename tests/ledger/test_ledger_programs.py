@@ -208,6 +208,21 @@ def test_a_program_that_is_run_again_costs_nothing_and_says_so(owned: Place) -> 
     ]
 
 
+def test_the_largest_groups_are_given_again(place: Place) -> None:
+    """Of persons without a bound on their groups: the keys that were chosen, and their counts."""
+    rows = [f"p{who},{word}" for who in range(400) for word in ("a", "b", f"own{who}")]
+    (place.folder / "people.csv").write_text("\n".join(["who,word", *rows]) + "\n", encoding="utf-8")
+    words = ("register", "people", str(place.folder / "people.csv"), "--schema", "{word: text}")
+    assert place.data(*words, "--protecting", "who", "--budget", "epsilon 30, delta 1e-4")[0] == 0
+    asks = "g = {{ select word, count(distinct who) as n from people groupby word order by n desc limit 4"
+    asks = f"{DATASET}{asks} with epsilon 20 delta 1e-5 }}}}\nrelease g\nrelease e = error(g.n)\n"
+    first, second = place.run(asks), place.run(asks)
+    assert first.ok and second.ok, (first.diagnostics, second.diagnostics)
+    assert sorted(first.values["g"].columns["word"]) == ["a", "b"] and first.released_json() == second.released_json()
+    assert [e.fields.get("replayed") for e in second.events if e.kind == "query"] == [True]
+    assert verify(Ledger(place.path), "people").entries == 2
+
+
 def test_asking_twice_in_one_run_is_two_draws(owned: Place) -> None:
     twice = DATASET + "ns = [{{ select count(*) from people with epsilon 0.001 }} for i in 1..5]\nrelease ns\n"
     first = owned.run(twice)

@@ -5,20 +5,30 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from jostle.accounting.amounts import Amount
+from jostle.accounting.amounts import ANY_ROWS, BOUNDS, Amount
+from jostle.diagnostics import refuse
 from jostle.plan.plan import Column, Key
 from jostle.plan.schemas import open_keys
 from jostle.privacy.kernel.measurement import Measured, Measurement, Release
 from jostle.privacy.measurements.aggregates.count import Count
 from jostle.privacy.measurements.aggregates.terms import rows_by_key
 from jostle.privacy.measurements.purchases import Purchases
-from jostle.privacy.measurements.query import Answer, GroupKey, Request
+from jostle.privacy.measurements.query import Answer, GroupKey, Largest, Request
 from jostle.privacy.measurements.selects import Numbers, Select, Several, shared_purchases
 from jostle.privacy.mechanisms.additive import Additive, sum_prices
 from jostle.privacy.mechanisms.noise import Noise, needed_noise
-from jostle.privacy.mechanisms.stability import KeyRound, key_mechanism, key_rounds, select_keys
+from jostle.privacy.mechanisms.stability import (
+    MOST_LARGEST,
+    KeyRound,
+    LargestKeys,
+    key_mechanism,
+    key_rounds,
+    largest_keys,
+    select_keys,
+    threshold,
+)
 from jostle.privacy.reading.vault import Reader
-from jostle.privacy.transformations.persons import GROUPS, groups_of_person, persons_by_groups
+from jostle.privacy.transformations.persons import GROUPS, groups_of_person, of_persons, persons_by_groups
 from jostle.privacy.transformations.transform import PLACE, with_place
 from jostle.records import replace
 
@@ -30,17 +40,19 @@ class OpenSelect(Measurement["tuple[Any, Any]", "Answer | Numbers"]):
     Of several keys the combinations are what is shown or not: a person with k rows has at most k of them, which is all
     that the argument needs. One price covers both steps. Without mechanisms, the noisy counts of the keys are the
     answer. Where the keys are wanted and not how many rows they have, and it is known whose a row is, they are found in
-    rounds (`KeyRounds`).
+    rounds (`KeyRounds`). Where those with the most rows are wanted alone, they may be chosen (`LargestKeys`).
     """
 
     request: Request
     purchases: Purchases | None
-    key_mechanism: Additive
+    key_mechanism: Additive | LargestKeys
 
     @classmethod
     def of(cls, request: Request, amount: Amount, via: str | None) -> OpenSelect | KeyRounds:
         if not amount.delta:
             raise open_keys(request.group_keys[0].name)
+        if isinstance(request, Largest) and (largest := cls._largest(request, amount, via)) is not None:
+            return largest
         table, part, purchases = request.table, amount, None
         counted = request.aggregates == (Count(),) and not table.weighted
         if request.aggregates and not counted:
@@ -54,10 +66,35 @@ class OpenSelect(Measurement["tuple[Any, Any]", "Answer | Numbers"]):
             # where a person's rows have no bound but that of groups, one in each counts
             exposures = tuple([replace(e, rows=groups) if e.rows is None else e for e in table.exposures])
             return KeyRounds(exposures, request.title, how, request, purchases, rounds, subject=request)
+        whole = of_persons(table)
+        if whole is not None and whole.rows is None and whole.each is not None:
+            message, help = ANY_ROWS.format(f"of `{whole.source.name}`"), "or ask for the largest groups alone"
+            raise refuse("UnboundedSum", message, help=f"{BOUNDS}; {help}: `order by n desc limit 10`")
         # keys are counted by rows, of which a person has k; where rows have weights, their count is another number
         of_keys, cost = key_mechanism(part, table.measures, *rows_by_key(table))
         how = Several.of([of_keys, *mechanisms], sum_prices(amount, [cost, *prices]))
         return cls(table.exposures, request.title, how, request, purchases, of_keys, subject=request)
+
+    @classmethod
+    def _largest(cls, request: Largest, amount: Amount, via: str | None) -> OpenSelect | None:
+        """The keys with the most rows, chosen, with half of the amount. None where it is not known whose a row is; and
+        where a person has so few rows that counts of all keys show as much, by what is public."""
+        table, most, exposure = request.table, request.most, of_persons(request.table)
+        each = None if exposure is None else exposure.each or exposure.rows
+        if exposure is None or each is None or not 1 <= most <= MOST_LARGEST:
+            return None
+        how, rest = largest_keys(amount, table.measures, most, each)
+        rows = exposure.rows
+        if rows is not None:
+            of_all, _ = key_mechanism(amount, table.measures, rows, each)
+            if rows < 2 * most * each or threshold(of_all, rows, each) < how.threshold:
+                return None
+        rows = most * each if rows is None else min(rows, most * each)
+        chosen = replace(request, table=replace(table, exposures=(replace(exposure, rows=rows, each=each),)))
+        purchases = shared_purchases(chosen, rest, via)
+        price = replace(sum_prices(amount, [how.price, *purchases.prices]), delta0=amount.delta)
+        mechanisms = Several.of([how, *purchases.mechanisms], price)
+        return cls(chosen.table.exposures, request.title, mechanisms, chosen, purchases, how, subject=request)
 
     def read(self, reader: Reader) -> tuple[Any, Any]:
         plan, keys = self.request.table.plan, self.request.open_keys
@@ -65,14 +102,20 @@ class OpenSelect(Measurement["tuple[Any, Any]", "Answer | Numbers"]):
 
     def release(self, exact: tuple[Any, Any], noise: Noise | None) -> Release[Answer | Numbers]:
         stability, each = rows_by_key(self.request.table)
+        if isinstance(self.key_mechanism, LargestKeys):
+            keys = sorted(self.key_mechanism.select(exact, needed_noise(noise)))
+            event = Measured("keys", self.key_mechanism.law, self.key_mechanism, 1, each)
+            return _aggregates_of(self, self._tuples(keys), (event,))
         keys, counts, law = select_keys(exact, self.key_mechanism, needed_noise(noise), stability, each)
         counted = self.purchases is None and bool(self.request.aggregates)
         events = (Measured("keys", law, self.key_mechanism, 1, stability, direct=counted),)
-        if len(self.request.open_keys) == 1:
-            keys = [(key,) for key in keys]
         if counted and keys:
-            return Release(Answer([list(column) for column in zip(*keys, strict=True)], [counts], law), events)
-        return _aggregates_of(self, keys, events)
+            columns = [list(column) for column in zip(*self._tuples(keys), strict=True)]
+            return Release(Answer(columns, [counts], law), events)
+        return _aggregates_of(self, self._tuples(keys), events)
+
+    def _tuples(self, keys: list[Any]) -> list[tuple[Any, ...]]:
+        return [(key,) for key in keys] if len(self.request.open_keys) == 1 else keys
 
 
 @dataclass(frozen=True, eq=False)

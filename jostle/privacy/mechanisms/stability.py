@@ -7,6 +7,9 @@ is taken, by ε, δ, k and r alone. docs/privacy/mechanisms.md has the argument 
 
 Keys alone are found in rounds: a person whose groups are t gives each of them 1/t under Laplace noise, 1/√t under
 Gaussian noise, which is 1 in all, in ℓ₁ or in ℓ₂; in a later round without the keys that were shown before.
+
+The keys with the most rows are chosen one after the other, for the price of so many choices, in however many groups a
+person is ("The keys with the most rows" in docs/privacy/mechanisms.md).
 """
 
 from __future__ import annotations
@@ -20,14 +23,19 @@ from typing import Any
 from msgspec import Struct
 
 from jostle.accounting.amounts import Amount
-from jostle.accounting.definitions import Measure, Price, gaussian_price, stability_price
+from jostle.accounting.definitions import Measure, Price, gaussian_price, stability_price, used_delta
+from jostle.diagnostics import refuse
+from jostle.integers import fixed_width
 from jostle.lazy import np
-from jostle.noise_laws import Gaussian, Laplace
+from jostle.noise_laws import Gaussian, Laplace, Selected
 from jostle.privacy.mechanisms.additive import Additive, Linear
+from jostle.privacy.mechanisms.margin import check_scale
 from jostle.privacy.mechanisms.noise import Noise
+from jostle.privacy.mechanisms.selection import Selection
 from jostle.records import replace
 
 SAFE = 1 + 2.0**-30  # what quantiles and roots are calculated to
+ROOM = 1 + 2.0**-14  # by how much a scale of at least 2^-16 is rounded up at most (`noise.fraction`)
 
 
 def key_mechanism(amount: Amount, measures: Sequence[Measure], rows: int, each: int) -> tuple[Additive, Price]:
@@ -130,3 +138,63 @@ def key_rounds(amount: Amount, measures: Sequence[Measure], groups: int) -> tupl
     if price.rho and others[-1].threshold * math.sqrt(groups) < rounds[-1].threshold * groups:
         return others, price
     return rounds, stability_price(amount)
+
+
+CANDIDATES = 2**12
+"""Among how many keys the largest are chosen: those that have more rows than the next one after so many."""
+MOST_LARGEST = 2**10
+
+
+class LargestKeys(Selection, frozen=True):
+    """The `count` keys with the most rows, one after the other, or as many as come before a threshold.
+
+    A person has any number of keys, and at most `each` rows of one. Keys that one of two neighbours alone chooses
+    among come before the threshold with a probability of at most `delta`; outside of that they are so many choices.
+    """
+
+    each: int = 1
+    delta: float = 0.0
+
+    @property
+    def width(self) -> float:
+        """The scale of the noise, in rows."""
+        return self.scale(self.each, True)
+
+    @property
+    def threshold(self) -> int:
+        """The rows above the least that are as good as ending: CANDIDATES keys of `each` rows pass with δ/`count`."""
+        return math.ceil(self.each + ROOM * self.width * math.log(CANDIDATES * self.count / self.delta))
+
+    @property
+    def law(self) -> Selected:
+        return Selected(self.width, CANDIDATES, "rows")
+
+    def select(self, tally: tuple[Any, Any], noise: Noise) -> list[Any]:
+        """The keys in the order in which they are chosen, from all values and how many rows have each."""
+        values, counts = tally[0], fixed_width(tally[1])
+        least = int(np.sort(counts)[-CANDIDATES - 1]) if counts.size > CANDIDATES else 0
+        left = np.append(np.flatnonzero(counts > least), -1)
+        scores = np.append(counts[left[:-1]] - least, self.threshold)
+        chosen: list[Any] = []
+        while left.size > 1 and len(chosen) < self.count:
+            at = noise.gumbel_max(scores, self.width)
+            if left[at] < 0:  # the threshold
+                break
+            chosen.append(values[left[at]])
+            left, scores = np.delete(left, at), np.delete(scores, at)
+        return chosen
+
+
+def largest_keys(amount: Amount, measures: Sequence[Measure], count: int, each: int) -> tuple[LargestKeys, Amount]:
+    """The choice of keys with half of an amount, and the other half, which is for their aggregates: of ε, or of the ρ
+    that it means with half of δ, by which the threshold is the lower one."""
+    delta, ways = used_delta(amount, measures), []
+    rho = gaussian_price(amount, delta / 2).rho
+    for unit, value, part in ((amount.unit, amount.value, delta), ("rho", rho, delta / 2)):
+        if value > 1:
+            keys = LargestKeys(Amount(unit, value // 2), True, count, each, part)
+            ways.append((keys, Amount(unit, value - value // 2)))
+    if not ways:
+        raise refuse("BadAmount", "too little to share among the parts of this measurement")
+    check_scale(ways[-1][0].width)
+    return min(ways, key=lambda way: way[0].threshold)

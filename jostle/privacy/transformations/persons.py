@@ -113,16 +113,21 @@ GROUPS = Column("\0groups")
 """In how many groups the person of a row is; no program can write its name."""
 
 
-def groups_of_person(table: Table, keys: Sequence[RowExpr]) -> int | None:
-    """In how many groups by open keys a person can be. None where it is not known whose a row is; and of a part, since
-    a person may have rows in each of several, and weigh as much in each."""
+def of_persons(table: Table) -> Exposure | None:
+    """The exposure of rows of which it is known whose each is. None of others; and of a part, since a person may have
+    rows in each of several, and weigh as much in each."""
     plan, exposures = table.plan, table.exposures
     if table.weighted or len(exposures) != 1 or exposures[0].path or not exposures[0].unit.columns:
         return None
-    if not has_persons(plan):
+    return exposures[0] if has_persons(plan) else None
+
+
+def groups_of_person(table: Table, keys: Sequence[RowExpr]) -> int | None:
+    """In how many groups by open keys a person can be, of rows `of_persons`."""
+    plan, exposure = table.plan, of_persons(table)
+    if exposure is None:
         return None
-    limited = isinstance(plan, Truncate) and plan.keys == tuple(keys)
-    return _least(plan.groups if limited else None, exposures[0].rows)  # type: ignore[union-attr]
+    return _least(plan.groups if isinstance(plan, Truncate) and plan.keys == tuple(keys) else None, exposure.rows)
 
 
 def persons_by_groups(table: Table, keys: Sequence[RowExpr], groups: int, earlier: Sequence[tuple[Any, ...]]) -> Plan:

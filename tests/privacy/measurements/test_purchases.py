@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +27,7 @@ from jostle.privacy.measurements.aggregates.terms import Pair, grid_of, reach_of
 from jostle.privacy.measurements.purchases import Layout, Purchase, Purchases
 from jostle.privacy.measurements.query import Request, prepare
 from jostle.privacy.mechanisms.additive import Additive, share
+from jostle.records import replace
 from jostle.run import answers, selects
 from jostle.run.propagation import uncertainties
 from jostle.source import Source
@@ -165,6 +167,18 @@ def test_a_pair_moves_by_its_sensitivity_at_most_also_at_the_limits(
     counts = np.array([2**33 - 1])
     a, b = pair.mixed(np.array([bound]), counts, table)
     assert (int(a[0]) + int(b[0])) // (2 * pair.step(table)) == 2**33 - 1  # so many rows fit
+
+
+def test_a_person_in_several_groups_moves_their_counts_by_the_root_of_how_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rounded up, but not to a whole row."""
+    table, (count,) = _prepared(tmp_path, monkeypatch, "select count(*) from t", *MEASURES["rho"])
+    (term,) = count.measured(table)  # type: ignore[attr-defined]
+    for rows, each, square in ((12, 1, 12), (12, 5, 54), (9, 4, 33), (16, 1, 16), (12, 12, 144), (2**53, 1, 2**53)):
+        persons = replace(table, exposures=tuple(replace(e, rows=rows, each=each) for e in table.exposures))
+        first, second = reach_of(term, persons, undivided=False)
+        assert first == rows and square <= Fraction(second) ** 2 <= square * (1 + Fraction(1, 2**28))
 
 
 def _deviations(table: Table, bought: tuple[Purchase, ...] | list[Purchase]) -> dict[Term | Pair, float]:

@@ -21,6 +21,7 @@ from jostle.privacy.kernel.handles import Table
 from jostle.records import replace
 
 MOST_BOUND = 2.0**60  # of a summand: its square is still added exactly
+ROOT = 1 + 2.0**-30  # by which a root of doubles and a product with it are rounded up
 
 
 class Pair(Struct, frozen=True):
@@ -93,7 +94,7 @@ def stability_of_term(term: Term | Pair, table: Table, undivided: bool) -> int:
     return max([e.stability for e in table.exposures])
 
 
-def reach_of(term: Term | Pair, table: Table, undivided: bool) -> tuple[int, int]:
+def reach_of(term: Term | Pair, table: Table, undivided: bool) -> tuple[int, float]:
     """How far a protected unit moves a term over all groups, in ℓ₁ and (rounded up) in ℓ₂, in units of its grid.
 
     Of k rows that a person has, at most r in each group, the groups change by at most r each and by k in all. The sum
@@ -104,8 +105,9 @@ def reach_of(term: Term | Pair, table: Table, undivided: bool) -> tuple[int, int
     if term.weighted or each == stability:
         return one * stability, one * stability
     full, rest = divmod(stability, each)
-    square = one * one * (full * each * each + rest * rest)
-    return one * stability, math.isqrt(square - 1) + 1 if square else 0
+    square = full * each * each + rest * rest
+    root = math.isqrt(square)
+    return one * stability, one * (root if root * root == square else math.sqrt(square) * ROOT)
 
 
 def rows_by_key(table: Table) -> tuple[int, int]:

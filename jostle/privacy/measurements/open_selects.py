@@ -13,7 +13,7 @@ from jostle.privacy.kernel.measurement import Measured, Measurement, Release
 from jostle.privacy.measurements.aggregates.count import Count
 from jostle.privacy.measurements.aggregates.terms import rows_by_key
 from jostle.privacy.measurements.purchases import Purchases
-from jostle.privacy.measurements.query import Answer, GroupKey, Largest, Request
+from jostle.privacy.measurements.query import Answer, GroupKey, Request
 from jostle.privacy.measurements.selects import Numbers, Select, Several, shared_purchases
 from jostle.privacy.mechanisms.additive import Additive, sum_prices
 from jostle.privacy.mechanisms.noise import Noise, needed_noise
@@ -31,6 +31,17 @@ from jostle.privacy.reading.vault import Reader
 from jostle.privacy.transformations.persons import GROUPS, groups_of_person, of_persons, persons_by_groups
 from jostle.privacy.transformations.transform import PLACE, with_place
 from jostle.records import replace
+
+
+class Largest(Request, frozen=True):
+    """One of which the `most` groups with the most rows are shown, and no others."""
+
+    most: int
+
+    @classmethod
+    def of(cls, request: Request, most: int) -> Largest:
+        r = request
+        return cls(r.table, r.keys, r.open_keys, r.group_keys, r.aggregates, most=most)
 
 
 @dataclass(frozen=True, eq=False)

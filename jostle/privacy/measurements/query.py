@@ -111,17 +111,6 @@ class Request(Struct, frozen=True):
         return Answer(key_columns([list(k.values) for k in self.keys]), [[float(n) for n in counts.ravel()]])
 
 
-class Largest(Request, frozen=True):
-    """One of which the `most` groups with the most rows are shown, and no others."""
-
-    most: int
-
-    @classmethod
-    def of(cls, request: Request, most: int) -> Largest:
-        r = request
-        return cls(r.table, r.keys, r.open_keys, r.group_keys, r.aggregates, most=most)
-
-
 def prepare(table: Table, group_keys: Sequence[GroupKey], aggregates: Sequence[Aggregate]) -> Request:
     """Types, keys and bounds of a select, in that order; refuses before any amount is looked at."""
     for aggregate in aggregates:

@@ -21,7 +21,6 @@ from jostle.privacy.kernel.handles import Table
 from jostle.records import replace
 
 MOST_BOUND = 2.0**60  # of a summand: its square is still added exactly
-ROOT = 1 + 2.0**-30  # by which a root of doubles and a product with it are rounded up
 
 
 class Pair(Struct, frozen=True):
@@ -106,8 +105,7 @@ def reach_of(term: Term | Pair, table: Table, undivided: bool) -> tuple[int, flo
         return one * stability, one * stability
     full, rest = divmod(stability, each)
     square = full * each * each + rest * rest
-    root = math.isqrt(square)
-    return one * stability, one * (root if root * root == square else math.sqrt(square) * ROOT)
+    return one * stability, one * math.sqrt(square) * (1 + 2.0**-30)
 
 
 def rows_by_key(table: Table) -> tuple[int, int]:

@@ -17,7 +17,7 @@ from datetime import date
 from functools import reduce
 from itertools import islice
 from operator import lt
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
@@ -59,6 +59,8 @@ from jostle.source import Span
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every
 
+Asked = TypeVar("Asked", bound=object)
+
 
 class Arrangement(Struct, frozen=True):
     """Which groups are shown, and in which order; checked before anything is measured."""
@@ -89,10 +91,12 @@ class Arrangement(Struct, frozen=True):
             most = int(value)
         return Arrangement(node, most, scope)
 
-    def largest(self, outputs: Sequence[Output], request: Request) -> Request:
+    def largest(self, outputs: Sequence[Output], request: Asked) -> Asked | Largest:
         """The request, of only the groups that are shown where these are those with the most rows."""
         first = self.node.ranking[0] if self.node.ranking else None
         if not self.most or self.node.having is not None or first is None or not first.descending:
+            return request
+        if not isinstance(request, Request) or not request.open_keys:
             return request
         by, calls = first.value, [call for output in outputs for call in output.calls]
         if isinstance(by, n.Name):

@@ -64,7 +64,7 @@ class BoundSelect(Struct):
     arrangement: groups.Arrangement
     amount: Amount | None
     wish: float | None
-    via: str | None
+    via: str | None = None
     given: tuple[float, ...] | None = None
 
     @property
@@ -137,8 +137,7 @@ def _bound(
     node = form.node
     table, keys = _group_keys(interp, form, table, where, compiler, scope)
     form.need_aggregates(table)
-    key_names = [name for key in keys for name in key.names or (key.name,)]
-    form.need_distinct_names(key_names)
+    form.need_distinct_names(key_names := [name for key in keys for name in key.names or (key.name,)])
     persons_of = form.counts_persons(table)
     if persons_of is not None and _in_groups(form, persons_of, table, keys):
         table, keys = _persons_in_groups(persons_of, table, keys)
@@ -151,9 +150,8 @@ def _bound(
     except Refusal as refusal:
         raise form.place(refusal, table, keys, of, compiler) from None
     arrangement = groups.Arrangement.of(interp, node, key_names, form.outputs, table, scope)
-    if isinstance(request, Request) and request.open_keys:
-        request = arrangement.largest(form.outputs, request)
-    bound = BoundSelect(form, table, key_names, of, moments, request, arrangement, None, None, None)
+    request = arrangement.largest(form.outputs, request)
+    bound = BoundSelect(form, table, key_names, of, moments, request, arrangement, None, None)
     if node.spend is not None:
         if node.spend.amount.is_wish:
             if form.is_smooth:

@@ -149,3 +149,48 @@ def test_rows_to_read_leave_out_a_share() -> None:
 def test_what_cannot_be_asked_costs_nothing(call: str, said: str) -> None:
     result = asked(f"a = {call}\n")
     assert not result.ok and said in result.diagnostics[0].message
+
+
+def notes(program: str, texts: list[str], epsilon: float = 40) -> Result:
+    """Each person has two of the texts."""
+    session = Session()
+    session.bind("t", pd.DataFrame([(p, text) for p in range(300) for text in texts], columns=["p", "text"]))
+    head = (
+        'use sequences\nprivate t = bound("t") described by {text: text} protecting p budget epsilon 4000, delta 0.01\n'
+    )
+    return session.attempt(
+        Source("n.jst", f"{head}release a = {program.replace('with E', f'with epsilon {epsilon} delta 1e-5')}")
+    )
+
+
+GRAMS = '{{ select count(distinct p) as n from ngrams(t, "text", %d, 3) groupby gram order by n desc limit 9 with E }}'
+
+
+@pytest.mark.parametrize("n, grams", [
+    (1, ["a", "b", "c", "d"]), (2, ["a b", "b c", "c d"]), (3, ["a b c", "b c d"]), (4, ["a b c d"]),
+])  # fmt: skip
+def test_runs_of_words_are_within_a_text(n: int, grams: list[str]) -> None:
+    """No run has an empty word; three runs of a text count, and each once a person."""
+    result = notes(GRAMS % n, ["a b c d", "a", "", "d", "a b"])
+    assert result.ok, result.diagnostics
+    rows = result.released_json()["a"]
+    assert sorted(row["gram"] for row in rows) == grams[: 4 if n == 1 else 3]
+    assert all(abs(row["n"] - 300) < 40 for row in rows)
+
+
+def test_beginnings_are_asked_for_of_those_that_are_shown() -> None:
+    program = 'frequent_prefixes(t, "text", [1, 3, 4], 9) with E'
+    result = notes(program, ["abc", "abcd", "abce", "b"], 120)
+    assert result.ok, result.diagnostics
+    levels = [[row["prefix"] for row in level] for level in result.released_json()["a"]]
+    assert [sorted(level) for level in levels] == [["a", "b"], ["abc"], ["abcd", "abce"]]
+    none = notes(program, ["abc", "abcd"], 0.001)
+    assert none.ok and none.released_json()["a"] == [[], [], []]
+
+
+@pytest.mark.parametrize("program", [
+    'count(ngrams(t, "text", 5, 3))', 'frequent_prefixes(t, "text", [3, 1], 9) with E', 'ngrams(t, "nothing", 2, 3)',
+])  # fmt: skip
+def test_what_runs_of_words_and_beginnings_are_not_of(program: str) -> None:
+    result = notes(program, ["a b"])
+    assert not result.ok and not any(event.kind == "measure" for event in result.events)

@@ -128,7 +128,7 @@ def _rounded(table: RunTable) -> RunTable:
     ))  # fmt: skip
 
 
-def _digits(value: Any) -> Any:
+def _digits(value: Any) -> object:
     return tuple(map(_digits, value)) if isinstance(value, tuple) else rounded(value)
 
 

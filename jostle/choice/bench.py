@@ -69,7 +69,7 @@ class Bench(Protocol):
         """Those of `grid` that the data set is run at."""
         ...
 
-    def instance(self, database: int, scale: float, seed: int) -> Any:
+    def instance(self, database: int, scale: float, seed: int) -> object:
         """The data set resampled to `scale` times its size; 1.0 gives it as it is."""
         ...
 
@@ -97,7 +97,7 @@ class ChoiceParts(Struct, frozen=True):
     databases: tuple[object, ...]
 
 
-def only_record(args: Sequence[object]) -> Any:
+def only_record(args: Sequence[object]) -> object:
     """The one record that a choice is called with."""
     if len(args) != 1:
         raise refuse("TypeError", f"a choice takes its data, one record, and {len(args)} were given")
@@ -111,7 +111,7 @@ def number_from(value: object, what: str) -> float:
     return float(value)
 
 
-def run(interp: Evaluator, option: object, data: object) -> Any:
+def run(interp: Evaluator, option: object, data: object) -> object:
     """Runs an Option; on public data, outside every allotment."""
     if handles_in(data):
         return interp.call(option, [data])

@@ -266,7 +266,7 @@ def clauses_of(node: n.Choice) -> dict[str, n.Expr | None]:
 
 def need_clauses(
     values: Mapping[str, object], node: n.Choice | None = None
-) -> tuple[list[Any], list[Any], tuple[object, ...]]:
+) -> tuple[list[object], list[object], tuple[object, ...]]:
     """The Options, the Features and the training data of a choice; refused where a clause takes no such value.
 
     A clause whose value is not known before a run is left out of `values`.
@@ -331,7 +331,7 @@ def training_data(value: object) -> tuple[object, ...]:
     return databases
 
 
-def members_of(value: Any, clause: str, kind: str | None) -> list[Any]:
+def members_of(value: Any, clause: str, kind: str | None) -> list[object]:
     if isinstance(value, Record) and not value:
         return []
     if not (isinstance(value, JSet) or is_sequence(value)):

@@ -166,7 +166,7 @@ class ProgramBench:
                 return float(self._interp.data.cells(handle).sum())
         return 0.0
 
-    def instance(self, database: int, scale: float, seed: int) -> Any:
+    def instance(self, database: int, scale: float, seed: int) -> object:
         data = self._parts.databases[database]
         if scale == 1.0:
             return data
@@ -199,7 +199,7 @@ class ProgramBench:
             raise refuse("PrivateValue", f"the answers of `{self.option_names[option]}` hold private data")
         return answers
 
-    def validated(self, way: str, share: float | None, instance: object, amount: Amount, seed: int) -> Any:
+    def validated(self, way: str, share: float | None, instance: object, amount: Amount, seed: int) -> object:
         """The answers of a call by validation or by margin for this amount."""
         from jostle.choice.validation import validated
 
@@ -242,7 +242,7 @@ class ProgramBench:
             number_from(self._interp.call(feature, [view]), f"the Feature `{name}`")
         return not source.meter.spent[0]
 
-    def _predict(self, option: Any) -> Callable[[Any], float] | None:
+    def _predict(self, option: Any) -> Callable[[object], float] | None:
         if not isinstance(option, Part) or option.predict is None:
             return None
         body = option.predict
@@ -294,13 +294,13 @@ def public_only(interp: Evaluator) -> Iterator[None]:
         interp.quiet -= 1
 
 
-def simulated_private(data: object, amount: Amount, stability: int, seed: int) -> tuple[Any, Source]:
+def simulated_private(data: object, amount: Amount, stability: int, seed: int) -> tuple[object, Source]:
     """Gives data a simulated private source, with a budget of `amount` and seeded noise."""
     source = simulated_source(amount, SeededNoise(seed))
     return map_handles(data, lambda handle: simulated(handle, source, stability)), source
 
 
-def map_handles(value: object, change: Callable[[Any], Handle]) -> Any:
+def map_handles(value: object, change: Callable[[Any], Handle]) -> object:
     """Applies `change` to every public handle in nested containers."""
     if isinstance(value, Handle):
         return value if value.private else change(value)

@@ -110,7 +110,7 @@ class ExchangedBench:
     def epsilons(self, database: int, grid: tuple[float, ...]) -> tuple[float, ...]:
         return self._bench.epsilons(database, grid)
 
-    def instance(self, database: int, scale: float, seed: int) -> Any:
+    def instance(self, database: int, scale: float, seed: int) -> object:
         return self._bench.instance(database, scale, seed)
 
     def features(self, instance: object, epsilon: float | None, seed: int, names: Collection[str]) -> dict[str, float]:

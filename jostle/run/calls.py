@@ -107,7 +107,7 @@ def _on_public_data(values: list[object]) -> bool:
     return any(isinstance(value, Handle) for value in values) and not handles_in(values)
 
 
-def _call(interp: Evaluator, node: n.Call, scope: Scope) -> Any:
+def _call(interp: Evaluator, node: n.Call, scope: Scope) -> object:
     if id(node) in interp.aggregates:
         return interp.aggregates[id(node)]
     function, args, keywords = _prepare_call(interp, node, scope)
@@ -176,7 +176,7 @@ def _no_fit(function: object, node: n.Call) -> Diagnostic | None:
     return no_fit(row.name, row.parameters, node, row.usage) if row is not None else None
 
 
-def _spending(interp: Evaluator, node: n.Spending, scope: Scope) -> Any:
+def _spending(interp: Evaluator, node: n.Spending, scope: Scope) -> object:
     """`f(x) with epsilon e`: callee, arguments and amount are evaluated before the allotment opens."""
     if not isinstance(node.value, n.Call):
         amount = arguments.amount_of(interp, node.spend.amount, scope, ())

@@ -95,7 +95,7 @@ def _column_field(column: ColumnHandle, name: str) -> object:
     return fields[name]
 
 
-def fields_of(value: Any) -> Mapping[str, Any] | None:
+def fields_of(value: Any) -> Mapping[str, object] | None:
     """The fields of a value by name, public facts of a handle among them; None for what has none."""
     if isinstance(value, Record):
         return value
@@ -181,11 +181,11 @@ def _place(at: object, length: int) -> int:
     return here
 
 
-def _literal(interp: Evaluator, node: n.Number | n.String | n.Constant, scope: Scope) -> Any:
+def _literal(interp: Evaluator, node: n.Number | n.String | n.Constant, scope: Scope) -> object:
     return node.value
 
 
-def _name(interp: Evaluator, node: n.Name, scope: Scope) -> Any:
+def _name(interp: Evaluator, node: n.Name, scope: Scope) -> object:
     value = scope.find(node.id)
     if value is not MISSING:
         return value
@@ -194,15 +194,15 @@ def _name(interp: Evaluator, node: n.Name, scope: Scope) -> Any:
     return scope.get(node.id)
 
 
-def _variable(interp: Evaluator, node: n.Variable, scope: Scope) -> Any:
+def _variable(interp: Evaluator, node: n.Variable, scope: Scope) -> object:
     return scope.outside_rows().get(node.id)
 
 
-def _list(interp: Evaluator, node: n.ListOf, scope: Scope) -> list[Any]:
+def _list(interp: Evaluator, node: n.ListOf, scope: Scope) -> list[object]:
     return [interp.eval(item, scope) for item in node.items]
 
 
-def _set(interp: Evaluator, node: n.SetOf, scope: Scope) -> Any:
+def _set(interp: Evaluator, node: n.SetOf, scope: Scope) -> object:
     return JSet([interp.eval(item, scope) for item in node.items]) if node.items else Record()
 
 
@@ -210,7 +210,7 @@ def _record(interp: Evaluator, node: n.RecordOf, scope: Scope) -> Record:
     return Record([(name, interp.eval(item, scope)) for name, item in node.items])
 
 
-def _comprehension(interp: Evaluator, node: n.Comprehension, scope: Scope) -> Any:
+def _comprehension(interp: Evaluator, node: n.Comprehension, scope: Scope) -> object:
     out: list[Any] = []
     inner = Scope(scope)
     source = interp.eval(node.source, scope)
@@ -246,12 +246,12 @@ def _range(interp: Evaluator, node: n.Range, scope: Scope) -> Interval | Period:
     return Interval(float(low), float(high), real or not (float(low).is_integer() and float(high).is_integer()))
 
 
-def _unary(interp: Evaluator, node: n.Unary, scope: Scope) -> Any:
+def _unary(interp: Evaluator, node: n.Unary, scope: Scope) -> object:
     value = interp.eval(node.operand, scope)
     return not interp.truth(value, node.operand) if node.op == "not" else operators.unary(node.op, value)
 
 
-def _binary(interp: Evaluator, node: n.Binary, scope: Scope) -> Any:
+def _binary(interp: Evaluator, node: n.Binary, scope: Scope) -> object:
     if type(node.left) is not n.Binary:  # nearly always
         return linked(interp, node, interp.eval(node.left, scope), scope)
     # A long chain of sums leans to the left: walked by a loop, it needs no depth.
@@ -295,11 +295,11 @@ def _logic(interp: Evaluator, node: n.Logic, scope: Scope) -> bool:
     return not decided
 
 
-def _conditional(interp: Evaluator, node: n.Conditional, scope: Scope) -> Any:
+def _conditional(interp: Evaluator, node: n.Conditional, scope: Scope) -> object:
     return interp.eval(node.then if interp.truth(interp.eval(node.test, scope), node.test) else node.other, scope)
 
 
-def _over(interp: Evaluator, node: n.Over, scope: Scope) -> Any:
+def _over(interp: Evaluator, node: n.Over, scope: Scope) -> object:
     inner = Scope(scope)
     items, values = [], []
     source = interp.eval(node.source, scope)
@@ -327,11 +327,11 @@ def _part(interp: Evaluator, node: n.Part, scope: Scope) -> Part:
     return Part(node.kind, run, predict)
 
 
-def _choice(interp: Evaluator, node: n.Choice, scope: Scope) -> Any:
+def _choice(interp: Evaluator, node: n.Choice, scope: Scope) -> object:
     return interp.choose(interp, node, scope)
 
 
-def _attribute(interp: Evaluator, node: n.Attribute, scope: Scope) -> Any:
+def _attribute(interp: Evaluator, node: n.Attribute, scope: Scope) -> object:
     value = interp.eval(node.value, scope)
     try:
         return attribute(value, node.name)
@@ -369,7 +369,7 @@ def _index(interp: Evaluator, node: n.Index, scope: Scope) -> Any:
     return index(value, interp.eval(node.args[0], scope))
 
 
-def _query(interp: Evaluator, node: n.Query, scope: Scope) -> Any:
+def _query(interp: Evaluator, node: n.Query, scope: Scope) -> object:
     outer, interp.bare_left = interp.bare_left, bare_selects(node)
     try:
         return interp.eval(node.body, scope)
@@ -377,15 +377,15 @@ def _query(interp: Evaluator, node: n.Query, scope: Scope) -> Any:
         interp.bare_left = outer
 
 
-def _select(interp: Evaluator, node: n.Select, scope: Scope) -> Any:
+def _select(interp: Evaluator, node: n.Select, scope: Scope) -> object:
     return selects.select(interp, node, scope)
 
 
-def _described(interp: Evaluator, node: n.Described, scope: Scope) -> Any:
+def _described(interp: Evaluator, node: n.Described, scope: Scope) -> object:
     return declare.public(interp, node.source, node.domains, scope)
 
 
-def _star(interp: Evaluator, node: n.Expr, scope: Scope) -> Any:
+def _star(interp: Evaluator, node: n.Expr, scope: Scope) -> object:
     raise refuse("TypeError", "`*` and `distinct` stand only in the count of a select", node.span)
 
 

@@ -145,7 +145,7 @@ def _make_room(folder: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def _split(value: Any, arrays: Arrays) -> Any:
+def _split(value: Any, arrays: Arrays) -> object:
     """A value as JSON; its arrays stand apart, by number."""
     if type(value).__module__ == "numpy":
         name = f"a{len(arrays)}"
@@ -251,7 +251,7 @@ def external(node: n.External) -> Builtin:
         return builtin
 
     @cache
-    def declared() -> Callable[..., Any]:
+    def declared() -> Callable[..., object]:
         return kernel(node)
 
     def body(*args: object, **keywords: object) -> Any:
@@ -334,7 +334,7 @@ def _vector(numbers: list[float]) -> object:
     return with_noise(array, NoiseModel(law)) if isinstance(law, Laplace | Gaussian) else array
 
 
-def to_jostle(value: Any) -> Any:
+def to_jostle(value: Any) -> object:
     """What a kernel gave, or a field of a model, as a value of the language: dicts become records."""
     if isinstance(value, int) and not isinstance(value, bool):
         return float(value)

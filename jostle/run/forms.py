@@ -141,7 +141,7 @@ def _pick(interp: Evaluator, node: n.Call, scope: Scope) -> Handle:
 
 
 @builtin
-def _columns(interp: Evaluator, node: n.Call, scope: Scope) -> list[Any]:
+def _columns(interp: Evaluator, node: n.Call, scope: Scope) -> list[object]:
     return list(transform.columns(_first(interp, node, scope, (Table,))))
 
 

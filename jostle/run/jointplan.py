@@ -150,7 +150,7 @@ class JointPlan(Struct, frozen=True, eq=False):
         measurement = JointBlocks.of(table, workload.axes, blocks, amount, via)
         return cls(tuple(block), strategy, measurement, queries, deviations, alone, units.known)
 
-    def trace_fields(self, workload: JointWorkload) -> dict[str, Any]:
+    def trace_fields(self, workload: JointWorkload) -> dict[str, object]:
         """What a trace tells: what is measured, and the largest error of each select over what it has alone."""
         blocks = sorted(self.measurement.blocks, key=lambda block: -block.share)[:20]
         ratios = [

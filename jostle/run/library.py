@@ -66,7 +66,7 @@ def signature_of(row: Builtin) -> Signature:
     ])  # fmt: skip
 
 
-def _body(row: Builtin) -> Callable[..., Any]:
+def _body(row: Builtin) -> Callable[..., object]:
     def body(*args: Any, at: Any, **keywords: Any) -> Any:
         interp, span = at
         arguments = signature_of(row).bind(*args, **keywords).arguments

@@ -118,7 +118,7 @@ def _margins_of(values: Sequence[object], hidden: Sequence[bool] = ()) -> list[A
     return entries if any(entries) else None
 
 
-def _margins_of_vector(value: Any) -> list[Any] | None:
+def _margins_of_vector(value: Any) -> list[object] | None:
     uncertainty = _of_vector(value) if value.ndim == 1 and len(value) else None
     if uncertainty is None:
         return None
@@ -139,7 +139,7 @@ def _of_vector(value: object) -> Uncertainties | None:
         return None
 
 
-def _margin(value: Any, one: Uncertainty | None) -> dict[str, Any] | None:
+def _margin(value: Any, one: Uncertainty | None) -> dict[str, object] | None:
     if one is not None:
         return _finite(float(value), one.error, one.low, one.high) | _cut(value)
     ranks = value.ranks if type(value) is Noised else None
@@ -148,7 +148,7 @@ def _margin(value: Any, one: Uncertainty | None) -> dict[str, Any] | None:
     return {"value": float(value)} | _cut(value) if type(value) is Marked else None
 
 
-def _cut(value: object) -> dict[str, Any]:
+def _cut(value: object) -> dict[str, object]:
     cut, hidden = cuts_of(value), type(value) is Noised and value.hidden
     unknown = dict.fromkeys(("error", "low", "high")) if rests_on_misfits(cut) else {}
     return unknown | ({"cut": list(cut)} if cut else {}) | ({"hidden": True} if hidden else {})
@@ -197,7 +197,7 @@ def _band(value: object, level: object = LEVEL) -> Record:
     return Record(low=_end(ends, 0), high=_end(ends, 1))
 
 
-def _end(ends: Any, which: int) -> Any:
+def _end(ends: Any, which: int) -> object:
     """The lower or the upper ends, of pairs of both."""
     if isinstance(ends, tuple):
         return ends[which]

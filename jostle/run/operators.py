@@ -49,7 +49,7 @@ def origin_of_vector(value: object) -> Formula | None:
     return origin_of(value)
 
 
-def element(value: Any, place: int) -> Any:
+def element(value: Any, place: int) -> object:
     """One element of a vector: a number, or a row of a matrix."""
     one = value[place]
     if one.ndim:
@@ -63,7 +63,7 @@ def element(value: Any, place: int) -> Any:
     return Noised.of(float(one), Formula("element", (origin, float(at)), origin.steps + 1), cuts_of(value))
 
 
-def elements(value: Any) -> list[Any]:
+def elements(value: Any) -> list[object]:
     """All elements of a vector."""
     if origin_of_vector(value) is None:
         return [float(v) for v in value]
@@ -82,7 +82,7 @@ def of_all(name: str, result: float, value: object, numbers: Sequence[float]) ->
     return Noised.of(result, Formula(f"{name} of elements", (origin,), origin.steps + 1), cuts_of(value))
 
 
-def calculated_vector(result: Any, op: str, left: Any, right: Any) -> Any:
+def calculated_vector(result: Any, op: str, left: Any, right: Any) -> object:
     """A vector that was calculated of two sides, which remembers from what."""
     one, other = _side(left), _side(right)
     if result.ndim != 1 or one is None or other is None:
@@ -95,7 +95,7 @@ def calculated_vector(result: Any, op: str, left: Any, right: Any) -> Any:
     return with_origin(result, Formula(op, (one, other), steps), cuts_of(left, right))
 
 
-def _side(value: Any) -> Any:
+def _side(value: Any) -> object:
     """What a side comes from, or the constant that it is, with a row for each element; None where it is neither."""
     if type(value) is Noised:
         return value.origin
@@ -107,7 +107,7 @@ def _side(value: Any) -> Any:
     return value[:, None] if getattr(value, "ndim", 0) == 1 else value
 
 
-def _array(numbers: list[object]) -> Any:
+def _array(numbers: list[object]) -> object:
     return np.asarray(numbers, dtype=float)
 
 

@@ -58,7 +58,7 @@ def table_of_rows(value: Any, span: Span | None) -> Table:
         raise refusal.at(span) from None
 
 
-def _cell(value: object, name: str) -> Any:
+def _cell(value: object, name: str) -> object:
     if value is None or isinstance(value, (str, bool, date)):
         return value
     if not is_number(value):
@@ -76,7 +76,7 @@ def records(interp: Evaluator, table: Table, span: Span | None) -> list[Record]:
 
 
 @builtin
-def _sample(items: Any, count: object, seed: object = 0.0, *, at: Any) -> list[Any]:
+def _sample(items: Any, count: object, seed: object = 0.0, *, at: Any) -> list[object]:
     """`sample(t, 100)`: so many different items of a list or rows of a public table, in their order.
 
     Which these are is decided by a hash of the seed and the place: public, and the same on every machine.
@@ -190,7 +190,7 @@ def _whole(value: object, what: str) -> int:
 
 
 @builtin
-def _union(*parts: Any, weights: object = None) -> Any:
+def _union(*parts: Any, weights: object = None) -> object:
     """`union(a, b)`: all rows of the tables. `union([v, w], [2, 1])`: the answers of the workloads."""
     tables = list(parts[0]) if parts and is_sequence(parts[0]) else list(parts)
     if any(isinstance(part, WeightedRecords) for part in tables):

@@ -103,7 +103,7 @@ def _columns_at(interp: Evaluator, node: n.Expr, table: Table, scope: Scope, com
     return compiler.columns_at(node)
 
 
-def _listed(interp: Evaluator, rows: object, options: dict[str, object], node: n.Call) -> Any:
+def _listed(interp: Evaluator, rows: object, options: dict[str, object], node: n.Call) -> object:
     """Rows of public numbers as a public table of columns x1, x2, … within `low` and `high`."""
     from jostle.run.declare import open_public
 
@@ -150,7 +150,7 @@ def _scaled(expr: RowExpr, centre: float, scale: float) -> RowExpr:
 
 
 @builtin
-def _prepaid(rows: Any, *, epsilon: Any = None, delta: Any = None, via: str | None = None, at: Any) -> Any:
+def _prepaid(rows: Any, *, epsilon: Any = None, delta: Any = None, via: str | None = None, at: Any) -> object:
     """Pays at once for several measurements of `rows`, each of which takes a `part`; all that is left, unless said."""
     interp, span = at
     _need(rows, "prepaid")
@@ -174,7 +174,7 @@ class PrepaidBudget:
         alone = self.paid.how.kind(1 / self.paid.strength).deviation
         return {"noise": alone, "mechanism": self.paid.how.mechanism, "left": self._kernel.share_left(self.paid)}
 
-    def as_json(self) -> Any:
+    def as_json(self) -> object:
         return self.jostle_fields
 
     def __str__(self) -> str:
@@ -264,7 +264,7 @@ def _noisy_sum(
 
 
 @builtin
-def _coordinate_scores(rows: Any, given: Any, parameters: Any = None, *, bound: Any = 1.0, at: object) -> Any:
+def _coordinate_scores(rows: Any, given: Any, parameters: Any = None, *, bound: Any = 1.0, at: object) -> object:
     """The coordinates of such a sum as scores, then their negatives: for `noisy_max` and `exp_mech`."""
     from jostle.kernels.rowprograms import CONTRIBUTIONS, GRADIENTS
     from jostle.privacy.scores import vectorsums
@@ -276,7 +276,7 @@ def _coordinate_scores(rows: Any, given: Any, parameters: Any = None, *, bound: 
 
 
 @builtin
-def _row_score(rows: Any, given: Any, parameters: Any = None, *, bound: Any = 1.0, at: Any) -> Any:
+def _row_score(rows: Any, given: Any, parameters: Any = None, *, bound: Any = 1.0, at: Any) -> object:
     """The sum of the one number that a row kernel gives, in multiples of `bound`: a score; of public rows, a number."""
     from jostle.kernels.rowprograms import CONTRIBUTIONS
     from jostle.privacy.scores import vectorsums

@@ -110,7 +110,7 @@ def _simulated(
     return [one(number, int(seed), int(range_.low), int(range_.high)) for number in range(int(count))]
 
 
-def _parts(columns: dict[str, Any], domains: Record, at: Any) -> dict[str, Any]:
+def _parts(columns: dict[str, Any], domains: Record, at: Any) -> dict[str, object]:
     """The last `TESTED` rows as a public test, the others as a public database."""
     interp, span = at
     parts = {"database": slice(None, -TESTED), "test": slice(-TESTED, None)}
@@ -138,7 +138,7 @@ def _accuracy(table: Any, model: Any, label: object, *, at: Any) -> float:
 
 
 @builtin
-def _correct_count(table: Any, model: Any, label: Any, *, at: Any) -> Any:
+def _correct_count(table: Any, model: Any, label: Any, *, at: Any) -> object:
     """`correct_count(D, model, class)`: how many rows of a table a public classifier gets right, a score."""
     return score_or_number(at[0], _row_count("correct_count", *_in_order(table, model), label), at[1])
 
@@ -173,7 +173,7 @@ def _row_count(what: str, table: Any, model: Any, label: object, *of: object) ->
         raise refuse("ValueError", f"`{what}` cannot work with this classifier", help=str(error)) from None
 
 
-def _in_bins(table: Table, model: object, label: str) -> tuple[Table, Any]:
+def _in_bins(table: Table, model: object, label: str) -> tuple[Table, object]:
     """The table with its numbers in the bins of a classifier of raw columns, and the classifier of these bins.
 
     A wide or real column has more numbers than can be listed, and few bins.
@@ -189,7 +189,7 @@ def _in_bins(table: Table, model: object, label: str) -> tuple[Table, Any]:
     return table, model
 
 
-def _in_order(table: object, model: object) -> tuple[Any, Any]:
+def _in_order(table: object, model: object) -> tuple[object, object]:
     """What is read first; in the version before the model stood before it."""
     return (model, table) if is_model(table) or isinstance(model, Table) else (table, model)
 

@@ -128,7 +128,7 @@ class Grouped(Struct, eq=False):
         self.parts = {name: values if isinstance(values, LongColumn) else self._listed(name, values)
                       for name, values in self.parts.items()}  # fmt: skip
 
-    def _listed(self, name: str, values: Sequence[object]) -> list[Any]:
+    def _listed(self, name: str, values: Sequence[object]) -> list[object]:
         return column_of(values, of_numbers=name not in list(self.parts)[: self.keys])
 
     @property
@@ -270,7 +270,7 @@ def identity(value: object) -> Any:
     return _key(value)
 
 
-def _key(value: object) -> Any:
+def _key(value: object) -> object:
     if isinstance(value, bool) or value is None or isinstance(value, (str, date, Period, Interval)):
         return (type(value).__name__, value)
     if isinstance(value, (int, float)):
@@ -481,7 +481,7 @@ def plain(value: object) -> Any:
     return _plain(value)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any) -> object:
     if value is None or isinstance(value, (bool, str)):
         return value
     if isinstance(value, date):

@@ -27,7 +27,7 @@ MOST_QUERIES = 2**20
 
 
 @builtin
-def _marginals(cube: Any, over: Any = 1.0, *, at: object) -> Any:
+def _marginals(cube: Any, over: Any = 1.0, *, at: object) -> object:
     """`marginals(cube, k)`: all over k dimensions; `marginals(cube, [["age", "sex"], ["city"], []])`: those named."""
     from jostle.kernels.workloads import marginals
 
@@ -53,7 +53,7 @@ def _marginals(cube: Any, over: Any = 1.0, *, at: object) -> Any:
     return marginals.marginals(cube.shape, sets)
 
 
-def _named(one: Any) -> list[Any]:
+def _named(one: Any) -> list[object]:
     return list(one) if is_sequence(one) else [one]
 
 
@@ -65,7 +65,7 @@ def _axis(cube: Cube, name: object) -> int:
     return cube.names.index(name)
 
 
-def union_of_workloads(parts: Any, weights: Any = None) -> Any:
+def union_of_workloads(parts: Any, weights: Any = None) -> object:
     """`union([w1, w2], [2, 1])`: the answers of all, an error in the first counting twice one in the second."""
     from jostle.kernels.workloads import marginals
 

@@ -174,7 +174,7 @@ class Checker:
         self._folder, self._lock = folder, threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
 
-    def __call__(self, program: str, settings: Mapping[str, str], **more: object) -> dict[str, Any]:
+    def __call__(self, program: str, settings: Mapping[str, str], **more: object) -> dict[str, object]:
         with self._lock:
             process = self._started()
             try:

@@ -143,7 +143,7 @@ def answer(job: Job) -> dict[str, Any]:
     return {"document": result.document(), "charges": {name: links for run in runs for name, links in run.items()}}
 
 
-def _rehearsed(job: Job, folder: Path) -> dict[str, Any]:
+def _rehearsed(job: Job, folder: Path) -> dict[str, object]:
     from jostle.trace.jsonl import Writer
 
     writer = Writer(folder / TRACE, simulated=1)

@@ -79,7 +79,7 @@ def form(value: object) -> object:
     return None if inner is ANY else inner
 
 
-def _form(value: object) -> Any:
+def _form(value: object) -> object:
     if isinstance(value, SomeGroups | Anything):
         return value
     if isinstance(value, bool | str) or value is None:

@@ -68,7 +68,7 @@ class SyntheticRows:
         place = np.ravel_multi_index(tuple(self.codes[:, v] for v in clique), shape)
         return np.bincount(place, minlength=int(np.prod(shape))).reshape(shape).astype(float)
 
-    def frame(self) -> Any:
+    def frame(self) -> object:
         """A pandas frame: whole numbers as integers, texts as categories in the order of their domain."""
         import pandas
 
@@ -82,7 +82,7 @@ class SyntheticRows:
                 columns[name] = pandas.Categorical.from_codes(codes, categories=list(values))
         return pandas.DataFrame(columns)
 
-    def jostle_records(self) -> list[dict[str, Any]]:
+    def jostle_records(self) -> list[dict[str, object]]:
         """A record of each row, as `table(rows)` takes them."""
         columns = list(zip(self.domain.names, self.domain.values, strict=True))
         return [{name: values[code] for (name, values), code in zip(columns, row, strict=True)} for row in self.codes]
@@ -291,7 +291,7 @@ class GraphicalModel:
             raise KernelError("the likelihood of no rows has no value")
         return float(self.theta @ counts) / float(first) - self.log_partition
 
-    def frame(self, rows: int, seed: int = 0) -> Any:
+    def frame(self, rows: int, seed: int = 0) -> object:
         """Synthetic rows as a pandas frame."""
         return self.sample(rows, seed).frame()
 

@@ -54,7 +54,7 @@ class Report:
         facts = {**self.facts, **{name: None for name in none if name in self.facts}}
         return Report(self.title, rows, [*self.notes, *notes], facts, mark)
 
-    def as_json(self) -> Any:
+    def as_json(self) -> object:
         rows = [{k: _plain(v) for k, v in row.items()} for row in self.rows]
         return {"title": self.title, "rows": rows, "notes": list(self.notes)} | {
             k: _plain(v) for k, v in self.facts.items() if not callable(v) and k != "rows"

@@ -104,7 +104,7 @@ NUMBERS = (
 )  # fmt: skip
 
 
-def _remainder(np: Any, x: Any, y: Any) -> Any:
+def _remainder(np: Any, x: Any, y: Any) -> object:
     """With the sign of the divisor."""
     rest = np.fmod(x, y)
     return np.where((rest != 0) & ((rest < 0) != (y < 0)), rest + y, rest)

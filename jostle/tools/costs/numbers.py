@@ -216,7 +216,7 @@ def _at_ends(function: Callable[..., Any], args: list[object], side: int) -> flo
         return math.nan
 
 
-def transfer_fold(name: str, items: list[Any], values: list[Any]) -> Any:
+def transfer_fold(name: str, items: list[Any], values: list[Any]) -> object:
     """`max over` and its kin."""
     if not values:
         return 0.0 if name == "sum" else PUBLIC
@@ -227,7 +227,7 @@ def transfer_fold(name: str, items: list[Any], values: list[Any]) -> Any:
     return PUBLIC if name == "sum" else function(name, values)
 
 
-def _truth(op: str, left: object, right: object) -> Any:
+def _truth(op: str, left: object, right: object) -> object:
     return PUBLIC
 
 

@@ -193,7 +193,7 @@ def _formed(w: Walk, row: facts.Builtin, table: object, node: n.Call, over: obje
     return TOP if form is None else form(w, row, table, node, over, scope)  # a form that is not followed
 
 
-def _columns(w: Walk, row: facts.Builtin, table: Handle, node: n.Call, over: object, scope: Scope) -> Any:
+def _columns(w: Walk, row: facts.Builtin, table: Handle, node: n.Call, over: object, scope: Scope) -> object:
     if table.schema is None:
         return Items(Handle("column", table.exposures, None, None, False, ""))
     return [Handle("column", table.exposures, table.schema, None, False, column) for column in table.schema]
@@ -291,7 +291,7 @@ def _mark_inexact(table: Handle) -> None:
 # Indexing ----------------------------------------------------------------------------------------
 
 
-def transfer_index(w: Walk, node: n.Index, scope: Scope) -> Any:
+def transfer_index(w: Walk, node: n.Index, scope: Scope) -> object:
     value = w.eval(node.value, scope)
     if isinstance(value, Handle) or (isinstance(value, OneOf) and not cannot_charge(value)):
         if isinstance(next(iter(node.args), None), n.String | n.ListOf):
@@ -303,7 +303,7 @@ def transfer_index(w: Walk, node: n.Index, scope: Scope) -> Any:
     return _element_of(value, at[0] if len(at) == 1 else PUBLIC)
 
 
-def _element_of(value: Any, at: object) -> Any:
+def _element_of(value: Any, at: object) -> object:
     if isinstance(value, dict):
         return value.get(at, PUBLIC) if isinstance(at, str) else join_all(list(value.values()))
     if isinstance(value, (list, str)):
@@ -316,7 +316,7 @@ def _element_of(value: Any, at: object) -> Any:
     return widened(value)
 
 
-def _rows_where(w: Walk, value: Any, node: n.Index, scope: Scope) -> Any:
+def _rows_where(w: Walk, value: Any, node: n.Index, scope: Scope) -> object:
     """`D[a = v, b = w]` and `D[E, ]`."""
     schema = columns_of(value)
     for condition in node.args:

@@ -118,7 +118,7 @@ def limited(w: Walk, table: object, node: n.Select, scope: Scope) -> object:
     return Handle("table", tuple(exposures), table.schema)
 
 
-def grouped_rows(table: object, node: n.Select) -> Any:
+def grouped_rows(table: object, node: n.Select) -> object:
     """`per person`: a table that is as private, with a row for each person or group."""
     if not isinstance(table, Handle):
         return TOP if table is TOP else PUBLIC
@@ -191,7 +191,7 @@ def weighted_records(function: str, args: Sequence[object], name: object) -> obj
     return Handle("records", exposures, _schema(function, handles, args, name))
 
 
-def _schema(function: str, handles: Sequence[Handle], args: Sequence[object], name: object) -> dict[str, Any] | None:
+def _schema(function: str, handles: Sequence[Handle], args: Sequence[object], name: object) -> dict[str, object] | None:
     """The columns, where all are known."""
     first = handles[0].schema
     if first is None:

@@ -388,7 +388,7 @@ class Units(Struct, frozen=True):
             position += self.wide(character)
         return len(line)
 
-    def position(self, lines: list[str], line: int, column: int) -> Any:
+    def position(self, lines: list[str], line: int, column: int) -> object:
         """A place in a text, from its line and character."""
         before = lines[line][:column] if line < len(lines) else ""
         return self.lsp.Position(line, self.wide(before))

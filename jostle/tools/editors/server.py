@@ -187,7 +187,7 @@ def _outline(units: Units, document: Document) -> list[Any]:
     ]  # fmt: skip
 
 
-def _symbol(units: Units, name: str, kind: str, span: Span, children: list[object]) -> Any:
+def _symbol(units: Units, name: str, kind: str, span: Span, children: list[object]) -> object:
     lsp = units.lsp
     kinds = {"a private source": lsp.SymbolKind.Struct, "a public table": lsp.SymbolKind.Struct,
              "a setting of the program": lsp.SymbolKind.Constant, "a ChoiceMaker": lsp.SymbolKind.Class,
@@ -219,7 +219,7 @@ def _item(lsp: Any, candidate: Completion, place: int, begun: Any) -> Any:
     )  # fmt: skip
 
 
-def _about(lsp: Any, name: str) -> Any:
+def _about(lsp: Any, name: str) -> object:
     """The documentation of a candidate, where it has one."""
     entries = documentation(name)
     return lsp.MarkupContent(lsp.MarkupKind.Markdown, entries[0].markdown) if entries else None

@@ -350,7 +350,7 @@ def open_keys(name: str) -> Refusal:
     return refuse(
         "OpenKeys", f"the values that the key `{name}` can have are not public",
         help="describe its column with a range or categories; a select may also list them, `groupby E over {…}`, "
-        "or be given a delta",
+        "or be given a delta, `with epsilon 1 delta 1e-9`",
     )  # fmt: skip
 
 

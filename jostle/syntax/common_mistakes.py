@@ -94,6 +94,9 @@ def missing_comma(place: ErrorPlace) -> Diagnostic | None:
     if previous is None or not _lacks_comma(place):
         return None
     at = token_span(previous, place.source)
+    if previous in ("integer", "real", "int", "float") and place.type in ("NUMBER", "DATE"):
+        help = "whole numbers are `0..99`, and numbers with fractions `0.0..99.0`"
+        return place.error(f"a range stands alone, without `{previous}`", span=at.to(place.span), help=help)
     message = f"a comma is missing between `{previous}` and `{place.text}`"
     return place.error(message, span=at.to(place.span), help=f"write `{previous}, {place.text}`")
 

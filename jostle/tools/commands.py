@@ -213,7 +213,7 @@ def _as_text(result: Result, say: Callable[[str], None]) -> None:
         if values:
             say(f"\n{title}")
         for name, value in values.items():
-            say(_indented(released(name, value, width - 2, margins.get(name))))
+            say(_indented(released(name, value, width - 2, margins.get(name), result.face(name))))
         for line in cut_text(cuts_in([margins.get(name) for name in values])):
             say(_indented(line))
     if not result.ok:

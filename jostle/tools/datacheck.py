@@ -120,6 +120,9 @@ def _counts(column: ColumnSurvey) -> dict[str, int]:
     return {what: count for what, count in zip(_MEANINGS, counts, strict=True) if count}
 
 
+_TRUTHS = {"true", "t", "yes", "y", "false", "f", "no", "n"}
+
+
 def _advice(column: ColumnSurvey, domain: Domain, decimal: str | None) -> Iterator[str]:
     """How more of a column's cells would be read, a line each."""
     name, kind = column_word(clean(column.name)), domain_kind(domain)
@@ -133,6 +136,9 @@ def _advice(column: ColumnSurvey, domain: Domain, decimal: str | None) -> Iterat
     if decimal is not None and kind == "number":
         yield _COMMAS
     if column.respelt and isinstance(domain, Categories):
+        if {str(value).strip().lower() for value in domain.values} <= _TRUTHS:
+            yield f"describe it as `{name}: {{true, false}}`, which reads them in any spelling"
+            return
         spelt = "is" if column.respelt == 1 else "are"
         yield f"{column.respelt} of these {spelt} listed but for case or blanks: describe it as `text`, and query"
         plain = list(dict.fromkeys(value.strip().lower() for value in domain.values if isinstance(value, str)))

@@ -94,6 +94,14 @@ class Result:
     def measured_json(self) -> dict[str, object]:
         return _json(self.unreleased)
 
+    def face(self, name: str) -> str:
+        """What a released classifier says of itself; nothing of other values."""
+        from jostle.run.values import is_model
+
+        value = self.values.get(name, self.unreleased.get(name))
+        json = value.as_json() if is_model(value) else None
+        return str(value) if isinstance(json, dict) and "model" in json else ""
+
     def margins(self) -> dict[str, Any]:
         """For each such value whose noise is known, its 95 % `error`, `low` and `high`, in the value's form."""
         from jostle.run.margins import margins

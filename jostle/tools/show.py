@@ -56,20 +56,24 @@ if TYPE_CHECKING:
     from jostle.run.scope import Scope
 
 ROWS = 20  # rows of a table that are shown
+_LINES = 60  # of one value
 _ROW = 10  # numbers of a vector that are shown one by one
 _SHADES = " ░▒▓█"
 _WHOLE = 2  # choices that are shown as whole trees after a run
 _SHOWN = 5  # calls of one choice whose trace is printed after a run
 
 
-def released(name: str, value: object, width: int = 100, margins: object = None) -> str:
+def released(name: str, value: object, width: int = 100, margins: object = None, face: str = "") -> str:
     """`name = value`, on one line where it fits, otherwise the name and an indented block below it.
 
-    `margins`: the errors of what is known of it (`run.margins`), which stand beside the numbers.
+    `margins`: the errors of what is known of it (`run.margins`), which stand beside the numbers; `face`: what a model
+    says of itself.
     """
-    lines = show(value, width - 4, margins)
+    lines = face.splitlines() or show(value, width - 4, margins)
     if len(lines) == 1:
         return f"{clean(name)} = {lines[0]}"
+    if len(lines) > _LINES:  # of a model
+        lines = [*lines[:_LINES], f"… {len(lines) - _LINES} more lines; `--save {name}={name}.json` writes all"]
     return "\n".join([clean(name), *("  " + line for line in lines)])
 
 

@@ -57,6 +57,16 @@ assert {{{{ select count(*) as n from t {lines[5].strip()} }}}}.n == [7, 1]
     assert result.ok, result.diagnostics
 
 
+def test_truths_in_other_letters_are_described_as_truths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("s.csv").write_text("weekend\nTrue\nFalse\n")
+    lines = datacheck.report("s.csv", 'weekend: {"TRUE", "FALSE"}').splitlines()
+    assert lines[3:5] == [
+        "  unlisted 2 (100.0 %)", "  describe it as `weekend: {true, false}`, which reads them in any spelling"
+    ]  # fmt: skip
+    assert "every cell fits" in datacheck.report("s.csv", "weekend: {true, false}")
+
+
 def test_dates_and_times(tmp_path: Path) -> None:
     path = tmp_path / "visits.csv"
     path.write_text(

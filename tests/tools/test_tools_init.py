@@ -219,6 +219,7 @@ def test_types_describe_what_they_can(folder: Path) -> None:
 
 def test_budgets() -> None:
     assert budget_of("epsilon 1, delta 1e-6") == ("epsilon", 1.0, ", delta 1e-6")
+    assert budget_of("epsilon 1 delta 1e-6") == budget_of("epsilon 1, delta 1e-6")
     assert budget_of("rho .5") == ("rho", 0.5, "")
     with pytest.raises(Refusal):
         budget_of("epsilon inf")

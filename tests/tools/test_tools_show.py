@@ -29,6 +29,13 @@ def test_long_tables_are_cut_and_say_so() -> None:
     assert all(len(line) <= 60 for line in wide) and wide[0].endswith("…")
 
 
+def test_long_records_are_cut_and_a_model_speaks_for_itself() -> None:
+    tree = {f"branch {k}": {"counts": [1, 2], "below": [[1, 2], [3]]} for k in range(90)}
+    lines = released("c", tree).splitlines()
+    assert lines[-1].strip().endswith("more lines; `--save c=c.json` writes all") and len(lines) == 62
+    assert released("c", tree, face="a tree\nof two leaves") == "c\n  a tree\n  of two leaves"
+
+
 def test_vectors() -> None:
     assert show([1, 2, 3.25]) == ["[1, 2, 3.25]"]
     lines = show([float(k) for k in range(1000)])

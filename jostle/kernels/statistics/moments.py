@@ -234,9 +234,8 @@ def cross_table(names: Sequence[str], rows: Sequence[object], columns: Sequence[
         line: dict[str, object] = {names[0]: text(key)}
         line |= {_heading(names, column): round(float(v), 2) for column, v in zip(columns, values, strict=True)}
         lines.append(line | {"all": round(float(whole), 2)})
-    note = (
-        f"± {text(float(unsure.mean()))} a cell, ± {text(float(unsure_first.mean()))} a row's total, "
-        f"± {text(float(unsure_second.mean()))} a column's, ± {text(float(unsure_total))} all of it"
+    note = ("± {} a cell, ± {} a row's total, ± {} a column's, ± {} all of it").format(
+        *(text(float(f"{error.mean():.2g}")) for error in (unsure, unsure_first, unsure_second, unsure_total))
     )
     facts = {
         "cells": cells, "row_totals": first, "column_totals": second, "total": float(total), "errors": unsure,

@@ -6,6 +6,7 @@ Which of these it has follows from the description alone. It runs as it stands, 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
@@ -188,7 +189,7 @@ def _usable(name: str) -> bool:
 
 def budget_of(text: str) -> tuple[str, float, str]:
     """The unit and amount of a budget, `epsilon 1`, `rho 0.5` or `epsilon 1, delta 1e-6`, and what follows it."""
-    amount, comma, rest = text.partition(",")
+    amount, comma, rest = re.sub(r"(\d)\s+delta\b", r"\1, delta", text).partition(",")
     words = amount.split()
     try:
         value = float(words[1]) if len(words) == 2 else math.nan

@@ -235,7 +235,11 @@ class CsvFile(TextFile):
     def check(self) -> None:
         """Reads a public file, which has the header's cells in every line and is of its encoding, or is refused."""
         ragged = f"does not have the {len(self.columns)} cells of the header"
-        self.check_regular(ragged, "a record is one line; quote cells that hold what separates them")
+        self.check_regular(
+            ragged,
+            "a record is one line; quote cells that hold what separates them, and "
+            "write texts with line breaks as Parquet or JSON lines",
+        )
 
     def table(self, needed: Collection[int]) -> str:
         name, copy = super().table(needed), self._copy

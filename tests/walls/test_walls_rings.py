@@ -9,7 +9,7 @@ import pytest
 from rings import CORE, circles, closure, figures, loads
 
 BARS = {
-    "lines": 89_205,
+    "lines": 89_216,
     "files": 398,
     "lines that the kernel imports": 2_683,
     "lines that privacy and engine import": 20_979,

@@ -231,7 +231,7 @@ def _paragraphs(words: str) -> str:
 
 def messages_page() -> str:
     """Each kind of refusal, as `jostle explain` tells it."""
-    from jostle.tools.documentation.find import PAGES
+    from jostle.tools.documentation import PAGES
 
     opening = "Every refusal has a kind, a place, what is wrong and a way out. `jostle explain KIND` prints these."
     out = ["# Messages", "", opening, ""]

@@ -11,11 +11,10 @@ import sys
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 
-from jostle.check import former
 from jostle.check.modules import LoadModule, Modules, check_sources
 from jostle.check.names import Names
 from jostle.check.scopes import Report
-from jostle.check.warnings import of_epsilon
+from jostle.check.warnings import brought_hint, has_old_words, of_epsilon, old_word_hint, selection_hint, with_new_words
 from jostle.diagnostics import Diagnostic
 from jostle.language.operations import FOLDS
 from jostle.syntax import nodes as n
@@ -64,17 +63,17 @@ def in_words_of_today(
     program: n.Program, *, builtins: Collection[str], load_module: LoadModule, predefined: Collection[str] = ()
 ) -> tuple[n.Program, list[Diagnostic]]:
     """The program with today's words for those of the version before, and a hint for each place."""
-    if not former.may_be_in(program):
+    if not has_old_words(program):
         return program, []
     unused = Report()
     with _deep_enough():
         names = Names(unused, Modules(load_module, (), unused), builtins, predefined)
         names.program(program)
         words = names.former
-        hints = [former.hint(span, *both) for span, both in words.items()]
-        hints += [former.module_hint(span, name) for name, span in names.unbrought.items()]
-        hints += [former.selection_hint(node) for node in names.selections]
-        return former.renamed(program, words), hints
+        hints = [old_word_hint(span, *both) for span, both in words.items()]
+        hints += [brought_hint(span, name) for name, span in names.unbrought.items()]
+        hints += [selection_hint(node) for node in names.selections]
+        return with_new_words(program, words), hints
 
 
 @contextmanager

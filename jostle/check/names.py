@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from jostle.check.former import NAMES, PARAMETERS
 from jostle.check.modules import Modules
 from jostle.check.scopes import Report, Scope, blocks, bound_in
+from jostle.check.warnings import NAMES, PARAMETERS
 from jostle.diagnostics import did_you_mean
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import BUILTINS, DOMAINS

@@ -22,9 +22,8 @@ from jostle.choice.table import RunTable
 from jostle.choice.training import train
 from jostle.diagnostics import refuse
 from jostle.records import replace
-from jostle.run.evaluator import Evaluator
+from jostle.run.evaluator import Evaluator, builtin
 from jostle.run.operators import bound
-from jostle.run.registry import builtin
 from jostle.run.values import Builtin, Function, is_number, is_sequence, kind_name
 from jostle.source import Span
 from jostle.syntax.nodes import FEATURES

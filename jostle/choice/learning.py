@@ -17,8 +17,7 @@ from jostle.choice.bench import Bench
 from jostle.choice.models import AnyModel, UserModel
 from jostle.choice.policy import SINGLE_BEST, Policy, Store, digest
 from jostle.choice.table import EPSILON, RunTable
-from jostle.choice.training import DRAWS, REPEATS, SHARES, epsilon_grid, settings_of, train
-from jostle.choice.workers import Progress
+from jostle.choice.training import DRAWS, REPEATS, SHARES, Progress, epsilon_grid, settings_of, train
 from jostle.diagnostics import refuse
 from jostle.records import replace
 from jostle.version import __version__

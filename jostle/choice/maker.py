@@ -33,11 +33,10 @@ from jostle.choice.table import RunTable, train_event
 from jostle.diagnostics import refuse
 from jostle.privacy.kernel.exposures import Exposures
 from jostle.records import replace
-from jostle.run.evaluator import Evaluator
+from jostle.run.evaluator import Evaluator, builtin
 from jostle.run.faults import exposures_of
 from jostle.run.interpreter import Interpreter
 from jostle.run.margins import margins
-from jostle.run.registry import builtin
 from jostle.run.scope import Scope
 from jostle.run.values import REQUIRED, Builtin, Function, Part, Record, is_number, kind_name
 from jostle.source import Span
@@ -95,7 +94,7 @@ class ChoiceMaker:
 
     def _validate(self, interp: Evaluator, args: Any, span: Span | None) -> Any:
         """Runs every Option, and gives the answers that a score picks, all within one `choice` event."""
-        from jostle.choice.validation import validated
+        from jostle.choice.program import validated
 
         data = only_record(args)
         exposures = exposures_of([data])

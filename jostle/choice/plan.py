@@ -17,8 +17,7 @@ from msgspec import Struct
 from jostle.accounting.amounts import Amount, quanta
 from jostle.choice.policy import Policy
 from jostle.choice.program import ProgramBench, map_handles, public_only, simulated_private
-from jostle.choice.training import seed
-from jostle.choice.workers import run_all
+from jostle.choice.training import run_all, seed
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import Cube
 from jostle.privacy.reading.minting import exposed, public_cube

@@ -25,9 +25,8 @@ from jostle.choice.models import Model, TreeEnsembles
 from jostle.choice.policies import is_significant_gain
 from jostle.choice.policy import Standing
 from jostle.choice.table import UtilityScale, finite
-from jostle.choice.training import seed
+from jostle.choice.training import Progress, run_all, seed
 from jostle.choice.trees import grow
-from jostle.choice.workers import Progress, run_all
 
 Array = npt.NDArray[np.float64]
 

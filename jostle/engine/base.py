@@ -113,7 +113,7 @@ class Answers(Protocol):
 
 
 class Engine(Answers, Protocol):
-    """Data sets are opened, then asked about by plans. `objects` knows what was opened in memory (`readers.objects`);
+    """Data sets are opened, then asked about by plans. `objects` knows what was opened in memory (`readers.filesets`);
     `remote` is the source by which a program names data of its server (`backends/remote`)."""
 
     objects: Any

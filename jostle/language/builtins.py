@@ -2,7 +2,7 @@
 
 A row says a name's parameters, its effect on private data, how it reads its arguments, what it gives, and one line
 for people. `@` marks the parameter whose handles are measured, scored or transformed; one that stands after `*` is
-given by name. `former` is its name in the version before, which programs may still write (`check.former`); that of
+given by name. `former` is its name in the version before, which programs may still write (`check.warnings`); that of
 a parameter stands after `/`. What serves one module of the library alone is of that module: `use` brings it
 (`MODULES`). The run looks up a row for whatever it implements, so that a name without a row is an import error;
 whatever a check before the run does not find here may charge anything.

@@ -48,10 +48,9 @@ from jostle.plan.plan import (
     Term,
 )  # fmt: skip
 from jostle.readers.arrays import Arrays
-from jostle.readers.filesets import FileSet, paths
+from jostle.readers.filesets import FileSet, Objects, paths
 from jostle.readers.formats import Union, has_names, opened_file
 from jostle.readers.memory import SpillFolder, memory_limit
-from jostle.readers.objects import Objects
 from jostle.readers.public_sql import PublicSql
 from jostle.readers.stopping import beside
 from jostle.records import replace

@@ -3,18 +3,27 @@
 Every file is opened once. A set of files is recognised by its parts, so that no file has two budgets by standing in
 two lists; a file and its compressed copy beside it (`people.csv`, `people.csv.gz`) count as one. How many files there
 are and what they are called is public, as are their headers and types; nothing else of them is asked here.
+
+What tables and arrays in memory are known by, so that the same data have one budget under several names.
+
+An object is known by itself, by the names that it was bound to, by the tables and files that a query reads, and by the
+memory in which its columns lie. Data that have one of these in common have an identity in common, whoever came first:
+names, tables and addresses are public, and no cell is looked at. A copy has nothing in common with its original.
 """
 
 from __future__ import annotations
 
 import glob
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Hashable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from jostle.diagnostics import refuse
 from jostle.engine.files import OpenFile, Reading, identities
+from jostle.lazy import pa
 
 _MOST = 1000  # files of a table; each is an open descriptor
 
@@ -88,3 +97,143 @@ def _exists(path: Path) -> bool:
         return path.exists()
     except (OSError, ValueError):
         return False
+
+
+Span = tuple[int, int]  # addresses of bytes, the end excluded
+_NOTHING: frozenset[Hashable] = frozenset()
+
+
+class _Known(Struct):
+    """What is known of an object. It is held, and so are its columns, so that nothing else gets their addresses."""
+
+    origin: Any
+    marks: set[Hashable]
+    reads: frozenset[Hashable] = _NOTHING
+    columns: tuple[Any, ...] = ()
+    spans: list[Span] = field(default_factory=list)
+
+
+class _Group(Struct, eq=False):
+    """Data that have something in common with the first of them."""
+
+    marks: set[Hashable] = field(default_factory=set)
+    spans: list[Span] = field(default_factory=list)
+
+    def has(self, entry: _Known, starts: list[int], ends: list[int]) -> bool:
+        """Whether it has a mark of these, or lies in part where they do: from `starts` to `ends`, rising and apart."""
+        if self.marks & entry.marks:
+            return True
+        return any((i := bisect_left(starts, b)) and ends[i - 1] > a for a, b in self.spans)
+
+
+class Objects:
+    """The objects of a session."""
+
+    def __init__(self) -> None:
+        self._groups: list[_Group] = []
+        self._known: dict[int, _Known] = {}
+
+    def _of(self, origin: object) -> _Known:
+        return self._known.setdefault(id(origin), _Known(origin, {("object", id(origin))}))
+
+    def bind(self, origin: object, name: str) -> None:
+        """Remembers a name of an object: whatever is bound to it later has something in common with it."""
+        self._of(origin).marks.add(("name", name))
+
+    def lies_in(self, origin: object, columns: Iterable[object]) -> None:
+        """Remembers the arrays, of NumPy or Arrow, and the lists in which the columns of an object lie."""
+        entry = self._of(origin)
+        entry.columns = tuple(columns)
+        lists = [column for column in entry.columns if isinstance(column, list | tuple)]
+        entry.marks |= {("object", id(column)) for column in lists}
+        entry.spans = [
+            span for column in entry.columns if not isinstance(column, list | tuple) for span in _spans(column)
+        ]
+
+    def reads(self, origin: object, marks: frozenset[Hashable] | None) -> None:
+        """Remembers the tables and files that a query reads. Where that cannot be told, None, it is refused with
+        `DataError`: it may read what has a budget under another name, such as a frame of Python."""
+        if marks is None:
+            raise refuse(
+                "DataError", "it cannot be told which rows this query of DuckDB reads",
+                help="bind the frame that it reads, a table, `connection.table(…)`, or once what it gives, "
+                "`query.to_arrow_table()`",
+            )  # fmt: skip
+        entry = self._of(origin)
+        entry.reads = marks
+        entry.marks |= marks
+
+    def identity(self, origin: object) -> frozenset[Hashable]:
+        """What an object is known by, with a part in common with that of all data that it has something in common
+        with, and with that of a file that it reads."""
+        entry = self._of(origin)
+        fresh = entry.marks.difference(*(group.marks for group in self._groups))
+        starts, ends = _apart(entry.spans)
+        overlaps = [group for group in self._groups if group.has(entry, starts, ends)] or [_Group()]
+        for group in overlaps:
+            group.marks |= fresh
+            group.spans += [span for span in entry.spans if span not in group.spans]
+        self._groups += [group for group in overlaps if group not in self._groups]
+        return frozenset([*map(id, overlaps), *(mark for mark in entry.reads if _is_file(mark))])
+
+
+def _is_file(mark: Hashable) -> bool:
+    return isinstance(mark, tuple) and mark[0] == "file"
+
+
+def _apart(spans: list[Span]) -> tuple[list[int], list[int]]:
+    """Where spans start and end, those that overlap taken together."""
+    starts, ends = list[int](), list[int]()
+    for start, end in sorted(spans):
+        if ends and start < ends[-1]:
+            ends[-1] = max(ends[-1], end)
+        else:
+            starts.append(start)
+            ends.append(end)
+    return starts, ends
+
+
+def _spans(column: Any) -> list[Span]:
+    """Where a column lies: an array of NumPy, and perhaps what is between its cells, or the first buffer of the cells
+    of a column of Arrow, or the codes of a dictionary. An array without rows lies somewhere too, so that no row decides
+    whether it does."""
+    if not hasattr(column, "buffers") and not hasattr(column, "chunks"):
+        start = end = column.__array_interface__["data"][0]
+        for many, step in zip(column.shape, column.strides, strict=True):
+            whole = (max(many, 1) - 1) * step
+            start, end = start + min(0, whole), end + max(0, whole)
+        return [(start, end + column.itemsize)]
+    return [span for chunk in getattr(column, "chunks", [column]) for span in _spans_of_chunk(chunk)]
+
+
+def _spans_of_chunk(chunk: Any) -> list[Span]:
+    kind, types = chunk.type, pa.types
+    if isinstance(kind, pa.BaseExtensionType):
+        return _spans_of_chunk(chunk.storage)
+    if types.is_dictionary(kind):
+        return _spans_of_chunk(chunk.indices)
+    if types.is_struct(kind):
+        return [span for field in chunk.flatten() for span in _spans_of_chunk(field)]
+    if types.is_fixed_size_list(kind) or types.is_run_end_encoded(kind):
+        return _spans_of_chunk(chunk.values)
+    width, buffers = _bits(kind), chunk.buffers()
+    if not width or buffers[1] is None:
+        return []
+    first, last = chunk.offset * width // 8, -(-(chunk.offset + max(len(chunk), 1)) * width // 8)
+    return [(buffers[1].address + first, buffers[1].address + last)]
+
+
+def _bits(kind: Any) -> int:
+    """How many bits of the second buffer of a column of Arrow are of one row: its value, or where it begins."""
+    types = pa.types
+    if types.is_string_view(kind) or types.is_binary_view(kind):
+        return 128
+    if types.is_large_string(kind) or types.is_large_binary(kind) or types.is_large_list(kind):
+        return 64
+    if types.is_string(kind) or types.is_binary(kind) or types.is_list(kind) or types.is_map(kind):
+        return 32
+    if types.is_large_list_view(kind) or types.is_list_view(kind):
+        return 64 if types.is_large_list_view(kind) else 32
+    if types.is_null(kind):
+        return 0
+    return 8 if types.is_union(kind) else int(kind.bit_width)

@@ -15,18 +15,19 @@ from jostle.accounting.definitions import pure_epsilon
 from jostle.diagnostics import Refusal, refuse
 from jostle.doubles import total
 from jostle.formulas import Noised, calculated
-from jostle.language.operations import ROW_FUNCTIONS, texts
+from jostle.language.operations import ROW_FUNCTIONS
+from jostle.language.operations import operation as operations
 from jostle.language.row_mistakes import no_categories
 from jostle.lazy import np
 from jostle.plan.plan import Real, many_listed
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import ColumnHandle, Table
 from jostle.run.columns import NumberColumn, element_by_element
+from jostle.run.evaluator import builtin, implement
 from jostle.run.faults import private_value
 from jostle.run.operators import apply, elements, need_number, of_all
 from jostle.run.periods import Period
 from jostle.run.publictables import records
-from jostle.run.registry import builtin, implement
 from jostle.run.values import (
     Grouped,
     Interval,
@@ -269,7 +270,7 @@ def _values(value: object) -> list[Any]:
 def _number(value: object) -> float:
     if is_number(value):
         return need_number(value, "`number`")
-    spelled = texts.number(value) if isinstance(value, str) else None
+    spelled = operations.number(value) if isinstance(value, str) else None
     if spelled is not None:
         return spelled
     raise refuse("TypeError", f"{kind_name(value)} is not written as a number")

@@ -1,23 +1,32 @@
 """What the parts of a run ask of the interpreter: values of expressions, calls, and the state of the session.
 
 `Interpreter` is one, and so is the walk before a run (`tools.foresight`).
+
+Where functions of Python become built-ins of the language, each by its row of `language.builtins`.
+
+The row says whether a function takes handles and whether its arguments are evaluated. A function without a row is an
+`ImportError` when its module is loaded, and a row without a function one when a session begins (`base_scope`).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from jostle.accounting.amounts import Amount
+from jostle.language.builtins import BUILTINS
+from jostle.language.facts import Gives, Reads
+from jostle.plan.plan import Open
 from jostle.privacy.kernel.exposures import Allotment, Exposures
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.ledger.ledger import Ledger
 from jostle.privacy.reading.public_data import PublicData
 from jostle.run.looks import Looks
 from jostle.run.scope import Scope
-from jostle.run.values import Function, Module
+from jostle.run.values import Builtin, Function, Module, RowForm
 from jostle.source import Span
 from jostle.syntax import nodes as n
 
@@ -102,3 +111,42 @@ class Evaluator(Protocol):
     def allotted(
         self, amount: Amount | None, span: Span, exposures: Exposures
     ) -> AbstractContextManager[Allotment]: ...
+
+
+Body = TypeVar("Body", bound=Callable[..., Any])
+_IMPLEMENTED: dict[str, Builtin | RowForm] = {}
+
+
+def builtin(body: Body) -> Body:
+    """Decorates `_name`, which implements the built-in `name`; its `at` is given the interpreter and the span."""
+    implement(body.__name__.removeprefix("_"), body)
+    return body
+
+
+def implement(name: str, body: Callable[..., object]) -> None:
+    """Makes `body` the built-in `name`."""
+    row = BUILTINS.get(name)
+    if row is None or row.reads is Reads.NOTHING:
+        raise ImportError(f"the built-in `{name}` has no row in `jostle.language.builtins`")
+    if name in _IMPLEMENTED:
+        raise ImportError(f"the built-in `{name}` is implemented twice")
+    if row.reads in (Reads.ROWS, Reads.SOURCE):
+        _IMPLEMENTED[name] = RowForm(name, body)
+        return
+    code = body.__code__
+    wants_call = "at" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    _IMPLEMENTED[name] = Builtin(name, body, sees_handles=row.reads is not Reads.PUBLIC, wants_call=wants_call)
+
+
+def base_scope() -> Scope:
+    """A fresh scope of all built-ins, whose modules have been loaded; programs stand on top of it."""
+    names: dict[str, object] = dict(_IMPLEMENTED)
+    for row in BUILTINS.values():
+        if row.gives is Gives.DOMAIN:
+            names[row.name] = Open(row.name)
+        elif row.gives is Gives.CONSTANT:
+            names[row.name] = getattr(math, row.name)
+    missing = sorted(BUILTINS.keys() - names.keys())
+    if missing:
+        raise ImportError(f"no function implements {', '.join(missing)}")
+    return Scope(None, names)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from jostle.check import former
 from jostle.check.scopes import bound_in
+from jostle.check.warnings import old_order
 from jostle.diagnostics import Diagnostic, did_you_mean
 from jostle.language.builtins import BUILTINS, TURNED, TURNED_IN_LIBRARY
 from jostle.language.facts import Effect, Parameter, Reads
@@ -103,7 +103,7 @@ def no_argument(
     if params is None or node.span.source.name.startswith(LIBRARY):
         return None
     if name in TURNED_IN_LIBRARY and is_turned(name, args, kind):
-        message, help = former.order(node)
+        message, help = old_order(node)
         return Diagnostic("TypeError", message, node.span, help=help)
     places = [param for param in params if param.kind in ("", "*")]
     by_name = {param.name: param for param in params}

@@ -23,9 +23,8 @@ from jostle.privacy.kernel.handles import ColumnHandle, Cube, Table
 from jostle.privacy.transformations import records, transform
 from jostle.privacy.transformations.records import WeightedRecords
 from jostle.run import declare
-from jostle.run.evaluator import Evaluator
+from jostle.run.evaluator import Evaluator, builtin, implement
 from jostle.run.groups import public_keys
-from jostle.run.registry import builtin, implement
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Qualifiers, Scope
 from jostle.run.values import kind_name

@@ -33,8 +33,8 @@ from jostle.run import (  # noqa: F401 (they enter what they implement)
     workloads,
 )
 from jostle.run.arguments import READERS, amount_for, score_or_number
+from jostle.run.evaluator import implement
 from jostle.run.operators import apply
-from jostle.run.registry import implement
 
 AMOUNTS = ("epsilon", "delta")
 

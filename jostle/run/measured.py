@@ -28,10 +28,9 @@ from jostle.privacy.scores.rule import Score, Scores
 from jostle.privacy.transformations import transform
 from jostle.run import answers
 from jostle.run.arguments import amount_for, items, need_cube, need_workload, score_or_number, shape_text
-from jostle.run.evaluator import Evaluator
+from jostle.run.evaluator import Evaluator, builtin, implement
 from jostle.run.faults import private_value
 from jostle.run.margins import cut_of, marked, with_noise
-from jostle.run.registry import builtin, implement
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Qualifiers, Scope
 from jostle.run.values import JSet, Record, handles_in, is_number, is_sequence, kind_name

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from jostle.diagnostics import did_you_mean, refuse
+from jostle.run.evaluator import builtin
 from jostle.run.faults import private_value
-from jostle.run.registry import builtin
 from jostle.run.values import (
     Grouped,
     Interval,

@@ -23,10 +23,9 @@ from jostle.privacy.transformations import records as of_records
 from jostle.privacy.transformations.records import WeightedRecords
 from jostle.privacy.transformations.transform import derive, where
 from jostle.privacy.transformations.union import literal_table, union
-from jostle.run.evaluator import Evaluator
+from jostle.run.evaluator import Evaluator, builtin
 from jostle.run.faults import no_rows
 from jostle.run.operators import need_number
-from jostle.run.registry import builtin
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Scope
 from jostle.run.values import Grouped, JSet, Record, is_number, is_sequence, kind_name, need_room

@@ -20,10 +20,9 @@ from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.mechanisms.additive import Additive
 from jostle.privacy.reading.minting import row_vectors
 from jostle.run.arguments import amount_for, score_or_number
-from jostle.run.evaluator import Evaluator
+from jostle.run.evaluator import Evaluator, builtin
 from jostle.run.faults import private_value
 from jostle.run.publictables import item_compilers
-from jostle.run.registry import builtin
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Qualifiers, Scope
 from jostle.run.values import Interval, Record, handles_in, is_number, is_sequence, is_vector, kind_name

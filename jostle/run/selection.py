@@ -26,11 +26,10 @@ from jostle.privacy.reading.public_data import PublicData
 from jostle.privacy.scores.rule import Score, Scores
 from jostle.privacy.transformations import transform
 from jostle.run.arguments import amount_for, items, score_or_number
-from jostle.run.evaluator import Evaluator
+from jostle.run.evaluator import Evaluator, builtin, implement
 from jostle.run.faults import exposures_of, private_value
 from jostle.run.forms import bin_number
 from jostle.run.looks import Looks
-from jostle.run.registry import builtin, implement
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Qualifiers, Scope
 from jostle.run.values import Grouped, Interval, Record, handles_in, is_number, is_sequence, is_vector, kind_name

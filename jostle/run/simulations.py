@@ -19,9 +19,9 @@ from jostle.privacy.scores.rule import Score
 from jostle.privacy.transformations import transform
 from jostle.run import declare
 from jostle.run.arguments import score_or_number
+from jostle.run.evaluator import builtin
 from jostle.run.faults import private_value
 from jostle.run.forms import bin_number
-from jostle.run.registry import builtin
 from jostle.run.values import Interval, JSet, Record, handles_in, is_model, is_number, kind_name
 
 MOST = 1000

@@ -13,8 +13,7 @@ from jostle.lazy import np
 from jostle.plan.kinds import kind_of
 from jostle.privacy.kernel.handles import Cube
 from jostle.run.arguments import shape_text
-from jostle.run.evaluator import Evaluator
-from jostle.run.registry import builtin
+from jostle.run.evaluator import Evaluator, builtin
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Qualifiers, Scope
 from jostle.run.values import Interval, is_number, is_sequence, is_workload, kind_name, show

@@ -113,9 +113,9 @@ def _serve(options: Namespace, folder: Path, public: str, place: socket.socket) 
     """Answers requests until the process is stopped."""
     import uvicorn
 
-    from jostle.serve.app import application
     from jostle.serve.routing import Server
     from jostle.serve.runs import Checker, Launcher, Runs
+    from jostle.serve.workbench import application
 
     home = Home(folder, options.ledger or "")
     checker, launcher = Checker(home.folder), Launcher(home.folder)

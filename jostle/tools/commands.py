@@ -378,7 +378,7 @@ def _write_text(text: str, path: Path) -> int:
 
 def explain(options: Namespace) -> int:
     """The page of a kind of error or of a warning, or the list of both."""
-    from jostle.tools.documentation.find import index, page
+    from jostle.tools.documentation import index, page
 
     if options.kind is None:
         sys.stdout.write(index())
@@ -443,7 +443,7 @@ def command_of(name: str) -> Callable[[Namespace], int]:
 
 _MODULES = {
     "again": "show again_command", "plan": "plan", "evaluate": "evaluation", "improve": "evaluation improve_command",
-    "fmt": "fmt", "init": "draft.init", "ask": "draft.ask", "find": "documentation.find",
+    "fmt": "fmt", "init": "draft.init", "ask": "draft.ask", "find": "documentation",
     "login": "remote",
 }  # fmt: skip
 

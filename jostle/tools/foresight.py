@@ -15,9 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
-from jostle.check import former
 from jostle.check.scopes import Report, blocks, bound_in, returns_inside, times_bound
-from jostle.check.warnings import Warnings
+from jostle.check.warnings import OLD_NAME, Warnings, old_order
 from jostle.choice.advisors import Advisor
 from jostle.choice.maker import ChoiceMaker
 from jostle.choice.point import clauses_of, need_allotment, need_clauses
@@ -315,8 +314,8 @@ class Foresight(Forms):
             return
         built_in = row is not None
         if built_in and is_turned(function.name, args, likes.kind):  # for one version more it is understood
-            message, help = former.order(node)
-            self.report.add(former.KIND, message, node.span, label="the order of the version before", help=help)
+            message, help = old_order(node)
+            self.report.add(OLD_NAME, message, node.span, label="the order of the version before", help=help)
         elif not built_in or function.name in SLOW or any(isinstance(v, NotKnown) for v in (*args, *keywords.values())):
             fault = no_argument(function, node, args, keywords, likes.kind)
             if fault is not None:

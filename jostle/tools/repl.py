@@ -225,7 +225,7 @@ class Repl:
             else:
                 self._say(HELP.rstrip())
         elif name == "find":
-            from jostle.tools.documentation.find import found_text
+            from jostle.tools.documentation import found_text
 
             self._say(found_text(rest.split()).rstrip() if rest else ":find takes the words of a question")
         elif name == "budget":
@@ -288,7 +288,7 @@ class Repl:
             self._say(reasons(rest, self._provenance.get(rest)))
 
     def _explain(self, kind: str | None) -> None:
-        from jostle.tools.documentation.find import index, page
+        from jostle.tools.documentation import index, page
 
         kinds = {name.lower(): name for name in KINDS}
         if kind is None:

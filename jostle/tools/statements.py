@@ -44,8 +44,7 @@ from jostle.tools.datacheck import domain_text
 from jostle.trace.text import UNITS, number
 
 if TYPE_CHECKING:
-    from jostle.backends.server import Form, Question
-    from jostle.backends.stored import Stored
+    from jostle.backends.server import Form, Question, Stored
     from jostle.events import Event
 
 HEAD = (

@@ -210,9 +210,9 @@ def first_budget(interp: Interpreter, statement: n.Private, scope: Scope) -> lis
 def built_ins() -> Scope:
     """A fresh scope of the names that every program knows, with the modules loaded that implement them."""
     import jostle.choice.advisors
-    import jostle.choice.bootstrap
+    import jostle.choice.evaluation
     import jostle.choice.synthesis.improvement
     import jostle.run.library  # noqa: F401 (they implement built-ins)
-    from jostle.run.registry import base_scope
+    from jostle.run.evaluator import base_scope
 
     return base_scope()

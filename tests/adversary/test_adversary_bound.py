@@ -14,8 +14,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from jostle.readers.filesets import Objects
 from jostle.readers.frames import Frame
-from jostle.readers.objects import Objects
 from jostle.source import Source
 from jostle.tools.session import Session
 

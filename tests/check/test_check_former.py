@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jostle.check.former import LIBRARY, NAMES, PARAMETERS
+from jostle.check.warnings import LIBRARY, NAMES, PARAMETERS
 from jostle.diagnostics import Refusal
 from jostle.language.builtins import BUILTINS, TURNED, TURNED_IN_LIBRARY
 from jostle.source import Source

@@ -256,7 +256,7 @@ def test_the_table_says_what_a_built_in_takes(row: Builtin) -> None:
     """What the check refuses by the table, the implementation would refuse too."""
     import inspect
 
-    from jostle.run.registry import _IMPLEMENTED
+    from jostle.run.evaluator import _IMPLEMENTED
     from jostle.run.values import Builtin as Implemented
 
     Session().attempt(Source("p.jst", "x = 1\n"))

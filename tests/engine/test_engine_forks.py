@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from jostle.choice.bench import workers_for
-from jostle.choice.workers import run_all
+from jostle.choice.training import run_all
 from jostle.events import Stream
 from jostle.plan.plan import Column, Count, Integer, Key, Scan
 from jostle.privacy.reading.assembly import kernel_over

@@ -212,7 +212,12 @@ def import_all() -> None:
     """What runs and servers import, so that a fork has it."""
     from jostle.serve import worker
 
-    for name in ("jostle.serve.app", "uvicorn.lifespan.on", "uvicorn.loops.auto", "uvicorn.protocols.http.h11_impl"):
+    for name in (
+        "jostle.serve.workbench",
+        "uvicorn.lifespan.on",
+        "uvicorn.loops.auto",
+        "uvicorn.protocols.http.h11_impl",
+    ):
         import_module(name)
     worker._load()
 
@@ -261,10 +266,10 @@ def serve(folder: Path, request: Mapping[str, Any]) -> None:
     from jostle.plan.digest import digest
     from jostle.serve import runs as running
     from jostle.serve import worker
-    from jostle.serve.app import application
     from jostle.serve.routing import Server
     from jostle.serve.runs import Runs
     from jostle.serve.store import Home
+    from jostle.serve.workbench import application
 
     running.MOST_STOPPED = running.MOST_HANDED = 10**9
     known: dict[str, Any] = {}

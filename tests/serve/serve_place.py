@@ -14,10 +14,10 @@ with warnings.catch_warnings():
 from jostle.accounting.amounts import QUANTA, Amount
 from jostle.privacy.ledger.ledger import Ledger
 from jostle.serve import worker
-from jostle.serve.app import application
 from jostle.serve.routing import Server
 from jostle.serve.runs import Runs
 from jostle.serve.store import Home
+from jostle.serve.workbench import application
 
 PASSWORD = "a long password"
 ROWS = ["age,sex", *(f"{17 + k % 70},{'F' if k % 2 else 'M'}" for k in range(400))]

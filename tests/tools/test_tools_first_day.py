@@ -12,7 +12,7 @@ import pytest
 from jostle import Refusal, Session
 from jostle.source import Source
 from jostle.tools import result, show
-from jostle.tools.documentation.find import entries_for
+from jostle.tools.documentation import entries_for
 from jostle.tools.entry import main
 from jostle.tools.export import Sheet
 from jostle.trace import pictures

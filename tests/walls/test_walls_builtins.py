@@ -8,13 +8,13 @@ import pytest
 from package_code import HERE
 
 import jostle.choice.advisors
-import jostle.choice.bootstrap
+import jostle.choice.evaluation
 import jostle.choice.maker
 import jostle.choice.synthesis.improvement
 import jostle.run.library  # noqa: F401 (they implement built-ins)
 from jostle.language.builtins import BUILTINS
 from jostle.language.facts import Builtin, Effect, Reads
-from jostle.run import library, registry
+from jostle.run import evaluator, library
 from jostle.run import values as v
 
 FUNCTIONS = [row for row in BUILTINS.values() if row.reads is not Reads.NOTHING]
@@ -24,24 +24,24 @@ LISTS = [
 
 
 def test_every_name_of_the_table_is_implemented() -> None:
-    assert registry.base_scope().names.keys() == BUILTINS.keys()
+    assert evaluator.base_scope().names.keys() == BUILTINS.keys()
 
 
 def test_a_function_without_a_row_cannot_be_imported() -> None:
     with pytest.raises(ImportError, match="`unheard_of` has no row"):
-        registry.implement("unheard_of", len)
+        evaluator.implement("unheard_of", len)
 
 
 def test_a_row_without_a_function_ends_the_session_before_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:
     row = Builtin("unheard_of", "value", Effect.PURE, Reads.PUBLIC, BUILTINS["abs"].gives, "")
     monkeypatch.setitem(BUILTINS, "unheard_of", row)
     with pytest.raises(ImportError, match="no function implements unheard_of"):
-        registry.base_scope()
+        evaluator.base_scope()
 
 
 @pytest.mark.parametrize("row", FUNCTIONS, ids=lambda row: row.name)
 def test_a_function_has_the_parameters_of_its_row(row: Builtin) -> None:
-    implemented = registry.base_scope().names[row.name]
+    implemented = evaluator.base_scope().names[row.name]
     if isinstance(implemented, v.RowForm):
         assert row.reads in (Reads.ROWS, Reads.SOURCE)
         return

@@ -19,13 +19,12 @@ from typing import Any
 from jostle.backends.postgres.connection import Connection
 from jostle.backends.postgres.dialect import POSTGRES, bare
 from jostle.backends.remote import RemoteData
-from jostle.backends.server import ServerEngine
-from jostle.backends.stored import Stored
+from jostle.backends.server import ServerEngine, Stored
 from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.engine.base import Capabilities
 from jostle.engine.sql.cells import NONE
 from jostle.engine.sql.dialect import subquery
-from jostle.language.operations.texts import LONGEST
+from jostle.language.operations.operation import LONGEST
 from jostle.lazy import np, pa
 from jostle.plan.plan import Bound, Scan
 

@@ -19,16 +19,14 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from jostle.backends.remote import RemoteData
-from jostle.backends.server import ServerEngine
-from jostle.backends.spark.connection import Connection, client
-from jostle.backends.spark.dialect import SPARK, folded, prepare
-from jostle.backends.stored import Stored
+from jostle.backends.server import ServerEngine, Stored
+from jostle.backends.spark.dialect import SPARK, Connection, client, folded, prepare
 from jostle.diagnostics import Refusal, refuse
 from jostle.engine.base import Capabilities, Work
 from jostle.engine.files import identities
 from jostle.engine.sql import relations
 from jostle.engine.sql.cells import NONE
-from jostle.language.operations.texts import LONGEST
+from jostle.language.operations.operation import LONGEST
 from jostle.lazy import np, pa
 from jostle.plan.plan import Key, Plan, RowExpr, Sample, Summands
 

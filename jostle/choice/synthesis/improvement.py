@@ -40,8 +40,7 @@ from jostle.choice.table import RunTable, UtilityScale
 from jostle.choice.trees import Array
 from jostle.diagnostics import refuse
 from jostle.records import replace
-from jostle.run.evaluator import Evaluator
-from jostle.run.registry import builtin
+from jostle.run.evaluator import Evaluator, builtin
 from jostle.run.scope import Scope
 from jostle.run.values import Function, Part, is_number, kind_name
 from jostle.source import Source

@@ -29,7 +29,7 @@ from msgspec import Struct, field
 from jostle.diagnostics import refuse
 from jostle.language import patterns
 from jostle.language.moments import number_of
-from jostle.language.operations.texts import LONGEST
+from jostle.language.operations.operation import LONGEST
 from jostle.plan.plan import Apply, Bound, Categories, Constant, Key, Listed, Sample, Scan, Summands
 from jostle.records import field_names
 

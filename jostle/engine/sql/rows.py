@@ -21,7 +21,7 @@ from jostle.engine.sql import functions
 from jostle.engine.sql.dialect import Dialect, clamped, subquery
 from jostle.language.moments import number_of
 from jostle.language.operations import COMPARISONS, OPERATIONS
-from jostle.language.operations.texts import LONGEST
+from jostle.language.operations.operation import LONGEST
 from jostle.plan.kinds import Schema, bounds_of, domain_of, is_integral, kind_of
 from jostle.plan.plan import Apply, Categories, Column, Constant, Domain, Open, RowExpr
 from jostle.records import replace

@@ -7,8 +7,7 @@ every engine: what one is stands in its row as plain Python, against which the S
 from __future__ import annotations
 
 from jostle.language.operations.moments import MOMENTS
-from jostle.language.operations.operation import ABSENCE, DATE, NUMBER, NUMBERS, TEXT, TIME, Operation, Whole
-from jostle.language.operations.texts import TEXTS
+from jostle.language.operations.operation import ABSENCE, DATE, NUMBER, NUMBERS, TEXT, TEXTS, TIME, Operation, Whole
 
 __all__ = [
     "COMPARISONS", "FOLDS", "LOGIC", "OPERATIONS", "OVERLOADS", "PARTS", "ROW_FUNCTIONS",

@@ -53,7 +53,7 @@ class PublicData:
 
     @property
     def objects(self) -> Any:
-        """What is known of the data in memory that were opened: names and identities (`readers.objects`)."""
+        """What is known of the data in memory that were opened: names and identities (`readers.filesets`)."""
         return self._engine.objects
 
     def file(self, path: str | os.PathLike[str]) -> OpenFile:

@@ -9,13 +9,35 @@ examples are programs, `examples/*.jst`, which the tests run; where one asserts 
 comment. `entry.text()` is for terminals, `entry.markdown` for editors and pages.
 
 Nothing private is opened and nothing runs here.
+
+`jostle find WORDS` and `:find` of the shell: the functions and words that answer a question.
+
+Entries are ranked by the words that they share with the question, rare words first; a name of pandas, SQL, R or
+scikit-learn leads to what says the same here.
+
+The pages of `jostle explain`: what each kind of error or warning means, a program that meets it, and the way out.
+
+The words stand in `documentation/diagnostics.md`, a section a kind, in the order of `diagnostics.KINDS` and `WARNINGS`.
+The tests run every example and every mended program, given a file `people.csv` with the columns
+`person, age, sex, city, hours, gain`, and `german.csv`, whose header is `age;score`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+import re
+import sys
+import textwrap
+from argparse import Namespace
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from functools import cache
+from pathlib import Path
 
+from msgspec import Struct
+
+from jostle.diagnostics import KINDS, WARNINGS
+from jostle.language.methods import way
 from jostle.tools.documentation.entries import Documentation, aggregates, builtins, given, modules, words
 
 __all__ = ["Documentation", "documentation", "documented", "given"]
@@ -45,3 +67,162 @@ def _entries() -> Iterator[Documentation]:
     yield from aggregates()
     yield from words()
     yield from modules()
+
+
+NAMES, HELPERS = 4.0, 0.6
+"""How much more a word counts as a name than in a sentence, and less in what the library shows no example of."""
+
+ALIKE = {
+    "compare": "difference effect two", "difference": "compare two groups",
+    "ttest": "compare two groups", "corr": "correlation",
+    "ttestrel": "compare two groups", "ttestind": "compare two groups", "wilcoxtest": "compare two groups",
+    "chi2": "crosstab cross table", "chisquared": "crosstab cross table",
+    "chisquare": "crosstab cross table", "mannwhitneyu": "compare two groups", "aov": "anova groups",
+    "chisqtest": "crosstab cross table", "chi": "crosstab cross table",
+    "chi2contingency": "crosstab cross table", "cortest": "correlation", "pearson": "correlation",
+    "survfit": "kaplan survival", "kaplanmeierfitter": "kaplan survival", "coxph": "hazard ratios",
+    "survdiff": "log rank", "poisson": "rates regression", "lag": "previous before order", "lead": "next order",
+    "shift": "previous before order", "rownumber": "place order", "cummax": "largest before",
+    "decisiontreeclassifier": "classifier trees", "randomforestclassifier": "classifier trees",
+    "gaussiannb": "classifier bayes", "svc": "classifier", "xgboost": "classifier trees", "decisiontreeregressor":
+    "regression tree", "randomforestregressor": "regression tree", "ridge": "regression ridge",
+    "lasso": "regression few",
+    "traintestsplit": "sample evaluate", "rocaucscore": "right test classifier", "accuracyscore": "right test",
+    "meansquarederror": "prediction error regression", "pivottable": "crosstab groupby", "cumsum": "prefixes range",
+    "pca": "covariance matrix columns", "outliers": "quantile clamp bounds", "series": "month trunc groupby",
+    "share": "avg count proportion", "many": "count", "trend": "regression", "impute": "coalesce missing",
+    "missing": "none coalesce", "top": "frequent k", "rank": "quantile", "nlargest": "frequent k", "sd": "stddev",
+    "var": "variance", "cut": "floor groupby", "groupby": "groupby", "summarise": "groupby select",
+    "mutate": "derive", "filter": "where", "aggregate": "groupby", "nrow": "count", "sdv": "synthetic",
+    "pearsonr": "correlation", "lm": "regression", "ols": "regression", "glm": "regression logistic",
+    "linearregression": "regression", "logisticregression": "logistic regression classifier", "kmeans": "clusters",
+    "cluster": "clusters", "predict": "classifier regression", "classify": "classifier", "fake": "synthetic",
+    "synthesise": "synthetic", "generate": "synthetic", "valuecounts": "count groupby", "crosstab": "cross table",
+    "hist": "histogram", "histplot": "histogram", "distribution": "histogram quantile", "percentile": "quantile",
+    "typical": "median", "mean": "avg", "average": "avg", "describe": "summary", "rows": "count", "number": "count",
+    "unique": "distinct", "nunique": "distinct count", "merge": "join", "match": "join", "concat": "union",
+    "confidence": "error interval", "accuracy": "error", "uncertainty": "error", "chart": "plot", "draw": "plot",
+    "graph": "plot triangles degrees", "treatment": "effect", "causal": "effect", "budget": "spent left",
+}  # fmt: skip
+"""Words of questions, and of other languages, with the words that entries have for them."""
+
+
+def entries_for(question: Sequence[str], most: int = 8) -> list[Documentation]:
+    """The entries that fit best, the best first; none where no word of the question occurs in any."""
+    named = [ALIKE.get(_bare(one), one) if set(one) & set("._0123456789") else one for one in question]
+    words = [word for one in named for word in _words(one)]
+    terms = dict.fromkeys(words, 1.0)
+    for word in [*words, *map(_bare, question)]:
+        for other in _words(ALIKE.get(word, "")):
+            terms.setdefault(other, 0.7)
+    weights, entries = _index()
+    scores = []
+    for number, entry in enumerate(entries):
+        shared = [weight * terms[word] * weights[word] for word, weight in entry.items() if word in terms]
+        hits = sum(word in entry for word in words) or 1
+        scores.append((sum(shared) * hits / max(1, len(words)), number))
+    best = sorted((score for score in scores if score[0] > 0), key=lambda score: (-score[0], score[1]))[:most]
+    return [documented()[number] for score, number in best if score > best[0][0] / 4]
+
+
+def _bare(name: str) -> str:
+    """A name of another language without what joins its words: `t.test`, `t_test` and `ttest` are one."""
+    return re.sub("[._]", "", name.lower())
+
+
+@cache
+def _index() -> tuple[dict[str, float], list[dict[str, float]]]:
+    """How telling each word is, and of each entry its words with their weights."""
+    entries = []
+    for entry in documented():
+        counted = dict.fromkeys(_words(f"{entry.about} {entry.kind}"), 1.0)
+        counted |= {word: 0.5 for word in _words(entry.more) if word not in counted}
+        names = _words(entry.name)
+        counted |= {word: counted.get(word, 0) + NAMES / len(names) for word in names}
+        usual = not entry.module or entry.example or entry.module == "best"
+        entries.append({word: weight * (1 if usual else HELPERS) for word, weight in counted.items()})
+    counts = Counter(word for entry in entries for word in entry)
+    return {word: math.log(len(entries) / count) for word, count in counts.items()}, entries
+
+
+def _words(text: str) -> list[str]:
+    """The words of a text, by their stems."""
+    return [_stem(word) for word in re.findall(r"[a-z]+", text.lower()) if len(word) > 1 and word not in _IDLE]
+
+
+_IDLE = frozenset({
+    "the", "of", "to", "in", "is", "it", "an", "and", "or", "what", "how", "do", "my", "me", "by", "with", "for",
+    "from", "that", "which", "are", "be", "at", "on", "its",
+})  # fmt: skip
+
+
+def _stem(word: str) -> str:
+    for ending in ("ations", "ation", "ings", "ing", "ies", "es", "ed", "s", "y", "e"):
+        if word.endswith(ending) and len(word) - len(ending) > 2:
+            return word.removesuffix(ending)
+    return word
+
+
+def found_text(question: Sequence[str]) -> str:
+    """What `jostle find` prints: names of other languages in the words of this one, then the entries."""
+    foreign = [word for word in question if len(question) == 1 or "_" in word or word.endswith("()")]
+    lines = [f"`{word}` of another language: {help}\n" for word in foreign if (help := way(word))]
+    entries = entries_for(question)
+    width = max((len(entry.name) for entry in entries), default=0)
+    for entry in entries:
+        home = f"  (use {entry.module})" if entry.module else ""
+        lines.append(f"{entry.name:<{width}}  {entry.about}{home}\n")
+    return "".join(lines) or "nothing has these words; `jostle repl` completes names, and `:help NAME` explains one\n"
+
+
+def command(options: Namespace) -> int:
+    """Prints what answers a question; 1 where nothing does."""
+    words = [word for words in options.words for word in words.split()]
+    sys.stdout.write(found_text(words))
+    return 0 if entries_for(words) else 1
+
+
+class Page(Struct, frozen=True):
+    """`brief` is one line; `mended` is the example put right, or empty where the way out is not a program."""
+
+    brief: str
+    meaning: str
+    example: str
+    way_out: str
+    mended: str = ""
+
+
+_PROGRAM = "```jostle\n(.+?)```\n"
+_SECTION = rf"^## (\S+)\n\n\*([^\n]+)\*\n\n(.+?)\n\n{_PROGRAM}\n(.+?)\n(?:\n{_PROGRAM})?(?=\n## |\Z)"
+_TEXT = Path(__file__).with_name("diagnostics.md").read_text(encoding="utf-8")
+ALL = {kind: Page(*parts) for kind, *parts in re.findall(_SECTION, _TEXT, re.MULTILINE | re.DOTALL)}
+PAGES, WARNING_PAGES = ({kind: page for kind, page in ALL.items() if kind in of} for of in (KINDS, WARNINGS))
+_WIDTH = 88
+
+
+def page(kind: str) -> str:
+    """The page of a kind, as text. Raises `KeyError` for a word that is no kind."""
+    this = ALL[kind]
+    parts = [kind, "=" * len(kind), "", *_paragraph(this.meaning), "For example:", "", _program(this.example), ""]
+    parts += _paragraph(this.way_out)
+    if this.mended:
+        parts += ["Mended:", "", _program(this.mended), ""]
+    if kind in WARNINGS:
+        parts += _paragraph(f"It stops nothing. `# jostle: allow {kind}` on a line of its own switches it off in a "
+                            f"program, at the end of a line there, and `--allow {kind}` in a run.")  # fmt: skip
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def index() -> str:
+    """All kinds of errors and all warnings, a line each."""
+    wide = max(map(len, ALL))
+    errors, warnings = ([f"  {kind.ljust(wide)}  {ALL[kind].brief}" for kind in of] for of in (KINDS, WARNINGS))
+    return "\n".join(["jostle explain KIND shows the page of one of", *errors, "and of the warnings", *warnings]) + "\n"
+
+
+def _paragraph(text: str) -> list[str]:
+    return [textwrap.fill(" ".join(text.split()), _WIDTH), ""]
+
+
+def _program(text: str) -> str:
+    return textwrap.indent(text.strip("\n"), "    ")

@@ -180,9 +180,9 @@ class CellReport:
     def _repr_html_(self) -> str:
         from jostle.tools.show import budget_text
         from jostle.trace.costs import Costs, Forest
+        from jostle.trace.html import style
         from jostle.trace.html.choices import choices
         from jostle.trace.html.event_tree import pictures_section, releases_section, tag, undrawn
-        from jostle.trace.html.page import style
 
         forest = Forest.of(self.events)
         section = choices(self.events, forest, Costs.of(forest))

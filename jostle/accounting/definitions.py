@@ -287,7 +287,7 @@ def used_delta(amount: Amount, measures: Sequence[Measure]) -> float:
 
     And no more than a third of what such a source has.
     """
-    limits = [measure.limit.delta for measure in measures if measure.kind == "approximate"]
+    limits = [one.limit.delta for one in measures if one.kind == "approximate"] if amount.delta else []
     if not limits:
         return as_float(amount.delta)
     return as_float(min(amount.delta, *limits)) / PARTS * (1 - 2.0**-40)

@@ -312,9 +312,10 @@ class Names:
         """The built-in that is called, or an empty text."""
         match function:
             case n.Name(id=name):
-                place = scope.home(name)
+                if scope.home(name) in (None, self._always):
+                    return name
                 brought = any(name in names for names in self._built_in.values())
-                return name if place in (None, self._always) or (brought and name in self._library) else ""
+                return name if brought and name in self._library else ""
             case n.Attribute(value=n.Name(id=module), name=name) if name in self._built_in.get(module, ()):
                 return name
         return ""
@@ -330,8 +331,9 @@ class Names:
                 return NAMES.get(name, name)
         return ""
 
-    def _query(self, body: n.Expr, scope: Scope) -> None:
+    def _query(self, body: n.Expr, scope: Scope, rows: bool = False, domains: bool = False) -> None:
         """An expression over selects: the aggregates are known in it, other names must be variables."""
+        body = body.body if isinstance(body, n.Query) else body
         if isinstance(body, n.Call) and isinstance(body.function, n.Name) and body.function.id in AGGREGATES:
             for child in (*body.args, *(keyword.value for keyword in body.keywords)):
                 self._query(child, scope)
@@ -341,7 +343,7 @@ class Names:
         else:
             self._expr(body, scope)
 
-    def _visit_select(self, select: n.Select, scope: Scope) -> None:
+    def _visit_select(self, select: n.Select, scope: Scope, rows: bool = False, domains: bool = False) -> None:
         self._query(select.table, scope)
         tables = _table_names(select.table, select.alias)
         for join in select.joins:
@@ -462,7 +464,6 @@ _FORMS: Mapping[type, Callable[[Names, Any, Scope, bool, bool], None]] = {
     n.RecordOf: Names._record,
     n.Comprehension: Names._visit_comprehension, n.Over: Names._over, n.Part: Names._part, n.Call: Names._visit_call,
     n.Attribute: Names._dotted, n.Index: Names._indexed, n.Spending: Names._spending, n.Described: Names._described,
-    n.Query: lambda names, expr, scope, rows, domains: names._query(expr.body, scope),
-    n.Select: lambda names, expr, scope, rows, domains: names._visit_select(expr, scope),
+    n.Query: Names._query, n.Select: Names._visit_select,
 }  # fmt: skip
 """The expressions in which a name may mean something else than around them."""

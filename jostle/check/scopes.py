@@ -60,7 +60,7 @@ def bound_in(body: Iterable[n.Stmt], use_names: UseNames) -> list[str]:
         for field in stmt.binds:
             names = getattr(stmt, field)
             bound += (names,) if isinstance(names, str) else names
-        for block in blocks(stmt):
+        for block in () if isinstance(stmt, n.Assign | n.Def) else blocks(stmt):
             bound += bound_in(block.body, use_names)
     return bound
 
@@ -72,7 +72,9 @@ def times_bound(body: Iterable[n.Stmt], use_names: UseNames) -> Counter[str]:
 
 def returns_inside(stmt: n.Stmt) -> bool:
     """Whether a `return` stands in `stmt`, functions inside it left out."""
-    return isinstance(stmt, n.Return) or any(returns_inside(inner) for block in blocks(stmt) for inner in block.body)
+    return isinstance(stmt, n.Return) or (
+        not isinstance(stmt, n.Assign) and any(returns_inside(inner) for block in blocks(stmt) for inner in block.body)
+    )
 
 
 class Report:

@@ -87,11 +87,13 @@ def cuts(plan: Plan, values: Sequence[RowExpr] = (), stated: bool = False) -> tu
     `stated`: the owner states that nobody has more rows than the declaration keeps.
     """
     visited: set[tuple[RowExpr, int]] = set()
-    clamped = [cut for value in values for cut in _clamped(value, plan, visited)]
+    clamped = [cut for value in values for cut in _clamped(value, plan, visited)] if values else ()
     return tuple(dict.fromkeys((*_rows(plan, stated), *clamped)))
 
 
 def _rows(plan: Plan, stated: bool) -> Iterator[str]:
+    while isinstance(plan, Filter):
+        plan = plan.source
     match plan:
         case Bound(most=int(most)) if not stated:
             yield f"rows of a person beyond `{_limit(None, most, False)}`"

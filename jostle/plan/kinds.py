@@ -14,6 +14,7 @@ import itertools
 import math
 from collections.abc import Mapping
 from datetime import date
+from itertools import repeat
 
 from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.language.intervals import Interval, remainder
@@ -81,7 +82,7 @@ def _kind(expr: RowExpr, schema: Schema) -> str | None:
         return "number" if isinstance(domain, Integer | Real) else domain_kind(domain)
     if isinstance(expr, Constant):
         return "number" if type(expr.value) is float else None if expr.value is None else value_kind(expr.value)
-    op, kinds = expr.op, [_kind(arg, schema) for arg in expr.args]
+    op, kinds = expr.op, list(map(_kind, expr.args, repeat(schema)))
     if op == "bucket":
         return "number"
     if ARITY.get(op) != len(kinds):
@@ -89,7 +90,7 @@ def _kind(expr: RowExpr, schema: Schema) -> str | None:
     if op in LOGIC:
         return _all(op, kinds, "boolean")
     if op in COMPARISONS or op == "in":
-        return _comparison(op, kinds)
+        return "boolean" if kinds == ["number", "number"] else _comparison(op, kinds)
     if op == "if":
         _all("if", kinds[:1], "boolean")
         return _alike("the two values of `if`", kinds[1:])

@@ -60,13 +60,19 @@ if TYPE_CHECKING:
 MOST_STORED = 2**14  # numbers of a vector that are kept
 
 
-def run(kernel: Kernel, request: object, amount: Amount, via: str | None, span: Span | None) -> tuple[Answer, bool]:
+def run(kernel: Kernel, request: Any, amount: Amount, via: str | None, span: Span | None) -> tuple[Answer, bool]:
     """The answer to a private select, and whether it was given before."""
     table = request.table if isinstance(request, Request) else None
     if isinstance(request, Request) and request.running:
         return _running(kernel, request, amount, via, span)
     stored_request = _StoredRequest.of(kernel, table, request, amount, via)
-    measurement = _measurement(request, amount, via)
+    measurement: Measurement[Any, Any]
+    if not isinstance(request, Request):
+        measurement = request.measurement(amount, via)
+    elif via == SmoothLaplace.name:
+        measurement = SmoothCount.of(request, amount)
+    else:
+        measurement = OpenSelect.of(request, amount, via) if request.open_keys else select(request, amount, via)
     if stored_request is None:
         return answered(kernel.measure(measurement, span)), False
     stored = stored_request.again(kernel, measurement, span)
@@ -75,15 +81,6 @@ def run(kernel: Kernel, request: object, amount: Amount, via: str | None, span: 
     answer = answered(kernel.measure(measurement, span))
     stored_request.remember(_document(answer))
     return answer, False
-
-
-def _measurement(request: Any, amount: Amount, via: str | None) -> Measurement[Any, Any]:
-    if not isinstance(request, Request):
-        of_cube: Measurement[Any, Answer] = request.measurement(amount, via)
-        return of_cube
-    if via == SmoothLaplace.name:
-        return SmoothCount.of(request, amount)
-    return OpenSelect.of(request, amount, via) if request.open_keys else select(request, amount, via)
 
 
 def exactly(kernel: Kernel, data: PublicData, request: Any) -> Answer:

@@ -377,10 +377,6 @@ def _query(interp: Evaluator, node: n.Query, scope: Scope) -> object:
         interp.bare_left = outer
 
 
-def _select(interp: Evaluator, node: n.Select, scope: Scope) -> object:
-    return selects.select(interp, node, scope)
-
-
 def _described(interp: Evaluator, node: n.Described, scope: Scope) -> object:
     return declare.public(interp, node.source, node.domains, scope)
 
@@ -394,6 +390,6 @@ EXPRESSIONS: dict[type, Callable[..., object]] = {
     n.ListOf: _list, n.SetOf: _set,
     n.RecordOf: _record, n.Comprehension: _comprehension, n.Range: _range, n.Unary: _unary, n.Binary: _binary,
     n.Logic: _logic, n.Conditional: _conditional, n.Over: _over, n.Lambda: _lambda, n.Part: _part, n.Choice: _choice,
-    n.Attribute: _attribute, n.Index: _index, n.Query: _query, n.Select: _select, n.Described: _described,
+    n.Attribute: _attribute, n.Index: _index, n.Query: _query, n.Select: selects.select, n.Described: _described,
     n.Star: _star, n.Distinct: _star,
 }  # fmt: skip

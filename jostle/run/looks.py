@@ -160,8 +160,8 @@ class Looked(Struct, frozen=True):
                 column, form = _converted(one)
                 if self.schema.get(column.name) == Open("text"):
                     self.conversions[f"{one.op.partition(' ')[0]}({column.name}{form})"] = one
-        return [*(name for name in self.schema if name in read),
-                *sorted(name for name, one in self.conversions.items() if one in read)]  # fmt: skip
+        converted = sorted([name for name, one in self.conversions.items() if one in read]) if self.conversions else ()
+        return [*filter(read.__contains__, self.schema), *converted]
 
 
 class Planned(Struct, frozen=True):
@@ -215,10 +215,10 @@ class Looks(Struct):
             return
         part = amount.value // PART
         due, owed = self._due(what, exposures, part)
-        many = Counter(id(exposure.source) for exposure, _, looks in due for _ in looks)
+        many = Counter([id(exposure.source) for exposure, _, looks in due for _ in looks])
         cost = part - owed  # of looks; what is owed for earlier ones comes first
         due = due if cost >= max(many.values(), default=0) else []
-        paid = owed + max((cost // some * some for some in many.values()), default=0) if due else owed
+        paid = owed + max([cost // some * some for some in many.values()]) if due else owed
         if due:
             with kernel.allot(Amount(amount.unit, amount.value - owed, amount.delta), span, exposures):
                 pass  # or refused, as the whole of it would be
@@ -250,12 +250,12 @@ class Looks(Struct):
             looks = {name: looked.look(name, self.check) for name in names if name not in looked.misfits}
             some = {name: look for name, look in looks.items() if look is not None}
             due += [(exposure, looked, some)] if some else []
-            owed = max(owed, min(part, self._owed(exposure)))
+            owed = max(owed, min(part, self._owed(exposure))) if exposure.path else owed
         return due, owed
 
     def cut_of(self, what: object, exposures: Exposures) -> tuple[str, ...]:
         """What the errors of an answer do not cover, since cells that it reads do not fit."""
-        if not any(any(table.misfits.values()) for table in self.tables.values()):
+        if not any(map(any, [looked.misfits.values() for looked in self.tables.values()])):
             return ()
         return tuple(
             CUTS[kind].format(name=name, share=share)
@@ -264,7 +264,7 @@ class Looks(Struct):
             for kind, share in looked.misfits.get(name, {}).items()
         )
 
-    def _read(self, what: object, exposures: Exposures) -> Iterator[tuple[Exposure, Looked, list[str]]]:
+    def _read(self, what: object, exposures: Exposures) -> list[tuple[Exposure, Looked, list[str]]]:
         """The described columns that a measurement reads, by the tables that they are in."""
         read: dict[tuple[int, str], set[str | Apply]] = {}
         for scan, names in scans_of(what):
@@ -272,10 +272,10 @@ class Looks(Struct):
                 entry = self.tables.get((id(exposure.source), scan.data))
                 if entry is not None and (scan.data or dict(scan.columns) == entry.schema):
                     read.setdefault((id(exposure.source), scan.data), set()).update(names)
-        for exposure in exposures:
-            for (source, data), columns in read.items():
-                if source == id(exposure.source):
-                    yield exposure, self.tables[source, data], self.tables[source, data].readings(columns)
+        return [
+            (exposure, self.tables[key], self.tables[key].readings(columns))
+            for exposure in exposures for key, columns in read.items() if key[0] == id(exposure.source)
+        ]  # fmt: skip
 
     def _owed(self, exposure: Exposure) -> int:
         """What charges on the path of a part have yet to give up for looks that other parts of its partition paid."""
@@ -326,11 +326,13 @@ def _misfit_shares(counts: Mapping[str, Any]) -> dict[str, str]:
     error = max((one.error for one in of_numbers([*counts.values()]) if one is not None), default=0.0)
     values = {what: float(count) for what, count in counts.items()}
     total = sum(values.values())
-    return {
-        what: _share(*_share_between(count, total, error, len(counts)))
+    shares = {
+        what: _share_between(count, total, error, len(counts))
         for what, count in values.items()
         if what != FITS and count > CERTAIN * error and count > LEAST * total
     }
+    percent = {what: (min(100, round(100 * share)), max(1, round(100 * off))) for what, (share, off) in shares.items()}
+    return {what: f"{share} % ± {points}" for what, (share, points) in percent.items()}
 
 
 def _share_between(count: float, total: float, error: float, many: int) -> tuple[float, float]:
@@ -357,29 +359,28 @@ def _example_cell(kind: str) -> str:
 _DAYS = 20_088  # until 31 December 2024
 
 
-def _share(share: float, error: float) -> str:
-    """`100 % ± 2`."""
-    points = max(1, round(100 * error)) if error >= 0.005 else 1
-    return f"{min(100, round(100 * share))} % ± {points}"
-
-
 _APART = frozenset({"exposures", "schema", "origin", "names", "values", "state", "over"})
 """Fields of handles and requests that no expression stands in."""
 
 
-def scans_of(what: object) -> Iterator[tuple[Scan, frozenset[str | Apply]]]:
+def scans_of(what: object) -> list[tuple[Scan, frozenset[str | Apply]]]:
     """The scans below handles, requests or plans, each with the columns of which cells are read, and how texts are."""
+    scans: list[tuple[Scan, frozenset[str | Apply]]] = []
     names, plans = _parts(what)
     for plan in plans:
-        yield from _below(plan, frozenset(names))
+        _add_below(plan, frozenset(names), scans)
+    return scans
 
 
-def _below(plan: Plan, names: frozenset[str | Apply]) -> Iterator[tuple[Scan, frozenset[str | Apply]]]:
-    """The scans below a plan of which these are read."""
+def _add_below(plan: Plan, names: frozenset[str | Apply], scans: list[tuple[Scan, frozenset[str | Apply]]]) -> None:
+    """Adds the scans below a plan of which these are read."""
+    while isinstance(plan, Filter):
+        names, plan = names | _parts(plan.condition)[0], plan.source
+    if isinstance(plan, Scan):
+        scans.append((plan, names))
+        return
     read: object = ()
     match plan:
-        case Scan():
-            yield plan, names
         case Derive(columns=columns):
             read = [expr for name, expr in columns if name in names]
             identities = {expr for name, expr in columns if expr == Column(name)}
@@ -387,17 +388,15 @@ def _below(plan: Plan, names: frozenset[str | Apply]) -> Iterator[tuple[Scan, fr
         case GroupRows(keys=keys, terms=terms):
             read = [*(expr for _, expr in keys), *(term for name, term in terms if name in names)]
             names = frozenset()
-        case Filter(condition=condition):
-            read = condition
         case Truncate(keys=keys, order=order):
             read = (keys, order)
         case Join(left=left, right=right):
-            yield from _below(left, names | {one for one, _ in plan.keys})
-            yield from _below(right, (names - set(schema_of(left))) | {other for _, other in plan.keys})
+            _add_below(left, names | {one for one, _ in plan.keys}, scans)
+            _add_below(right, (names - set(schema_of(left))) | {other for _, other in plan.keys}, scans)
             return
     names |= _parts(read)[0]
     for source in inputs(plan):
-        yield from _below(source, names)
+        _add_below(source, names, scans)
 
 
 def _converted(conversion: Apply) -> tuple[Column, str]:

@@ -23,6 +23,7 @@ import math
 from collections.abc import Callable, Sequence
 from datetime import date
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from jostle.accounting.amounts import Amount, as_float
@@ -300,7 +301,7 @@ def cut_of(handle: Table | Cube, aggregate: Aggregate | None = None) -> tuple[st
     """What is cut from the cells of a cube, or from an aggregate of a table; nothing of public data."""
     if not handle.private:
         return ()
-    stated = all(e.unit.at_most for e in handle.exposures)
+    stated = all(map(attrgetter("unit.at_most"), handle.exposures))
     if isinstance(handle, Table):  # clamped values count all the same
         values = () if aggregate is None or aggregate.name.startswith("count") else aggregate.expressions
         return cuts(handle.plan, values, stated)
@@ -346,7 +347,7 @@ def hidden_groups(
             counted[aggregate.expressions] = _either(counted.get(aggregate.expressions, ()), len(column), hidden)
     of_all = counted.get((), ())
     each = [counted.get(aggregate.expressions, ()) for aggregate in aggregates]
-    return [_either(of_all, len(own), own.__getitem__) if own else of_all for own in each]
+    return [own if own is of_all else _either(of_all, len(own), own.__getitem__) if own else of_all for own in each]
 
 
 def _hides(hides: Callable[[object], bool], column: Sequence[object], place: int | None, at: int) -> bool:

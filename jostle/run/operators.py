@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import date
+from itertools import repeat
 from typing import Any
 
 from jostle.diagnostics import Refusal, refuse
@@ -133,13 +134,13 @@ def applied(op: str, args: tuple[RowExpr, ...], schema: Schema) -> Apply:
         return Apply("substring of count", args)
     if op not in _OVERLOADED | _MIXED | _TAKES_MOMENTS:
         return Apply(op, args)
-    kinds = [_safe_kind(arg, schema) for arg in args]
+    kinds = list(map(_safe_kind, args, repeat(schema)))
     if not {"date", "time"} & {*kinds}:
         return Apply(OVERLOADS.get((op, *kinds), op), args)
     if op == "-" and kinds[1:] == ["number"]:
         many = args[1]
-        numeric = isinstance(many, Constant) and isinstance(many.value, float | int)
-        back = Constant(-many.value) if numeric else Apply("neg", (many,))  # type: ignore[union-attr,operator]
+        value = many.value if isinstance(many, Constant) else None
+        back = Constant(-value) if isinstance(value, float | int) else Apply("neg", (many,))
         op, args = "+", (args[0], back)
     if op in _MIXED and {"date", "time"} <= {*kinds}:
         args = tuple(_as_moment(arg, kind, "time") for arg, kind in zip(args, kinds, strict=True))

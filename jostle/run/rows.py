@@ -46,6 +46,7 @@ from jostle.syntax.walk import every
 
 MEASURE = "measure it first, with an amount of its own, and use the number"
 MOST_ITEMS = 1_000  # that `sum over` walks through on rows
+_NO_TABLES = Qualifiers()
 CALLED = (Function, Builtin, RowForm, Part, Module)
 
 
@@ -64,19 +65,19 @@ class RowCompiler:
         self.schema = schema
         self._interp, self._evaluate = interp, interp.eval
         self._scope = scope
-        self._tables = tables or Qualifiers()
+        self._tables = tables or _NO_TABLES
         self._body = body
         self._given = aggregates or {}
         self._results = results
         self._where: n.Expr | None = None  # the condition at hand
 
     def expression(self, node: n.Expr) -> RowExpr:
-        return self._compile(node) or self._outside(node)
+        return self.part(node) or self._outside(node)
 
     def condition(self, node: n.Expr) -> RowExpr:
         """A condition that reads a column: one that reads none would hold for all rows, or for none."""
         self._where = node
-        expr = self._compile(node)
+        expr = self.part(node)
         if expr is not None:
             return expr
         if isinstance(node, (n.Binary, n.Logic, n.String, n.Number, n.Unary)):
@@ -98,7 +99,7 @@ class RowCompiler:
         if isinstance(node, n.String) and (not constant or node.value in self.schema):
             self._need(node.value, node)
             return self._column(node.value), node.value
-        expr = self._compile(node)
+        expr = self.part(node)
         if isinstance(expr, Column) and isinstance(node, n.Attribute | n.Call):
             return expr, expr.name
         if expr is not None:
@@ -148,7 +149,7 @@ class RowCompiler:
     def _compile_known(self, node: n.Expr) -> RowExpr | None:
         if isinstance(node, n.Name) and self._scope.find(node.id) is MISSING:
             raise self._no_column(node.id, node)
-        return self._compile(node)
+        return self.part(node)
 
     # Names ---------------------------------------------------------------------------------------
 
@@ -196,9 +197,6 @@ class RowCompiler:
 
     def part(self, node: n.Expr) -> RowExpr | None:
         """A part of an expression; None for one without columns, which is public: its parent decides what to do."""
-        return self._compile(node)
-
-    def _compile(self, node: n.Expr) -> RowExpr | None:
         if id(node) in self._given:
             return self._given[id(node)]
         form = _FORMS.get(type(node))
@@ -206,14 +204,14 @@ class RowCompiler:
             return form(self, node)
         if isinstance(node, n.Over) and any(name == "column" or self._is_column(name) for name in _names(node.body)):
             return self._fold(node)
-        if any(self._compile(item) is not None for item in _children(node)):
+        if any(self.part(item) is not None for item in _children(node)):
             raise refuse("TypeError", "columns cannot stand in a list or range", node.span)
         if self._body is not None:
             self._body.need_quiet(node)
         return None
 
     def _unary(self, node: n.Unary) -> RowExpr | None:
-        operand = self._compile(node.operand)
+        operand = self.part(node.operand)
         if operand is None or node.op == "+":
             return operand
         return Apply("neg" if node.op == "-" else "not", (operand,))
@@ -223,7 +221,7 @@ class RowCompiler:
         return form(self, node) if form is not None else self._apply(node.op, (node.left, node.right))
 
     def _logic(self, node: n.Logic) -> RowExpr | None:
-        parts = [self._compile(o) for o in node.operands]
+        parts = [self.part(o) for o in node.operands]
         if all(p is None for p in parts):
             return None
         filled = [p or self._operand(o) for p, o in zip(parts, node.operands, strict=True)]
@@ -240,7 +238,7 @@ class RowCompiler:
                 return Column(name)
             case n.Attribute(value=n.Name(id=table), name=name) if self._tables.lacks(table, self._scope):
                 raise self._no_such(table, name, node)
-        if self._compile(node.value) is not None:
+        if self.part(node.value) is not None:
             variable = isinstance(node.value, n.Name) and self._scope.find(node.value.id) is not MISSING
             help = f"write `@{node.value.span.text}` for the variable" if variable else ""
             raise refuse("TypeError", "a column has no fields or elements in a query", node.span, help=help)
@@ -261,7 +259,7 @@ class RowCompiler:
         return None
 
     def _apply(self, op: str, nodes: tuple[n.Expr, ...]) -> RowExpr | None:
-        parts = [self._compile(o) for o in nodes]
+        parts = list(map(self.part, nodes))
         if parts.count(None) == len(parts):
             return None
         return applied(op, tuple([p or self._operand(o) for p, o in zip(parts, nodes, strict=True)]), self.schema)
@@ -281,7 +279,7 @@ class RowCompiler:
 
     def _between(self, node: n.Binary) -> RowExpr | None:
         low, high = _children(node.right)
-        parts = [self._compile(part) for part in (node.left, low, high)]
+        parts = [self.part(part) for part in (node.left, low, high)]
         if all(part is None for part in parts):
             return None
         value, least, most = (p or self._operand(o) for p, o in zip(parts, (node.left, low, high), strict=True))
@@ -295,7 +293,7 @@ class RowCompiler:
         return Apply("and", tuple(applied(op, (value, end), self.schema) for op, end in ends))
 
     def _like(self, node: n.Binary) -> RowExpr | None:
-        if (value := self._compile(node.left)) is None:
+        if (value := self.part(node.left)) is None:
             return None
         pattern = self._evaluate_public(node.right)
         if not isinstance(pattern, str):
@@ -304,7 +302,7 @@ class RowCompiler:
         return Apply("not", (test,)) if node.op == "not like" else test
 
     def _member(self, node: n.Binary) -> RowExpr | None:
-        left = self._compile(node.left)
+        left = self.part(node.left)
         if left is None:
             return None
         self._need_described(node)
@@ -354,8 +352,8 @@ class RowCompiler:
         value = self._scope.find(name)
         if name == "column" and not isinstance(value, Function):
             return self._named_column(node)
-        args = [self._compile(a) for a in node.args]
-        args += [self._compile(k.value) for k in node.keywords]
+        args = [self.part(a) for a in node.args]
+        args += [self.part(k.value) for k in node.keywords]
         if all(a is None for a in args):
             if self._body is not None:
                 self._body.need_quiet(node)
@@ -402,6 +400,8 @@ class RowCompiler:
 
     def _operand(self, node: n.Expr) -> RowExpr:
         """A public value beside a column."""
+        if isinstance(node, n.Number | n.String):
+            return Constant(node.value)
         if self._body is not None:
             self._body.need_quiet(node)
         return self._constant(self._interp.operand(node, self._scope), node)
@@ -431,7 +431,7 @@ class RowCompiler:
         if self._body is not None:
             return
         for side, op, place, value in facts.compared(node):
-            expr = Column(side.id) if isinstance(side, n.Name) and side.id in self.schema else self._compile(side)
+            expr = Column(side.id) if isinstance(side, n.Name) and side.id in self.schema else self.part(side)
             domain = known_of(self.schema[expr.name]) if isinstance(expr, Column) else None
             fault = facts.ruled_out(expr.name, op, value, domain) if isinstance(expr, Column) and domain else None
             if fault:
@@ -491,7 +491,7 @@ def _children(node: n.Expr) -> tuple[n.Expr, ...]:
 _FORMS: Mapping[type, Callable[[RowCompiler, Any], RowExpr | None]] = {
     n.Name: RowCompiler._name, n.Unary: RowCompiler._unary, n.Binary: RowCompiler._binary, n.Logic: RowCompiler._logic,
     n.Conditional: RowCompiler._conditional, n.Call: RowCompiler._call, n.Attribute: RowCompiler._attribute,
-    n.Index: RowCompiler._attribute,
+    n.Index: RowCompiler._attribute, **dict.fromkeys((n.Number, n.String), lambda compiler, node: None),
 }  # fmt: skip
 _OPERATORS: Mapping[str, Callable[[RowCompiler, n.Binary], RowExpr | None]] = {
     **dict.fromkeys(COMPARISONS, RowCompiler._comparison),

@@ -14,7 +14,7 @@ from operator import attrgetter
 
 from lark import Token
 from lark.lark import PostLex
-from msgspec import Struct, field
+from msgspec import Struct
 
 MOST_NESTED = 200  # brackets and indented blocks, together
 
@@ -69,8 +69,8 @@ class Frame(Struct):
     """An open block (newlines count), set, bracket or query (they do not)."""
 
     kind: str
-    opener: Token | None = None
-    columns: list[int] = field(default_factory=lambda: [0])  # of the blocks indented in it
+    opener: Token | None
+    columns: list[int]  # of the blocks indented in it
     selects: int = 0  # in a query
     ifs: int = 0  # conditional expressions that wait for their `else`
     lambdas: int = 0  # lambdas that wait for their `:`
@@ -95,18 +95,19 @@ class Layout(PostLex):
     always_accept = ("_NL", "_NL_ELSE", "_NL_WITH", "_BRACES", "_LQUERY", "CAPITALS", "SPELLED", "EQUAL")
 
     def __init__(self) -> None:
-        self.frames: list[Frame] = [Frame("block")]
+        self.frames: list[Frame] = [Frame("block", None, [0])]
         self.statement: list[Token] = []  # the laid-out tokens of the innermost statement so far
         self.before: str | None = None
         self._functions: set[str] = set()  # that the text defines so far
 
     def process(self, stream: Iterator[Token]) -> Iterator[Token]:
-        self.frames, self.statement, self.before, self._functions = [Frame("block")], [], None, set()
+        self.frames, self.statement, self.before, self._functions = [Frame("block", None, [0])], [], None, set()
         last: Token | None = None
         for raw in stream:
             if last is None and not raw.type.startswith("_NL"):
                 self.frames[0].columns[0] = (raw.column or 1) - 1
-            plain = raw.type not in SPECIAL and self.before != "LBRACE"
+            plain = raw.type not in SPECIAL or (raw.type == "NAME" and self.before != "_DEF" and raw[0] != "`")
+            plain = plain and self.before != "LBRACE"
             for token in (raw,) if plain else self._lay_out(raw):
                 if token.type in STARTS_A_STATEMENT and self.frames[-1].kind == "block":
                     self.statement = []
@@ -198,7 +199,7 @@ class Layout(PostLex):
         group = token.type == "LPAR" and self.before not in ENDS_AN_EXPRESSION
         around = self.frames[-1]
         grouped = group and (around.test or around.grouped)
-        self.frames.append(Frame(kind, token, condition=group and around.condition, grouped=grouped))
+        self.frames.append(Frame(kind, token, [0], condition=group and around.condition, grouped=grouped))
         if self.depth() > MOST_NESTED:
             raise TooDeep(token)
 

@@ -124,11 +124,10 @@ class _Terminals(Scanner):
         self._mres: list[re.Pattern[str]] = []
 
     def match(self, text: TextSlice[str], pos: int) -> tuple[str, str | None] | None:
-        if self._mres:
-            return super().match(text, pos)  # type: ignore[no-any-return]
         self._left -= 1
         if not self._left:
             self._mres = self._build_mres(self.terminals, len(self.terminals))  # type: ignore[no-untyped-call]
+            self.match = super().match  # type: ignore[method-assign]
         for name, match in self._each:
             found = match(text.text, pos, text.end)
             if found is not None:

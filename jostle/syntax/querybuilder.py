@@ -78,7 +78,8 @@ class QueryBuilder(Transformer):  # type: ignore[type-arg]
     def select(self, word: Token, *rest: Any) -> n.Select:
         columns, joins = only(n.Column, rest), only(n.Join, rest)
         (table,) = only(n.Expression, rest)[:1]
-        alias, table, from_table = rest[rest.index(table) + 1], _rows_of(table), table
+        at = list(map(id, rest)).index(id(table))
+        alias, table = rest[at + 1], _rows_of(table)
         where, per, of_groups, spend = rest[-4:]
         keys, limit, (having, *a), (ranking, *b), (first, *c) = of_groups or (None, None, (None,), (None,), (None,))
         limit = self._one_limit([limit, *a, *b, *c])
@@ -89,9 +90,9 @@ class QueryBuilder(Transformer):  # type: ignore[type-arg]
             if having is not None and not any(isinstance(node, n.Call) for node in every(having)):
                 help = f"write `where {having.span.text}`, which is of rows"
             raise refuse("SyntaxError", message, released.span, help=help)
-        ranking = tuple(_ranked(rank, columns) for rank in ranking or ())
+        ranking = tuple([_ranked(rank, columns) for rank in ranking]) if ranking else ()
         columns, keys = _without_keys(columns, keys or ())
-        placed = [one for one in rest[: rest.index(from_table) + 1 + len(joins)] if not isinstance(one, tuple)]
+        placed = [one for one in rest[: at + 1 + len(joins)] if not isinstance(one, tuple)]
         return n.Select(
             columns, table, joins, where, keys, spend, per, limit, str(alias) if alias is not None else None, having,
             ranking, first,
@@ -101,7 +102,7 @@ class QueryBuilder(Transformer):  # type: ignore[type-arg]
 
     def _one_limit(self, limits: Sequence[n.Limit | None]) -> n.Limit | None:
         """What each person gives: it may stand after `order by` and `limit` too, but not twice."""
-        there = [limit for limit in limits if limit is not None]
+        there = list(filter(None, limits))
         if len(there) > 1:
             raise refuse("SyntaxError", "a select says once what each person gives", there[1].span)
         return next(iter(there), None)

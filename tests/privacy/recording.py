@@ -74,9 +74,9 @@ class Bench:
         patch.setattr(exposures, "SecureNoise", lambda: self._recorder)
         charge = Kernel._charge
 
-        def recorded(kernel: Kernel, exposures: Any, price: Any, what: str, *rest: Any, **more: Any) -> None:
-            charge(kernel, exposures, price, what, *rest, **more)
-            self._recorder.charges.append(Charge(what, price.amount.value / 1e12))
+        def recorded(kernel: Kernel, measurement: Any, *rest: Any) -> None:
+            charge(kernel, measurement, *rest)
+            self._recorder.charges.append(Charge(measurement.title, measurement.price.amount.value / 1e12))
 
         patch.setattr(Kernel, "_charge", recorded)
 

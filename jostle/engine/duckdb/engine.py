@@ -346,7 +346,7 @@ class DuckDb(SqlEngine):
         self._batches = reader
         try:
             with contextlib.closing(reader):
-                while (batch := self._call(lambda: next(reader, None), label)) is not None:
+                while (batch := self._call(lambda: next(reader, None), label, self.connection)) is not None:
                     yield batch
         finally:
             self._check_files(query)
@@ -365,15 +365,15 @@ class DuckDb(SqlEngine):
             self._batches.close()
             self._batches = None
         try:
-            return self._call(lambda: read(connection), label)
+            return self._call(lambda: read(connection), label, connection)
         finally:
             self._check_files(query)
 
-    def _call(self, work: Callable[[], T], label: str) -> T:
+    def _call(self, work: Callable[[], T], label: str, connection: DuckDBPyConnection) -> T:
         """What `work` asks the database. Ctrl-C ends it, and the engine goes on. What DuckDB says may quote cells, also
         where it hands over batches (`OSError`; `ValueError` of a reader that was closed)."""
         try:
-            return self._beside(work, self.connection.interrupt)
+            return self._beside(work, connection.interrupt)
         except Endless:
             self._give_up()
             raise

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+from jostle.diagnostics import refuse
 from jostle.engine.sql.cells import FLOATS, WHOLE, clean, text
 from jostle.engine.sql.dialect import Dialect, subquery
 from jostle.engine.sql.hashes import hashed
@@ -195,18 +196,13 @@ def _where(tests: list[str]) -> str:
 
 def narrowed(plan: Plan, requested: Iterable[RowExpr]) -> Plan:
     """The same rows, with the columns that `requested` uses."""
-    return _narrowed(plan, names_in(requested))
-
-
-def _narrowed(plan: Plan, names: set[str]) -> Plan:
     if isinstance(plan, Filter):
-        return replace(plan, source=_narrowed(plan.source, names | names_in([plan.condition])))
+        return Filter(narrowed(plan.source, (*requested, plan.condition)), plan.condition)
+    names = names_in(requested)
     if isinstance(plan, Derive):
-        columns = tuple(column for column in plan.columns if column[0] in names)
-        return replace(plan, source=_narrowed(plan.source, names_in(expr for _, expr in columns)), columns=columns)
-    if isinstance(plan, Scan):
-        return replace(plan, columns=tuple(column for column in plan.columns if column[0] in names))
-    return plan
+        columns = tuple([column for column in plan.columns if column[0] in names])
+        return Derive(narrowed(plan.source, [expr for _, expr in columns]), columns)
+    return Scan(plan.data, tuple([one for one in plan.columns if one[0] in names])) if isinstance(plan, Scan) else plan
 
 
 def names_in(exprs: Iterable[RowExpr]) -> set[str]:
@@ -231,7 +227,10 @@ def condition(rows: RowSql, expr: RowExpr) -> str:
     """A condition that is TRUE where a boolean expression is, and FALSE or NULL elsewhere."""
     if isinstance(expr, Apply) and expr.op in ("and", "or"):
         return "(" + f" {expr.op.upper()} ".join(condition(rows, arg) for arg in expr.args) + ")"
-    return (isinstance(expr, Apply) and _test(rows, expr)) or rows.value(expr)
+    tested = isinstance(expr, Apply) and _test(rows, expr)
+    if not tested and (kind := kind_of(expr, rows.schema)) != "boolean":
+        raise refuse("TypeError", f"a condition is true or false, and this is {kind}", help="compare it: `x > 0`")
+    return tested or rows.value(expr, "boolean")
 
 
 def _test(rows: RowSql, expr: Apply) -> str:

@@ -8,6 +8,7 @@ scan and runs what comes out.
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 
 from msgspec import Struct
 
@@ -63,6 +64,7 @@ class Relation(Struct, frozen=True):
 
 
 Base = Callable[[Scan | Bound], Relation]
+_ALIAS = attrgetter("alias")
 _KeyColumns = tuple[list[str], list[str], dict[str, str]]
 
 
@@ -108,10 +110,8 @@ def _filter(plan: Filter, base: Base, dialect: Dialect, depth: int) -> Relation:
         source = source.source
     inner = relation(source, base, dialect, depth + 1)
     rows = inner.rows()
-    tests = [_condition(rows, condition, inner.schema) for condition in reversed(conditions)]
-    names = ", ".join(
-        [*(physical.alias for physical in inner.columns.values()), *_raws(inner.columns), *_hidden(inner)]
-    )
+    tests = [condition(rows, one) for one in reversed(conditions)]
+    names = ", ".join([*map(_ALIAS, inner.columns.values()), *_raws(inner.columns), *_hidden(inner)])
     sql = f"SELECT {names or '1 AS unused'} FROM {subquery(rows.over(inner.sql))} WHERE {' AND '.join(tests)}"
     return replace(inner, sql=sql)
 
@@ -132,13 +132,6 @@ def _without_raws(columns: dict[str, Physical]) -> dict[str, Physical]:
 def _carried(relation: Relation, of: str = "") -> list[str]:
     """The columns beside those of the plan that a join keeps."""
     return [f"{of}w"] * relation.weighted + [f"{of}p"] * relation.personal
-
-
-def _condition(rows: RowSql, expr: RowExpr, schema: Schema) -> str:
-    kind = kind_of(expr, schema)
-    if kind != "boolean":
-        raise refuse("TypeError", f"a condition is true or false, and this is {kind}", help="compare it: `x > 0`")
-    return condition(rows, expr)
 
 
 def _derive(plan: Derive, inner: Relation) -> Relation:

@@ -84,9 +84,9 @@ class RowSql(Struct):
     _converted: dict[RowExpr, _Piece] = field(default_factory=dict)
     _names: int = 0
 
-    def value(self, expr: RowExpr) -> str:
+    def value(self, expr: RowExpr, kind: str = "") -> str:
         """A finite double, a text or a boolean, or NULL; of dates and times the numbers that stand for them."""
-        kind = kind_of(expr, self.schema)
+        kind = kind or kind_of(expr, self.schema)
         text = self._tame(self._emit(expr, kind)).text
         return self.dialect.ordered.format(text) if kind == "text" else text
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from dataclasses import field as data_field
+from operator import attrgetter
 
 from msgspec import Struct, field
 
@@ -125,7 +126,7 @@ class Exposure(Struct, frozen=True):
     @property
     def stability(self) -> int:
         """The rows that can change, at least one so that noise has a scale; refused where they are not bounded."""
-        return self.bounded()
+        return max(1, self.rows) if self.rows is not None and self.rows <= 2**53 else self.bounded()
 
     def bounded(self, span: Span | None = None) -> int:
         if self.rows is None or self.rows > 2**53:  # which no double tells from one more
@@ -186,9 +187,9 @@ class Handle:
     @property
     def measures(self) -> list[Measure]:
         """How each source that it reads is counted."""
-        return [e.source.measure for e in self.exposures]
+        return list(map(attrgetter("source.measure"), self.exposures))
 
     @property
     def weighted(self) -> bool:
         """Whether its rows have weights."""
-        return bool({e.weight for e in self.exposures} - {None})
+        return not set(map(attrgetter("weight"), self.exposures)) <= {None}

@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary
 from msgspec import Struct
 
 from jostle.accounting.amounts import Amount, Cost, Path, as_float, as_text
-from jostle.accounting.definitions import Charge, ChargePurpose, Price
+from jostle.accounting.definitions import Charge, Price
 from jostle.diagnostics import Note, Refusal, refuse
 from jostle.events import Stream
 from jostle.privacy.kernel.exposures import Allotment, Exposure, Exposures, Source
@@ -29,6 +29,7 @@ from jostle.source import Source as Text
 from jostle.source import Span
 
 R = TypeVar("R")
+Question = Measurement[Any, Any]
 A_RUN = "a run of `best_run`"
 
 
@@ -186,7 +187,7 @@ class Kernel:
         exactly and for nothing.
         """
         exposures, noise = measurement.exposures, common_noise(measurement.exposures)
-        if len({id(e.source) for e in exposures}) < len(exposures):
+        if len(exposures) > 1 and len({id(e.source) for e in exposures}) < len(exposures):
             raise refuse("TypeError", "a measurement names each of its sources once", span)
         self._reader.check(measurement)
         if exposures:
@@ -206,7 +207,7 @@ class Kernel:
             self._balances[value] = Balance(bought[0], *bought)
         return value
 
-    def _pay(self, measurement: Measurement[Any, Any], span: Span | None) -> None:
+    def _pay(self, measurement: Question, span: Span | None) -> None:
         """Charges the price, or takes it from a prepaid amount; refused before anything is read."""
         payment, exposures = measurement.paid_by(), measurement.exposures
         self.need_open(exposures, span)
@@ -218,29 +219,27 @@ class Kernel:
                 self._test_allotments(exposures, measurement.price, span)
                 self._charge_allotments(exposures, measurement.price)
             else:
-                price, paid = measurement.price, measurement.was_paid()
-                self._charge(exposures, price, measurement.title, span, measurement.purpose, paid)
+                self._charge(measurement, span)
 
     # Charges -------------------------------------------------------------------------------------
 
-    def _charge(
-        self, exposures: Exposures, price: Price, what: str, span: Span | None, purpose: ChargePurpose, paid: bool
-    ) -> None:  # fmt: skip
-        """Charges every source met, or none: all meters are tested before anything is added. What was `paid` before
-        costs the sources nothing, and is written down all the same."""
+    def _charge(self, measurement: Question, span: Span | None) -> None:
+        """Charges every source met, or none: all meters are tested before anything is added. What was paid before costs
+        the sources nothing, and is written down all the same."""
+        exposures, price, paid = measurement.exposures, measurement.price, measurement.was_paid()
         for exposure in exposures:
             check_unit(price.amount, exposure.source, span)
         self._test_allotments(exposures, price, span)
-        for exposure in exposures:
-            source, path = exposure.source, _charged_path(exposure, price)
-            if not paid and not source.meter.admits(path, _cost(exposure, price)):
+        costs = [(exposure, *_cost(exposure, price)) for exposure in exposures]
+        for exposure, path, cost in costs:
+            if not paid and not exposure.source.meter.admits(path, cost):
                 raise self._over_budget(exposure, price, span)
-        self._settle(exposures, price, what, span, purpose, paid)
+        self._settle(costs, measurement, paid, span)
         self._charge_allotments(exposures, price)
-        for exposure in exposures:
+        for exposure, path, cost in costs:
             if not paid:
-                exposure.source.meter.add(_charged_path(exposure, price), _cost(exposure, price))
-            exposure.source.charges.append((f"{what}: {price.amount}", span))
+                exposure.source.meter.add(path, cost)
+            exposure.source.charges.append((f"{measurement.title}: {price.amount}", span))
 
     def _need_fit_for_run(self, exposures: Exposures, price: Price, remembers: bool, span: Span | None) -> None:
         """Refuses in a run what is of other data than were paid for, what remembers it, and all but pure ε."""
@@ -261,8 +260,8 @@ class Kernel:
         """Refuses what does not fit every allotment that is open, and every agent on the way."""
         plain = (price.amount.value, price.amount.delta)
         for exposure in exposures:
-            source, path = exposure.source, _charged_path(exposure, price)
             for allotment in (*reversed(self._stack), *self._agents(exposure)):
+                source, path = exposure.source, _charged_path(exposure, price)
                 if allotment.amount is not None and not allotment.meter(source).admits(path, plain):
                     left = allotment.left(source, path)
                     whose = "agent" if allotment in exposure.agents else "allotment"
@@ -304,19 +303,16 @@ class Kernel:
         balance.units -= payment.units
         balance.room -= payment.room
 
-    def _settle(
-        self, exposures: Exposures, price: Price, what: str, span: Span | None, purpose: ChargePurpose, paid: bool
-    ) -> None:  # fmt: skip
+    def _settle(self, costs: list[tuple[Exposure, Path, Cost]], of: Question, paid: bool, span: Span | None) -> None:
         """What registered sources lose is on disk when this returns; where it is not, nothing was charged."""
-        registered = [(e, e.source.account) for e in exposures if e.source.account is not None]
-        if registered:
-            charges = [
-                Charge(account, e.source.meter, _charged_path(e, price), tuple(0 for _ in cost) if paid else cost, unit)
-                for e, account in registered for cost, unit in [(_cost(e, price), str(e.source.unit))]
-            ]  # fmt: skip
-            full = registered[0][1].settle(charges, price, what, span, self._program, purpose)
-            if full is not None:
-                raise self._over_budget(registered[full][0], price, span)
+        registered = [cost for cost in costs if cost[0].source.account is not None]
+        lost = [
+            Charge(account, e.source.meter, path, (0,) * len(cost) if paid else cost, str(e.source.unit))
+            for e, path, cost in registered if (account := e.source.account) is not None
+        ]  # fmt: skip
+        full = lost[0].account.settle(lost, of.price, of.title, span, self._program, of.purpose) if lost else None
+        if full is not None:
+            raise self._over_budget(registered[full][0], of.price, span)
 
     def charge_again(self, exposures: Exposures, price: Price, what: str, span: Span | None) -> None:
         """For an answer given before: the allotments are charged as they were then, and the sources are not."""
@@ -393,10 +389,11 @@ def _charged_path(exposure: Exposure, price: Price) -> Path:
     return path if account is None or not path else account.counted(path)
 
 
-def _cost(exposure: Exposure, price: Price) -> Cost:
-    """What a charge adds to its source's total. Gaussian noise on some of a unit's rows has no plain sum."""
-    in_part = bool(_charged_path(exposure, price)) and exposure.stability > 1
-    return exposure.source.measure.cost(price, in_part)
+def _cost(exposure: Exposure, price: Price) -> tuple[Path, Cost]:
+    """Where a charge counts, and what it adds to its source's total. Gaussian noise on some of a unit's rows has no
+    plain sum."""
+    path = _charged_path(exposure, price)
+    return path, exposure.source.measure.cost(price, bool(path) and exposure.stability > 1)
 
 
 def check_unit(amount: Amount, source: Source, span: Span | None = None, of_delta: Span | None = None) -> None:

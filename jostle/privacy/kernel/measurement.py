@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
@@ -191,7 +192,7 @@ def common_noise(exposures: Exposures) -> Noise | None:
     """The noise of a measurement of these sources, which are all private or all simulated; none of public data."""
     if not exposures:
         return None
-    if len({e.source.simulated for e in exposures}) != 1:
+    if len(exposures) > 1 and len({e.source.simulated for e in exposures}) != 1:
         raise refuse("PrivateValue", "simulated and private data cannot be measured together")
     noise: Noise = exposures[0].source.noise
     return noise
@@ -199,9 +200,9 @@ def common_noise(exposures: Exposures) -> Noise | None:
 
 def stability_of(handle: Handle) -> int:
     """The largest number of rows of a protected unit: noise is scaled for the source that needs most."""
-    return max((e.stability for e in handle.exposures), default=0)
+    return max(map(attrgetter("stability"), handle.exposures), default=0)
 
 
 def weighted_stability_of(handle: Handle) -> int:
     """The same for what counts rows by their weights; where they have none, by 1 each."""
-    return max((e.weighted_stability for e in handle.exposures), default=0)
+    return max(map(attrgetter("weighted_stability"), handle.exposures), default=0)

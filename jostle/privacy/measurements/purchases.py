@@ -20,7 +20,7 @@ of the mean and its own, the count has variance 2·2/(2s)², that of 2/s² alone
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
@@ -51,22 +51,21 @@ class Purchase(Struct, frozen=True):
 
     term: Term | Pair
     how: Additive
-    uses: tuple[tuple[str, float], ...]
+    uses: Mapping[str, float]
     direct: bool
+    linear: Linear
+    stability: int
 
     def release(
-        self, exact: Sequence[Ints], noise: Noise, table: Table, undivided: bool
+        self, exact: Sequence[Ints], noise: Noise, table: Table
     ) -> tuple[tuple[Floats, Laplace | Gaussian], Measured]:
         """The noisy numbers of all groups, a row each (of a pair A and B), with their law; and what a trace reports."""
-        sensitivity, stability = sensitivity_of(self.term, table), stability_of_term(self.term, table, undivided)
-        linear = Linear.of(self.how, *reach_of(self.term, table, undivided), grid_of(self.term))
+        linear, many, law = self.linear, len(exact), self.linear.law
         if isinstance(self.term, Pair):
             exact = self.term.mixed(exact[0], exact[1], table)
-        law, names = linear.law, ", ".join(name for name, _ in self.uses)
-        uses = dict(self.uses) if len(self.uses) > 1 else {}
-        change = sensitivity / 2.0**linear.bits
-        reported = Measured(names, law, self.how, change, stability, direct=self.direct, uses=uses)
-        return (linear.release(np.stack(exact), noise).reshape(len(exact), -1), law), reported
+        change, uses = sensitivity_of(self.term, table) / 2.0**linear.bits, self.uses if len(self.uses) > 1 else {}
+        reported = Measured(", ".join(self.uses), law, self.how, change, self.stability, direct=self.direct, uses=uses)
+        return (linear.release(np.stack(exact), noise).reshape(many, -1), law), reported
 
 
 class Layout(Struct, frozen=True):
@@ -79,12 +78,16 @@ class Layout(Struct, frozen=True):
 
     @classmethod
     def of(cls, aggregates: Sequence[Aggregate], table: Table, pairs: bool = True) -> Layout:
-        computed = with_common_terms(aggregates)
-        measured = [a.measured(table) if isinstance(a, AdditiveAggregate) else () for a in computed]
-        own = [[term for one in of for term in terms_of(one)] for of in measured]
-        requests: list[Term | Pair] = [one for of in (measured if pairs else own) for one in of]
-        in_pairs = {term for one in requests if isinstance(one, Pair) for term in terms_of(one)}
-        bought = tuple([one for one in dict.fromkeys(requests) if one not in in_pairs])
+        computed, own = with_common_terms(aggregates), list[list[Term]]()
+        requests, in_pairs = dict[Term | Pair, None](), set[Term]()
+        for aggregate in computed:
+            own.append([])
+            for one in aggregate.measured(table) if isinstance(aggregate, AdditiveAggregate) else ():
+                terms = terms_of(one)
+                own[-1] += terms
+                requests.update(dict.fromkeys((one,) if pairs else terms))
+                in_pairs.update(terms if pairs and isinstance(one, Pair) else ())
+        bought = tuple([one for one in requests if one not in in_pairs])
         places = {term: (i, j) for i, one in enumerate(bought) for j, term in reversed(list(enumerate(terms_of(one))))}
         return cls(computed, bought, tuple([tuple(map(places.__getitem__, terms)) for terms in own]))
 
@@ -99,16 +102,18 @@ class Purchases(Struct, frozen=True):
     prices: tuple[Price, ...]
 
     @classmethod
-    def of(cls, aggregates: Sequence[Aggregate], table: Table, part: Amount, vias: Sequence[str | None]) -> Purchases:
+    def of(
+        cls, aggregates: Sequence[Aggregate], table: Table, part: Amount, vias: Sequence[str | None], undivided: bool
+    ) -> Purchases:
         """What aggregates buy with a `part` of an amount each, by the mechanisms that are asked for."""
         layout = Layout.of(aggregates, table)
-        within = {term: i for i, one in enumerate(layout.bought) for term in (one, *terms_of(one))}
-        parts: list[list[tuple[AdditiveAggregate, Additive]]] = [[] for _ in layout.bought]
+        parts: dict[Term | Pair, list[tuple[AdditiveAggregate, Additive]]] = {}
+        within = {term: one for one in layout.bought for term in (one, *terms_of(one))}
         for aggregate, via in zip(layout.aggregates, vias, strict=True):
             if isinstance(aggregate, AdditiveAggregate):
                 for term, how in aggregate.mechanisms(part, via, table):
-                    parts[within[term]].append((aggregate, how))
-        bought = tuple([_together(one, of, part, table) for one, of in zip(layout.bought, parts, strict=True)])
+                    parts.setdefault(within[term], []).append((aggregate, how))
+        bought = tuple([_together(one, parts[one], part, table, undivided) for one in layout.bought])
         prices = [purchase.how.price for purchase in bought]
         mechanisms: list[Mechanism] = []
         for aggregate, places, via in zip(layout.aggregates, layout.places, vias, strict=True):
@@ -122,20 +127,21 @@ class Purchases(Struct, frozen=True):
 
 def with_common_terms(aggregates: Sequence[Aggregate]) -> tuple[Aggregate, ...]:
     """Aggregates as they are computed: a sum beside a mean of the same expression, of its terms."""
-    centred = {a.expressions for a in aggregates if type(a) is Avg}
+    centred = {a.expressions for a in aggregates if type(a) is Avg} if len(aggregates) > 1 else ()
     return tuple([CentredSum(a.expressions) if type(a) is Sum and a.expressions in centred else a for a in aggregates])
 
 
 def _together(
-    term: Term | Pair, parts: Sequence[tuple[AdditiveAggregate, Additive]], part: Amount, table: Table
+    term: Term | Pair, parts: Sequence[tuple[AdditiveAggregate, Additive]], part: Amount, table: Table, undivided: bool
 ) -> Purchase:
     """One purchase for all parts of a term."""
-    uses: dict[str, float] = {}
+    uses, direct, amount = dict[str, float](), False, as_float(part.value)
     for aggregate, _ in parts:
-        uses[aggregate.name] = uses.get(aggregate.name, 0.0) + as_float(part.value)
-    hows = [how for _, how in parts]
-    direct = True in [aggregate.direct for aggregate, _ in parts]
-    return Purchase(term, hows[0] if len(hows) == 1 else merged(hows, term, table), tuple(uses.items()), direct)
+        uses[aggregate.name] = uses.get(aggregate.name, 0.0) + amount
+        direct = direct or aggregate.direct
+    how = parts[0][1] if len(parts) == 1 else merged([how for _, how in parts], term, table)
+    linear = Linear.of(how, *reach_of(term, table, undivided), grid_of(term))
+    return Purchase(term, how, uses, direct, linear, stability_of_term(term, table, undivided))
 
 
 def merged(hows: Sequence[Additive], term: Term | Pair, table: Table) -> Additive:

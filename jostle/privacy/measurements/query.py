@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from functools import reduce
 from itertools import islice
+from operator import attrgetter
 from typing import Any
 
 from msgspec import Struct
@@ -72,11 +73,11 @@ class Request(Struct, frozen=True):
 
     @property
     def title(self) -> str:
-        return ", ".join([a.name for a in self.aggregates])
+        return ", ".join(map(attrgetter("name"), self.aggregates))
 
     @property
     def running(self) -> bool:
-        return any(key.running is not None for key in self.group_keys)
+        return not set(map(attrgetter("running"), self.group_keys)) <= {None}
 
     @property
     def undivided(self) -> bool:
@@ -102,9 +103,9 @@ class Request(Struct, frozen=True):
     def free(self) -> bool:
         """Whether this counts the rows of a source whose size is public, all of them or by columns whose groups are
         (`reading.public_data`)."""
-        plain = not self.open_keys and not self.running and self.aggregates == (Count(),)
-        plain = plain and not any(key.names for key in self.group_keys)
-        return plain and sizes_are_public(self.table, [key.expr for key in self.group_keys])
+        plain = not (self.open_keys or self.running or any(map(attrgetter("names"), self.group_keys)))
+        plain = plain and self.aggregates == (Count(),)
+        return plain and sizes_are_public(self.table, list(map(attrgetter("expr"), self.group_keys)))
 
     def size(self, data: PublicData) -> Answer:
         counts = data.group_sizes(self.table, self.keys)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
+from operator import attrgetter
 from typing import Any
 
 from msgspec import Struct
@@ -19,7 +21,7 @@ from jostle.plan.plan import Count as Counted
 from jostle.plan.plan import Key
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.measurement import Measured, Measurement, Release
-from jostle.privacy.measurements.aggregates.aggregate import Aggregate, Chosen, GroupAggregate, Mechanism
+from jostle.privacy.measurements.aggregates.aggregate import Chosen, GroupAggregate, Mechanism
 from jostle.privacy.measurements.aggregates.quantile import Quantile
 from jostle.privacy.measurements.aggregates.terms import terms_of
 from jostle.privacy.measurements.purchases import Layout, Purchases
@@ -35,7 +37,7 @@ OF_QUANTILES = (Bracketed.name, Selected.name)
 def select(request: Request, amount: Amount, via: str | None) -> Select:
     """A prepared select at an amount, of which each aggregate has an equal share."""
     purchases = shared_purchases(request, amount, via)
-    how = Several.of(purchases.mechanisms, sum_prices(amount, list(purchases.prices)))
+    how = Several.of(purchases.mechanisms, sum_prices(amount, purchases.prices))
     return Select(request.table.exposures, request.title, how, request, purchases, request.keys, subject=request)
 
 
@@ -44,12 +46,10 @@ def shared_purchases(request: Request, amount: Amount, via: str | None) -> Purch
     aggregates, part = request.aggregates, share(amount, max(1, len(request.aggregates)))
     if via in OF_QUANTILES and not any(isinstance(a, Quantile) for a in aggregates):
         raise refuse("TypeError", f"`via {via}` is for quantiles, and here is none", help="leave it out")
-    return Purchases.of(aggregates, request.table, part, [_of_own(a, via) for a in aggregates])
-
-
-def _of_own(aggregate: Aggregate, via: str | None) -> str | None:
-    """The mechanism that is asked for, of an aggregate that it is for: beside a quantile's interval are others."""
-    return via if via not in OF_QUANTILES or isinstance(aggregate, Quantile) else None
+    vias = [via] * len(aggregates)
+    if via in OF_QUANTILES:  # beside a quantile's interval are others
+        vias = [via if isinstance(aggregate, Quantile) else None for aggregate in aggregates]
+    return Purchases.of(aggregates, request.table, part, vias, request.undivided)
 
 
 class Numbers(Struct, frozen=True):
@@ -74,7 +74,7 @@ class Several(Struct, frozen=True):
 
     @classmethod
     def of(cls, mechanisms: Sequence[Mechanism], price: Price) -> Several:
-        return cls(", ".join(dict.fromkeys([one.mechanism for one in mechanisms])), price)
+        return cls(", ".join(dict.fromkeys(map(attrgetter("mechanism"), mechanisms))), price)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +88,7 @@ class Select(Measurement["tuple[list[Any], list[Any]]", "Answer | Numbers"]):
 
     def read(self, reader: Reader) -> tuple[list[Any], list[Any]]:
         table = self.request.table
-        terms = tuple(t for one in self.purchases.bought for t in terms_of(one.term))
+        terms = tuple([t for one in self.purchases.bought for t in terms_of(one.term)])
         exact = reader.answers.group(table.plan, self.keys, terms) if terms else []
         counts: dict[Key, Any] = {}  # at places that several aggregates may have in common
         columns = []
@@ -120,9 +120,7 @@ class Select(Measurement["tuple[list[Any], list[Any]]", "Answer | Numbers"]):
         events: list[Measured] = []
         measured: list[Any] = []
         for purchase in self.purchases.bought:
-            numbers, reported = purchase.release(
-                [next(terms) for _ in terms_of(purchase.term)], source, table, undivided
-            )
+            numbers, reported = purchase.release(list(islice(terms, len(terms_of(purchase.term)))), source, table)
             measured.append(numbers)
             events.append(reported)
         columns: list[Any] = []
@@ -135,5 +133,5 @@ class Select(Measurement["tuple[list[Any], list[Any]]", "Answer | Numbers"]):
                 column, measurements = aggregate.release(mechanism, numbers, source, table, undivided)
             columns.append(column)
             events += measurements
-        keys = self.request.key_columns(key_columns([list(k.values) for k in self.keys]))
+        keys = self.request.key_columns(key_columns([list(k.values) for k in self.keys])) if self.keys else []
         return Release(Numbers(keys, table, self.purchases.layout, measured, columns), tuple(events))

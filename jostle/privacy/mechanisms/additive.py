@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -46,9 +47,9 @@ def share(amount: Amount, parts: int) -> Amount:
     return Amount(amount.unit, amount.value // parts, amount.delta // parts)
 
 
-def sum_prices(whole: Amount, prices: list[Price]) -> Price:
-    rho, delta0 = sum([p.rho for p in prices]), sum([p.delta0 for p in prices])
-    return Price(whole, rho, delta0, False not in [p.pure for p in prices])
+def sum_prices(whole: Amount, prices: Sequence[Price]) -> Price:
+    rho, delta0 = sum(map(attrgetter("rho"), prices)), sum(map(attrgetter("delta0"), prices))
+    return Price(whole, rho, delta0, all(map(attrgetter("pure"), prices)))
 
 
 class Additive(Struct, frozen=True):
@@ -155,17 +156,17 @@ class Linear(Struct, frozen=True):
     def release(self, exact: ArrayLike, noise: Noise | None, widths: NDArray[np.generic] | None = None) -> Floats:
         """The noisy numbers in the shape of the exact ones, as doubles in units of 1; of width w, with w times the
         noise. Only where no row moves them, or data are public, they are exact."""
-        values = fixed_width(exact)
-        if self.l1 and noise is not None and not self.scale:
+        values, scale = fixed_width(exact), self.scale
+        if self.l1 and noise is not None and not scale:
             raise TypeError("what rows move is not released without noise")
-        if self.scale:
+        if scale:
             source = needed_noise(noise)
             draw = source.laplace if self.kind is Laplace else source.gaussian
             if widths is None:
-                values = draw(np.ascontiguousarray(values), self.scale)
+                values = draw(np.ascontiguousarray(values), scale)
             else:
                 values, exact = np.array(values), values
                 for width in np.unique(widths):
-                    values[widths == width] = draw(exact[widths == width], self.scale * float(width))
+                    values[widths == width] = draw(exact[widths == width], scale * float(width))
         numbers: Floats = np.ldexp(values.astype(float), -self.bits)
         return numbers

@@ -168,10 +168,11 @@ class PublicData:
 
 def sizes_are_public(table: Table, keys: Sequence[RowExpr | None]) -> bool:
     """Whether the numbers of rows of a private table by these keys are public (`PublicData.group_sizes`)."""
-    by = {key.name if isinstance(key, Column) else None for key in keys}
-    units = [e.unit for e in table.exposures]
-    plan = unfilled(table.plan)
-    return isinstance(plan, Scan) and table.private and all(u.public_size and by <= set(u.groups) for u in units)
+    for exposure in table.exposures:
+        unit = exposure.unit
+        if not unit.public_size or not all(isinstance(key, Column) and key.name in unit.groups for key in keys):
+            return False
+    return table.private and isinstance(unfilled(table.plan), Scan)
 
 
 def need_public(handle: Handle, what: str, help: str) -> None:

@@ -64,7 +64,7 @@ def row_parts(w: Walk, node: n.Expr, schema: dict[str, object] | None, scope: Sc
     """Evaluates the parts of an expression on rows that name no column, as a run does, once each."""
     if isinstance(node, n.Name):
         w.look_up(scope, node.id)
-    elif not _names_column(w, node, schema, scope):
+    elif isinstance(node, n.Number | n.String) or not _names_column(w, node, schema, scope):
         w.eval(node, scope)
     elif isinstance(node, n.Binary) and node.op in ("in", "not in"):
         row_parts(w, node.left, schema, scope)

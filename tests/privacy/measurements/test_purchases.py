@@ -104,8 +104,8 @@ def test_a_select_costs_no_more_and_no_sum_has_more_noise(
     table, aggregates = _prepared(tmp_path, monkeypatch, f"select {some} from t", *MEASURES[measure])
     part = Amount(MEASURES[measure][1].unit, MEASURES[measure][1].value // len(aggregates),
                   MEASURES[measure][1].delta // len(aggregates))  # fmt: skip
-    alone = [Purchases.of([aggregate], table, part, [via]) for aggregate in aggregates]
-    together = Purchases.of(aggregates, table, part, [via] * len(aggregates))
+    alone = [Purchases.of([aggregate], table, part, [via], True) for aggregate in aggregates]
+    together = Purchases.of(aggregates, table, part, [via] * len(aggregates), True)
     assert len(together.bought) < sum(len(one.bought) for one in alone)
     for place in ("rho", "delta0") if MEASURES[measure][0].kind in ("zcdp", "approximate") else ():
         bought = sum(getattr(price, place) for price in together.prices)
@@ -140,7 +140,7 @@ def test_a_pair_has_half_the_variance_of_two_halves_by_laplace_noise(
 ) -> None:
     table, (mean,) = _prepared(tmp_path, monkeypatch, "select avg(r) from t", *MEASURES[unit])
     amount = MEASURES[unit][1]
-    (purchase,) = Purchases.of([mean], table, amount, [None]).bought
+    (purchase,) = Purchases.of([mean], table, amount, [None], True).bought
     assert isinstance(purchase.term, Pair)
     total, count = _of_pair(table, purchase)
     for term, deviation in ((purchase.term.total, total), (purchase.term.count, count)):

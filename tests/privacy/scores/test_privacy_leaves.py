@@ -69,8 +69,8 @@ def drawn(program: str, unit: str, monkeypatch: pytest.MonkeyPatch) -> tuple[lis
     monkeypatch.setattr(exposures, "SecureNoise", lambda: noise)
     charge = Kernel._charge
 
-    def noted(kernel: Kernel, exposures: Any, price: Any, what: str, *rest: Any, **more: Any) -> None:
-        charge(kernel, exposures, price, what, *rest, **more)
+    def noted(kernel: Kernel, *asked: Any) -> None:
+        charge(kernel, *asked)
         noise.charges += [type("Of", (), {"draws": []})()]
 
     with monkeypatch.context() as patch:

@@ -110,15 +110,16 @@ class AdditiveAggregate(Aggregate):
     def shares(self, amount: Amount, table: Table) -> list[tuple[Term | Pair, Amount]]:
         """What gets noise, with its part of an amount: an equal one of every term."""
         measured = self.measured(table)
-        sizes = [len(terms_of(term)) for term in measured]
+        sizes = list(map(len, map(terms_of, measured)))
         one = share(amount, sum(sizes))
         parts = [Amount(one.unit, one.value * size, one.delta * size) for size in sizes]
         return list(zip(measured, parts, strict=True))
 
     def mechanisms(self, amount: Amount, via: str | None, table: Table) -> list[tuple[Term | Pair, Additive]]:
         """What gets noise with the law of that, within an amount."""
-        shares = self.shares(amount, table)  # of their reach only the ratio counts here, in groups or not the same
-        l1, l2 = max([reach_of(term, table, undivided=False) for term, _ in shares], default=(1, 1))
+        shares, (l1, l2) = self.shares(amount, table), (1, 1)
+        if via is None and (amount.unit == "rho" or amount.delta):  # only the ratio counts, in groups or not the same
+            l1, l2 = max([reach_of(term, table, undivided=False) for term, _ in shares], default=(1, 1))
         return [(term, Additive.fitted(part, via, table.measures, l1, l2)) for term, part in shares]
 
 

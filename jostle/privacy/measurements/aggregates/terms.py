@@ -9,6 +9,7 @@ nothing rests on the bounds being right.
 from __future__ import annotations
 
 import math
+from operator import attrgetter
 
 from msgspec import Struct
 
@@ -18,6 +19,7 @@ from jostle.lazy import Ints
 from jostle.plan.kinds import bounds_of, grid_bits
 from jostle.plan.plan import WEIGHT_BITS, Apply, Bound, Column, Constant, Count, Filter, FixedSum, RowExpr, Term
 from jostle.privacy.kernel.handles import Table
+from jostle.privacy.kernel.measurement import stability_of, weighted_stability_of
 from jostle.records import replace
 
 MOST_BOUND = 2.0**60  # of a summand: its square is still added exactly
@@ -74,7 +76,7 @@ def sensitivity_of(term: Term | Pair, table: Table) -> int:
         rows = term.step(table) * sensitivity_of(term.count, table)
         return 2 * max(sensitivity_of(term.total, table), rows)
     if isinstance(term, Count):
-        return 1 << grid_of(term)
+        return 1 << WEIGHT_BITS if term.weighted else 1
     most = max(abs(term.low), abs(term.high))
     whole = math.ceil(math.ldexp(most * most if term.square else most, term.bits))
     if not (term.weighted and whole):
@@ -87,10 +89,10 @@ def sensitivity_of(term: Term | Pair, table: Table) -> int:
 def stability_of_term(term: Term | Pair, table: Table, undivided: bool) -> int:
     """How many rows of a protected unit, or how much weight, a term can be moved by."""
     if term.weighted:
-        return max([e.weighted_stability for e in table.exposures])
+        return weighted_stability_of(table)
     if isinstance(term, Count) and term.distinct and undivided and _counts_persons(term.expr, table):
         return 1
-    return max([e.stability for e in table.exposures])
+    return stability_of(table)
 
 
 def reach_of(term: Term | Pair, table: Table, undivided: bool) -> tuple[int, float]:
@@ -110,15 +112,13 @@ def reach_of(term: Term | Pair, table: Table, undivided: bool) -> tuple[int, flo
 
 def rows_by_key(table: Table) -> tuple[int, int]:
     """How many rows a protected unit has, and how many of them in one group of the select."""
-    stability = max([e.stability for e in table.exposures])
+    stability = stability_of(table)
     return stability, _each(table, stability)
 
 
 def _each(table: Table, stability: int) -> int:
-    limits = [e.each for e in table.exposures]
-    if None in limits or not limits:
-        return stability
-    return max(1, min(stability, max(limit for limit in limits if limit is not None)))
+    limits = list(map(attrgetter("each"), table.exposures))
+    return stability if None in limits or not limits else max(1, min(stability, max(limits)))
 
 
 def _counts_persons(expr: RowExpr | None, table: Table) -> bool:

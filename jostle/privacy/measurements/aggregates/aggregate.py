@@ -117,7 +117,7 @@ class AdditiveAggregate(Aggregate):
 
     def mechanisms(self, amount: Amount, via: str | None, table: Table) -> list[tuple[Term | Pair, Additive]]:
         """What gets noise with the law of that, within an amount."""
-        shares, (l1, l2) = self.shares(amount, table), (1, 1)
+        shares, (l1, l2) = self.shares(amount, table), (1, 1.0)
         if via is None and (amount.unit == "rho" or amount.delta):  # only the ratio counts, in groups or not the same
             l1, l2 = max([reach_of(term, table, undivided=False) for term, _ in shares], default=(1, 1))
         return [(term, Additive.fitted(part, via, table.measures, l1, l2)) for term, part in shares]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jostle.kernels.graphical.junction import calibrate, cells_needed, plan, propagate
-from jostle.kernels.graphical.model import GraphicalModel, graphical_model
+from jostle.kernels.graphical.model import GraphicalModel, SyntheticRows, graphical_model, stratified_sample
 
 FIVE = dict.fromkeys("abcde", 3)
 GRAPHS = {
@@ -104,15 +104,39 @@ def test_divergence_and_likelihood() -> None:
 def test_samples_are_as_expected() -> None:
     """Randomised rounding: every count of a bag lies within 1 of what its parent's counts make it, at any size."""
     model = drawn(GRAPHS["a chain"], wide=1)
+    stratified = SyntheticRows(model.domain, stratified_sample(model.calibrated, 20_000, 3))
     rows = model.sample(20_000, 3)
     assert rows.codes.shape == (20_000, 5)
     for clique in GRAPHS["a chain"]:
         # Each of the four steps down the chain can be off by 1 a cell, spread over 3 values.
-        np.testing.assert_allclose(rows.table(*clique), 20_000 * model.marginal(*clique), atol=15)
+        np.testing.assert_allclose(stratified.table(*clique), 20_000 * model.marginal(*clique), atol=15)
+        np.testing.assert_allclose(rows.table(*clique), 20_000 * model.marginal(*clique), atol=40)
     again = model.sample(20_000, 3)
     assert (again.codes == rows.codes).all()
     assert not (model.sample(20_000, 4).codes == rows.codes).all()
     assert len(model.sample(1)) == 1
+
+
+@pytest.mark.parametrize(("many", "least"), [(300, 0.5), (20_000, 0.3)])
+def test_samples_have_the_pairs_of_the_model(many: int, least: float) -> None:
+    """Of all pairs of columns, also those that no clique holds together: squares off, over those of rounding alone."""
+    for seed in range(3):
+        model = drawn(GRAPHS["a chain"], seed=seed, wide=1)
+        first = SyntheticRows(model.domain, stratified_sample(model.calibrated, many, seed))
+
+        def off(rows: SyntheticRows, model: GraphicalModel = model) -> float:
+            pairs = list(itertools.combinations(model.domain.names, 2))
+            return float(sum(((rows.table(*p) - many * model.marginal(*p)) ** 2).sum() for p in pairs))
+
+        assert off(model.sample(many, seed)) < least * off(first)
+
+
+def test_no_row_is_made_that_the_model_rules_out() -> None:
+    same = np.where(np.eye(3) > 0, 0.0, -np.inf).ravel()
+    model = graphical_model({"a": 3, "b": 3, "c": 2, "d": 4}, [["a", "b"], ["b", "c"], ["c", "d"]])
+    model = GraphicalModel(model.structure, np.concatenate([same, np.linspace(0, 2, 6), np.linspace(0, 3, 8)]))
+    rows = model.sample(101, 2)
+    assert (rows.codes[:, 0] == rows.codes[:, 1]).all()
 
 
 def test_a_chain_of_independent_rows_is_shuffled() -> None:

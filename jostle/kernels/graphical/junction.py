@@ -22,7 +22,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
+from typing import Any
 
 import numpy as np
 
@@ -348,3 +349,97 @@ def _sum_but(logs: Floats, axis: int) -> Floats:
 def _normal(message: Floats) -> Floats:
     out: Floats = message - message.max()
     return out
+
+
+class PairTables:
+    """`table(clique)`: the probabilities over a variable, a pair, or a clique that lies within one bag, exactly.
+
+    Within a bag a pair's table is a margin of the bag's. From there the joint table of a variable and a separator goes
+    on to every other bag: P(a, U) = Σ_S P(a, S)·P(U | S), once for each variable and edge.
+    """
+
+    def __init__(self, calibrated: Calibrated) -> None:
+        self._bags = [bag.variables for bag in calibrated.plan.bags]
+        self._joints = calibrated.joints()
+        self._edges: list[list[tuple[int, Clique]]] = [[] for _ in self._bags]
+        for i, bag in enumerate(calibrated.plan.bags):
+            if bag.above is not None:
+                shared = bag.variables[bag.own :]
+                self._edges[i].append((bag.above.bag, shared))
+                self._edges[bag.above.bag].append((i, shared))
+        self._within: dict[int, list[int]] = {}
+        for i in sorted(range(len(self._bags)), key=lambda i: self._joints[i].size):
+            for v in self._bags[i]:
+                self._within.setdefault(v, []).append(i)
+        self._margins: dict[tuple[int, Clique], Floats] = {}
+        self._conditionals: dict[tuple[int, Clique, Clique], tuple[Clique, Floats]] = {}
+        self._pairs: dict[Clique, Floats] = {}
+        for v in sorted(self._within):
+            self._spread(v)
+
+    def table(self, clique: Clique) -> Floats:
+        """Of a clique in the order of its variables."""
+        if len(clique) == 2 and clique not in self._pairs:
+            return np.multiply.outer(self.table(clique[:1]), self.table(clique[1:]))
+        if len(clique) == 2:
+            return self._pairs[clique]
+        bag = next(i for i in self._within[clique[0]] if set(clique) <= set(self._bags[i]))
+        return self._margin(bag, clique)
+
+    def _margin(self, bag: int, clique: Clique) -> Floats:
+        at = (bag, clique)
+        if at not in self._margins:
+            axes = [self._bags[bag].index(v) for v in clique]
+            self._margins[at] = _einsum([self._joints[bag]], [list(range(len(self._bags[bag])))], axes)
+        return self._margins[at]
+
+    def _conditional(self, bag: int, condition: Clique, of: Clique) -> tuple[Clique, Floats]:
+        """(its variables, `condition` first; P(of | given))."""
+        at = (bag, condition, of)
+        if at not in self._conditionals:
+            both = condition + tuple(v for v in of if v not in condition)
+            joint, below = self._margin(bag, both), self._margin(bag, condition)
+            self._conditionals[at] = (
+                both, joint / np.maximum(below, 1e-300).reshape(below.shape + (1,) * (joint.ndim - below.ndim))
+            )  # fmt: skip
+        return self._conditionals[at]
+
+    def _spread(self, a: int) -> None:
+        """The tables of `a` with every later variable that it is connected with."""
+        visited, paired = set(self._within[a]), {a}
+        waiting: list[tuple[int, Clique, Floats]] = []
+
+        def visit(bag: int, with_a: Callable[[Clique], Floats]) -> None:
+            for b in self._bags[bag]:
+                if b not in paired:
+                    paired.add(b)
+                    if a < b:
+                        self._pairs[a, b] = with_a((b,))
+            for j, shared in self._edges[bag]:
+                if j not in visited:
+                    visited.add(j)
+                    waiting.append((j, shared, with_a(shared)))
+
+        for i in self._within[a]:
+            visit(i, partial(self._joint, i, a))
+        while waiting:
+            i, condition, joint = waiting.pop()
+            visit(i, partial(self._carried, i, condition, joint))
+
+    def _joint(self, bag: int, a: int, of: Clique) -> Floats:
+        return self._margin(bag, (a, *of))
+
+    def _carried(self, bag: int, condition: Clique, joint: Floats, of: Clique) -> Floats:
+        """P(a, of) of P(a, given), `a` being outside of the bag and first."""
+        both, conditional = self._conditional(bag, condition, of)
+        place = {v: i + 1 for i, v in enumerate(both)}
+        return _einsum(
+            [joint, conditional], [[0, *(place[v] for v in condition)], [place[v] for v in both]],
+            [0, *(place[v] for v in of)],
+        )  # fmt: skip
+
+
+def _einsum(tables: list[Floats], axes: list[list[int]], out: list[int]) -> Floats:
+    operands: list[Any] = [part for pair in zip(tables, axes, strict=True) for part in pair]
+    result: Floats = np.einsum(*operands, out)
+    return result

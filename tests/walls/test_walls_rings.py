@@ -9,7 +9,7 @@ import pytest
 from rings import CORE, circles, closure, figures, loads
 
 BARS = {
-    "lines": 89_100,
+    "lines": 89_154,
     "files": 386,
     "lines that the kernel imports": 2_683,
     "lines that privacy and engine import": 20_973,

@@ -22,7 +22,7 @@ from jostle.choice.table import RunTable
 from jostle.choice.training import train
 from jostle.diagnostics import refuse
 from jostle.records import replace
-from jostle.run.evaluator import Evaluator, builtin
+from jostle.run.evaluator import At, Evaluator, builtin
 from jostle.run.operators import bound
 from jostle.run.values import Builtin, Function, is_number, is_sequence, kind_name
 from jostle.source import Span
@@ -161,7 +161,7 @@ def _advisor(
 
 
 @builtin
-def _retrained(choice: Any, on: Any, *, at: Any) -> Advisor | ChoiceMaker:
+def _retrained(choice: Any, on: Any, *, at: At) -> Advisor | ChoiceMaker:
     """`retrained(best_histogram, on = mine)`: the same choice, which learns from `mine` at its first call."""
     interp, _ = at
     if isinstance(choice, Advisor):

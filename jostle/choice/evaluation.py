@@ -36,7 +36,7 @@ from jostle.diagnostics import did_you_mean, refuse
 from jostle.language.forms import DIMENSIONS
 from jostle.privacy.reading.minting import exposed, public_cube
 from jostle.records import as_dict
-from jostle.run.evaluator import builtin
+from jostle.run.evaluator import At, builtin
 from jostle.run.faults import private_value
 from jostle.run.values import Part, Record, handles_in, is_number, is_sequence, is_workload, kind_name
 from jostle.syntax.nodes import FEATURES, MARGIN, VALIDATION
@@ -335,7 +335,7 @@ MOST_RUNS = 10_000
 @builtin
 def _bootstrap(
     cells: Any, option: Any, queries: Any, *, epsilon: Any = None, rho: Any = None, runs: Any = 100.0, seed: Any = 0.0,
-    at: Any,
+    at: At,
 ) -> Record:  # fmt: skip
     """`standard_error` (root mean square of the error, with its bias), `error` (its 95 % quantile) and `bias`.
 

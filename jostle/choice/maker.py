@@ -33,7 +33,7 @@ from jostle.choice.table import RunTable, train_event
 from jostle.diagnostics import refuse
 from jostle.privacy.kernel.exposures import Exposures
 from jostle.records import replace
-from jostle.run.evaluator import Evaluator, builtin
+from jostle.run.evaluator import At, Evaluator, builtin
 from jostle.run.faults import exposures_of
 from jostle.run.interpreter import Interpreter
 from jostle.run.margins import margins
@@ -113,19 +113,19 @@ class ChoiceMaker:
 
     @property
     def jostle_fields(self) -> dict[str, Any]:
-        def pick(data: Any, *, at: Any) -> Any:
+        def pick(data: Any, *, at: At) -> Any:
             interp, span = at
             if self.way != n.FEATURES:
                 message = f"a choice by {self.way} runs every Option, and picks among their answers"
                 raise refuse("TypeError", message, help="call it: `answers = choose(data) with epsilon 1`")
             return self._decide(interp, [data], span, lambda _, decision, *rest: self._parts.options[decision.index])
 
-        def runs(epsilon: Any = None, *, at: Any) -> Any:
+        def runs(epsilon: Any = None, *, at: At) -> Any:
             from jostle.choice import evaluation
 
             return evaluation.runs(self._table(at[0], "epsilon", self._amount(epsilon)))
 
-        def evaluate(epsilon: Any = None, only: Any = None, *, delta: Any = None, at: Any) -> Any:
+        def evaluate(epsilon: Any = None, only: Any = None, *, delta: Any = None, at: At) -> Any:
             from jostle.choice import evaluation
 
             names = [str(name) for name in only] if only is not None else []
@@ -450,7 +450,7 @@ def _names(parts: list[Any], what: str) -> tuple[str, ...]:
 
 
 @builtin
-def _MkChoiceMaker(ops: Any, feats: Any, dbs: Any, model: Any, score: Any, *, at: Any) -> ChoiceMaker | ChoicePoint:
+def _MkChoiceMaker(ops: Any, feats: Any, dbs: Any, model: Any, score: Any, *, at: At) -> ChoiceMaker | ChoicePoint:
     interp, span = at
     values = {"among": ops, "informed by": feats, "trained on": dbs, "using": model, "wrt": score}
     return make(interp, values, span, interp.progress)
@@ -472,7 +472,7 @@ def _MkFeatures(functions: Any) -> list[Any]:
 
 
 @builtin
-def _MkModel(function: Any, *, at: Any) -> UserModel:
+def _MkModel(function: Any, *, at: At) -> UserModel:
     return user_model(at[0], function)
 
 

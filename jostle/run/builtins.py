@@ -23,7 +23,7 @@ from jostle.plan.plan import Real, many_listed
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import ColumnHandle, Table
 from jostle.run.columns import NumberColumn, element_by_element
-from jostle.run.evaluator import builtin, implement
+from jostle.run.evaluator import At, builtin, implement
 from jostle.run.faults import private_value
 from jostle.run.operators import apply, elements, need_number, of_all
 from jostle.run.periods import Period
@@ -211,7 +211,7 @@ def _index_of_best(name: str, choose: Any) -> Any:
 
 
 @builtin
-def _sorted(values: Any, by: Any = None, *, at: Any) -> list[Any]:
+def _sorted(values: Any, by: Any = None, *, at: At) -> list[Any]:
     """The items in order; `by` says of each what counts: `sorted(rows, lambda row: row.n)`."""
     interp, _ = at
     is_list = isinstance(values, (JSet, Grouped)) or is_sequence(values)
@@ -227,11 +227,11 @@ def _sorted(values: Any, by: Any = None, *, at: Any) -> list[Any]:
 
 
 @builtin
-def _list(value: object, *, at: object) -> list[Any]:
+def _list(value: object, *, at: At) -> list[Any]:
     return _rows_or_items(value, at)
 
 
-def _rows_or_items(value: Any, at: Any) -> list[Any]:
+def _rows_or_items(value: Any, at: At) -> list[Any]:
     """The rows of a public table, or the items of a container."""
     interp, span = at
     return list(records(interp, value, span)) if isinstance(value, Table) else listed(value)
@@ -252,12 +252,12 @@ def _set(value: object) -> JSet:
 
 
 @builtin
-def _reversed(value: object, *, at: object) -> list[object]:
+def _reversed(value: object, *, at: At) -> list[object]:
     return _rows_or_items(value, at)[::-1]
 
 
 @builtin
-def _enumerate(value: object, *, at: object) -> list[object]:
+def _enumerate(value: object, *, at: At) -> list[object]:
     return [[float(i), item] for i, item in enumerate(_rows_or_items(value, at))]
 
 
@@ -277,7 +277,7 @@ def _number(value: object) -> float:
 
 
 @builtin
-def _zip(*columns: object, at: object) -> list[list[object]]:
+def _zip(*columns: object, at: At) -> list[list[object]]:
     return [list(row) for row in zip(*[_rows_or_items(c, at) for c in columns], strict=False)]
 
 
@@ -318,7 +318,7 @@ def _scaled_error(answers: object, truth: object, total: float) -> float:
 
 
 @builtin
-def _vectors_in(folder: str, *, at: Any) -> list[Any]:
+def _vectors_in(folder: str, *, at: At) -> list[Any]:
     """The arrays of all `.npy` files in a folder, by name: each is read as public, and refused where it is private."""
     from pathlib import Path
 
@@ -359,7 +359,7 @@ def _accounting(*, epsilon: object = None, sigma: object = None, times: object =
 
 
 @builtin
-def _print(*values: Any, at: Any) -> None:
+def _print(*values: Any, at: At) -> None:
     interp, _ = at
     for handle in handles_in(list(values)):
         raise private_value(handle, "cannot be printed")
@@ -368,7 +368,7 @@ def _print(*values: Any, at: Any) -> None:
 
 
 @builtin
-def _len(value: Any, *, at: Any) -> float:
+def _len(value: Any, *, at: At) -> float:
     if isinstance(value, Table) and not value.private:
         return float(at[0].data.size(value))
     if isinstance(value, ColumnHandle):
@@ -410,7 +410,7 @@ def _spent(value: object) -> Any:
 
 
 @builtin
-def _left(value: Any, *, at: Any) -> Any:
+def _left(value: Any, *, at: At) -> Any:
     interp, _ = at
     exposure = _source_of(value, "left")
     left, delta = map(as_float, interp.kernel.left_of(exposure))
@@ -418,12 +418,12 @@ def _left(value: Any, *, at: Any) -> Any:
 
 
 @builtin
-def _as_epsilon(*, at: Any) -> float:
+def _as_epsilon(*, at: At) -> float:
     """For numbers that tune what is public, such as how many rounds pay."""
     interp, _ = at
     inner = interp.kernel.allotment
     left: float = interp.kernel.left_of_allotment((), inner.unit if inner is not None and inner.unit else "epsilon")
-    return pure_epsilon(left) if inner.unit == "rho" else left
+    return pure_epsilon(left) if inner is not None and inner.unit == "rho" else left
 
 
 def _source_of(value: object, what: str) -> Any:

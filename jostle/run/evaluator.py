@@ -69,6 +69,7 @@ class Evaluator(Protocol):
     simulate: int | None
     made_up_rows: int
     planned: list[object] | None
+    progress: Callable[[str, int, int], None] | None
     quiet: int
     bare_left: int
     joint: JointSelects | None
@@ -100,7 +101,7 @@ class Evaluator(Protocol):
 
     def truth(self, value: Value, node: n.Expr) -> bool: ...
 
-    def walk(self, value: Value, span: Span) -> Iterable[Value]: ...
+    def walk(self, value: Value, span: Span | None) -> Iterable[Value]: ...
 
     def counted(self, items: Iterable[Value], span: Span) -> Iterable[Value]: ...
 
@@ -150,3 +151,7 @@ def base_scope() -> Scope:
     if missing:
         raise ImportError(f"no function implements {', '.join(missing)}")
     return Scope(None, names)
+
+
+At = tuple[Evaluator, Span | None]
+"""Who calls a built-in, and where in the program: what its parameter `at` receives."""

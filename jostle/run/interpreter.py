@@ -143,7 +143,7 @@ class Interpreter:
             raise private_value(handle, "cannot be a condition").at(node.span)
         raise Refusal(no_condition(kind_name(value), node.span.text)).at(node.span)
 
-    def walk(self, value: Any, span: Span) -> Iterable[Any]:
+    def walk(self, value: Any, span: Span | None) -> Iterable[Any]:
         """The items of a public container."""
         if isinstance(value, Handle) and value.private:
             raise no_rows(value).at(span)
@@ -158,7 +158,7 @@ class Interpreter:
             return list(value)
         if is_sequence(value):
             return elements(value) if not isinstance(value, (list, tuple)) and value.ndim == 1 else list(value)
-        raise Refusal(no_walk(kind_name(value), span.text)).at(span)
+        raise Refusal(no_walk(kind_name(value), span.text if span is not None else "it")).at(span)
 
     def counted(self, items: Iterable[Any], span: Span) -> Iterable[Any]:
         """The items; of the outermost loop, reports progress."""

@@ -33,13 +33,13 @@ from jostle.run import (  # noqa: F401 (they enter what they implement)
     workloads,
 )
 from jostle.run.arguments import READERS, amount_for, score_or_number
-from jostle.run.evaluator import implement
+from jostle.run.evaluator import At, implement
 from jostle.run.operators import apply
 
 AMOUNTS = ("epsilon", "delta")
 
 
-def function_of(row: Builtin) -> Callable[..., object]:
+def function_of(row: Builtin) -> Callable[..., Any]:
     """The function that a row names, `module:name` under `jostle.privacy`."""
     module, _, name = row.function.partition(":")
     function: Callable[..., Any] = getattr(import_module(f"jostle.privacy.{module}"), name)
@@ -67,7 +67,7 @@ def signature_of(row: Builtin) -> Signature:
 
 
 def _body(row: Builtin) -> Callable[..., object]:
-    def body(*args: Any, at: Any, **keywords: Any) -> Any:
+    def body(*args: Any, at: At, **keywords: Any) -> Any:
         interp, span = at
         arguments = signature_of(row).bind(*args, **keywords).arguments
         amount = {name: arguments.pop(name, None) for name in AMOUNTS}

@@ -28,7 +28,7 @@ from jostle.privacy.scores.rule import Score, Scores
 from jostle.privacy.transformations import transform
 from jostle.run import answers
 from jostle.run.arguments import amount_for, items, need_cube, need_workload, score_or_number, shape_text
-from jostle.run.evaluator import Evaluator, builtin, implement
+from jostle.run.evaluator import At, Evaluator, builtin, implement
 from jostle.run.faults import private_value
 from jostle.run.margins import cut_of, marked, with_noise
 from jostle.run.rows import RowCompiler
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 @builtin
-def _laplace(value: Any, strategy: object = None, *, epsilon: Any = None, via: str | None = None, at: Any) -> Any:
+def _laplace(value: Any, strategy: object = None, *, epsilon: Any = None, via: str | None = None, at: At) -> Any:
     """`laplace(cube)`, `laplace(cube, strategy)`, `laplace([cube, …])`, `laplace(score)`."""
     interp, span = at
     if isinstance(value, (list, JSet)) and strategy is None:
@@ -95,7 +95,7 @@ def _answers(
     return (*released, amount)
 
 
-def _together(value: Any, epsilon: Any, via: str | None, at: Any) -> list[Any]:
+def _together(value: Any, epsilon: Any, via: str | None, at: At) -> list[Any]:
     """Several cubes in one measurement: a list of their noisy cells."""
     interp, span = at
     cubes = list(value)
@@ -108,13 +108,13 @@ def _together(value: Any, epsilon: Any, via: str | None, at: Any) -> list[Any]:
 
 @builtin
 def _gaussian(
-    value: object, strategy: object = None, *, epsilon: object = None, via: str | None = None, at: object
+    value: object, strategy: object = None, *, epsilon: object = None, via: str | None = None, at: At
 ) -> object:
     return _laplace(value, strategy, epsilon=epsilon, via=via or Gaussian.name, at=at)
 
 
 @builtin
-def _exp_mech(domain: Any, utilities: Any, epsilon: Any = None, *, at: Any) -> Any:
+def _exp_mech(domain: Any, utilities: Any, epsilon: Any = None, *, at: At) -> Any:
     """The element of `domain` with (nearly) the largest utility; public utilities cost nothing."""
     interp, span = at
     options = list(domain) if isinstance(domain, JSet) or is_sequence(domain) else None
@@ -126,7 +126,7 @@ def _exp_mech(domain: Any, utilities: Any, epsilon: Any = None, *, at: Any) -> A
 
 
 @builtin
-def _noisy_max(utilities: Any, epsilon: Any = None, *, at: Any) -> Any:
+def _noisy_max(utilities: Any, epsilon: Any = None, *, at: At) -> Any:
     """The index of the largest score; of scores in groups, a list with one for each; of subtrees, the tree drawn."""
     interp, span = at
     if isinstance(utilities, Scores) and utilities.rule.name == "subtrees":
@@ -169,7 +169,7 @@ def _argmax(interp: Evaluator, utilities: list[Any], epsilon: object, span: Any)
 
 
 @builtin
-def _exact(queries: Any, cube: Any, *, at: Any) -> Any:
+def _exact(queries: Any, cube: Any, *, at: At) -> Any:
     """The exact answers of a workload on public counts."""
     interp, _ = at
     need_cube(cube, "exact")
@@ -179,7 +179,7 @@ def _exact(queries: Any, cube: Any, *, at: Any) -> Any:
 
 
 @builtin
-def _answer(queries: Any, cells: Any, *, at: object) -> Any:
+def _answer(queries: Any, cells: Any, *, at: At) -> Any:
     """The answers of a workload on estimated cells, which are public."""
     from jostle.kernels.accuracy import answers_with_noise
 
@@ -244,7 +244,7 @@ def _shape_of(cube: Any, what: str) -> tuple[int, ...]:
 
 
 @builtin
-def _limited(handle: object, amount: object, *, at: object) -> object:
+def _limited(handle: object, amount: object, *, at: At) -> object:
     """The same handle under a smaller budget of its own, in the unit of its source."""
     if not isinstance(handle, (Table, Cube)):
         raise refuse("TypeError", f"an agent is made of a table or a cube, not of {kind_name(handle)}")
@@ -255,7 +255,7 @@ def _limited(handle: object, amount: object, *, at: object) -> object:
 
 
 @builtin
-def _cells(cube: Any, *, at: Any) -> Any:
+def _cells(cube: Any, *, at: At) -> Any:
     """The counts of a public cube, in its shape; of public vectors their rows, in the units of the data."""
     interp, _ = at
     if isinstance(cube, Vectors):
@@ -268,7 +268,7 @@ def _cells(cube: Any, *, at: Any) -> Any:
 
 @builtin
 def _noisy_samples(
-    cubes: Any, rate: Any = None, steps: Any = 200.0, *, epsilon: Any = None, delta: Any = None, at: Any
+    cubes: Any, rate: Any = None, steps: Any = 200.0, *, epsilon: Any = None, delta: Any = None, at: At
 ) -> Record:
     """Noisy counts of fresh secret samples of the rows, `steps` times over, at one price in epsilon and delta.
 
@@ -295,7 +295,7 @@ def _noisy_samples(
 @builtin
 def _perturbed_optimum(
     cubes: Any, model: Any, rows: Any, ridge: Any = None, *, epsilon: Any = None, delta: Any = None,
-    via: str | None = None, at: Any,
+    via: str | None = None, at: At,
 ) -> Record:  # fmt: skip
     """A model's potentials as exact tables have them, each with noise: output perturbation.
 
@@ -360,7 +360,7 @@ def _refinable(value: object) -> object:
 
 
 @builtin
-def _refine(value: Any, *, epsilon: Any = None, at: Any) -> Any:
+def _refine(value: Any, *, epsilon: Any = None, at: At) -> Any:
     """The answer with the noise of all that was paid for it; of public data the exact one."""
     from jostle.privacy.measurements.gradual import Refinable, Refinement
 

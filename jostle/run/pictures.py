@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from jostle.diagnostics import did_you_mean, refuse
-from jostle.run.evaluator import builtin
+from jostle.run.evaluator import At, builtin
 from jostle.run.faults import private_value
 from jostle.run.values import (
     Grouped,
@@ -31,7 +31,7 @@ KINDS = ("line", "points", "bars", "steps", "heat")
 @builtin
 def _plot(
     title: Any, x: Any = None, y: Any = None, *, kind: Any = "line", x_label: Any = "", y_label: Any = "",
-    low: Any = None, high: Any = None, log_x: Any = False, log_y: Any = False, at: Any,
+    low: Any = None, high: Any = None, log_x: Any = False, log_y: Any = False, at: At,
 ) -> None:  # fmt: skip
     """One picture. `y` is a list, or a record of lists by name; `x` is shared, or a record with the same names.
 

@@ -23,7 +23,7 @@ from jostle.privacy.transformations import records as of_records
 from jostle.privacy.transformations.records import WeightedRecords
 from jostle.privacy.transformations.transform import derive, where
 from jostle.privacy.transformations.union import literal_table, union
-from jostle.run.evaluator import Evaluator, builtin
+from jostle.run.evaluator import At, Evaluator, builtin
 from jostle.run.faults import no_rows
 from jostle.run.operators import need_number
 from jostle.run.rows import RowCompiler
@@ -75,7 +75,7 @@ def records(interp: Evaluator, table: Table, span: Span | None) -> list[Record]:
 
 
 @builtin
-def _sample(items: Any, count: object, seed: object = 0.0, *, at: Any) -> list[object]:
+def _sample(items: Any, count: object, seed: object = 0.0, *, at: At) -> list[object]:
     """`sample(t, 100)`: so many different items of a list or rows of a public table, in their order.
 
     Which these are is decided by a hash of the seed and the place: public, and the same on every machine.

@@ -20,7 +20,7 @@ from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.mechanisms.additive import Additive
 from jostle.privacy.reading.minting import row_vectors
 from jostle.run.arguments import amount_for, score_or_number
-from jostle.run.evaluator import Evaluator, builtin
+from jostle.run.evaluator import At, Evaluator, builtin
 from jostle.run.faults import private_value
 from jostle.run.publictables import item_compilers
 from jostle.run.rows import RowCompiler
@@ -149,7 +149,7 @@ def _scaled(expr: RowExpr, centre: float, scale: float) -> RowExpr:
 
 
 @builtin
-def _prepaid(rows: Any, *, epsilon: Any = None, delta: Any = None, via: str | None = None, at: Any) -> object:
+def _prepaid(rows: Any, *, epsilon: Any = None, delta: Any = None, via: str | None = None, at: At) -> object:
     """Pays at once for several measurements of `rows`, each of which takes a `part`; all that is left, unless said."""
     interp, span = at
     _need(rows, "prepaid")
@@ -196,7 +196,7 @@ def _bought(
 
 
 def _payment(
-    at: Any, rows: Vectors, paid: Any, epsilon: Any, delta: Any, via: str | None, single: tuple[float, float]
+    at: At, rows: Vectors, paid: Any, epsilon: Any, delta: Any, via: str | None, single: tuple[float, float]
 ) -> Prepaid | None:
     """`single`: the sensitivities of a measurement that pays for itself, by which its noise is chosen."""
     interp, span = at
@@ -213,7 +213,7 @@ def _payment(
 @builtin
 def _noisy_moments(
     rows: Any, weights: Any = "one", parameters: Any = None, *, shares: Any = (1.0, 1.0, 9.0), paid: Any = None,
-    part: Any = 1.0, epsilon: Any = None, delta: Any = None, via: str | None = None, at: Any,
+    part: Any = 1.0, epsilon: Any = None, delta: Any = None, via: str | None = None, at: At,
 ) -> Record:  # fmt: skip
     """Noisy Σγ_k, Σγ_k x and Σγ_k xxᵀ over rows, γ the weights of a row kernel, in units of the radius.
 
@@ -236,13 +236,14 @@ def _noisy_moments(
     share = _part(part)
     paying = _payment(at, rows, paid, epsilon, delta, via, whole_of(rows, function, split))
     measure = on_one_thread(interp.kernel.measure)  # many small products
-    return Record(measure(Moments.of(rows, function, split, paying, share), span))
+    released = measure(Moments.of(rows, function, split, paying, share), span)
+    return Record(released)
 
 
 @builtin
 def _noisy_sum(
     rows: Any, given: Any, parameters: Any = None, *, bound: object = 1.0, norm: Any = "l2", paid: Any = None,
-    part: object = 1.0, epsilon: Any = None, delta: Any = None, via: str | None = None, at: Any,
+    part: object = 1.0, epsilon: Any = None, delta: Any = None, via: str | None = None, at: At,
 ) -> Record:  # fmt: skip
     """The noisy sum of what a row kernel gives for each row, clipped to a norm (`l1`, `l2`, `sup`) of `bound`.
 
@@ -259,11 +260,12 @@ def _noisy_sum(
     share = _part(part)
     most = _bound(bound, norm)
     paying = _payment(at, rows, paid, epsilon, delta, via, reaches(function.size, norm))
-    return Record(interp.kernel.measure(VectorSum.of(rows, function, most, norm, paying, share), span))
+    released = interp.kernel.measure(VectorSum.of(rows, function, most, norm, paying, share), span)
+    return Record(released)
 
 
 @builtin
-def _coordinate_scores(rows: Any, given: Any, parameters: Any = None, *, bound: Any = 1.0, at: object) -> object:
+def _coordinate_scores(rows: Any, given: Any, parameters: Any = None, *, bound: Any = 1.0, at: At) -> object:
     """The coordinates of such a sum as scores, then their negatives: for `noisy_max` and `exp_mech`."""
     from jostle.kernels.rowprograms import CONTRIBUTIONS, GRADIENTS
     from jostle.privacy.scores import vectorsums
@@ -275,7 +277,7 @@ def _coordinate_scores(rows: Any, given: Any, parameters: Any = None, *, bound: 
 
 
 @builtin
-def _row_score(rows: Any, given: Any, parameters: Any = None, *, bound: Any = 1.0, at: Any) -> object:
+def _row_score(rows: Any, given: Any, parameters: Any = None, *, bound: Any = 1.0, at: At) -> object:
     """The sum of the one number that a row kernel gives, in multiples of `bound`: a score; of public rows, a number."""
     from jostle.kernels.rowprograms import CONTRIBUTIONS
     from jostle.privacy.scores import vectorsums

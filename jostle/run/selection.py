@@ -26,7 +26,7 @@ from jostle.privacy.reading.public_data import PublicData
 from jostle.privacy.scores.rule import Score, Scores
 from jostle.privacy.transformations import transform
 from jostle.run.arguments import amount_for, items, score_or_number
-from jostle.run.evaluator import Evaluator, builtin, implement
+from jostle.run.evaluator import At, Evaluator, builtin, implement
 from jostle.run.faults import exposures_of, private_value
 from jostle.run.forms import bin_number
 from jostle.run.looks import Looks
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 @builtin
-def _largest(utilities: object, count: Any = 1.0, leads: Any = False, *, epsilon: Any = None, at: Any) -> Any:
+def _largest(utilities: object, count: Any = 1.0, leads: Any = False, *, epsilon: Any = None, at: At) -> Any:
     """The places of the largest scores, in order; with `leads` a record of them and of what each leads the next by."""
     from jostle.privacy.measurements.choices import LargestScores
 
@@ -66,7 +66,7 @@ def _largest(utilities: object, count: Any = 1.0, leads: Any = False, *, epsilon
 
 
 @builtin
-def _margin_max(utilities: Any, *, epsilon: Any = None, delta: Any = None, at: Any) -> float:
+def _margin_max(utilities: Any, *, epsilon: Any = None, delta: Any = None, at: At) -> float:
     """The place of one score, by the large margin mechanism; of public numbers that of the largest."""
     from jostle.privacy.measurements.choices import MarginMax
 
@@ -134,7 +134,7 @@ class OpenWatch:
 
 @builtin
 def _above_threshold(
-    value: Any, threshold: Any, most: Any = 1.0, *, tells: Any = "answer", epsilon: Any = None, at: Any
+    value: Any, threshold: Any, most: Any = 1.0, *, tells: Any = "answer", epsilon: Any = None, at: At
 ) -> OpenWatch:
     """A watch that is asked scores like `value`, or counts of its rows, until `most` of them were above `threshold`."""
     from jostle.privacy.measurements.watch import Opening, check_watch
@@ -153,7 +153,7 @@ def _above_threshold(
 
 
 @builtin
-def _above(value: Any, watch: Any, *, at: Any) -> Any:
+def _above(value: Any, watch: Any, *, at: At) -> Any:
     """Whether a score, or the number of rows, is above the watch's threshold: paid for when it was opened."""
     from jostle.privacy.measurements.watch import Question
 
@@ -171,8 +171,9 @@ def _above(value: Any, watch: Any, *, at: Any) -> Any:
     if watch.watch is None:
         raise refuse("TypeError", "this watch was opened for public data, and pays for nothing private")
     answer = interp.kernel.measure(Question.of(watch.watch, score), span)
-    number = watch.watch.tells == "number" and answer is not None
-    return Noised(float(answer), watch.watch.number_law) if number else answer
+    if watch.watch.tells == "number" and answer is not None:
+        return Noised(float(answer), watch.watch.number_law)
+    return answer
 
 
 def _score_of(interp: Evaluator, value: object, span: Any) -> Score | float:
@@ -194,7 +195,7 @@ MOST_CANDIDATES = 100_000
 @builtin
 def _best_run(
     data: object, run: object, candidates: object, runs: Any, *, good: Any = None, law: object = "geometric",
-    epsilon: object = None, at: Any,
+    epsilon: object = None, at: At,
 ) -> object:  # fmt: skip
     """What `run(data, candidate)` gave in the best of many runs, a record, with the `candidate`; or none."""
     from jostle.privacy.measurements.watch import BestRun
@@ -378,7 +379,7 @@ def _bound(value: object) -> int:
 
 
 @builtin
-def _split_rows(table: Any, parts: Any, seed: Any = 0.0, *, at: Any) -> list[Handle]:
+def _split_rows(table: Any, parts: Any, seed: Any = 0.0, *, at: At) -> list[Handle]:
     """`split_rows(D, 10)`: disjoint parts by a hash of the protected unit, of which none looks at another's rows."""
     interp, _ = at
     if not isinstance(table, Table):
@@ -415,7 +416,7 @@ def _split(data: PublicData, table: Table, parts: int, salt: int = 0) -> list[Ha
 
 
 @builtin
-def _binned(table: object, column: object, edges: Any, *, at: object) -> Table:
+def _binned(table: object, column: object, edges: Any, *, at: At) -> Table:
     """`binned(D, a, [20, 40])`: the table with a numeric column as its bin, the number of edges that it reaches."""
     if not isinstance(table, Table):
         raise refuse("TypeError", f"`binned` takes a table, not {kind_name(table)}")

@@ -19,7 +19,7 @@ from jostle.privacy.scores.rule import Score
 from jostle.privacy.transformations import transform
 from jostle.run import declare
 from jostle.run.arguments import score_or_number
-from jostle.run.evaluator import builtin
+from jostle.run.evaluator import At, builtin
 from jostle.run.faults import private_value
 from jostle.run.forms import bin_number
 from jostle.run.values import Interval, JSet, Record, handles_in, is_model, is_number, kind_name
@@ -33,7 +33,7 @@ TESTED = 2000
 
 @builtin
 def _simulated_tables(
-    count: object, seed: object = 1.0, *, rows: object = None, wide: object = False, at: object
+    count: object, seed: object = 1.0, *, rows: object = None, wide: object = False, at: At
 ) -> list[Record]:  # fmt: skip
     """`simulated_tables(40)`: public synthetic tables, each a record {database, test, class}.
 
@@ -55,7 +55,7 @@ def _simulated_tables(
 
 
 @builtin
-def _simulated_regressions(count: object, seed: object = 1.0, *, rows: object = None, at: object) -> list[Record]:
+def _simulated_regressions(count: object, seed: object = 1.0, *, rows: object = None, at: At) -> list[Record]:
     """`simulated_regressions(40)`: public synthetic tables, each a record {database, test, target}.
 
     `rows`: from how many to how many a database has (`300..30000`); a test has 2,000.
@@ -74,7 +74,7 @@ def _simulated_regressions(count: object, seed: object = 1.0, *, rows: object = 
 
 
 @builtin
-def _simulated_studies(count: object, seed: object = 1.0, *, rows: Any = None, at: Any) -> list[Record]:
+def _simulated_studies(count: object, seed: object = 1.0, *, rows: Any = None, at: At) -> list[Record]:
     """`simulated_studies(40)`: public synthetic studies, each a record {database, treatment, outcome, by, effect}.
 
     `rows`: from how many to how many a database has (`500..100000`). `effect` is the mean effect in the population that
@@ -110,7 +110,7 @@ def _simulated(
     return [one(number, int(seed), int(range_.low), int(range_.high)) for number in range(int(count))]
 
 
-def _parts(columns: dict[str, Any], domains: Record, at: Any) -> dict[str, object]:
+def _parts(columns: dict[str, Any], domains: Record, at: At) -> dict[str, object]:
     """The last `TESTED` rows as a public test, the others as a public database."""
     interp, span = at
     parts = {"database": slice(None, -TESTED), "test": slice(-TESTED, None)}
@@ -121,7 +121,7 @@ def _parts(columns: dict[str, Any], domains: Record, at: Any) -> dict[str, objec
 
 
 @builtin
-def _accuracy(table: Any, model: Any, label: object, *, at: Any) -> float:
+def _accuracy(table: Any, model: Any, label: object, *, at: At) -> float:
     """`accuracy(test, model, class)`: the share of the rows of a public table whose class the model names."""
     interp, _ = at
     table, model = _in_order(table, model)
@@ -138,13 +138,13 @@ def _accuracy(table: Any, model: Any, label: object, *, at: Any) -> float:
 
 
 @builtin
-def _correct_count(table: Any, model: Any, label: Any, *, at: Any) -> object:
+def _correct_count(table: Any, model: Any, label: Any, *, at: At) -> object:
     """`correct_count(D, model, class)`: how many rows of a table a public classifier gets right, a score."""
     return score_or_number(at[0], _row_count("correct_count", *_in_order(table, model), label), at[1])
 
 
 @builtin
-def _surprise_count(table: object, model: object, label: object, *, at: Any) -> object:
+def _surprise_count(table: object, model: object, label: object, *, at: At) -> object:
     """`surprise_count(D, model, class)`: how improbable a public classifier calls the classes of rows, a score."""
     return score_or_number(at[0], _row_count("surprise_count", table, model, label), at[1])
 
@@ -212,7 +212,7 @@ def _class_of(what: str, model: Any, table: Any, label: object) -> str:
 
 
 @builtin
-def _prediction_error(table: Any, model: Any, *, at: Any) -> float:
+def _prediction_error(table: Any, model: Any, *, at: At) -> float:
     """`prediction_error(test, model)`: √(mean (y − ŷ)²) over the rows of a public table, y the model's target.
 
     Rows without a target are left out.

@@ -13,7 +13,7 @@ from jostle.lazy import np
 from jostle.plan.kinds import kind_of
 from jostle.privacy.kernel.handles import Cube
 from jostle.run.arguments import shape_text
-from jostle.run.evaluator import Evaluator, builtin
+from jostle.run.evaluator import At, Evaluator, builtin
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Qualifiers, Scope
 from jostle.run.values import Interval, is_number, is_sequence, is_workload, kind_name, show
@@ -26,7 +26,7 @@ MOST_QUERIES = 2**20
 
 
 @builtin
-def _marginals(cube: Any, over: Any = 1.0, *, at: object) -> object:
+def _marginals(cube: Any, over: Any = 1.0, *, at: At) -> object:
     """`marginals(cube, k)`: all over k dimensions; `marginals(cube, [["age", "sex"], ["city"], []])`: those named."""
     from jostle.kernels.workloads import marginals
 

@@ -40,7 +40,7 @@ from jostle.choice.table import RunTable, UtilityScale
 from jostle.choice.trees import Array
 from jostle.diagnostics import refuse
 from jostle.records import replace
-from jostle.run.evaluator import Evaluator, builtin
+from jostle.run.evaluator import At, Evaluator, builtin
 from jostle.run.scope import Scope
 from jostle.run.values import Function, Part, is_number, kind_name
 from jostle.source import Source
@@ -291,7 +291,7 @@ def block(formula: Formula, logarithmic: bool, parameter: str = "F", indent: str
 
 
 @builtin
-def _improved(choice: Any, *, epsilon: Any = None, at: Any) -> ChoiceMaker:
+def _improved(choice: Any, *, epsilon: Any = None, at: At) -> ChoiceMaker:
     """The choice itself where its Options are valued well as they are. All is from public training data, and free."""
     interp, _ = at
     if not isinstance(choice, ChoiceMaker):

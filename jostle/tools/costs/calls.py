@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial, reduce
-from typing import Any
 
 from jostle.accounting.amounts import QUANTA
 from jostle.language import facts
@@ -66,7 +65,7 @@ def _finished(
     return transfer_apply(w, function, args, keywords, node)
 
 
-def transfer_spending(w: Walk, node: n.Spending, scope: Scope) -> Any:
+def transfer_spending(w: Walk, node: n.Spending, scope: Scope) -> object:
     """`f(x) with epsilon e`: callee, arguments and amount come before the allotment opens."""
     called = node.value
     if not isinstance(called, n.Call):
@@ -156,7 +155,7 @@ class Arguments:
     def __init__(self, row: facts.Builtin, args: Sequence[object], keywords: dict[str, object]) -> None:
         self.row, self.args, self.keywords = row, list(args), keywords
 
-    def named(self, name: str, default: object = PUBLIC) -> Any:
+    def named(self, name: str, default: object = PUBLIC) -> object:
         """An argument by place or by name; `default` where it is left out."""
         place = self.row.place(name)
         if place is not None and place < len(self.args):
@@ -164,7 +163,7 @@ class Arguments:
         return self.keywords.get(name, default)
 
     @property
-    def first(self) -> Any:
+    def first(self) -> object:
         return self.named(self.row.parameters[0].name)
 
     @property
@@ -197,10 +196,11 @@ def _records(w: Walk, call: Arguments, node: n.Expr) -> object:
     return selects.weighted_records(call.row.name, [*call.args, *call.keywords.values()], call.named("name", None))
 
 
-def _advisor(w: Walk, call: Arguments, node: n.Expr) -> Any:
-    advisor = call.first
-    around = call.named("call", None) if isinstance(advisor, Maker) else None
-    return Maker(advisor.options, advisor.features, call=around) if around is not None else advisor
+def _advisor(w: Walk, call: Arguments, node: n.Expr) -> object:
+    advisor, around = call.first, call.named("call", None)
+    if isinstance(advisor, Maker) and around is not None:
+        return Maker(advisor.options, advisor.features, call=around)
+    return advisor
 
 
 def _widened(w: Walk, call: Arguments, node: n.Expr) -> object:
@@ -232,7 +232,7 @@ def _score(value: object, name: str) -> object:
     return PUBLIC if cannot_charge(value) else TOP
 
 
-def _shares(table: Any, many: object) -> Any:
+def _shares(table: object, many: object) -> object:
     """The parts of a partition of its own; of how many, where that is known."""
     if isinstance(table, OneOf):
         return join_all([_shares(one, many) for one in table.values])
@@ -244,7 +244,7 @@ def _shares(table: Any, many: object) -> Any:
     return Items(rows.extended(whole, label, EACH), 1)
 
 
-def _binned_handle(table: Any) -> Any:
+def _binned_handle(table: object) -> object:
     if isinstance(table, OneOf):
         return join_all([_binned_handle(one) for one in table.values])
     if not isinstance(table, Handle):
@@ -252,7 +252,7 @@ def _binned_handle(table: Any) -> Any:
     return Handle(table.kind, table.exposures)
 
 
-def _union_handle(args: Sequence[object]) -> Any:
+def _union_handle(args: Sequence[object]) -> object:
     """Of tables one that reads them all; of workloads, which are public, nothing that could charge."""
     parts = args[0] if args and isinstance(args[0], list) else args
     tables = [part for part in parts if isinstance(part, Handle)]
@@ -264,12 +264,12 @@ def _union_handle(args: Sequence[object]) -> Any:
             return TOP if reached.open else PUBLIC
         result = Handle("table", reached.exposures)
         return result if reached.certain else OneOf((result, PUBLIC))
-    result = reduce(selects.joined_tables, tables)
-    schema = None if tables[0].schema is None else dict.fromkeys(tables[0].schema, PUBLIC)
-    return Handle("table", result.exposures, schema)
+    result = reduce(selects.joined_handles, tables)
+    columns = tables[0].schema
+    return Handle("table", result.exposures, None if columns is None else dict.fromkeys(columns, PUBLIC))
 
 
-def _limited_handle(w: Walk, handle: Any, amount: object) -> object:
+def _limited_handle(w: Walk, handle: object, amount: object) -> object:
     """An agent: charges through it add up to no more than its amount."""
     if not isinstance(handle, Handle):
         return widened(handle)
@@ -290,7 +290,7 @@ def _balance(value: object) -> object:
     return NumberInterval(0.0, amounts[0] / QUANTA) if plain else PUBLIC
 
 
-def _sorted_items(w: Walk, call: Arguments, node: n.Expr) -> Any:
+def _sorted_items(w: Walk, call: Arguments, node: n.Expr) -> object:
     """The items in order, where that is known; `by` is called with each."""
     items, by = walked(call.first), call.named("by", None)
     if by is not None:
@@ -300,8 +300,10 @@ def _sorted_items(w: Walk, call: Arguments, node: n.Expr) -> Any:
             return True
 
         w.loop(Scope(None), node.span, items, set(), each)
-    elif isinstance(items, list) and {type(v) for v in items} in ({float}, {str}):
-        return sorted(items)
+    elif isinstance(items, list) and items:
+        for same in ([v for v in items if isinstance(v, float)], [v for v in items if isinstance(v, str)]):
+            if len(same) == len(items):
+                return sorted(same)
     return uniform(items) if isinstance(items, list) else items
 
 
@@ -313,7 +315,7 @@ def _each(
     return Items(of_any(items.item), items.least, items.most) if isinstance(items, Items) else each(items)
 
 
-def _appended(w: Walk, call: Arguments, node: n.Expr) -> Any:
+def _appended(w: Walk, call: Arguments, node: n.Expr) -> object:
     value = call.first
     items = value if isinstance(value, (list, Items)) else Items(widened(value))
     return numbers.transfer_binary("+", items, [call.named("item")])
@@ -326,7 +328,7 @@ def _zipped(w: Walk, call: Arguments, node: n.Expr) -> object:
     return Items([c.item if isinstance(c, Items) else join_all(c) for c in columns])
 
 
-def _record(w: Walk, call: Arguments, node: n.Expr) -> Any:
+def _record(w: Walk, call: Arguments, node: n.Expr) -> object:
     value = call.first
     if not isinstance(value, list):
         return widened(value)

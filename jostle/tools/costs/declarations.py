@@ -5,8 +5,7 @@ Nothing is opened. Two declarations are of one source where the world, asked for
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import Any
+from collections.abc import Hashable, Sequence
 
 from jostle.language.forms import DIMENSIONS, source_kind
 from jostle.run.scope import Scope
@@ -110,7 +109,7 @@ def _schema(value: object) -> dict[str, object] | None:
     return dict(value) if isinstance(value, dict) else None
 
 
-def public(w: Walk, node: n.Described, scope: Scope) -> Any:
+def public(w: Walk, node: n.Described, scope: Scope) -> object:
     if isinstance(node.source, n.Call):
         for arg in node.source.args:
             w.eval(arg, scope)
@@ -120,7 +119,7 @@ def public(w: Walk, node: n.Described, scope: Scope) -> Any:
 # Domains -----------------------------------------------------------------------------------------
 
 
-def keys_of(domain: object) -> list[Any] | None:
+def keys_of(domain: object) -> Sequence[float | str] | None:
     """The public values of a described column, or None where they are open or not known."""
     if isinstance(domain, Range):
         low, high = domain.low, domain.high
@@ -129,9 +128,8 @@ def keys_of(domain: object) -> list[Any] | None:
         whole = low.is_integer() and high.is_integer() and high - low < 100_000
         return [float(i) for i in range(int(low), int(high) + 1)] if whole else None
     values = domain.items if isinstance(domain, Set) else domain
-    if isinstance(values, list) and values and all(isinstance(v, (float, str)) for v in values):
-        return list(dict.fromkeys(values))
-    return None
+    keys = [v for v in values if isinstance(v, (float, str))] if isinstance(values, list) else []
+    return list(dict.fromkeys(keys)) if keys and keys == values else None
 
 
 def identifiable(domain: object) -> bool:

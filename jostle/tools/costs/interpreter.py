@@ -157,7 +157,7 @@ class Interpreter(Walk):
 
     # Expressions ---------------------------------------------------------------------------------
 
-    def eval(self, node: n.Expr, scope: Scope) -> Any:
+    def eval(self, node: n.Expr, scope: Scope) -> object:
         self.step(node.span)
         return EXPRESSIONS[type(node)](self, node, scope)
 
@@ -170,7 +170,7 @@ def _truth(value: object) -> bool | None:
     return value if isinstance(value, bool) else None
 
 
-def _name(w: Walk, node: n.Name | n.Variable, scope: Scope) -> Any:
+def _name(w: Walk, node: n.Name | n.Variable, scope: Scope) -> object:
     value = w.look_up(scope, node.id)
     if value is MISSING and isinstance(node, n.Name) and node.id in ("epsilon", "rho"):
         value = w.left_amount(scope, node.id, NO_SOURCES)
@@ -185,7 +185,7 @@ def _called(w: Walk, node: n.Call, scope: Scope) -> object:
     return PUBLIC if id(node) in w.measured else calls.transfer_call(w, node, scope)
 
 
-def _field(w: Walk, node: n.Attribute, scope: Scope) -> Any:
+def _field(w: Walk, node: n.Attribute, scope: Scope) -> object:
     return calls.transfer_attribute(w.eval(node.value, scope), node.name)
 
 
@@ -200,7 +200,7 @@ def _fields(w: Walk, node: n.RecordOf, scope: Scope) -> object:
     return {name: w.eval(item, scope) for name, item in node.items}
 
 
-def _ends(w: Walk, node: n.Range, scope: Scope) -> Any:
+def _ends(w: Walk, node: n.Range, scope: Scope) -> object:
     match node.low, node.high:
         case n.Constant(value=date() as low), n.Constant(value=date() as high):
             return Range(low, high, False)
@@ -214,23 +214,23 @@ def _sign(w: Walk, node: n.Unary, scope: Scope) -> object:
     return numbers.transfer_unary(node.op, w.eval(node.operand, scope))
 
 
-def _conditional(w: Walk, node: n.Conditional, scope: Scope) -> Any:
+def _conditional(w: Walk, node: n.Conditional, scope: Scope) -> object:
     holds = _truth(w.eval(node.test, scope))
     if holds is not None:
         return w.eval(node.then if holds else node.other, scope)
     return w.paths([lambda: w.eval(node.then, scope), lambda: w.eval(node.other, scope)])
 
 
-def _comprehension(w: Walk, node: n.Comprehension, scope: Scope) -> Any:
+def _comprehension(w: Walk, node: n.Comprehension, scope: Scope) -> object:
     source = w.eval(node.source, scope)
     return w.cheaply(scope, node, source, lambda: _comprehended(w, node, source, scope))
 
 
-def _lambda(w: Walk, node: n.Lambda, scope: Scope) -> Any:
+def _lambda(w: Walk, node: n.Lambda, scope: Scope) -> object:
     return w.closure("this lambda", node.params, node.body, scope)
 
 
-def _part(w: Walk, node: n.Part, scope: Scope) -> Any:
+def _part(w: Walk, node: n.Part, scope: Scope) -> object:
     if node.predict is not None and node.predict_params is not None:
         w.closure("predict", node.predict_params, node.predict, scope)
     return Part(node.kind, w.closure(node.kind, node.params, node.body, scope))
@@ -246,7 +246,7 @@ def _choice(w: Walk, node: n.Choice, scope: Scope) -> object:
     return Maker(among, informed, score=wrt if node.way != n.FEATURES else None)
 
 
-def _query(w: Walk, node: n.Query, scope: Scope) -> Any:
+def _query(w: Walk, node: n.Query, scope: Scope) -> object:
     outer, w.bare_left = w.bare_left, bare_selects(node)
     result = w.eval(node.body, scope)
     w.bare_left = outer
@@ -285,7 +285,7 @@ def _comprehended(w: Walk, node: n.Comprehension, source: object, scope: Scope) 
     result: list[object] = [[]]
     walk = walked(source)
 
-    def item() -> list[Any] | Items:
+    def item() -> list[object] | Items:
         value = w.eval(node.item, Scope(inner))
         return walked(value) if node.flat else [value]
 
@@ -307,7 +307,7 @@ def _comprehended(w: Walk, node: n.Comprehension, source: object, scope: Scope) 
     return numbers.distinct(answer) if node.kind == "set" and isinstance(answer, list) else answer
 
 
-def _perhaps(w: Walk, item: Callable[[], object]) -> Any:
+def _perhaps(w: Walk, item: Callable[[], object]) -> object:
     result = w.optionally(item)
     return Items(join_all(result) if isinstance(result, list) and result else widened(result))
 
@@ -330,7 +330,7 @@ def _over_items(w: Walk, node: n.Over, scope: Scope) -> object:
     return numbers.transfer_fold(node.fold, items, values)
 
 
-EXPRESSIONS: Mapping[type, Callable[[Walk, Any, Scope], Any]] = {
+EXPRESSIONS: Mapping[type, Callable[[Walk, Any, Scope], object]] = {
     n.Name: _name, n.Variable: _name, n.Number: _literal, n.String: _literal, n.Constant: _literal, n.Binary: _chain,
     n.Call: _called, n.Attribute: _field, n.Index: rows.transfer_index, n.ListOf: _item_values, n.SetOf: _item_values,
     n.RecordOf: _fields, n.Range: _ends, n.Unary: _sign, n.Logic: _operands, n.Conditional: _conditional,

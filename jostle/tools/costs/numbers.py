@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from jostle.diagnostics import Refusal
 from jostle.doubles import arithmetic, folded, ordered, total
@@ -33,7 +32,7 @@ MOST_HELD = 20_000
 """The items of a list, or the letters of a text, that are followed one by one."""
 
 
-def certainly_same(a: Any, b: Any) -> bool | None:
+def certainly_same(a: object, b: object) -> bool | None:
     """`==`, or None where it is not known."""
     if not (is_constant(a) and is_constant(b)):
         return None
@@ -90,7 +89,7 @@ def _items(value: list[object] | Items) -> list[object]:
     return value if isinstance(value, list) else [value.item]
 
 
-def distinct(items: Sequence[Any]) -> Set | Items:
+def distinct(items: Sequence[object]) -> Set | Items:
     """The set of these items; where they may be equal, between one and all of them."""
     if all(is_constant(item) for item in items):
         return Set(list({(type(item), item): item for item in items}.values()))
@@ -126,7 +125,7 @@ def _without(items: list[object], gone: list[object]) -> object:
     return Items(join_all(rest), 0, len(rest)) if unsure else rest
 
 
-def _by_identity(a: Any, b: Any) -> bool:
+def _by_identity(a: object, b: object) -> bool:
     """Two things that a run tells apart by identity: different here, different there."""
     kinds = (Handle, Function, Part)
     return (isinstance(a, kinds) or is_constant(a)) and (isinstance(b, kinds) or is_constant(b))
@@ -176,7 +175,7 @@ def _exact(op: str, a: float, b: float) -> float | None:
 # Functions ---------------------------------------------------------------------------------------
 
 
-def function(name: str, args: list[object]) -> Any:
+def function(name: str, args: list[object]) -> object:
     """A builtin on numbers; where it is not followed, `PUBLIC`, or any number."""
     result = _function(name, args)
     return ANY_NUMBER if result is PUBLIC and _are_numbers(args) else result
@@ -208,7 +207,7 @@ def _are_numbers(args: list[object]) -> bool:
     return bool(args) and all(isinstance(v, (float, NumberInterval)) for v in args)
 
 
-def _at_ends(function: Callable[..., Any], args: list[object], side: int) -> float:
+def _at_ends(function: Callable[..., float], args: list[object], side: int) -> float:
     """A function of the lower or of the upper ends; no number where it gives none."""
     try:
         return float(function(*[ends(v)[side] for v in args]))
@@ -216,12 +215,13 @@ def _at_ends(function: Callable[..., Any], args: list[object], side: int) -> flo
         return math.nan
 
 
-def transfer_fold(name: str, items: list[Any], values: list[Any]) -> object:
+def transfer_fold(name: str, items: list[object], values: list[object]) -> object:
     """`max over` and its kin."""
     if not values:
         return 0.0 if name == "sum" else PUBLIC
-    if all(isinstance(v, float) for v in values):
-        return folded(name, items, values)
+    doubles = [v for v in values if isinstance(v, float)]
+    if len(doubles) == len(values):
+        return folded(name, items, doubles)
     if name.startswith("arg"):
         return join_all(items)
     return PUBLIC if name == "sum" else function(name, values)

@@ -7,7 +7,6 @@ counted as one that overlaps with all others, so that what is spent on it adds t
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any
 
 from jostle.diagnostics import Refusal
 from jostle.doubles import place
@@ -125,7 +124,8 @@ def row_form(w: Walk, row: facts.Builtin, node: n.Call, scope: Scope) -> object:
 
 def _row_arguments(w: Walk, row: facts.Builtin, table: object, node: n.Call, scope: Scope) -> object:
     """Looks at the arguments that are read row by row; gives the keys that are listed by `over`, or `MISSING`."""
-    schema, over = columns_of(table), MISSING
+    schema = columns_of(table)
+    over: object = MISSING
     for arg in _listed(node.args[1:]):
         of_rows(w, arg, schema, scope)
     for keyword in node.keywords:
@@ -210,7 +210,7 @@ def _cube(w: Walk, row: facts.Builtin, table: Handle, node: n.Call, over: object
     axes = [column or DIMENSIONS[min(i, 2)] for i, column in enumerate(columns)]
     named_by = zip(args, columns, strict=True)
     unsure = any(column is None and not isinstance(arg, CALCULATED) for arg, column in named_by)
-    dims = dict.fromkeys((*axes, *(k.name for k in node.keywords)), PUBLIC)
+    dims: dict[str, object] = dict.fromkeys((*axes, *(k.name for k in node.keywords)), PUBLIC)
     return Handle("cube", table.exposures, None if unsure else dims)
 
 
@@ -257,7 +257,7 @@ _FORMS: Mapping[Gives, Callable[[Walk, facts.Builtin, Handle, n.Call, object, Sc
 """What a built-in of rows gives of a table."""
 
 
-def _listed_keys(value: object, span: Span) -> list[object] | None:
+def _listed_keys(value: object, span: Span) -> Sequence[object] | None:
     """Keys that a program lists, as a run takes them; None where they are not known."""
     items = value.items if isinstance(value, Set) else walked(value) if isinstance(value, Range) else value
     if not isinstance(items, list) or not all(isinstance(v, (float, str, bool)) for v in items):
@@ -303,7 +303,7 @@ def transfer_index(w: Walk, node: n.Index, scope: Scope) -> object:
     return _element_of(value, at[0] if len(at) == 1 else PUBLIC)
 
 
-def _element_of(value: Any, at: object) -> object:
+def _element_of(value: object, at: object) -> object:
     if isinstance(value, dict):
         return value.get(at, PUBLIC) if isinstance(at, str) else join_all(list(value.values()))
     if isinstance(value, (list, str)):
@@ -316,7 +316,7 @@ def _element_of(value: Any, at: object) -> object:
     return widened(value)
 
 
-def _rows_where(w: Walk, value: Any, node: n.Index, scope: Scope) -> object:
+def _rows_where(w: Walk, value: Handle | OneOf, node: n.Index, scope: Scope) -> object:
     """`D[a = v, b = w]` and `D[E, ]`."""
     schema = columns_of(value)
     for condition in node.args:

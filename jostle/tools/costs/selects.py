@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.forms import PERSON, aggregates, keys_by_alias, persons_by_column
@@ -126,7 +125,7 @@ def grouped_rows(table: object, node: n.Select) -> object:
     keys = [key.name or key.value.id for key in key_nodes if isinstance(key.value, n.Name)]
     names = [column.name or own_name(column.value) for column in node.columns]
     certain = all(names) and len(keys) == len(key_nodes)
-    columns = dict.fromkeys([name for name in (*keys, *names) if name], PUBLIC)
+    columns: dict[str, object] = dict.fromkeys([name for name in (*keys, *names) if name], PUBLIC)
     if table.schema is not None:
         columns |= {key: table.schema[key] for key in keys if key in table.schema}
     return Handle("table", table.exposures, columns if certain else None)
@@ -161,13 +160,17 @@ def _arguments(w: Walk, call: n.Call, schema: dict[str, object] | None, scope: S
             of_rows(w, arg, schema, scope)
 
 
-def joined_tables(left: object, right: object) -> Any:
+def joined_tables(left: object, right: object) -> object:
     if not (isinstance(left, Handle) and isinstance(right, Handle)):
         reached = reached_sources(left, right)
         if reached.open:
             return TOP
         result = Handle("table", reached.exposures)
         return result if reached.certain else OneOf((result, PUBLIC))
+    return joined_handles(left, right)
+
+
+def joined_handles(left: Handle, right: Handle) -> Handle:
     schema = {**right.schema, **left.schema} if left.schema is not None and right.schema is not None else None
     exposures = tuple(replace(e, joined=True) for e in joined_exposures([left, right]))
     return Handle("table", exposures, schema)
@@ -207,8 +210,9 @@ def _schema(function: str, handles: Sequence[Handle], args: Sequence[object], na
             if not isinstance(added, str):
                 return None
             by = args[1] if len(args) > 1 else None
-            columns: list[Any] = list(first) if function == "shave" else by if isinstance(by, list) else [by]
-            if not all(isinstance(column, str) and column in first for column in columns):
+            listed: list[object] = list(first) if function == "shave" else by if isinstance(by, list) else [by]
+            columns = [column for column in listed if isinstance(column, str) and column in first]
+            if len(columns) < len(listed):
                 return None
             return {**{column: first[column] for column in columns}, added: PUBLIC}
     return dict.fromkeys(first, PUBLIC)

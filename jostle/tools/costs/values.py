@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from enum import Enum
-from typing import Any
+from typing import Any, TypeGuard
 
 from msgspec import Struct
 
@@ -78,7 +78,7 @@ class Handle(Struct, frozen=True, eq=False):
 
     kind: str  # "table" | "records" | "cube" | "vectors" | "column" | "score"
     exposures: tuple[Exposure, ...]
-    schema: dict[str, Any] | None = None
+    schema: dict[str, object] | None = None
     origin: Hashable | None = None
     whole: bool = False
     name: str = ""  # of a column
@@ -98,34 +98,34 @@ ANY_NUMBER = NumberInterval(-math.inf, math.inf)
 
 
 class Range(Struct, frozen=True):
-    low: Any
-    high: Any
+    low: object
+    high: object
     real: bool
 
 
 class Items(Struct, eq=False):
     """A list or set of items that are all like `item`, from `least` to `most` of them (None: not known)."""
 
-    item: Any
+    item: object
     least: int = 0
     most: int | None = None
     part_of: object | None = None  # the partition, where the items are its [key, part] pairs
 
 
 class Set(Struct, eq=False):
-    items: list[Any]
+    items: list[object]
 
 
 class OneOf(Struct, eq=False):
     """One of several values; which one is not known."""
 
-    values: tuple[Any, ...]
+    values: tuple[object, ...]
 
 
 class LoopVariable(Struct, eq=False):
     """A name's value from before a round of a loop; who reads it is written down in every one of `marks`."""
 
-    value: Any
+    value: object
     marks: tuple[set[str], ...]
 
 
@@ -135,16 +135,16 @@ class LoopVariable(Struct, eq=False):
 class Maker(Struct, eq=False):
     """A ChoiceMaker, or its `pick`; an advisor has the function that is called with it and the arguments."""
 
-    options: Any
-    features: Any
+    options: object
+    features: object
     picks: bool = False
-    call: Any = None
-    score: Any = None
+    call: object = None
+    score: object = None
     """Of one that runs all options, the Utility that scores their answers."""
 
 
 Constant = None | bool | float | str
-Container = list[Any] | dict[str, Any] | Set | Items | OneOf
+Container = list[object] | dict[str, object] | Set | Items | OneOf
 Value = (
     Unknown | Constant | NumberInterval | Range | Open | Container | Handle | Function | Builtin | RowForm
     | Part | Maker | Module | LoopVariable
@@ -155,11 +155,11 @@ Value = (
 # What is in a value ------------------------------------------------------------------------------
 
 
-def is_constant(value: Value) -> bool:
+def is_constant(value: object) -> TypeGuard[Constant]:
     return value is None or isinstance(value, (bool, float, str))
 
 
-def items_in(value: Value) -> Sequence[Any] | None:
+def items_in(value: object) -> Sequence[object] | None:
     """The items of a container of any kind, or None."""
     if not isinstance(value, (list, dict, Set, Items, OneOf)):  # nearly always
         return None
@@ -176,7 +176,7 @@ def items_in(value: Value) -> Sequence[Any] | None:
             return value.values
 
 
-def leaves(value: Any) -> Iterator[Any]:
+def leaves(value: object) -> Iterator[object]:
     """All that is in a value, containers opened, each once."""
     inside = items_in(value)
     if inside is None:
@@ -205,7 +205,7 @@ def cannot_charge(value: object, purity: Callable[[object], bool] = lambda funct
     return True
 
 
-def widened(value: Value) -> Unknown:
+def widened(value: object) -> Unknown:
     return PUBLIC if cannot_charge(value) else TOP
 
 
@@ -217,7 +217,7 @@ class ReachedSources(Struct, frozen=True):
     open: bool = False
 
 
-def reached_sources(*values: Any) -> ReachedSources:
+def reached_sources(*values: object) -> ReachedSources:
     handles: list[Handle] = []
     certain, any_source = True, False
     waiting = [(value, DEEPEST + 1) for value in values]
@@ -289,14 +289,14 @@ MOST_ALTERNATIVES = 6
 MOST_ROUNDS = 2_000  # of one loop that are followed one by one
 
 
-def alike(a: Any, b: Any) -> bool:
+def alike(a: object, b: object) -> bool:
     """Whether two values are certainly described alike."""
     if a is b:
         return True
     if type(a) is not type(b):
         return False
     if is_constant(a) or isinstance(a, (NumberInterval, Range, Open)):
-        return bool(a == b) or (isinstance(a, float) and math.isnan(a) and math.isnan(b))
+        return bool(a == b) or (isinstance(a, float) and isinstance(b, float) and math.isnan(a) and math.isnan(b))
     same = _ALIKE.get(type(a))
     return same is not None and same(a, b)
 
@@ -323,7 +323,7 @@ _ALIKE: dict[type, Callable[[Any, Any], bool]] = {
 """Of kinds of values whose parts are compared."""
 
 
-def join(a: object, b: object) -> Any:
+def join(a: object, b: object) -> object:
     """A value that stands for both."""
     if isinstance(a, LoopVariable) or isinstance(b, LoopVariable):
         return _joined_loop_variable(a, b)
@@ -358,12 +358,12 @@ def _joined_loop_variable(a: object, b: object) -> LoopVariable:
     return LoopVariable(join(bare(a), bare(b)), tuple({id(m): m for m in marks}.values()))
 
 
-def bare(value: object) -> Any:
+def bare(value: object) -> object:
     """A value without the marks of loops."""
     return value.value if isinstance(value, LoopVariable) else value
 
 
-def join_all(values: Sequence[object]) -> Any:
+def join_all(values: Sequence[object]) -> object:
     result = values[0] if values else PUBLIC
     for value in values[1:]:
         result = join(result, value)
@@ -397,7 +397,7 @@ def _is_number(value: object) -> bool:
 # Containers that are walked through --------------------------------------------------------------
 
 
-def walked(value: Any) -> list[Any] | Items:
+def walked(value: object) -> list[object] | Items:
     """The items of a container, or what they all are like."""
     match value:
         case list():
@@ -415,7 +415,7 @@ def walked(value: Any) -> list[Any] | Items:
     return Items(widened(value) if cannot_charge(value) else TOP)
 
 
-def uniform(items: list[Any]) -> Items:
+def uniform(items: list[object]) -> Items:
     """As many items, of which only what is true of each is known."""
     return Items(join_all(items), len(items), len(items))
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from typing import Any
 
 from jostle.accounting.amounts import QUANTA, part_of
 from jostle.check.scopes import bound_in
@@ -54,7 +53,7 @@ from jostle.tools.costs.values import (
 NO_SOURCES = ReachedSources(())
 Bounds = tuple[int, Most, Most]
 """The least and the most of an amount, and the most of its delta."""
-Identity = Callable[[str, list[Any]], Hashable]
+Identity = Callable[[str, list[object]], Hashable]
 
 FUEL = 60_000  # steps
 MOST_CALLS = 200  # open at once; a run allows more, which are then not followed
@@ -99,7 +98,7 @@ class Walk(Spending, ABC):
         self._names: dict[tuple[str, ...], set[str]] = {}
 
     @abstractmethod
-    def eval(self, node: n.Expr, scope: Scope) -> Any:
+    def eval(self, node: n.Expr, scope: Scope) -> object:
         """What is known of the value of an expression."""
 
     @abstractmethod
@@ -118,7 +117,7 @@ class Walk(Spending, ABC):
         self.ledger = after if after is not None else before
         return join_all(values)
 
-    def optionally(self, thunk: Callable[[], object]) -> Any:
+    def optionally(self, thunk: Callable[[], object]) -> object:
         return self.paths([lambda: MISSING, thunk])
 
     def branches(self, scope: Scope, bodies: Sequence[Sequence[n.Stmt]]) -> bool:
@@ -224,13 +223,13 @@ class Walk(Spending, ABC):
         """The names that running a block may set in its own scope."""
         return set(bound_in(body.body, self.module_names))
 
-    def bind_items(self, names: tuple[str, ...], item: Any, scope: Scope) -> None:
+    def bind_items(self, names: tuple[str, ...], item: object, scope: Scope) -> None:
         if len(names) == 1:
             scope.names[names[0]] = item
             return
-        fits = isinstance(item, list) and len(item) == len(names)
-        values = item if fits else [item.item if isinstance(item, Items) else widened(item)] * len(names)
-        scope.names.update(zip(names, values, strict=True))
+        if not (isinstance(item, list) and len(item) == len(names)):
+            item = [item.item if isinstance(item, Items) else widened(item)] * len(names)
+        scope.names.update(zip(names, item, strict=True))
 
     # Functions -----------------------------------------------------------------------------------
 
@@ -456,16 +455,17 @@ def _without_mark(value: object, mark: set[str]) -> object:
     return LoopVariable(value.value, marks) if marks else value.value
 
 
-def part_item(source: Items, once: Generic | None) -> Any:
+def part_item(source: Items, once: Generic | None) -> object:
     """An item of a loop; of a partition's, the part that stands for all of them."""
-    if once is None:
-        return source.item
-    key, part = source.item
-    reserve = tuple(Exposure(e.source, (*e.path[:-1], (source.part_of, once)), e.agents) for e in part.exposures)
-    return [key, Handle(part.kind, reserve, part.schema, part.origin, False, part.name)]
+    match source.item:
+        case [key, Handle() as part] if once is not None:
+            of = source.part_of
+            reserve = tuple(Exposure(e.source, (*e.path[:-1], (of, once)), e.agents) for e in part.exposures)
+            return [key, Handle(part.kind, reserve, part.schema, part.origin, False, part.name)]
+    return source.item
 
 
-def _guessed(names: dict[str, object], unsettled: Sequence[str], attempt: int) -> dict[str, Any]:
+def _guessed(names: dict[str, object], unsettled: Sequence[str], attempt: int) -> dict[str, object]:
     """What names may be in any round, where some did not settle in so many attempts: less is said of those."""
     if attempt < 2:
         return names

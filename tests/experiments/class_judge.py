@@ -49,7 +49,7 @@ def coded(rows: pd.DataFrame, label: str) -> Coded:
         column = rows[name]
         numbers = pd.to_numeric(column, errors="coerce")
         low, high = numbers.min(), numbers.max()
-        if numbers.notna().all() and low < high and not pd.api.types.is_bool_dtype(column):
+        if not pd.api.types.is_bool_dtype(numbers) and numbers.notna().all() and low < high:
             whole = bool((numbers == np.rint(numbers)).all())
             if not whole or high - low + 1 > 2 * BINS + 4:
                 numbers = np.minimum((numbers - low) / (high - low) * BINS, BINS - 1)

@@ -153,8 +153,9 @@ row("least_cost_partition", "@cube, *, epsilon = none, **tuning",
 row("count_partition", "@cube, *, epsilon = none, **tuning",
     "A bucket for every cell, by a walk that splits full blocks.", reads=HANDLES, effect=MEASURES,
     function="measurements.partition:count_partition")  # fmt: skip
-row("prepaid", "@rows, *, epsilon = none, delta = none, via = none",
-    "Pays at once for several measurements of vectors.", reads=HANDLES, effect=MEASURES)  # fmt: skip
+row("prepaid", "@rows, *, steps = none, rate = none, epsilon = none, delta = none, via = none",
+    "Pays at once for several measurements of vectors, or for sums of secret samples of them.", reads=HANDLES,
+    effect=MEASURES)  # fmt: skip
 row("noisy_moments", "@rows, weights = \"one\", parameters = none, *, shares = [1, 1, 9], paid = none, part = 1, "
     "epsilon = none, delta = none, via = none",
     "Noisy counts, sums and second moments of vectors under weights.", reads=HANDLES, effect=MEASURES)  # fmt: skip

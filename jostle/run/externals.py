@@ -222,7 +222,7 @@ _BY_MODULE = {
     "statistics.effects": "effect_of_strata log_rank_test survival_curve",
     "statistics.regression": (
         "correlations hazard_model linear_fit logistic_curvature_matrix logistic_fit logistic_start logistic_step "
-        "rate_model"
+        "rate_model softmax_fit softmax_start softmax_step"
     ),
     "statistics.weighting": "effect_of_model effect_of_scores effect_scores",
     "workloads.boxes": "query_strategy",

@@ -149,12 +149,28 @@ def _scaled(expr: RowExpr, centre: float, scale: float) -> RowExpr:
 
 
 @builtin
-def _prepaid(rows: Any, *, epsilon: Any = None, delta: Any = None, via: str | None = None, at: At) -> object:
-    """Pays at once for several measurements of `rows`, each of which takes a `part`; all that is left, unless said."""
+def _prepaid(
+    rows: Any, *, steps: Any = None, rate: Any = None, epsilon: Any = None, delta: Any = None,
+    via: str | None = None, at: At,
+) -> object:  # fmt: skip
+    """Pays at once for several measurements of `rows`, each of which takes a `part`; all that is left, unless said.
+
+    With `steps`, for so many noisy sums of secret samples, each of which keeps a row with probability `rate`.
+    """
     interp, span = at
     _need(rows, "prepaid")
+    if steps is None and rate is None:
+        with amount_for(interp, rows, span, epsilon, delta) as amount:
+            return PrepaidBudget(interp.kernel, _bought(interp, rows, amount, via, span))
+    if not is_number(steps) or not float(steps).is_integer() or not (rate is None or is_number(rate)) or via is not None:
+        raise refuse("TypeError", "samples take a whole number of `steps` and a `rate`, and have Gaussian noise")
+    from jostle.privacy.measurements.subsampled_batches import PrepaidSamples
+
     with amount_for(interp, rows, span, epsilon, delta) as amount:
-        return PrepaidBudget(interp.kernel, _bought(interp, rows, amount, via, span))
+        if not rows.private:
+            return PrepaidBudget(interp.kernel, None)
+        purchase = PrepaidSamples.sampled(rows, None if rate is None else float(rate), int(steps), amount)
+        return PrepaidBudget(interp.kernel, interp.kernel.measure(purchase, span))
 
 
 class PrepaidBudget:
@@ -167,11 +183,13 @@ class PrepaidBudget:
 
     @property
     def jostle_fields(self) -> dict[str, object]:
-        """`noise`: the deviation of a release of sensitivity 1 that takes all that was paid for (0: none)."""
+        """`noise`: the deviation of a release of sensitivity 1 that takes all that was paid for, or one step of samples
+        (0: none). `rate`: the share of the rows that a sample keeps."""
         if self.paid is None:
-            return {"noise": 0.0, "mechanism": "none", "left": 1.0}
-        alone = self.paid.how.kind(1 / self.paid.strength).deviation
-        return {"noise": alone, "mechanism": self.paid.how.mechanism, "left": self._kernel.share_left(self.paid)}
+            return {"noise": 0.0, "mechanism": "none", "left": 1.0, "rate": 1.0}
+        alone, rate = self.paid.how.kind(1 / self.paid.strength).deviation, getattr(self.paid, "rate", 1.0)
+        left = self._kernel.share_left(self.paid)
+        return {"noise": alone, "mechanism": self.paid.how.mechanism, "left": left, "rate": rate}
 
     def as_json(self) -> object:
         return self.jostle_fields

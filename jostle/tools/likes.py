@@ -54,6 +54,7 @@ REPORTS: Mapping[str, tuple[str, ...]] = {
     "hazard_model": ("coefficients", "count"),
     "log_rank_test": ("chance", "statistic", "degrees"),
     "rate_model": ("coefficients", "count"),
+    "softmax_fit": ("classes",),
     "survival_curve": ("median", "median_low", "median_high", "count"),
     "weighted_values": ("values", "total"),
 }

@@ -13,7 +13,7 @@ from jostle.kernels.errors import KernelError
 from jostle.kernels.rowprograms.mixtures import normalised
 from jostle.kernels.rowprograms.scales import FAR, STEPS, affine, bits_for, logistic, numbers, rounded, row
 from jostle.privacy.rows.arrays import concatenate, lookup, one_hot, part, reshape
-from jostle.privacy.rows.expressions import Columns, Expression, columns, comparison, constant, shift
+from jostle.privacy.rows.expressions import Columns, Expression, clamp, columns, comparison, constant, shift
 from jostle.privacy.rows.factored import FactoredGradient, grouped, patterns
 from jostle.privacy.rows.norms import GRID, GRID_BITS, Contributions, Weights
 from jostle.privacy.rows.program import program
@@ -43,6 +43,25 @@ def logistic_gradient(d: int, *, target: object, weights: object) -> Contributio
     before, behind = ([part(units, places)] if places else [] for places in (range(place), range(place + 1, d)))
     x = concatenate([*before, constant([GRID]), *behind])
     return Contributions("logistic_gradient", program([units], x * slope), SLOPE_BITS + GRID_BITS)
+
+
+def softmax_gradient(d: int, *, weights: object) -> Contributions:
+    """The gradient of −ln of the share that `weights` (K, d − K + 1) give a row's class: (share − 1 for it)·(x, 1).
+
+    The last K coordinates say the class, of which the row's own is above 0. Shape (K·(d − K + 1), n).
+    """
+    w = numbers(weights, (None, None), "weights")
+    classes, terms = w.shape
+    if classes < 2 or terms != d - classes + 1 or terms < 2:
+        raise KernelError(f"`weights` are lists of numbers, a list for each of K classes, of {d} - K + 1 numbers")
+    units = row(d)
+    x, own = part(units, range(terms - 1)), comparison(constant([0] * classes), "<", part(units, range(terms - 1, d)))
+    logs, bits = affine(w[:, :-1] / GRID, w[:, -1], x, 50)
+    one = 1 << SLOPE_BITS
+    off = clamp(normalised(logs, bits, 20, one), 0, one) - own * one
+    numbers_of = reshape(off, (classes, 1)) * reshape(concatenate([x, constant([GRID])]), (1, terms))
+    flat = reshape(numbers_of, (classes * terms,))
+    return Contributions("softmax_gradient", program([units], flat), SLOPE_BITS + GRID_BITS)
 
 
 def logistic_curvature(d: int, *, target: object, weights: object) -> Weights:

@@ -331,6 +331,46 @@ def logistic_fit(
     return Report(title, lines, notes, coefficients(lines) | {"count": many})
 
 
+# Several classes, by gradients of samples -----------------------------------------------------------
+
+PACE, KEEPS = 1.5, 0.9
+"""The first step by a mean gradient, from where steps fall to none, and what of a step goes on in the next."""
+
+
+def softmax_start(classes: float, terms: float) -> dict[str, list[list[float]]]:
+    """Weights of 0, of each class a list with the constant last, and no step before."""
+    zeros = np.zeros((int(classes), int(terms))).tolist()
+    return {"weights": zeros, "step": zeros}
+
+
+def softmax_step(
+    state: Mapping[str, list[list[float]]], gradient: Sums, rows: float, done: float
+) -> dict[str, list[list[float]]]:
+    """Down the noisy gradient of a sample of about so many rows; `done` is the share of all steps that are over."""
+    weights, before = (np.asarray(state[k], dtype=float) for k in ("weights", "step"))
+    mean = np.asarray(gradient["sum"], dtype=float).reshape(weights.shape) / max(float(rows), 1.0)
+    step = KEEPS * before - PACE * (1 - done) * mean
+    after = np.clip(weights + step, -LARGEST_WEIGHT, LARGEST_WEIGHT)
+    return {"weights": after.tolist(), "step": step.tolist()}
+
+
+def softmax_fit(
+    design: Sequence[Column], target: str, classes: Sequence[object], weights: object, radius: float
+) -> Report:
+    """The log-odds of each class as lines, in the units of the columns: of which only differences say something."""
+    matrix = np.asarray(weights, dtype=float)
+    matrix = matrix - matrix.mean(axis=0)
+    slopes = matrix[:, :-1] / np.array([float(term["scale"]) for term in design]) / radius
+    constants = matrix[:, -1] - slopes @ np.array([float(term["centre"]) for term in design])
+    names = [("intercept", ""), *_terms(design)]
+    lines = [
+        {"class": kind, "column": column, "of": value, "value": float(number)}
+        for kind, numbers in zip(classes, np.column_stack([constants, slopes]), strict=True)
+        for (column, value), number in zip(names, numbers, strict=True)
+    ]
+    return Report(f"log-odds of {target} among {len(classes)} classes", lines, (), {"classes": list(classes)})
+
+
 # Rates -------------------------------------------------------------------------------------------
 
 

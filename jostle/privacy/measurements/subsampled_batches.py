@@ -13,6 +13,10 @@ and rows that a join has multiplied are no units: both are refused, from public 
 *Whose row it is.* Persons are distinguished by 120 bits of SHA-256 of their column (`bucket`), which is why it must
 still be there, described as text: that is how the engine told them apart when it bounded their rows.
 
+*Sums of vectors.* `prepaid(rows, steps = T, rate = q)` pays for T noisy sums, each of a fresh sample of rows of which a
+unit has one at most (`Sampled`): what a row gives is clipped to whole numbers of a norm of at most 1, and what is
+summed next may depend on all sums before, since orders add up.
+
 *The price* is the (ε, δ) that was asked; in zCDP it is that of any (ε, δ)-DP mechanism, which is a function of one that
 fails with probability δ and is randomised response of ε else (Kairouz, Oh & Viswanath 2015): δ, and ρ as for pure ε.
 """
@@ -36,7 +40,8 @@ from jostle.plan.plan import WEIGHT_BITS, Apply, Bound, Column, Constant, Derive
 from jostle.privacy.kernel.exposures import Handle, join_exposures
 from jostle.privacy.kernel.handles import Cube, Tallied
 from jostle.privacy.kernel.kernel import Kernel
-from jostle.privacy.kernel.measurement import Measured, Measurement, Release, weighted_stability_of
+from jostle.privacy.kernel.measurement import Measured, Measurement, Payment, Release, weighted_stability_of
+from jostle.privacy.kernel.prepaid import WHOLE, Prepaid, Prepayment
 from jostle.privacy.measurements.answers import JointCells
 from jostle.privacy.mechanisms.additive import Additive
 from jostle.privacy.mechanisms.noise import SHARES, Noise, needed_noise
@@ -79,13 +84,7 @@ class PoissonBatches(Sample, Measurement["Rows", Batches]):
     def of(cls, cubes: Sequence[Cube], rate: float | None, steps: int, amount: Amount | None) -> PoissonBatches:
         """`rate` is rounded up to 2^-16."""
         together, plan, columns = _units(cubes)
-        total = _need(amount)
-        epsilon, delta = as_float(total.value), used_delta(total, together.measures)
-        share = math.ceil((rate if rate is not None else rate_for(epsilon, delta, steps)) * SHARES)
-        sigma = noise_for(epsilon, delta, share / SHARES, steps)
-        if not math.isfinite(sigma):
-            raise refuse("BadAmount", "no noise keeps so many steps within this amount", help="take fewer steps")
-        how = Additive(total, Gaussian, f"{steps} secret samples of {share / SHARES:.3g} of all", delta)
+        how, share, sigma = _sampled(amount, together, rate, steps)
         facts = (tuple(cubes), together, plan, columns, steps, share, sigma)
         return cls(together.exposures, "batches", how, *facts, subject=(facts[0], share, steps))
 
@@ -103,6 +102,79 @@ class PoissonBatches(Sample, Measurement["Rows", Batches]):
         sums = released(needed_noise(noise), exact, self.share, self.steps, deviation)
         batches = Batches(np.ldexp(sums.astype(float), -exact.bits), self.share / SHARES, scale)
         return Release(batches, (Measured("batches", Gaussian(scale), self.how, 1, reach),))
+
+
+class Sampled(Prepaid, frozen=True):
+    """What pays for `steps` noisy sums, each of a fresh secret sample that keeps a row with `share` of 2^-16."""
+
+    steps: int
+    share: int
+
+    @property
+    def rate(self) -> float:
+        return self.share / SHARES
+
+    def part(self, share: float) -> float:
+        raise refuse("TypeError", "this was paid for sums of samples", help="`noisy_sum` takes it, a sample at a time")
+
+    def payment(self, share: float, room: float) -> Payment:
+        """One step, which is what `strength` is for."""
+        if share != 1:
+            raise refuse("TypeError", "a sum of a sample takes no part: there are `steps` of them", help="leave it out")
+        return Payment(self, WHOLE // self.steps, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class PrepaidSamples(Prepayment):
+    """What buys noisy sums of secret samples of the rows of a handle, of which a unit has one."""
+
+    steps: int
+    share: int
+    sigma: float
+    called = "subsampled gaussian"
+
+    @classmethod
+    def sampled(cls, rows: Handle, rate: float | None, steps: int, amount: Amount | None) -> PrepaidSamples:
+        need_single_rows(rows)
+        how, share, sigma = _sampled(amount, rows, rate, steps)
+        return cls(rows.exposures, "samples", how, rows, False, steps, share, sigma, subject=(rows, share, steps))
+
+    @property
+    def price(self) -> Price:
+        return stability_price(self.how.amount)
+
+    @property
+    def bought(self) -> tuple[float, float]:
+        return 1 / self.sigma, math.inf
+
+    def release(self, exact: None, noise: Noise | None) -> Release[Prepaid]:
+        strength, _ = self.bought
+        paid = Sampled(self.exposures, self.how, strength, False, False, self.steps, self.share)
+        return Release(paid, (Measured("prepaid", Gaussian(self.sigma), self.how, 1, 1),))
+
+
+def need_single_rows(rows: Handle) -> None:
+    """Refuses rows of which a unit has several, which would be kept one by one, or has another in their place."""
+    if len(rows.exposures) != 1 or rows.exposures[0].unit.public_size or rows.exposures[0].stability != 1:
+        raise refuse(
+            "TypeError", "secret samples are of rows of which each person has one, added or removed",
+            help="make one row of each person, `select … per person`, or say `up to 1 row`",
+        )  # fmt: skip
+
+
+def _sampled(amount: Amount | None, handle: Handle, rate: float | None, steps: int) -> tuple[Additive, int, float]:
+    """The noise of so many steps within an amount, its deviation in sensitivities, and the rate in 2^-16, rounded
+    up."""
+    if not (rate is None or 0 < rate <= 1) or not 1 <= steps <= MOST_STEPS:
+        raise refuse("ValueError", f"a rate is in (0, 1], and there are 1 to {MOST_STEPS:,} steps")
+    total = _need(amount)
+    epsilon, delta = as_float(total.value), used_delta(total, handle.measures)
+    share = math.ceil((rate if rate is not None else rate_for(epsilon, delta, steps)) * SHARES)
+    sigma = noise_for(epsilon, delta, share / SHARES, steps)
+    if not math.isfinite(sigma):
+        raise refuse("BadAmount", "no noise keeps so many steps within this amount", help="take fewer steps")
+    how = Additive(total, Gaussian, f"{steps} secret samples of {share / SHARES:.3g} of all", delta)
+    return how, share, sigma
 
 
 def batches(

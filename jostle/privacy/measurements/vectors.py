@@ -19,13 +19,23 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from jostle.diagnostics import refuse
 from jostle.lazy import Floats, Ints, NDArray, np
 from jostle.privacy.kernel.handles import Vectors
-from jostle.privacy.kernel.measurement import LinearMeasurement, Measured, Payment, needed, stability_of
+from jostle.privacy.kernel.measurement import (
+    LinearMeasurement,
+    Measured,
+    Payment,
+    common_noise,
+    needed,
+    stability_of,
+)
 from jostle.privacy.kernel.prepaid import WHOLE, Prepaid
+from jostle.privacy.measurements.subsampled_batches import Sampled, need_single_rows
 from jostle.privacy.mechanisms.additive import Linear
+from jostle.privacy.mechanisms.noise import needed_noise
 from jostle.privacy.reading.vault import Reader
 from jostle.privacy.rows.norms import BITS, Contributions, Weights
 from jostle.privacy.scores import vectorsums
@@ -138,14 +148,22 @@ class VectorSum(_OfVectors):
         vectorsums.check_bound(bound, norm)
         vectorsums.check_columns(rows, function)
         _check_paid(rows, paid)
-        sides = (math.ceil(side * stability_of(rows) * UNIT) * (1 + 2.0**-40) for side in reaches(function.size, norm))
-        linear = _linear(paid, part, *sides)
+        l1, l2 = (math.ceil(side * stability_of(rows) * UNIT) * (1 + 2.0**-40) for side in reaches(function.size, norm))
+        if isinstance(paid, Sampled):
+            need_single_rows(rows)
+            linear = Linear(paid.how.kind, paid.strength, l1, l2, BITS)
+        else:
+            linear = _linear(paid, part, l1, l2)
         payment = None if paid is None else paid.payment(part, paid.room(linear.scale, function.size))
         how, facts = None if paid is None else paid.how, (rows, paid, payment, function, bound, norm)
         return cls(rows.exposures, function.name, how, (linear,), *facts)
 
     def read(self, reader: Reader) -> list[Ints]:
-        return [vectorsums.contributions(reader, self.rows, self.function, self.bound, self.norm)]
+        """Of a secret sample where samples are what was paid for."""
+        sample = None
+        if isinstance(self.paid, Sampled):
+            sample = partial(needed_noise(common_noise(self.exposures)).sample, share=self.paid.share)
+        return [vectorsums.contributions(reader, self.rows, self.function, self.bound, self.norm, sample)]
 
     @property
     def unit(self) -> float:

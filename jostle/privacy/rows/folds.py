@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from jostle.integers import fixed_width
-from jostle.lazy import Array, Floats, Ints, NDArray, np
+from jostle.lazy import Array, Bools, Floats, Ints, NDArray, np
 from jostle.privacy.rows.factored import (
     BATCH,
     CodedRows,
@@ -166,6 +166,21 @@ class ContributionFold:
                 sizes = exact_sizes(numbers, self.function.largest, self.norm, scale)
                 total.add(numbers * scale, times[part], sizes)
         return [total.whole]
+
+
+@dataclass(frozen=True, slots=True)
+class SampledFold:
+    """A sum over those rows that `sample` keeps of so many: drawn anew for each block that is read, for this sum."""
+
+    fold: Fold
+    sample: Callable[[int], Bools]
+
+    def over(self, rows: BallRows) -> list[Any]:
+        def blocks() -> Iterator[Block]:
+            for block in rows.blocks():
+                yield block[:, np.flatnonzero(self.sample(block.shape[1]))]
+
+        return self.fold.over(BallRows(blocks))
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,6 +71,8 @@ def test_parameters_have_exact_shapes(arena: Arena) -> None:
 
 HOSTILE: tuple[tuple[str, dict[str, Any]], ...] = (
     *(("logistic_gradient", {"target": 0, "weights": w}) for w in ([[0, 0], [0, 0]], 1, [0, 1e305], [0], [])),
+    *(("softmax_gradient", {"weights": w}) for w in ([[0], [0]], [[0, 0]], [0, 0], [[0, 0], [0, 1e305]])),
+    ("softmax_gradient", {"weights": [[0, np.nan], [0, 0]]}),
     *(("logistic_gradient", {"target": t, "weights": [0, 0]}) for t in ([0, 1], -1, 0.5, 2, np.nan, "x")),
     *(("nearest", {"centres": c}) for c in ([[0, 0], [1e305, 0]], [[0, np.nan]], [], [[0], [1]], [[[0, 0]]])),
     ("nearest", {"centres": [[0, 0], [1]]}),

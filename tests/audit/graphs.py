@@ -11,8 +11,11 @@ from harness import Case, Pair
 from mechanisms import on_rows
 
 from jostle.accounting.subsampled_gaussian import noise_for
+from jostle.kernels.rowprograms import CONTRIBUTIONS
 from jostle.privacy.kernel import exposures
 from jostle.privacy.measurements.subsampled_batches import Rows, released
+from jostle.privacy.rows.folds import BallRows, ContributionFold, SampledFold
+from jostle.privacy.rows.norms import BITS, GRID
 from jostle.simulate import SeededNoise
 from jostle.source import Source
 from jostle.tools.session import Session
@@ -32,6 +35,11 @@ STEPS, RATE, DELTA = 4, 0.25, 0.001
 SAMPLES = (
     f"n = noisy_samples([histogram(t, v), histogram(t, x = v > 3)], {RATE}, {STEPS}) with epsilon 1 delta {DELTA}\n"
 )
+SUMS = f"""use row_vectors
+rows = vectors(t, v / 3, scaled = false, radius = 1)
+paid = prepaid(rows, steps = {STEPS}, rate = {RATE}) with epsilon 1 delta {DELTA}
+n = [noisy_sum(rows, "coordinates", paid = paid) for i in 1..{STEPS}]
+"""
 
 
 def graphs() -> list[Case]:
@@ -43,6 +51,7 @@ def graphs() -> list[Case]:
         on_rows("selection by distance", 1, FAR, few, more),
         on_rows("output perturbation", 1, PERTURBED, few, more),
         Case(f"psgd: {STEPS} secret samples, q = {RATE}", 1, samples, 200_000, DELTA),
+        Case(f"sums of {STEPS} secret samples, q = {RATE}", 1, sums_of_samples, 10_000, DELTA),
     ]
 
 
@@ -53,18 +62,21 @@ class Noted:
         self.sigma = sigma
         return values
 
+    def laplace(self, values: np.ndarray, scale: float) -> np.ndarray:
+        return values  # of a look at the cells
+
     def sample(self, size: int, kept: int) -> np.ndarray:
         self.kept = kept
         return np.ones(size, dtype=bool)
 
 
-def priced() -> Noted:
+def priced(program: str = SAMPLES) -> Noted:
     """The deviation and the rate of the steps, from the program's text and its price."""
     noted = Noted()
     with tempfile.TemporaryDirectory() as folder, mock.patch.object(exposures, "SecureNoise", lambda: noted):
         (Path(folder) / "t.csv").write_text("who,v\nA,3\n")
         declared = f'private t = table("t.csv") described by {{v: 0..7}} protecting rows budget {BASIC}\n'
-        result = Session(cwd=Path(folder)).attempt(Source("audit.jst", declared + SAMPLES))
+        result = Session(cwd=Path(folder)).attempt(Source("audit.jst", declared + program))
     if not result.ok:
         raise RuntimeError(result.diagnostics)
     return noted
@@ -80,6 +92,22 @@ def samples(runs: int, rng: np.random.Generator) -> Pair:
         return np.log1p(RATE * np.expm1(told)).reshape(runs, STEPS).sum(axis=1).round(9)
 
     return drawn(Rows(np.zeros((0, 2), dtype=np.int32), 2, 0)), drawn(Rows(np.array([[0, 1]], dtype=np.int32), 2, 1))
+
+
+def sums_of_samples(runs: int, rng: np.random.Generator) -> Pair:
+    """No row against one, whose number is the bound; the log-likelihood ratio of all steps of a run."""
+    noted, noise, one = priced(SUMS), SeededNoise(int(rng.integers(2**31))), 1 << BITS
+    contribution = CONTRIBUTIONS["coordinates"](1)
+    fold = SampledFold(ContributionFold(contribution, 1.0, "l2"), noise, noted.kept)
+    rows = BallRows(lambda: iter([np.array([[GRID]], dtype=np.int16)]))
+    kept = np.array([int(fold.over(rows)[0][0]) for _ in range(runs * STEPS)])
+
+    def drawn(exact: np.ndarray) -> np.ndarray:
+        seen = noise.gaussian(exact, noted.sigma).astype(float)
+        ratios = (seen * one - one * one / 2) / noted.sigma**2
+        return np.log1p(RATE * np.expm1(ratios)).reshape(runs, STEPS).sum(axis=1).round(9)
+
+    return drawn(np.zeros_like(kept)), drawn(kept)
 
 
 def one_sample_for_all(x: np.ndarray, runs: int, rng: np.random.Generator) -> np.ndarray:

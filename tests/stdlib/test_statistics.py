@@ -394,6 +394,65 @@ release fit = logistic_regression(t, "y", ["a", "b"]) with epsilon 200
         assert abs(line["value"] - value) < spread and line["high"] - line["low"] < 8 * spread
 
 
+CLASSES = '{a: 0.0..8.0, b: 0.0..8.0, c: {"p", "q"}, kind: {"x", "y", "z"}}'
+
+
+def classes(many: int) -> pd.DataFrame:
+    rng = np.random.default_rng(3)
+    kinds = rng.integers(0, 3, many)
+    a, b = (np.clip(np.array(middles)[kinds] + rng.normal(0, 1.5, many), 0, 8) for middles in ([2, 5, 4], [2, 3, 6]))
+    c = np.where(rng.random(many) < np.array([0.2, 0.5, 0.8])[kinds], "q", "p")
+    return pd.DataFrame({"a": a, "b": b, "c": c, "kind": np.array(list("xyz"))[kinds]})
+
+
+def classed(frame: pd.DataFrame, program: str, protecting: str) -> Result:
+    session = Session()
+    session.bind("t", frame)
+    text = (
+        f'use statistics\n{"private " * bool(protecting)}t = bound("t") described by {CLASSES} {protecting}\n{program}'
+    )
+    return session.attempt(Source("c.jst", text))
+
+
+FIT = """fit = softmax_regression(t, "kind", ["a", "b", "c"], 60, 0.05) %s
+release fit
+release shares = [class_shares(fit, {a: r.a, b: r.b, c: r.c}) for r in
+    [{a: 2, b: 2, c: "p"}, {a: 5, b: 3, c: "q"}, {a: 4, b: 6, c: "q"}]]
+"""
+
+
+@pytest.mark.parametrize("protecting", ["", "protecting rows budget epsilon 2, delta 1e-4 counted by basic"])
+def test_several_classes_are_told_apart_as_by_maximum_likelihood(protecting: str) -> None:
+    """Of 8,000 rows, at epsilon 2: as many as the best weights do, less one in fifty."""
+    frame = classes(8_000)
+    result = classed(frame, FIT % ("with epsilon 2 delta 1e-5" if protecting else ""), protecting)
+    assert result.ok, result.diagnostics
+    lines, shares = result["fit"].rows, result.released_json()["shares"]
+    assert [line["class"] for line in lines] == [k for k in "xyz" for _ in range(4)]
+    weights = np.array([line["value"] for line in lines]).reshape(3, 4)
+    x = np.column_stack([np.ones(len(frame)), frame["a"], frame["b"], frame["c"] == "q"])
+    y = frame["kind"].map({"x": 0, "y": 1, "z": 2}).to_numpy()
+    best = np.zeros((3, 4))
+    for _ in range(800):
+        odds = np.exp(x @ best.T - (x @ best.T).max(axis=1, keepdims=True))
+        best -= 0.1 * (odds / odds.sum(axis=1, keepdims=True) - np.eye(3)[y]).T @ x / len(x)
+    right = [float(((x @ w.T).argmax(axis=1) == y).mean()) for w in (weights, best)]
+    assert right[0] > right[1] - 0.02
+    assert [int(np.argmax(one)) for one in shares] == [0, 1, 2] and np.sum(shares, axis=1) == pytest.approx([1, 1, 1])
+    if protecting:
+        assert float(result.budget["t"]["epsilon"]["spent"]) == pytest.approx(2)
+
+
+@pytest.mark.parametrize("program, protecting, words", [
+    (FIT % "with epsilon 1", "protecting rows budget epsilon 2", "epsilon and delta"),
+    (FIT % "with epsilon 1 delta 1e-5", "protecting c up to 3 rows budget epsilon 2, delta 1e-4", "each person has"),
+    (FIT.replace("60", "0") % "with epsilon 1 delta 1e-5", "protecting rows budget epsilon 2, delta 1e-4", "steps"),
+])  # fmt: skip
+def test_what_gradients_of_samples_are_not_for(program: str, protecting: str, words: str) -> None:
+    result = classed(classes(50), program, protecting)
+    assert not result.ok and words in result.diagnostics[0].message, result.diagnostics
+
+
 def test_curvature_is_that_of_the_logistic_law() -> None:
     weights = [1.5, 0.4, -2.0]
     units = np.random.default_rng(2).integers(-9000, 9001, (3, 200))

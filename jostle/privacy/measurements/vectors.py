@@ -19,7 +19,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from jostle.diagnostics import refuse
 from jostle.lazy import Floats, Ints, NDArray, np
@@ -160,10 +159,10 @@ class VectorSum(_OfVectors):
 
     def read(self, reader: Reader) -> list[Ints]:
         """Of a secret sample where samples are what was paid for."""
-        sample = None
+        sampled = None
         if isinstance(self.paid, Sampled):
-            sample = partial(needed_noise(common_noise(self.exposures)).sample, share=self.paid.share)
-        return [vectorsums.contributions(reader, self.rows, self.function, self.bound, self.norm, sample)]
+            sampled = needed_noise(common_noise(self.exposures)), self.paid.share
+        return [vectorsums.contributions(reader, self.rows, self.function, self.bound, self.norm, sampled)]
 
     @property
     def unit(self) -> float:

@@ -75,6 +75,12 @@ class Ball(Protocol):
     def norm(self) -> str: ...
 
 
+class Sampler(Protocol):
+    """The noise of a source, which draws samples too."""
+
+    def sample(self, size: int, share: int) -> Bools: ...
+
+
 class Fold(Protocol):
     """A sum over rows."""
 
@@ -170,15 +176,16 @@ class ContributionFold:
 
 @dataclass(frozen=True, slots=True)
 class SampledFold:
-    """A sum over those rows that `sample` keeps of so many: drawn anew for each block that is read, for this sum."""
+    """A sum over a secret sample of the rows, each kept with `share` of 2^-16: drawn as they are read, for this sum."""
 
     fold: Fold
-    sample: Callable[[int], Bools]
+    noise: Sampler
+    share: int
 
     def over(self, rows: BallRows) -> list[Any]:
         def blocks() -> Iterator[Block]:
             for block in rows.blocks():
-                yield block[:, np.flatnonzero(self.sample(block.shape[1]))]
+                yield block[:, np.flatnonzero(self.noise.sample(block.shape[1], self.share))]
 
         return self.fold.over(BallRows(blocks))
 

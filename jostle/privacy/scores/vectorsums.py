@@ -17,12 +17,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from jostle.diagnostics import refuse
-from jostle.lazy import Bools, Ints, np
+from jostle.lazy import Ints, np
 from jostle.plan.plan import Column, Key, Summands
 from jostle.privacy.kernel.handles import Table, Vectors
 from jostle.privacy.reading.vault import Reader
 from jostle.privacy.rows.factored import FactoredGradient, clamped, moments_of
-from jostle.privacy.rows.folds import AtRows, ContributionFold, CountFold, Fold, GradientFold, MomentFold, SampledFold
+from jostle.privacy.rows.folds import (
+    AtRows,
+    ContributionFold,
+    CountFold,
+    Fold,
+    GradientFold,
+    MomentFold,
+    SampledFold,
+    Sampler,
+)
 from jostle.privacy.rows.norms import BITS, Contributions, RowCount, Weights
 from jostle.privacy.scores.rule import Rule, Score, Scores
 from jostle.privacy.scores.splits import key_of_column, table_of
@@ -73,12 +82,12 @@ def moments(reader: Reader, rows: Vectors, weights: Weights, degree: int) -> lis
 
 def contributions(
     reader: Reader, rows: Vectors, function: Contributions, bound: float, norm: str,
-    sample: Callable[[int], Bools] | None = None,
+    sampled: tuple[Sampler, int] | None = None,
 ) -> Ints:  # fmt: skip
-    """The sum of what a program gives for each row, clipped to a norm of `bound`, in units of 2^-BITS of it; of those
-    rows that a `sample` keeps."""
+    """The sum of what a program gives for each row, clipped to a norm of `bound`, in units of 2^-BITS of it; of a
+    sample of the rows where it says by which noise and which share."""
     fold: Fold = ContributionFold(function, bound, norm)
-    return clamped(_folded(reader, rows, fold if sample is None else SampledFold(fold, sample))[0])
+    return clamped(_folded(reader, rows, fold if sampled is None else SampledFold(fold, *sampled))[0])
 
 
 def coordinate_scores(rows: Vectors, function: Contributions | FactoredGradient, bound: float) -> Scores:

@@ -41,13 +41,15 @@ KERNELS: dict[str, Callable[[Values, int], dict[str, Any]]] = {
     "indicators": lambda v, d: {"values": v.table(d, entry=lambda: v.whole(1, 4))} | ({"pairs": False} if v.chance(0.3) else {}),
     "logistic_gradient": lambda v, d: {"target": v.whole(0, d - 1), "weights": v.table(d)},
     "logistic_curvature": lambda v, d: {"target": v.whole(0, d - 1), "weights": v.table(d)},
+    "softmax_gradient": lambda v, d: {"weights": v.table(2, max(d - 1, 1))},
     "pair_products": lambda v, d: {},
     "products": lambda v, d: {},
     "ising_gradient": lambda v, d: {"target": v.whole(0, d - 1), "weights": v.table(d)},
     "sign_gradient": lambda v, d: _field(v, d),
 }  # fmt: skip
 WEIGHTS = ("one", "responsibilities", "framed", "nearest", "nearest_from", "within", "logistic_curvature")
-CONTRIBUTIONS = ("coordinates", "indicators", "log_density", "logistic_gradient", "pair_products", "products")
+CONTRIBUTIONS = ("coordinates", "indicators", "log_density", "logistic_gradient", "pair_products", "products",
+                 "softmax_gradient")  # fmt: skip
 SLOPES = ("ising_gradient", "sign_gradient")
 
 

@@ -122,6 +122,23 @@ def test_the_kernels_compute_what_they_say() -> None:
     assert pytest.approx(wanted, abs=1e-3) == gradient.T
 
 
+def test_the_gradient_of_several_classes_is_theirs() -> None:
+    """Also of rows without a class, and of weights beyond all tables; in any order of the rows."""
+    rng = np.random.default_rng(2)
+    rows = np.concatenate([rng.uniform(-0.5, 0.5, (200, 2)), 0.01 * np.eye(4)[rng.integers(0, 4, 200)][:, :3]], axis=1)
+    units = within_ball(rows, 1.0, "l2").astype(float)
+    x, own = np.append(units[:2] / GRID, np.ones((1, 200)), axis=0), units[2:] > 0
+    for size in (0.0, 1.0, 9.0, 1e9):
+        w = size * np.array([[0.3, -1.0, 0.1], [2.0, 0.7, -0.2], [-1.0, 0.0, 0.5]])
+        gradient = CONTRIBUTIONS["softmax_gradient"](5, weights=w.tolist())
+        (there,) = gradient.program(units)
+        odds = w @ x
+        shares = np.exp(odds - odds.max(axis=0))
+        wanted = ((shares / shares.sum(axis=0) - own)[:, None, :] * x).reshape(9, 200)
+        assert there * 2.0**-gradient.bits == pytest.approx(wanted, abs=2e-3)
+        assert np.array_equal(gradient.program(units[:, 7:3:-1])[0], there[:, 7:3:-1])
+
+
 # Sensitivities by brute force ----------------------------------------------------------------------
 
 

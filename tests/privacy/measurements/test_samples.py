@@ -216,3 +216,91 @@ def test_programs_perturb_by_that(bench: Bench) -> None:
         (one,), (other,) = (r.charges for r in found)
         lost = one.draws[0].loss(other.draws[0])
         assert 0 < lost <= one.value * (1 + 1e-9)
+
+
+# Sums of samples -----------------------------------------------------------------------------------
+
+PAID = (
+    "rows = vectors(t, v, w, scaled = false, radius = 2)\n"
+    "paid = prepaid(rows, steps = 3, rate = 0.25) with epsilon 1 delta 0.0001\n"
+)
+SUMS = PAID + 's = [noisy_sum(rows, "coordinates", bound = 0.5, paid = paid) for i in 1..3]\n'
+
+
+@pytest.mark.parametrize("first", [ALL, 2])
+@pytest.mark.parametrize("clause", ["rows", "who up to 1 row"])
+def test_a_row_moves_the_sum_of_a_sample_by_what_its_noise_is_scaled_for(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, clause: str, first: int
+) -> None:
+    """Each sum is of a fresh sample, drawn after the charge; who is not kept moves nothing; rows are clipped."""
+    calls: list[int] = []
+    sample = Recorder.sample  # type: ignore[attr-defined]
+    monkeypatch.setattr(Recorder, "first", first, raising=False)
+    monkeypatch.setattr(Recorder, "sample", lambda self, size, share: calls.append(size) or sample(self, size, share),
+                        raising=False)  # fmt: skip
+
+    def of(rows: list[tuple[str, str, str]]) -> Record:
+        bench.table(rows, ("who", "v", "w"))
+        declared = f'private t = table("t.csv") described by {COLUMNS} protecting {clause} {BASIC}'
+        return bench.run(f"use row_vectors\n{declared}\n{SUMS}")
+
+    others = [("a", "1", "1"), ("b", "2", "0")]
+    one, other = of(others), of([*others, ("c", "2", "1")])
+    assert calls == [2, 2, 2, 3, 3, 3]
+    (paid, *_), (again, *_) = one.charges, other.charges
+    draws = [charge.draws for charge in (paid, again)]
+    assert [len(d) for d in draws] == [3, 3]
+    for before, after in zip(*draws, strict=True):
+        moved = float(np.linalg.norm((after.values - before.values).astype(float)))
+        assert before.scale == after.scale == pytest.approx(SIGMA * 2**30, rel=1e-6)
+        assert moved <= before.scale / SIGMA and (moved > 0.999 * before.scale / SIGMA) == (first == ALL)
+        assert moved == 0 or first == ALL
+
+
+@pytest.mark.parametrize("program, words", [
+    ("s = noisy_moments(rows, paid = paid)", "sums of samples"),
+    ('s = noisy_sum(rows, "coordinates", paid = paid, part = 0.5)', "takes no part"),
+    ('s = [noisy_sum(rows, "coordinates", paid = paid) for i in 1..4]', "of what was paid"),
+    ("more = prepaid(rows, rate = 0.1) with epsilon 1 delta 1e-6", "whole number of `steps`"),
+    ("more = prepaid(rows, steps = 0) with epsilon 1 delta 1e-6", "steps"),
+    ("more = prepaid(rows, steps = 1.5) with epsilon 1 delta 1e-6", "whole number of `steps`"),
+    ("more = prepaid(rows, steps = 5, rate = 2) with epsilon 1 delta 1e-6", "rate"),
+    ('more = prepaid(rows, steps = 5, via = "laplace") with epsilon 1 delta 1e-6', "Gaussian"),
+    ("more = prepaid(rows, steps = 5) with epsilon 0.1", "epsilon and delta"),
+])  # fmt: skip
+def test_what_sums_of_samples_do_not_take(program: str, words: str) -> None:
+    result = run(f"use row_vectors\n{PAID}{program}\n")
+    assert not result.ok and words in result.diagnostics[0].message, result.diagnostics
+    sums = [event for event in result.events if event.kind == "measure" and event.name == "coordinates"]
+    assert len(sums) == (3 if "1..4" in program else 0)
+
+
+@pytest.mark.parametrize("clause", ["who up to 2 rows", "rows, public size"])
+def test_samples_are_of_rows_of_which_a_person_has_one(clause: str) -> None:
+    result = run(f"use row_vectors\n{PAID}", f"protecting {clause} {BASIC}")
+    assert not result.ok and "each person has one" in result.diagnostics[0].message
+    assert not any(event.kind == "measure" for event in result.events)
+
+
+def test_rows_that_share_a_source_are_no_rows_of_its_samples() -> None:
+    """What was paid for a table does not pay for a join of it in which a person has several rows."""
+    joined = 'twice = vectors(join(t, t, "v", 2), v, scaled = false, radius = 1)\n'
+    joined += 's = noisy_sum(twice, "coordinates", paid = paid)\n'
+    result = run(f"use row_vectors\n{PAID}{joined}")
+    assert not result.ok and not any(event.name == "coordinates" for event in result.events)
+
+
+def test_sums_of_samples_are_of_the_rate_and_the_noise_that_they_say() -> None:
+    program = """use row_vectors
+rows = vectors(t, v * 0 + 1, scaled = false, radius = 1)
+paid = prepaid(rows, steps = 400, rate = 0.3) with epsilon 4 delta 0.001
+release sums = [noisy_sum(rows, "coordinates", paid = paid).sum[0] for i in 1..400]
+release said = {noise: paid.noise, rate: paid.rate, left: paid.left}
+"""
+    result = run(program)
+    assert result.ok, result.diagnostics
+    sums, said = np.array(result.released_json()["sums"]), result.released_json()["said"]
+    assert said["rate"] == math.ceil(0.3 * 2**16) / 2**16 and said["left"] == pytest.approx(0, abs=1e-6)
+    spread = math.sqrt(4000 * 0.3 * 0.7 + said["noise"] ** 2)
+    assert said["noise"] == pytest.approx(noise_for(4.0, 0.001, said["rate"], 400), rel=1e-6)
+    assert abs(sums.mean() - 1200) < 6 * spread / 20 and abs(sums.std() / spread - 1) < 0.25  # seven standard errors

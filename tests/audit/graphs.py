@@ -51,7 +51,7 @@ def graphs() -> list[Case]:
         on_rows("selection by distance", 1, FAR, few, more),
         on_rows("output perturbation", 1, PERTURBED, few, more),
         Case(f"psgd: {STEPS} secret samples, q = {RATE}", 1, samples, 200_000, DELTA),
-        Case(f"sums of {STEPS} secret samples, q = {RATE}", 1, sums_of_samples, 10_000, DELTA),
+        Case(f"sums of {STEPS} secret samples, q = {RATE}", 1, sums_of_samples, 40_000, DELTA),
     ]
 
 

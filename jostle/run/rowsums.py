@@ -162,7 +162,8 @@ def _prepaid(
     if steps is None and rate is None:
         with amount_for(interp, rows, span, epsilon, delta) as amount:
             return PrepaidBudget(interp.kernel, _bought(interp, rows, amount, via, span))
-    if not is_number(steps) or not float(steps).is_integer() or not (rate is None or is_number(rate)) or via is not None:
+    whole = is_number(steps) and float(steps).is_integer()
+    if not whole or not (rate is None or is_number(rate)) or via is not None:
         raise refuse("TypeError", "samples take a whole number of `steps` and a `rate`, and have Gaussian noise")
     from jostle.privacy.measurements.subsampled_batches import PrepaidSamples
 

@@ -264,6 +264,7 @@ def test_a_row_moves_the_sum_of_a_sample_by_what_its_noise_is_scaled_for(
     ("more = prepaid(rows, rate = 0.1) with epsilon 1 delta 1e-6", "whole number of `steps`"),
     ("more = prepaid(rows, steps = 0) with epsilon 1 delta 1e-6", "steps"),
     ("more = prepaid(rows, steps = 1.5) with epsilon 1 delta 1e-6", "whole number of `steps`"),
+    ("more = prepaid(rows, steps = 1e999) with epsilon 1 delta 1e-6", "whole number of `steps`"),
     ("more = prepaid(rows, steps = 5, rate = 2) with epsilon 1 delta 1e-6", "rate"),
     ('more = prepaid(rows, steps = 5, via = "laplace") with epsilon 1 delta 1e-6', "Gaussian"),
     ("more = prepaid(rows, steps = 5) with epsilon 0.1", "epsilon and delta"),

@@ -9,13 +9,13 @@ import pytest
 from rings import CORE, circles, closure, figures, loads
 
 BARS = {
-    "lines": 89_166,
+    "lines": 89_370,
     "files": 386,
     "lines that the kernel imports": 2_683,
-    "lines that privacy and engine import": 20_973,
+    "lines that privacy and engine import": 21_096,
     "lines that everyday queries import": 10_720,
     "circles of files, imports for types counted": 0,
-    "lines with Any": 884,
+    "lines with Any": 885,
     "participle names": 44,
     "functions of one name in run and check": 10,
     "complexity of a function": 20,

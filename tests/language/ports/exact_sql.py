@@ -42,6 +42,7 @@ def smartnoise_reddit(frames: Frames) -> dict[str, Any]:
     three = ["the the", "of the", "the of"]
     return {
         "ngrams": Groups(("ngram",), {"n": Noisy(by_ngram.size(), 10 / 2)}, surely=authors[authors > 400].index),
+        "frequent": Groups(("ngram",), {"n": Noisy(authors, 3 / 4)}, surely=authors.nlargest(3).index),
         "authors": Groups(("ngram",), {"n": Noisy(authors, 3)}, three),
         "the": Noisy((first == "the").sum(), 10),
         "first_words": Groups(("word",), {"n": Noisy(first.value_counts(), 10)}, ["the", "of", "a"]),

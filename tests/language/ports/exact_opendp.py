@@ -32,7 +32,16 @@ def opendp_pums(frames: Frames) -> dict[str, Any]:
         "commonest": One([key for key, n in educ.items() if n >= educ.max() - 2 * (TAIL + np.log(16))]),
         "together": covariance(pums.age, income, (0, 100), (0, 100_000), 8),
         "ages": Noisy(pums.age.nunique(), 1),
+        "slope": Rank(slopes_of_pairs(pums).clip(-50_000, 50_000), 0.5, 2, 4, 100_000 / 4096),
     }
+
+
+def slopes_of_pairs(pums: pd.DataFrame) -> pd.Series:
+    """Of income by education, of two people each; none where both have the same."""
+    pairs = pums.groupby(pums.pid // 2).filter(lambda pair: len(pair) == 2).groupby(pums.pid // 2)
+    return ((pairs.income.last() - pairs.income.first()) / (pairs.educ.last() - pairs.educ.first())).replace(
+        [np.inf, -np.inf], np.nan
+    )
 
 
 def covariance(

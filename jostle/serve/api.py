@@ -15,6 +15,7 @@ from typing import Any
 from starlette.responses import Response
 
 from jostle.accounting.amounts import Amount, as_text
+from jostle.backends.remote import remote_data
 from jostle.diagnostics import refuse
 from jostle.plan.digest import digest
 from jostle.privacy.ledger.grants import CLOSED, FROZEN, OPEN, grant_name, live, spent_exactly
@@ -171,10 +172,11 @@ def _budget(dataset: Dataset, rows: Sequence[Dataset] = ()) -> dict[str, Any]:
 def _grant(server: Server, grant: Dataset) -> dict[str, object]:
     state = grant.state.status or ("" if live(grant) else "expired")
     limits = {name: getattr(grant.terms, name) for name in ("per_program", "per_week")}
+    persons = grant.terms.persons
     return {
         "name": grant.terms.name, "dataset": grant.terms.within, "analyst": grant.terms.name.rpartition("@")[2],
-        "budget": _budget(grant), "until": grant.terms.until, "state": state,
-        "review": grant.terms.name in server.home.reviewed(),
+        "budget": None if persons else _budget(grant), "persons": persons, "until": grant.terms.until,
+        "state": state, "review": grant.terms.name in server.home.reviewed(),
         **{name: str(Amount(grant.terms.measure.unit, most)) for name, most in limits.items() if most},
     }  # fmt: skip
 
@@ -185,7 +187,8 @@ def _described(dataset: Dataset) -> dict[str, object]:
         {"name": name, "values": domain_text(domain), "missing": name not in dataset.terms.filled}
         for name, domain in dataset.terms.schema
     ]
-    return {"name": dataset.terms.name, "protects": str(dataset.terms.unit), "columns": columns}
+    terms = dataset.terms
+    return {"name": terms.name, "protects": str(terms.unit), "columns": columns, "persons": terms.persons}
 
 
 @route("GET", "/api/datasets", EVERYBODY, run=True)
@@ -196,7 +199,7 @@ def datasets(server: Server, call: Call) -> Reply:
         mine = pairs(rows, call.who.name)
         return {"datasets": [{**_described(data), "grants": [_grant(server, one)]} for data, one in mine]}
     return {"datasets": [
-        {**_described(data), "budget": _budget(data, rows), "state": data.state.status,
+        {**_described(data), "budget": None if data.terms.persons else _budget(data, rows), "state": data.state.status,
          "grants": [_grant(server, one) for one in rows if one.terms.within == data.terms.name]}
         for data in rows if not data.terms.within
     ]}  # fmt: skip
@@ -212,16 +215,20 @@ def files(server: Server, call: Call) -> Reply:
 
 @route("POST", "/api/datasets", ("owner",))
 def register(server: Server, call: Call) -> Reply:
-    """Registers a file that lies in the server's own folder `data`, as `jostle data register` does."""
+    """Registers a file that lies in the server's own folder `data`, or a table of its engine, as `jostle data register`
+    does."""
     from jostle.tools.data import register as command
 
     name, file = call.text("name"), call.text("file")
-    if not _NAME.fullmatch(name) or not _FILE.fullmatch(file) or (server.home.folder / "data" / file).is_symlink():
-        raise refuse("DataError", "this is no name, or no file of the folder `data`")
+    table = remote_data(file) is not None and bool(server.runs.engine)
+    place = server.home.folder / "data" / file if _FILE.fullmatch(file) else None
+    if not _NAME.fullmatch(name) or not (table or (place is not None and not place.is_symlink())):
+        help = "" if server.runs.engine else "tables of a server: `jostle serve --engine URL`"
+        raise refuse("DataError", "this is no name, or no file of the folder `data`", help=help)
     options = Namespace(
-        name=name, file=str(server.home.folder / "data" / file), schema=call.text("schema", most=20_000) or None,
-        protecting=call.text("protecting"), budget=call.text("budget"), ledger=server.home.ledger, copy=False,
-        sheet=None, header=None, engine=None,
+        name=name, file=file if table else str(place), schema=call.text("schema", most=20_000) or None,
+        protecting=call.text("protecting"), budget=call.text("budget", "") or None, ledger=server.home.ledger,
+        copy=False, sheet=None, header=None, engine=server.runs.engine,
     )  # fmt: skip
     notes = command(options)
     server.home.note(call.who.name, "registered", dataset=name)
@@ -231,17 +238,18 @@ def register(server: Server, call: Call) -> Reply:
 @route("POST", "/api/grants", ("owner",))
 def grant(server: Server, call: Call) -> Reply:
     dataset, analyst, until = call.text("dataset"), call.text("analyst"), call.text("until", "")
-    review, amount = call.flag("review"), amount_of(call.text("amount"))
+    review, asked = call.flag("review"), call.text("amount", "").strip()
     most = [call.text(name, "").strip() for name in ("per_program", "per_week")]
     limits = [amount_of(text) if text else None for text in most]
     roles = {account["name"]: account["role"] for account in server.home.accounts()}
     if roles.get(analyst) != "analyst":
         raise refuse("DataError", "there is no such analyst", help="make an account first")
     name, ledger = grant_name(dataset, analyst), Ledger(server.home.ledger)
+    amount = amount_of(asked, ledger.dataset(dataset).terms.measure.limit) if asked else None
     if any(one.terms.name == name for one in ledger.datasets()):
         raise refuse("DataError", f"`{analyst}` has a grant on `{dataset}` already")
     # The review is wanted before the grant can be used.
-    server.home.set_review(name, call.who.name, needed=review, amount=str(amount), until=until, most=most)
+    server.home.set_review(name, call.who.name, needed=review, amount=str(amount or ""), until=until, most=most)
     ledger.grant(dataset, analyst, amount, until, *limits)
     return {"ok": True, "name": name}
 

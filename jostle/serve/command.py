@@ -21,6 +21,7 @@ from typing import Any
 
 from jostle import resources
 from jostle.accounting.amounts import QUANTA, Amount
+from jostle.backends.remote import VARIABLE
 from jostle.diagnostics import Refusal, refuse
 from jostle.serve.store import Home, new_secret, verify
 
@@ -124,8 +125,9 @@ def _serve(options: Namespace, folder: Path, public: str, place: socket.socket) 
             threading.Thread(target=one.begin, daemon=True).start()
         https = bool(options.certificate) or options.behind_proxy
         logs = not (options.playground or options.example)
+        engine = "" if options.playground else options.engine or os.environ.get(VARIABLE, "")
         server = Server(
-            home, Runs(home, checker, launcher, public=public), https, options.example, log=logs,
+            home, Runs(home, checker, launcher, public=public, engine=engine), https, options.example, log=logs,
             identity=options.identity.lower(), domain=options.domain.lower(), proof=_proof(home, options),
         )  # fmt: skip
         hosts = ["localhost", "127.0.0.1", "[::1]", _in_url(options.host), *options.name]

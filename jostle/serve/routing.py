@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
+import re
 import threading
 import time
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from typing import Any, TypeVar
 
 from msgspec import Struct, field
@@ -156,10 +158,17 @@ def session_response(server: Server, name: str) -> Response:
     return response
 
 
-def amount_of(text: str) -> Amount:
-    """An amount such as `epsilon 0.5` or `epsilon 1, delta 1e-6`."""
+_SHARE = re.compile(r"(\d{1,3}(?:\.\d{1,6})?) ?%", re.ASCII)
+
+
+def amount_of(text: str, whole: Amount | None = None) -> Amount:
+    """An amount such as `epsilon 0.5` or `epsilon 1, delta 1e-6`, or a share such as `30 %` of a `whole`."""
     value, _, delta = text.partition(",")
-    words, tail = value.split(), delta.split()
+    words, tail, share = value.split(), delta.split(), _SHARE.fullmatch(text)
+    if whole is not None and share is not None:
+        part, delta_part = (int(one * Fraction(share[1]) / 100) for one in (whole.value, whole.delta))
+        if 0 < part <= whole.value:
+            return Amount(whole.unit, part, delta_part)
     try:
         if len(words) == 2 and words[0] in ("epsilon", "rho") and (not tail or (len(tail) == 2 and tail[0] == "delta")):
             more = quanta(float(tail[1]), "delta") if tail else 0

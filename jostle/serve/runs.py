@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -59,6 +60,7 @@ STOPPED = {"ok": False, "error": {
 }}  # fmt: skip
 
 Launch = Callable[[Job], None]
+_NAMED = re.compile(r'dataset\(\s*"([^"\\]*)"')
 
 
 class Launcher:
@@ -150,6 +152,15 @@ def _environment(folder: Path, whose: str) -> dict[str, str]:
     }  # fmt: skip
 
 
+def _login() -> dict[str, str]:
+    """What a driver of PostgreSQL looks for: a run has a home of its own, and none of the server's environment."""
+    passwords = Path.home() / ".pgpass"
+    return {
+        **({"PGPASSFILE": str(passwords)} if passwords.exists() else {}),
+        **{name: value for name, value in os.environ.items() if name.startswith("PG")},
+    }
+
+
 def _fed(pipe: IO[bytes] | None) -> IO[bytes]:
     if pipe is None:
         raise refuse("DataError", "a process has no standard input")
@@ -219,8 +230,9 @@ class Runs:
     def __init__(
         self, home: Home, check: Callable[..., dict[str, object]], start: Launch | None = None,
         seconds: Sequence[float] = SECONDS, places: int = 2 * (os.cpu_count() or 1), public: str = "",
+        engine: str = "",
     ) -> None:  # fmt: skip
-        self.public = public
+        self.public, self.engine = public, engine
         self.home, self.check, self.start = home, check, start or Launcher(home.folder)
         self.seconds, self.places = tuple(seconds), places
         self._lock, self._checking = threading.Lock(), list[str]()
@@ -330,10 +342,15 @@ class Runs:
         try:
             began = datetime.fromtimestamp(run.accepted, UTC).strftime("%Y-%m-%dT%H:%MZ")
             job = Job(run.program, run.settings, run.account, self.home.ledger, str(folder), run.answer_at - MARGIN,
-                      began=began, facts=facts, public=self.public)  # fmt: skip
-            self.start(job)
+                      began=began, facts=facts, public=self.public, engine=self._engine_of(run))  # fmt: skip
+            self.start(replace(job, login=_login()) if job.on_server or job.engine else job)
         except OSError:
             return  # there will be no answer, and a run that does not begin charges nothing
+
+    def _engine_of(self, run: Run) -> str:
+        """The server of the data that a program names, where these are tables of one."""
+        tables = {data.terms.name for data, _ in granted(Ledger(self.home.ledger), run.account) if data.terms.server}
+        return self.engine if tables.intersection(_NAMED.findall(run.program)) else ""
 
     def _over(self, run: Run) -> Run:
         """Takes a run's answer into the store, and its charges into the log, once."""

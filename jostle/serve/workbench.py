@@ -100,7 +100,14 @@ def welcome_page(server: Server, call: Call) -> Response:
 @route("GET", "/", EVERYBODY, page=True)
 def home(server: Server, call: Call) -> Response:
     name = "work.html" if call.who.role == "analyst" else "data.html"
-    return _page(name, call, seconds=server.runs.seconds, usual=server.runs.usual, playground=bool(server.runs.public))
+    return _page(
+        name,
+        call,
+        seconds=server.runs.seconds,
+        usual=server.runs.usual,
+        playground=bool(server.runs.public),
+        engine=bool(server.runs.engine),
+    )
 
 
 @route("GET", "/history", ("analyst",), page=True)

@@ -49,6 +49,8 @@ class Job(Struct, frozen=True):
     `began` is what histories say of when its charges were made: a time of now would tell how long it took before.
     With `facts` it is a simulation, of what is published of data by their names: no data are opened.
     With `public`, a folder, it opens what lies there and counts nowhere: that of a playground.
+    `engine` is the URL of the server that has its data, empty where these are files; `login` is what the driver of
+    PostgreSQL takes from its environment, of a run that speaks to one.
     """
 
     program: str
@@ -62,6 +64,8 @@ class Job(Struct, frozen=True):
     facts: dict[str, str] | None = None
     public: str = ""
     cache: str = ""
+    engine: str = ""
+    login: dict[str, str] = {}
 
     @property
     def on_server(self) -> bool:
@@ -133,7 +137,8 @@ def answer(job: Job) -> dict[str, Any]:
     writer, ledger = Writer(folder / TRACE), Ledger(job.ledger, grantee=job.analyst, began=job.began)
     if job.public:
         ledger = Ledger(folder / "none", within=job.public)
-    with Session(listeners=[writer], ledger=ledger, cwd=Path(job.public or folder / "empty")) as session:
+    where = Path(job.public or folder / "empty")
+    with Session(listeners=[writer], ledger=ledger, cwd=where, engine=job.engine) as session:
         if faults := unregistered(source, job.public):
             result = Result(False, {}, {}, faults, [], [])
         else:
@@ -202,8 +207,8 @@ Facts = Mapping[str, str]
 
 
 def clauses(dataset: Dataset, grant: Dataset) -> str:
-    """What is published of a dataset, as a declaration says it, under the limit of a grant; empty of counts, whose
-    shape is not published."""
+    """What is published of a dataset, as a declaration says it, under the limit of a grant, which a linked table has
+    not; empty of counts, whose shape is not published."""
     from jostle.tools.draft.columns import name_of
 
     terms, measure = dataset.terms, grant.terms.measure
@@ -213,8 +218,8 @@ def clauses(dataset: Dataset, grant: Dataset) -> str:
     columns = (
         f"{name_of(name)}: {_text(domain)}{end}" for (name, domain), end in zip(terms.schema, never, strict=True)
     )
-    budget = f"{measure.limit}{' counted by basic' * (measure.kind == 'basic')}"
-    text = f"described by {{{', '.join(columns)}}} protecting {terms.unit} budget {budget}"
+    budget = f" budget {measure.limit}{' counted by basic' * (measure.kind == 'basic')}" * (not terms.persons)
+    text = f"described by {{{', '.join(columns)}}} protecting {terms.unit}{budget}"
     return text if len(text) <= MOST_CLAUSES else ""
 
 
@@ -226,10 +231,18 @@ def _text(domain: Domain) -> str:
 
 
 def with_facts(program: str, facts: Facts) -> str:
-    """A program whose datasets are declared by what is published of them; lines stay where they are."""
+    """A program whose datasets are declared by what is published of them; lines stay where they are. Nothing is known
+    of a linked table whose persons are not declared above it."""
+    names: dict[str, str] = {}  # by the name of a dataset, that of the program
 
     def declared(match: re.Match[str]) -> str:
-        clauses_ = facts.get(match[2])
+        clauses_ = facts.get(match[2], "")
+        head, _, unit = clauses_.rpartition(" protecting ")
+        persons, linked, rest = unit.partition(".")
+        if linked and " budget " not in unit:
+            clauses_ = f"{head} protecting {names[persons]}.{rest}" if persons in names else ""
+        if clauses_:
+            names[match[2]] = match[1].split()[1].rstrip("=")
         return f'{match[1]}table("{match[2]}") {clauses_}' if clauses_ else match[0]
 
     return _DECLARED.sub(declared, program)
@@ -365,13 +378,14 @@ def _run() -> int:
         return 1  # it begins too late to be answered: nothing is opened
     ends_after(left)
     folder = Path(job.folder)
-    os.environ.update(own_environment(folder, job.cache))
+    os.environ.update(own_environment(folder, job.cache) | job.login)
     os.chdir(folder / "empty")
     rehearses = job.facts is not None
-    readable = [] if job.on_server or rehearses else [Path(job.public)] if job.public else _data(job)
+    readable = [] if rehearses else [Path(job.public)] if job.public else [] if job.engine else _data(job)
+    readable += [Path(value) for value in job.login.values() if value.startswith("/")]  # certificates, passwords
     ledger = [] if job.on_server or rehearses else [Path(job.ledger).parent]
     writable = [folder, *ledger, Path(job.cache)]
-    network = job.on_server and not rehearses
+    network = (job.on_server or bool(job.engine)) and not rehearses
     confine(readable, writable, max(0.001, job.ends_at - time.time()), job.memory, network=network)
     leave(folder, answer(job))
     return 0

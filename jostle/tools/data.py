@@ -224,17 +224,12 @@ def register(options: Namespace) -> str:
         terms = replace(terms, server=ServerTable(data.source, data.names, place))
         ledger.register(terms, copy=options.copy, contents=contents_of(terms, data, options.engine))
         notes = misfits(options.file, terms.schema, engine=options.engine, filled=terms.filled)
-    whose = f", that of `{_owner(terms)}`" if terms.unit.linked else ""
+    whose = f", that of `{terms.persons}`" if terms.unit.linked else ""
     return (
         f"registered `{options.name}` with budget {measure.limit}{_each(terms)}{whose}, "
         f"in {clean(ledger.store.place)}\n"
         f'a program says: private {options.name} = dataset("{options.name}")\n{notes}'
     )
-
-
-def _owner(terms: Terms) -> str:
-    """The dataset whose persons, or whose rows of persons, those of a linked one are found in."""
-    return terms.unit.linked.partition(".")[0]
 
 
 def _measure(ledger: Ledger, clauses: Clauses) -> Measure:
@@ -406,7 +401,7 @@ def _need_at_most(unit: Unit, rows: int, of_one: Callable[[str], int]) -> None:
 def _budget(dataset: Dataset, every: Sequence[Dataset]) -> tuple[str, str]:
     """A dataset's budget and what was spent of it; of a linked one, only whose budget it has."""
     if dataset.terms.unit.linked:
-        return f"that of `{_owner(dataset.terms)}`", f"see `{_owner(dataset.terms)}`"
+        return f"that of `{dataset.terms.persons}`", f"see `{dataset.terms.persons}`"
     return f"{dataset.terms.measure.limit}{_each(dataset.terms)}", spent(dataset, every)
 
 

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from ledger_place import Place, kind
 
+from jostle.accounting.amounts import QUANTA, Amount
+from jostle.diagnostics import Refusal
 from jostle.privacy.ledger.ledger import Ledger
 from jostle.readers.duckdb import LocalDuckDb
 from jostle.tools.data import verify
@@ -140,3 +142,88 @@ def test_what_cannot_be_linked(shop: Place, protecting: str, more: tuple[str, ..
 def test_a_linked_file_has_no_other_name(shop: Place, source: str) -> None:
     program = OPENED["folk"] + f"private x = {source} described by {{amount: 0..9}} protecting folk.id on customer\n"
     assert kind(shop.run(program)) == "PrivateValue"
+
+
+EPSILON = Amount("epsilon", QUANTA)
+
+
+@pytest.fixture
+def granted(shop: Place) -> Place:
+    """The shop, of which `ana` has ε = 1, and may open orders and items."""
+    for name in FILES:
+        Ledger(shop.path).grant(name, "ana", EPSILON if name == "folk" else None)
+    return shop
+
+
+def run_for(place: Place, analyst: str, program: str) -> Any:
+    session = place.session()
+    session._ledger = Ledger(place.path, grantee=analyst)
+    return place.run(program, session)
+
+
+@pytest.mark.parametrize("order", [tuple(FILES), tuple(FILES)[::-1]])
+def test_a_grant_on_the_persons_pays_for_all_their_tables(granted: Place, order: tuple[str, ...]) -> None:
+    result = run_for(granted, "ana", "".join(OPENED[name] + ASKED[name] for name in order))
+    assert result.ok, result.diagnostics
+    assert total(granted) == total(granted, "folk@ana") == 0.875
+    assert total(granted, "orders@ana") == total(granted, "items@ana") == total(granted, "orders") == 0
+    assert verify(Ledger(granted.path), "folk@ana").entries == 4
+    more = run_for(granted, "ana", OPENED["items"] + ASKED["items"].replace("0.125", "0.2"))
+    assert kind(more) == "BudgetExceeded" and total(granted) == 0.875
+
+
+def test_a_linked_table_is_opened_by_its_own_grant_alone(shop: Place, never_read: Any) -> None:
+    Ledger(shop.path).grant("folk", "ana", EPSILON)
+    result = run_for(shop, "ana", OPENED["orders"] + ASKED["orders"])
+    assert kind(result) == "LedgerError" and "no grant on `orders`" in result.diagnostics[0].message
+    never_read()
+
+
+@pytest.mark.parametrize(
+    ("name", "amount", "more", "message"),
+    [
+        ("orders", None, {}, "no grant on `folk`"),
+        ("items", None, {}, "no grant on `orders`"),
+        ("folk", None, {}, "has an amount"),
+        ("visits", EPSILON, {}, "has the budget of `folk`"),
+        ("visits", None, {"per_week": EPSILON}, "has the budget of `folk`"),
+    ],
+)
+def test_what_cannot_be_granted_of_linked_tables(
+    shop: Place, name: str, amount: Amount | None, more: dict[str, Any], message: str
+) -> None:
+    ledger = Ledger(shop.path)
+    if name == "visits":
+        assert register(shop, "visits", "{n: 0..9}", "folk.id on id")[0] == 0
+        ledger.grant("folk", "ana", EPSILON)
+    with pytest.raises(Refusal, match=message):
+        ledger.grant(name, "ana", amount, **more)
+    assert f"{name}@ana" not in [one.terms.name for one in ledger.datasets()]
+
+
+@pytest.mark.parametrize("name", ["orders", "orders@ana", "folk@ana", "folk"])
+def test_a_linked_table_is_frozen_for_itself(granted: Place, name: str) -> None:
+    ledger = Ledger(granted.path)
+    ledger.set_status(name, "frozen", "owner")
+    result = run_for(granted, "ana", OPENED["items"] + ASKED["items"])
+    assert kind(result) == "LedgerError" and "is frozen" in result.diagnostics[0].message and total(granted) == 0
+    ledger.set_status(name, "", "owner")
+    assert run_for(granted, "ana", OPENED["items"] + ASKED["items"]).ok and total(granted) == 0.125
+
+
+@pytest.mark.parametrize("grantee", ["ana", ""])
+def test_a_table_that_is_frozen_while_a_program_runs_is_not_charged_for(
+    granted: Place, grantee: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The charge, on the persons, is refused before anything is read, and nothing of it stands."""
+    charge = Ledger.charge
+
+    def frozen(ledger: Ledger, growths: Any) -> Any:
+        assert growths[0].name == ("folk@ana" if grantee else "folk")
+        Ledger(granted.path).set_status("orders", "frozen", "owner")
+        return charge(ledger, growths)
+
+    monkeypatch.setattr(Ledger, "charge", frozen)
+    result = run_for(granted, grantee, OPENED["items"] + ASKED["items"])
+    assert kind(result) == "LedgerError" and "`orders` is frozen" in result.diagnostics[0].message
+    assert total(granted) == total(granted, "folk@ana") == 0

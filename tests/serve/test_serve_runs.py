@@ -254,3 +254,91 @@ worker._forks()
     assert process.wait(30) == 0
     for k in range(4):
         assert (tmp_path / f"seen-{k}").read_text() == f"([{k}], 1)"
+
+
+ORDERS = "customer,amount\n" + "".join(f"p{k % 30},{k % 10}\n" for k in range(60))
+FOLK = "id,age\n" + "".join(f"p{k},{20 + k}\n" for k in range(40))
+LINKED = """private f = dataset("folk")
+private o = dataset("orders")
+spent = {{ select sum(amount) as s from o per person }}
+both = {{ select count(*) as n from f join spent on person with epsilon 0.5 }}
+n = {{ select count(*) from o up to 1 row with epsilon 0.25 }}
+release n
+"""
+
+
+def shop(place: Any) -> None:
+    """`folk` and their `orders`, registered and granted through HTTP."""
+    for name, text in (("folk", FOLK), ("orders", ORDERS)):
+        (place.home.folder / "data" / f"{name}.csv").write_text(text)
+    for body in (
+        {"name": "folk", "schema": "{age: 0..99}", "protecting": "id up to 1 row", "budget": "epsilon 3"},
+        {"name": "orders", "schema": "{amount: 0..9}", "protecting": "folk.id on customer"},
+    ):
+        done = place.post("olga", "/api/datasets", file=f"{body['name']}.csv", **body)
+        assert done.status_code == 200, done.text
+    for body in ({"dataset": "folk", "amount": "30 %"}, {"dataset": "orders"}):
+        done = place.post("olga", "/api/grants", analyst="ana", **body)
+        assert done.status_code == 200, done.text
+
+
+def test_tables_of_the_same_persons_are_granted_and_the_persons_pay(place: Any) -> None:
+    shop(place)
+    seen = {one["name"]: one for one in place.get("ana", "/api/datasets").json()["datasets"]}
+    assert seen["orders"]["persons"] == "folk" and seen["orders"]["grants"][0]["budget"] is None
+    assert seen["folk"]["grants"][0]["budget"]["total"] == "0.9"  # 30 % of 3
+    checked = place.post("ana", "/api/check", program=LINKED).json()
+    assert checked["ok"] and [(one["source"], one["asks"]) for one in checked["cost"]] == [("f", "0.75"), ("o", "0.75")]
+    answer = place.run("ana", LINKED)["answer"]
+    assert answer["ok"], answer
+    spent = shares(place.home)
+    assert spent["folk"] == spent["folk@ana"] == 3 * QUANTA // 4 and spent["orders"] == spent["orders@ana"] == 0
+    whole = {one["name"]: one for one in place.get("olga", "/api/datasets").json()["datasets"]}
+    assert whole["orders"]["budget"] is None and whole["folk"]["budget"]["spent"] == "0.75"
+    place.home.set_review("people@ben", "olga", needed=False)
+    refused = place.run("ben", LINKED)["answer"]
+    assert not refused["ok"] and "no grant on `folk`" in refused["error"]["message"]
+
+
+def test_what_is_published_of_a_linked_table_is_known_where_its_persons_are_declared(place: Any) -> None:
+    shop(place)
+    alone = LINKED.split("\n")[1] + "\nn = {{ select sum(amout) from o up to 2 rows with epsilon 0.5 }}\n"
+    beside = LINKED.split("\n")[0] + "\n" + alone
+    good = place.post("ana", "/api/check", program=alone.replace("amout", "amount")).json()
+    assert good["ok"]
+    wrong = place.post("ana", "/api/check", program=beside).json()
+    assert not wrong["ok"] and "amout" in wrong["errors"][0]["message"] and wrong["errors"][0]["line"] == 3
+    place.home.set_review("orders@ana", "olga", needed=True)
+    place.post("ana", "/api/runs", program=LINKED)
+    (waits,) = place.get("rita", "/api/reviews").json()["runs"]
+    assert waits["simulated"]["ok"] and shares(place.home)["folk"] == 0
+    facts = place.server.runs.facts("ana")
+    assert facts["orders"].endswith("protecting folk.id on customer") and " budget epsilon 0.9" in facts["folk"]
+
+
+@pytest.mark.parametrize(
+    ("amount", "total"), [("30 %", "0.9"), ("100%", "3"), ("0.5 %", "0.015"), ("epsilon 0.25", "0.25")]
+)
+def test_a_grant_is_an_amount_or_a_share_of_the_budget(place: Any, amount: str, total: str) -> None:
+    shop(place)
+    done = place.post("olga", "/api/grants", dataset="folk", analyst="ben", amount=amount)
+    if amount == "100%":  # of which 30 % are another's
+        assert done.status_code == 400 and "does not fit" in done.text
+        return
+    assert done.status_code == 200, done.text
+    (folk,) = [one for one in place.get("ben", "/api/datasets").json()["datasets"] if one["name"] == "folk"]
+    assert folk["grants"][0]["budget"]["total"] == total
+
+
+@pytest.mark.parametrize("amount", ["0 %", "101 %", "-5 %", "1e9 %", "%", "", "0.0000001 %", "٣ %", "5 % %", "1/3 %"])
+def test_what_is_no_share_is_refused(place: Any, amount: str) -> None:
+    shop(place)
+    done = place.post("olga", "/api/grants", dataset="folk", analyst="ben", amount=amount)
+    assert done.status_code == 400 and done.json()["error"]["kind"] == "BadAmount"
+    assert "folk@ben" not in shares(place.home)
+
+
+def test_data_that_are_not_there_cannot_be_granted(place: Any) -> None:
+    assert place.post("olga", "/api/grants", dataset="none", analyst="ana", amount="30 %").status_code == 400
+    assert place.post("olga", "/api/datasets", name="t", file='postgres("a.b")', protecting="rows",
+                      schema="{a: 0..9}", budget="epsilon 1").status_code == 400  # fmt: skip

@@ -20,6 +20,10 @@ beside it. So a grant is there in full, whatever other analysts do, until it end
 
 A grant may say how much one program, and all programs of seven days, take of it at most. These are refusals before a
 charge, on top of its limit: they give nothing back and reserve nothing.
+
+Tables of the same persons have one budget, that of the dataset of their persons. A grant on such a linked table is of
+no amount: it opens the table to whoever has a grant on its persons, and that one is charged. It is frozen, closed and
+expires for itself; a charge of a program that opened the table is refused then.
 """
 
 from __future__ import annotations
@@ -104,11 +108,11 @@ def _places(measure: Measure) -> Cost:
 
 
 def add_grant(
-    rows: Rows, dataset: Dataset, analyst: str, amount: Amount, until: str, per_program: Amount | None = None,
+    rows: Rows, dataset: Dataset, analyst: str, amount: Amount | None, until: str, per_program: Amount | None = None,
     per_week: Amount | None = None,
 ) -> Dataset:  # fmt: skip
-    """Writes a new grant. `DataError` where there is one already or its name is none, `BadAmount` where it does not fit
-    beside what was spent and is reserved."""
+    """Writes a new grant, of a linked table without an `amount`. `DataError` where there is one already, its name is
+    none, or its persons are not granted; `BadAmount` where it does not fit beside what was spent and is reserved."""
     terms = dataset.terms
     if not ANALYST.fullmatch(analyst):
         raise refuse("DataError", f"`{analyst}` is no name of an analyst", help="letters from a to z, digits, `._-`")
@@ -117,9 +121,42 @@ def add_grant(
         help = "register it with a budget in epsilon or rho, or `budget epsilon e, delta d counted by basic`"
         raise refuse("DataError", f"`{terms.name}` {why}", help=help)
     need_open(dataset)
-    name, measure = grant_name(terms.name, analyst), Measure(terms.measure.kind, amount)
-    if any(other.terms.name == name for other in rows.all()):
+    name, others = grant_name(terms.name, analyst), [other.terms.name for other in rows.all()]
+    if name in others:
         raise refuse("DataError", f"`{analyst}` has a grant on `{terms.name}` already", help="change that one")
+    if terms.persons and grant_name(terms.persons, analyst) not in others:
+        help = f"grant `{terms.persons}` first: its budget pays"
+        raise refuse("DataError", f"`{analyst}` has no grant on `{terms.persons}`, whose persons these are", help=help)
+    if terms.persons and (amount or per_program or per_week):
+        help = f"leave the amounts out; those of the grant on `{terms.persons}` count"
+        raise refuse("BadAmount", f"`{terms.name}` has the budget of `{terms.persons}`", help=help)
+    if amount is None:
+        if not terms.persons:
+            raise refuse("BadAmount", f"a grant on `{terms.name}` has an amount", help=f"`{terms.measure.unit} 0.5`")
+        amount = Amount(terms.measure.unit, 0)
+    else:
+        _need_room(rows, dataset, amount)
+    if until:
+        _need_date(until)
+    limits = []
+    for one in (per_program, per_week):
+        if one is not None and (one.unit != amount.unit or one.delta or one.value > amount.value):
+            raise refuse("BadAmount", f"{one} is no part of {amount}", help=f"such as `{amount.unit} 0.1`")
+        limits.append(0 if one is None else one.value)
+    measure = Measure(terms.measure.kind, amount)
+    own = Terms(
+        name, terms.kind, "", (), terms.unit, measure, within=terms.name, until=until, per_program=limits[0],
+        per_week=limits[1],
+    )  # fmt: skip
+    content = {"did": "granted", "time": now(), "terms": digest(own.as_json())}
+    entry = Entry.after(1, store.FIRST, content)
+    state = State(TableMark(frozenset(), frozenset()), 1, "", (0,) * measure.width, 1, entry.hash)
+    return rows.add(own, state, store.new_key(), entry)
+
+
+def _need_room(rows: Rows, dataset: Dataset, amount: Amount) -> None:
+    """Refuses an amount that does not fit beside what was spent and is reserved."""
+    terms = dataset.terms
     if amount.unit != terms.measure.unit or (amount.delta and terms.measure.width == 1):
         raise refuse("BadAmount", f"`{terms.name}` is counted in {terms.measure.unit}, and {amount} was given")
     if terms.measure.kind == "approximate":
@@ -134,29 +171,12 @@ def add_grant(
         left = Amount(amount.unit, max(0, terms.measure.limit.value - total[0]))
         help = f"{left} is neither spent nor granted; close a grant to have more"
         raise refuse("BadAmount", f"{amount} does not fit into what is left of {terms.measure.limit}", help=help)
-    if until:
-        _need_date(until)
-    limits = []
-    for one in (per_program, per_week):
-        if one is not None and (one.unit != amount.unit or one.delta or one.value > amount.value):
-            raise refuse("BadAmount", f"{one} is no part of {amount}", help=f"such as `{amount.unit} 0.1`")
-        limits.append(0 if one is None else one.value)
-    own = Terms(
-        name, terms.kind, "", (), terms.unit, measure, within=terms.name, until=until, per_program=limits[0],
-        per_week=limits[1],
-    )  # fmt: skip
-    content = {"did": "granted", "time": now(), "terms": digest(own.as_json())}
-    entry = Entry.after(1, store.FIRST, content)
-    state = State(TableMark(frozenset(), frozenset()), 1, "", (0,) * measure.width, 1, entry.hash)
-    return rows.add(own, state, store.new_key(), entry)
 
 
 def _no_part(terms: Terms) -> str:
     """Why no part of a dataset's budget is given away; empty where one can be."""
     if terms.within:
         return "is a grant"
-    if terms.unit.linked:
-        return "has the budget of other persons"
     if terms.each:
         return f"has its budget each {terms.each}"
     return ""

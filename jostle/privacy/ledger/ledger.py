@@ -53,7 +53,8 @@ class Contents(Struct, frozen=True):
 
 class Growth(Struct, frozen=True):
     """What one charge adds to one dataset's total, for data of `version`; `content` goes into the history. A server's
-    data are known by these `parts` too from then on. `so_far`: by how much this program's charges grew it before."""
+    data are known by these `parts` too from then on. `so_far`: by how much this program's charges grew it before.
+    `beside` are the tables of the same persons that were opened: frozen, they are not charged for either."""
 
     name: str
     version: int
@@ -61,6 +62,7 @@ class Growth(Struct, frozen=True):
     content: Mapping[str, Any]
     parts: frozenset[Hashable] = frozenset()
     so_far: int = 0
+    beside: tuple[str, ...] = ()
     entries: int | None = None  # of a budget for each part, how long the history was that it was calculated by
 
 
@@ -163,6 +165,8 @@ class Ledger:
             rows = Rows(self.store, connection)
             datasets = [rows.find(growth.name) for growth in growths]
             before = tuple(dataset.state.spent for dataset in datasets)
+            for name in {name for growth in growths for name in growth.beside}:
+                grants.need_open(rows.find(name))
             for at, (dataset, growth) in enumerate(zip(datasets, growths, strict=True)):
                 whole = rows.find(dataset.terms.within) if dataset.terms.within else dataset
                 _check(whole, growth)
@@ -260,11 +264,11 @@ class Ledger:
             return rows.find(name)
 
     def grant(
-        self, name: str, analyst: str, amount: Amount, until: str = "", per_program: Amount | None = None,
+        self, name: str, analyst: str, amount: Amount | None, until: str = "", per_program: Amount | None = None,
         per_week: Amount | None = None,
     ) -> Dataset:  # fmt: skip
         """Gives an analyst a part of a dataset's budget; `until` is its last day, such as `2027-01-31`. One program,
-        and all programs of seven days, take at most so much of it."""
+        and all programs of seven days, take at most so much of it. A linked table is given without an `amount`."""
         with self.store.writing() as connection:
             rows = Rows(self.store, connection)
             return grants.add_grant(rows, rows.find(name), analyst, amount, until, per_program, per_week)
@@ -444,7 +448,8 @@ class Account(Struct, eq=False):
             entries, content["cost"] = self.entries, list(charge.cost)
             content |= {"part": [charge.path[0][1]]} if charge.path else {}
         parts = self.dataset.state.mark.parts
-        return Growth(self.name, self.version, growth, content, parts, self.so_far, entries)
+        beside = [name for one in self.linked.values() for name in (one.terms.name, one.terms.within) if name]
+        return Growth(self.name, self.version, growth, content, parts, self.so_far, tuple(beside), entries)
 
     def _note(self, receipt: Receipt, charged: Growth) -> None:
         """Keeps what a charge was, and of a grant how much was asked in this run."""

@@ -73,6 +73,11 @@ class Terms(Struct, frozen=True):
     each: str = ""
 
     @property
+    def persons(self) -> str:
+        """The dataset whose persons, or whose rows of persons, those of a linked one are found in; else empty."""
+        return self.unit.linked.partition(".")[0]
+
+    @property
     def reading(self) -> Reading:
         """How the file is read."""
         return Reading(sheet=self.sheet, header=self.header)

@@ -79,7 +79,7 @@ let budgets = {};
 function grantLine(grant) {
   const limits = [grant.per_program && `at most ${grant.per_program} a program`, grant.per_week && `at most ${grant.per_week} in seven days`];
   const words = [grant.until && `until ${grant.until}`, ...limits, grant.state, grant.review && "each program waits for a reviewer"].filter(Boolean).join(", ");
-  const line = make("div", null, ...(role === "analyst" ? [] : [make("strong", grant.analyst)]), make("div", words), bar(grant.budget));
+  const line = make("div", null, ...(role === "analyst" ? [] : [make("strong", grant.analyst)]), make("div", words), grant.budget ? bar(grant.budget) : classed(make("div", `under the grant on ${grant.persons}`), "hint"));
   const about = `the grant of ${grant.analyst}`;
   if (owner && grant.state !== "closed") line.append(
     asks(grant.state === "frozen" ? "Open" : "Freeze", "POST /api/status", {name: grant.name, status: grant.state === "frozen" ? "" : "frozen"}, about), " ",
@@ -88,21 +88,28 @@ function grantLine(grant) {
   return line;
 }
 
+// The line that opens a dataset, behind those that open the tables of its persons.
+function opening(data, all) {
+  const persons = all.find(one => one.name === data.persons), line = `private ${data.name} = dataset("${data.name}")\n`;
+  return persons ? opening(persons, all) + line : line;
+}
+
 const verifier = name => button("Verify", () => call(`GET /api/ledger/${encodeURIComponent(name)}`).then(given => tell(`The history of ${name} holds: ${given.verified} entries, up to ${given.head.slice(0, 16)}.`), failed), name);
 
 const shows = {
   async datasets(box) {
     const {datasets} = await call("GET /api/datasets");
-    budgets = Object.fromEntries(datasets.flatMap(data => data.grants.map(grant => [data.name, grant.budget])));
+    budgets = Object.fromEntries(datasets.flatMap(data => data.grants.filter(grant => grant.budget).map(grant => [data.name, grant.budget])));
     const none = owner ? "No data are registered yet: put a file into the folder “data”, then register it here." : "You have no grant yet; ask the owner of the data for one.";
     if (!datasets.length) box.append(classed(make("p", role === "analyst" || owner ? none : "No data are registered yet."), "card"));
     for (const data of datasets) {
       const card = classed(make("article", null, make(document.getElementById("text") ? "h3" : "h2", data.name + (data.state ? ` (${data.state})` : "")), classed(make("p", `protects ${data.protects}`), "hint")), "card");
       if (data.budget) card.append(bar(data.budget));
+      else if (data.persons && role !== "analyst") card.append(make("div", `under the budget of ${data.persons}`));
       if (owner) card.append(asks(data.state ? "Open" : "Freeze", "POST /api/status", {name: data.name, status: data.state ? "" : "frozen"}, data.name));
       if (role === "auditor") card.append(verifier(data.name));
       card.append(...data.grants.map(grantLine));
-      if (document.getElementById("text")) card.append(button("Write its line", () => insert(`private ${data.name} = dataset("${data.name}")\n`, true), data.name));
+      if (document.getElementById("text")) card.append(button("Write its line", () => insert(opening(data, datasets), true), data.name));
       const columns = data.columns.map(one => [one.name, one.values + (one.missing ? "" : ", never missing")]);
       if (columns.length) card.append(make("details", null, make("summary", `${columns.length} columns`), table(["column", "values"], columns, `columns of ${data.name}`)));
       box.append(card);
@@ -153,6 +160,7 @@ const shows = {
 function options(what, names) {
   for (const select of document.querySelectorAll(`[data-options=${what}]`)) {
     const before = select.value;
+    if (select.tagName === "DATALIST") { select.replaceChildren(...names.map(name => Object.assign(make("option"), {value: name}))); continue; }
     select.replaceChildren(select.options[0], ...names.map(name => make("option", name)));
     select.value = names.includes(before) ? before : names.length === 1 ? names[0] : "";
   }

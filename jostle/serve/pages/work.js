@@ -59,7 +59,8 @@ function replace(from, to, by) {
   changed();
 }
 function insert(by, first) {
-  if (first && text.value.includes(by.trim())) { text.focus(); return; }
+  if (first) by = by.split("\n").filter(line => line && !text.value.includes(line)).map(line => `${line}\n`).join("");
+  if (!by) { text.focus(); return; }
   if (first) replace(0, 0, by); else replace(text.selectionStart, text.selectionEnd, by);
 }
 

@@ -238,14 +238,14 @@ def register(server: Server, call: Call) -> Reply:
 @route("POST", "/api/grants", ("owner",))
 def grant(server: Server, call: Call) -> Reply:
     dataset, analyst, until = call.text("dataset"), call.text("analyst"), call.text("until", "")
-    review, asked = call.flag("review"), call.text("amount", "").strip()
+    review, text = call.flag("review"), call.text("amount", "").strip()
     most = [call.text(name, "").strip() for name in ("per_program", "per_week")]
     limits = [amount_of(text) if text else None for text in most]
     roles = {account["name"]: account["role"] for account in server.home.accounts()}
     if roles.get(analyst) != "analyst":
         raise refuse("DataError", "there is no such analyst", help="make an account first")
     name, ledger = grant_name(dataset, analyst), Ledger(server.home.ledger)
-    amount = amount_of(asked, ledger.dataset(dataset).terms.measure.limit) if asked else None
+    amount = amount_of(text, ledger.dataset(dataset).terms.measure.limit) if text else None
     if any(one.terms.name == name for one in ledger.datasets()):
         raise refuse("DataError", f"`{analyst}` has a grant on `{dataset}` already")
     # The review is wanted before the grant can be used.

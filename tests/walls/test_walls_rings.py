@@ -9,10 +9,10 @@ import pytest
 from rings import CORE, circles, closure, figures, loads
 
 BARS = {
-    "lines": 89_370,
+    "lines": 89_453,
     "files": 386,
     "lines that the kernel imports": 2_683,
-    "lines that privacy and engine import": 21_096,
+    "lines that privacy and engine import": 21_126,
     "lines that everyday queries import": 10_720,
     "circles of files, imports for types counted": 0,
     "lines with Any": 885,

@@ -9,8 +9,9 @@ Exact samplers for whole vectors: discrete Laplace noise, and selections among m
 
 The algorithm is Canonne, Kamath & Steinke 2020 (Algorithms 1 and 2), carried out on all elements at once in 64-bit
 integers: no floating point enters after the scale has been rounded up to a fraction, and every word comes from the
-operating system. So the law is exactly P(k) ∝ exp(−|k|·s/t), as for OpenDP's sampler that it stands in for; a test
-holds the two, and the closed form, against each other.
+operating system. Bernoulli(1/e) trials are counted by one word, the first bits of a uniform number, which is compared
+with binary digits of e^−k. So the law is exactly P(k) ∝ exp(−|k|·s/t), as for OpenDP's sampler that it stands in for;
+a test holds the two, and the closed form, against each other.
 
 *Exactness.* Uniform integers below m come from 64-bit words by rejection, hence without bias. Bernoulli(exp(−n/d)),
 n ≤ d, asks for Bernoulli(n/(d·K)) with K = 1, 2, … until one fails, and answers whether K is odd. With t < 2^33 all
@@ -141,13 +142,46 @@ def _bernoulli_exp(numerators: NDArray[np.uint64], denominator: int) -> Bools:
 
 
 def _geometric(size: int) -> Ints:
-    """How often Bernoulli(1/e) succeeds before it fails."""
-    counts = np.zeros(size, dtype=np.int64)
-    alive = np.arange(size)
-    while alive.size:
-        alive = alive[_bernoulli_exp(np.ones(alive.size, dtype=np.uint64), 1)]
-        counts[alive] += 1
-    return counts
+    """How often Bernoulli(1/e) succeeds before it fails: the number of powers e^−k, k ≥ 1, above a uniform number."""
+    words, powers = _words(size), _powers()
+    place = powers.searchsorted(words)
+    above = same_bits(MOST - place)
+    for at in np.flatnonzero(powers.take(place, mode="clip") == words):  # its first bits are those of one of them
+        above[at] -= not _is_less(int(above[at]))
+    rest = np.flatnonzero(above == MOST)  # evenly anywhere below e^−MOST
+    if rest.size:
+        above[rest] += _geometric(rest.size)
+    return above
+
+
+MOST = 16  # powers that a word is compared with
+
+
+@lru_cache(maxsize=1)
+def _powers() -> NDArray[np.uint64]:
+    """The first 64 binary digits of e^−k, k = MOST … 1."""
+    return np.array([_digits(k, 64) for k in range(MOST, 0, -1)], dtype=np.uint64)
+
+
+def _digits(k: int, bits: int) -> int:
+    """⌊2^bits·e^−k⌋, by partial sums `total`/`whole` of the series: from the k-th on, e^−k lies between each and the
+    next."""
+    place, power, total, whole, before = 0, 1, 1, 1, -1
+    while place <= k or (total << bits) // whole != before:
+        before = (total << bits) // whole
+        place, power = place + 1, -k * power
+        total, whole = total * place + power, whole * place
+    return before
+
+
+def _is_less(k: int) -> bool:
+    """Whether a uniform number is below e^−k that has the same first 64 bits: more bits are drawn until one differs."""
+    bits = 64
+    while True:
+        bits += 64
+        word, digits = int(_words(1).item()), _digits(k, bits) % 2**64
+        if word != digits:
+            return word < digits
 
 
 class Noise(Protocol):

@@ -3,6 +3,7 @@
 Tests at p = 1e-9 each: with about two dozen of them a false alarm has probability below 3e-8.
 """
 
+import decimal
 import math
 from collections.abc import Callable
 
@@ -77,6 +78,39 @@ def test_integers_below_a_bound_are_even(bound: int) -> None:
 def test_bernoulli_of_an_exponential(n: int, d: int) -> None:
     hits = int(noise._bernoulli_exp(np.full(200_000, n, dtype=np.uint64), d).sum())
     assert stats.binomtest(hits, 200_000, math.exp(-n / d)).pvalue > ALARM
+
+
+def test_digits_are_those_of_powers() -> None:
+    with decimal.localcontext(prec=150):
+        for k in range(1, noise.MOST + 1):
+            for bits in (64, 128, 320):
+                exact = (decimal.Decimal(-k).exp() * 2**bits).to_integral_value(decimal.ROUND_FLOOR)
+                assert noise._digits(k, bits) == int(exact)
+
+
+def test_successes_follow_the_closed_form() -> None:
+    reach = 9
+    seen = np.bincount(np.minimum(noise._geometric(DRAWS), reach), minlength=reach + 1)
+    law = np.exp(-np.arange(reach + 1.0)) * (1 - math.exp(-1))
+    law[-1] = math.exp(-reach)
+    assert _chi_square(seen, law * DRAWS) > ALARM
+
+
+@pytest.mark.parametrize("k", [1, 2, noise.MOST - 1])
+@pytest.mark.parametrize(("after", "less"), [((-1,), True), ((1,), False), ((0, -1), True), ((0, 1), False)])
+def test_a_word_that_is_a_power_is_settled_by_more_bits(
+    monkeypatch: pytest.MonkeyPatch, k: int, after: tuple[int, ...], less: bool
+) -> None:
+    digits = [noise._digits(k, 64 * i) % 2**64 for i in (1, 2, 3)]
+    words = iter([digits[0], *(word + more for word, more in zip(digits[1:], after, strict=False))])
+    monkeypatch.setattr(noise, "_words", lambda size: np.array([next(words) for _ in range(size)], dtype=np.uint64))
+    assert noise._geometric(1).tolist() == [k if less else k - 1]
+
+
+def test_beyond_the_last_power_counting_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = iter([0, 2**63, 0, 0, 2**64 - 1])
+    monkeypatch.setattr(noise, "_words", lambda size: np.array([next(words) for _ in range(size)], dtype=np.uint64))
+    assert noise._geometric(2).tolist() == [2 * noise.MOST + noise.MOST, 0]
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -235,21 +235,23 @@ class Bracketing(Struct, frozen=True):
         stability = stability_of_term(self.rows, self.table, undivided=False)
         return Measured("rows around", self._linear.law, self.counts, 1, stability)
 
-    def around(self, place: int, below: Ints, starts: Floats, part: float, noise: Noise) -> tuple[Floats, Floats]:
-        """Of one group, places around the chosen of the intervals that begin at `starts`, and how clear each is.
+    def around(
+        self, chosen: Sequence[int], exact: Sequence[Ints], starts: Floats, part: float, noise: Noise
+    ) -> Iterator[tuple[Floats, Floats]]:
+        """Of each group, places around the chosen of the intervals that begin at `starts`, and how clear each is.
 
-        `below`: how many rows, in units of their grid, lie below each start, and last of all how many there are. `part`
-        is the quantile. Clear is what `Bracketed` says.
+        `exact`: how many rows, in units of their grid, are in each interval. `part` is the quantile. Clear is what
+        `Bracketed` says.
         """
-        at = _places(place, len(starts))
-        rows = np.diff(below[[*at, -1]], prepend=0)
-        linear = self._linear
-        noisy = linear.release(rows, noise)
-        many = np.arange(1, len(rows))
-        more = (1 - part) * noisy.cumsum()[:-1] - part * noisy[::-1].cumsum()[::-1][1:]
-        sizes = np.sqrt(many * (1 - part) ** 2 + many[::-1] * part**2)
-        clear = more / (linear.law.smooth.deviation * sizes)
-        return starts[at], np.where(np.array(at) <= place, np.minimum(clear, 0), np.maximum(clear, 0))
+        linear, places = self._linear, [_places(place, len(starts)) for place in chosen]
+        rows = [np.diff(_rows_below(counts)[[*at, -1]], prepend=0) for counts, at in zip(exact, places, strict=True)]
+        noisy, first = linear.release(np.concatenate([np.zeros(0, dtype=np.int64), *rows]), noise), 0
+        for place, at in zip(chosen, places, strict=True):
+            of, many, first = noisy[first : first + len(at) + 1], np.arange(1, len(at) + 1), first + len(at) + 1
+            more = (1 - part) * of.cumsum()[:-1] - part * of[::-1].cumsum()[::-1][1:]
+            sizes = np.sqrt(many * (1 - part) ** 2 + many[::-1] * part**2)
+            clear = more / (linear.law.smooth.deviation * sizes)
+            yield starts[at], np.where(np.array(at) <= place, np.minimum(clear, 0), np.maximum(clear, 0))
 
     @property
     def _linear(self) -> Linear:
@@ -331,10 +333,10 @@ class Quantile(SelectionAggregate):
         low, high = self.candidates(table)
         starts, whole = self._intervals(table).starts, is_integral(self.expr, table.domains)
         bracketed: list[Chosen] = []
-        for (answer, _), numbers in zip(answers, exact, strict=True):
-            place, below = int(starts.searchsorted(answer, side="right")) - 1, _rows_below(numbers)
-            around = mechanism.around(place, below, starts, self.rank(), noise)
-            places, clear = (tuple(array.tolist()) for array in around)
+        chosen = [int(starts.searchsorted(answer, side="right")) - 1 for answer, _ in answers]
+        around = mechanism.around(chosen, exact, starts, self.rank(), noise)
+        for (answer, _), known in zip(answers, around, strict=True):
+            places, clear = (tuple(array.tolist()) for array in known)
             law = Bracketed(low, high, places, clear, mechanism.counts.mechanism, whole)
             bracketed.append((answer, law))
         return bracketed, [*events, mechanism.measured]

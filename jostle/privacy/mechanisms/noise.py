@@ -164,8 +164,7 @@ def _powers() -> NDArray[np.uint64]:
 
 
 def _digits(k: int, bits: int) -> int:
-    """⌊2^bits·e^−k⌋, by partial sums `total`/`whole` of the series: from the k-th on, e^−k lies between each and the
-    next."""
+    """⌊2^bits·e^−k⌋, by partial sums of the series: from the k-th on, e^−k lies between each and the next."""
     place, power, total, whole, before = 0, 1, 1, 1, -1
     while place <= k or (total << bits) // whole != before:
         before = (total << bits) // whole

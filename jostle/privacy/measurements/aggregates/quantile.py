@@ -335,8 +335,8 @@ class Quantile(SelectionAggregate):
         bracketed: list[Chosen] = []
         chosen = [int(starts.searchsorted(answer, side="right")) - 1 for answer, _ in answers]
         around = mechanism.around(chosen, exact, starts, self.rank(), noise)
-        for (answer, _), known in zip(answers, around, strict=True):
-            places, clear = (tuple(array.tolist()) for array in known)
+        for (answer, _), pair in zip(answers, around, strict=True):
+            places, clear = (tuple(array.tolist()) for array in pair)
             law = Bracketed(low, high, places, clear, mechanism.counts.mechanism, whole)
             bracketed.append((answer, law))
         return bracketed, [*events, mechanism.measured]

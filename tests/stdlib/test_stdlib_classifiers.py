@@ -270,6 +270,27 @@ def test_where_most_rows_are_of_one_class_rows_are_ranked_and_no_tree_is_drawn(o
     assert [type(part).__name__ for part in session.names()["m"].parts] == parts
 
 
+@pytest.mark.parametrize("words", ["", "a0", "a0 a1 a2"])
+def test_where_attributes_are_numbers_bayes_is_alone_sooner(words: str) -> None:
+    """Along numbers neighbours are drawn together; one of three columns of words is enough for a tree. What decides is
+    13 times the scale of the noise away."""
+    rng = np.random.default_rng(6)
+    labels, listed = rng.integers(0, 5, 600), ", ".join(f'"{i}"' for i in range(10))
+    levels = np.clip(rng.normal(labels + 2, 2, (3, 600)).astype(int), 0, 9)
+    named = [f"a{i}" for i in range(3)]
+    session = Session()
+    session.bind(
+        "t", {n: a.astype(str) if n in words else a for n, a in zip(named, levels, strict=True)} | {"c": labels}
+    )
+    domains = ", ".join(f"{n}: {{{listed}}}" if n in words else f"{n}: 0..9" for n in named)
+    session.execute(Source("p.jst", (
+        f'use classify\nprivate t = bound("t") described by {{{domains}, c: 0..4}} protecting rows budget epsilon 1\n'
+        'm = adaptive_classifier(t, "c") with epsilon 1\n'
+    )))  # fmt: skip
+    kinds = [type(part).__name__ for part in session.names()["m"].parts]
+    assert kinds == ["Trees", "AdditiveClassifier"][1 - bool(words) :]
+
+
 def test_where_two_tests_have_leaves_for_few_of_the_classes_bayes_is_alone() -> None:
     """Sixteen classes by eight columns of two values: a tree of two tests names four of them, a quarter of the rows."""
     rng = np.random.default_rng(8)

@@ -142,6 +142,12 @@ def test_tables_of_all_pairs_are_those_of_the_joint_distribution(seed: int) -> N
 # The search ----------------------------------------------------------------------------------------
 
 
+def apart_of(sizes: list[int]) -> GraphicalModel:
+    """The uniform model of single columns."""
+    names = [f"c{i}" for i in range(len(sizes))]
+    return graphical_model(dict(zip(names, sizes, strict=True)), [[n] for n in names])
+
+
 def searched(truth: GraphicalModel, rows: int, epsilon: float, seed: int = 0) -> TableSearch:
     """The search on rows of `truth` with Laplace noise; tables are chosen without noise."""
     rng, drawn = np.random.default_rng(seed), population(truth, rows, seed)
@@ -151,7 +157,7 @@ def searched(truth: GraphicalModel, rows: int, epsilon: float, seed: int = 0) ->
     def measured(cliques: list[list[str]], share: float) -> list[np.ndarray]:
         return [with_law(drawn.table(*c), Laplace(len(cliques) / (epsilon * share)), rng) for c in cliques]
 
-    plan = search_plan(rows * epsilon / len(names), len(names), 1.0)
+    plan = search_plan(rows * epsilon / len(names), apart, 1.0)
     search = search_begun(apart, measured([[n] for n in names], plan["columns"]), plan, 10_000)
     spent = plan["columns"]
     while search.next_batch[0]:
@@ -180,16 +186,16 @@ def test_the_search_finds_a_circle_and_a_triple() -> None:
 
 
 def test_where_noise_is_all_there_is_columns_alone_are_measured() -> None:
-    plan = search_plan(20.0, 10, 1.0)
+    plan = search_plan(20.0, apart_of(10 * [2]), 1.0)
     assert plan["columns"] == 1 - OF_ROWS and plan["left"] == 0
     search = searched(random_model(CHAIN, 3), 50, 0.5)
     assert all(len(clique) == 1 for clique in search.model.structure.cliques)
 
 
 def test_the_more_rows_the_less_of_the_amount_a_table_gets() -> None:
-    units = [search_plan(s, 20, 0.5)["unit"] for s in (40.0, 100.0, 1000.0, 1e5, np.inf)]
-    assert units == sorted(units, reverse=True) and units[-1] == pytest.approx(0.85 * 0.98 / 160)
-    assert search_plan(1e4, 1, 1.0)["left"] == 0
+    units = [search_plan(s, apart_of(20 * [3]), 0.5)["unit"] for s in (40.0, 100.0, 1000.0, 1e5, np.inf)]
+    assert units == sorted(units, reverse=True) and units[-1] == pytest.approx(0.75 * 0.98 / 160)
+    assert search_plan(1e4, apart_of([3]), 1.0)["left"] == 0
 
 
 def test_tables_that_would_make_inference_too_large_are_no_candidates() -> None:
@@ -230,12 +236,12 @@ def test_under_epsilon_and_delta_all_is_measured_in_one_round() -> None:
     names = [f"c{i}" for i in range(20)]
     apart = graphical_model(dict.fromkeys(names, 2), [[n] for n in names])
     tables = [with_noise(np.array([3e4, 2e4]), NoiseModel(Gaussian(40.0))) for _ in names]
-    begun = {power: search_begun(apart, tables, search_plan(1e4, 20, power), 1e6) for power in (1.0, 0.5)}
+    begun = {power: search_begun(apart, tables, search_plan(1e4, apart, power), 1e6) for power in (1.0, 0.5)}
     many, share = begun[1.0].next_batch
     assert many == 160 and share == begun[1.0].left
     many, share = begun[0.5].next_batch
     assert many == 7 and share == pytest.approx(begun[0.5].left * 7 / 160)
-    many, share = replace(begun[0.5], left=0.4).next_batch
+    many, share = replace(begun[0.5], left=0.3).next_batch
     assert many == 20 and share == pytest.approx(begun[0.5].left / 8)
 
 
@@ -244,7 +250,7 @@ def test_columns_are_measured_again_where_pairs_moved_little() -> None:
     names = [f"c{i}" for i in range(6)]
     apart = graphical_model(dict.fromkeys(names, 4), [[n] for n in names])
     tables = [with_noise(np.full(4, 250.0), NoiseModel(Gaussian(20.0))) for _ in names]
-    begun = search_begun(apart, tables, search_plan(100, 6, 0.5), 1e6)
+    begun = search_begun(apart, tables, search_plan(100, apart, 0.5), 1e6)
     chosen = chosen_cliques(begun, range(begun.next_batch[0]))
     assert not begun.again and begun.of_choosing == OF_CHOOSING
 
@@ -262,11 +268,28 @@ def test_columns_are_measured_again_where_pairs_moved_little() -> None:
     assert [t.law.scale for t in more.tables[:6]] == pytest.approx([20 / np.sqrt(2)] * 6)
 
 
+def test_columns_of_many_values_are_measured_several_times_in_one() -> None:
+    """Under ρ as often as they have times the least values, at most eight times; under ε once."""
+    apart = apart_of([2, 5, 40, 1])
+    plan = search_plan(1e3, apart, 0.5)
+    assert plan["measured"] == [0, 1, 1, *([2] * 8), 3] and search_plan(1e3, apart, 1.0)["measured"] == [0, 1, 2, 3]
+    tables = [with_noise(np.full(apart.domain.sizes[v], 600.0 / apart.domain.sizes[v]), NoiseModel(Gaussian(24.0)))
+              for v in plan["measured"]]  # fmt: skip
+    search = search_begun(apart, tables, plan, 1e6)
+    assert [t.law.scale for t in search.tables] == pytest.approx([24 / np.sqrt(n) for n in (1, 2, 8, 1)])
+    np.testing.assert_allclose(search.tables[2].cells, 15.0)
+    assert search.rows == pytest.approx(600.0)
+    again = search_continued(
+        replace(search, gain=0.0), chosen_cliques(replace(search, gain=0.0), [])["cliques"], tables
+    )
+    assert [t.law.scale for t in again.tables] == pytest.approx([24 / np.sqrt(2 * n) for n in (1, 2, 8, 1)])
+
+
 def test_tables_of_the_column_to_predict_come_first() -> None:
     names = [f"c{i}" for i in range(6)]
     apart = graphical_model(dict.fromkeys(names, 2), [[n] for n in names])
     tables = [with_noise(np.array([3e4, 2e4]), NoiseModel(Gaussian(40.0))) for _ in names]
-    search = search_begun(apart, tables, search_plan(1e4, 6, 0.5), 1e6, "c4")
+    search = search_begun(apart, tables, search_plan(1e4, apart, 0.5), 1e6, "c4")
     assert [c["names"] for c in search.candidates] == [
         ["c0", "c4"],
         ["c1", "c4"],

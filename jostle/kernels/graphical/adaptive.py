@@ -10,7 +10,7 @@ explains changes nothing. All of it is calculated of released numbers; the langu
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -34,8 +34,8 @@ Where noise grows with the tables, and where it grows with their root.
 """
 OF_ROWS = 1 / 50
 """The share that counts the rows."""
-OF_COLUMNS = 0.15
-"""The share of single columns where pairs are worth theirs."""
+OF_COLUMNS = (0.15, 0.25)
+"""The share of single columns where pairs are worth theirs: noise that grows with the tables, and with their root."""
 OF_CHOOSING = 0.1
 MOST_ROUNDS = 24
 SOME = 3
@@ -53,24 +53,34 @@ TRIED = 30
 """Columns up to which every pair's junction tree is made; of more, a pair is tried by a bound on its cells."""
 
 
-def search_plan(strength: float, columns: float, power: float) -> dict[str, object]:
+MOST_REPEATED = 8
+"""How often a column is measured at once, at most."""
+
+
+def search_plan(strength: float, model: GraphicalModel, power: float) -> dict[str, object]:
     """What `search_begun` takes: `columns`, the share of them, and `unit`, that of each table to begin with.
 
+    `measured`: the places of the columns to measure in one. Where noise falls with the root of a share, a column of
+    many values is there several times, in proportion: the noise of all its cells together counts.
     `strength`: the rows in units of a column's noise. `power`: noise falls with the share to that power. Settled on
     public tables (docs/experiments/synthesis.md).
     """
+    sizes = model.domain.sizes
+    columns = len(sizes)
     s = max(float(strength), 1.0) if math.isfinite(strength) else 1e12
     falls = float(np.clip(power, 0.5, 1.0)) if math.isfinite(power) else 1.0
     least, most = NO_PAIRS[falls < 0.9], ALL_PAIRS[falls < 0.9]
     worth = float(np.clip(math.log(s / least) / math.log(most / least), 0.0, 1.0)) if columns > 1 else 0.0
-    share = (1 - OF_ROWS) * (1 - (1 - OF_COLUMNS) * worth)
+    share = (1 - OF_ROWS) * (1 - (1 - OF_COLUMNS[falls < 0.9]) * worth)
     left = 1 - OF_ROWS - share
     some = round(worth * (columns - 1)) if worth < 1 else columns / float(np.clip(4 / math.sqrt(s), 1 / 8, 1 / 3))
     if some < 1:
         share, left = 1 - OF_ROWS, 0.0
+    most_times = MOST_REPEATED if falls < 0.9 else 1
+    times = [int(np.clip(round(size / max(min(sizes), 2)), 1, most_times)) for size in sizes]
     return {
         "columns": share, "unit": left / max(some, 1.0), "left": left, "rounds": MOST_ROUNDS,
-        "power": falls,
+        "power": falls, "measured": [v for v, many in enumerate(times) for _ in range(many)],
     }  # fmt: skip
 
 
@@ -150,9 +160,10 @@ class TableSearch:
         share, law = self.next_batch[1], type(self.tables[0].law)(self.plan["scale"])
         _, precision = columns_of(self.model.domain, self.tables, self.rows)
         more = (share / self.plan["columns"]) ** (2 * self.plan["power"]) / max(laplace_scale(law), 1e-9) ** 2
-        gain = 0.0
+        gain, times = 0.0, np.bincount(self.plan["measured"])
         for v, p in enumerate(precision):
-            counts, noise = self.rows * self.pairs.table((v,)), [2 / math.sqrt(math.pi * q) for q in (p, p + more)]
+            counts = self.rows * self.pairs.table((v,))
+            noise = [2 / math.sqrt(math.pi * q) for q in (p, p + times[v] * more)]
             now, then = ((counts * loud / (counts + loud)).sum() / (2 * self.rows) for loud in noise)
             gain += (len(precision) - 1) * (now**2 - then**2) / share
         return bool(gain > WORTH * self.gain)
@@ -169,7 +180,7 @@ class TableSearch:
 
     def noise(self, many: int, share: float) -> float:
         """The mean size of the noise on a cell, where so many tables are measured together with this share."""
-        law, parts = type(self.tables[0].law), many / len(self.model.domain.names)
+        law, parts = type(self.tables[0].law), many / len(self.plan["measured"])
         less = math.pow(parts, 0.5 if law is Gaussian else 1.0) * (self.plan["columns"] / share) ** self.plan["power"]
         return float(mean_size(law(self.plan["scale"])) * less)
 
@@ -242,14 +253,27 @@ class TableSearch:
 def search_begun(
     model: GraphicalModel, tables: Sequence[Any], plan: Mapping[str, Any], most: float, predict: str | None = None
 ) -> TableSearch:
-    """The search after noisy tables of each column, in order. `predict`: a column whose tables come first."""
-    plan = {name: float(plan[name]) for name in plan}
-    measured = tuple(Table(c, t, law_of(t)) for c, t in zip(model.structure.cliques, tables, strict=True))
-    plan["scale"] = float(measured[0].law.scale)
-    fitted = shrunken_model(model.domain, measured, rows_in(tables))
+    """The search after noisy tables of the columns that `plan.measured` lists, or of each once.
+
+    `predict`: a column whose tables come first.
+    """
+    places = [int(v) for v in plan.get("measured", range(len(tables)))]
+    plan = {name: float(share) for name, share in plan.items() if name != "measured"} | {"measured": places}
+    plan["scale"] = float(law_of(tables[0]).scale)
+    measured = _by_precision(Table((v,), t, law_of(t)) for v, t in zip(places, tables, strict=True))
+    fitted = shrunken_model(model.domain, measured, rows_in([t.noisy for t in measured]))
     place = -1 if predict is None else model.domain.place(predict)
     left, unit, pairs = plan["left"], plan["unit"], PairTables(fitted.calibrated)
     return TableSearch(fitted, pairs, measured, plan, float(most), left, unit, predict=place)
+
+
+def _by_precision(tables: Iterable[Table]) -> tuple[Table, ...]:
+    """One table a clique, of all that were measured of it."""
+    by_clique: dict[Clique, Table] = {}
+    for table in tables:
+        before = by_clique.get(table.clique)
+        by_clique[table.clique] = table if before is None else before.with_more(table)
+    return tuple(by_clique.values())
 
 
 def chosen_cliques(search: TableSearch, places: object) -> dict[str, object]:
@@ -260,7 +284,7 @@ def chosen_cliques(search: TableSearch, places: object) -> dict[str, object]:
     """
     domain = search.model.domain
     cliques = search.model.structure.cliques
-    picks: list[list[str]] = [[name] for name in domain.names] if search.again else []
+    picks: list[list[str]] = [[domain.names[v]] for v in search.plan["measured"]] if search.again else []
     for place in np.atleast_1d(np.asarray(places, dtype=float)).astype(int):
         clique = search.cliques[place]
         wider = cliques if clique in cliques else (*cliques, clique)
@@ -275,11 +299,8 @@ def search_continued(search: TableSearch, cliques: Sequence[Any], tables: Sequen
     domain: Domain = search.model.domain
     share = search.next_batch[1] * (search.of_choosing + search.measuring(len(cliques)))
     places = [domain.clique(names) for names in cliques]
-    by_clique = {t.clique: t for t in search.tables}
-    for clique, counts in zip(places, tables, strict=True):
-        table = Table(clique, counts, law_of(counts), search.rows * search.pairs.table(clique))
-        by_clique[clique] = by_clique[clique].with_more(table) if clique in by_clique else table
-    measured = tuple(by_clique.values())
+    new = (Table(c, t, law_of(t), search.rows * search.pairs.table(c)) for c, t in zip(places, tables, strict=True))
+    measured = _by_precision((*search.tables, *new))
     rows = rows_in([t.noisy for t in measured])
     fitted = shrunken_model(domain, measured, rows, search.model)
     after = replace(

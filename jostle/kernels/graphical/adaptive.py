@@ -312,7 +312,7 @@ def search_continued(search: TableSearch, cliques: Sequence[Any], tables: Sequen
     moved = (np.abs(after.pairs.table(c) - search.pairs.table(c)).sum() / 2 for c in search.narrow_pairs)
     shifts = (np.abs(rows * after.pairs.table(c) - search.rows * search.pairs.table(c)).sum() for c in places)
     informative = sum(s > mean_size(law_of(t)) * np.size(t) for s, t in zip(shifts, tables, strict=True))
-    more = 2 ** (1 / search.plan["power"]) if 2 * informative < len(places) else 1.0
+    more = 2.0 if 2 * informative < len(places) else 1.0
     return replace(after, unit=search.unit * more, gain=sum(m**2 for m in moved) / share)
 
 

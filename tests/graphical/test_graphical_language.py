@@ -21,6 +21,7 @@ from recording import Bench, worst_losses
 from jostle.accounting.definitions import rho_of
 from jostle.kernels.graphical import adaptive
 from jostle.kernels.graphical.model import GraphicalModel
+from jostle.kernels.noisy_array import law_of
 from jostle.source import Source
 from jostle.tools.session import Result, Session
 
@@ -248,3 +249,22 @@ def test_a_replaced_row_is_priced_as_two(bench: Bench) -> None:
 def test_the_audit_sees_tables_together() -> None:
     case = next(c for c in graphs() if c.name == "three tables together")
     assert audit(Case(case.name, 0.5, case.draw, case.runs, broken=True), share=0.05).convicted
+
+
+@pytest.mark.parametrize(("unit", "amount", "times"), [("rho", 0.02, 2.0), ("epsilon", 0.5, 4.0)])
+def test_a_table_that_stands_in_a_list_four_times_is_paid_for_four_times(
+    unit: str, amount: float, times: float
+) -> None:
+    session = Session()
+    session.bind("rows", {"a": np.arange(50) % 3})
+    text = f"""private t = bound("rows") described by {{a: 0..2}} protecting rows budget {unit} {2 * amount}
+h = histogram(t, a)
+one = laplace([h]) with {unit} {amount}
+four = laplace([h, h, h, h]) with {unit} {amount}
+release one
+release four
+"""
+    result = session.attempt(Source("g.jst", text))
+    assert result.ok, result.diagnostics
+    one, four = (law_of(result[name][0]).scale for name in ("one", "four"))
+    assert four == pytest.approx(times * one, rel=1e-2)

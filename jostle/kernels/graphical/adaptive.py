@@ -253,7 +253,7 @@ class TableSearch:
 def search_begun(
     model: GraphicalModel, tables: Sequence[Any], plan: Mapping[str, Any], most: float, predict: str | None = None
 ) -> TableSearch:
-    """The search after noisy tables of the columns that `plan.measured` lists, or of each once.
+    """The search after noisy tables of the columns that the plan lists as `measured`, or of each once.
 
     `predict`: a column whose tables come first.
     """

@@ -69,7 +69,7 @@ QUICK = frozenset({
 
 ADAPTIVE = frozenset({
     "adaptive", "agrid", "ahp", "dawa", "dawa_boxes", "dpcube", "efpa", "mwem", "mwem_star", "php",
-    "privtree", "sf", "shrinkage", "ugrid", "uniform",
+    "privtree", "sf", "shrinkage", "tree_shrinkage", "ugrid", "uniform",
 })  # fmt: skip
 """Options of the library whose answers have no error that is known: what they measure follows from answers."""
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from jostle.kernels.arrays import Floats, Ints, Strategy, groups
 from jostle.kernels.histograms import blocktree, grids, smoothing, strategies
-from jostle.kernels.histograms.blocktree import Posterior, Seen, Tree
+from jostle.kernels.histograms.blocktree import Posterior, Seen, Sums, Tree, leaves_of
 from jostle.kernels.histograms.grams import on_buckets
 from jostle.kernels.workloads.boxes import Workload
 from jostle.threads import on_one_thread
@@ -31,6 +31,9 @@ n cells in d dimensions.
 
 HALF = 0.4
 """The rows for each cell, in scales of the noise, at which the tree of halves is half of the mean of all cells."""
+
+HEARD = 30.0
+"""The rows of a line, in scales of the noise, at which the normal posterior is half of the mean of both."""
 
 LOOK, LAST = 0.1, 0.8
 """The shares of the look and of the last measurement of a line (`adaptive` in `stdlib/histograms.jst`)."""
@@ -110,10 +113,15 @@ def drawn_together(
         _of_blocks(line, halves, starts, fine, answers[0] / weight, scale / weight),
     ]
     posterior = blocktree.posterior(halves, measurements, scale)
-    counts = posterior.mean[_leaves(halves)]
+    counts = posterior.mean[leaves_of(halves)]
     if len(strategy) > 1:
         matrix = np.asarray(strategy[1]["matrix"])[:, fine[line.order[starts]]]
         counts = _with_sums(halves, posterior, counts, matrix, answers[1], scale)
+        if line.axes == 1:
+            sums = Sums(matrix, answers[1], scale)
+            normal = blocktree.normal_posterior(halves, measurements, scale, sums).mean[leaves_of(halves)]
+            share = 1 / (1 + (scale * HEARD / max(float(counts.sum()), scale)) ** 2)
+            counts = share * normal + (1 - share) * counts
     gram = on_buckets(workload, line.labels(starts))
     return gram.spread(strategies.project(counts, gram))
 
@@ -131,11 +139,38 @@ def expected_cells(answers: list[Floats], scale: float, workload: Workload) -> F
     if scale <= 0 or len(cells) > MOST:
         return boxes
     tree = line.tree(np.arange(len(cells)))
-    measurements = [Seen(_leaves(tree), cells[line.order], np.full(len(cells), scale))]
+    measurements = [Seen(leaves_of(tree), cells[line.order], np.full(len(cells), scale))]
     expected = np.empty(len(cells))
-    expected[line.order] = blocktree.posterior(tree, measurements, scale).mean[_leaves(tree)]
+    expected[line.order] = blocktree.posterior(tree, measurements, scale).mean[leaves_of(tree)]
     share = 1 / (1 + (max(float(cells.mean()), 0.0) / (scale * HALF)) ** 2)
     return np.asarray(share * expected.reshape(workload.shape) + (1 - share) * boxes)
+
+
+@on_one_thread
+def halved_cells(strategy: Strategy, answers: list[Floats], scale: float, workload: Workload) -> Floats:
+    """The cube of counts, of the workload's shape, from noisy answers to an `hdmm_strategy`.
+
+    Of a line that was measured by cells and sums the mean of two estimates: like cells drawn together (`smoothing`),
+    and the normal posterior of trees of halves, of which one begins a third of the line later. Else the first alone.
+    """
+    boxes = smoothing.smoothed(strategy, answers, scale, workload)
+    cells = workload.cells
+    if scale <= 0 or len(workload.shape) > 1 or len(strategy) < 2 or strategy[1]["kind"] != "matrix" or cells < 2:
+        return boxes
+    if strategy[0]["size"] < cells:
+        return boxes
+    weight = np.broadcast_to(np.asarray(strategy[0]["weight"], dtype=np.float64), (cells,))
+    own = np.asarray(strategy[0]["labels"]).ravel()
+    sums = Sums(np.asarray(strategy[1]["matrix"])[:, own], answers[1], scale)
+    values, scales, halved = (answers[0] / weight)[own], (scale / weight)[own], np.zeros(cells)
+    for later in (0, cells // 3):
+        tree = blocktree.tree_over(np.arange(cells) + later, np.ones(cells), (cells + later - 1).bit_length())
+        leaves = leaves_of(tree)
+        halved += blocktree.normal_posterior(tree, [Seen(leaves, values, scales)], scale, sums).mean[leaves] / 2
+    if not np.isfinite(halved).all():
+        return boxes
+    gram = on_buckets(workload, own)
+    return np.asarray((boxes + gram.spread(strategies.project(halved, gram))) / 2)
 
 
 def _line(shape: tuple[int, ...], tree: PublicTree | None = None) -> _Line:
@@ -168,12 +203,6 @@ def _along(order: Ints, levels: Ints, axes: int) -> _Line:
     return _Line(order, places, bits, axes)
 
 
-def _leaves(tree: Tree) -> Ints:
-    """The node of each block."""
-    leaves = np.flatnonzero(tree.high - tree.low == 1)
-    return leaves[np.argsort(tree.low[leaves])]
-
-
 def _of_blocks(line: _Line, tree: Tree, starts: Ints, labels: Ints, values: Floats, scales: Floats) -> Seen:
     """What was seen of each block of `labels`, of nodes of the tree over finer blocks that begin at `starts`."""
     own = line.blocks(labels)
@@ -187,7 +216,7 @@ def _refined(line: _Line, tree: Tree, starts: Ints, law: Posterior, scale: float
     """Where blocks start that are halved as long as their halves are expected to differ by more than their noise."""
     whole = float(len(line.order))
     bounds = np.append(starts, len(line.order))
-    leaves = _leaves(tree)
+    leaves = leaves_of(tree)
     squares = law.mean[leaves] ** 2 + law.variance[leaves]
     ends = line.places[bounds[1:] - 1]
     spread = line.places[starts] ^ ends
@@ -247,4 +276,4 @@ def _with_sums(tree: Tree, posterior: Posterior, counts: Floats, matrix: Floats,
         gap = deviation[level.nodes] * (part.T @ pull)
         for half, sign in ((level.left, 1), (level.right, -1)):
             shifts[half] = shifts[level.nodes] * mass[half] / mass[level.nodes] + sign * gap
-    return counts + shifts[_leaves(tree)]
+    return counts + shifts[leaves_of(tree)]

@@ -211,7 +211,7 @@ def least_squares(tree: Tree, measurements: Sequence[Seen]) -> tuple[Floats, Flo
 
 
 NORMAL_ROUNDS = 8
-"""Rounds of `normal_posterior`: four more change no mean by a tenth of the noise."""
+"""Rounds of `normal_posterior`."""
 
 
 def normal_posterior(tree: Tree, measurements: Sequence[Seen], unit: float, sums: Sums | None = None) -> Posterior:

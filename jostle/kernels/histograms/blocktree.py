@@ -218,44 +218,46 @@ def normal_posterior(tree: Tree, measurements: Sequence[Seen], unit: float, sums
     """The posterior of every node's count under normal laws, from counts and sums. `unit`: a scale of the noise.
 
     How far the halves of a block differ is normal, with the variance of one of the `laws` for the count of the block;
-    Laplace noise is normal with a variance that is exponential. Which variance each has is told by turns with
+    Laplace noise is normal with a variance that is exponential. Which variance each has is learned by turns with
     what the counts are (variational Bayes; Jordan, Ghahramani, Jaakkola, Saul 1999). Linear in blocks × sums.
     """
     order, leaves = np.concatenate([level.nodes for level in tree.levels]), leaves_of(tree)
     depth = np.concatenate([np.full(len(level.nodes), level.depth, dtype=np.float64) for level in tree.levels])
     even = tree.cells[np.concatenate([level.left for level in tree.levels])] / tree.cells[order]
     stays = chance_of_even(tree.cells[order])[:, None]
-    law = np.concatenate([laws(depth) * (1 - stays - POINT), stays, np.full_like(stays, POINT)], axis=1)
+    weights = np.concatenate([laws(depth) * (1 - stays - POINT), stays, np.full_like(stays, POINT)], axis=1)
     rate = np.concatenate([1 / (4 * (2 * SHAPES + 1)), [0.0, 0.25]])
-    asked = sums or Sums(np.zeros((0, len(leaves))), np.zeros(0), unit)
+    extra = sums or Sums(np.zeros((0, len(leaves))), np.zeros(0), unit)
     nodes, values, scales = (
         np.concatenate([getattr(one, name) for one in measurements]) for name in ("nodes", "values", "scales")
     )
-    sure, sure_sums = 1 / (2 * scales**2), np.full(len(asked.values), 1 / (2 * asked.scale**2))
+    precision, sum_precision = 1 / (2 * scales**2), np.full(len(extra.values), 1 / (2 * extra.scale**2))
     count, square = least_squares(tree, measurements)[0][order], np.zeros(0)
     for turn in range(NORMAL_ROUNDS):
         count = np.maximum(count, unit / 2)[:, None]
         wide = (count**2 * rate + count / 4 + 1e-6 * unit**2) * (4 * even * (1 - even))[:, None]
-        like = law if not turn else law * np.exp(_relative(-0.5 * np.log(wide) - square[:, None] / (2 * wide)))
-        tight = np.zeros(len(tree.low))
-        tight[order] = 1 / (like * wide).sum(axis=1) if not turn else (like / wide).sum(axis=1) / like.sum(axis=1)
-        told = np.zeros((len(tree.low), 1 + len(asked.values)))
-        told[:, 0] = np.bincount(nodes, sure * values, len(tree.low))
-        told[leaves, 1:] = asked.matrix.T
-        whole = np.asarray(np.bincount(nodes, sure, len(tree.low)), dtype=np.float64)
-        means, variance, gaps, apart = _normal(tree, whole, told, tight)
-        known = asked.matrix @ means[leaves, 1:]
-        inner = np.linalg.inv(np.diag(1 / sure_sums) + known)
-        pull = inner @ (asked.values - asked.matrix @ means[leaves, 0])
+        likely = (
+            weights if not turn else weights * np.exp(_relative(-0.5 * np.log(wide) - square[:, None] / (2 * wide)))
+        )
+        prior = np.zeros(len(tree.low))
+        prior[order] = 1 / (likely * wide).sum(axis=1) if not turn else (likely / wide).sum(axis=1) / likely.sum(axis=1)
+        evidence = np.zeros((len(tree.low), 1 + len(extra.values)))
+        evidence[:, 0] = np.bincount(nodes, precision * values, len(tree.low))
+        evidence[leaves, 1:] = extra.matrix.T
+        whole = np.asarray(np.bincount(nodes, precision, len(tree.low)), dtype=np.float64)
+        means, variance, gaps, apart = _normal(tree, whole, evidence, prior)
+        cross = extra.matrix @ means[leaves, 1:]
+        inner = np.linalg.inv(np.diag(1 / sum_precision) + cross)
+        pull = inner @ (extra.values - extra.matrix @ means[leaves, 0])
         mean, gap = (part[:, 0] + part[:, 1:] @ pull for part in (means, gaps))
         variance, apart = (
             np.maximum(one - ((part[:, 1:] @ inner) * part[:, 1:]).sum(axis=1), 0.0)
             for one, part in ((variance, means), (apart, gaps))
         )
         rest = (values - mean[nodes]) ** 2 + variance[nodes]
-        sure = 1 / (scales * np.sqrt(np.maximum(rest, 1e-8 * scales**2)))
-        rest = (asked.values - asked.matrix @ mean[leaves]) ** 2 + np.diag(known - known @ inner @ known)
-        sure_sums = 1 / (asked.scale * np.sqrt(np.maximum(rest, 1e-8 * asked.scale**2)))
+        precision = 1 / (scales * np.sqrt(np.maximum(rest, 1e-8 * scales**2)))
+        rest = (extra.values - extra.matrix @ mean[leaves]) ** 2 + np.diag(cross - cross @ inner @ cross)
+        sum_precision = 1 / (extra.scale * np.sqrt(np.maximum(rest, 1e-8 * extra.scale**2)))
         count, square = mean[order], gap[order] ** 2 + apart[order]
     squares = np.zeros(len(tree.low))
     squares[order] = square
@@ -266,28 +268,30 @@ def _relative(logs: Floats) -> Floats:
     return np.asarray(np.maximum(logs - logs.max(axis=1, keepdims=True), FLOOR))
 
 
-def _normal(tree: Tree, sure: Floats, told: Floats, tight: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-    """Of every node the means for each column of `told`, (n, k), and the variance; of its halves' gap the same.
+def _normal(tree: Tree, precision: Floats, evidence: Floats, prior: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """Of every node the means for each column of `evidence`, (n, k), and the variance; of its halves' gap the same.
 
-    `sure`, (n,): how precisely a node's own count was measured, and `told` that times what was seen; `tight`, (n,):
-    how precisely the halves' gap, of mean 0, is known before.
+    `precision`, (n,): how precisely a node's own count was measured, and `evidence` that times what was seen. `prior`,
+    (n,): how precisely the gap of its halves, of mean 0, is known before.
     """
-    sure, told = sure.copy(), told.copy()
-    slope, firm, apart = np.zeros(len(sure)), np.ones(len(sure)), np.zeros_like(told)
+    precision, evidence = precision.copy(), evidence.copy()
+    slope, total, apart = np.zeros(len(precision)), np.ones(len(precision)), np.zeros_like(evidence)
     for level in reversed(tree.levels):
         at, left, right = level.nodes, level.left, level.right
         even = tree.cells[left] / tree.cells[at]
-        firm[at] = sure[left] + sure[right] + tight[at]
-        pull = sure[right] * (1 - even) - sure[left] * even
-        slope[at] = pull / firm[at]
-        apart[at] = (told[left] - told[right]) / firm[at][:, None]
-        both = sure[left] * even**2 + sure[right] * (1 - even) ** 2
-        sure[at] += (sure[left] * sure[right] + tight[at] * both) / firm[at]
-        told[at] += told[left] * even[:, None] + told[right] * (1 - even)[:, None] + pull[:, None] * apart[at]
-    means, variance, spread = np.zeros_like(told), np.zeros(len(sure)), np.zeros(len(sure))
-    means[0], variance[0] = told[0] / (sure[0] + TINY), 1 / (sure[0] + TINY)
+        total[at] = precision[left] + precision[right] + prior[at]
+        pull = precision[right] * (1 - even) - precision[left] * even
+        slope[at] = pull / total[at]
+        apart[at] = (evidence[left] - evidence[right]) / total[at][:, None]
+        both = precision[left] * even**2 + precision[right] * (1 - even) ** 2
+        precision[at] += (precision[left] * precision[right] + prior[at] * both) / total[at]
+        evidence[at] += (
+            evidence[left] * even[:, None] + evidence[right] * (1 - even)[:, None] + pull[:, None] * apart[at]
+        )
+    means, variance, spread = np.zeros_like(evidence), np.zeros(len(precision)), np.zeros(len(precision))
+    means[0], variance[0] = evidence[0] / (precision[0] + TINY), 1 / (precision[0] + TINY)
     for level in tree.levels:
-        at, even, own = level.nodes, tree.cells[level.left] / tree.cells[level.nodes], 1 / firm[level.nodes]
+        at, even, own = level.nodes, tree.cells[level.left] / tree.cells[level.nodes], 1 / total[level.nodes]
         apart[at] += slope[at][:, None] * means[at]
         spread[at] = own + slope[at] ** 2 * variance[at]
         for half, share, sign in ((level.left, even, 1), (level.right, 1 - even, -1)):

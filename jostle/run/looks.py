@@ -1,20 +1,9 @@
-"""Looks: the first charge on a column pays a fiftieth of its amount for a count of the cells that do not fit.
+"""Looks: the first charge on a column pays a fiftieth of its amount for a count of the cells that do not fit, and so
+does a later one that buys a much smaller error (`docs/decisions/looks.md`).
 
-A description that does not fit is silent otherwise: dates in another form are all none, shares in percent are all cut,
-and the answer has a narrow ±. A look is an ordinary select on the source, through the one door: how many cells of a
-column fit, are unreadable, lie outside the described range, have fractions where integers are described, or are not
-listed. What a charge looks at follows from public facts: the columns that it reads of tables which the program itself
-describes, and which no charge of the session has looked at. `Looks.looking` decides this before the measurement, and
-looks after it, so that what is refused has looked at nothing. What a look finds is a released number: it warns, and
-marks the answers that read the column.
-
-*What is spent.* A measurement of amount A that looks has A − A/50, and the looks at the columns of a source have A/50
-together; what does not divide among them stays with the measurement. They count all rows of the source and are charged
-to it as a whole, also where a part of it is measured. So that the parts of a partition cost no more than what is
-written, a charge on one gives up a fiftieth until those on its path have given up what the parts' looks have cost, and
-looks only for what of the fiftieth is left. Let these looks cost L, when the last was taken by a charge on a path that
-then had given up all of L, of the E written there: 50 L ≤ E. A path on which S is written costs L + S − min(L, S/50):
-S where S ≥ 50 L, and else no more than E.
+A look is an ordinary select on the source, through the one door, inside the amount that is written. Who looks follows
+from public facts: the columns that a measurement reads of tables which the program itself describes. What a look finds
+is a released number: it warns, and marks the answers that read the column.
 """
 
 from __future__ import annotations
@@ -79,6 +68,9 @@ A = TypeVar("A", bound="Amount | None")
 
 PART = 50
 """A look costs one part in so many of the amount."""
+MOST = 8
+"""Looks at so many columns or fewer take a fiftieth of a call's amount, one part in so many of a charge at most."""
+AGAIN = {"epsilon": 4, "rho": 16}  # times the amount of the last look on a column
 LEAST = 0.01
 """The share of cells from which on a misfit is said."""
 CERTAIN = 3
@@ -118,6 +110,8 @@ class Looked(Struct, frozen=True):
     schema: Mapping[str, Domain]
     places: Mapping[str, Span]
     misfits: dict[str, dict[str, str]]
+    seen: dict[str, Amount]
+    """Of which amount each column was looked at last."""
     filled: Mapping[str, Constant] = field(default_factory=dict)
     """What stands for the missing cells of columns that are never missing."""
     conversions: dict[str, Apply] = field(default_factory=dict)
@@ -126,6 +120,11 @@ class Looked(Struct, frozen=True):
     def kind(self, name: str) -> str:
         """What the cells of a column, or the texts of a conversion, are read as."""
         return domain_kind(self.schema[name]) if name in self.schema else name.partition("(")[0]
+
+    def is_due(self, name: str, part: Amount) -> bool:
+        """Whether a charge of which this is a fiftieth looks at a column."""
+        last = self.seen.get(name)
+        return last is None or (part.unit == last.unit and part.value >= AGAIN[part.unit] * last.value)
 
     def look(self, name: str, check: Callable[[object], None]) -> tuple[Table, RowExpr] | None:
         """The columns as texts, and what a cell is there, as `_state` says it; None for what always fits.
@@ -199,12 +198,14 @@ class Looks(Struct):
         fillings = ((name, expr.args[-1]) for name, expr in derived if isinstance(expr, Apply))
         filled = {name: value for name, value in fillings if isinstance(value, Constant)}
         misfits: dict[str, dict[str, str]] = {}
+        seen: dict[str, Amount] = {}
         if (old := self.tables.get(key)) is not None:
             now = {name: (domain, filled.get(name)) for name, domain in schema.items()}
-            same = [name for name, domain in old.schema.items() if now.get(name) == (domain, old.filled.get(name))]
-            misfits = {name: some for name, some in old.misfits.items() if name in same or name not in schema}
+            anew = {name for name in schema if now.get(name) != (old.schema.get(name), old.filled.get(name))}
+            misfits = {name: some for name, some in old.misfits.items() if name not in anew}
+            seen = {name: amount for name, amount in old.seen.items() if name not in anew}
         places = {name: one.span for name, one in described.items} if isinstance(described, n.RecordOf) else {}
-        self.tables[key] = Looked(replace(table, plan=plan), scan.data, schema, places, misfits, filled)
+        self.tables[key] = Looked(replace(table, plan=plan), scan.data, schema, places, misfits, seen, filled)
         return table
 
     @contextmanager
@@ -214,43 +215,39 @@ class Looks(Struct):
             yield amount
             return
         part = amount.value // PART
-        due, owed = self._due(what, exposures, part)
+        due, owed = self._due(what, exposures, Amount(amount.unit, part))
         many = Counter([id(exposure.source) for exposure, _, looks in due for _ in looks])
+        if due and max(many.values()) <= MOST and not any(exposure.path for exposure in exposures):
+            part = max(part, min(_of_the_call(kernel, amount.unit, span), amount.value // MOST))
         cost = part - owed  # of looks; what is owed for earlier ones comes first
         due = due if cost >= max(many.values(), default=0) else []
         paid = owed + max([cost // some * some for some in many.values()]) if due else owed
         if due:
             with kernel.allot(Amount(amount.unit, amount.value - owed, amount.delta), span, exposures):
                 pass  # or refused, as the whole of it would be
-        for exposure, looked, looks in due:
+        for exposure, _, looks in due:
             share = Amount(amount.unit, cost // many[id(exposure.source)] * len(looks))
             self.planned.append(Planned(span, exposure.source.name, tuple(looks), share))
-            looked.misfits.update({name: {} for name in looks})
-        try:
-            yield cast("A", Amount(amount.unit, amount.value - paid, amount.delta))
-        except Refusal:
-            for _, looked, looks in due:
-                for name in looks:
-                    del looked.misfits[name]
-            raise
+        yield cast("A", Amount(amount.unit, amount.value - paid, amount.delta))
         for exposure in exposures:
             self.payments[id(exposure.source), exposure.path] += paid
         for exposure, looked, looks in due:
+            looked.seen.update({name: Amount(amount.unit, part) for name in looks})
             each = Amount(amount.unit, cost // many[id(exposure.source)])
             with suppress(Refusal):  # where the amounts of several charges are not simply added up
                 self._look(kernel, exposure, looked, looks, each, span)
         self.cuts += self.cut_of(what, exposures)
 
     def _due(
-        self, what: object, exposures: Exposures, part: int
+        self, what: object, exposures: Exposures, part: Amount
     ) -> tuple[list[tuple[Exposure, Looked, dict[str, tuple[Table, RowExpr]]]], int]:
         """The columns to look at, as what their cells are; what is owed for earlier looks, `part` at most."""
         due, owed = [], 0
         for exposure, looked, names in self._read(what, exposures):
-            looks = {name: looked.look(name, self.check) for name in names if name not in looked.misfits}
+            looks = {name: looked.look(name, self.check) for name in names if looked.is_due(name, part)}
             some = {name: look for name, look in looks.items() if look is not None}
             due += [(exposure, looked, some)] if some else []
-            owed = max(owed, min(part, self._owed(exposure))) if exposure.path else owed
+            owed = max(owed, min(part.value, self._owed(exposure))) if exposure.path else owed
         return due, owed
 
     def cut_of(self, what: object, exposures: Exposures) -> tuple[str, ...]:
@@ -298,6 +295,7 @@ class Looks(Struct):
                 (counts,) = answers.run(kernel, request, amount, None, span)[0].values
                 for at, (partition, _) in enumerate(exposure.path):
                     self.cost[id(exposure.source), exposure.path[:at], partition] += amount.value
+                known = looked.misfits.get(name, {})
                 looked.misfits[name] = shares = _misfit_shares(dict(zip(names, counts, strict=True)))
                 event.update({amount.unit: as_float(amount.value), "look": shares})
             place = looked.places.get(name, span)
@@ -309,9 +307,15 @@ class Looks(Struct):
                     says = says.replace("`none`", expression(looked.filled[name]))
                 if name in looked.conversions:
                     says, help = f"{share} of texts are not read by it, and count as `none`", _WAYS_OUT["conversion"]
-                if self.warn is not None:
+                if self.warn is not None and what not in known:
                     warning = Diagnostic("unfit-cells", f"`{name}`: {says}", place, help=help)
                     self.warn(place.source if place is not None else Source("", ""), [warning])
+
+
+def _of_the_call(kernel: Kernel, unit: str, span: Span | None) -> int:
+    """A fiftieth of what the call was given in which a statement of another file, such as the library's, is run."""
+    given = [one for one, at in kernel.amounts if at is not None and span is not None and at.source != span.source]
+    return given[-1].value // PART if given and given[-1].unit == unit else 0
 
 
 def _read_as(table: Table, scan: Scan) -> Table:
@@ -458,7 +462,8 @@ def _state(text: Column, domain: Domain, schema: dict[str, Domain], empty: str |
     if domain == Open("integer") or isinstance(domain, Integer):
         state = _either(applied("!=", (applied("floor", (value,), schema), value), schema), "fraction", state, schema)
     if isinstance(domain, Integer | Real | Moments):
-        low, high = (_constant(domain, end) for end in (domain.low, domain.high))
+        moment = isinstance(domain, Moments)
+        low, high = (Constant(moment_of(kind, int(x)) if moment else float(x)) for x in (domain.low, domain.high))
         # an integer is taken down before it is compared, so that 99.5 is within 0..99
         compared = applied("floor", (value,), schema) if isinstance(domain, Integer) else value
         beyond = Apply("or", (applied("<", (compared, low), schema), applied(">", (compared, high), schema)))
@@ -492,7 +497,3 @@ def _says(state: RowExpr) -> set[object]:
 
 def _either(test: RowExpr, state: str | None, other: RowExpr, schema: dict[str, Domain]) -> RowExpr:
     return applied("if", (test, Constant(state), other), schema)
-
-
-def _constant(domain: Integer | Real | Moments, end: float) -> Constant:
-    return Constant(moment_of(domain.kind, int(end)) if isinstance(domain, Moments) else float(end))

@@ -144,6 +144,7 @@ class Side:
         looks = self._interp.looks
         for table in looks.tables.values():
             table.misfits.clear()
+            table.seen.clear()
         looks.cost.clear()
         looks.payments.clear()
 

@@ -84,9 +84,10 @@ class Kernel:
     def allotment(self) -> Allotment | None:
         return self._stack[-1] if self._stack else None
 
-    def outermost_amount(self) -> Amount | None:
-        """The amount of the outermost allotment that has one: what the work at hand was given as a whole."""
-        return next((a.amount for a in self._stack if a.amount is not None), None)
+    @property
+    def amounts(self) -> list[tuple[Amount, Span | None]]:
+        """Those of the allotments that are open, from the outermost on, and where they were opened."""
+        return [(one.amount, one.span) for one in self._stack if one.amount is not None]
 
     @contextmanager
     def training(self) -> Iterator[None]:

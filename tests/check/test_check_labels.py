@@ -172,7 +172,7 @@ def test_open_keys_need_a_delta_of_the_amount_and_of_the_budget() -> None:
     query = "n = {{ select count(*) from people groupby city with epsilon 1 delta 1e-7 }}"
     assert said(query, private) == []
     (found,) = said(query.replace(" delta 1e-7", ""), private)
-    assert found.kind == "OpenKeys" and found.help.endswith("given a delta")
+    assert found.kind == "OpenKeys" and found.help.endswith("`with epsilon 1 delta 1e-9`")
     (found,) = said(query)
     assert found.help.endswith("or declare a delta in the budget, `budget epsilon 1, delta 1e-6`")
 

@@ -127,7 +127,7 @@ class ChoicePoint:
     def _policy(self, interp: Evaluator, data: object) -> Policy:
         """Returns the policy for calls with about the amount of the outermost allotment (public data: no noise)."""
         handles = handles_in(data)  # a node holds its rows and columns of them: the largest counts, they do not add up
-        amount = next((one for one, _ in interp.kernel.amounts), None) if handles else None
+        amount = next((one for one, _ in interp.kernel.amounts()), None) if handles else None
         unit = amount.unit if amount is not None else "epsilon"
         epsilon = float(amount.value) * 1e-12 if amount is not None else None
         grid = epsilon_grid(epsilon) if epsilon else ()

@@ -314,7 +314,7 @@ class Looks(Struct):
 
 def _of_the_call(kernel: Kernel, unit: str, span: Span | None) -> int:
     """A fiftieth of what the call was given in which a statement of another file, such as the library's, is run."""
-    given = [one for one, at in kernel.amounts if at is not None and span is not None and at.source != span.source]
+    given = [one for one, at in kernel.amounts() if at is not None and span is not None and at.source != span.source]
     return given[-1].value // PART if given and given[-1].unit == unit else 0
 
 

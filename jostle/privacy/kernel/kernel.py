@@ -84,7 +84,6 @@ class Kernel:
     def allotment(self) -> Allotment | None:
         return self._stack[-1] if self._stack else None
 
-    @property
     def amounts(self) -> list[tuple[Amount, Span | None]]:
         """Those of the allotments that are open, from the outermost on, and where they were opened."""
         return [(one.amount, one.span) for one in self._stack if one.amount is not None]

@@ -110,7 +110,7 @@ class Looked(Struct, frozen=True):
     schema: Mapping[str, Domain]
     places: Mapping[str, Span]
     misfits: dict[str, dict[str, str]]
-    seen: dict[str, Amount]
+    last: dict[str, Amount]
     """Of which amount each column was looked at last."""
     filled: Mapping[str, Constant] = field(default_factory=dict)
     """What stands for the missing cells of columns that are never missing."""
@@ -123,8 +123,8 @@ class Looked(Struct, frozen=True):
 
     def is_due(self, name: str, part: Amount) -> bool:
         """Whether a charge of which this is a fiftieth looks at a column."""
-        last = self.seen.get(name)
-        return last is None or (part.unit == last.unit and part.value >= AGAIN[part.unit] * last.value)
+        before = self.last.get(name)
+        return before is None or (part.unit == before.unit and part.value >= AGAIN[part.unit] * before.value)
 
     def look(self, name: str, check: Callable[[object], None]) -> tuple[Table, RowExpr] | None:
         """The columns as texts, and what a cell is there, as `_state` says it; None for what always fits.
@@ -198,14 +198,14 @@ class Looks(Struct):
         fillings = ((name, expr.args[-1]) for name, expr in derived if isinstance(expr, Apply))
         filled = {name: value for name, value in fillings if isinstance(value, Constant)}
         misfits: dict[str, dict[str, str]] = {}
-        seen: dict[str, Amount] = {}
+        last: dict[str, Amount] = {}
         if (old := self.tables.get(key)) is not None:
             now = {name: (domain, filled.get(name)) for name, domain in schema.items()}
             anew = {name for name in schema if now.get(name) != (old.schema.get(name), old.filled.get(name))}
             misfits = {name: some for name, some in old.misfits.items() if name not in anew}
-            seen = {name: amount for name, amount in old.seen.items() if name not in anew}
+            last = {name: amount for name, amount in old.last.items() if name not in anew}
         places = {name: one.span for name, one in described.items} if isinstance(described, n.RecordOf) else {}
-        self.tables[key] = Looked(replace(table, plan=plan), scan.data, schema, places, misfits, seen, filled)
+        self.tables[key] = Looked(replace(table, plan=plan), scan.data, schema, places, misfits, last, filled)
         return table
 
     @contextmanager
@@ -232,7 +232,7 @@ class Looks(Struct):
         for exposure in exposures:
             self.payments[id(exposure.source), exposure.path] += paid
         for exposure, looked, looks in due:
-            looked.seen.update({name: Amount(amount.unit, part) for name in looks})
+            looked.last.update({name: Amount(amount.unit, part) for name in looks})
             each = Amount(amount.unit, cost // many[id(exposure.source)])
             with suppress(Refusal):  # where the amounts of several charges are not simply added up
                 self._look(kernel, exposure, looked, looks, each, span)
@@ -295,7 +295,7 @@ class Looks(Struct):
                 (counts,) = answers.run(kernel, request, amount, None, span)[0].values
                 for at, (partition, _) in enumerate(exposure.path):
                     self.cost[id(exposure.source), exposure.path[:at], partition] += amount.value
-                known = looked.misfits.get(name, {})
+                before = looked.misfits.get(name, {})
                 looked.misfits[name] = shares = _misfit_shares(dict(zip(names, counts, strict=True)))
                 event.update({amount.unit: as_float(amount.value), "look": shares})
             place = looked.places.get(name, span)
@@ -307,15 +307,15 @@ class Looks(Struct):
                     says = says.replace("`none`", expression(looked.filled[name]))
                 if name in looked.conversions:
                     says, help = f"{share} of texts are not read by it, and count as `none`", _WAYS_OUT["conversion"]
-                if self.warn is not None and what not in known:
+                if self.warn is not None and what not in before:
                     warning = Diagnostic("unfit-cells", f"`{name}`: {says}", place, help=help)
                     self.warn(place.source if place is not None else Source("", ""), [warning])
 
 
 def _of_the_call(kernel: Kernel, unit: str, span: Span | None) -> int:
     """A fiftieth of what the call was given in which a statement of another file, such as the library's, is run."""
-    given = [one for one, at in kernel.amounts() if at is not None and span is not None and at.source != span.source]
-    return given[-1].value // PART if given and given[-1].unit == unit else 0
+    around = [one for one, at in kernel.amounts() if at is not None and span is not None and at.source != span.source]
+    return around[-1].value // PART if around and around[-1].unit == unit else 0
 
 
 def _read_as(table: Table, scan: Scan) -> Table:

@@ -144,7 +144,7 @@ class Side:
         looks = self._interp.looks
         for table in looks.tables.values():
             table.misfits.clear()
-            table.seen.clear()
+            table.last.clear()
         looks.cost.clear()
         looks.payments.clear()
 

@@ -9,7 +9,7 @@ import pytest
 from rings import CORE, circles, closure, figures, loads
 
 BARS = {
-    "lines": 89_646,
+    "lines": 89_647,
     "files": 386,
     "lines that the kernel imports": 2_716,
     "lines that privacy and engine import": 21_161,

@@ -25,13 +25,12 @@ import numpy as np
 from msgspec import Struct, field
 
 from jostle.accounting.amounts import Amount, quanta
-from jostle.choice.models import AnyModel
+from jostle.choice.models import AnyModel, Array
 from jostle.choice.policies import Candidate, Groups, Predicts, candidates, decide, fit_candidate, regrets, view_of
 from jostle.choice.policy import SINGLE_BEST
 from jostle.choice.program import ProgramBench, public_only, simulated_private
 from jostle.choice.table import RunTable, UtilityScale
 from jostle.choice.training import REPEATS, Progress, run_all, seed
-from jostle.choice.trees import Array
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.language.forms import DIMENSIONS
 from jostle.privacy.reading.minting import exposed, public_cube

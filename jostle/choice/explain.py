@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 
-from jostle.choice.models import TreeEnsembles
+from jostle.choice.models import LEAF, Tree, TreeEnsembles
 from jostle.choice.policy import SINGLE_BEST, Policy
-from jostle.choice.trees import LEAF, Tree
 
 
 def explain(policy: Policy) -> str:

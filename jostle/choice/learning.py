@@ -13,10 +13,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from jostle.choice import table
-from jostle.choice.bench import Bench
 from jostle.choice.models import AnyModel, UserModel
 from jostle.choice.policy import SINGLE_BEST, Policy, Store, digest
-from jostle.choice.table import EPSILON, RunTable
+from jostle.choice.table import EPSILON, Bench, RunTable
 from jostle.choice.training import DRAWS, REPEATS, SHARES, Progress, epsilon_grid, settings_of, train
 from jostle.diagnostics import refuse
 from jostle.records import replace

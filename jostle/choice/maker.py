@@ -12,7 +12,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from jostle.accounting.amounts import Amount, as_float, quanta
-from jostle.choice.bench import ChoiceParts, Predict, number_from, only_record, public_answers, workers_for
 from jostle.choice.explain import explain, meaning, tree_records
 from jostle.choice.learning import learn, runs_of, training_setting, within
 from jostle.choice.models import Model, UserModel, forest, regret_tree, tree
@@ -29,7 +28,16 @@ from jostle.choice.point import (
 )
 from jostle.choice.policy import Decision, Policy, Store
 from jostle.choice.program import ProgramBench, public_only
-from jostle.choice.table import RunTable, train_event
+from jostle.choice.table import (
+    ChoiceParts,
+    Predict,
+    RunTable,
+    number_from,
+    only_record,
+    public_answers,
+    train_event,
+    workers_for,
+)
 from jostle.diagnostics import refuse
 from jostle.privacy.kernel.exposures import Exposures
 from jostle.records import replace

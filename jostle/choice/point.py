@@ -15,13 +15,22 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
-from jostle.choice.bench import ChoiceParts, number_from, only_record, public_answers, run, workers_for
 from jostle.choice.explain import tree_records
 from jostle.choice.learning import VERSION
 from jostle.choice.models import Model, TreeEnsembles, UserModel, constant
 from jostle.choice.policy import SINGLE_BEST, Policy, Store, digest
 from jostle.choice.program import ProgramBench, public_only
-from jostle.choice.table import RunTable, Setting, UtilityScale
+from jostle.choice.table import (
+    ChoiceParts,
+    RunTable,
+    Setting,
+    UtilityScale,
+    number_from,
+    only_record,
+    public_answers,
+    run,
+    workers_for,
+)
 from jostle.choice.training import epsilon_grid
 from jostle.diagnostics import Note, Refusal, refuse
 from jostle.plan.plan import Apply, Column, Constant, Filter

@@ -26,11 +26,20 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from jostle.choice.bench import Predict
-from jostle.choice.models import AnyModel, Functions, Predictor, TreeEnsembles, UserModel, constant
+from jostle.choice.models import (
+    AnyModel,
+    Array,
+    Functions,
+    Predictor,
+    Tree,
+    TreeEnsembles,
+    UserModel,
+    constant,
+    grow,
+    leaves,
+)
 from jostle.choice.policy import SINGLE_BEST, Policy, Standing
-from jostle.choice.table import EPSILON, RunTable, UtilityScale, finite
-from jostle.choice.trees import Array, Tree, grow, leaves
+from jostle.choice.table import EPSILON, Predict, RunTable, UtilityScale, finite
 from jostle.records import field_names, replace
 
 Groups = npt.NDArray[np.intp]

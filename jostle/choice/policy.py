@@ -25,10 +25,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from jostle.choice.bench import Predict
-from jostle.choice.models import Predictor, TreeEnsembles
-from jostle.choice.table import EPSILON, LIMIT, RunTable, finite
-from jostle.choice.trees import Step
+from jostle.choice.models import Predictor, Step, TreeEnsembles
+from jostle.choice.table import EPSILON, LIMIT, Predict, RunTable, finite
 from jostle.diagnostics import Refusal, refuse
 from jostle.jsontext import loads
 from jostle.records import replace

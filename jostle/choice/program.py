@@ -29,7 +29,7 @@ from typing import Any
 from msgspec import Struct
 
 from jostle.accounting.amounts import Amount, quanta
-from jostle.choice.bench import ChoiceParts, all_handles, number_from, public_answers
+from jostle.choice.table import ChoiceParts, all_handles, number_from, public_answers
 from jostle.diagnostics import Refusal, refuse
 from jostle.formulas import error_text
 from jostle.privacy.kernel.exposures import Handle, Source, join_exposures
@@ -42,8 +42,8 @@ from jostle.privacy.scores.rule import Score, Scores
 from jostle.records import replace
 from jostle.run.evaluator import Evaluator
 from jostle.run.faults import exposures_of
-from jostle.run.periods import Period
 from jostle.run.scope import MISSING
+from jostle.run.sequences import Period
 from jostle.run.values import (
     REQUIRED,
     Builtin,

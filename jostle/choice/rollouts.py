@@ -20,13 +20,11 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct, field
 
-from jostle.choice.bench import Bench
-from jostle.choice.models import Model, TreeEnsembles
+from jostle.choice.models import Model, TreeEnsembles, grow
 from jostle.choice.policies import is_significant_gain
 from jostle.choice.policy import Standing
-from jostle.choice.table import UtilityScale, finite
+from jostle.choice.table import Bench, UtilityScale, finite
 from jostle.choice.training import Progress, run_all, seed
-from jostle.choice.trees import grow
 
 Array = npt.NDArray[np.float64]
 

@@ -22,8 +22,7 @@ import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from jostle.choice.bench import Bench
-from jostle.choice.table import Run, RunTable, Setting, UtilityScale, finite, scale_of
+from jostle.choice.table import Bench, Run, RunTable, Setting, UtilityScale, finite, scale_of
 from jostle.diagnostics import Diagnostic, Refusal, refuse
 from jostle.lazy import np
 from jostle.records import replace

@@ -36,7 +36,7 @@ from jostle.engine.duckdb.engine import MOST_PARTS
 from jostle.engine.duckdb.raw import DUCKDB, Irregular
 from jostle.engine.files import OpenFile, Reading
 from jostle.integers import narrowed
-from jostle.readers.stopping import beside
+from jostle.readers.limits import beside
 from jostle.readers.textfile import BOM, FAULTS, LONGEST, TextFile, blocks, content, damaged, decoded, decodes
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from jostle.engine.sql.cells import NATIVE
 from jostle.integers import fixed_width, truncated
 from jostle.lazy import Array, np, pa
 from jostle.readers.csvfile import lists
-from jostle.readers.stopping import beside
+from jostle.readers.limits import beside
 from jostle.readers.textfile import BOM, FAULTS, TextFile, blocks, content, damaged, decoded
 
 if TYPE_CHECKING:

@@ -50,9 +50,8 @@ from jostle.plan.plan import (
 from jostle.readers.arrays import Arrays
 from jostle.readers.filesets import FileSet, Objects, paths
 from jostle.readers.formats import Union, has_names, opened_file
-from jostle.readers.memory import SpillFolder, memory_limit
+from jostle.readers.limits import SpillFolder, beside, memory_limit
 from jostle.readers.public_sql import PublicSql
-from jostle.readers.stopping import beside
 from jostle.records import replace
 from jostle.speed.bounding import Bounding
 

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, BinaryIO, TypeVar, cast
 from jostle.diagnostics import Refusal, refuse
 from jostle.engine.duckdb.raw import Irregular, Raw
 from jostle.engine.files import OpenFile
-from jostle.readers.stopping import beside
+from jostle.readers.limits import beside
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -47,7 +47,7 @@ from jostle.privacy.measurements.query import Answer, Request, key_columns
 from jostle.privacy.measurements.selects import Numbers, select
 from jostle.privacy.measurements.smooth import SmoothCount
 from jostle.privacy.mechanisms.linear import Block
-from jostle.run.columns import as_array, of_places
+from jostle.run.sequences import as_array, of_places
 from jostle.source import Span
 
 if TYPE_CHECKING:

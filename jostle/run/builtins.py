@@ -22,12 +22,11 @@ from jostle.lazy import np
 from jostle.plan.plan import Real, many_listed
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import ColumnHandle, Table
-from jostle.run.columns import NumberColumn, element_by_element
 from jostle.run.evaluator import At, builtin, implement
 from jostle.run.faults import private_value
 from jostle.run.operators import apply, elements, need_number, of_all
-from jostle.run.periods import Period
 from jostle.run.publictables import records
+from jostle.run.sequences import NumberColumn, Period, element_by_element
 from jostle.run.values import (
     Grouped,
     Interval,

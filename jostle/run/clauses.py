@@ -19,8 +19,8 @@ from jostle.plan.plan import Categories, Domain, Integer, Open, Real, filling
 from jostle.privacy.ledger.registered import Clauses
 from jostle.run import arguments
 from jostle.run.evaluator import Evaluator
-from jostle.run.periods import Period
 from jostle.run.scope import MISSING, Scope
+from jostle.run.sequences import Period
 from jostle.run.values import Interval, JSet, handles_in, is_number, is_sequence, kind_name
 from jostle.source import Span
 from jostle.syntax import nodes as n

@@ -27,9 +27,9 @@ from jostle.run.externals import of_kernel, to_jostle, vectors_facts
 from jostle.run.faults import PrivateValue, private_value
 from jostle.run.forms import edges_of
 from jostle.run.operators import element as element_of
-from jostle.run.periods import Period, period
 from jostle.run.publictables import records
 from jostle.run.scope import MISSING, Scope
+from jostle.run.sequences import Period, period
 from jostle.run.values import (
     MOST_ITEMS,
     REQUIRED,

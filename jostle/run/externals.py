@@ -198,8 +198,8 @@ _BY_MODULE = {
     "histograms.smoothing": "smoothed",
     "histograms.strategies": "bucket_strategy estimate hdmm_strategy",
     "histograms.greedy": "greedy_h_strategy privelet_strategy wavelet_cells",
-    "ising.models": "ising_fit ising_independent_fit ising_model ising_of_nodes ring_with_chords",
-    "ising.pairwise": (
+    "graphical.ising": "ising_fit ising_independent_fit ising_model ising_of_nodes ring_with_chords",
+    "graphical.pairwise": (
         "alphabets column_place fw_rounds fw_start fw_step logistic_model node_start node_step pairwise_fit "
         "pairwise_independent_fit pairwise_of_nodes pairwise_ring pairwise_room"
     ),

@@ -18,10 +18,10 @@ from jostle.language.row_mistakes import usage
 from jostle.plan.plan import Domain, Open, Real, listed
 from jostle.privacy.kernel.handles import Table
 from jostle.records import replace
-from jostle.run.columns import NumberColumn
 from jostle.run.externals import parameters_of
 from jostle.run.faults import LIBRARY
 from jostle.run.scope import MISSING
+from jostle.run.sequences import NumberColumn
 from jostle.run.values import REQUIRED, Builtin, Function, JSet, Part, is_vector, kind_name
 from jostle.source import Span
 from jostle.syntax import nodes as n

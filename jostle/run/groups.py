@@ -49,11 +49,11 @@ from jostle.privacy.transformations.transform import PLACE, with_place
 from jostle.records import replace
 from jostle.run.evaluator import Evaluator
 from jostle.run.inlined import calculates as built_in
-from jostle.run.periods import Period
 from jostle.run.publictables import records
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import MISSING, Scope
 from jostle.run.select_forms import Output
+from jostle.run.sequences import Period
 from jostle.run.values import Grouped, Interval, JSet, is_number, is_sequence, kind_name, need_room
 from jostle.source import Span
 from jostle.syntax import nodes as n

@@ -31,9 +31,9 @@ from jostle.run.expressions import EXPRESSIONS
 from jostle.run.faults import no_rows, private_value
 from jostle.run.looks import Looks
 from jostle.run.operators import elements
-from jostle.run.periods import Period
 from jostle.run.publictables import records
 from jostle.run.scope import Scope
+from jostle.run.sequences import Period
 from jostle.run.statements import STATEMENTS
 from jostle.run.values import (
     REQUIRED,

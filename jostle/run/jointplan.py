@@ -19,9 +19,9 @@ from jostle.error_laws import LaplaceSum, sum_quantile
 from jostle.formulas import Joint, Noised, Projected, Vector
 from jostle.kernels.arrays import Floats
 from jostle.kernels.errors import KernelError
-from jostle.kernels.joint.answers import Estimates, Nonnegative, Wish, allowed_noise
-from jostle.kernels.joint.known import MOST_CELLS, KnownGroups, common, known_residuals, path
-from jostle.kernels.joint.strategy import Levels, Query, Strategy, below, strategy_for
+from jostle.kernels.workloads.joint_answers import Estimates, Nonnegative, Wish, allowed_noise
+from jostle.kernels.workloads.joint_strategy import Levels, Query, Strategy, below, strategy_for
+from jostle.kernels.workloads.public_answers import MOST_CELLS, KnownGroups, common, known_residuals, path
 from jostle.lazy import np
 from jostle.noise_laws import Gaussian, Laplace
 from jostle.plan.cuts import expression

@@ -19,7 +19,7 @@ from msgspec import Struct
 from jostle.diagnostics import refuse
 from jostle.engine.dense import evaluate
 from jostle.engine.sql.keys import floors
-from jostle.kernels.joint.axes import Axis, Factor
+from jostle.kernels.workloads.joint_axes import Axis, Factor
 from jostle.language.moments import number_of
 from jostle.lazy import Ints, np
 from jostle.plan.cuts import expression

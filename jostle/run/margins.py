@@ -33,10 +33,10 @@ from jostle.noise_laws import LEVEL, AdditiveLaw, Gaussian, Laplace
 from jostle.plan.cuts import cuts
 from jostle.privacy.kernel.handles import Cube, Restricted, Table, Tallied
 from jostle.privacy.measurements.aggregates.aggregate import Aggregate, Estimate
-from jostle.run.columns import LongColumn, NumberColumn, of_places
 from jostle.run.evaluator import builtin
 from jostle.run.operators import need_number
 from jostle.run.propagation import Uncertainties, Uncertainty, of_numbers, uncertainties, vector_uncertainties
+from jostle.run.sequences import LongColumn, NumberColumn, of_places
 from jostle.run.values import Grouped, JSet, Record, is_sequence, is_vector, kind_name
 
 MOST_SHOWN = 2000

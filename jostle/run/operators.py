@@ -23,9 +23,8 @@ from jostle.language.row_mistakes import arity_error, misfit
 from jostle.lazy import np
 from jostle.plan.kinds import WORDS, Schema, kind_of, value_kind
 from jostle.plan.plan import Apply, Constant, RowExpr
-from jostle.run.columns import NumberColumn, element_by_element
 from jostle.run.faults import private_value
-from jostle.run.periods import Period, period
+from jostle.run.sequences import NumberColumn, Period, element_by_element, period
 from jostle.run.values import (
     REQUIRED,
     Interval,

@@ -51,9 +51,9 @@ from jostle.records import replace
 from jostle.run.clauses import whole
 from jostle.run.evaluator import Evaluator
 from jostle.run.operators import applied
-from jostle.run.periods import Period
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Scope
+from jostle.run.sequences import Period
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import own_name
 

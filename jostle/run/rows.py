@@ -26,8 +26,8 @@ from jostle.records import replace
 from jostle.run.evaluator import Evaluator
 from jostle.run.inlined import Body, inlined
 from jostle.run.operators import applied, like
-from jostle.run.periods import Period
 from jostle.run.scope import MISSING, Qualifiers, Scope
+from jostle.run.sequences import Period
 from jostle.run.values import (
     Builtin,
     Function,

@@ -33,16 +33,15 @@ from jostle.records import replace
 from jostle.run import answers, groups, persons
 from jostle.run.arguments import amount_of, mechanism_of, wish_of
 from jostle.run.clauses import whole
-from jostle.run.columns import LongColumn
 from jostle.run.evaluator import Evaluator
 from jostle.run.faults import private_value
 from jostle.run.groups import column_of_keys, keys_left, multiples, public_keys, together
 from jostle.run.margins import cut_of, hidden_groups, marked
-from jostle.run.periods import Period
 from jostle.run.persons import Counted, counted, periods_of
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Qualifiers, Scope
 from jostle.run.select_forms import SelectForm, at_fault, names_person, need_inner, placed, smooth_wish
+from jostle.run.sequences import LongColumn, Period
 from jostle.run.values import Grouped, Record, handles_in, is_number, kind_name
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import key_names

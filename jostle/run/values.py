@@ -22,8 +22,7 @@ from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import ColumnHandle, Cube, Table, Vectors
 from jostle.privacy.scores.rule import Score
 from jostle.privacy.transformations.records import WeightedRecords
-from jostle.run.columns import LongColumn, column_of
-from jostle.run.periods import Period
+from jostle.run.sequences import LongColumn, Period, column_of
 from jostle.syntax.nodes import Block, Expr
 
 if TYPE_CHECKING:

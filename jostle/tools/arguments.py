@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from jostle.choice.synthesis import USUAL
+from jostle.choice import USUAL
 from jostle.diagnostics import WARNINGS, Refusal, did_you_mean, refuse
 from jostle.language.facts import LAST_HEADER
-from jostle.readers.memory import memory_limit
+from jostle.readers.limits import memory_limit
 from jostle.source import Source
 from jostle.version import __version__
 

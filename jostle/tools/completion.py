@@ -22,7 +22,7 @@ from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import BUILTINS
 from jostle.language.facts import Effect
 from jostle.language.operations import ROW_FUNCTIONS
-from jostle.syntax.lexicon import expected, last_statement
+from jostle.syntax.parser import expected, last_statement
 
 _NAME = r"[A-Za-z_]\w*"
 _OPENS_FILE = re.compile(r'\b(?:table|counts|vectors_in)\s*\(\s*(?:\[\s*(?:"[^"]*"\s*,\s*)*)?$')

@@ -7,7 +7,7 @@ at a time (`choice.evaluation`): features are paid for, and regret is against th
 `jostle improve FILE` and `jostle.improve`: better formulas for how good a program's Options are.
 
 The program runs on simulated rows, as for `jostle evaluate`; nothing private is opened and nothing is spent. From the
-runs that each choice was trained on, `choice.synthesis` finds formulas; those that cross-validation prefers to what
+runs that each choice was trained on, `choice.improvement` finds formulas; those that cross-validation prefers to what
 values the Options now are shown as text of the language, and put into the program where that is asked for.
 
 What `jostle improve` found, as a table for people and as plain data.
@@ -27,10 +27,10 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from jostle.choice.synthesis import LARGEST, USUAL
-from jostle.choice.synthesis.formulas import Formula
-from jostle.choice.synthesis.improvement import FUNCTIONS, Improvement, OptionImprovement, Regrets, block
-from jostle.choice.synthesis.improvement import improve as improved
+from jostle.choice import LARGEST, USUAL
+from jostle.choice.formula_fits import Formula
+from jostle.choice.improvement import FUNCTIONS, Improvement, OptionImprovement, Regrets, block
+from jostle.choice.improvement import improve as improved
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.run.values import Function, Part
 from jostle.source import Source, Span

@@ -22,8 +22,8 @@ from jostle.lazy import np
 from jostle.privacy.kernel.handles import Cube, Vectors
 from jostle.privacy.measurements.query import Request
 from jostle.privacy.scores.rule import Score, Scores
-from jostle.run.columns import NumberColumn, column_of
 from jostle.run.fitting import kind_of
+from jostle.run.sequences import NumberColumn, column_of
 from jostle.run.values import Grouped, Record, is_number, is_vector
 from jostle.source import Source
 from jostle.syntax import nodes as n
@@ -62,7 +62,7 @@ REPORTS: Mapping[str, tuple[str, ...]] = {
 
 
 QUICK = frozenset({
-    "classifiers.growing", "errors", "graphical.model", "ising.pairwise", "linear_algebra",
+    "classifiers.growing", "errors", "graphical.model", "graphical.pairwise", "linear_algebra",
     "mixtures.centres", "mixtures.em", "mixtures.gaussians",
 })  # fmt: skip
 """Modules of kernels that take no time to speak of."""

@@ -19,7 +19,7 @@ from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.ledger.ledger import Ledger, receipts_of
 from jostle.privacy.ledger.registered import Clauses
 from jostle.privacy.reading.public_data import PublicData
-from jostle.readers.memory import memory_limit
+from jostle.readers.limits import memory_limit
 from jostle.run.clauses import clauses
 from jostle.run.interpreter import Interpreter, Modules
 from jostle.run.looks import Looks

@@ -152,7 +152,7 @@ def highlighter() -> Lexer:
     from prompt_toolkit.formatted_text import StyleAndTextTuples
     from prompt_toolkit.lexers import Lexer
 
-    from jostle.syntax.lexicon import colour_tokens
+    from jostle.syntax.parser import colour_tokens
 
     class Highlighter(Lexer):
         def lex_document(self, document: Document) -> Callable[[int], StyleAndTextTuples]:

@@ -211,7 +211,7 @@ def built_ins() -> Scope:
     """A fresh scope of the names that every program knows, with the modules loaded that implement them."""
     import jostle.choice.advisors
     import jostle.choice.evaluation
-    import jostle.choice.synthesis.improvement
+    import jostle.choice.improvement
     import jostle.run.library  # noqa: F401 (they implement built-ins)
     from jostle.run.evaluator import base_scope
 

@@ -23,7 +23,7 @@ from jostle.engine import files
 from jostle.engine.files import open_file
 from jostle.plan.plan import Column, Open, Scan
 from jostle.readers.duckdb import LocalDuckDb
-from jostle.readers.memory import SpillFolder
+from jostle.readers.limits import SpillFolder
 from jostle.source import Source
 from jostle.tools.session import Session
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
-from jostle.choice.bench import Predict
+from jostle.choice.table import Predict
 
 
 def gauss(seed: int) -> float:

@@ -11,7 +11,7 @@ from choice_fakes import CROSSING, SIZES, FakeBench
 
 from jostle.choice.explain import explain
 from jostle.choice.learning import learn
-from jostle.choice.models import Model, TreeEnsembles, UserModel, forest, regret_tree, tree
+from jostle.choice.models import Model, TreeEnsembles, UserModel, forest, grow, regret_tree, tree
 from jostle.choice.policies import (
     FOLDS,
     Candidate,
@@ -27,7 +27,6 @@ from jostle.choice.policies import (
 from jostle.choice.policy import Store
 from jostle.choice.table import UtilityScale, scale_of
 from jostle.choice.training import train
-from jostle.choice.trees import grow
 from jostle.diagnostics import Refusal
 
 

@@ -11,10 +11,10 @@ import pytest
 from choice_fakes import CROSSING, FakeBench
 
 from jostle import Refusal
+from jostle.choice.formula_fits import Formula, Pool, front, pool_of, range_of
+from jostle.choice.formula_terms import ABOVE, FEATURE, NUMBER, Expression, bounded
+from jostle.choice.improvement import Improvement, block, improve
 from jostle.choice.models import tree
-from jostle.choice.synthesis.expressions import ABOVE, FEATURE, NUMBER, Expression, bounded
-from jostle.choice.synthesis.formulas import Formula, Pool, front, pool_of, range_of
-from jostle.choice.synthesis.improvement import Improvement, block, improve
 from jostle.choice.training import train
 from jostle.source import Source
 from jostle.tools.session import Session

@@ -8,7 +8,7 @@ import json
 import numpy as np
 import pytest
 
-from jostle.choice.trees import Tree, grow, rows
+from jostle.choice.models import Tree, grow, rows
 
 
 def numbers(shape: tuple[int, ...], start: int) -> np.ndarray:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from jostle.choice.bench import workers_for
+from jostle.choice.table import workers_for
 from jostle.choice.training import run_all
 from jostle.events import Stream
 from jostle.plan.plan import Column, Count, Integer, Key, Scan

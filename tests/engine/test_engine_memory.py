@@ -7,7 +7,7 @@ import pytest
 from jostle.__main__ import main
 from jostle.diagnostics import Refusal
 from jostle.readers.duckdb import LocalDuckDb
-from jostle.readers.memory import memory_limit
+from jostle.readers.limits import memory_limit
 from jostle.tools.session import Session
 
 

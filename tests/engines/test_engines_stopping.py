@@ -19,7 +19,7 @@ from engines_spark import apache_url, is_there, sail_url
 from jostle.diagnostics import Refusal
 from jostle.plan.plan import Integer, Scan
 from jostle.readers.duckdb import LocalDuckDb
-from jostle.readers.stopping import Endless, beside
+from jostle.readers.limits import Endless, beside
 
 # The join has 2.7 * 10^13 rows, hours of work. The signal comes when the price is charged, and the query is under way.
 _CHILD = """
@@ -91,7 +91,7 @@ def test_a_stop_ends_what_it_waits_for() -> None:
 
 
 def test_an_engine_leaves_a_database_whose_query_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jostle.readers.stopping._PATIENCE", 1)
+    monkeypatch.setattr("jostle.readers.limits._PATIENCE", 1)
     engine = LocalDuckDb()
     scan = Scan(engine.open({"i": np.arange(3)}, public=False).key, (("i", Integer(0, 9)),))
     before, asked, release = engine.connection, 0, threading.Event()

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from jostle.choice.bench import ChoiceParts
+from jostle.choice.table import ChoiceParts
 from jostle.choice.training import seed
 from jostle.source import Source
 from jostle.tools.session import Session

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jostle.choice.bench import ChoiceParts
+from jostle.choice.table import ChoiceParts
 from jostle.choice.training import seed
 from jostle.source import Source
 from jostle.tools.session import Session

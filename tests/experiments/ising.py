@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from jostle.kernels.ising.models import IsingModel, ising_fit, ring_with_chords
-from jostle.kernels.ising.pairwise import PairwiseModel, pairwise_fit, pairwise_ring
+from jostle.kernels.graphical.ising import IsingModel, ising_fit, ring_with_chords
+from jostle.kernels.graphical.pairwise import PairwiseModel, pairwise_fit, pairwise_ring
 from jostle.kernels.rowprograms import CONTRIBUTIONS
 from jostle.privacy.rows.norms import GRID
 from jostle.source import Source

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-from jostle.kernels.joint.axes import Axis, Factor
-from jostle.kernels.joint.strategy import Query, _Workload, strategy_for
+from jostle.kernels.workloads.joint_axes import Axis, Factor
+from jostle.kernels.workloads.joint_strategy import Query, _Workload, strategy_for
 
 SIZES = [85, 9, 100, 16, 7, 15, 6, 5, 2, 100, 100, 99, 42, 2]
 SETS = [*combinations(range(14), 1), *combinations(range(14), 2)]

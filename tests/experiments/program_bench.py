@@ -15,8 +15,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from jostle.choice.bench import ChoiceParts
 from jostle.choice.program import ProgramBench
+from jostle.choice.table import ChoiceParts
 from jostle.kernels.histograms import strategies
 from jostle.source import Source
 from jostle.tools.session import Session

@@ -21,7 +21,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jostle.choice.improvement import Improvement, improve
 from jostle.choice.maker import ChoiceMaker
+from jostle.choice.models import Array
 from jostle.choice.policies import (
     Candidate,
     best_on_average,
@@ -33,10 +35,8 @@ from jostle.choice.policies import (
     view_of,
 )
 from jostle.choice.policy import SINGLE_BEST
-from jostle.choice.synthesis.improvement import Improvement, improve
 from jostle.choice.table import RunTable
 from jostle.choice.training import train
-from jostle.choice.trees import Array
 from jostle.source import Source
 from jostle.tools.session import Session
 from tests.experiments import dpbench

@@ -10,7 +10,7 @@ from scipy.optimize import nnls
 
 from jostle.error_laws import quantiles
 from jostle.kernels.errors import KernelError
-from jostle.kernels.joint.answers import (
+from jostle.kernels.workloads.joint_answers import (
     Estimates,
     Nonnegative,
     Wish,
@@ -19,9 +19,17 @@ from jostle.kernels.joint.answers import (
     laplace_half_width,
     whole_width,
 )
-from jostle.kernels.joint.axes import Axis, Factor
-from jostle.kernels.joint.known import KnownGroups, integers, known_residuals, path
-from jostle.kernels.joint.strategy import Levels, Query, Strategy, _Workload, below, even_residuals, strategy_for
+from jostle.kernels.workloads.joint_axes import Axis, Factor
+from jostle.kernels.workloads.joint_strategy import (
+    Levels,
+    Query,
+    Strategy,
+    _Workload,
+    below,
+    even_residuals,
+    strategy_for,
+)
+from jostle.kernels.workloads.public_answers import KnownGroups, integers, known_residuals, path
 from jostle.noise_laws import Gaussian, Laplace
 
 TOWNS = Axis([np.array([0, 0, 0, 1, 1, 2]), np.arange(6)])  # regions of three, two and one towns

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from jostle.kernels.errors import KernelError
-from jostle.kernels.joint import answers
-from jostle.kernels.joint.answers import Estimates, Nonnegative
-from jostle.kernels.joint.axes import Axis, Factor
-from jostle.kernels.joint.strategy import Levels, Query, Strategy, strategy_for
+from jostle.kernels.workloads import joint_answers as answers
+from jostle.kernels.workloads.joint_answers import Estimates, Nonnegative
+from jostle.kernels.workloads.joint_axes import Axis, Factor
+from jostle.kernels.workloads.joint_strategy import Levels, Query, Strategy, strategy_for
 from tests.kernels.test_joint import TOWNS, every, exact, flat, marginals, measured, workloads
 
 

@@ -17,9 +17,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "privacy"))
 from recording import Bench, worst_losses
 
 from jostle.accounting.definitions import epsilon_of, rho_of
-from jostle.kernels.ising import models as isingfit
-from jostle.kernels.ising import pairwise
-from jostle.kernels.ising.models import (
+from jostle.kernels.graphical import ising as isingfit
+from jostle.kernels.graphical import pairwise
+from jostle.kernels.graphical.ising import (
     IsingModel,
     ising_fit,
     ising_model,

@@ -10,7 +10,7 @@ from jostle.diagnostics import Refusal
 from jostle.events import Event
 from jostle.language.builtins import EVERYWHERE
 from jostle.source import Source
-from jostle.syntax.lexicon import colour_tokens, expected, last_statement, lexicon
+from jostle.syntax.parser import colour_tokens, expected, last_statement, lexicon
 from jostle.tools.completion import Vocabulary, argument, command, complete, vocabulary_of
 from jostle.tools.expected_errors import prices
 from jostle.tools.repl import CostPreview

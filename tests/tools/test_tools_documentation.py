@@ -10,7 +10,7 @@ import pytest
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import BUILTINS
 from jostle.source import Source
-from jostle.syntax.lexicon import lexicon
+from jostle.syntax.parser import lexicon
 from jostle.tools.documentation import documentation, documented
 from jostle.tools.documentation.entries import examples, programs
 from jostle.tools.session import Session

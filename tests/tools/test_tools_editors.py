@@ -13,7 +13,7 @@ import pytest
 from bounded import ending
 
 from jostle.events import Event
-from jostle.syntax.lexicon import colour_tokens
+from jostle.syntax.parser import colour_tokens
 from jostle.tools.editors.document import Document, Units, changed
 from jostle.tools.editors.lexer import JostleLexer, textmate
 from jostle.tools.editors.notebook import Notebook, from_python

@@ -12,8 +12,8 @@ import pytest
 
 import jostle
 from jostle import Refusal
-from jostle.choice.synthesis.expressions import FEATURE, Expression
-from jostle.choice.synthesis.formulas import Formula
+from jostle.choice.formula_fits import Formula
+from jostle.choice.formula_terms import FEATURE, Expression
 from jostle.source import Source
 from jostle.syntax import nodes as n
 from jostle.syntax.parser import parse

@@ -162,7 +162,7 @@ def test_answers_of_very_many_groups_are_those_of_few(monkeypatch: pytest.Monkey
 
     def shown(at_once: int) -> tuple[str, object]:
         source = np.random.default_rng(3)
-        monkeypatch.setattr("jostle.run.columns.MOST_AT_ONCE", at_once)
+        monkeypatch.setattr("jostle.run.sequences.MOST_AT_ONCE", at_once)
         monkeypatch.setattr("jostle.privacy.mechanisms.noise.os.urandom", source.bytes)
         session = jostle.Session()
         session.bind("t", frame)

@@ -9,8 +9,8 @@ from package_code import HERE
 
 import jostle.choice.advisors
 import jostle.choice.evaluation
+import jostle.choice.improvement
 import jostle.choice.maker
-import jostle.choice.synthesis.improvement
 import jostle.run.library  # noqa: F401 (they implement built-ins)
 from jostle.language.builtins import BUILTINS
 from jostle.language.facts import Builtin, Effect, Reads

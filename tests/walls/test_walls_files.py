@@ -10,7 +10,7 @@ from package_code import ROOT, files, nodes, shown, tree
 LONGEST, WIDEST = 500, 120  # lines of a file, characters of a line
 # The last wall before a person: a fault is named by its class alone, since its message may hold private values.
 # And what one thread raises is raised again in the one that waits for it.
-MAY_CATCH_ALL = {"jostle/tools/outlet.py", "jostle/tools/repl.py", "jostle/readers/stopping.py"}
+MAY_CATCH_ALL = {"jostle/tools/outlet.py", "jostle/tools/repl.py", "jostle/readers/limits.py"}
 MARKS = ("TO" + "DO", "FIX" + "ME", "X" * 3)
 
 

@@ -1,1 +1,1 @@
-"""Workloads: sets of linear queries, held implicitly."""
+"""Workloads: sets of linear queries, held implicitly, and joint ones: strategies and answers that agree."""

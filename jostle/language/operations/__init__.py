@@ -6,8 +6,18 @@ every engine: what one is stands in its row as plain Python, against which the S
 
 from __future__ import annotations
 
-from jostle.language.operations.moments import MOMENTS
-from jostle.language.operations.operation import ABSENCE, DATE, NUMBER, NUMBERS, TEXT, TEXTS, TIME, Operation, Whole
+from jostle.language.operations.operation import (
+    ABSENCE,
+    DATE,
+    MOMENTS,
+    NUMBER,
+    NUMBERS,
+    TEXT,
+    TEXTS,
+    TIME,
+    Operation,
+    Whole,
+)
 
 __all__ = [
     "COMPARISONS", "FOLDS", "LOGIC", "OPERATIONS", "OVERLOADS", "PARTS", "ROW_FUNCTIONS",

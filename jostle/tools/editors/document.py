@@ -32,7 +32,7 @@ from jostle.language.facts import Effect
 from jostle.source import Source, Span
 from jostle.syntax import nodes as n
 from jostle.syntax import parse
-from jostle.syntax.lexicon import lexicon
+from jostle.syntax.parser import lexicon
 from jostle.syntax.walk import every
 from jostle.tools.completion import Completion, Vocabulary, argument, complete
 from jostle.tools.documentation import Documentation, documentation

@@ -11,7 +11,7 @@ from typing import ClassVar
 from pygments.lexer import RegexLexer
 from pygments.token import Comment, Keyword, Name, Number, Operator, String, Text, Whitespace
 
-from jostle.syntax.lexicon import shapes
+from jostle.syntax.parser import shapes
 
 _TOKENS = {
     "comment": Comment.Single, "string": String, "number": Number, "constant": Keyword.Constant,

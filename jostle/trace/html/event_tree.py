@@ -22,7 +22,7 @@ from jostle.diagnostics import Refusal
 from jostle.events import Event
 from jostle.formulas import cut_text, cuts_in, margin_text, with_margin
 from jostle.source import Span
-from jostle.syntax.lexicon import colour_tokens
+from jostle.syntax.parser import colour_tokens
 from jostle.trace.budget import Account
 from jostle.trace.costs import Costs, Forest
 from jostle.trace.pictures import Picture, need_to_draw, pictures

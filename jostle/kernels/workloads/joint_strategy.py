@@ -33,7 +33,7 @@ import numpy as np
 
 from jostle.kernels.arrays import Floats
 from jostle.kernels.errors import KernelError
-from jostle.kernels.joint.axes import Axis, Factor
+from jostle.kernels.workloads.joint_axes import Axis, Factor
 
 SHARE_ROUNDS, CLOSE = 3000, 1.002
 POWERS, SHARE_STEPS = (4, 16, 64, 256), 150

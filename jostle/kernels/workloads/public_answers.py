@@ -21,8 +21,8 @@ import numpy as np
 
 from jostle.kernels.arrays import Floats, Ints
 from jostle.kernels.errors import KernelError
-from jostle.kernels.joint.axes import Axis
-from jostle.kernels.joint.strategy import Levels, Query, below
+from jostle.kernels.workloads.joint_axes import Axis
+from jostle.kernels.workloads.joint_strategy import Levels, Query, below
 
 MOST_CELLS, ROUNDS, CLOSE = 2**22, 1000, 1e-9
 

@@ -36,9 +36,9 @@ import numpy as np
 from jostle.error_laws import sum_quantile, widest
 from jostle.kernels.arrays import Floats
 from jostle.kernels.errors import KernelError
-from jostle.kernels.joint.axes import Factor
-from jostle.kernels.joint.known import KnownGroups, even_table, integers, path, residual_of
-from jostle.kernels.joint.strategy import Levels, Query, Strategy, below
+from jostle.kernels.workloads.joint_axes import Factor
+from jostle.kernels.workloads.joint_strategy import Levels, Query, Strategy, below
+from jostle.kernels.workloads.public_answers import KnownGroups, even_table, integers, path, residual_of
 from jostle.noise_laws import LEVEL, Gaussian, Laplace
 
 MOST_GROUPS, MOST_ENTRIES = 2**19, 2**23

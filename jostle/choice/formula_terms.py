@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 from msgspec import Struct
 
-from jostle.choice.trees import Array
+from jostle.choice.models import Array
 from jostle.records import replace
 
 FEATURE, NUMBER, ABOVE = "feature", "number", "above"

@@ -24,8 +24,8 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct, field
 
-from jostle.choice.synthesis import USUAL
-from jostle.choice.synthesis.expressions import (
+from jostle.choice import USUAL
+from jostle.choice.formula_terms import (
     ABOVE,
     BINARY,
     FEATURE,
@@ -36,7 +36,7 @@ from jostle.choice.synthesis.expressions import (
     applied,
     bounded,
 )
-from jostle.choice.trees import Array
+from jostle.choice.models import Array
 from jostle.records import replace
 
 CUTS = 7

@@ -18,8 +18,10 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from jostle.choice import USUAL
+from jostle.choice.formula_fits import Formula, Pool, front, pool_of, range_of
 from jostle.choice.maker import ChoiceMaker
-from jostle.choice.models import AnyModel
+from jostle.choice.models import AnyModel, Array
 from jostle.choice.policies import (
     Candidate,
     Predicts,
@@ -34,10 +36,7 @@ from jostle.choice.policies import (
     view_of,
 )
 from jostle.choice.policy import SINGLE_BEST
-from jostle.choice.synthesis import USUAL
-from jostle.choice.synthesis.formulas import Formula, Pool, front, pool_of, range_of
 from jostle.choice.table import RunTable, UtilityScale
-from jostle.choice.trees import Array
 from jostle.diagnostics import refuse
 from jostle.records import replace
 from jostle.run.evaluator import At, Evaluator, builtin

@@ -26,7 +26,7 @@ import numpy as np
 
 from jostle.kernels.arrays import Floats, Rows
 from jostle.kernels.errors import KernelError
-from jostle.kernels.ising.models import PRIOR, Field, log_shares, random_signs, ring_pairs, sample_states
+from jostle.kernels.graphical.ising import PRIOR, Field, log_shares, random_signs, ring_pairs, sample_states
 from jostle.kernels.rowprograms.contributions import sign_patterns
 
 MOST_STATES = 2**20

@@ -1,1 +1,0 @@
-"""Ising and pairwise fields from released moments."""

@@ -51,13 +51,13 @@ class Endless(KeyboardInterrupt):
 
 
 class Beside(Protocol):
-    """Does work whose query `interrupt` ends, until somebody stops it (`readers.stopping`)."""
+    """Does work whose query `interrupt` ends, until somebody stops it (`readers.limits`)."""
 
     def __call__(self, work: Callable[[], T], interrupt: Callable[[], None]) -> T: ...
 
 
 class Folder(Protocol):
-    """Where a database may spill (`readers.memory`)."""
+    """Where a database may spill (`readers.limits`)."""
 
     path: str
 

@@ -1,15 +1,13 @@
-"""What a row of the table of operations says, and the operations on numbers and on missing values.
+"""The table of operations on the values of a row: what a row of it says, and numbers, texts, dates and times.
 
 Everything that any pass needs stands in the row. Operations are total on rows: what has no value is missing there, and
 a refusal in a program. All but those on missing values pass them on.
 
-The operations on texts, which are sequences of code points: no engine's locale or normal form has a say.
+Texts are sequences of code points: no engine's locale or normal form has a say. What grows a text is none beyond
+`LONGEST` code points, so that no row can fill the memory by being repeated.
 
-What grows a text is none beyond `LONGEST` code points, so that no row can fill the memory by being repeated.
-
-The operations on dates and times, which are whole numbers in rows: days and microseconds since 1 January 1970.
-
-An engine calculates with numbers; what it knows of the calendar is tested on every day of the years 1 to 9999.
+Dates and times are integers in rows: days and microseconds since 1 January 1970. An engine calculates with numbers;
+what it knows of the calendar is tested on every day of the years 1 to 9999.
 """
 
 from __future__ import annotations

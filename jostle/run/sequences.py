@@ -1,8 +1,8 @@
 """The columns of a grouped result, and ranges of dates and times: values that a program walks through.
 
-A column of numbers is a list: it is indexed, compared and printed as one. Only its arithmetic is that of vectors. `none`
-stands where a group has no number, and gives `none`, as does a division by zero: as in rows, of which a grouped result
-has one for each group. A range of dates is written `2024-03-01..2024-03-31`.
+A column of numbers is a list: it is indexed, compared and printed as one. Only its arithmetic is that of vectors.
+`none` stands where a group has no number, and gives `none`, as does a division by zero: as in rows, of which a grouped
+result has one for each group. A range of dates is written `2024-03-01..2024-03-31`.
 """
 
 from __future__ import annotations

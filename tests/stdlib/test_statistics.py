@@ -451,6 +451,7 @@ def test_several_classes_are_told_apart_as_by_maximum_likelihood(protecting: str
 def test_what_gradients_of_samples_are_not_for(program: str, protecting: str, words: str) -> None:
     result = classed(classes(50), program, protecting)
     assert not result.ok and words in result.diagnostics[0].message, result.diagnostics
+    assert not any(event.kind == "measure" for event in result.events)
 
 
 def test_curvature_is_that_of_the_logistic_law() -> None:

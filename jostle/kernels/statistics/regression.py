@@ -333,7 +333,7 @@ def logistic_fit(
 
 # Several classes, by gradients of samples -----------------------------------------------------------
 
-PACE, KEEPS = 1.5, 0.9
+PACE, KEEPS = 6.0, 0.9
 """The first step by a mean gradient, from where steps fall to none, and what of a step goes on in the next."""
 
 

@@ -1,4 +1,5 @@
-"""What a server keeps beside the ledger: accounts, tokens, sessions, runs and the audit log, in one SQLite file.
+"""What a server keeps beside the ledger: accounts, tokens, sessions, runs and the audit log, in one SQLite file, or in
+the database that has the ledger.
 
 Of a password there is an Argon2 hash, of a token, a session or a link the SHA-256 of 256 random bits; none of them can
 be read back. The audit log is a chain as the ledger's histories are: each entry's hash holds all before it, and the
@@ -11,7 +12,6 @@ import hashlib
 import hmac
 import json
 import os
-import sqlite3
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,10 +22,12 @@ from typing import Any
 
 from msgspec import Struct
 
+from jostle.backends.postgres.ledger import SCHEMES
 from jostle.diagnostics import refuse
 from jostle.plan.digest import canonical, digest
+from jostle.privacy.ledger.file import store_at
 from jostle.privacy.ledger.grants import ANALYST
-from jostle.privacy.ledger.store import FIRST, Entry, chained, now
+from jostle.privacy.ledger.store import FIRST, Connection, Entry, Layout, Result, chained, now
 
 ROLES = ("owner", "analyst", "reviewer", "auditor")
 SCOPES = ("run", "all")
@@ -33,27 +35,24 @@ SCOPES = ("run", "all")
 HOUR, DAY = 3600.0, 86400.0
 SESSION, LINK, LONGEST_TOKEN = 12 * HOUR, 7 * DAY, 366 * DAY
 SHORTEST_PASSWORD, LONGEST_PASSWORD = 10, 200
-VERSION = 4
-_TABLES = """
-CREATE TABLE accounts (name TEXT PRIMARY KEY, role TEXT NOT NULL, password TEXT NOT NULL, active INTEGER NOT NULL);
-CREATE TABLE secrets (hash TEXT PRIMARY KEY, kind TEXT NOT NULL, account TEXT NOT NULL, label TEXT NOT NULL,
-    scope TEXT NOT NULL, until REAL NOT NULL, id INTEGER NOT NULL);
-CREATE TABLE runs (id TEXT PRIMARY KEY, account TEXT NOT NULL, program TEXT NOT NULL, settings TEXT NOT NULL,
-    state TEXT NOT NULL, seconds REAL NOT NULL, accepted REAL NOT NULL, answer_at REAL NOT NULL, price TEXT NOT NULL,
-    note TEXT NOT NULL, reviewer TEXT NOT NULL, document TEXT NOT NULL, shared INTEGER NOT NULL DEFAULT 0);
-CREATE TABLE totals (run TEXT PRIMARY KEY, content TEXT NOT NULL);
-CREATE TABLE failures (key TEXT NOT NULL, at REAL NOT NULL);
-CREATE TABLE reviewed (grant_name TEXT PRIMARY KEY);
-CREATE TABLE audit (number INTEGER PRIMARY KEY, content TEXT NOT NULL, previous TEXT NOT NULL, hash TEXT NOT NULL);
-CREATE TRIGGER audit_stays BEFORE DELETE ON audit BEGIN SELECT RAISE(ABORT, 'append-only'); END;
-CREATE TRIGGER audit_is_fixed BEFORE UPDATE ON audit BEGIN SELECT RAISE(ABORT, 'append-only'); END;
-"""
-
-
+_TABLES = {
+    "accounts": "name TEXT PRIMARY KEY, role TEXT NOT NULL, password TEXT NOT NULL, active INTEGER NOT NULL",
+    "secrets": "hash TEXT PRIMARY KEY, kind TEXT NOT NULL, account TEXT NOT NULL, label TEXT NOT NULL, "
+    "scope TEXT NOT NULL, until DOUBLE PRECISION NOT NULL, id INTEGER NOT NULL",
+    "runs": "id TEXT PRIMARY KEY, account TEXT NOT NULL, program TEXT NOT NULL, settings TEXT NOT NULL, "
+    "state TEXT NOT NULL, seconds DOUBLE PRECISION NOT NULL, accepted DOUBLE PRECISION NOT NULL, "
+    "answer_at DOUBLE PRECISION NOT NULL, price TEXT NOT NULL, note TEXT NOT NULL, reviewer TEXT NOT NULL, "
+    "document TEXT NOT NULL, shared INTEGER NOT NULL DEFAULT 0",
+    "totals": "run TEXT PRIMARY KEY, content TEXT NOT NULL",
+    "failures": "key TEXT NOT NULL, at DOUBLE PRECISION NOT NULL",
+    "reviewed": "grant_name TEXT PRIMARY KEY",
+    "audit": "number INTEGER PRIMARY KEY, content TEXT NOT NULL, previous TEXT NOT NULL, hash TEXT NOT NULL",
+}
 _LATER = {2: "CREATE TABLE totals (run TEXT PRIMARY KEY, content TEXT NOT NULL)",
           3: "ALTER TABLE runs ADD COLUMN shared INTEGER NOT NULL DEFAULT 0",
           4: "CREATE TABLE failures (key TEXT NOT NULL, at REAL NOT NULL)"}  # fmt: skip
-"""The statement that takes a home of the version before to each later one."""
+_KEEP = "INSERT INTO totals VALUES (?, ?) ON CONFLICT (run) DO UPDATE SET content = excluded.content"
+LAYOUT = Layout("store", _TABLES, "audit", 0, 4, _LATER, "Away")
 _OK, _FAILED = '{"ok": true', '{"ok": false'  # the beginnings of documents
 _BRIEF = f"""CASE WHEN state != 'done' THEN '' WHEN substr(document, 1, {len(_OK)}) = '{_OK}' THEN '{_OK}}}'
     ELSE '{_FAILED}}}' END"""
@@ -93,52 +92,71 @@ Total = tuple[list[int], int]
 
 
 class Home:
-    """The folder of a server: `serve.db`, the ledger, data and runs. Safe for threads, and for several processes."""
+    """The folder of a server: data, answers of runs and, where these are not in a database, `serve.db` and the ledger.
+    Safe for threads, and for several processes; over one database, on several machines that share the folder."""
 
     def __init__(self, folder: Path, ledger: str = "") -> None:
         self.folder = folder.resolve()
         for name in ("", "ledger", "data", "runs", "cache"):
             (self.folder / name).mkdir(parents=True, exist_ok=True, mode=0o700)
         self.ledger = ledger or str(self.folder / "ledger" / "ledger.db")
+        self.on_server, own = ledger.startswith(SCHEMES), self.folder / "serve.db"
         self._lock = threading.RLock()
-        path = self.folder / "serve.db"
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-        self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
-        for setting in ("journal_mode = WAL", "synchronous = FULL"):
-            self._db.execute(f"PRAGMA {setting}")
-        with self.alone():
-            (version,) = self._db.execute("PRAGMA user_version").fetchone()
-            if version == 0:
-                for statement in _statements(_TABLES):
-                    self._db.execute(statement)
-                self._db.execute(f"PRAGMA user_version = {VERSION}")
-            elif version > VERSION:
-                raise refuse("LedgerError", f"`{path}` is of another version of jostle", help="a later one: upgrade")
-            for later in range(version + 1, VERSION + 1) if version else ():
-                self._db.execute(_LATER[later])
-                self._db.execute(f"PRAGMA user_version = {later}")
+        self._db: Connection | None = None  # of the transaction that goes on
+        self._store = store_at(ledger if self.on_server else own, 30.0, LAYOUT)
+        self._store.create()
+        if self.on_server and own.exists():
+            self._take_over(own)
+        self.accounts()
+
+    def _take_over(self, file: Path) -> None:
+        """Copies what a home had in a file of its own into the database, where there is nothing yet."""
+        old = store_at(file, 30.0, LAYOUT)
+        with old.writing() as before, self.alone():
+            for table in _TABLES if not self._rows("SELECT 1 FROM accounts") else ():
+                for row in before.execute(f"SELECT * FROM {table}").fetchall():
+                    self._do(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", *row)
+        old.close()
 
     def close(self) -> None:
-        self._db.close()
+        self._store.close()
+
+    def clock_ahead(self) -> float:
+        """By how many seconds this machine's clock is ahead of the database's."""
+        if not self.on_server:
+            return 0.0
+        ((there,),) = self._rows("SELECT CAST(extract(epoch FROM clock_timestamp()) AS DOUBLE PRECISION)")
+        return time.time() - float(there)
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """A transaction, or a part of the one that goes on: no other thread or process writes meanwhile."""
+        """A transaction, or a part of the one that goes on: no other thread, process or server writes meanwhile."""
         with self._lock:
-            if self._db.in_transaction:
+            if self._db is not None:
                 yield
                 return
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-                self._db.execute("COMMIT")
-            finally:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
+            with self._store.writing() as self._db:
+                try:
+                    yield
+                finally:
+                    self._db = None
+
+    def _do(self, statement: str, *values: object) -> Result:
+        if self._db is None:
+            raise ValueError("a statement that writes is part of a transaction")
+        if any(isinstance(value, str) and "\0" in value for value in values):
+            raise refuse("ValueError", "a text has no character 0")  # PostgreSQL has none that do
+        return self._db.execute(statement, values)
 
     def _rows(self, statement: str, *values: object) -> list[Any]:
         with self._lock:
-            return self._db.execute(statement, values).fetchall()
+            if self._db is not None:
+                return self._do(statement, *values).fetchall()
+            with self._store.reading() as self._db:
+                try:
+                    return self._do(statement, *values).fetchall()
+                finally:
+                    self._db = None
 
     # Accounts --------------------------------------------------------------------------------------
 
@@ -168,7 +186,7 @@ class Home:
         with self.alone():
             if self._rows("SELECT 1 FROM accounts WHERE name = ?", name):
                 raise refuse("DataError", f"there is an account `{name}` already")
-            self._db.execute("INSERT INTO accounts VALUES (?, ?, '', 1)", (name, role))
+            self._do("INSERT INTO accounts VALUES (?, ?, '', 1)", name, role)
             self._note(by, "account", account=name, role=role)
             return self._add_secret("link", name, "", "all", LINK)[1]
 
@@ -176,7 +194,7 @@ class Home:
         """A new link for an account whose person forgot the password; what was there before ends."""
         with self.alone():
             self._need_account(name)
-            self._db.execute("DELETE FROM secrets WHERE account = ?", (name,))
+            self._do("DELETE FROM secrets WHERE account = ?", name)
             self._note(by, "link", account=name)
             return self._add_secret("link", name, "", "all", LINK)[1]
 
@@ -184,9 +202,9 @@ class Home:
         """Closes an account, with its sessions and tokens, or opens it again."""
         with self.alone():
             self._need_account(name)
-            self._db.execute("UPDATE accounts SET active = ? WHERE name = ?", (int(active), name))
+            self._do("UPDATE accounts SET active = ? WHERE name = ?", int(active), name)
             if not active:
-                self._db.execute("DELETE FROM secrets WHERE account = ?", (name,))
+                self._do("DELETE FROM secrets WHERE account = ?", name)
             self._note(by, "opened" if active else "closed", account=name)
 
     def set_password(self, link: str, password: str) -> str | None:
@@ -198,10 +216,10 @@ class Home:
             return None
         code = self._hasher.hash(password)
         with self.alone():
-            if not self._db.execute("DELETE FROM secrets WHERE hash = ?", (_hash(link),)).rowcount:
+            if not self._do("DELETE FROM secrets WHERE hash = ?", _hash(link)).rowcount:
                 return None
-            self._db.execute("DELETE FROM secrets WHERE account = ? AND kind = 'session'", (account.name,))
-            self._db.execute("UPDATE accounts SET password = ? WHERE name = ?", (code, account.name))
+            self._do("DELETE FROM secrets WHERE account = ? AND kind = 'session'", account.name)
+            self._do("UPDATE accounts SET password = ? WHERE name = ?", code, account.name)
             self._note(account.name, "password")
         return account.name
 
@@ -228,18 +246,19 @@ class Home:
     def add_failure(self, keys: Iterable[str], since: float) -> None:
         """Counts a login that failed; what is older than `since` counts no more."""
         with self.alone():
-            self._db.execute("DELETE FROM failures WHERE at <= ?", (since,))
-            self._db.executemany("INSERT INTO failures VALUES (?, ?)", [(key, time.time()) for key in keys])
+            self._do("DELETE FROM failures WHERE at <= ?", since)
+            for key in keys:
+                self._do("INSERT INTO failures VALUES (?, ?)", key, time.time())
 
     def forget_failures(self, key: str) -> None:
         with self.alone():
-            self._db.execute("DELETE FROM failures WHERE key = ?", (key,))
+            self._do("DELETE FROM failures WHERE key = ?", key)
 
     # Secrets ---------------------------------------------------------------------------------------
 
     def add_session(self, name: str) -> str:
         with self.alone():
-            self._db.execute("DELETE FROM secrets WHERE until < ?", (time.time(),))
+            self._do("DELETE FROM secrets WHERE until < ?", time.time())
             self._note(name, "login")
             return self._add_secret("session", name, "", "all", SESSION)[1]
 
@@ -260,8 +279,8 @@ class Home:
     def revoke(self, name: str, number: int) -> bool:
         """Ends a token of an account; whether there was one."""
         with self.alone():
-            gone = self._db.execute(
-                "DELETE FROM secrets WHERE account = ? AND kind = 'token' AND id = ?", (name, number)
+            gone = self._do(
+                "DELETE FROM secrets WHERE account = ? AND kind = 'token' AND id = ?", name, number
             ).rowcount
             if gone:
                 self._note(name, "revoked", number=number)
@@ -269,7 +288,7 @@ class Home:
 
     def log_out(self, secret: str) -> None:
         with self.alone():
-            self._db.execute("DELETE FROM secrets WHERE hash = ? AND kind = 'session'", (_hash(secret),))
+            self._do("DELETE FROM secrets WHERE hash = ? AND kind = 'session'", _hash(secret))
 
     def who(self, secret: str, kind: str) -> Account | None:
         """Whose session, token or link it is, while it lasts and the account is open."""
@@ -285,19 +304,18 @@ class Home:
 
     def _add_secret(self, kind: str, name: str, label: str, scope: str, seconds: float) -> tuple[int, str]:
         secret, until = new_secret(), time.time() + seconds
-        (number,) = self._db.execute("SELECT 1 + coalesce(max(id), 0) FROM secrets").fetchone()
-        self._db.execute(
-            "INSERT INTO secrets VALUES (?, ?, ?, ?, ?, ?, ?)", (_hash(secret), kind, name, label, scope, until, number)
-        )
+        (number,) = self._do("SELECT 1 + coalesce(max(id), 0) FROM secrets").fetchone()
+        row = (_hash(secret), kind, name, label, scope, until, number)
+        self._do("INSERT INTO secrets VALUES (?, ?, ?, ?, ?, ?, ?)", *row)
         return number, secret
 
     # Grants that are reviewed ------------------------------------------------------------------------
 
     def set_review(self, grant: str, by: str, *, needed: bool, **facts: object) -> None:
         with self.alone():
-            self._db.execute("DELETE FROM reviewed WHERE grant_name = ?", (grant,))
+            self._do("DELETE FROM reviewed WHERE grant_name = ?", grant)
             if needed:
-                self._db.execute("INSERT INTO reviewed VALUES (?)", (grant,))
+                self._do("INSERT INTO reviewed VALUES (?)", grant)
             self._note(by, "grant", grant=grant, review=needed, **facts)
 
     def reviewed(self) -> set[str]:
@@ -308,12 +326,12 @@ class Home:
     def add_run(self, run: Run, totals: Mapping[str, Total] | None = None) -> None:
         with self.alone():
             self._keep(run, totals)
-            self._db.execute(f"INSERT INTO runs VALUES ({', '.join('?' * len(run.__struct_fields__))})", _stored(run))
+            self._do(f"INSERT INTO runs VALUES ({', '.join('?' * len(run.__struct_fields__))})", *_stored(run))
             self._note(run.account, "run", run=run.id, program=digest(run.program), state=run.state)
 
     def _keep(self, run: Run, totals: Mapping[str, Total] | None) -> None:
         if totals is not None:
-            self._db.execute("INSERT OR REPLACE INTO totals VALUES (?, ?)", (run.id, json.dumps(totals)))
+            self._do(_KEEP, run.id, json.dumps(totals))
 
     def totals(self) -> dict[str, Total]:
         """What rows of the ledger had spent, and how many entries they had, before the first of the runs began whose
@@ -332,10 +350,10 @@ class Home:
         """Writes a run whose state was `before`, with an entry of the log; whether it still was."""
         with self.alone():
             self._keep(run, totals)
-            changed = self._db.execute(
+            changed = self._do(
                 "UPDATE runs SET state = ?, accepted = ?, answer_at = ?, note = ?, reviewer = ?, document = ? "
                 "WHERE id = ? AND state = ?",
-                (run.state, run.accepted, run.answer_at, run.note, run.reviewer, run.document, run.id, before),
+                run.state, run.accepted, run.answer_at, run.note, run.reviewer, run.document, run.id, before,
             ).rowcount  # fmt: skip
             if changed:
                 self._note(by, run.state, run=run.id, program=digest(run.program), **facts)
@@ -344,12 +362,12 @@ class Home:
     def share(self, id: str, by: str, shared: bool) -> bool:
         """Opens a run of an account to the others, or closes it; whether there was one."""
         with self.alone():
-            changed = self._db.execute("UPDATE runs SET shared = ? WHERE id = ? AND account = ?", (shared, id, by))
+            changed = self._do("UPDATE runs SET shared = ? WHERE id = ? AND account = ?", int(shared), id, by)
             if changed.rowcount:
                 self._note(by, "shared" if shared else "closed", run=id)
         return bool(changed.rowcount)
 
-    def runs(self, where: str = "1", *values: object, brief: bool = False) -> list[Run]:
+    def runs(self, where: str = "1 = 1", *values: object, brief: bool = False) -> list[Run]:
         """Up to 200 runs, the newest first. `where` is a condition of ours, `values` are what it compares with. With
         `brief`, documents say only whether a run went well: answers are up to 8 MB each."""
         columns = [_BRIEF if name == "document" and brief else name for name in Run.__struct_fields__]
@@ -359,7 +377,7 @@ class Home:
 
     def counts(self, account: str, since: float, document: str) -> tuple[int, int]:
         """How many runs an account handed in since then, and how many of them were answered by this document."""
-        query = "SELECT count(*), coalesce(sum(document = ?), 0) FROM runs WHERE account = ? AND accepted > ?"
+        query = "SELECT count(*), count(*) FILTER (WHERE document = ?) FROM runs WHERE account = ? AND accepted > ?"
         ((handed, same),) = self._rows(query, document, account, since)
         return handed, same
 
@@ -376,10 +394,10 @@ class Home:
             self._note(by, did, **facts)
 
     def _note(self, by: str, did: str, **facts: object) -> None:
-        last = self._db.execute("SELECT number, hash FROM audit ORDER BY number DESC LIMIT 1").fetchone() or (0, FIRST)
+        last = self._do("SELECT number, hash FROM audit ORDER BY number DESC LIMIT 1").fetchone() or (0, FIRST)
         entry = Entry.after(last[0] + 1, last[1], {"by": by, "did": did, "time": now(), **facts})
         text = canonical(entry.content).decode()
-        self._db.execute("INSERT INTO audit VALUES (?, ?, ?, ?)", (entry.number, text, entry.previous, entry.hash))
+        self._do("INSERT INTO audit VALUES (?, ?, ?, ?)", entry.number, text, entry.previous, entry.hash)
 
     def audit(self) -> list[dict[str, Any]]:
         """The log, the oldest first, as it is handed out and verified."""
@@ -411,18 +429,9 @@ def _hash(secret: str) -> str:
     return hashlib.sha256(secret.encode(errors="replace")).hexdigest()
 
 
-def _statements(text: str) -> Iterator[str]:
-    statement = ""
-    for line in text.splitlines(keepends=True):
-        statement += line
-        if sqlite3.complete_statement(statement):
-            yield statement
-            statement = ""
-
-
 def _stored(run: Run) -> list[object]:
     values = (getattr(run, name) for name in run.__struct_fields__)
-    return [json.dumps(value) if isinstance(value, dict | list) else value for value in values]
+    return [int(v) if isinstance(v, bool) else json.dumps(v) if isinstance(v, dict | list) else v for v in values]
 
 
 def _run(row: tuple[Any, ...]) -> Run:

@@ -1,7 +1,7 @@
-"""A ledger in a PostgreSQL database, for a team: the schema `jostle_ledger`.
+"""A ledger in a PostgreSQL database, for a team: the schema `jostle_ledger`; what a server keeps, in `jostle_store`.
 
-Writers hold one lock on `datasets`, so that there is one at a time; a reader sees one snapshot. Each transaction asks
-for `synchronous_commit`, and a server that does not write its log through (`fsync`, `full_page_writes`) is refused:
+Writers hold one lock on its first table, so that there is one at a time; a reader sees one snapshot. Each transaction
+asks for `synchronous_commit`, and a server that does not write its log through (`fsync`, `full_page_writes`) is refused:
 a charge is on disk, and with synchronous standbys on theirs, before anything is read. Where the connection is lost
 while a charge is written nobody knows whether it stands: the program ends there, and has read nothing.
 
@@ -17,20 +17,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jostle.diagnostics import refuse
-from jostle.privacy.ledger.store import STORES, TABLES, Connection, Result, Store
+from jostle.privacy.ledger.store import LEDGER, STORES, Connection, Layout, Result, Store
 
 if TYPE_CHECKING:
     import psycopg
 
 SCHEMES = ("postgresql://", "postgres://")
-SCHEMA, MARK = "jostle_ledger", "jostle ledger 1"
-_STATEMENTS = (
-    f"CREATE SCHEMA {SCHEMA}",
-    f"SET LOCAL search_path TO {SCHEMA}, pg_temp",
-    *(f"CREATE TABLE {name} ({columns.format(bytes='BYTEA')})" for name, columns in TABLES.items()),
-    "CREATE FUNCTION append_only() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RAISE EXCEPTION 'append-only'; END$$",
-    "CREATE TRIGGER history_stays BEFORE UPDATE OR DELETE OR TRUNCATE ON history EXECUTE FUNCTION append_only()",
-    f"COMMENT ON SCHEMA {SCHEMA} IS '{MARK}'",
+_APPEND = (
+    "CREATE FUNCTION append_only() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RAISE EXCEPTION 'append-only'; END$$"
 )
 _LOCK = 0x6A6F73746C65  # of whoever makes a ledger
 _SETTINGS = ("fsync", "full_page_writes")
@@ -86,9 +80,10 @@ class _Server:
 class LedgerDatabase(Store):
     """A ledger in the database at `postgresql://user@host/database`. Passwords are where libpq looks for them."""
 
-    def __init__(self, url: str, timeout: float = 30.0) -> None:
-        self._url = url
-        super().__init__(timeout)
+    def __init__(self, url: str, timeout: float = 30.0, layout: Layout = LEDGER) -> None:
+        self._url, self.schema = url, f"jostle_{layout.what}"
+        self._mark = f"jostle {layout.what} {layout.version}"
+        super().__init__(timeout, layout)
 
     @property
     def place(self) -> str:
@@ -99,7 +94,7 @@ class LedgerDatabase(Store):
             if self._open is not None:
                 return True
             with closing(self._server()) as server:
-                return _there(server)
+                return self._there(server)
 
     def is_part(self, path: str | Path) -> bool:
         return False
@@ -109,19 +104,31 @@ class LedgerDatabase(Store):
             server.execute("BEGIN")
             self._durable(server)
             server.execute("SELECT pg_advisory_xact_lock(?)", (_LOCK,))
-            if not _there(server):
-                for statement in _STATEMENTS:
+            if not self._there(server):
+                for statement in self._statements():
                     server.execute(statement)
             self.commit(server)
 
+    def _statements(self) -> list[str]:
+        chain = self.layout.chain
+        changes = f"BEFORE UPDATE OR DELETE OR TRUNCATE ON {chain}"
+        return [
+            f"CREATE SCHEMA {self.schema}",
+            f"SET LOCAL search_path TO {self.schema}, pg_temp",
+            *(f"CREATE TABLE {name} ({text.format(bytes='BYTEA')})" for name, text in self.layout.tables.items()),
+            _APPEND,
+            f"CREATE TRIGGER {chain}_stays {changes} EXECUTE FUNCTION append_only()",
+            f"COMMENT ON SCHEMA {self.schema} IS '{self._mark}'",
+        ]
+
     def checked(self) -> Connection:
         server = self._server()
-        if not _there(server):
+        if not self._there(server):
             raise self.refusal("is not there", "an owner makes one: jostle data register")
-        (mark,) = server.execute("SELECT obj_description(?::regnamespace, 'pg_namespace')", (SCHEMA,)).fetchone()
-        tables = [f"{SCHEMA}.{name}" for name in TABLES]
-        if mark != MARK or any(_kind(server, table) != "p" for table in tables):
-            raise self.refusal("is no ledger of this jostle", f"its schema {SCHEMA} is another's")
+        (mark,) = server.execute("SELECT obj_description(?::regnamespace, 'pg_namespace')", (self.schema,)).fetchone()
+        tables = [f"{self.schema}.{name}" for name in self.layout.tables]
+        if mark != self._mark or any(_kind(server, table) != "p" for table in tables):
+            raise self.refusal(f"is no {self.layout.what} of this jostle", f"its schema {self.schema} is another's")
         rights = "SELECT, INSERT, UPDATE, DELETE, TRUNCATE"
         for table in tables:
             if server.execute("SELECT has_table_privilege('public', ?, ?)", (table, rights)).fetchone()[0]:
@@ -134,10 +141,10 @@ class LedgerDatabase(Store):
 
     def begin(self, connection: Connection, *, write: bool) -> None:
         connection.execute(f"BEGIN ISOLATION LEVEL {'READ COMMITTED' if write else 'REPEATABLE READ READ ONLY'}")
-        connection.execute(f"SET LOCAL search_path TO {SCHEMA}, pg_temp")
+        connection.execute(f"SET LOCAL search_path TO {self.schema}, pg_temp")
         if write:
             self._durable(connection)
-            connection.execute(f"LOCK TABLE {SCHEMA}.datasets IN EXCLUSIVE MODE")
+            connection.execute(f"LOCK TABLE {self.schema}.{next(iter(self.layout.tables))} IN EXCLUSIVE MODE")
 
     def commit(self, connection: Connection) -> None:
         """A server answers ROLLBACK, and no error, where a statement had failed."""
@@ -172,13 +179,12 @@ class LedgerDatabase(Store):
         connection.prepare_threshold = None  # behind a pool that lends connections nothing may be left over
         return _Server(connection)
 
+    def _there(self, server: _Server) -> bool:
+        return bool(server.execute("SELECT to_regnamespace(?) IS NOT NULL", (self.schema,)).fetchone()[0])
+
     def _durable(self, connection: Connection) -> None:
         connection.execute("SET LOCAL synchronous_commit TO on")
         connection.execute(f"SET LOCAL lock_timeout TO {max(1, round(self.timeout * 1000))}")
-
-
-def _there(server: _Server) -> bool:
-    return bool(server.execute("SELECT to_regnamespace(?) IS NOT NULL", (SCHEMA,)).fetchone()[0])
 
 
 def _kind(server: _Server, table: str) -> str | None:

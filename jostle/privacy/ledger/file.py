@@ -19,19 +19,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jostle.diagnostics import refuse
-from jostle.privacy.ledger.store import STORES, TABLES, Connection, Store
+from jostle.privacy.ledger.store import LEDGER, STORES, Connection, Layout, Store
 
 if TYPE_CHECKING:
     import sqlite3
 
-APPLICATION, VERSION = 0x4A4F5354, 1
-_STATEMENTS = (
-    *(f"CREATE TABLE {name} ({columns.format(bytes='BLOB')}) WITHOUT ROWID" for name, columns in TABLES.items()),
-    "CREATE TRIGGER history_stays BEFORE DELETE ON history BEGIN SELECT RAISE(ABORT, 'append-only'); END",
-    "CREATE TRIGGER history_is_fixed BEFORE UPDATE ON history BEGIN SELECT RAISE(ABORT, 'append-only'); END",
-    f"PRAGMA application_id = {APPLICATION}",
-    f"PRAGMA user_version = {VERSION}",
-)
+
+def _statements(layout: Layout) -> list[str]:
+    chain, stop = layout.chain, "BEGIN SELECT RAISE(ABORT, 'append-only'); END"
+    return [
+        *(f"CREATE TABLE {name} ({text.format(bytes='BLOB')}) {layout.rows}" for name, text in layout.tables.items()),
+        f"CREATE TRIGGER {chain}_stays BEFORE DELETE ON {chain} {stop}",
+        f"CREATE TRIGGER {chain}_is_fixed BEFORE UPDATE ON {chain} {stop}",
+        f"PRAGMA application_id = {layout.application}",
+        f"PRAGMA user_version = {layout.version}",
+    ]
+
+
 # SQLite's error names by their beginnings, and the message for a person.
 _REASONS = (
     (("SQLITE_BUSY", "SQLITE_LOCKED"), "is locked by another program", "wait for it to end, and run again"),
@@ -45,9 +49,9 @@ _REASONS = (
 class LedgerFile(Store):
     """A ledger in an SQLite file."""
 
-    def __init__(self, path: str | Path, timeout: float = 30.0) -> None:
+    def __init__(self, path: str | Path, timeout: float = 30.0, layout: Layout = LEDGER) -> None:
         self.path = Path(path)
-        super().__init__(timeout)
+        super().__init__(timeout, layout)
 
     @property
     def place(self) -> str:
@@ -81,7 +85,7 @@ class LedgerFile(Store):
                 connection = self._connect(draft)
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("BEGIN IMMEDIATE")
-                for statement in _STATEMENTS:
+                for statement in _statements(self.layout):
                     connection.execute(statement)
                 connection.execute("COMMIT")
                 connection.close()
@@ -99,13 +103,25 @@ class LedgerFile(Store):
             raise self.refusal("is not there", "an owner makes one: jostle data register")
         if stat.S_IMODE(self.path.stat().st_mode) & 0o007:
             raise self.refusal("is open to everybody", f"its owner takes that back: chmod o= {self.path}")
-        connection = self._connect(self.path)
+        connection, layout = self._connect(self.path), self.layout
+        if layout.later:
+            self._bring_up(connection)
         marks = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")]
         mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
-        if marks != [APPLICATION, VERSION] or mode != "wal":
+        if marks != [layout.application, layout.version] or mode != "wal":
             connection.close()
-            raise self.refusal("is no ledger of this jostle", "give the path of a ledger: --ledger PATH")
+            help = "give the path of a ledger: --ledger PATH" if layout is LEDGER else "a later one made it: upgrade"
+            raise self.refusal(f"is no {layout.what} of this jostle", help)
         return connection
+
+    def _bring_up(self, connection: sqlite3.Connection) -> None:
+        """Makes a file of an older version one of this."""
+        connection.execute("BEGIN IMMEDIATE")
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        for later in range(version + 1, self.layout.version + 1) if version else ():
+            connection.execute(self.layout.later[later])
+            connection.execute(f"PRAGMA user_version = {later}")
+        connection.execute("COMMIT")
 
     def begin(self, connection: Connection, *, write: bool) -> None:
         connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
@@ -149,13 +165,13 @@ def default_place() -> str | Path:
         return Path(os.devnull) / "ledger.db"
 
 
-def store_at(place: str | Path, timeout: float) -> Store:
-    """The ledger there; nothing is opened. `LedgerError` for the URL of a server of another kind."""
+def store_at(place: str | Path, timeout: float, layout: Layout = LEDGER) -> Store:
+    """The ledger there, or what else has a `layout`; nothing is opened. `LedgerError` for another kind's URL."""
     scheme, there, _ = str(place).partition("://")
     if not there or isinstance(place, Path):
-        return LedgerFile(place, timeout)
+        return LedgerFile(place, timeout, layout)
     if scheme + there not in STORES:
         raise refuse(
             "LedgerError", "this URL is of no server that keeps a ledger", help="postgresql://user@host/database"
         )
-    return STORES[scheme + there](str(place), timeout)
+    return STORES[scheme + there](str(place), timeout, layout)

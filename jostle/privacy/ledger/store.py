@@ -108,6 +108,24 @@ TABLES = {
 """The columns of a ledger's tables. `history` is only ever added to."""
 
 
+class Layout(Struct, frozen=True):
+    """What stands in a database: `tables` by their columns, of which `chain` is only ever added to. On a server they
+    are those of the schema `jostle_` and `what`, and writers lock the first; a file has the marks of an `application`
+    and a `version`, and an older one is brought up by the statement of each `later` one. `kind` is its refusals'."""
+
+    what: str
+    tables: Mapping[str, str]
+    chain: str
+    application: int
+    version: int
+    later: Mapping[int, str] = {}
+    kind: str = "LedgerError"
+    rows: str = ""  # how a file keeps them
+
+
+LEDGER = Layout("ledger", TABLES, "history", 0x4A4F5354, 1, rows="WITHOUT ROWID")
+
+
 class Result(Protocol):
     """What a statement gives."""
 
@@ -131,10 +149,11 @@ class Connection(Protocol):
 
 
 class Store(ABC):
-    """One ledger. Safe for threads and forks. `timeout` (seconds) is how long a lock is waited for."""
+    """One ledger, or what else has a `layout`. Safe for threads and forks. `timeout` (seconds) is how long a lock is
+    waited for."""
 
-    def __init__(self, timeout: float) -> None:
-        self.timeout = timeout
+    def __init__(self, timeout: float, layout: Layout = LEDGER) -> None:
+        self.timeout, self.layout = timeout, layout
         self._lock = threading.RLock()
         self._open: Connection | None = None
         self._torn = False  # forked within a transaction
@@ -200,9 +219,8 @@ class Store(ABC):
         self._lock.release()
 
     def refusal(self, why: str, help: str = "") -> Refusal:
-        return refuse(
-            "LedgerError", f"the ledger `{self.place}` {why}", help=help or "nothing was charged, nothing read"
-        )
+        what = f"the ledger `{self.place}`" if self.layout is LEDGER else f"the {self.layout.what} of the server"
+        return refuse(self.layout.kind, f"{what} {why}", help=help or "nothing was charged, nothing read")
 
     @contextmanager
     def _transaction(self, *, write: bool) -> Iterator[Connection]:
@@ -225,7 +243,7 @@ class Store(ABC):
         return self._open
 
 
-STORES: dict[str, Callable[[str, float], Store]] = {}
+STORES: dict[str, Callable[[str, float, Layout], Store]] = {}
 """How a ledger on a server is opened, by the beginning of its URL; `backends` enters those that it has."""
 
 _FORKING = threading.RLock()

@@ -26,6 +26,7 @@ from jostle.diagnostics import Refusal, refuse
 from jostle.serve.store import Home, new_secret, verify
 
 EXAMPLE_PASSWORD = "example-password"
+CLOCKS_APART = 0.3  # seconds: less than those at which a process ends before its answer leaves
 
 
 def command(options: Namespace) -> int:
@@ -55,6 +56,7 @@ def command(options: Namespace) -> int:
     home = Home(folder, options.ledger or "")
     _fill_cache(home.folder / "cache" / OF_SERVER)
     try:
+        _need_clock(home)
         _need_agreement(home)
         address = f"{'https' if options.certificate else 'http'}://{_in_url(options.host)}:{options.port}"
         public = str(resources.folder("programs").resolve()) if options.playground else ""
@@ -126,8 +128,9 @@ def _serve(options: Namespace, folder: Path, public: str, place: socket.socket) 
         https = bool(options.certificate) or options.behind_proxy
         logs = not (options.playground or options.example)
         engine = "" if options.playground else options.engine or os.environ.get(VARIABLE, "")
+        runs = Runs(home, checker, launcher, public=public, engine=engine, ledger=options.ledger_of_runs)
         server = Server(
-            home, Runs(home, checker, launcher, public=public, engine=engine), https, options.example, log=logs,
+            home, runs, https, options.example, log=logs,
             identity=options.identity.lower(), domain=options.domain.lower(), proof=_proof(home, options),
         )  # fmt: skip
         hosts = ["localhost", "127.0.0.1", "[::1]", _in_url(options.host), *options.name]
@@ -142,6 +145,14 @@ def _serve(options: Namespace, folder: Path, public: str, place: socket.socket) 
         checker.close()
         launcher.close()
         home.close()
+
+
+def _need_clock(home: Home) -> str:
+    """Refuses a clock that is not the database's: answers leave at their moments by the clocks of all servers."""
+    if abs(ahead := home.clock_ahead()) > CLOCKS_APART:
+        help = "set both by NTP: answers leave at their moments by them"
+        raise refuse("DataError", f"this machine's clock and the database's are {abs(ahead):.1f} s apart", help=help)
+    return "the clock is the database's"
 
 
 def _need_agreement(home: Home) -> int:
@@ -187,7 +198,8 @@ def _check(home: Home) -> int:
     wrong = 0
     for step in (
         folder, histories, lambda: "the log holds: {} entries, up to {}".format(*verify(home.audit())),
-        lambda: f"charges of answers that were given, all in the ledger: {_need_agreement(home)}", walls,
+        lambda: f"charges of answers that were given, all in the ledger: {_need_agreement(home)}",
+        *([lambda: _need_clock(home)] if home.on_server else []), walls,
     ):  # fmt: skip
         try:
             print(f"good   {step()}")
@@ -218,6 +230,8 @@ def _back_up(home: Home, to: Path) -> int:
     )  # fmt: skip
     copy(home.folder / "ledger" / "ledger.db")
     print(f"copied to {to}, without the folder `data`: put that beside it, and serve it with --home")
+    if home.on_server:
+        print("its database holds the rest: now pg_dump --schema=jostle_ledger --schema=jostle_store")
     return 0
 
 

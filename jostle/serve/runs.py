@@ -230,9 +230,10 @@ class Runs:
     def __init__(
         self, home: Home, check: Callable[..., dict[str, object]], start: Launch | None = None,
         seconds: Sequence[float] = SECONDS, places: int = 2 * (os.cpu_count() or 1), public: str = "",
-        engine: str = "",
+        engine: str = "", ledger: str | None = None,
     ) -> None:  # fmt: skip
-        self.public, self.engine = public, engine
+        """`ledger` is how processes of runs open the ledger, where that is not as the server does."""
+        self.public, self.engine, self.ledger = public, engine, ledger or home.ledger
         self.home, self.check, self.start = home, check, start or Launcher(home.folder)
         self.seconds, self.places = tuple(seconds), places
         self._lock, self._checking = threading.Lock(), list[str]()
@@ -341,7 +342,7 @@ class Runs:
             (folder / name).mkdir(parents=True, exist_ok=True)
         try:
             began = datetime.fromtimestamp(run.accepted, UTC).strftime("%Y-%m-%dT%H:%MZ")
-            job = Job(run.program, run.settings, run.account, self.home.ledger, str(folder), run.answer_at - MARGIN,
+            job = Job(run.program, run.settings, run.account, self.ledger, str(folder), run.answer_at - MARGIN,
                       began=began, facts=facts, public=self.public, engine=self._engine_of(run))  # fmt: skip
             self.start(replace(job, login=_login()) if job.on_server or job.engine else job)
         except OSError:

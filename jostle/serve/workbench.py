@@ -227,7 +227,7 @@ HEADERS = {
     "Strict-Transport-Security": "max-age=31536000",
     "Cache-Control": "no-store", "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
 }  # fmt: skip
-STATUS = {"Busy": 429, "Denied": 403, "Missing": 404, "Login": 401, KIND: 500}
+STATUS = {"Busy": 429, "Denied": 403, "Missing": 404, "Login": 401, "Away": 503, KIND: 500}
 _FAULT = Diagnostic(KIND, "this is a fault of the server", None, "", "")
 
 

@@ -280,6 +280,7 @@ def command_parser() -> _Parser:
     serve.add_argument("--port", metavar="PORT", type=int, default=8400)
     serve.add_argument("--name", metavar="HOST", action="append", default=[], help="a name that it is reached by")
     serve.add_argument("--ledger", metavar="PLACE", help="postgresql://…, where that is not a file in the folder")
+    serve.add_argument("--ledger-of-runs", metavar="PLACE", help="the same for processes of runs, with fewer rights")
     serve.add_argument("--engine", metavar="URL", help="the server whose tables are registered ($JOSTLE_ENGINE)")
     serve.add_argument("--certificate", metavar="FILE", help="for TLS")
     serve.add_argument("--key", metavar="FILE", help="the certificate's key")

@@ -33,11 +33,18 @@ def shares(home: Home) -> dict[str, int]:
     return {dataset.terms.name: dataset.state.spent[0] for dataset in Ledger(home.ledger).datasets()}
 
 
+def change(home: Home, *statements: str, values: tuple[object, ...] = ()) -> None:
+    """Changes what the store of a home holds, beside its functions."""
+    with home.alone():
+        for statement in statements:
+            home._do(statement, *values)
+
+
 class Place:
     """A server with `people` under epsilon 3, of which `ana` has 1 and `ben`, whose programs are reviewed, 1."""
 
-    def __init__(self, folder: Path) -> None:
-        self.home = Home(folder)
+    def __init__(self, folder: Path, ledger: str = "") -> None:
+        self.home = Home(folder, ledger)
         vars(self.home)["_hasher"] = PasswordHasher(1, 8, 1)  # as quick as it can be
         self.jobs: list[worker.Job] = []
         self.server = Server(self.home, Runs(self.home, self.check, self.start, seconds=(0.001, 600.0), places=4))

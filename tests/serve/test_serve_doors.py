@@ -7,7 +7,7 @@ import random
 from typing import Any
 
 import pytest
-from serve_place import NAMES, PASSWORD, count
+from serve_place import NAMES, PASSWORD, change, count
 
 from jostle.serve.routing import ROUTES, TOO_OFTEN
 from jostle.serve.store import Home
@@ -122,7 +122,7 @@ def test_tokens_have_scopes_and_ends(place: Any) -> None:
 
 def test_no_secret_is_at_rest(place: Any) -> None:
     client, _ = place.browser("ana")
-    place.home._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    place.home.close()
     written = b"".join(path.read_bytes() for path in place.home.folder.glob("serve.db*"))
     secrets = [PASSWORD, *place.tokens.values(), client.cookies["jostle_session"]]
     assert [secret for secret in secrets if secret.encode() in written] == []
@@ -180,8 +180,8 @@ def test_pages_hold_no_script_or_style_of_their_own(place: Any) -> None:
 def test_a_home_of_another_version_is_refused(place: Any) -> None:
     from jostle.diagnostics import Refusal
 
-    place.home._db.execute("PRAGMA user_version = 9")
-    with pytest.raises(Refusal, match="another version"):
+    change(place.home, "PRAGMA user_version = 9")
+    with pytest.raises(Refusal, match="is no store of this jostle"):
         Home(place.home.folder)
 
 

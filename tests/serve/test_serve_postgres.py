@@ -4,16 +4,29 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
-from serve_place import Place, shares
+from serve_place import PASSWORD, Place, count, shares
 
 from jostle.accounting.amounts import QUANTA
+from jostle.diagnostics import Refusal
+from jostle.privacy.ledger.ledger import Ledger
+from jostle.serve import command, worker
 from jostle.serve import runs as running
-from jostle.serve import worker
+from jostle.serve.runs import Runs
+from jostle.serve.store import Home, verify
+from jostle.tools.data import verify as verify_history
 
 psycopg = pytest.importorskip("psycopg", reason="no driver: pip install 'psycopg[binary]'")
 
@@ -119,3 +132,176 @@ def test_a_confined_process_asks_the_server(airport: Place, monkeypatch: pytest.
         assert shares(airport.home)["flights@ana"] == QUANTA // 2
     finally:
         launcher.close()
+
+
+# The store of a server in the database of its ledger -------------------------------------------------------
+
+
+@pytest.fixture
+def team(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, database: tuple[str, Sql]) -> Iterator[Place]:
+    """The server of the other tests, whose accounts, runs and log are in PostgreSQL."""
+    (tmp_path / "cwd").mkdir()
+    monkeypatch.chdir(tmp_path / "cwd")
+    place = Place(tmp_path / "home", database[0])
+    yield place
+    place.home.close()
+    Ledger(place.home.ledger).store.close()
+
+
+def test_everything_of_a_server_stands_in_its_database(team: Place, database: tuple[str, Sql]) -> None:
+    assert not list(team.home.folder.rglob("*.db"))
+    answer = team.run("ana", count(0.5))["answer"]
+    assert answer["ok"] and shares(team.home)["people@ana"] == QUANTA // 2
+    client, header = team.browser("ana")
+    assert client.get("/api/me").json()["name"] == "ana" and header["X-CSRF"]
+    (run,) = client.get("/api/runs").json()["runs"]
+    assert run["ok"] and client.post(f"/api/runs/{run['id']}", json={"shared": True}, headers=header).status_code == 200
+    assert team.get("ben", f"/api/runs/{run['id']}").json()["answer"]["ok"]
+    number = team.post("ben", "/api/tokens", label="a").json()["number"]
+    assert [one["number"] for one in team.get("ben", "/api/tokens").json()["tokens"]][-1] == number
+    assert team.client().delete(f"/api/tokens/{number}", headers=team.headers("ben")).status_code == 200
+    assert team.post("ben", "/api/runs", program=count(0.25)).json()["state"] == "waiting"
+    (waits,) = team.get("rita", "/api/reviews").json()["runs"]
+    assert team.post("rita", f"/api/reviews/{waits['id']}", decision="approved").json()["state"] == "running"
+    assert team.get("ben", f"/api/runs/{waits['id']}?wait=1").json()["answer"]["ok"]
+    assert 'jostle_runs{state="done"} 2' in team.get("aldo", "/api/metrics").text
+    log = team.get("aldo", "/api/audit").json()
+    assert log["verified"] == len(log["audit"]) and verify(log["audit"])[1] == log["head"]
+    for path in ("/api/runs/%00", "/api/ledger/%00"):
+        assert team.get("aldo", path).status_code in (400, 404)
+    _, sql = database
+    for change in ("UPDATE jostle_store.audit SET content = '{}'", "DELETE FROM jostle_store.audit"):
+        with pytest.raises(psycopg.Error, match="append-only"):
+            sql(change)
+    secrets = [PASSWORD, *team.tokens.values()]
+    kept = "".join(str(sql(f"SELECT * FROM jostle_store.{table}")) for table in ("accounts", "secrets", "audit"))
+    assert "ana" in kept and not [one for one in secrets if one in kept]
+
+
+def test_servers_over_one_database_know_what_the_others_know(team: Place) -> None:
+    other = Home(team.home.folder, team.home.ledger)
+    try:
+        runs = Runs(other, team.check, team.start, seconds=(600.0,), places=4)
+        assert team.post("ana", "/api/runs", program=count(0.1), seconds=600.0).status_code == 200
+        ana = other.who(team.tokens["ana"], "token")
+        assert ana is not None
+        with pytest.raises(Refusal, match="one at a time"):
+            runs.submit(ana, count(0.2), {}, 600.0)
+        assert runs.datasets(ana)[1].state.spent == (0,)  # what the run has charged is not seen before its moment
+        before = len(other.audit())
+
+        def write(home: Home, k: int) -> None:
+            for _ in range(10):
+                home.note("system", f"did {k}")
+
+        threads = [threading.Thread(target=write, args=(home, k)) for k, home in enumerate((team.home, other) * 2)]
+        for one in threads:
+            one.start()
+        for one in threads:
+            one.join()
+        assert verify(team.home.audit())[0] == before + 40
+        assert abs(team.home.clock_ahead()) < command.CLOCKS_APART
+        assert command._need_agreement(team.home) == 0
+    finally:
+        other.close()
+
+
+def test_a_home_of_files_moves_into_the_database(place: Place, database: tuple[str, Sql]) -> None:
+    log, accounts = place.home.audit(), place.home.accounts()
+    place.home.close()
+    moved = Home(place.home.folder, database[0])
+    try:
+        assert (moved.audit(), moved.accounts()) == (log, accounts)
+        assert moved.who(place.tokens["ana"], "token") is not None
+        moved.add_account("eve", "analyst", "olga")
+        again = Home(place.home.folder, database[0])  # once, and not over what came later
+        assert again.is_open("eve") and verify(again.audit())[0] == len(log) + 1
+        again.close()
+    finally:
+        moved.close()
+
+
+def test_a_clock_that_is_not_the_databases_is_refused(team: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Home, "clock_ahead", lambda _: 1.5)
+    with pytest.raises(Refusal, match=r"1\.5 s apart"):
+        command._need_clock(team.home)
+
+
+def test_a_database_that_is_away_is_one_sentence(team: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    team.home.close()
+    monkeypatch.setattr(team.home._store, "_url", "postgresql://nobody@127.0.0.1:9/none")
+    answer = team.get("ana", "/api/me")
+    assert answer.status_code == 503 and "the store of the server cannot be reached" in answer.text
+    assert "127.0.0.1" not in answer.text
+
+
+class Servers:
+    """Two processes of `jostle serve` over one database and one folder."""
+
+    def __init__(self, team: Place) -> None:
+        self.team, self.ports, self.processes = team, list[int](), list[subprocess.Popen[bytes]]()
+        for _ in range(2):
+            with socket.socket() as free:
+                free.bind(("127.0.0.1", 0))
+                self.ports.append(int(free.getsockname()[1]))
+            words = [
+                "serve",
+                "--home",
+                str(team.home.folder),
+                "--ledger",
+                team.home.ledger,
+                "--port",
+                str(self.ports[-1]),
+            ]
+            self.processes.append(subprocess.Popen([sys.executable, "-m", "jostle", *words], stdout=subprocess.DEVNULL))
+
+    def ask(self, server: int, method: str, path: str, **body: object) -> tuple[int, Any]:
+        data = json.dumps(body).encode() if method == "POST" else None
+        headers = {**self.team.headers("ana"), "Content-Type": "application/json"}
+        request = urllib.request.Request(f"http://127.0.0.1:{self.ports[server]}{path}", data, headers, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=120) as answer:
+                return answer.status, json.load(answer)
+        except urllib.error.HTTPError as fault:
+            return fault.code, json.load(fault)
+
+    def wait(self, server: int) -> None:
+        for _ in range(1200):
+            try:
+                if self.ask(server, "GET", "/api/health")[0] == 200:
+                    return
+            except OSError:
+                time.sleep(0.1)
+        pytest.fail("the server does not answer")
+
+
+@pytest.mark.slow
+def test_where_one_of_two_servers_is_killed_the_other_goes_on(team: Place) -> None:
+    servers = Servers(team)
+    try:
+        for k in range(2):
+            servers.wait(k)
+        status, run = servers.ask(0, "POST", "/api/runs", program=count(0.5), seconds=60.0)
+        assert status == 200, run
+        answer = team.home.folder / "runs" / run["id"] / worker.ANSWER
+        status, refused = servers.ask(1, "POST", "/api/runs", program=count(0.25), seconds=5.0)
+        assert status == 429 and "one at a time" in refused["error"]["message"]
+        for _ in range(2000):  # its process has begun, and goes on without its server
+            if answer.parent.joinpath(worker.TRACE).exists():
+                break
+            time.sleep(0.02)
+        os.kill(servers.processes[0].pid, signal.SIGKILL)
+        servers.processes[0].wait()
+        assert servers.ask(1, "GET", f"/api/runs/{run['id']}")[1]["state"] == "running"
+        status, over = servers.ask(1, "GET", f"/api/runs/{run['id']}?wait=1")
+        assert status == 200 and over["state"] == "done" and over["answer"]["ok"], over
+        assert time.time() >= run["answer_at"]
+        assert shares(team.home)["people@ana"] == QUANTA // 2
+        status, more = servers.ask(1, "POST", "/api/runs", program=count(0.25), seconds=20.0)
+        assert status == 200 and servers.ask(1, "GET", f"/api/runs/{more['id']}?wait=1")[1]["state"] == "done"
+        assert verify(team.home.audit())[0] and command._need_agreement(team.home) >= 1
+        assert verify_history(Ledger(team.home.ledger), "people@ana").entries >= 2
+    finally:
+        for process in servers.processes:
+            process.kill()
+            process.wait()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from serve_place import NAMES, PASSWORD, Place, count
+from serve_place import NAMES, PASSWORD, Place, change, count
 
 from jostle.serve.routing import ROUTES, TOO_OFTEN
 from jostle.tools.data import verify
@@ -128,7 +128,7 @@ def test_what_was_handed_in_is_still_its_analysts(place: Any) -> None:
 def test_lists_of_runs_do_not_read_answers(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """200 answers of 8 MB would be 1.6 GB in the server, asked for again and again."""
     run = place.run("ana", "release x = 1\n")
-    place.home._db.execute("UPDATE runs SET document = document || ?", (" " * 8_000_000,))
+    change(place.home, "UPDATE runs SET document = document || ?", values=(" " * 8_000_000,))
     (brief,) = place.home.runs("account = 'ana'", brief=True)
     assert brief.document == '{"ok": true}' and place.get("ana", "/api/runs").status_code == 200
     assert place.get("ana", f"/api/runs/{run['id']}").json()["answer"]["released"] == {"x": 1}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from serve_place import ROWS, count, shares
+from serve_place import ROWS, change, count, shares
 
 from jostle.accounting.amounts import QUANTA
 from jostle.privacy.ledger.ledger import Ledger
@@ -80,7 +80,7 @@ def test_nothing_is_seen_before_the_moment_that_was_declared(place: Any) -> None
         assert place.get("ana", f"/runs/{handed['id']}/trace").status_code == 404
         assert place.home.audit()[-1]["content"]["did"] == "run"
         seen.append({k: v for k, v in now.items() if k not in ("id", "accepted", "answer_at", "program", "digest")})
-        place.home._db.execute("UPDATE runs SET answer_at = accepted")  # its place is free
+        change(place.home, "UPDATE runs SET answer_at = accepted")  # its place is free
     assert seen[0] == seen[1] and seen[0]["state"] == "running"
 
 
@@ -160,9 +160,9 @@ def test_the_log_is_a_chain_that_is_verified_offline(place: Any, tmp_path: Path,
     file = tmp_path / "log.json"
     file.write_text(json.dumps(log))
     assert main(["serve", "--verify", str(file)]) == 0 and "holds" in capsys.readouterr().out
-    for change in ("content", "number", "hash"):
+    for part in ("content", "number", "hash"):
         damaged = json.loads(json.dumps(log))
-        damaged["audit"][3][change] = {"by": "nobody"} if change == "content" else 7
+        damaged["audit"][3][part] = {"by": "nobody"} if part == "content" else 7
         file.write_text(json.dumps(damaged))
         assert main(["serve", "--verify", str(file)]) == 1
     del log["audit"][4]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from serve_place import count
+from serve_place import change, count
 
 from jostle.plan.digest import digest
 from jostle.privacy.ledger.ledger import Ledger
@@ -32,7 +32,7 @@ def test_what_a_run_has_charged_shows_when_its_answer_leaves(place: Any) -> None
     assert place.get("aldo", "/api/ledger/people").text == whole and "0.75" not in before["ana"]
     owner = place.get("olga", "/api/datasets").json()["datasets"][0]
     assert owner["budget"]["spent"] == "0.75"  # who holds the data sees the ledger as it is
-    place.home._db.execute("UPDATE runs SET answer_at = accepted WHERE id = ?", (run["id"],))
+    change(place.home, "UPDATE runs SET answer_at = accepted WHERE id = ?", values=(run["id"],))
     assert "0.75" in place.get("ana", "/api/datasets").text
     assert len(place.get("aldo", "/api/ledger/people@ana").json()["history"]) == 3
 
@@ -102,7 +102,7 @@ def test_an_analyst_whose_runs_are_stopped_too_often_waits(place: Any) -> None:
     refused = place.post("ana", "/api/runs", program="release x = 1\n", seconds=0.001)
     assert refused.status_code == 429 and "did not end before" in refused.json()["error"]["message"]
     assert place.post("ben", "/api/runs", program=count(0.1)).status_code == 200
-    place.home._db.execute("UPDATE runs SET accepted = accepted - 8 * 86400")
+    change(place.home, "UPDATE runs SET accepted = accepted - 8 * 86400")
     assert place.post("ana", "/api/runs", program="release x = 1\n", seconds=0.001).status_code == 200
 
 
@@ -126,11 +126,8 @@ def test_what_waits_to_be_checked_is_bounded_for_each_account(place: Any, monkey
 
 
 def test_a_home_of_the_first_version_is_brought_up(place: Any) -> None:
-    db = place.home._db
-    for name in ("totals", "failures"):
-        db.execute(f"DROP TABLE {name}")
-    db.execute("ALTER TABLE runs DROP COLUMN shared")
-    db.execute("PRAGMA user_version = 1")  # as the version before left it
+    drops = [f"DROP TABLE {name}" for name in ("totals", "failures")]
+    change(place.home, *drops, "ALTER TABLE runs DROP COLUMN shared", "PRAGMA user_version = 1")  # as it was then
     place.home.close()
     place.home = Home(place.home.folder)
     assert place.home.totals() == {} and Runs(place.home, place.check).places

@@ -1,9 +1,9 @@
 """A ledger in a PostgreSQL database, for a team: the schema `jostle_ledger`; what a server keeps, in `jostle_store`.
 
 Writers hold one lock on its first table, so that there is one at a time; a reader sees one snapshot. Each transaction
-asks for `synchronous_commit`, and a server that does not write its log through (`fsync`, `full_page_writes`) is refused:
-a charge is on disk, and with synchronous standbys on theirs, before anything is read. Where the connection is lost
-while a charge is written nobody knows whether it stands: the program ends there, and has read nothing.
+asks for `synchronous_commit`, and a server that does not write its log through (`fsync`, `full_page_writes`) is
+refused: a charge is on disk, and with synchronous standbys on theirs, before anything is read. Where the connection is
+lost while a charge is written nobody knows whether it stands: the program ends there, and has read nothing.
 
 Messages of the server are never passed on, nor is anything of the address beyond host, port and database.
 """

@@ -9,10 +9,10 @@ import pytest
 from rings import CORE, circles, closure, figures, loads
 
 BARS = {
-    "lines": 89_606,
+    "lines": 89_671,
     "files": 377,
     "lines that the kernel imports": 2_716,
-    "lines that privacy and engine import": 21_160,
+    "lines that privacy and engine import": 21_194,
     "lines that everyday queries import": 10_754,
     "circles of files, imports for types counted": 0,
     "lines with Any": 885,

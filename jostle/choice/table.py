@@ -30,6 +30,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -209,7 +210,7 @@ def scale_of(utilities: Iterable[float]) -> UtilityScale:
     """
     values = list(utilities)
     errors = [-u for u in values if u < 0]
-    if not errors or any(u > 0 for u in values):
+    if not errors or max(values) > 0:
         return UtilityScale("utility")
     return UtilityScale("log error", max(min(errors) / 10, statistics.median(errors) * 1e-9))
 
@@ -290,7 +291,7 @@ class Run(Struct, frozen=True):
     features: tuple[tuple[tuple[float, ...], ...], ...]
 
 
-class RunTable(Struct, frozen=True):
+class RunTable(Struct, frozen=True, dict=True):
     """All runs of one training. `levels` are the fractions of epsilon at which options were run, 1.0 first."""
 
     options: tuple[str, ...]
@@ -312,7 +313,7 @@ class RunTable(Struct, frozen=True):
         """Whether this table is for calls on public data, without noise."""
         return not self.epsilons
 
-    @property
+    @cached_property
     def scale(self) -> UtilityScale:
         return scale_of(u for run in self.runs for level in run.utilities for u in level)
 

@@ -19,7 +19,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable
 from decimal import ROUND_CEILING, ROUND_DOWN, Decimal
-from fractions import Fraction
 from functools import lru_cache
 
 from msgspec import Struct, field
@@ -57,18 +56,6 @@ def quanta(value: object, what: str = "epsilon") -> int:
 @lru_cache(maxsize=256)
 def _rounded_down(value: float) -> int:
     return int((Decimal(repr(value)) * QUANTA).to_integral_value(ROUND_DOWN))
-
-
-def part_of(quanta: int, share: float) -> int:
-    """`share` is taken for the simplest fraction that reads back as the double: three times `1/3` are all."""
-    return math.floor(quanta * _simplest(float(share)))
-
-
-@lru_cache(maxsize=256)
-def _simplest(share: float) -> Fraction:
-    exact = Fraction(repr(share))
-    simple = exact.limit_denominator(1_000_000)
-    return simple if float(simple) == share else exact
 
 
 def rounded_up(value: float) -> int:

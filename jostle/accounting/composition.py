@@ -9,12 +9,16 @@ another. For `times` runs of one mechanism, each with sensitivity 1, the least �
 * `zcdp`: ρ's add, converted tightly (Bun & Steinke 2016; Canonne et al. 2020, Cor. 13);
 * `exact`: for Gaussian noise the exact curve (Balle & Wang 2018, Thm. 8); for pure ε the best possible bound
   (Kairouz, Oh & Viswanath 2015, Thm. 3.3), which randomised response attains.
+
+Parts of amounts, and the rate of a sample that nobody names: what is charged is checked where it is spent.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
+from functools import lru_cache
 
 from jostle.accounting.definitions import epsilon_of, exact_gaussian, least_epsilon
 from jostle.diagnostics import refuse
@@ -96,3 +100,15 @@ def exact_pure(epsilon: float, times: int, delta: float) -> float:
         return math.fsum(terms)
 
     return least_epsilon(lost, delta, times * epsilon)
+
+
+def part_of(quanta: int, share: float) -> int:
+    """`share` is taken for the simplest fraction that reads back as the double: three times `1/3` are all."""
+    return math.floor(quanta * _simplest(float(share)))
+
+
+@lru_cache(maxsize=256)
+def _simplest(share: float) -> Fraction:
+    exact = Fraction(repr(share))
+    simple = exact.limit_denominator(1_000_000)
+    return simple if float(simple) == share else exact

@@ -46,6 +46,7 @@ from jostle.readers.filesets import FileSet, Objects
 from jostle.readers.public_sql import PublicSql
 from jostle.readers.survey import Survey, most_alike, surveyed
 from jostle.records import replace
+from jostle.speed.fast import grouped
 
 Cell = tuple[str, str]
 """An expression of a raw cell, and its kind."""
@@ -251,7 +252,7 @@ class Form(StoredRelations):
         dialect.check(question, self.dialect, self.check_source, lambda rows: None)
         relation = relations.relation(question.plan, self.base, self.dialect)
         if question.terms:
-            return relations.group(relation, question.keys, question.terms).sql
+            return grouped(relation, question.keys, question.terms).sql
         if question.tallied and len(question.exprs) == 1:
             return relations.tally(relation, question.exprs[0])
         return (relations.tuples if question.tallied else relations.vectors)(relation, question.exprs)
@@ -310,6 +311,11 @@ class ServerEngine(StoredRelations, PublicSql):
         self._stored: dict[str, Stored | Opened] = {}  # what is still to be sent as this process knows it
         self._opened: dict[Hashable, Opened] = {}
         self._numbers = itertools.count()
+
+    def grouped(
+        self, source: Relation, keys: tuple[Key, ...], terms: tuple[Term, ...]
+    ) -> relations.Grouped:  # fmt: skip
+        return grouped(source, keys, terms)
 
     @abstractmethod
     def located(self, data: RemoteData) -> tuple[Stored, Hashable]:

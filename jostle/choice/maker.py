@@ -41,6 +41,7 @@ from jostle.choice.table import (
 from jostle.diagnostics import refuse
 from jostle.privacy.kernel.exposures import Exposures
 from jostle.records import replace
+from jostle.run.arguments import left_of_allotment
 from jostle.run.evaluator import At, Evaluator, builtin
 from jostle.run.faults import exposures_of
 from jostle.run.interpreter import Interpreter
@@ -113,7 +114,7 @@ class ChoiceMaker:
             event.update(chosen=option, way=self.way, why=picked.why, share=picked.share)
             event[unit] = whole
             if whole is not None:
-                event["spent"] = whole - interp.kernel.left_of_allotment(exposures, unit)
+                event["spent"] = whole - left_of_allotment(interp, exposures, unit)
         return picked.answers
 
     def _run(self, interp: Evaluator, decision: Decision, data: object, span: Span | None) -> object:
@@ -192,7 +193,7 @@ class ChoiceMaker:
             event[unit] = whole
             outcome = then(interp, decision, data, span)
             if whole is not None:
-                event["spent"] = whole - interp.kernel.left_of_allotment(exposures, unit)
+                event["spent"] = whole - left_of_allotment(interp, exposures, unit)
         return outcome
 
     def _whole(self, interp: Evaluator, exposures: Exposures) -> tuple[str, float | None]:
@@ -201,7 +202,7 @@ class ChoiceMaker:
             return "epsilon", None
         need_allotment(interp, exposures, self.name)
         unit = exposures[0].source.measure.unit
-        whole = interp.kernel.left_of_allotment(exposures, unit)
+        whole = left_of_allotment(interp, exposures, unit)
         if whole <= 0:
             raise refuse("BudgetExceeded", "nothing is left of the allotment for this choice")
         return unit, whole

@@ -40,6 +40,7 @@ from jostle.privacy.reading.minting import exposed, simulated, simulated_source
 from jostle.privacy.reading.public_data import PublicData
 from jostle.privacy.scores.rule import Score, Scores
 from jostle.records import replace
+from jostle.run.arguments import bare_amount
 from jostle.run.evaluator import Evaluator
 from jostle.run.faults import exposures_of
 from jostle.run.scope import MISSING
@@ -366,7 +367,7 @@ def validated(
         share = 1 / (many + 1)
     if many == 1:
         share = 0.0
-    whole = interp.kernel.bare_amount(exposures)
+    whole = bare_amount(interp.kernel, exposures)
     if way == MARGIN and whole is not None and not whole.delta and many > 1:
         help = (
             "call it `with epsilon 1 delta 1e-6`, on a source with `budget epsilon e, delta d`; or choose by validation"
@@ -420,7 +421,7 @@ def _best_publicly(utilities: list[float]) -> tuple[int, str]:
 def _best(interp: Evaluator, scores: Sequence[Score], way: str, span: Span | None) -> tuple[int, str]:
     """The place of the (nearly) largest score, for what is left; its lead is reported where that costs nothing more."""
     measured = join_exposures([score.exposures for score in scores], [1] * len(scores))
-    amount = interp.kernel.bare_amount(measured)
+    amount = bare_amount(interp.kernel, measured)
     if way == MARGIN:
         picked = interp.kernel.measure(MarginMax.of(scores, amount), span)
         return picked.place, _clear(picked.among, len(scores))

@@ -1,34 +1,20 @@
-"""Weighted records as columns: arrays of values, and an array of Python's integers, which no weight is too large
-for.
+"""What a plan of weighted records is asked: sums of weights by public keys, in exact whole numbers.
 
-Groups of weighted records: prefixes by falling weight, and what their sizes or numbers come to.
+Records are columns: arrays of values, and an array of Python's integers, which no weight is too large for. They pass
+through in blocks: pairs that are counted at once are never all held, and a join needs memory for its two sides and for
+a block of pairs. What must see the whole weight of a record (shaving, sizes of prefixes, the sides of a join, maxima
+and minima) holds the different records of what it is made from.
 
-A prefix stands for a set, of which the order is none: where records weigh as much, only the whole of them ends a prefix
-of a weight above 0, so that what is made of a prefix is a function of a set of records.
+*Prefixes* of a group by falling weight stand for sets, of which the order is none: where records weigh as much, only
+the whole of them ends a prefix of a weight above 0.
 
-What a plan of weighted records is asked: sums of weights by public keys, in exact whole numbers.
+*Joins.* A key whose records weigh s units in all, on both sides together, has the share G(s), and a pair of weights a
+and b weighs a·b·G(s) units of 2^-c of the former. With H = 2^h, the height, and c = ⌈5h/2⌉, G(s) is ⌊2^c / s⌋ up to H,
+then 2^(c − 2h)·(2H − s), a line that falls to 0 at 2H, and 0 beyond. A unit more on one side moves all pairs by at most
+2^c of the finer units, which is a unit: the join is stable (proof: docs/privacy/weighted.md).
 
-Records pass through in blocks. What calculates or filters records, adds two collections or joins them gives blocks as
-it is given them; so pairs that are counted at once are never all held, and a join needs memory for its two sides and
-for a block of pairs. What must see the whole weight of a record (shaving, sizes of prefixes, the sides of a join,
-maxima and minima) holds the different records of what it is made from.
-
-The shares of a join: what a pair of records has of the product of their weights, in whole numbers.
-
-A key whose records weigh s units in all, on both sides together, has the share G(s) ≈ 2^c / s, and a pair of weights a
-and b weighs a·b·G(s) units of 2^-c of the former. With H = 2^h, the height, and c = ⌈5h/2⌉:
-
-* G(s) = ⌊2^c / s⌋ for 1 ≤ s ≤ H,
-* G(s) = 2^(c − 2h)·(2H − s) for H ≤ s ≤ 2H, a line that falls from 2^c / H to 0,
-* G(s) = 0 for larger s.
-
-A unit more on one side moves all pairs by at most 2^c of the finer units, which is a unit: the join is stable
-(docs/privacy/weighted.md has the proof).
-
-Conditions, calculated columns and keys of records that are held here: by the SQL that rows of tables are read by.
-
-Expressions over private rows have one evaluator, `sql.rows`, which is total. Records that were joined or grouped lie in
-memory; while they are asked about, DuckDB knows them as a table, whatever engine their rows came from. What columns
+*Expressions* over private rows have one evaluator, `sql.rows`, which is total. Records that were joined or grouped lie
+in memory; while they are asked about, DuckDB knows them as a table, whatever engine their rows came from. What columns
 there are, and of what types, follows from the plan: no value decides it.
 """
 

@@ -73,14 +73,6 @@ def listed(domain: Domain) -> tuple[str | float | bool, ...] | None:
     return None
 
 
-def many_listed(domain: Domain) -> int | None:
-    """How many values it lists, without listing them."""
-    if isinstance(domain, Integer):
-        return domain.high - domain.low + 1
-    finite = listed(domain)
-    return None if finite is None else len(finite)
-
-
 def filling(domain: Domain) -> Constant | None:
     """What stands for a missing cell of a column that is never missing: the low end of its range, the first value that
     is listed, or false. None where no value is public."""

@@ -32,7 +32,6 @@ from msgspec import Struct
 
 from jostle.diagnostics import refuse
 from jostle.engine.base import TWICE
-from jostle.engine.duckdb.engine import MOST_PARTS
 from jostle.engine.duckdb.raw import DUCKDB, Irregular
 from jostle.engine.files import OpenFile, Reading
 from jostle.integers import narrowed
@@ -49,6 +48,7 @@ if TYPE_CHECKING:
 _END, _QUOTE = ord("\n"), ord('"')
 _RETURNS = re.compile(rb"(?<!\r)\r+\n")
 _EMPTY = re.compile(rb"\n\n+")
+MOST_PARTS = 4  # times that some columns of a table are stored before all are
 _LONG = 1 << 20  # bytes of a line that is taken apart by itself, since it may have as many cells
 _LARGEST = 1_900_000  # bytes of a block of lines that DuckDB reads, whose lines have up to two million
 _OPTIONS = """quote = '"', escape = '"', new_line = '\\n', skip = 1, header = false, auto_detect = false,

@@ -16,7 +16,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Collection, Hashable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,13 +24,13 @@ from typing import Any
 from jostle.diagnostics import Refusal
 from jostle.engine import base
 from jostle.engine.base import Opened
-from jostle.engine.duckdb.engine import DuckDb
+from jostle.engine.duckdb.engine import DuckDb, is_parsed
 from jostle.engine.duckdb.raw import Raw
 from jostle.engine.files import OpenFile, identities, open_file
 from jostle.engine.sql import relations
 from jostle.engine.sql.cells import number, text
 from jostle.engine.sql.keys import key_value
-from jostle.engine.sql.persons import FEW, GROUPED, groups_of, narrowed
+from jostle.engine.sql.persons import narrowed
 from jostle.lazy import Array, np
 from jostle.plan.plan import (
     Bound,
@@ -44,16 +44,19 @@ from jostle.plan.plan import (
     Key,
     Open,
     Plan,
+    RowExpr,
     Scan,
     Term,
 )  # fmt: skip
 from jostle.readers.arrays import Arrays
+from jostle.readers.csvfile import MOST_PARTS
 from jostle.readers.filesets import FileSet, Objects, paths
 from jostle.readers.formats import Union, has_names, opened_file
 from jostle.readers.limits import SpillFolder, beside, memory_limit
 from jostle.readers.public_sql import PublicSql
 from jostle.records import replace
 from jostle.speed.bounding import Bounding
+from jostle.speed.fast import FEW, GROUPED, grouped, groups_of
 
 _NOTHING = frozenset({"range", "generate_series", "unnest"})
 _FILES = frozenset({"read_csv", "read_csv_auto", "read_parquet", "parquet_scan", "read_json", "read_json_auto"})
@@ -182,6 +185,11 @@ class LocalDuckDb(PublicSql, DuckDb):
         self._tallies: dict[tuple[Scan | Bound, str], str] = {}
         self.objects = Objects()
         self._private: dict[str, OpenFile] = {}  # by where they were
+        self._parts: dict[Scan, list[Scan]] = {}  # of a scan that is stored those that have some of its columns
+
+    def _forget(self) -> None:
+        super()._forget()
+        self._parts = {}
 
     def file(self, path: str | os.PathLike[str]) -> OpenFile:
         """The file at a path, opened to be asked about; where a private one was opened before, that one."""
@@ -232,6 +240,40 @@ class LocalDuckDb(PublicSql, DuckDb):
         parts = [opened_file(self, f, self._next(), files.reading, names, public=public) for f in files.parts]
         return parts[0] if len(parts) == 1 else Union(parts, files.label)
 
+    def raw(self, key: str, *, look: bool = False) -> tuple[Raw, str]:
+        """The raw cells and the table that they are in; with `look`, what is irregular in a text file is counted."""
+        raw = self._raw_of(key)
+        if look:
+            raw.look()
+        return raw, raw.table(range(len(raw.columns)))
+
+    def arrow(self, query: str, label: str = "the data") -> Any:
+        """The rows of a query of our own making as an Arrow table."""
+        return self._run(query, label, lambda connection: connection.sql(query).to_arrow_table())
+
+    def relation(self, plan: Plan, asked: Iterable[RowExpr] | None = None) -> relations.Relation:
+        """A plan as a SELECT, where a column that nothing asked is made of is neither cleaned nor read."""
+        scan = plan
+        while isinstance(scan, Filter | Derive):
+            scan = scan.source
+        if asked is None or not isinstance(scan, Scan):
+            return super().relation(plan)
+        narrow = narrowed(plan, asked)
+        return relations.relation(narrow, lambda few: self.base(self._part(few, scan)), self.dialect)
+
+    def _part(self, few: Scan | Bound, whole: Scan) -> Scan | Bound:
+        """What has the few columns that are asked of a scan: where cells are stored, these alone the first times, then
+        all. Tables of some of its columns have the rows in one order, so that their numbers are the same."""
+        raw = self._raw_with(whole)
+        if isinstance(few, Bound) or (raw.numbered and not is_parsed(raw, few)):
+            return few
+        parts = self._parts.setdefault(whole, [])
+        for part in (*parts, whole) if whole in self._kept else parts:
+            if set(few.columns) <= set(part.columns):
+                return part
+        parts.append(few if len(parts) < MOST_PARTS else whole)
+        return parts[-1]
+
     def guess(self, key: str) -> tuple[tuple[str, Domain], ...]:
         """Domains for a public source without a description: `real` where every cell that is not empty is a finite
         number, `text` elsewhere. Reads the data."""
@@ -252,6 +294,11 @@ class LocalDuckDb(PublicSql, DuckDb):
         cells = ", ".join(f"c{i}" for i in range(len(raw.columns)))
         (row,) = self.fetch(f"SELECT count(*), sum(hash({cells})::HUGEINT) FROM {table}", raw.label)
         return f"{raw.columns}:{row[0]}:{row[1]}"
+
+    def grouped(
+        self, source: relations.Relation, keys: tuple[Key, ...], terms: tuple[Term, ...]
+    ) -> relations.Grouped:  # fmt: skip
+        return grouped(source, keys, terms)
 
     def group(self, plan: Plan, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> list[Array]:
         """What every engine gives. Counts of many groups are added up of the rows' places as these come: so many groups

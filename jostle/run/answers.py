@@ -14,6 +14,7 @@ epsilon the same way in every run.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -38,6 +39,7 @@ from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.kernel.measurement import Measurement
 from jostle.privacy.ledger.ledger import Account
 from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate, Aggregate, Estimate, Estimator
+from jostle.privacy.measurements.aggregates.quantile import Intervals, Quantile
 from jostle.privacy.measurements.aggregates.sums import CentredSum
 from jostle.privacy.measurements.aggregates.terms import Pair, grid_of, terms_of
 from jostle.privacy.measurements.answers import Answers, StrategyAnswers
@@ -202,7 +204,10 @@ def answered(released: Answer | Numbers) -> Answer:
         if isinstance(aggregate, AdditiveAggregate):
             values.append(of_terms(aggregate, table, _terms(layout, i, terms)))
         else:
-            values.append([_noised(value, law) for value, law in chosen or ()])
+            numbers = numbers_of_intervals(aggregate.intervals(table)) if isinstance(aggregate, Quantile) else {}
+            values.append(
+                [_noised(numbers.get(value, value) if numbers else value, law) for value, law in chosen or ()]
+            )
     return Answer(released.keys, values)
 
 
@@ -215,6 +220,42 @@ def noised(column: Sequence[float] | Floats, law: NoiseLaw) -> Sequence[Noised]:
 def _noised(value: object, law: NoiseLaw) -> object:
     """The same of one answer that was chosen, which may be no number."""
     return Noised(value, law) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+@lru_cache(64)
+def numbers_of_intervals(cut: Intervals) -> dict[float, float]:
+    """What stands for each of a quantile's intervals, by where it begins."""
+    if cut.exponent is None:
+        return {}
+    starts = cut.starts
+    numbers = shortest(starts, np.append(starts[1:], np.nextafter(cut.high, np.inf)))
+    return dict(zip(starts.tolist(), numbers.tolist(), strict=True))
+
+
+def shortest(starts: Floats, ends: Floats) -> Floats:
+    """In each interval the number with the fewest decimal digits, of several the one that ends in 5, or else the one
+    nearest to the middle.
+
+    Intervals hold their start and not their end. Where doubles tell no shorter number, it is the start.
+    """
+    middles = starts / 2 + ends / 2
+    numbers = np.where((starts <= 0) & (ends > 0), 0.0, starts)
+    left = numbers != 0
+    largest, narrowest = float(np.abs(ends).max()), float((ends - starts).min())
+    for place in range(_place(largest), _place(narrowest) - 2, -1):
+        step = 10.0 ** abs(place)
+        for digit, (at, whole) in itertools.product((5, 1), ((middles, np.round), (starts, np.ceil))):
+            number = whole((at / step if place >= 0 else at * step) / digit) * digit
+            number = number * step if place >= 0 else number / step
+            fits = left & (starts <= number) & (number < ends)
+            numbers[fits] = number[fits]
+            left &= ~fits
+    return numbers
+
+
+def _place(value: float) -> int:
+    """The place of its first digit, 0 for 1 … 9, within what powers of ten can be doubles."""
+    return math.floor(math.log10(min(max(value, 1e-290), 1e300)))
 
 
 def _terms(layout: Layout, aggregate: int, numbers: Mapping[int, Sequence[Sequence[Noised]]]) -> list[Sequence[Noised]]:

@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from jostle.accounting.amounts import QUANTA, Amount, as_float, part_of, quanta
-from jostle.diagnostics import Refusal, refuse
+from jostle.accounting.amounts import QUANTA, Amount, as_float, quanta
+from jostle.accounting.composition import part_of
+from jostle.diagnostics import Note, Refusal, refuse
 from jostle.privacy.kernel.exposures import Allotment, Exposures, Handle
 from jostle.privacy.kernel.handles import Cube, Table
 from jostle.privacy.kernel.kernel import Kernel, check_unit
@@ -50,7 +51,7 @@ def _amount(interp: Evaluator, exposures: Exposures, epsilon: object, delta: obj
     if epsilon is not None and not (isinstance(epsilon, float) and epsilon == float("inf") and not exposures):
         amount = Amount("epsilon", quanta(epsilon))
     elif exposures:
-        amount = interp.kernel.bare_amount(exposures)
+        amount = bare_amount(interp.kernel, exposures)
     if amount is None or not exposures:
         return None
     return amount if delta is None else Amount(amount.unit, amount.value, quanta(delta, "delta"))
@@ -204,7 +205,7 @@ def amount_of(interp: Evaluator, node: n.Amount, scope: Scope, exposures: Exposu
         return _share_of(interp, node, scope, exposures)
     inner, opened = Scope(scope), interp.kernel.allotment
     if opened is not None and scope.find(node.unit) is MISSING and opened.unit in (None, node.unit):
-        inner.set(node.unit, interp.kernel.left_of_allotment(exposures, node.unit))
+        inner.set(node.unit, left_of_allotment(interp, exposures, node.unit))
     value = interp.eval(node.value, inner)
     for handle in handles_in(value):
         raise private_amount(handle).at(node.value.span)
@@ -234,12 +235,12 @@ def _share_of(interp: Evaluator, node: n.Amount, scope: Scope, exposures: Exposu
     A function of the library has a budget from whoever calls it alone: outside any allotment its shares are refused.
     """
     if interp.kernel.allotment is None and node.span.source.name.startswith(LIBRARY):
-        interp.kernel.bare_amount(exposures)
+        bare_amount(interp.kernel, exposures)
     share = interp.eval(node.value, scope)
     for handle in handles_in(share):
         raise private_amount(handle).at(node.value.span)
     try:
-        whole = _whole_amount(interp.kernel, exposures)
+        whole = _whole_amount(interp, exposures)
         part = _part_of_amount(
             whole if whole is not None else Amount("epsilon", QUANTA), share
         )  # checked on public data too
@@ -265,15 +266,15 @@ def _part_of_amount(whole: Amount, share: object) -> Amount:
     return Amount(whole.unit, value, delta)
 
 
-def _whole_amount(kernel: Kernel, exposures: Exposures) -> Amount | None:
+def _whole_amount(interp: Evaluator, exposures: Exposures) -> Amount | None:
     """What a share is of: what the innermost allotment had when the first share of it was asked for.
 
     Outside any, the budget of what is measured. Without limit (`None`) in a call on public data.
     """
-    inner = kernel.allotment
+    inner = interp.kernel.allotment
     if inner is not None:
         if inner.amount is not None and inner.shared_out is None:
-            value = kernel.left_of_allotment(exposures, inner.amount.unit)
+            value = left_of_allotment(interp, exposures, inner.amount.unit)
             if value == 0:
                 message = f"nothing is left of the allotment of {inner.amount} to share"
                 raise refuse("BudgetExceeded", message, help="give what was measured before a share too, `with 1/2`")
@@ -291,6 +292,44 @@ def _whole_amount(kernel: Kernel, exposures: Exposures) -> Amount | None:
         check_unit(Amount(limits[0].unit, limits[0].value), exposure.source)
     deltas = [limit.delta for limit in limits if limit.delta]
     return Amount(limits[0].unit, min(limit.value for limit in limits), min(deltas, default=0))
+
+
+def left_of_allotment(interp: Evaluator, exposures: Exposures, what: str = "epsilon") -> float:
+    """The name `epsilon`: what is left of the innermost allotment for these exposures, or undivided."""
+    inner = interp.kernel.allotment
+    if inner is None:
+        raise refuse("NoEpsilon", f"`{what}` stands outside any allotment", help="open one: `with epsilon 0.1 { … }`")
+    if inner.amount is None:
+        return interp.at_least(math.inf)
+    if inner.amount.unit != what:
+        raise refuse("TypeError", f"this allotment is in {inner.amount.unit}, not in {what}")
+    paths = [(e.source, e.path) for e in exposures or inner.opened_for]
+    if not paths:
+        paths = [(source, ()) for source, _ in inner.meters.values()]
+    return interp.at_least(as_float(max(0, min((inner.left(*at) for at in paths), default=inner.amount.value))))
+
+
+def bare_amount(kernel: Kernel, exposures: Exposures, shares: int = 1) -> Amount | None:
+    """What a query without an amount of its own spends: an equal share of all that is left on its paths."""
+    if not exposures:
+        return None
+    inner, source = kernel.allotment, exposures[0].source
+    if inner is None:
+        raise refuse(
+            "NoEpsilon", f"this reads `{source.name}`, which is private, and nothing pays for it", label="unpaid",
+            help="write `with epsilon 0.1` at its end, or put it in `with epsilon 0.1 { … }`", notes=source.notes,
+        )  # fmt: skip
+    if inner.amount is None:
+        raise refuse("NoEpsilon", "a private source was met in a call on public data")
+    left = min(inner.left(e.source, e.path) for e in exposures)
+    if left // shares <= 0:
+        raise refuse(
+            "BudgetExceeded", f"nothing is left of the allotment of {inner.amount}",
+            notes=(Note(inner.span, "the allotment"),) if inner.span else (),
+            help="allot more, or give the queries before it amounts of their own",
+        )  # fmt: skip
+    delta = max(0, min(inner.left(e.source, () if e.stability > 1 else e.path, 1) for e in exposures))
+    return Amount(inner.amount.unit, left // shares, delta // shares)
 
 
 def private_amount(handle: Handle) -> Refusal:

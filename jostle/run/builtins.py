@@ -19,9 +19,11 @@ from jostle.language.operations import ROW_FUNCTIONS
 from jostle.language.operations import operation as operations
 from jostle.language.row_mistakes import no_categories
 from jostle.lazy import np
-from jostle.plan.plan import Real, many_listed
+from jostle.plan import plan as plans
+from jostle.plan.plan import Domain, Integer, Real
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import ColumnHandle, Table
+from jostle.run.arguments import left_of_allotment
 from jostle.run.evaluator import At, builtin, implement
 from jostle.run.faults import private_value
 from jostle.run.operators import apply, elements, need_number, of_all
@@ -366,12 +368,20 @@ def _print(*values: Any, at: At) -> None:
         interp.out(" ".join(show(v) for v in values))
 
 
+def _many_listed(domain: Domain) -> int | None:
+    """How many values it lists, without listing them."""
+    if isinstance(domain, Integer):
+        return domain.high - domain.low + 1
+    finite = plans.listed(domain)
+    return None if finite is None else len(finite)
+
+
 @builtin
 def _len(value: Any, *, at: At) -> float:
     if isinstance(value, Table) and not value.private:
         return float(at[0].data.size(value))
     if isinstance(value, ColumnHandle):
-        many = many_listed(value.domain)
+        many = _many_listed(value.domain)
         if many is None:
             raise Refusal(no_categories(value.name, real=isinstance(value.domain, Real)))
         return float(many)
@@ -421,7 +431,7 @@ def _as_epsilon(*, at: At) -> float:
     """For numbers that tune what is public, such as how many rounds pay."""
     interp, _ = at
     inner = interp.kernel.allotment
-    left: float = interp.kernel.left_of_allotment((), inner.unit if inner is not None and inner.unit else "epsilon")
+    left: float = left_of_allotment(interp, (), inner.unit if inner is not None and inner.unit else "epsilon")
     return pure_epsilon(left) if inner is not None and inner.unit == "rho" else left
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 from typing import Any, cast
 
+from msgspec import Struct
+
 from jostle.accounting.amounts import Unit
 from jostle.accounting.definitions import Measure
 from jostle.diagnostics import refuse
@@ -16,7 +18,6 @@ from jostle.language.facts import DOMAINS_ARE, NO_FILLING
 from jostle.language.forms import source_kind
 from jostle.language.operations.operation import LONGEST
 from jostle.plan.plan import Categories, Domain, Integer, Open, Real, filling
-from jostle.privacy.ledger.registered import Clauses
 from jostle.run import arguments
 from jostle.run.evaluator import Evaluator
 from jostle.run.scope import MISSING, Scope
@@ -25,6 +26,15 @@ from jostle.run.values import Interval, JSet, handles_in, is_number, is_sequence
 from jostle.source import Span
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every
+
+
+class Clauses(Struct, frozen=True):
+    """What follows a source in a declaration, understood. Counts have no schema, and linked tables no budget."""
+
+    schema: tuple[tuple[str, Domain], ...]
+    unit: Unit
+    measure: Measure | None
+    filled: tuple[str, ...] = ()  # the columns that are never missing
 
 
 def clauses(interp: Evaluator, node: n.Private, scope: Scope) -> Clauses:

@@ -70,6 +70,7 @@ class Evaluator(Protocol):
     made_up_rows: int
     planned: list[object] | None
     progress: Callable[[str, int, int], None] | None
+    walks: bool
     quiet: int
     bare_left: int
     joint: JointSelects | None
@@ -100,6 +101,9 @@ class Evaluator(Protocol):
     ) -> Value: ...
 
     def truth(self, value: Value, node: n.Expr) -> bool: ...
+
+    def at_least(self, amount: float) -> float:
+        """What is left of an allotment, of which the walk before a run knows a bound."""
 
     def walk(self, value: Value, span: Span | None) -> Iterable[Value]: ...
 

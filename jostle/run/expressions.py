@@ -22,6 +22,7 @@ from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import ColumnHandle, Cube, Table, Vectors
 from jostle.records import replace
 from jostle.run import declare, operators, selects
+from jostle.run.arguments import left_of_allotment
 from jostle.run.evaluator import Evaluator
 from jostle.run.externals import of_kernel, to_jostle, vectors_facts
 from jostle.run.faults import PrivateValue, private_value
@@ -190,7 +191,7 @@ def _name(interp: Evaluator, node: n.Name, scope: Scope) -> object:
     if value is not MISSING:
         return value
     if node.id in ("epsilon", "rho"):
-        return interp.kernel.left_of_allotment((), node.id)
+        return left_of_allotment(interp, (), node.id)
     return scope.get(node.id)
 
 

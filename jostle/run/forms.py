@@ -22,7 +22,7 @@ from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import ColumnHandle, Cube, Table
 from jostle.privacy.transformations import records, transform
 from jostle.privacy.transformations.records import WeightedRecords
-from jostle.run import declare
+from jostle.run import declare, positions
 from jostle.run.evaluator import Evaluator, builtin, implement
 from jostle.run.groups import public_keys
 from jostle.run.rows import RowCompiler
@@ -101,7 +101,7 @@ def _partition(interp: Evaluator, node: n.Call, scope: Scope) -> list[list[Any]]
             "DataError", f"a partition into {len(keys):,} parts is too large to hold", node.span,
             help=f"at most {MOST_PARTS:,}: group the values, as `partition(people, age / 10)` does",
         )  # fmt: skip
-    parts = transform.partition(interp.data, handle, expr, column or "this key", over)
+    parts = positions.partition(interp, handle, expr, column or "this key", over)
     return [[key, part] for key, part in parts]
 
 
@@ -111,9 +111,9 @@ def _where(interp: Evaluator, node: n.Call, scope: Scope) -> Handle:
     if len(node.args) != 2 or node.keywords:
         raise refuse("TypeError", "`where` takes a table and a condition", node.span, help="`where(people, age > 40)`")
     condition = _compiler(interp, handle, node, scope).condition(node.args[1])
-    return (
-        records.where(handle, condition) if isinstance(handle, WeightedRecords) else transform.where(handle, condition)
-    )
+    if isinstance(handle, WeightedRecords):
+        return records.where(handle, condition)
+    return positions.where(interp, handle, condition)
 
 
 @builtin

@@ -84,6 +84,7 @@ class Interpreter:
         self.depth = 0
         self.simulate: int | None = None
         self.made_up_rows = MADE_UP_ROWS
+        self.walks = False  # before a run, and reads nothing that is private
         self.planned: list[Any] | None = None  # calls of ChoiceMakers, where a plan is made of them
         self.progress: Callable[[str, int, int], None] | None = None  # told of the outermost loop
         self.looping = False
@@ -95,6 +96,9 @@ class Interpreter:
         self.left: list[tuple[Function, Scope]] = []  # functions of the program that a failure ended, innermost first
 
     # Running -------------------------------------------------------------------------------------
+
+    def at_least(self, amount: float) -> float:
+        return amount
 
     def block(self, body: Sequence[n.Stmt], scope: Scope) -> Returned | None:
         for statement in body:

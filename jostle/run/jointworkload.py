@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from jostle.diagnostics import refuse
-from jostle.engine.dense import evaluate
 from jostle.engine.sql.keys import floors
 from jostle.kernels.workloads.joint_axes import Axis, Factor
 from jostle.language.moments import number_of
@@ -50,6 +49,7 @@ from jostle.privacy.measurements.joint import KeyAxis
 from jostle.privacy.measurements.query import Request
 from jostle.privacy.transformations.union import common_table
 from jostle.records import replace
+from jostle.run.positions import evaluate
 
 if TYPE_CHECKING:
     Labels = Mapping[Key, Ints]

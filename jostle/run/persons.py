@@ -180,7 +180,7 @@ def stage(
             return transform.pick(rows, tuple(columns))
         having_rows = RowCompiler(rows.domains, interp, scope, aggregates=values)
         rows_left = transform.where(rows, having_rows.condition(node.having))
-        return transform.pick(rows_left, tuple(columns))  # type: ignore[arg-type]
+        return transform.pick(rows_left, tuple(columns))
     except Refusal as refusal:
         raise refusal.at(node.span) from None
 

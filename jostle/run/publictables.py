@@ -15,14 +15,29 @@ from functools import reduce
 from typing import Any
 
 from jostle.diagnostics import Refusal, refuse
-from jostle.plan.kinds import kind_of
-from jostle.plan.plan import Apply, Column, Constant, RowExpr
+from jostle.language.moments import number_of
+from jostle.plan.kinds import kind_of, value_kind
+from jostle.plan.plan import (
+    Apply,
+    Categories,
+    Column,
+    Constant,
+    Domain,
+    Exact,
+    Integer,
+    Moments,
+    Open,
+    Real,
+    RowExpr,
+)
 from jostle.plan.schemas import text_values
 from jostle.privacy.kernel.handles import ColumnHandle, Cube, Table
+from jostle.privacy.reading.minting import known_table, listed_table
+from jostle.privacy.reading.public_data import PublicData
 from jostle.privacy.transformations import records as of_records
 from jostle.privacy.transformations.records import WeightedRecords
 from jostle.privacy.transformations.transform import derive, where
-from jostle.privacy.transformations.union import literal_table, union
+from jostle.privacy.transformations.union import union
 from jostle.run.evaluator import At, Evaluator, builtin
 from jostle.run.faults import no_rows
 from jostle.run.operators import need_number
@@ -290,3 +305,102 @@ def item_compilers(interp: Evaluator, node: n.Comprehension, table: Table, scope
         if node.condition is None or interp.truth(interp.eval(node.condition, inner), node.condition):
             compilers.append(RowCompiler(table.domains, interp, inner))
     return compilers
+
+
+# Domains of what is public ----------------------------------------------------------------------
+
+
+MOST_ROWS = 2**16
+"""Rows that a program gives; more are a file, or what Python binds."""
+MOST_LISTED = 4096
+
+
+def literal_table(names: Sequence[str], columns: Sequence[Sequence[object]]) -> Table:
+    """A public table of columns of one kind each, some cells missing; what is known of them are their values."""
+    if columns and len(columns[0]) > MOST_ROWS:
+        raise refuse(
+            "DataError", f"a table of {len(columns[0]):,} rows is too long to be written out",
+            help=f"at most {MOST_ROWS:,}: put them into a file, or bind a frame from Python",
+        )  # fmt: skip
+    schema = tuple((name, _stated_domain(name, column)) for name, column in zip(names, columns, strict=True))
+    return listed_table(schema, list(zip(*columns, strict=True)))
+
+
+def _plural(kind: str) -> str:
+    return "truths" if kind == "boolean" else f"{kind}s"
+
+
+def _stated_domain(name: str, column: Sequence[Any]) -> Domain:
+    cells = [cell for cell in column if cell is not None]
+    kinds = list(dict.fromkeys(map(value_kind, cells)))
+    if len(kinds) > 1:
+        raise refuse(
+            "TypeError", f"the column `{name}` has {_plural(kinds[0])} and {_plural(kinds[1])}",
+            help="`str(x)` makes a text of a number",
+        )  # fmt: skip
+    if kinds == ["text"]:
+        different = tuple(dict.fromkeys(cells))
+        return Categories(different) if len(different) <= MOST_LISTED else Open("text")
+    if kinds in (["date"], ["time"]):
+        numbers = list(map(number_of, cells))
+        return Moments(kinds[0], min(numbers), max(numbers))
+    if kinds != ["number"]:
+        return Open("boolean" if kinds else "real")
+    whole = all(float(cell).is_integer() for cell in cells)
+    return Integer(int(min(cells)), int(max(cells))) if whole else Real(float(min(cells)), float(max(cells)))
+
+
+MOST_TEXTS = 4096
+"""Different texts of a public column that are listed as its values; one with more stays open."""
+MOST_WHOLE = 2**20
+"""The widest range of whole numbers that a public column is said to have; a wider one is listed, where it has few."""
+
+
+def known_sides(data: PublicData, left: Table, right: Table) -> tuple[Table, Table]:
+    """The sides of a join with a private one: of the other, which is public, the values of open columns are known."""
+    if not (left.private or right.private):
+        return left, right
+    return _with_known_domains(data, left), _with_known_domains(data, right)
+
+
+def _with_known_domains(data: PublicData, table: Table) -> Table:
+    """A public table of whose open columns the values are known: listed texts, and the range of numbers.
+
+    A private one comes back as it is. Kept, as tables are joined often.
+    """
+    if table.private or not any(isinstance(domain, Open) for _, domain in table.schema):
+        return table
+    schema = data.remembered(
+        table,
+        lambda: tuple((name, _known_domain(data, table, name, domain)) for name, domain in table.schema),
+        64 * MOST_TEXTS,
+    )
+    return known_table(table, schema)
+
+
+def _known_domain(data: PublicData, table: Table, name: str, domain: Domain) -> Domain:
+    if not isinstance(domain, Open) or domain.kind == "boolean":
+        return domain
+    column = Column(name)
+    if domain.kind == "text":
+        texts = _values(data, table, column)
+        return Categories(texts) if texts else domain
+    if domain.kind in ("date", "time"):
+        (low,), (high,) = data.exact(table, (), (Exact("min", column), Exact("max", column)))[1]
+        return domain if low is None else Moments(domain.kind, number_of(low), number_of(high))
+    whole = Apply("if", (Apply("==", (column, Apply("floor", (column,)))), column, Constant(None)))
+    statistics = (Exact("min", column), Exact("max", column), Exact("count", column), Exact("count", whole))
+    (low,), (high,), (many,), (integral,) = data.exact(table, (), statistics)[1]
+    if low is None:
+        return domain
+    if many > integral:
+        return Real(float(low), float(high))
+    if high - low >= MOST_WHOLE and (numbers := _values(data, table, column)) is not None:
+        return Categories(numbers)
+    return Integer(int(low), int(high))
+
+
+def _values(data: PublicData, table: Table, column: Column) -> tuple[Any, ...] | None:
+    """The different values of a column of whole numbers or texts, in order; None where there are very many."""
+    (many,) = data.exact(table, (), (Exact("count_distinct", column),))[1][0]
+    return tuple(data.exact(table, (column,), (Exact("count"),))[0][0]) if many <= MOST_TEXTS else None

@@ -7,7 +7,7 @@ takes its amount as others do, or a part of what `prepaid(rows)` paid for at onc
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jostle.accounting.amounts import Amount
@@ -31,6 +31,7 @@ from jostle.threads import on_one_thread
 
 if TYPE_CHECKING:
     from jostle.privacy.kernel.prepaid import Prepaid
+    from jostle.privacy.rows.norms import Weights
 
 MOST_COLUMNS = 2**11
 
@@ -229,6 +230,19 @@ def _payment(
     return paid.paid if rows.private else None
 
 
+def _reach_of_all(rows: Vectors, weights: Weights, shares: Sequence[float]) -> tuple[float, float]:
+    """ℓ₁ and ℓ₂ sensitivities by which one noise is chosen for all blocks: geometric means of those of each alone."""
+    from jostle.privacy.measurements.vectors import sensitivities
+
+    if not rows.private:
+        return 1.0, 1.0
+    blocks = zip(shares, sensitivities(rows, weights, len(shares)), strict=True)
+    parts = [(share / math.fsum(shares), l1, l2) for share, (l1, l2) in blocks if share]
+    logs = [(math.log(l1 / share), math.log(l2) - math.log(share) / 2) for share, l1, l2 in parts]
+    first, second = (math.exp(math.fsum(column) / len(logs)) for column in zip(*logs, strict=True))
+    return first, second
+
+
 @builtin
 def _noisy_moments(
     rows: Any, weights: Any = "one", parameters: Any = None, *, shares: Any = (1.0, 1.0, 9.0), paid: Any = None,
@@ -241,7 +255,7 @@ def _noisy_moments(
     the diagonal; off it of Gaussian noise over √2), and of its `mechanism`: the smaller noise of an (ε, δ) or ρ.
     """
     from jostle.kernels.rowprograms import WEIGHTS
-    from jostle.privacy.measurements.vectors import Moments, check_moments, whole_of
+    from jostle.privacy.measurements.vectors import Moments, check_moments
 
     _need(rows, "noisy_moments")
     interp, span = at
@@ -253,7 +267,7 @@ def _noisy_moments(
     function = _row_function(rows, weights, parameters, WEIGHTS)
     check_moments(rows, function, len(split))
     share = _part(part)
-    paying = _payment(at, rows, paid, epsilon, delta, via, whole_of(rows, function, split))
+    paying = _payment(at, rows, paid, epsilon, delta, via, _reach_of_all(rows, function, split))
     measure = on_one_thread(interp.kernel.measure)  # many small products
     released = measure(Moments.of(rows, function, split, paying, share), span)
     return Record(released)

@@ -25,7 +25,7 @@ from jostle.privacy.kernel.handles import ColumnHandle, Cube, Table, Vectors
 from jostle.privacy.reading.public_data import PublicData
 from jostle.privacy.scores.rule import Score, Scores
 from jostle.privacy.transformations import transform
-from jostle.run.arguments import amount_for, items, score_or_number
+from jostle.run.arguments import amount_for, bare_amount, items, score_or_number
 from jostle.run.evaluator import At, Evaluator, builtin, implement
 from jostle.run.faults import exposures_of, private_value
 from jostle.run.forms import bin_number
@@ -221,7 +221,7 @@ def _best_run(
             tried = [once(place) for place in range(len(listed))]
         score, best = max(tried, key=lambda one: one[0])
         return best if good is None or score >= good else None
-    amount = interp.kernel.bare_amount(exposures) if epsilon is None else Amount("epsilon", quanta(epsilon))
+    amount = bare_amount(interp.kernel, exposures) if epsilon is None else Amount("epsilon", quanta(epsilon))
     answer = interp.kernel.measure(BestRun.of(exposures, amount, stopping, len(listed), once), span)
     return None if answer is None else _marked(answer[1])
 

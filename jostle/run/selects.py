@@ -24,14 +24,14 @@ from jostle.privacy.kernel.exposures import Exposures, Handle
 from jostle.privacy.kernel.handles import VALUES, ColumnHandle, Cube, Table
 from jostle.privacy.measurements.aggregates import registry
 from jostle.privacy.measurements.aggregates.aggregate import Aggregate
-from jostle.privacy.measurements.cubes import CubeRequest, prepare_cube
+from jostle.privacy.measurements.cubes import CubeRequest
 from jostle.privacy.measurements.query import Answer, GroupKey, Request, prepare
 from jostle.privacy.transformations import transform
 from jostle.privacy.transformations.joins import FreeJoin, free_join, join
 from jostle.privacy.transformations.persons import join_own_rows
 from jostle.records import replace
-from jostle.run import answers, groups, persons
-from jostle.run.arguments import amount_of, mechanism_of, wish_of
+from jostle.run import answers, groups, persons, positions, publictables
+from jostle.run.arguments import amount_of, bare_amount, mechanism_of, wish_of
 from jostle.run.clauses import whole
 from jostle.run.evaluator import Evaluator
 from jostle.run.faults import private_value
@@ -145,7 +145,7 @@ def _bound(
         measured = [_aggregate(interp, call, node, table, compiler, scope) for call in form.calls]
     of, moments = [aggregate for aggregate, _ in measured], [moment for _, moment in measured]
     try:
-        request = prepare_cube(table, where, keys, of) if isinstance(table, Cube) else prepare(table, keys, of)
+        request = positions.ask(interp, table, where, keys, of) if isinstance(table, Cube) else prepare(table, keys, of)
     except Refusal as refusal:
         raise form.place(refusal, table, keys, of, compiler) from None
     arrangement = groups.Arrangement.of(interp, node, key_names, form.outputs, table, scope)
@@ -242,7 +242,7 @@ def _bought(interp: Evaluator, bound: BoundSelect, event: dict[str, object]) -> 
     """The answer for an amount: the select's own, or an equal share of what is left for the query."""
     amount, form, span = bound.amount, bound.form, bound.form.node.span
     if amount is None:
-        amount = interp.kernel.bare_amount(bound.exposures, max(1, interp.bare_left))
+        amount = bare_amount(interp.kernel, bound.exposures, max(1, interp.bare_left))
         interp.bare_left = max(0, interp.bare_left - 1)
     if amount is None:
         raise refuse("NoEpsilon", "a private source was met in a call on public data", span)
@@ -350,14 +350,14 @@ def _join_tables(interp: Evaluator, left: Any, joined: n.Join, scope: Scope, tab
     own = len(on) < len(joined.on) or any(
         mine in person_columns(left.plan) and theirs in person_columns(right.plan) for mine, theirs in on
     )
-    bounded = most is not None or own
+    bounded, sides = most is not None or own, publictables.known_sides(interp.data, left, right)
     try:
         if isinstance(left, FreeJoin) or (smooth and not bounded and left.private and right.private):
             need_inner(joined, bounded)
-            return free_join(interp.data, left, right, on)
+            return free_join(*sides, on)
         if own and most is None and left.private and right.private:
             return join_own_rows(left, right, on, joined.kind)
-        return join(interp.data, left, right, on, most, joined.kind)
+        return join(interp.data, *sides, on, most, joined.kind)
     except Refusal as refusal:
         raise refusal.at(joined.span) from None
 
@@ -454,7 +454,7 @@ def rows_of(interp: Evaluator, handle: Handle, node: n.Index, scope: Scope) -> H
         expr = compiler.expression(condition)
         if isinstance(expr, Constant) or isinstance(condition, n.Number):
             raise _by_value(handle, node)
-        rows = transform.where(rows, expr)
+        rows = positions.where(interp, rows, expr)
     for keyword in node.keywords:
         name = _column_named(rows, keyword, scope)
         value = interp.eval(keyword.value, scope)

@@ -14,6 +14,7 @@ from jostle.plan.kinds import kind_of
 from jostle.privacy.kernel.handles import Cube
 from jostle.run.arguments import shape_text
 from jostle.run.evaluator import At, Evaluator, builtin
+from jostle.run.positions import evaluate
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Qualifiers, Scope
 from jostle.run.values import Interval, is_number, is_sequence, is_workload, kind_name, show
@@ -91,7 +92,6 @@ def _predicates(interp: Evaluator, node: n.Call, scope: Scope) -> object:
 
     A condition is a row expression over the cube's dimensions, which are positions from 0.
     """
-    from jostle.engine.dense import evaluate
     from jostle.kernels.workloads import marginals
 
     cube = interp.eval(node.args[0], scope) if node.args else None

@@ -2,17 +2,30 @@
 
 It is asked in place of the engine, and what it does not know how to answer faster the engine answers. That both say
 the same is tested for plans that are made at random (`tests/engine/test_engine_parts.py`).
+
+A query for groups, of groups of raw cells: rows whose raw cells are equal are cleaned to equal ones, so that few
+groups of cells are cleaned and calculated with, in place of many rows.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from jostle.engine.base import Engine, Here, Work
+from jostle.engine.sql import relations
+from jostle.engine.sql.cells import WHOLE, clean
+from jostle.engine.sql.dialect import subquery
+from jostle.engine.sql.keys import aggregate, key_test, key_value
+from jostle.engine.sql.persons import names_in
+from jostle.engine.sql.relations import Grouped, Relation
+from jostle.engine.sql.rows import Physical, Raw, RowSql
 from jostle.lazy import Array
-from jostle.plan.plan import Count, Key, Plan, RowExpr, Term
+from jostle.plan.kinds import domain_kind
+from jostle.plan.plan import Categories, Column, Count, Domain, Integer, Key, Moments, Plan, RowExpr, Term
+from jostle.records import replace
 from jostle.speed.parts import Parts
 
 if TYPE_CHECKING:
@@ -85,3 +98,76 @@ class FastAnswers:
         from jostle.speed.rowstore import RowStore
 
         return RowStore(self._engine)
+
+
+# Groups of raw cells -------------------------------------------------------------------------------
+
+GROUPED = WHOLE | {"BOOLEAN", "DATE", "VARCHAR"}
+FEW = 2**14  # groups of cells that are as described
+
+
+def grouped(source: Relation, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> Grouped:
+    """What `relations.group` says, of groups of the cells that keys are made of, where these are few."""
+    rows, d = source.rows(), source.dialect
+    cells = cells_of_keys(rows, keys)
+    if not cells or any(isinstance(term, Count) and term.distinct for term in terms):
+        return relations.group(source, keys, terms)
+    parts = relations.addends(source, rows, terms)
+    values = [f"{one.value} AS v{i}" for i, one in enumerate(parts) if one.value]
+    totals = [f"{one.total(d, f'p{i}')} AS a{i}" for i, one in enumerate(parts)]
+    query = group_cells(rows, source.sql, keys, cells, values, [one.part for one in parts], totals)
+    return Grouped(query, tuple(one.wide for one in parts))
+
+
+def cells_of_keys(rows: RowSql, keys: tuple[Key, ...]) -> dict[str, Raw | None]:
+    """The columns that keys are made of, where rows are sooner grouped by their cells, and few groups then cleaned and
+    calculated with: by names, with their raw cells, where these are grouped. Else none."""
+    cells: dict[str, Raw | None] = {}
+    groups, bare = 1.0, True
+    for key in keys:
+        names = sorted(names_in([key.expr]))
+        for name in names:
+            raw = rows.columns[name].raw
+            cells[name] = raw if raw is not None and raw.kind in GROUPED else None
+        calculated = not isinstance(key.expr, Column)
+        groups *= math.prod(groups_of(rows.schema[name]) for name in names) if calculated else len(key.values)
+        bare = bare and not calculated
+    return cells if groups <= FEW and (any(cells.values()) or not bare) else {}
+
+
+def groups_of(domain: Domain) -> float:
+    """How many values a domain has."""
+    if isinstance(domain, Categories):
+        return len(domain.values)
+    if isinstance(domain, Integer) or (isinstance(domain, Moments) and domain.kind == "date"):
+        return domain.high - domain.low + 1
+    return 2 if domain_kind(domain) == "boolean" else math.inf
+
+
+def group_cells(
+    rows: RowSql,
+    source: str,
+    keys: tuple[Key, ...],
+    cells: dict[str, Raw | None],
+    values: list[str],
+    parts: list[str],
+    totals: list[str],
+) -> str:
+    """The groups of a relation by keys, of groups of the cells that these are made of: `parts` are aggregates of the
+    rows' `values`, `totals` those of the parts, which they know as `p0`, …."""
+    d, places = rows.dialect, range(len(cells))
+    items = [f"{(raw or rows.columns[name]).alias} AS x{i}" for i, (name, raw) in enumerate(cells.items())]
+    named = [f"{part} AS p{i}" for i, part in enumerate(parts)]
+    few = aggregate([f"x{i}" for i in places], named, [*items, *values], [], rows.over(source))
+    cleaned = [
+        clean(d, f"x{i}", raw.kind, raw.domain) if raw else replace(rows.columns[name], alias=f"x{i}", raw=None)
+        for i, (name, raw) in enumerate(cells.items())
+    ]
+    columns = {name: Physical(f"c{i}", cell.whole) for i, (name, cell) in enumerate(zip(cells, cleaned, strict=True))}
+    after = RowSql(columns, rows.schema, d)
+    keyed = [f"{key_value(after, key, rows.schema)} AS k{i}" for i, key in enumerate(keys)]
+    sums = [f"p{i}" for i in range(len(parts))]
+    shown = ", ".join([*(f"{cell.alias} AS c{i}" for i, cell in enumerate(cleaned)), *sums])
+    query = f"SELECT {', '.join([*keyed, *sums])} FROM {subquery(after.over(f'SELECT {shown} FROM {subquery(few)}'))}"
+    tests = [key_test(after, f"k{i}", key, rows.schema) for i, key in enumerate(keys)]
+    return aggregate([f"k{i}" for i in range(len(keys))], totals, [], [test for test in tests if test], query)

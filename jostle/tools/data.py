@@ -20,7 +20,7 @@ from argparse import Namespace
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -38,7 +38,7 @@ from jostle.plan.plan import Categories, Integer, Open, Scan
 from jostle.privacy.ledger import store
 from jostle.privacy.ledger.grants import admits, spent_exactly
 from jostle.privacy.ledger.ledger import Contents, Ledger
-from jostle.privacy.ledger.registered import Clauses, ServerTable, TableMark, Terms
+from jostle.privacy.ledger.registered import ServerTable, TableMark, Terms
 from jostle.privacy.ledger.store import Dataset, Entry
 from jostle.readers.filesets import FileSet
 from jostle.readers.survey import most_rows, survey
@@ -48,6 +48,9 @@ from jostle.tools.datacheck import domain_text, misfits
 from jostle.tools.draft.init import reading_of
 from jostle.tools.render import clean
 from jostle.trace.text import align, plural
+
+if TYPE_CHECKING:
+    from jostle.run.clauses import Clauses
 
 VERSION = 1
 

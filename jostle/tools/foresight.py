@@ -87,10 +87,6 @@ class Door(Kernel):
         self.last, self.place = measurement, span
         raise Unknown
 
-    def left_of_allotment(self, exposures: Exposures, what: str = "epsilon") -> float:
-        left = super().left_of_allotment(exposures, what)
-        return Left(left) if self.skipped else left
-
     def left_of(self, exposure: Any) -> tuple[int, int]:
         if self.skipped:
             raise Unknown
@@ -107,12 +103,16 @@ class Foresight(Forms):
     def __init__(self, *args: object, **keywords: object) -> None:
         super().__init__(*args, **keywords)
         self.steps, self.made_up_rows, self.most = 0, 0, MOST_STEPS
+        self.walks = True
         self.refusals: list[Refusal] = []
         self.entered: set[int] = set()  # the bodies of functions that were called
         self.functions: dict[int, Function] = {}  # what the program itself defines, by body
         self.unsure = False  # in what a run may leave out: a branch, a loop, a function that nothing calls
         self.report = Report()  # warnings
         self.source: Source | None = None  # the program that they are of
+
+    def at_least(self, amount: float) -> float:
+        return Left(amount) if self.kernel.skipped else amount  # type: ignore[attr-defined]
 
     def statement(self, node: n.Stmt, scope: Scope) -> Returned | None:
         skipped = self.kernel.skipped  # type: ignore[attr-defined]

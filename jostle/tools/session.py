@@ -16,11 +16,10 @@ from jostle.engine.base import Engine
 from jostle.events import Event, Stream
 from jostle.language.builtins import BUILTINS
 from jostle.privacy.kernel.kernel import Kernel
-from jostle.privacy.ledger.ledger import Ledger, receipts_of
-from jostle.privacy.ledger.registered import Clauses
+from jostle.privacy.ledger.ledger import Account, Ledger
 from jostle.privacy.reading.public_data import PublicData
 from jostle.readers.limits import memory_limit
-from jostle.run.clauses import clauses
+from jostle.run.clauses import Clauses, clauses
 from jostle.run.interpreter import Interpreter, Modules
 from jostle.run.looks import Looks
 from jostle.run.scope import Scope
@@ -198,7 +197,10 @@ class Session:
                         interp.block(tree.body, scope)
                 finally:
                     fields["budget"] = self.budget()
-                    receipts = receipts_of(interp.kernel.register.accounts())  # where charges stand in their histories
+                    accounts = interp.kernel.register.accounts()  # and where charges stand in their histories
+                    receipts = {
+                        a.name: [[r.number, r.hash] for r in a.receipts] for a in accounts if isinstance(a, Account)
+                    }
                     fields.update({"ledger": receipts} if receipts else {})
                     printed = self._output[first_line:][:_LINES]
                     fields.update(printed=printed, version=__version__, date=str(date.today()))

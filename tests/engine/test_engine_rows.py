@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import random
 from collections.abc import Iterator
 from datetime import date, datetime
 from typing import Any
@@ -15,11 +16,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jostle.diagnostics import Refusal
-from jostle.engine.dense import evaluate
 from jostle.language.operations import OPERATIONS
 from jostle.plan.kinds import bounds_of, is_integral, kind_of
 from jostle.plan.plan import Apply, Column, Constant, RowExpr
+from jostle.privacy.kernel.handles import Counted, Cube
 from jostle.readers.duckdb import LocalDuckDb
+from jostle.run.positions import cell_test, evaluate
 
 SETTINGS = settings(
     max_examples=60, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
@@ -164,14 +166,33 @@ def test_every_operation_agrees_on_public_values(engine: LocalDuckDb, name: str)
         assert found == on_numpy(expr), expr
 
 
-def test_exact_cells_are_compared_and_calculated_with_alone() -> None:
-    """What runs as plain Python is refused of a private column, wherever that stands in it."""
-    columns = {"values": np.arange(3.0), "x": np.arange(3.0)}
-    spelled = Apply("text", (Apply("+", (Column("values"), Constant(1.0))),))
-    for expr in (spelled, Apply("==", (Apply("upper", (spelled,)), Constant("1")))):
-        assert evaluate(expr, columns)[1].all()
-        with pytest.raises(Refusal, match="exact cells"):
-            evaluate(expr, columns, private=("values",))
-    two = Apply("contains", (Apply("text", (Column("x"),)), Constant("2")))
-    mixed = Apply("and", (Apply(">", (Column("values"), Constant(0.0))), two))
-    assert evaluate(mixed, columns, private=("values",))[0].tolist() == [False, False, True]
+def condition_on_counts(rng: random.Random, depth: int) -> RowExpr:
+    """A condition on `values` and on positions, as the language allows it of a cube."""
+    if depth and rng.random() < 0.6:
+        op = rng.choice(("and", "or", "not"))
+        return Apply(op, tuple(condition_on_counts(rng, depth - 1) for _ in range(1 if op == "not" else 2)))
+    x: RowExpr = Column("x")
+    numbers = [Constant(2.0), Constant(0.5), Constant(None), x, Apply("/", (Constant(6.0), x)), Column("values")]
+    if rng.random() < 0.3:
+        return Apply(
+            "in", tuple(rng.choice((Column("values"), x)) if i == 0 else rng.choice(numbers) for i in range(3))
+        )
+    sides = [rng.choice((Column("values"), *numbers)), rng.choice(numbers)]
+    return Apply(rng.choice(("==", "!=", "<", "<=", ">", ">=")), tuple(sides))
+
+
+def test_conditions_on_counts_are_what_the_language_says() -> None:
+    """Exact cells are looked up in public arrays, which say what the language does of every count."""
+    rng, counts = random.Random(33), np.arange(12).reshape(3, 4) % 5
+    cube = Cube((), Counted(), ("x", "y"), counts.shape)
+    columns = {
+        "x": np.repeat(np.arange(3.0), 4),
+        "y": np.tile(np.arange(4.0), 3),
+        "values": counts.ravel().astype(float),
+    }
+    for _ in range(400):
+        condition = condition_on_counts(rng, 3)
+        holds, valid = evaluate(condition, columns)
+        true, false = (np.broadcast_to(one, counts.shape).ravel() for one in cell_test(cube, condition).of(counts))
+        assert true.tolist() == (holds & valid).tolist(), condition
+        assert false.tolist() == (~holds.astype(bool) & valid).tolist(), condition

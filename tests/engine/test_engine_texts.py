@@ -14,7 +14,6 @@ import pytest
 from engine_expressions import on_rows
 
 from jostle.diagnostics import Refusal
-from jostle.engine.dense import evaluate
 from jostle.language import patterns
 from jostle.language.operations import OPERATIONS
 from jostle.language.operations.operation import LONGEST, TEXTS, lower, upper
@@ -22,6 +21,7 @@ from jostle.plan.kinds import kind_of, listed_values
 from jostle.plan.plan import Apply, Categories, Column, Constant, Domain, Open, RowExpr
 from jostle.readers.duckdb import LocalDuckDb
 from jostle.run.operators import as_pattern
+from jostle.run.positions import evaluate
 
 NASTY = [
     None, "", " ", "a", "A", "b", "aa", "aaa", "ab", "ba", "a b", " a ", "a,b", ",a,,b,", ",", ",,", "é", "e\u0301",

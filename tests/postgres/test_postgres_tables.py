@@ -13,7 +13,6 @@ from jostle.accounting.definitions import parts_of
 from jostle.backends.postgres.engine import Postgres
 from jostle.backends.remote import RemoteData
 from jostle.diagnostics import Refusal
-from jostle.engine.sql import relations
 from jostle.plan.plan import (
     Apply,
     Bound,
@@ -168,10 +167,10 @@ def test_raw_cells_are_compared_and_grouped_as_cleaned_ones(name: str, load: Any
                 cleaned = Apply("and", (Apply("not", (Apply("not", (test,)),)), Constant(True)))
                 assert engine.rows(Filter(scan, cleaned)) == inside, (op, constant)
     values = range(-5, 6) if isinstance(domain, Integer | Real) else domain.values
-    query = relations.group(engine.relation(scan), (Key(column, values),), (Count(), Count(column)))
+    query = engine.grouped(engine.relation(scan), (Key(column, values),), (Count(), Count(column)))
     source = engine.relation(scan)
     direct = replace(source, columns={name: replace(one, raw=None) for name, one in source.columns.items()})
-    plain = relations.group(direct, (Key(column, values),), (Count(), Count(column)))
+    plain = engine.grouped(direct, (Key(column, values),), (Count(), Count(column)))
     assert query.sql != plain.sql or "float" in name
     groups, others = (sorted(engine.fetch(each.sql), key=repr) for each in (query, plain))
     assert groups == [row for row in others if row[0] is not None or row in groups]  # of none nothing is asked

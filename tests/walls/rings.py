@@ -1,15 +1,17 @@
 """Figures of the house: lines, import closures, circles with typing imports, `Any` and complexity.
 
-`python tests/walls/rings.py` prints them, and what each ring of `RINGS` adds to those below it.
+`python tests/walls/rings.py` prints them, and the files of the core. With `--write` it writes the reviewer's list of
+files anew (`docs/privacy/review.md`).
 """
 
 from __future__ import annotations
 
 import ast
 import re
+import sys
 from collections.abc import Iterable
 
-from package_code import HERE, files, imports, nodes, shown
+from package_code import HERE, ROOT, files, imports, nodes, shown
 
 CORE = ("jostle.privacy.kernel.kernel",)
 TRUSTED = ("jostle.privacy", "jostle.engine")
@@ -86,7 +88,67 @@ def figures() -> dict[str, int]:
     }  # fmt: skip
 
 
+# What a reviewer reads ---------------------------------------------------------------------------
+
+REVIEW = ROOT / "docs" / "privacy" / "review.md"
+PARTS = (
+    ("The core", ("privacy.kernel", "accounting", "privacy.mechanisms", "")),
+    ("What is publicly known of a question", ("plan", "language", "")),
+    ("The engine", ("engine",)),
+    ("What reads, and what is opened", ("privacy.kernel", "privacy.reading")),
+    ("Transformations, with their stability", ("privacy.transformations",)),
+    ("Mechanisms beside the core's", ("privacy.mechanisms", "accounting")),
+    ("Functions of one private row", ("privacy.rows",)),
+    ("Scores, with their sensitivity", ("privacy.scores",)),
+    ("Measurements", ("privacy.measurements",)),
+    ("Registered data", ("privacy.ledger",)),
+)
+"""The parts of the list in order, and the rooms that each takes in; of the first only what the kernel imports."""
+_ROW = re.compile(r"^\| `(\S+)` \| ([\d,]+) \|", re.MULTILINE)
+
+
+def reading_order() -> list[tuple[str, list[str]]]:
+    """All trusted files in parts; in each a file stands after those that it imports, where it can."""
+    graph = loads(typing=False)
+    left = {m for m in closure(under(*TRUSTED), graph) if HERE.path(m).read_text(encoding="utf-8").strip()}
+    core, parts = closure(CORE, graph), []
+    for title, rooms in PARTS:
+        names = {m for m in left if any(_is_in(m, room) for room in rooms) and (title != PARTS[0][0] or m in core)}
+        parts.append((title, sorted(names, key=lambda m: (len(closure([m], graph) & names), m))))
+        left -= names
+    assert not left, left
+    return parts
+
+
+def _is_in(module: str, room: str) -> bool:
+    return module.startswith(f"jostle.{room}.") or module == f"jostle.{room}" or (not room and module.count(".") == 1)
+
+
+def review() -> str:
+    """The list as it stands in the page."""
+    lines = []
+    for title, modules in reading_order():
+        lines += [f"### {title}: {HERE.lines(modules):,} lines", "", "| file | lines | |", "|---|---|---|"]
+        for module in modules:
+            about = (ast.get_docstring(HERE.trees[module]) or "").partition("\n")[0]
+            lines.append(
+                f"| `{shown(HERE.path(module))}` | {HERE.lines([module]):,} | {about.replace('|', chr(92) + '|')} |"
+            )
+        lines.append("")
+    return "\n".join(lines)
+
+
+def listed() -> dict[str, int]:
+    """The files that the page names, with their lines."""
+    rows = _ROW.findall(REVIEW.read_text(encoding="utf-8"))
+    return {file: int(many.replace(",", "")) for file, many in rows}
+
+
 def main() -> None:
+    if "--write" in sys.argv:
+        before, mark, _ = REVIEW.read_text(encoding="utf-8").partition("## The files\n")
+        REVIEW.write_text(f"{before}{mark}\n{review()}", encoding="utf-8")
+        return
     for name, figure in figures().items():
         print(f"{figure:7,}  {name}")
     for module in sorted(closure(CORE, loads(typing=False))):

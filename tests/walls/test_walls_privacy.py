@@ -165,19 +165,19 @@ def test_what_is_optional_is_loaded_by_those_who_ask() -> None:
 
 
 PLAIN_MEANING = {
-    "jostle/engine/dense.py",  # of the values that a description lists, and of positions in a cube
+    "jostle/run/positions.py",  # of the values that a description lists, and of positions in a cube
     "jostle/run/operators.py",  # a date constant as a time
     "jostle/plan/kinds.py",  # of the values that a description lists
     "jostle/run/library.py",  # of values of a program
 }
-ON_POSITIONS = {"jostle/privacy/reading/vault.py", "jostle/run/jointworkload.py", "jostle/run/workloads.py"}
+ON_POSITIONS = {"jostle/run/jointworkload.py", "jostle/run/workloads.py"}
 
 
 def test_no_private_row_meets_a_function_of_python() -> None:
     """Expressions over rows have one evaluator, the engine's: what an operation is in plain Python runs on public
     values alone, and what evaluates these is loaded where there are such, not by what holds records."""
     evaluating = {
-        i.place.partition(":")[0] for p in files() for i in imports(p) if i.name.startswith("jostle.engine.dense")
+        i.place.partition(":")[0] for p in files() for i in imports(p) if i.name == "jostle.run.positions.evaluate"
     }
     assert evaluating == ON_POSITIONS
     tables = {"OPERATIONS", "TEXTS", "MOMENTS", "ABSENCE", "NUMBERS", "ROW_FUNCTIONS", "operation", "_operation", "op"}

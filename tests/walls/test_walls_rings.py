@@ -6,7 +6,8 @@ Whoever raises a bar says in `docs/decisions` what that bought; whoever lowers a
 from __future__ import annotations
 
 import pytest
-from rings import CORE, circles, closure, figures, loads
+from package_code import shown
+from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
     "lines": 89_672,
@@ -38,6 +39,18 @@ def test_the_core_knows_no_rows() -> None:
     rooms = {".".join(module.split(".")[1:3]) for module in core if module.count(".") > 1}
     assert rooms <= {"privacy.kernel", "privacy.mechanisms", *(r for r in rooms if r.startswith("accounting."))}
     assert "jostle.privacy.kernel.handles" not in core
+
+
+def test_the_reviewers_list_has_all_that_is_trusted() -> None:
+    """Every trusted file is on the page, and no other; its lines are about what the page says.
+
+    `python tests/walls/rings.py --write` writes the list anew.
+    """
+    real = {shown(HERE.path(m)): HERE.lines([m]) for _, modules in reading_order() for m in modules}
+    page = listed()
+    assert page.keys() == real.keys()
+    assert {f: (page[f], n) for f, n in real.items() if abs(page[f] - n) > max(40, n // 4)} == {}
+    assert abs(sum(page.values()) - sum(real.values())) <= 400
 
 
 def test_a_closure_and_a_circle_are_seen() -> None:

@@ -24,7 +24,7 @@ from jostle.engine.sql.cells import NATIVE, clean, read, readings, text, whole_o
 from jostle.engine.sql.engine import SqlEngine
 from jostle.engine.sql.rows import Raw as RawCell
 from jostle.plan.kinds import domain_kind
-from jostle.plan.plan import Bound, Derive, Filter, Open, Owners, Plan, RowExpr, Scan
+from jostle.plan.plan import Bound, Open, Owners, Scan
 from jostle.records import replace
 
 if TYPE_CHECKING:
@@ -41,9 +41,6 @@ _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "disabled_optimizers": "statistics_propagation,filter_pushdown,join_filter_pushdown",
     "max_expression_depth": 4000,  # of `plan.kinds.DEPTH` operations, which are several levels each
 }  # fmt: skip
-
-
-MOST_PARTS = 4  # times that some columns of a scan are stored before all are
 
 
 class Endless(KeyboardInterrupt):
@@ -91,7 +88,6 @@ class DuckDb(SqlEngine):
         self._raw: dict[str, Raw] = {}
         self._kept: dict[Scan | Bound, relations.Relation] = {}
         self._tables: dict[Bound, tuple[str, int]] = {}  # the rows of persons that stay
-        self._parts: dict[Scan, list[Scan]] = {}  # of a scan that is stored those that have some of its columns
         self._close = weakref.finalize(self, _close, self._connections, folder, self._owner)
 
     def _begin(self, **settings: int) -> None:
@@ -115,7 +111,7 @@ class DuckDb(SqlEngine):
         if self._owner == os.getpid():
             self._begin()
         else:
-            self._raw, self._kept, self._tables, self._parts = {}, {}, {}, {}
+            self._forget()
             self._begin(threads=1)
 
     @property
@@ -128,7 +124,11 @@ class DuckDb(SqlEngine):
         self._connections.pop()
         self._given_up += 1
         self._process = None
-        self._raw, self._kept, self._tables, self._parts = {}, {}, {}, {}
+        self._forget()
+
+    def _forget(self) -> None:
+        """Nothing is stored in a database of this process."""
+        self._raw, self._kept, self._tables = {}, {}, {}
 
     @property
     def here(self) -> DuckDb:
@@ -164,13 +164,6 @@ class DuckDb(SqlEngine):
         """A file that is read whenever a query names the view `name`: what somebody wrote to meanwhile is refused."""
         self._views[name] = file
 
-    def raw(self, key: str, *, look: bool = False) -> tuple[Raw, str]:
-        """The raw cells and the table that they are in; with `look`, what is irregular in a text file is counted."""
-        raw = self._raw_of(key)
-        if look:
-            raw.look()
-        return raw, raw.table(range(len(raw.columns)))
-
     def base(self, plan: Scan | Bound) -> relations.Relation:
         self._own()
         if plan in self._kept:
@@ -181,7 +174,7 @@ class DuckDb(SqlEngine):
         cleaned = [clean(self.dialect, *cell, domain) for cell, (_, domain) in zip(cells, scan.columns, strict=True)]
         columns = {name: replace(cleaned[i], alias=f"c{i}") for i, (name, _) in enumerate(scan.columns)}
         weighted = isinstance(plan, Bound) and plan.weighted
-        parsed = _parsed(raw, scan)
+        parsed = is_parsed(raw, scan)
         if isinstance(plan, Bound):
             table, size = self._staying(plan, raw)
             carried = ["w"] * weighted + ["CAST(q AS VARCHAR) AS p"]
@@ -237,29 +230,6 @@ class DuckDb(SqlEngine):
             items += [f"{cleaned.alias} AS c{i}", f"{cell} AS raw{i}"]
         query = f"SELECT {', '.join([*items, *carried, 'n'])} FROM {table}"
         return relations.Relation(query, columns, dict(scan.columns), size, self.dialect, numbered=True)
-
-    def relation(self, plan: Plan, asked: Iterable[RowExpr] | None = None) -> relations.Relation:
-        """A plan as a SELECT, where a column that nothing asked is made of is neither cleaned nor read."""
-        scan = plan
-        while isinstance(scan, Filter | Derive):
-            scan = scan.source
-        if asked is None or not isinstance(scan, Scan):
-            return super().relation(plan)
-        narrow = persons.narrowed(plan, asked)
-        return relations.relation(narrow, lambda few: self.base(self._part(few, scan)), self.dialect)
-
-    def _part(self, few: Scan | Bound, whole: Scan) -> Scan | Bound:
-        """What has the few columns that are asked of a scan: where cells are stored, these alone the first times, then
-        all. Tables of some of its columns have the rows in one order, so that their numbers are the same."""
-        raw = self._raw_with(whole)
-        if isinstance(few, Bound) or (raw.numbered and not _parsed(raw, few)):
-            return few
-        parts = self._parts.setdefault(whole, [])
-        for part in (*parts, whole) if whole in self._kept else parts:
-            if set(few.columns) <= set(part.columns):
-                return part
-        parts.append(few if len(parts) < MOST_PARTS else whole)
-        return parts[-1]
 
     def _cleaned(self, raw: Raw, table: str, scan: Scan) -> str:
         """The name of a table with the cleaned columns of a scan, of texts each read once."""
@@ -351,10 +321,6 @@ class DuckDb(SqlEngine):
         finally:
             self._check_files(query)
 
-    def arrow(self, query: str, label: str = "the data") -> Any:
-        """The rows of a query of our own making as an Arrow table."""
-        return self._run(query, label, lambda connection: connection.sql(query).to_arrow_table())
-
     def _next(self) -> str:
         return f"raw{next(self._numbers)}_"
 
@@ -396,7 +362,7 @@ def _close(connections: list[DuckDBPyConnection], folder: Folder, owner: int) ->
     folder.close()
 
 
-def _parsed(raw: Raw, scan: Scan) -> bool:
+def is_parsed(raw: Raw, scan: Scan) -> bool:
     """Whether cleaning reads numbers from text, or makes texts of times, which is worth doing once."""
     kinds = ((raw.cell(name)[1], domain) for name, domain in scan.columns)
     return any(kind not in NATIVE or (kind == "VARCHAR" and domain_kind(of) != "text") for kind, of in kinds)

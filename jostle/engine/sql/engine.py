@@ -75,7 +75,7 @@ class SqlEngine(ABC):
         if not terms:
             return []
         exprs = (part.expr for part in (*keys, *terms) if part.expr is not None)
-        query = relations.group(self.relation(plan, exprs), keys, terms)
+        query = self.grouped(self.relation(plan, exprs), keys, terms)
         columns = self.columns(query.sql)
         at, inside = base.positions(keys, columns[: len(keys)], shape)
         results = []
@@ -85,6 +85,12 @@ class SqlEngine(ABC):
             cells.reshape(-1)[at] = [int(value) for value in values] if wide else values
             results.append(cells)
         return results
+
+    def grouped(
+        self, source: relations.Relation, keys: tuple[Key, ...], terms: tuple[Term, ...]
+    ) -> relations.Grouped:  # fmt: skip
+        """The query for groups. A backend may add up groups of raw cells first (`speed.fast`)."""
+        return relations.group(source, keys, terms)
 
     def counts(self, plan: Plan, tables: Sequence[tuple[Key, ...]]) -> list[Array]:
         """For each list of keys the numbers of rows, as `group` gives them."""

@@ -18,10 +18,10 @@ import math
 from collections.abc import Iterable
 
 from jostle.diagnostics import refuse
-from jostle.engine.sql.cells import FLOATS, WHOLE, clean, text
+from jostle.engine.sql.cells import FLOATS, WHOLE, text
 from jostle.engine.sql.dialect import Dialect, subquery
 from jostle.engine.sql.hashes import hashed
-from jostle.engine.sql.keys import aggregate, check_number, counted, fixed_term, key_test, key_value
+from jostle.engine.sql.keys import check_number, counted, fixed_term
 from jostle.engine.sql.rows import Physical, Raw, RowSql
 from jostle.language.operations import COMPARISONS
 from jostle.plan.kinds import domain_kind, kind_of
@@ -33,14 +33,11 @@ from jostle.plan.plan import (
     Constant,
     Count,
     Derive,
-    Domain,
     Extreme,
     Filter,
     GroupRows,
     GroupTerm,
     Integer,
-    Key,
-    Moments,
     Plan,
     Real,
     RowExpr,
@@ -218,8 +215,6 @@ def names_in(exprs: Iterable[RowExpr]) -> set[str]:
 
 
 _LARGEST = 1.7976931348623157e308
-GROUPED = WHOLE | {"BOOLEAN", "DATE", "VARCHAR"}
-FEW = 2**14  # groups of cells that are as described
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "=="}
 
 
@@ -278,57 +273,3 @@ def _number(d: Dialect, raw: Raw, op: str, value: float) -> str:
         return f"({test})"
     end = f"<= {d.number(_LARGEST)}" if op[0] == ">" else f">= {d.number(-_LARGEST)}"
     return f"({test} AND {d.known_finite.format(raw.alias) or f'{raw.alias} {end}'})"
-
-
-def cells_of_keys(rows: RowSql, keys: tuple[Key, ...]) -> dict[str, Raw | None]:
-    """The columns that keys are made of, where rows are sooner grouped by their cells, and few groups then cleaned and
-    calculated with: by names, with their raw cells, where these are grouped. Else none."""
-    cells: dict[str, Raw | None] = {}
-    groups, bare = 1.0, True
-    for key in keys:
-        names = sorted(names_in([key.expr]))
-        for name in names:
-            raw = rows.columns[name].raw
-            cells[name] = raw if raw is not None and raw.kind in GROUPED else None
-        calculated = not isinstance(key.expr, Column)
-        groups *= math.prod(groups_of(rows.schema[name]) for name in names) if calculated else len(key.values)
-        bare = bare and not calculated
-    return cells if groups <= FEW and (any(cells.values()) or not bare) else {}
-
-
-def groups_of(domain: Domain) -> float:
-    """How many values a domain has."""
-    if isinstance(domain, Categories):
-        return len(domain.values)
-    if isinstance(domain, Integer) or (isinstance(domain, Moments) and domain.kind == "date"):
-        return domain.high - domain.low + 1
-    return 2 if domain_kind(domain) == "boolean" else math.inf
-
-
-def group_cells(
-    rows: RowSql,
-    source: str,
-    keys: tuple[Key, ...],
-    cells: dict[str, Raw | None],
-    values: list[str],
-    parts: list[str],
-    totals: list[str],
-) -> str:
-    """The groups of a relation by keys, of groups of the cells that these are made of: `parts` are aggregates of the
-    rows' `values`, `totals` those of the parts, which they know as `p0`, …."""
-    d, places = rows.dialect, range(len(cells))
-    items = [f"{(raw or rows.columns[name]).alias} AS x{i}" for i, (name, raw) in enumerate(cells.items())]
-    named = [f"{part} AS p{i}" for i, part in enumerate(parts)]
-    few = aggregate([f"x{i}" for i in places], named, [*items, *values], [], rows.over(source))
-    cleaned = [
-        clean(d, f"x{i}", raw.kind, raw.domain) if raw else replace(rows.columns[name], alias=f"x{i}", raw=None)
-        for i, (name, raw) in enumerate(cells.items())
-    ]
-    columns = {name: Physical(f"c{i}", cell.whole) for i, (name, cell) in enumerate(zip(cells, cleaned, strict=True))}
-    after = RowSql(columns, rows.schema, d)
-    keyed = [f"{key_value(after, key, rows.schema)} AS k{i}" for i, key in enumerate(keys)]
-    sums = [f"p{i}" for i in range(len(parts))]
-    shown = ", ".join([*(f"{cell.alias} AS c{i}" for i, cell in enumerate(cleaned)), *sums])
-    query = f"SELECT {', '.join([*keyed, *sums])} FROM {subquery(after.over(f'SELECT {shown} FROM {subquery(few)}'))}"
-    tests = [key_test(after, f"k{i}", key, rows.schema) for i, key in enumerate(keys)]
-    return aggregate([f"k{i}" for i in range(len(keys))], totals, [], [test for test in tests if test], query)

@@ -16,7 +16,7 @@ from jostle.diagnostics import refuse
 from jostle.engine.sql import persons
 from jostle.engine.sql.dialect import PLACES, Dialect, subquery
 from jostle.engine.sql.keys import aggregate, check_number, counted, fixed_term, key_test, key_value
-from jostle.engine.sql.persons import cells_of_keys, condition, group_cells
+from jostle.engine.sql.persons import condition
 from jostle.engine.sql.rows import Physical, RowSql
 from jostle.plan.kinds import Schema, domain_kind, kind_of
 from jostle.plan.plan import (
@@ -301,14 +301,8 @@ class Grouped(Struct, frozen=True):
 
 def group(source: Relation, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> Grouped:
     rows, d = source.rows(), source.dialect
-    summed = {name: i for i, term in enumerate(terms) if (name := _column_summed(rows, term))}
-    parts = [_term(source, rows, term, f"v{i}", summed) for i, term in enumerate(terms)]
+    parts = addends(source, rows, terms)
     values = [f"{one.value} AS v{i}" for i, one in enumerate(parts) if one.value]
-    wide = tuple(one.wide for one in parts)
-    cells = cells_of_keys(rows, keys)
-    if cells and not any(isinstance(term, Count) and term.distinct for term in terms):
-        totals = [f"{one.total(d, f'p{i}')} AS a{i}" for i, one in enumerate(parts)]
-        return Grouped(group_cells(rows, source.sql, keys, cells, values, [one.part for one in parts], totals), wide)
     names = [f"k{i}" for i in range(len(keys))]
     items, tests, inside = _key_columns(source, rows, names, keys)
     outer = [f"{one.total(d, f'v{i}') if one.part[:3] == 'sum' else one.part} AS a{i}" for i, one in enumerate(parts)]
@@ -317,7 +311,7 @@ def group(source: Relation, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> G
         query = f"SELECT {', '.join(items)} FROM {subquery(query)}"
         outputs = [*names, *(f"v{i}" for i, one in enumerate(parts) if one.value)]
         items = [inside.get(name, name) for name in outputs]
-    return Grouped(aggregate(names, outer, items, tests, query), wide)
+    return Grouped(aggregate(names, outer, items, tests, query), tuple(one.wide for one in parts))
 
 
 def _key_columns(source: Relation, rows: RowSql, names: list[str], keys: tuple[Key, ...]) -> _KeyColumns:
@@ -339,7 +333,7 @@ def _calculated(source: Relation, key: Key) -> bool:
     return not isinstance(key.expr, Column) or source.columns[key.expr.name].raw is None
 
 
-class _Made(Struct, frozen=True):
+class Addend(Struct, frozen=True):
     """A term in SQL: the value of a row, empty where none is needed; the aggregate of the values, under a name; whether
     what it adds up may not fit into 64 bits; and by what a sum is multiplied, a power of two, to be a whole number."""
 
@@ -356,6 +350,12 @@ class _Made(Struct, frozen=True):
         return f"CAST(coalesce(sum({column}), 0){unit} AS BIGINT)"
 
 
+def addends(source: Relation, rows: RowSql, terms: tuple[Term, ...]) -> list[Addend]:
+    """The terms, of which the i-th knows the value of a row as `v<i>`."""
+    summed = {name: i for i, term in enumerate(terms) if (name := _column_summed(rows, term))}
+    return [_term(source, rows, term, f"v{i}", summed) for i, term in enumerate(terms)]
+
+
 def _column_summed(rows: RowSql, term: Term) -> str:
     """The column that a sum is of, less a constant or not, which is none in the rows where the column is."""
     if not isinstance(term, FixedSum) or term.weighted or rows.within(term.expr) is None:
@@ -363,18 +363,18 @@ def _column_summed(rows: RowSql, term: Term) -> str:
     return next(iter(persons.names_in([term.expr])))
 
 
-def _term(source: Relation, rows: RowSql, term: Term, name: str, summed: dict[str, int]) -> _Made:
+def _term(source: Relation, rows: RowSql, term: Term, name: str, summed: dict[str, int]) -> Addend:
     if term.weighted:
         _need_weights(source)
     if isinstance(term, FixedSum):
         value, largest, unit = fixed_term(rows, term, source.schema, source.most_rows)
-        return _Made(value, f"sum({name})", largest * source.most_rows >= 2**63, unit)
+        return Addend(value, f"sum({name})", largest * source.most_rows >= 2**63, unit)
     if term.weighted:
         value, wide = _weight_where(rows, term, source.schema), source.most_rows >= 2 ** (63 - WEIGHT_BITS)
-        return _Made(value, f"sum({name})", wide)
+        return Addend(value, f"sum({name})", wide)
     if isinstance(term.expr, Column) and term.expr.name in summed and not term.distinct:
-        return _Made("", f"count(v{summed[term.expr.name]})")
-    return _Made(*counted(rows, term, name))
+        return Addend("", f"count(v{summed[term.expr.name]})")
+    return Addend(*counted(rows, term, name))
 
 
 def codes(source: Relation, keys: tuple[Key, ...]) -> str:

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from jostle.diagnostics import refuse
 from jostle.engine.base import Answers
-from jostle.lazy import NDArray, np
+from jostle.lazy import Bools, NDArray, np
 from jostle.plan.plan import WEIGHT_BITS, Domain, Integer, Key, Plan, RowExpr, Summands
 from jostle.plan.schemas import check_steps
 from jostle.privacy.kernel.exposures import Handle
@@ -66,11 +66,19 @@ class Tallied(Struct, frozen=True):
     keys: tuple[Key, ...]
 
 
-class Restricted(Struct, frozen=True):
-    """The cells of `base` where a condition on the dimensions holds; the others are 0."""
+class Restricted(Struct, frozen=True, eq=False):
+    """The cells of `base` where a public `mask` says so, which broadcasts to their shape; the others are 0.
+
+    Histories know it by the condition on the dimensions that it was made of.
+    """
 
     base: Cells
     condition: RowExpr
+    mask: Bools
+
+    @property
+    def digest_facts(self) -> tuple[str, Cells, RowExpr]:
+        return "Restricted", self.base, self.condition
 
 
 class Summed(Struct, frozen=True):

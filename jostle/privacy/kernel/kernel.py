@@ -7,7 +7,6 @@ refusal here depends on amounts, paths and names, which are public.
 
 from __future__ import annotations
 
-import math
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -18,7 +17,7 @@ from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 
-from jostle.accounting.amounts import Amount, Cost, Path, as_float, as_text
+from jostle.accounting.amounts import Amount, Cost, Path, as_text
 from jostle.accounting.definitions import Charge, Price
 from jostle.diagnostics import Note, Refusal, refuse
 from jostle.events import Stream
@@ -120,44 +119,6 @@ class Kernel:
                 yield
             finally:
                 self._stack, self._balances, self._run, self.register.opens = around
-
-    def left_of_allotment(self, exposures: Exposures, what: str = "epsilon") -> float:
-        """The name `epsilon`: what is left of the innermost allotment for these exposures, or undivided."""
-        inner = self.allotment
-        if inner is None:
-            raise refuse(
-                "NoEpsilon", f"`{what}` stands outside any allotment", help="open one: `with epsilon 0.1 { … }`"
-            )
-        if inner.amount is None:
-            return math.inf
-        if inner.amount.unit != what:
-            raise refuse("TypeError", f"this allotment is in {inner.amount.unit}, not in {what}")
-        paths = [(e.source, e.path) for e in exposures or inner.opened_for]
-        if not paths:
-            paths = [(source, ()) for source, _ in inner.meters.values()]
-        return as_float(max(0, min((inner.left(*at) for at in paths), default=inner.amount.value)))
-
-    def bare_amount(self, exposures: Exposures, shares: int = 1) -> Amount | None:
-        """What a query without an amount of its own spends: an equal share of all that is left on its paths."""
-        if not exposures:
-            return None
-        inner, source = self.allotment, exposures[0].source
-        if inner is None:
-            raise refuse(
-                "NoEpsilon", f"this reads `{source.name}`, which is private, and nothing pays for it", label="unpaid",
-                help="write `with epsilon 0.1` at its end, or put it in `with epsilon 0.1 { … }`", notes=source.notes,
-            )  # fmt: skip
-        if inner.amount is None:
-            raise refuse("NoEpsilon", "a private source was met in a call on public data")
-        left = min(inner.left(e.source, e.path) for e in exposures)
-        if left // shares <= 0:
-            raise refuse(
-                "BudgetExceeded", f"nothing is left of the allotment of {inner.amount}",
-                notes=(Note(inner.span, "the allotment"),) if inner.span else (),
-                help="allot more, or give the queries before it amounts of their own",
-            )  # fmt: skip
-        delta = max(0, min(inner.left(e.source, () if e.stability > 1 else e.path, 1) for e in exposures))
-        return Amount(inner.amount.unit, left // shares, delta // shares)
 
     def _test_opening(self, amount: Amount, span: Span | None, opened_for: Exposures) -> None:
         outer = self.allotment

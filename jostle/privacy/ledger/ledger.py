@@ -17,7 +17,7 @@ meters, so that `left` and `spent` speak of all of it. It reads no data.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Mapping, Sequence, Set
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -488,9 +488,3 @@ class Account(Struct, eq=False):
         for (_, account), receipt, charged in zip(mine, outcome.receipts, growths, strict=False):
             account._note(receipt, charged)
         return outcome.refused
-
-
-def receipts_of(accounts: Iterable[object]) -> Mapping[str, object]:
-    """For the event of a run: where its charges stand in the history of each registered dataset."""
-    mine = [account for account in accounts if isinstance(account, Account)]
-    return {account.name: [[r.number, r.hash] for r in account.receipts] for account in mine}

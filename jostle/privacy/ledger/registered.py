@@ -25,15 +25,6 @@ from jostle.records import as_dict
 Schema = tuple[tuple[str, Domain], ...]
 
 
-class Clauses(Struct, frozen=True):
-    """What follows a source in a declaration, understood. Counts have no schema, and linked tables no budget."""
-
-    schema: Schema
-    unit: Unit
-    measure: Measure | None
-    filled: tuple[str, ...] = ()  # the columns that are never missing
-
-
 class ServerTable(Struct, frozen=True):
     """Data of a server as its owner named them: `source` is the function by which a program does. `place` is what is
     shown of the server's address: host, port and database."""

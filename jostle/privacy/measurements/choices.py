@@ -1,19 +1,13 @@
-"""Scores, and selections by them: one noisy score, and the index of the largest of several.
-
-The largest of several scores in one measurement, and how far each leads the next: docs/privacy/selection.md.
+"""Scores, and selections by them: one noisy score, the index of the largest of several, the largest several.
 
 With exponential noise all scores get it once, at k times the scale of a single selection, and the leads cost nothing
 more. Where sources are counted in zCDP and no leads are asked, Gumbel noise costs less: then one after the other is
 chosen by the exponential mechanism, which is the same law as one draw of Gumbel noise for all (Durfee & Rogers 2019).
+By margin one is chosen among as few as stand clear of the others. The arguments are in docs/privacy/selection.md.
 
-A selection by margin: the index of the (nearly) largest score, among as few as stand clear of the others.
-
-The sum of an expression on rows, as a score: `sum_of`.
-
-*Argument.* That of the aggregate `sum` (`measurements.aggregates.terms`): a row adds one term, which is clamped to the
-public bounds of the expression and rounded to a grid, and so moves the sum by `sensitivity_of` at most. Where no term
-is below 0, or none above, all rows move it one way. The grid is coarser than that of the aggregate: a score is measured
-again and again, with wide noise at first, and has 2^20 steps within its bounds.
+`sum_of`, the sum of an expression as a score, moves as the aggregate `sum` does (`aggregates.terms`). Where no term is
+below 0, or none above, all rows move it one way. Its grid is coarser: a score is measured again and again, with wide
+noise at first, and has 2^20 steps within its bounds.
 """
 
 from __future__ import annotations

@@ -10,20 +10,17 @@ the cells in ℓ₁ and move by at most 1; the number of cells that pass a condi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import date
 
 from msgspec import Struct
 
 from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import Price
 from jostle.diagnostics import refuse
-from jostle.engine.sql.persons import names_in
-from jostle.integers import fixed_width
-from jostle.language.moments import number_of
-from jostle.lazy import Array, Floats, Ints, np
-from jostle.plan.plan import Apply, Column, Key, RowExpr
+from jostle.lazy import Bools, Floats, Ints, np
+from jostle.plan.plan import Column, Key, RowExpr
 from jostle.plan.schemas import MOST_KEYS, key_of, open_keys
 from jostle.privacy.kernel.handles import UNWEIGHTED, VALUES, Cube
 from jostle.privacy.kernel.kernel import Kernel
@@ -32,16 +29,65 @@ from jostle.privacy.measurements.aggregates.aggregate import Aggregate
 from jostle.privacy.measurements.query import Answer, GroupKey, key_columns
 from jostle.privacy.mechanisms.additive import Additive, Linear, share, sum_prices
 from jostle.privacy.reading.public_data import PublicData
-from jostle.privacy.reading.vault import Reader, on_cells
+from jostle.privacy.reading.vault import Reader
 
 
-class CubeRequest(Struct, frozen=True):
-    """A prepared select on a cube."""
+class Stated(Struct, frozen=True, eq=False):
+    """A condition on the positions of cells: public arrays of where it is true and where it is false."""
+
+    true: Bools
+    false: Bools
+
+    def of(self, counts: Ints) -> tuple[Bools, Bools]:
+        return self.true, self.false
+
+
+class Compared(Struct, frozen=True, eq=False):
+    """A comparison of a cell's count with a public number, which is none where it is NaN."""
+
+    op: str
+    number: Floats
+
+    def of(self, counts: Ints) -> tuple[Bools, Bools]:
+        holds, valid = _COMPARISONS[self.op](counts, self.number), ~np.isnan(self.number)
+        return holds & valid, ~holds & valid
+
+
+class Together(Struct, frozen=True, eq=False):
+    """`and`, `or` or `not` of conditions, three-valued as in SQL."""
+
+    op: str
+    parts: tuple[CellTest, ...]
+
+    def of(self, counts: Ints) -> tuple[Bools, Bools]:
+        """Where it is true of the cells, and where it is false."""
+        parts = [part.of(counts) for part in self.parts]
+        true, false = parts[0]
+        for more, less in parts[1:]:
+            true, false = (true & more, false | less) if self.op == "and" else (true | more, false & less)
+        return (false, true) if self.op == "not" else (true, false)
+
+
+CellTest = Stated | Compared | Together
+_COMPARISONS = {
+    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+
+
+class CubeRequest(Struct, frozen=True, eq=False):
+    """A prepared select on a cube: `test` is what its condition asks of a cell, and `codes` are where each cell stands
+    among the values of each key, public arrays that broadcast to the cube's shape."""
 
     cube: Cube
     where: RowExpr | None
     keys: tuple[Key, ...]
     aggregates: tuple[Aggregate, ...]
+    test: CellTest | None
+    codes: tuple[Ints, ...]
+
+    @property
+    def digest_facts(self) -> tuple[object, ...]:
+        return "CubeRequest", self.cube, self.where, self.keys, self.aggregates
 
     @property
     def title(self) -> str:
@@ -61,25 +107,16 @@ class CubeRequest(Struct, frozen=True):
 
     def integers(self, units: Ints) -> list[Ints]:
         """The exact aggregates, an array over the groups each, from the cells."""
-        counts = units.ravel()
-        group, size = self._groups()
-        if self.where is not None:
-            holding, valid = on_cells(self.cube, self.where, counts)
-            group = np.where(holding.astype(bool) & valid, group, -1)
-        group = np.broadcast_to(group, self.cube.shape).ravel()
-        inside = group >= 0
-        answers = [a.of_cells(counts[inside], group[inside], size) for a in self.aggregates]
-        return [column for column in answers if column is not None]
-
-    def _groups(self) -> tuple[Ints, int]:
-        """The group of every cell, or −1, in a shape that broadcasts to the cube's, and the number of groups."""
-        group, size = np.zeros([1] * len(self.cube.shape), dtype=np.int64), 1
-        for key in self.keys:
-            values, valid = on_cells(self.cube, key.expr)
-            place = _places(values, key)
-            group = np.where((group >= 0) & (place >= 0) & valid, group * len(key.values) + place, -1)
+        group, size = np.zeros([1] * units.ndim, dtype=np.int64), 1
+        for key, code in zip(self.keys, self.codes, strict=True):
+            group = np.where((group >= 0) & (code >= 0), group * len(key.values) + code, -1)
             size *= len(key.values)
-        return group, size
+        if self.test is not None:
+            group = np.where(self.test.of(units)[0], group, -1)
+        group = np.broadcast_to(group, units.shape)
+        inside = (group >= 0) & (group < size)
+        answers = [a.of_cells(units[inside], group[inside], size) for a in self.aggregates]
+        return [column for column in answers if column is not None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,9 +143,14 @@ class CubeSelect(LinearMeasurement[Answer]):
 
 
 def prepare_cube(
-    cube: Cube, where: RowExpr | None, group_keys: Sequence[GroupKey], aggregates: Sequence[Aggregate]
-) -> CubeRequest:
-    """Checks that `values` stands only where its sensitivity is known, and takes the keys from the dimensions."""
+    cube: Cube, where: RowExpr | None, test: CellTest | None, group_keys: Sequence[GroupKey],
+    aggregates: Sequence[Aggregate], codes: Callable[[Key], Ints],
+) -> CubeRequest:  # fmt: skip
+    """Checks that counts of cells stand only where their sensitivity is known, and takes the keys from the dimensions.
+
+    `test` is what `where` asks, and `codes` says where cells stand among the values of a key: a wrong one is another
+    question, of the same price.
+    """
     none = np.zeros(0, dtype=np.int64)
     for aggregate in aggregates:
         if aggregate.of_cells(none, none, 1) is None or aggregate.expressions != (Column(VALUES),):
@@ -120,45 +162,15 @@ def prepare_cube(
             raise refuse(
                 "TypeError", "cells are counted of counts of rows, and these rows have weights", help=UNWEIGHTED
             )  # fmt: skip
-        if aggregate.name != "count" and where is not None and VALUES in names_in([where]):
+        if aggregate.name != "count" and not isinstance(test, Stated | None):
             raise refuse(
                 "TypeError", f"a condition on `values` is only for `count(values)`, not for `{aggregate.name}`",
                 help="one row could bring a whole cell in or out",
             )  # fmt: skip
     keys = []
     for group_key in group_keys:
-        if VALUES in names_in([group_key.expr]):
-            raise refuse("TypeError", "`values` cannot be grouped by", help="group by a dimension")
         key = key_of(group_key.expr, group_key.over, dict(cube.schema), MOST_KEYS)
         if key is None:
             raise open_keys(group_key.name)
         keys.append(key)
-    if where is not None:
-        _only_compared(where)
-    return CubeRequest(cube, where, tuple(keys), tuple(aggregates))
-
-
-def _only_compared(expr: RowExpr) -> None:
-    """`values` may be compared with a constant, not calculated with."""
-    if not isinstance(expr, Apply):
-        return
-    logic = expr.op in ("and", "or", "not")
-    compared = expr.op in ("==", "!=", "<", "<=", ">", ">=", "in")
-    for arg in expr.args:
-        if arg == Column(VALUES) and not compared:
-            raise refuse("TypeError", "`values` cannot be calculated with", help="compare it: `where values > 0`")
-        if logic or compared:
-            _only_compared(arg)
-        elif VALUES in names_in([arg]):
-            raise refuse("TypeError", "`values` cannot be calculated with", help="compare it: `where values > 0`")
-
-
-def _places(values: Array, key: Key) -> Ints:
-    if isinstance(key.values, range):
-        place = np.floor(np.nan_to_num(values.astype(float), nan=-1e18)) - key.values.start
-        return fixed_width(np.where((place >= 0) & (place < len(key.values)), place, -1))
-    place = np.full(values.shape, -1, dtype=np.int64)
-    floored = np.floor(values) if values.dtype.kind == "f" else values
-    for i, value in enumerate(key.values):
-        place[floored == (number_of(value) if isinstance(value, date) else value)] = i
-    return place
+    return CubeRequest(cube, where, tuple(keys), tuple(aggregates), test, tuple(map(codes, keys)))

@@ -1,15 +1,10 @@
 """Running counts and sums: `select count(*) from visits groupby running(day, until = today), page`.
 
 Each group holds all rows up to its step, and the steps are released one by one, in one run or in many, for one amount
-that is charged when the first is (docs/privacy/streams.md).
-
-*Argument.* What is released is the vector of all steps' rows M·x + noise, x the term by steps and other groups: row by
-row as the steps come, and never twice, since the ledger keeps what was released and gives it again. A row of data is
-at one step s and in at most one other group. Whatever happens to it between runs (it comes late, its group changes, it
-goes), at step t it adds at most Δ·M[t, s] to one number of each row of M: the column's norm times Δ, in ℓ₁ and in ℓ₂.
-For k rows all of this is k times as much, by the triangle inequality. Noise that is drawn anew at each step, with data
-that may depend on what was released before, loses no more than one Gaussian mechanism, as a row of M weighs no step
-that is still to come (Denisov, McMahan, Rush, Smith, Thakurta 2022); of Laplace noise the ε of all numbers add up.
+that is charged when the first is. What is released is the vector of all steps' rows M·x + noise, x the term by steps
+and other groups, never twice, since the ledger keeps what was released and gives it again. One row of data moves the
+whole by at most Δ times a column of M, in ℓ₁ and in ℓ₂, whatever happens to it between runs, and k rows by k times as
+much (docs/privacy/streams.md, after Denisov, McMahan, Rush, Smith, Thakurta 2022).
 """
 
 from __future__ import annotations

@@ -1,14 +1,9 @@
 """Noisy sums over private rows as vectors: moments under the weights of a row program, and clipped contributions.
 
 One row more or less, a vector x with ‖x‖₂ ≤ r (in units of the ball; r = 1, or √d where only the largest coordinate is
-bounded), moves the exact sums by its own terms and no others:
-
-    Σ γ_k        by γ,        ‖γ‖₂ ≤ ‖γ‖₁ ≤ 1
-    Σ γ_k x      by γ ⊗ x,    ‖·‖₂ = ‖γ‖₂‖x‖₂ ≤ r,    ‖·‖₁ ≤ √d·r
-    Σ γ_k xxᵀ    by γ ⊗ xxᵀ,  ‖·‖_F ≤ r²; of the upper triangle ‖·‖₁ ≤ (‖x‖₁² + ‖x‖₂²)/2 ≤ (d + 1)·r²/2
-
-for **all components together**. Blocks are one joint release, each with its share of the amount. Replaced rows, k rows
-of a person, and the upper triangle that a symmetric matrix is released by are in docs/privacy/vectors.md.
+bounded), moves Σ γ_k by at most 1, Σ γ_k x by r (in ℓ₁ √d·r) and Σ γ_k xxᵀ by r² (its upper triangle in ℓ₁ by (d +
+1)·r²/2), for **all components together**: docs/privacy/vectors.md, also for replaced rows and k rows of a person.
+Blocks are one joint release, each with its share of the amount.
 
 Second moments are kept to 2^-42 and taken down to 2^-30, which moves each of the m released numbers by less than one
 more step. Contributions have a norm of at most the public bound, whatever the program gives.
@@ -189,17 +184,6 @@ def check_moments(rows: Vectors, weights: Weights, blocks: int) -> None:
 def reaches(size: int, norm: str) -> tuple[float, float]:
     """ℓ₁ and ℓ₂ sensitivities of so many sums, where no row is longer than 1 in this norm."""
     return {"l1": (1.0, 1.0), "l2": (math.sqrt(size), 1.0), "sup": (float(size), math.sqrt(size))}[norm]
-
-
-def whole_of(rows: Vectors, weights: Weights, shares: Sequence[float]) -> tuple[float, float]:
-    """ℓ₁ and ℓ₂ sensitivities by which one noise is chosen for all blocks: geometric means of those of each alone."""
-    if not rows.private:
-        return 1.0, 1.0
-    blocks = zip(shares, sensitivities(rows, weights, len(shares)), strict=True)
-    parts = [(share / math.fsum(shares), l1, l2) for share, (l1, l2) in blocks if share]
-    logs = [(math.log(l1 / share), math.log(l2) - math.log(share) / 2) for share, l1, l2 in parts]
-    first, second = (math.exp(math.fsum(column) / len(logs)) for column in zip(*logs, strict=True))
-    return first, second
 
 
 def sensitivities(rows: Vectors, weights: Weights, blocks: int) -> list[tuple[float, float]]:

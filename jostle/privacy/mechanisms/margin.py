@@ -1,19 +1,14 @@
-"""The large margin mechanism: a selection among as few of the scores as stand clear of all others.
+"""The large margin mechanism, watches for a threshold, rankings and stopping: what one-sided noise is for.
 
-After Chaudhuri, Hsu and Song (2014). Sorted, the scores have margins d_ℓ = q₍₁₎ − q₍ℓ₊₁₎, rising in ℓ. A sparse vector
-looks for the first ℓ whose margin is above a public threshold T_ℓ; among the ℓ largest scores the exponential mechanism
-selects. Where no margin is, it selects among all. Error then goes with log ℓ, however many scores there are.
+Sorted, the scores have margins d_ℓ = q₍₁₎ − q₍ℓ₊₁₎, rising in ℓ. A sparse vector looks for the first ℓ whose margin is
+above a public threshold T_ℓ; among the ℓ largest scores, or among all, the exponential mechanism selects (Chaudhuri,
+Hsu and Song 2014). Two scores part by at most R between neighbours, so that each d_ℓ moves by at most R either way. The
+first half of ε finds ℓ, and the second selects, b = R/(ε/2); both have half of δ.
 
-*Argument* (docs/privacy/selection.md): let two scores part by at most R between neighbours, so that each d_ℓ moves by
-at most R either way. The first half of ε finds ℓ, and the second selects, b = R/(ε/2); both have half of δ.
-
-One-sided noise on whole numbers, and what two mechanisms do with it: a ranking, and a watch for a threshold.
-
-The noise is geometric, P(k) = (1 − p)·p^k for k = 0, 1, … with p = e^(−1/b): that of discrete Laplace noise z, folded
-to z or −z − 1, since p^k + p^(k+1) is proportional to p^k. So it is drawn by the sampler of every other release,
-exactly, and comparisons are of whole numbers. Moving a draw up by s makes it less likely by e^(−s/b) and by no more;
-moving it down may be impossible. The proofs in docs/privacy/selection.md move draws up only, and so this noise does,
-which has half the variance of Laplace noise at the same price.
+The noise is geometric, P(k) = (1 − p)·p^k for k = 0, 1, … with p = e^(−1/b): discrete Laplace noise z, folded to z or
+−z − 1. So it is drawn by the sampler of every other release, exactly, and comparisons are of whole numbers. Moving a
+draw up by s makes it less likely by e^(−s/b) and by no more, which is all that the proofs in docs/privacy/selection.md
+ask of it.
 """
 
 from __future__ import annotations

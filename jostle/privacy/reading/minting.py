@@ -14,11 +14,11 @@ from jostle.accounting.amounts import Amount, Unit
 from jostle.accounting.definitions import Measure
 from jostle.diagnostics import refuse
 from jostle.lazy import Ints
-from jostle.plan.plan import Bound, Domain, Owners, Plan, RowExpr, Scan, filled
+from jostle.plan.plan import Bound, Domain, Known, Listed, Owners, Plan, RowExpr, Scan, filled
 from jostle.privacy.kernel.exposures import Exposure, Exposures, Handle, Source
 from jostle.privacy.kernel.handles import Cube, Origin, Table, Vectors
 from jostle.privacy.mechanisms.noise import Noise
-from jostle.privacy.reading.public_data import PublicData
+from jostle.privacy.reading.public_data import PublicData, need_public
 from jostle.records import replace
 from jostle.source import Span
 
@@ -54,6 +54,17 @@ def public_table(
     """A public table; refused where `identity` is that of a private source."""
     data.read_publicly(identity, span)
     return Table((), filled(Scan(key, schema), schema, never), schema, origin=Origin(key, schema, never))
+
+
+def listed_table(schema: Schema, rows: Sequence[tuple[Any, ...]]) -> Table:
+    """A public table of rows that a program states: no source is read."""
+    return Table((), Listed(schema, tuple(rows)), schema)
+
+
+def known_table(table: Table, schema: Schema) -> Table:
+    """A public table of whose columns more is known, by its rows, than it says."""
+    need_public(table, "rows", "measure them")
+    return replace(table, plan=Known(table.plan, schema), schema=schema, origin=None)
 
 
 def public_cube(

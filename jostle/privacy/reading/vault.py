@@ -11,21 +11,11 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from jostle.engine.base import Answers, LruCache
-from jostle.engine.sql.persons import names_in
 from jostle.integers import fixed_width
-from jostle.lazy import Array, Bools, Ints, np
-from jostle.plan.plan import Count, RowExpr
+from jostle.lazy import Ints, np
+from jostle.plan.plan import Count
 from jostle.privacy.kernel.exposures import Exposures
-from jostle.privacy.kernel.handles import (
-    VALUES,
-    Cells,
-    Counted,
-    Cube,
-    Restricted,
-    Summed,
-    Tallied,
-    need_counts,
-)
+from jostle.privacy.kernel.handles import Cells, Counted, Cube, Restricted, Summed, Tallied, need_counts
 
 if TYPE_CHECKING:
     from jostle.privacy.mechanisms.least_cost import Line
@@ -81,8 +71,7 @@ class Reader:
         if isinstance(cells, Counted):
             return self._arrays[cells]
         if isinstance(cells, Restricted):
-            holds, valid = on_cells(cube, cells.condition)
-            return np.where(holds.astype(bool) & valid, self._cells(cells.base, cube), 0)
+            return np.where(cells.mask, self._cells(cells.base, cube), 0)
         counts = self._kept.get(cells)
         if counts is None:
             if isinstance(cells, Summed):
@@ -92,24 +81,3 @@ class Reader:
             shaped = fixed_width(sums).reshape(cube.shape)
             counts = self._kept.put(cells, shaped, shaped.nbytes)
         return counts
-
-
-def on_cells(cube: Cube, expr: RowExpr, values: Ints | None = None) -> tuple[Array, Bools]:
-    """What an expression of the positions (and of `values`, where given) is for every cell, and whether it is not none.
-
-    Both broadcast to the cube's shape: an expression of one dimension is worked out along that one only.
-    """
-    from jostle.engine.dense import evaluate
-
-    names = names_in([expr])
-    used = [i for i, name in enumerate(cube.names) if name in names]
-    whole = len(used) > 1 or (values is not None and VALUES in names)
-    shape = [side if whole or i in used else 1 for i, side in enumerate(cube.shape)]
-    columns: dict[str, Array] = {}
-    for i in used:
-        positions = np.arange(cube.shape[i], dtype=float).reshape([-1 if j == i else 1 for j in range(len(shape))])
-        columns[cube.names[i]] = np.broadcast_to(positions, shape).ravel()
-    if values is not None and VALUES in names:
-        columns[VALUES] = values.ravel().astype(float)
-    numbers, valid = evaluate(expr, columns, private=() if values is None else (VALUES,))
-    return numbers.reshape(shape), valid.reshape(shape)

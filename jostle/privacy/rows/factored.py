@@ -1,25 +1,19 @@
-"""Gradients in two factors over private rows of codes: slopes times features, the arithmetic of steps to a vertex.
+"""Exact sums over rows: moments under weights, contributions, and gradients in two factors.
 
-A row of codes r adds, to the score of a combination s and a feature f of one column, Σ_u s_u·v_u(r)·f(r): its *slopes*
-v, one or a few numbers that depend on the whole row, and *features*, of one column each. Slopes are a row program of
-the sums of public tables, one a column, and of one column's code. `FactoredGradient` holds what is public: features and
-combinations as whole numbers −1, 0, 1, the tables, and the program. So a row is looked at once, whatever the number of
-coordinates. Slopes are brought to whole multiples of 2^-30 whose absolute values sum to at most 2^30.
+*Moments and contributions.* Products and sums are matrix products of doubles that hold whole numbers: with rows in
+batches of BATCH = 2^11, no sum exceeds 2^11·2^14·2^14·2^14 = 2^53, so every partial sum, in whatever order and on
+however many threads, is a whole number that a double holds. Batches are added in 64-bit integers and folded into
+Python's before they could overflow. So sums do not depend on the order of rows, and one row moves them by exactly its
+own term.
 
-*Sensitivity.* |Σ_u s_u·v_u·f| ≤ Σ_u |v_u| ≤ 2^30: one row more or less moves every score by at most 1 in units of
-2^-30, and by nothing else, since slopes depend on their row alone.
-
-*Exactness.* Slopes are first added up for each pattern of codes of a group of columns, times how many equal rows there
-are, and the sums then weighed by the features of the patterns. Sums of a chunk are made of doubles that hold
-whole numbers: CHUNK = 2^14 rows of at most 2^30, each taken for at most 2^8 equal rows at a time, stay below 2^53.
-Everything after is 64-bit integers, or Python's where there are more than 2^32 rows.
-
-Exact sums over rows: moments under weights, and contributions.
-
-*Exactness.* Products and sums are matrix products of doubles that hold whole numbers: with rows in batches of
-BATCH = 2^11, no sum exceeds 2^11·2^14·2^14·2^14 = 2^53, so every partial sum, in whatever order and on however many
-threads, is a whole number that a double holds. Batches are added in 64-bit integers and folded into Python's before
-they could overflow. So sums do not depend on the order of rows, and one row moves them by exactly its own term.
+*Gradients.* A row of codes r adds, to the score of a combination s and a feature f of one column, Σ_u s_u·v_u(r)·f(r):
+its *slopes* v, a row program of the sums of public tables, one a column, and of one column's code, and *features*, of
+one column each. Features and combinations are −1, 0 and 1, so that a row is looked at once, whatever the number of
+coordinates. Slopes are whole multiples of 2^-30 whose absolute values sum to at most 2^30: one row more or less moves
+every score by at most 1 in units of 2^-30. They are first added up for each pattern of codes of a group of columns,
+times how many equal rows there are, and the sums then weighed. Sums of a chunk, CHUNK = 2^14 rows of at most 2^30, each
+taken for at most 2^8 equal rows at a time, stay below 2^53. Everything after is 64-bit integers, or Python's where
+there are more than 2^32 rows.
 """
 
 from __future__ import annotations
@@ -75,9 +69,6 @@ class MomentSums:
         """In units of the grid, Python's integers."""
         self._fold()
         return self._whole
-
-    def sums(self) -> list[Ints]:
-        return moments_of(self.whole())
 
 
 def moments_of(whole: list[object]) -> list[Ints]:

@@ -11,15 +11,10 @@ moves them (docs/privacy/splits.md):
 All are monotone, and those that fall must not be mixed with those that rise (`Score.falls`). Rounding to the grid of
 2^-BITS adds at most 5 steps to a change.
 
-Where a row ends in a public tree follows from that row alone (`privacy.rows.leaves`), and it is at one leaf or at none.
-So leaves are parts of a partition under public keys, and one vector has the numbers of all:
-
-* `leaf_counts`, `level_sizes`: the rows of each leaf, of each class or all. A row moves one of the numbers by 1.
-* `level_splits`: for each leaf of the level a group of scores of a split, by each column not asked on the way there. A
-  row moves the scores of one group, each as a split of that leaf's rows by itself. Public prices may be taken off, and
-  a group may end with the score of no split, which is that of a column of one value.
-* `subtrees`: what `drawn_tree` draws a tree of at most two tests by, the rows of each class with each value of a
-  column, and of two. One row more is right in a tree or not: it gains 1 or nothing.
+A row is at one leaf of a public tree, or at none, and which follows from that row alone (`privacy.rows.leaves`). So
+leaves are parts of a partition under public keys, and one vector has the numbers of all: `leaf_counts`, `level_sizes`
+(a row moves one by 1), `level_splits` (a row moves the scores of one group), and what `drawn_tree` draws a tree of at
+most two tests by, `subtrees` (a tree gains 1 or nothing).
 """
 
 from __future__ import annotations

@@ -1,13 +1,9 @@
 """Exact sums of row programs over rows as vectors, and the coordinates of such a sum as scores.
 
-Row counts: the sum of a whole number of each row, as a score.
-
-A row program gives each row of a table a whole number within a public interval, from the row's described cells
-(`privacy.rows`). One row more or less moves the sum by at most the largest absolute value in that interval, and by
-nothing else: a program is a function of the row alone and cannot fail. Where no number is negative the score is
-monotone. `correct_count` is such a count: how many rows of a table a public classifier gets right; and so is
-`surprise_count`, how improbable it calls their classes. `ranked_counts` counts the rows at each of several places, of
-which a row has one at most: a row more raises one number by 1.
+A row count is the sum of a whole number of each row, within a public interval (`privacy.rows`): `correct_count`, how
+many rows a public classifier gets right, `surprise_count`, how improbable it calls their classes. One row more or less
+moves it by at most the largest absolute value in that interval; where no number is negative it is monotone.
+`ranked_counts` counts the rows at each of several places, of which a row has one at most.
 """
 
 from __future__ import annotations
@@ -43,9 +39,7 @@ class Coordinates(Rule):
         rows: Any = score.base
         function, bound = score.arguments
         if isinstance(function, FactoredGradient):
-            sums = clamped(
-                reader.answers.fold(rows.plan, rows.exprs, AtRows.of(GradientFold(function, bound), rows))[0]
-            )
+            sums = clamped(_folded(reader, rows, GradientFold(function, bound))[0])
         else:
             sums = contributions(reader, rows, function, bound, "sup")
         coordinates = [int(v) for v in sums]
@@ -75,9 +69,7 @@ def _folded(reader: Reader, rows: Vectors, fold: Fold) -> list[Any]:
 
 def moments(reader: Reader, rows: Vectors, weights: Weights, degree: int) -> list[Ints]:
     """Σ γ_k, Σ γ_k x and Σ γ_k xxᵀ up to a degree of 2, in units of 2^-BITS."""
-    return moments_of(
-        reader.answers.fold(rows.plan, rows.exprs, AtRows.of(MomentFold(weights, len(rows.names), degree), rows))
-    )
+    return moments_of(_folded(reader, rows, MomentFold(weights, len(rows.names), degree)))
 
 
 def contributions(

@@ -1,61 +1,40 @@
 """Joins, each with its stability: by how many rows k changed rows of a side change the result.
 
 Rows meet where their keys are equal; a side of a `left`, `right` or `full` join keeps its rows that meet none as well.
+The proofs are in docs/privacy/transformations.md.
 
-*With a public table*, f is the most rows that one key has there, a public number. Take one row r with key c more on
-the private side, where c has f_c ≤ f public rows.
-
-* Only rows of the private side, or none, are kept: r makes max(1, f_c) or f_c rows, whatever else is there: at most
-  k·f, as f ≥ 1.
-* Rows of the public side are kept: r makes f_c rows, and where it is the first of its key the f_c public rows that met
-  none go: 2f_c. Where f_c is 0, r makes at most one row. So k·2f.
-
-*Two private sides* need `up to m`: both keep at most m rows a key, by a hash of the row. The result changes by k·2m
-rows for each side, and if a source is on both sides the sums add. *A table with itself*, by the same columns on both
-sides, changes by k·(4m − 2), by two columns (`on a.x = b.y`) by k·4m. docs/privacy/transformations.md has the proofs.
-
-*Weights.* A join with a public table gives each copy of a row its weight, and a row that met none its own. What keeps
-public rows beside rows with weights is refused, and so is `up to`: a row that is pushed out may weigh more than the one
-that came in.
-
-*Joins of private tables without a bound* (`FreeJoin`). How many rows of the join one unit of a source changes depends
-on the rows: at most `moves`, a sum of products of *frequencies*, the most rows of a table that have one value of some
-columns. These are private numbers. One unit of a source s raises the frequency of a table by at most k_s, the rows of
-the table that the unit can change. That is all that `measurements.smooth` goes by (docs/privacy/elastic.md).
-
-Of a public table's open columns the values are public, and are known from its rows, which stay as they are.
+* *With a public table*, f ≥ 1 the most rows that one key has there: k·f where rows of the private side, or none, are
+  kept; k·2f where rows of the public side are.
+* *Two private sides* need `up to m`: both keep at most m rows a key, by a hash of the row. The result changes by k·2m
+  rows for each side, and if a source is on both sides the sums add. *A table with itself*, by the same columns on both
+  sides, changes by k·(4m − 2).
+* *Weights.* A join with a public table gives each copy of a row its weight, and a row that met none its own. What keeps
+  public rows beside rows with weights is refused, and so is `up to`: a row that is pushed out may weigh more than the
+  one that came in.
+* *Private tables without a bound* (`FreeJoin`): one unit of a source changes at most `moves` rows, a sum of products of
+  *frequencies*, the most rows of a table that have one value of some columns. One unit of a source raises the frequency
+  of a table by at most the rows of it that the unit can change (docs/privacy/elastic.md).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from msgspec import Struct
 
 from jostle.diagnostics import refuse
-from jostle.language.moments import number_of
 from jostle.plan.kinds import kind_of
 from jostle.plan.plan import (
-    Apply,
-    Categories,
     Column,
-    Constant,
     Count,
     Derive,
-    Domain,
     Exact,
     Filter,
     GroupRows,
-    Integer,
     Join,
-    Known,
     Listed,
-    Moments,
-    Open,
     Plan,
-    Real,
     has_persons,
 )
 from jostle.plan.schemas import schema_of
@@ -75,8 +54,6 @@ def join(
     """
     check_keys(left, right, on)
     _check_sides(left, right, on, most, kind)
-    if left.private or right.private:
-        left, right = (side if side.private else with_known_domains(data, side) for side in (left, right))
     mine, theirs = tuple(name for name, _ in on), tuple(name for _, name in on)
     plan = Join(left.plan, right.plan, mine, most, theirs=() if mine == theirs else theirs, kind=kind)
     return Table(_exposures(data, left, right, plan), plan, tuple(schema_of(plan).items()))
@@ -161,55 +138,6 @@ def _factor(data: PublicData, table: Table, on: Sequence[str], outer: bool) -> i
     return data.remembered(groups, most_of_one_key) * (2 if outer else 1)
 
 
-MOST_TEXTS = 4096
-"""Different texts of a public column that are listed as its values; one with more stays open."""
-MOST_WHOLE = 2**20
-"""The widest range of whole numbers that a public column is said to have; a wider one is listed, where it has few."""
-
-
-def with_known_domains(data: PublicData, table: Table) -> Table:
-    """A public table of whose open columns the values are known: listed texts, and the range of numbers.
-
-    A private one comes back as it is. Kept, as tables are joined often.
-    """
-    if table.private or not any(isinstance(domain, Open) for _, domain in table.schema):
-        return table
-    schema = data.remembered(
-        table,
-        lambda: tuple((name, _known_domain(data, table, name, domain)) for name, domain in table.schema),
-        64 * MOST_TEXTS,
-    )
-    return replace(table, plan=Known(table.plan, schema), schema=schema, origin=None)
-
-
-def _known_domain(data: PublicData, table: Table, name: str, domain: Domain) -> Domain:
-    if not isinstance(domain, Open) or domain.kind == "boolean":
-        return domain
-    column = Column(name)
-    if domain.kind == "text":
-        texts = _values(data, table, column)
-        return Categories(texts) if texts else domain
-    if domain.kind in ("date", "time"):
-        (low,), (high,) = data.exact(table, (), (Exact("min", column), Exact("max", column)))[1]
-        return domain if low is None else Moments(domain.kind, number_of(low), number_of(high))
-    whole = Apply("if", (Apply("==", (column, Apply("floor", (column,)))), column, Constant(None)))
-    statistics = (Exact("min", column), Exact("max", column), Exact("count", column), Exact("count", whole))
-    (low,), (high,), (many,), (integral,) = data.exact(table, (), statistics)[1]
-    if low is None:
-        return domain
-    if many > integral:
-        return Real(float(low), float(high))
-    if high - low >= MOST_WHOLE and (numbers := _values(data, table, column)) is not None:
-        return Categories(numbers)
-    return Integer(int(low), int(high))
-
-
-def _values(data: PublicData, table: Table, column: Column) -> tuple[Any, ...] | None:
-    """The different values of a column of whole numbers or texts, in order; None where there are very many."""
-    (many,) = data.exact(table, (), (Exact("count_distinct", column),))[1][0]
-    return tuple(data.exact(table, (column,), (Exact("count"),))[0][0]) if many <= MOST_TEXTS else None
-
-
 MOST_TABLES = 6
 
 Place = tuple[int, str]
@@ -271,7 +199,7 @@ class FreeJoin(Table):
         return frequencies.items, moves
 
 
-def free_join(data: PublicData, left: Table, right: Table, on: Sequence[tuple[str, str]]) -> FreeJoin:
+def free_join(left: Table, right: Table, on: Sequence[tuple[str, str]]) -> FreeJoin:
     """All pairs of rows of both sides that agree on pairs of columns, a left one and a right one each."""
     check_keys(left, right, on)
     if left.weighted or right.weighted:
@@ -279,7 +207,6 @@ def free_join(data: PublicData, left: Table, right: Table, on: Sequence[tuple[st
             "TypeError", "rows that have weights are joined with a public table, without `up to`",
             help="a row that meets many would weigh as much each time: leave `weighted` out",
         )  # fmt: skip
-    left, right = (side if side.private else with_known_domains(data, side) for side in (left, right))
     sides = left.sides if isinstance(left, FreeJoin) else (Side(left.plan, _bounded(left.exposures)),)
     if len(sides) >= MOST_TABLES:
         raise refuse("TypeError", f"a join without a bound is of {MOST_TABLES} tables at most")

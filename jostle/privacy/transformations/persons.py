@@ -1,22 +1,19 @@
 """Transformations of the rows of persons, each with its stability.
 
 A person is a value of the protected column, in every table of the source; neighbours differ by all rows of one person
-in all tables. Each transformation below is made of a function that is applied to every person's rows apart. So the
-stability is how many rows the result has of one person (docs/privacy/transformations.md, "Persons apart").
+in all tables. A function that is applied to every person's rows apart has the stability that it leaves one person of
+rows (docs/privacy/transformations.md, "Persons apart").
 
-* `truncate`: of each person at most `groups` groups and `rows` rows in each: groups · rows, and no more than before.
+* `truncate`: groups · rows, and no more than before.
 * `group_rows` by person: one row of each person and key. Without keys 1; with keys as many as a person has groups: at
   most the number of public keys, and no more than the rows before.
-* `join_own_rows`: each person's rows of one table meet the same person's rows of the other: k·k′. A row that meets
-  none may stay, once, which is no more where a person may have a row on the other side.
-* `group_rows` by keys alone mixes persons. A changed row takes a group's row away and may put another in its place:
-  2k, and whose a row is cannot be told any more.
+* `join_own_rows`: k·k′. A row that meets none may stay, once, which is no more where a person may have a row on the
+  other side.
+* `group_rows` by keys alone mixes persons. A changed row takes a group's row away and may put another in its place: 2k,
+  and whose a row is cannot be told any more.
 
 What is spent on parts of a partition counts as the largest for a k of the whole table alone. So where a transformation
 bounds a person's rows anew, the result lies on the path of the whole table, and charges on parts add up.
-
-Sums of a person's or a group's rows are of whole numbers on a public grid, each summand clamped to its bounds: the same
-in any order.
 """
 
 from __future__ import annotations

@@ -19,13 +19,13 @@ the program, comes from a public table, or was measured and paid for.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from jostle.accounting.amounts import Amount
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.engine.sql.keys import floors
-from jostle.engine.sql.persons import names_in
+from jostle.lazy import Bools, Ints, np
 from jostle.plan.kinds import as_number, kind_of, mixed, value_kind
 from jostle.plan.plan import (
     Apply,
@@ -43,27 +43,44 @@ from jostle.plan.plan import (
     Open,
     RowExpr,
 )
-from jostle.plan.schemas import MOST_KEYS, derived_domain, dimensions, holds, key_of, need_unicode, open_keys, schema_of
+from jostle.plan.schemas import (
+    MOST_KEYS,
+    KeyValue,
+    derived_domain,
+    dimensions,
+    holds,
+    key_of,
+    need_unicode,
+    open_keys,
+    schema_of,
+)
 from jostle.privacy.kernel.exposures import Allotment, Handle, extended
-from jostle.privacy.kernel.handles import VALUES, ColumnHandle, Cube, Restricted, Table, Tallied
+from jostle.privacy.kernel.handles import ColumnHandle, Cube, Restricted, Table, Tallied
 from jostle.privacy.kernel.kernel import check_unit
 from jostle.privacy.reading.public_data import PublicData
 from jostle.records import replace
 
 MOST_CELLS = 2**26
+Over = range | tuple[KeyValue, ...] | None
 
 
-def where(handle: Table | Cube, condition: RowExpr) -> Table | Cube:
-    """The rows (or cells, by their dimensions) for which the condition is true."""
-    if isinstance(handle, Cube):
-        if VALUES in names_in([condition]):
-            raise refuse("TypeError", "a condition on `values` is only for `count(values)`, within a query")
-        if kind_of(condition, dict(handle.schema)) != "boolean":
-            raise refuse("TypeError", "a condition must be true or false", help="compare: `where x > 3`")
-        return replace(handle, cells=Restricted(handle.cells, condition))
-    if kind_of(condition, handle.domains) != "boolean":
+def where(table: Table, condition: RowExpr) -> Table:
+    """The rows for which the condition is true."""
+    if kind_of(condition, table.domains) != "boolean":
         raise refuse("TypeError", "a condition must be true or false", help="compare: `where age > 40`")
-    return replace(handle, plan=Filter(handle.plan, condition))
+    return replace(table, plan=Filter(table.plan, condition))
+
+
+def cells_where(cube: Cube, condition: RowExpr, mask: Bools) -> Cube:
+    """The cells that a public mask leaves, whatever it says; `condition` is what it was made of."""
+    return replace(cube, cells=Restricted(cube.cells, condition, _broadcast(mask, cube)))
+
+
+def _broadcast(array: Bools, cube: Cube) -> Bools:
+    """A public array that broadcasts to the shape of a cube; refused where it does not."""
+    if np.broadcast_shapes(array.shape, cube.shape) != cube.shape:
+        raise refuse("ValueError", f"an array of {array.shape} is of no cube of {cube.shape}")
+    return array
 
 
 def derive(table: Table, columns: Sequence[tuple[str, RowExpr]]) -> Table:
@@ -86,17 +103,33 @@ def pick(table: Table, names: Sequence[str]) -> Table:
     return Table(table.exposures, plan, tuple((name, domains[name]) for name in names))
 
 
-def partition(data: PublicData, handle: Table | Cube, expr: RowExpr, name: str, over: Any) -> list[tuple[Any, Handle]]:
+def partition(data: PublicData, table: Table, expr: RowExpr, name: str, over: Over) -> list[tuple[object, Table]]:
     """(key, part) for every public key, in order. A bare column of an unaltered table names its own partition."""
-    schema = dict(handle.schema)
-    key = key_of(expr, over, schema, MOST_KEYS)
+    key = key_of(expr, over, table.domains, MOST_KEYS)
     if key is None:
-        if handle.private or isinstance(handle, Cube):
+        if table.private:
             raise open_keys(name)
-        keys, _ = data.exact(handle, (expr,), (Exact("count"),))
+        keys, _ = data.exact(table, (expr,), (Exact("count"),))
         key = Key(expr, tuple(keys[0]))
-    label = partition_label(handle, expr, exact=not floors(key))
-    return [(_plain(value), _part(handle, label, holds(key, value), _plain(value))) for value in key.values]
+    label = partition_label(table, expr, exact=not floors(key))
+    return [(_plain(value), _rows_part(table, label, holds(key, value), _plain(value))) for value in key.values]
+
+
+def cube_parts(
+    cube: Cube, expr: RowExpr, name: str, over: Over, codes: Callable[[Key], Ints]
+) -> list[tuple[object, Cube]]:  # fmt: skip
+    """The same of a cube. `codes` says where each cell stands among the values of a key, a public array: parts by it
+    are disjoint, whatever it says. Those by a dimension, which may meet parts made elsewhere, are by its positions."""
+    key = key_of(expr, over, dict(cube.schema), MOST_KEYS)
+    if key is None:
+        raise open_keys(name)
+    if isinstance(expr, Column):
+        return [(_plain(value), _at(cube, expr.name, _plain(value))) for value in key.values]
+    label, at = object(), codes(key)
+    return [
+        (_plain(value), _cells_part(cube, label, holds(key, value), _plain(value), at == place))
+        for place, value in enumerate(key.values)
+    ]
 
 
 def rows_where(handle: Table | Cube, column: str, value: Any) -> Table | Cube:
@@ -106,11 +139,12 @@ def rows_where(handle: Table | Cube, column: str, value: Any) -> Table | Cube:
     elif column not in handle.names:
         raise refuse("NameError", f"the cube has no dimension `{column}`", help=did_you_mean(column, handle.names))
     need_unicode(value)
-    expr = Column(column)
-    condition = Apply("==", (expr, Constant(value)))
+    condition = Apply("==", (Column(column), Constant(value)))
     kind_of(condition, dict(handle.schema))
-    label = partition_label(handle, expr, exact=True)
-    return _part(handle, label, condition, _plain(value))
+    if isinstance(handle, Cube):
+        return _at(handle, column, _plain(value))
+    label = partition_label(handle, Column(column), exact=True)
+    return _rows_part(handle, label, condition, _plain(value))
 
 
 def histogram(table: Table, dims: Sequence[tuple[str, RowExpr, Any]]) -> Cube:
@@ -150,11 +184,20 @@ def need_column(table: Table, name: str) -> None:
         )  # fmt: skip
 
 
-def _part(handle: Table | Cube, label: object, condition: RowExpr, key: Any) -> Table | Cube:
-    exposures = extended(handle.exposures, label, key)
-    if isinstance(handle, Cube):
-        return replace(handle, exposures=exposures, cells=Restricted(handle.cells, condition))
-    return replace(handle, exposures=exposures, plan=Filter(handle.plan, condition))
+def _rows_part(table: Table, label: object, condition: RowExpr, key: object) -> Table:
+    return replace(table, exposures=extended(table.exposures, label, key), plan=Filter(table.plan, condition))
+
+
+def _cells_part(cube: Cube, label: object, condition: RowExpr, key: object, mask: Bools) -> Cube:
+    return replace(cells_where(cube, condition, mask), exposures=extended(cube.exposures, label, key))
+
+
+def _at(cube: Cube, name: str, number: float) -> Cube:
+    """The cells at one position of a dimension."""
+    axis, expr = cube.names.index(name), Column(name)
+    positions = np.arange(cube.shape[axis]).reshape([-1 if i == axis else 1 for i in range(len(cube.shape))])
+    label = partition_label(cube, expr, exact=False)
+    return _cells_part(cube, label, Apply("==", (expr, Constant(number))), number, positions == number)
 
 
 def partition_label(handle: Table | Cube, expr: RowExpr, *, exact: bool) -> object:

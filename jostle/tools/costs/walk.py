@@ -13,7 +13,8 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 
-from jostle.accounting.amounts import QUANTA, part_of
+from jostle.accounting.amounts import QUANTA
+from jostle.accounting.composition import part_of
 from jostle.check.scopes import bound_in
 from jostle.language.builtins import brought
 from jostle.records import replace

@@ -14,7 +14,7 @@ from jostle.diagnostics import Refusal
 from jostle.kernels.rowprograms import CONTRIBUTIONS, WEIGHTS
 from jostle.privacy.kernel.prepaid import mu_of
 from jostle.privacy.measurements.vectors import sensitivities
-from jostle.privacy.rows.factored import MomentSums
+from jostle.privacy.rows.factored import MomentSums, moments_of
 from jostle.privacy.rows.norms import BITS, GRID, clipped, whole_frames, whole_weights, within_ball
 from jostle.privacy.scores import vectorsums
 from jostle.source import Source
@@ -42,7 +42,7 @@ def moments(units: np.ndarray, name: str, parameters: dict[str, Any]) -> list[np
     weights, *frames = function.program(units)
     sums = MomentSums(function.size, len(units), 2)
     sums.add(whole_frames(frames[0], frames[1], function.radius) if frames else units, whole_weights(weights))
-    return sums.sums()
+    return moments_of(sums.whole())
 
 
 def some_rows(n: int, d: int = 2, seed: int = 0, wide: float = 0.6) -> np.ndarray:

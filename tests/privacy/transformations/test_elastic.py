@@ -92,26 +92,26 @@ ON = [("k", "k")]
 
 @pytest.mark.slow
 def test_two_tables(tables: Tables) -> None:
-    check(tables, [(T, ROWS, 3), (U, ROWS, 2)], lambda t, u: free_join(tables.data, t, u, ON), True)
+    check(tables, [(T, ROWS, 3), (U, ROWS, 2)], lambda t, u: free_join(t, u, ON), True)
 
 
 @pytest.mark.slow
 def test_by_two_columns(tables: Tables) -> None:
     on = [("k", "k"), ("v", "w")]
-    check(tables, [(T, ROWS, 2), (U, ROWS, 2)], lambda t, u: free_join(tables.data, t, u, on), True)
+    check(tables, [(T, ROWS, 2), (U, ROWS, 2)], lambda t, u: free_join(t, u, on), True)
 
 
 def test_a_table_with_itself(tables: Tables) -> None:
     check(
         tables, [(T, [*ROWS, ("b", "0")], 4)],
-        lambda t: free_join(tables.data, t, named(t, k="k", v2="v"), ON), True,
+        lambda t: free_join(t, named(t, k="k", v2="v"), ON), True,
     )  # fmt: skip
 
 
 def test_a_table_with_a_part_of_itself(tables: Tables) -> None:
     check(
         tables, [(T, [*ROWS, ("a", "2")], 3)],
-        lambda t: free_join(tables.data, above(t, 1), named(above(t, 2), k="k", v2="v"), ON), False,
+        lambda t: free_join(above(t, 1), named(above(t, 2), k="k", v2="v"), ON), False,
     )  # fmt: skip
 
 
@@ -119,13 +119,13 @@ def test_a_table_with_a_part_of_itself(tables: Tables) -> None:
 def test_a_table_with_itself_by_other_columns(tables: Tables) -> None:
     schema = (("x", KEYS), ("y", KEYS))
     rows = [("a", "a"), ("b", "b"), ("a", "b"), ("b", "a"), ("", "a")]
-    check(tables, [(schema, rows, 3)], lambda t: free_join(tables.data, t, named(t, p="x", q="y"), [("x", "q")]), True)
+    check(tables, [(schema, rows, 3)], lambda t: free_join(t, named(t, p="x", q="y"), [("x", "q")]), True)
 
 
 @pytest.mark.slow
 def test_a_chain(tables: Tables) -> None:
     def make(t: Table, u: Table, v: Table) -> FreeJoin:
-        return free_join(tables.data, free_join(tables.data, t, u, ON), v, [("w", "w")])
+        return free_join(free_join(t, u, ON), v, [("w", "w")])
 
     kinds = [("a", "0"), ("a", "1")]
     check(tables, [(T, kinds, 2), (U, kinds, 2), (V, [("0", "0"), ("1", "1")], 1)], make, True)
@@ -134,7 +134,7 @@ def test_a_chain(tables: Tables) -> None:
 @pytest.mark.slow
 def test_a_chain_by_columns_of_both(tables: Tables) -> None:
     def make(t: Table, u: Table, v: Table) -> FreeJoin:
-        return free_join(tables.data, free_join(tables.data, t, u, ON), v, [("w", "w"), ("v", "z")])
+        return free_join(free_join(t, u, ON), v, [("w", "w"), ("v", "z")])
 
     kinds = [("a", "0"), ("a", "1")]
     check(tables, [(T, kinds, 2), (U, kinds, 2), (V, [("1", "0"), ("0", "1")], 1)], make, False)
@@ -145,16 +145,16 @@ def test_a_chain_by_columns_of_the_second(tables: Tables) -> None:
     """A column of the second table alone: what meets it is counted from there."""
 
     def make(t: Table, u: Table) -> FreeJoin:
-        chain = free_join(tables.data, t, u, ON)
-        return free_join(tables.data, chain, named(u, w="w", k3="k"), [("w", "w")])
+        chain = free_join(t, u, ON)
+        return free_join(chain, named(u, w="w", k3="k"), [("w", "w")])
 
     check(tables, [(T, ROWS, 2), (U, ROWS, 2)], make, False)
 
 
 def test_a_table_three_times(tables: Tables) -> None:
     def make(t: Table) -> FreeJoin:
-        twice = free_join(tables.data, t, named(t, k="k", v2="v"), ON)
-        return free_join(tables.data, twice, named(t, k="k", v3="v"), ON)
+        twice = free_join(t, named(t, k="k", v2="v"), ON)
+        return free_join(twice, named(t, k="k", v3="v"), ON)
 
     check(tables, [(T, [("a", "0"), ("b", "0"), ("a", "1")], 4)], make, True)
 
@@ -165,10 +165,10 @@ def test_with_public_tables(tables: Tables) -> None:
     public = tables.table([("a", "7"), ("a", "8")], (("k", KEYS), ("p", Integer(0, 9))))
 
     def first(t: Table, u: Table) -> FreeJoin:
-        return free_join(tables.data, join(tables.data, t, public, ON, None), u, ON)
+        return free_join(join(tables.data, t, public, ON, None), u, ON)
 
     def last(t: Table, u: Table) -> FreeJoin:
-        return free_join(tables.data, free_join(tables.data, t, u, ON), public, ON)
+        return free_join(free_join(t, u, ON), public, ON)
 
     for make in (first, last):
         check(tables, [(T, ROWS, 2), (U, ROWS, 2)], make, True)
@@ -184,7 +184,7 @@ def test_after_a_join_with_a_bound(tables: Tables) -> None:
     """One row changes 2m rows of it."""
 
     def make(t: Table, u: Table, v: Table) -> FreeJoin:
-        return free_join(tables.data, join(tables.data, t, u, ON, 1), v, [("v", "w")])
+        return free_join(join(tables.data, t, u, ON, 1), v, [("v", "w")])
 
     check(tables, [(T, [("a", "0"), ("a", "1")], 2), (U, [("a", "0")], 2), (V, [("1", "0")], 2)], make, False)
 
@@ -199,7 +199,7 @@ def test_numbers_that_meet_are_counted_together(tables: Tables, left: Integer | 
     t = tables.table([(c, 1) for c in cells], (("k", left), ("v", Integer(0, 9))), "t")
     for cell in (0.0, -0.0, 2**53, 2**53 + 1, float("nan"), float("inf"), 1e300):
         u = tables.table([(cell, 1)], (("k", right), ("w", Integer(0, 9))), "u")
-        joined = free_join(tables.data, t, u, ON)
+        joined = free_join(t, u, ON)
         frequencies, _ = joined.moves()
         of_t = next(f for f in frequencies if f.plan == t.plan)
         assert tables.rows(joined).total() <= _most(tables.kernel._reader, of_t)
@@ -210,9 +210,9 @@ def test_what_is_no_such_join(tables: Tables) -> None:
     with pytest.raises(Refusal, match="6 tables"):
         chain: Table = t
         for at in range(6):
-            chain = free_join(tables.data, chain, named(u, k="k", **{f"w{at}": "w"}), ON)
+            chain = free_join(chain, named(u, k="k", **{f"w{at}": "w"}), ON)
     endless = replace(u, exposures=tuple(replace(e, rows=None) for e in u.exposures))
     with pytest.raises(Refusal, match="any number of rows"):
-        free_join(tables.data, t, endless, ON)
+        free_join(t, endless, ON)
     with pytest.raises(Refusal, match="any number of rows"):  # what is made is measured by nothing else
-        tables.kernel.need_open(free_join(tables.data, t, u, ON).exposures)
+        tables.kernel.need_open(free_join(t, u, ON).exposures)

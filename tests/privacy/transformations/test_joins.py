@@ -12,6 +12,7 @@ from jostle.plan.plan import Apply, Categories, Column, Constant, Derive, Filter
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.transformations.joins import join
 from jostle.records import replace
+from jostle.run.publictables import known_sides
 
 T = (("k", Categories(("a", "b"))), ("v", Integer(0, 9)))
 U = (("k", Categories(("b", "a"))), ("w", Integer(0, 9)))
@@ -141,12 +142,12 @@ def test_a_public_side_is_known_by_its_values(tables: Tables) -> None:
               ("nothing", Open("text")))  # fmt: skip
     public = tables.table([("a", "Ames", "0.5", "30", ""), ("b", "Cork", "-2", "7", "")], schema)
     t = tables.table([("a", "1")], T, "t")
-    joined = join(tables.data, t, public, ON, None, "left")
+    joined = join(tables.data, *known_sides(tables.data, t, public), ON, None, "left")
     assert joined.domains == dict(T) | {
         "name": Categories(("Ames", "Cork")), "low": Real(-2.0, 0.5), "size": Integer(7, 30), "nothing": Open("text"),
     }  # fmt: skip
     assert isinstance(joined.plan, Join) and isinstance(joined.plan.right, Known)
-    assert join(tables.data, public, public, ON, None).domains["name"] == Open("text")
+    assert join(tables.data, *known_sides(tables.data, public, public), ON, None).domains["name"] == Open("text")
 
 
 def test_what_is_refused(tables: Tables) -> None:

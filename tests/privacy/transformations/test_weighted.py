@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jostle.engine.dense import evaluate
 from jostle.engine.records import blocks, columns_of, share, sums_of
 from jostle.plan.plan import Apply, Categories, Column, Constant, Derive, Filter, Integer, Key, Plan, Scan
 from jostle.plan.records import (
@@ -33,6 +32,7 @@ from jostle.plan.records import (
     share_bits,
 )  # fmt: skip
 from jostle.readers.duckdb import LocalDuckDb
+from jostle.run.positions import evaluate
 
 Weighed = dict[tuple[Any, ...], Fraction]
 SCHEMA = (("x", Integer(0, 9)), ("c", Categories(("u", "v"))))

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from jostle.engine.dense import evaluate
 from jostle.engine.records import share
 from jostle.plan.kinds import domain_kind
 from jostle.plan.plan import RowExpr
@@ -24,6 +23,7 @@ from jostle.plan.records import (
     bits_of,
     record_schema,
 )
+from jostle.run.positions import evaluate
 
 Weighed = dict[tuple[Any, ...], int]
 TYPES = {"number": float, "text": object, "boolean": bool}

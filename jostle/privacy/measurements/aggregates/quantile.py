@@ -1,49 +1,30 @@
 """Quantiles of an expression, the extremes among them: report noisy max over public intervals.
 
-The intervals cover the public bounds of the expression (`intervals`): a whole number each where there are at most
-4,096, else about 4,096 of equal width, cut finer towards 0. The answer is the public number that stands for the
-interval. How many rows are in each, all that is read, tells how many lie below each end.
-The last interval has no end: #{< b} is N there. A minimum or maximum would pick the edge of the domain at any noise,
-so it aims, by a public shift, at the rank that noise can resolve, and at the first or last row where that is finer.
-Where rows have weights, the ends count by them, in whole units. The ends are linear in the rows, so that rows of a
-weight of 1 in all move them by no more than one row would; k is then that weight.
+*Intervals* cover the public bounds of the expression: a whole number each where there are at most 4,096, else about
+4,096 of equal width, cut finer towards 0; values that many rows share lie in one, wherever its ends are. What is chosen
+is an interval; the number in it with the fewest decimal digits, as the values of data mostly are, is the answer
+(`run.answers`). Ends are whole multiples of powers of two, so that a row's interval is a product that rounds nothing,
+taken down: one key of whole numbers, the same on every engine. How many rows are in each is all that is read. The last
+interval has no end: #{< b} is N there. A minimum or maximum would pick the edge of the domain at any noise, so it aims,
+by a public shift, at the rank that noise can resolve, and at the first or last row where that is finer. Where rows have
+weights, the ends count by them, in whole units; they are linear in the rows, so that k is then the weight of a person.
 
-A quarter of the amount is spent on noisy counts around the answer (`bracketing`), which give its error in values, and
-half of it `via interval`. `via selection` spends all on the answer, whose error is known in ranks; so do a minimum and
-a maximum, of which counts tell nothing beyond the outermost rows, and quantiles of dates and times, beside which no
-error is shown.
-
-The candidates of a quantile: public intervals that cover its bounds, and the number that stands for each.
-
-An interval is better than a point. Data come in values that many rows share, and between two of them all points have
-the same rank; the interval around such a value holds all its rows, wherever its ends are. The number that stands for
-an interval is the one with the fewest decimal digits in it, as the values of data mostly are.
-
-Ends are whole multiples of powers of two, so that a row's interval is a product that rounds nothing, taken down: one
-key of whole numbers, by which an engine counts all intervals of all groups at once, and the same on every engine.
-
-An interval for a quantile: a part of the amount counts the rows around the answer with noise, the rest chooses it.
-
-The part is a quarter, or a half with `via interval`.
-
-Public places stand on both sides of the chosen interval, at 1, 2, 4, … intervals from it, and cut the bounds into
-parts. The rows of each part are counted with noise; from these counts follows, at each place, by how much the rows
-below it are more or fewer than the quantile has below it, with noise of a known law (`noise_laws.Bracketed`).
+*An error in values* takes a quarter of the amount (half of it `via interval`, nothing `via selection`, and of a
+minimum, a maximum, a date or time): `Bracketing`. Public places stand on both sides of the chosen interval, at 1, 2, 4,
+… intervals from it, and cut the bounds into parts, whose rows are counted with noise.
 
 *Argument.* A selection and then counts, one after the other on the same rows: the second is chosen by the output of the
 first, and their prices add up (adaptive composition, in ε and in ρ). Parts are disjoint, so that a row is in one part
 of one group, and all counts of all groups together move by what the count of a group does (`terms.reach_of`).
 
 *Coverage.* Where the quantile lies below a place, at least its share of the rows do, so that the noise alone has to
-make that place look clearly too low. The places are looked at from the outside in and the first that is not clear
-ends it, so that only one of them, the first beyond the quantile, can fail: no level is divided among them. What is
-said holds with at least the level that it claims, at any data; the interval ends at places, and is the wider for it.
-A place that is clear beyond the answer is taken for unclear, so that an interval always holds its own answer.
+make that place look clearly too low. The places are looked at from the outside in and the first that is not clear ends
+it, so that only one of them, the first beyond the quantile, can fail: no level is divided among them. A place that is
+clear beyond the answer is taken for unclear, so that an interval always holds its own answer.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator, Sequence
 from datetime import date
@@ -99,13 +80,6 @@ class Intervals(Struct, frozen=True, eq=False, dict=True):
         starts = _starts(codes, self.exponent, self.halvings)
         starts[0] = self.low
         return starts
-
-    @cached_property
-    def numbers(self) -> Floats:
-        """What stands for each."""
-        if self.exponent is None:
-            return self.starts
-        return shortest(self.starts, np.append(self.starts[1:], np.nextafter(self.high, np.inf)))
 
     def key(self, expr: RowExpr) -> Key:
         """The intervals as a group key of rows; what is none is in no group."""
@@ -175,32 +149,6 @@ def _starts(codes: Ints, exponent: int, halvings: int) -> Floats:
     places = centred - np.sign(centred) * STEPS * coarser
     starts: Floats = np.ldexp(places.astype(float), exponent - halvings + coarser)
     return starts
-
-
-def shortest(starts: Floats, ends: Floats) -> Floats:
-    """In each interval the number with the fewest decimal digits, of several the one that ends in 5, or else the one
-    nearest to the middle.
-
-    Intervals hold their start and not their end. Where doubles tell no shorter number, it is the start.
-    """
-    middles = starts / 2 + ends / 2
-    numbers = np.where((starts <= 0) & (ends > 0), 0.0, starts)
-    left = numbers != 0
-    largest, narrowest = float(np.abs(ends).max()), float((ends - starts).min())
-    for place in range(_place(largest), _place(narrowest) - 2, -1):
-        step = 10.0 ** abs(place)
-        for digit, (at, whole) in itertools.product((5, 1), ((middles, np.round), (starts, np.ceil))):
-            number = whole((at / step if place >= 0 else at * step) / digit) * digit
-            number = number * step if place >= 0 else number / step
-            fits = left & (starts <= number) & (number < ends)
-            numbers[fits] = number[fits]
-            left &= ~fits
-    return numbers
-
-
-def _place(value: float) -> int:
-    """The place of its first digit, 0 for 1 … 9, within what powers of ten can be doubles."""
-    return math.floor(math.log10(min(max(value, 1e-290), 1e300)))
 
 
 class Bracketing(Struct, frozen=True):
@@ -300,7 +248,7 @@ class Quantile(SelectionAggregate):
         return bounds
 
     def places(self, table: Table) -> Key:
-        return self._intervals(table).key(self.expr)
+        return self.intervals(table).key(self.expr)
 
     def mechanism(self, amount: Amount, via: str | None, table: Table) -> Selection | Bracketing:  # type: ignore[override]
         if via == Selected.name or (via is None and (self.rank() in (0, 1) or _is_moment(self.expr))):
@@ -309,19 +257,20 @@ class Quantile(SelectionAggregate):
         return super().mechanism(amount, via, table) if parts is None else Bracketing.of(amount, table, parts)
 
     def choose(self, mechanism: Selection, exact: Ints, noise: Noise, table: Table) -> tuple[float, Selected]:
-        numbers, below = self._intervals(table).numbers, _rows_below(exact)
+        """The start of an interval; which number in it is the answer is said outside (`run.answers`)."""
+        starts, below = self.intervals(table).starts, _rows_below(exact)
         part = Fraction(self.rank()).limit_denominator(1000)
         c, d = part.numerator, part.denominator
         unit = 1 << (WEIGHT_BITS if table.weighted else 0)  # of a row in the counts
         scale = mechanism.scale(max(c, d - c) * weighted_stability_of(table) * unit, monotone=False)
         least, most = d * below[:-1] - c * below[-1], d * below[1:] - c * below[-1]
         if c in (0, d):
-            aim = max(unit, math.ceil(min(scale * math.log(len(numbers)) / 2, 2.0**61)))
+            aim = max(unit, math.ceil(min(scale * math.log(len(starts)) / 2, 2.0**61)))
             shift = aim if c == 0 else -aim
             least, most = least - shift, most - shift
         scores = -np.maximum(0, np.maximum(least, -most))
-        law = Selected(scale / (d * unit), len(numbers))  # in ranks
-        return float(numbers[mechanism.choose(noise, scores, scale)]), law
+        law = Selected(scale / (d * unit), len(starts))  # in ranks
+        return float(starts[mechanism.choose(noise, scores, scale)]), law
 
     def release(
         self, mechanism: Any, exact: Sequence[Ints], noise: Noise, table: Table, undivided: bool
@@ -331,7 +280,7 @@ class Quantile(SelectionAggregate):
         answers, (event,) = super().release(mechanism.selection, exact, noise, table, undivided)
         events = [replace(event, uses={self.name: as_float(mechanism.amount.value)})]
         low, high = self.candidates(table)
-        starts, whole = self._intervals(table).starts, is_integral(self.expr, table.domains)
+        starts, whole = self.intervals(table).starts, is_integral(self.expr, table.domains)
         bracketed: list[Chosen] = []
         chosen = [int(starts.searchsorted(answer, side="right")) - 1 for answer, _ in answers]
         around = mechanism.around(chosen, exact, starts, self.rank(), noise)
@@ -341,7 +290,8 @@ class Quantile(SelectionAggregate):
             bracketed.append((answer, law))
         return bracketed, [*events, mechanism.measured]
 
-    def _intervals(self, table: Table) -> Intervals:
+    def intervals(self, table: Table) -> Intervals:
+        """The candidates."""
         return intervals(*self.candidates(table), is_integral(self.expr, table.domains))
 
 

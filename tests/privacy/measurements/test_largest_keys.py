@@ -204,6 +204,7 @@ def test_a_person_moves_each_count_by_one_and_the_numbers_by_the_keys_shown(
     rho = rho_of(1.0, 1e-6 / 3 / 2)
     assert seen[1] == [keys, numbers] and numbers["stability"] == 12 and numbers["mechanism"] == "gaussian"
     assert numbers["scale"] == pytest.approx(math.sqrt(12 / rho), rel=1e-8)
+    assert keys["epsilon"] == numbers["epsilon"] == 0.5 and keys["delta"] == 1e-6 and "rho" not in numbers
     assert keys["scale"] == pytest.approx(math.sqrt(12 / 4 / rho), rel=1e-8) and keys["of"] == "rows"
 
 

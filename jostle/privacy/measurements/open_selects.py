@@ -115,13 +115,13 @@ class OpenSelect(Measurement["tuple[Any, Any]", "Answer | Numbers"]):
         stability, each = rows_by_key(self.request.table)
         if isinstance(self.key_mechanism, LargestKeys):
             keys = sorted(self.key_mechanism.select(exact, needed_noise(noise)))
-            amount, bought = self.how.price.amount, self.key_mechanism.amount
+            amount, whole = self.how.price.amount, self.key_mechanism.amount
             half = Amount(amount.unit, amount.value // 2, amount.delta)
             event = Measured("keys", self.key_mechanism.law, replace(self.key_mechanism, amount=half), 1, each)
-            released = _aggregates_of(self, self._tuples(keys), (event,))
-            s: Any = released.rest
-            facts = () if s is None else (s.exposures, s.title, s.how, s.request, s.purchases, s.keys, (bought, half))
-            return replace(released, rest=AsAsked(*facts)) if facts else released
+            release = _aggregates_of(self, self._tuples(keys), (event,))
+            s: Any = release.rest
+            facts = () if s is None else (s.exposures, s.title, s.how, s.request, s.purchases, s.keys, (whole, half))
+            return replace(release, rest=HalfSelect(*facts)) if facts else release
         keys, counts, law = select_keys(exact, self.key_mechanism, needed_noise(noise), stability, each)
         counted = self.purchases is None and bool(self.request.aggregates)
         events = (Measured("keys", law, self.key_mechanism, 1, stability, direct=counted),)
@@ -135,21 +135,21 @@ class OpenSelect(Measurement["tuple[Any, Any]", "Answer | Numbers"]):
 
 
 @dataclass(frozen=True, eq=False)
-class AsAsked(Select):
-    """A select by keys that were chosen: in a trace its parts of what was `bought` are those of the half asked for."""
+class HalfSelect(Select):
+    """A select by the largest keys: in a trace its parts of `shares[0]` are those of `shares[1]`, half of the amount."""
 
-    bought: tuple[Amount, Amount]
+    shares: tuple[Amount, Amount]
 
     def release(self, exact: tuple[list[Any], list[Any]], noise: Noise | None) -> Release[Answer | Numbers]:
-        released, (bought, asked) = super().release(exact, noise), self.bought
-        ratio = asked.value / bought.value
+        release, (whole, half) = super().release(exact, noise), self.shares
+        ratio = half.value / whole.value
 
-        def told(one: Measured) -> Measured:
-            part = Amount(asked.unit, min(asked.value, round(one.how.amount.value * ratio)))
+        def of_half(one: Measured) -> Measured:
+            part = Amount(half.unit, min(half.value, round(one.how.amount.value * ratio)))
             uses = {name: value * ratio for name, value in one.uses.items()}
             return replace(one, how=replace(one.how, amount=part), uses=uses)
 
-        return replace(released, measured=tuple(map(told, released.measured)))
+        return replace(release, measured=tuple(map(of_half, release.measured)))
 
 
 @dataclass(frozen=True, eq=False)

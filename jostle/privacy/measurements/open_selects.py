@@ -136,7 +136,7 @@ class OpenSelect(Measurement["tuple[Any, Any]", "Answer | Numbers"]):
 
 @dataclass(frozen=True, eq=False)
 class HalfSelect(Select):
-    """A select by the largest keys: in a trace its parts of `shares[0]` are those of `shares[1]`, half of the amount."""
+    """A select by the largest keys: in a trace, its parts of `shares[0]` are those of `shares[1]`, half of it all."""
 
     shares: tuple[Amount, Amount]
 

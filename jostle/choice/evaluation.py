@@ -21,7 +21,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 from msgspec import Struct, field
 
 from jostle.accounting.amounts import Amount, quanta
@@ -33,6 +32,7 @@ from jostle.choice.table import RunTable, UtilityScale
 from jostle.choice.training import REPEATS, Progress, run_all, seed
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.language.forms import DIMENSIONS
+from jostle.lazy import np
 from jostle.privacy.reading.minting import exposed, public_cube
 from jostle.records import as_dict
 from jostle.run.evaluator import At, builtin

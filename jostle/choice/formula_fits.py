@@ -20,8 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-import numpy as np
-import numpy.typing as npt
 from msgspec import Struct, field
 
 from jostle.choice import USUAL
@@ -37,6 +35,7 @@ from jostle.choice.formula_terms import (
     bounded,
 )
 from jostle.choice.models import Array
+from jostle.lazy import Bools, NDArray, np
 from jostle.records import replace
 
 CUTS = 7
@@ -58,7 +57,7 @@ class Pool(Struct, frozen=True):
     values: Array
 
     @property
-    def complexities(self) -> npt.NDArray[np.intp]:
+    def complexities(self) -> NDArray[np.intp]:
         return np.array([expression.complexity for expression in self.expressions], dtype=np.intp)
 
 
@@ -158,7 +157,7 @@ def _key(values: Array) -> bytes:
     return np.rint(values * (1e9 / scale)).tobytes() + f"{scale:.9g}".encode() if scale else b"0"
 
 
-def _distinct(values: Array) -> npt.NDArray[np.intp]:
+def _distinct(values: Array) -> NDArray[np.intp]:
     """The first of each group of equal rows, in order."""
     firsts: dict[bytes, int] = {}
     for place, row in enumerate(values):
@@ -318,7 +317,7 @@ SEVERAL = 4
 EXACT = 1e-10
 """A formula that leaves less than this part of the variance is exact, to the digits of its numbers."""
 
-Rows = npt.NDArray[np.bool_]
+Rows = Bools
 Kind = tuple[int, int]
 """A complexity, and a rank: 0 for the best sum, from 1 for the best ones with a number in the last term."""
 Ranges = Mapping[str, Bounds]

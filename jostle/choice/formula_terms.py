@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-import numpy as np
 from msgspec import Struct
 
 from jostle.choice.models import Array
+from jostle.lazy import np
 from jostle.records import replace
 
 FEATURE, NUMBER, ABOVE = "feature", "number", "above"

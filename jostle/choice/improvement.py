@@ -14,8 +14,6 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 
 from jostle.choice import USUAL
@@ -38,6 +36,7 @@ from jostle.choice.policies import (
 from jostle.choice.policy import SINGLE_BEST
 from jostle.choice.table import RunTable, UtilityScale
 from jostle.diagnostics import refuse
+from jostle.lazy import NDArray, np
 from jostle.records import replace
 from jostle.run.evaluator import At, Evaluator, builtin
 from jostle.run.scope import Scope
@@ -221,7 +220,7 @@ class _Search(Struct, dict=True):
             judged[_simpler(whole, best)], gain / variance, error / variance, better,
         ), after if better else now  # fmt: skip
 
-    def _front(self, target: Array, rows: npt.NDArray[np.bool_]) -> dict[int, Formula]:
+    def _front(self, target: Array, rows: NDArray[np.bool_]) -> dict[int, Formula]:
         formulas = front(self.pool, self.columns, target, rows, self.ranges, self.most)
         self.done += 1
         if self.progress is not None:

@@ -20,10 +20,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 
 from jostle.choice.models import (
@@ -40,9 +38,13 @@ from jostle.choice.models import (
 )
 from jostle.choice.policy import SINGLE_BEST, Policy, Standing
 from jostle.choice.table import EPSILON, Predict, RunTable, UtilityScale, finite
+from jostle.lazy import NDArray, np
 from jostle.records import field_names, replace
 
-Groups = npt.NDArray[np.intp]
+if TYPE_CHECKING:
+    Groups = NDArray[np.intp]
+else:
+    Groups = object
 
 
 def fit(
@@ -88,7 +90,7 @@ def _users(
     return Functions(columns, tuple(functions))
 
 
-def _bootstraps(groups: Groups, count: int) -> list[npt.NDArray[np.intp]]:
+def _bootstraps(groups: Groups, count: int) -> list[NDArray[np.intp]]:
     """The rows of as many groups as there are, drawn with replacement, so many times."""
     names, many = np.unique(groups, return_counts=True)
     order, begins = np.argsort(groups, kind="stable"), np.cumsum(many) - many
@@ -122,7 +124,7 @@ def _pruned(tree: Tree, x: Array, y: Array, database: Groups, many: int, single:
     at, value = leaves(tree, x), list(tree.value)
     place, size = at * many + database, len(value) * many
     rows = np.bincount(place, minlength=size).reshape(-1, many)
-    sums: dict[int, npt.NDArray[Any]] = {}  # of an option, in each leaf over each data set
+    sums: dict[int, NDArray[Any]] = {}  # of an option, in each leaf over each data set
     for leaf in np.flatnonzero(rows.any(axis=1)).tolist():
         best = int(np.argmax(value[leaf]))
         if best == single:
@@ -186,11 +188,11 @@ class View(Struct, frozen=True):
     x: Array
     y: Array
     best: Array
-    database: npt.NDArray[np.intp]
-    instance: npt.NDArray[np.intp]
+    database: NDArray[np.intp]
+    instance: NDArray[np.intp]
     size: Array
 
-    def __getitem__(self, rows: npt.NDArray[np.bool_]) -> View:
+    def __getitem__(self, rows: NDArray[np.bool_]) -> View:
         return View(*(getattr(self, column)[rows] for column in field_names(View)))
 
 
@@ -298,7 +300,7 @@ def cross_validate(
     return view, losses
 
 
-def folds_of(view: View) -> list[npt.NDArray[np.bool_]]:
+def folds_of(view: View) -> list[NDArray[np.bool_]]:
     """The rows that are left out together: those of one data set, or of one of `FOLDS` groups of them."""
     fold = np.unique(view.database, return_inverse=True)[1] % FOLDS
     return [fold == number for number in np.unique(fold)]

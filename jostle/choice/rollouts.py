@@ -16,8 +16,6 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 from msgspec import Struct, field
 
 from jostle.choice.models import Model, TreeEnsembles, grow
@@ -25,8 +23,9 @@ from jostle.choice.policies import is_significant_gain
 from jostle.choice.policy import Standing
 from jostle.choice.table import Bench, UtilityScale, finite
 from jostle.choice.training import Progress, run_all, seed
+from jostle.lazy import Floats, np
 
-Array = npt.NDArray[np.float64]
+Array = Floats
 
 TRIALS = 10  # runs of a data set at an epsilon with options tried freely, and again around what was learned
 CHECKS = 2  # runs of each fixed way, and of the learned one, by which they are compared

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 from package_code import ROOT, files, nodes, shown, tree
@@ -50,3 +52,11 @@ def test_no_clause_swallows_everything() -> None:
 def test_no_check_is_an_assert() -> None:
     asserts = [(path, n) for path in files() for n in nodes(path) if isinstance(n, ast.Assert)]
     assert [f"{shown(path)}:{n.lineno}" for path, n in asserts] == []
+
+
+def test_a_check_loads_nothing_heavy() -> None:
+    """NumPy alone takes as long as the check of a program."""
+    code = "import sys; from jostle.tools.entry import main; main(['check', 'programs/first.jst']); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    heavy = {"numpy", "scipy", "sklearn", "pandas", "pyarrow", "duckdb", "opendp"}
+    assert "no errors" in done.stdout and heavy.isdisjoint(done.stdout.split())

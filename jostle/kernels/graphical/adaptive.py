@@ -47,6 +47,8 @@ MOST_FIT = 0.7
 LARGEST = 1e5
 """The most cells of a pair: the noise of more would drown what they tell."""
 LARGEST_TRIPLE, MOST_TRIPLES = 20_000, 1500
+OF_NOISE = 0.5
+"""What a table has to say more than this part of its noise: the rest goes where it is drawn to what was expected."""
 OF_TRIPLES = 3.0
 """What a triple has to say, in units of what a pair has to, beyond its noise."""
 TRIED = 30
@@ -238,14 +240,14 @@ class TableSearch:
 
     @cached_property
     def candidates(self) -> list[dict[str, object]]:
-        """For each clique its `names`, the counts `expected` of it, and the noise of measuring it."""
+        """For each clique its `names`, the counts `expected` of it, and what noise takes of it."""
         loud = self.noise(self.next_batch[0], self.next_batch[1] * (1 - OF_CHOOSING))
         entries = []
         for clique in self.cliques:
             expected = self.rows * self.pairs.table(clique)
             names = self.model.domain.names_of(clique)
             more = OF_TRIPLES if len(clique) > 2 and self.predict not in clique else 1.0
-            penalty = loud * expected.size * more
+            penalty = OF_NOISE * loud * expected.size * more
             entries.append({"names": names, "expected": expected, "penalty": penalty})
         return entries
 

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 PASSWORD = "a long password"
+LATE = 75  # the status of a process that began too late
 ROWS = ["age,sex", *(f"{17 + k % 70},{'F' if k % 2 else 'M'}" for k in range(400))]
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -197,8 +198,9 @@ def _child(folder: Path, request: dict[str, Any], *sockets: socket.socket) -> No
             one.close()
         os.setsid()
         random.seed()
-        {"serve": serve, "run": run}[request["what"]](folder, request)
-        status = 0
+        status = LATE if request["what"] == "run" and run(folder, request) else 0
+        if request["what"] == "serve":
+            serve(folder, request)
     except BaseException:
         import traceback
 
@@ -306,8 +308,8 @@ def serve(folder: Path, request: Mapping[str, Any]) -> None:
     )  # fmt: skip
 
 
-def run(folder: Path, request: Mapping[str, Any]) -> None:
-    """The process of a run: that of the worker."""
+def run(folder: Path, request: Mapping[str, Any]) -> bool:
+    """The process of a run: that of the worker. Whether it began after its end, and so did nothing."""
     import io
 
     from jostle.privacy.ledger.file import LedgerFile
@@ -343,7 +345,7 @@ def run(folder: Path, request: Mapping[str, Any]) -> None:
     wrapped(worker, "leave", point(5), point(7))
     wrapped(worker.os, "fsync", None, point(6))
     sys.stdin = io.TextIOWrapper(io.BytesIO(json.dumps({**job, "cache": str(cache)}).encode()))
-    guarded(worker._run)
+    return guarded(worker._run) != 0 and time.time() >= float(job["ends_at"])
 
 
 if __name__ == "__main__":

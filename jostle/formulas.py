@@ -81,7 +81,7 @@ def cuts_in(margins: object) -> tuple[str, ...]:
     return cuts_in(list(margins.values()))
 
 
-def margin_text(value: Any, margin: Any) -> str:
+def margin_text(value: object, margin: object) -> str:
     """What stands beside a value of this margin (`run.margins`), after ±; nothing, where there is none, and the bare
     mark of doubt where there is nothing else."""
     if not isinstance(margin, Mapping):
@@ -213,7 +213,7 @@ class Projected(Formula):
         self.measured, self.law, self.low = float(measured), measured.law, low
 
 
-def _itself(value: Any) -> object:
+def _itself(value: object) -> object:
     return value
 
 
@@ -364,7 +364,7 @@ def cuts_of(*values: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(cut for value in values for cut in getattr(value, "cut", ())))
 
 
-def calculated(value: float, function: str | Callable[..., Any], inputs: Sequence[float]) -> float:
+def calculated(value: float, function: str | Callable[..., object], inputs: Sequence[float]) -> float:
     """`value`, which is `function` of these numbers; where one of them is noised, it remembers from what it comes."""
     steps = 0
     for number in inputs:

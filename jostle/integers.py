@@ -55,7 +55,7 @@ def shifted(values: Ints, bits: int) -> Ints:
     return np.left_shift(np.clip(values, -room, room), bits)
 
 
-def narrowed(values: Any, kind: type[np.signedinteger[Any]]) -> Array:
+def narrowed(values: object, kind: type[np.signedinteger[Any]]) -> Array:
     """Integers or doubles (rounded toward zero) as a given kind of integer, clamped to its ends; NaN is 0. For places
     among public values, and for whole multiples of a public grid."""
     array, ends = np.asarray(values), np.iinfo(kind)

@@ -289,7 +289,7 @@ def block(formula: Formula, logarithmic: bool, parameter: str = "F", indent: str
 
 
 @builtin
-def _improved(choice: Any, *, epsilon: Any = None, at: At) -> ChoiceMaker:
+def _improved(choice: Any, *, epsilon: object = None, at: At) -> ChoiceMaker:
     """The choice itself where its Options are valued well as they are. All is from public training data, and free."""
     interp, _ = at
     if not isinstance(choice, ChoiceMaker):

@@ -166,7 +166,7 @@ def _curve_by_score(
 
 
 def _closed(
-    interp: Evaluator, maker: Any, option: int, data: Any, unit: str, amounts: Sequence[float]
+    interp: Evaluator, maker: Any, option: int, data: object, unit: str, amounts: Sequence[float]
 ) -> tuple[float, ...] | None:
     """The root mean square error of an option that measures a fixed strategy, on the shapes of the call's data."""
     from jostle.kernels.accuracy import root_mean_square

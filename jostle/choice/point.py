@@ -53,7 +53,7 @@ class Whole(Struct, eq=False):
     """`whole(algorithm, data)`: what is run, on what, and the points that stand in it."""
 
     algorithm: object
-    databases: tuple[Any, ...]
+    databases: tuple[object, ...]
     points: list[ChoicePoint] = field(default_factory=list)
     chooser: Chooser | None = None  # while the algorithm is run to learn from
     calls: list[PointCall] = field(default_factory=list)

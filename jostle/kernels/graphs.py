@@ -234,7 +234,7 @@ def seeded_graph(degrees: object, seed: int = 0) -> dict[str, object]:
 
 
 def fitted_graph(
-    edges: Any, triangles: Any = None, joint: object = None, scales: Any = None, steps: int = 100_000,
+    edges: object, triangles: Any = None, joint: object = None, scales: object = None, steps: int = 100_000,
     power: float = 10_000.0, seed: int = 0, by_degree: object = None, wide: int = 1,
 ) -> dict[str, object]:  # fmt: skip
     """The graph to which `steps` swaps from `edges` lead, fitted to the weight of all `triangles`, to the `joint`

@@ -106,7 +106,7 @@ _NOTHING: frozenset[Hashable] = frozenset()
 class _Known(Struct):
     """What is known of an object. It is held, and so are its columns, so that nothing else gets their addresses."""
 
-    origin: Any
+    origin: object
     marks: set[Hashable]
     reads: frozenset[Hashable] = _NOTHING
     columns: tuple[Any, ...] = ()

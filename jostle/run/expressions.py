@@ -56,7 +56,7 @@ from jostle.syntax import parse
 from jostle.syntax.walk import around, every_of
 
 
-def attribute(value: object, name: str) -> Any:
+def attribute(value: object, name: str) -> object:
     """`value.name`. A bare cube, where an Option takes a record, is its `database`, and its cells are the `queries`."""
     if type(value) is Record and name in value:  # nearly always
         return value[name]

@@ -231,7 +231,7 @@ class JointPlan(Struct, frozen=True, eq=False):
         kind, places = self.measurement.how.kind, sums.in_order(np.arange(values.size))
         public = sums.in_order(estimates.public(query)).tolist()
 
-        def noises(place: int) -> list[tuple[Vector, Any]]:
+        def noises(place: int) -> list[tuple[Vector, object]]:
             return [(vectors[at], weights) for at, weights in self.strategy.coefficients(query, place)]
 
         def law(error: float) -> Laplace | Gaussian:

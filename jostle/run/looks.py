@@ -423,7 +423,7 @@ def _parts(what: object) -> tuple[set[str | Apply], list[Plan]]:
     """The names of the columns in a value, how texts are read there, and the plans."""
     names: set[str | Apply] = set()
     plans: list[Plan] = []
-    waiting: list[Any] = [what]
+    waiting: list[object] = [what]
     while waiting:
         part = waiting.pop()
         if isinstance(part, Plan):

@@ -42,7 +42,11 @@ if TYPE_CHECKING:
 
 
 @builtin
-def _laplace(value: Any, strategy: object = None, *, epsilon: Any = None, via: str | None = None, at: At) -> Any:
+def _laplace(
+    value: object, strategy: object = None, *, epsilon: object = None, via: str | None = None, at: At
+) -> object:  # fmt: skip
+    value: object, strategy: object = None, *, epsilon: object = None, via: str | None = None, at: At
+) -> object:
     """`laplace(cube)`, `laplace(cube, strategy)`, `laplace([cube, …])`, `laplace(score)`."""
     interp, span = at
     if isinstance(value, (list, JSet)) and strategy is None:
@@ -71,7 +75,7 @@ def _laplace(value: Any, strategy: object = None, *, epsilon: Any = None, via: s
     return Record(answers=[with_noise(a, amount, law, cut=cut) for a in parts], scale=scale)
 
 
-def _noisy_score(interp: Evaluator, noisy: NoisyScore, span: Any) -> Any:
+def _noisy_score(interp: Evaluator, noisy: NoisyScore, span: Any) -> object:
     """A score, or a list of them, with noise; exact of public data."""
     numbers, law = interp.kernel.measure(noisy, span), noisy.linear[0].law
     if not noisy.score.private:
@@ -95,7 +99,7 @@ def _answers(
     return (*released, amount)
 
 
-def _together(value: Any, epsilon: Any, via: str | None, at: At) -> list[Any]:
+def _together(value: Any, epsilon: object, via: str | None, at: At) -> list[object]:
     """Several cubes in one measurement: a list of their noisy cells."""
     interp, span = at
     cubes = list(value)
@@ -114,7 +118,7 @@ def _gaussian(
 
 
 @builtin
-def _exp_mech(domain: Any, utilities: Any, epsilon: Any = None, *, at: At) -> Any:
+def _exp_mech(domain: Any, utilities: object, epsilon: object = None, *, at: At) -> object:
     """The element of `domain` with (nearly) the largest utility; public utilities cost nothing."""
     interp, span = at
     options = list(domain) if isinstance(domain, JSet) or is_sequence(domain) else None
@@ -126,7 +130,7 @@ def _exp_mech(domain: Any, utilities: Any, epsilon: Any = None, *, at: At) -> An
 
 
 @builtin
-def _noisy_max(utilities: Any, epsilon: Any = None, *, at: At) -> Any:
+def _noisy_max(utilities: object, epsilon: object = None, *, at: At) -> object:
     """The index of the largest score; of scores in groups, a list with one for each; of subtrees, the tree drawn."""
     interp, span = at
     if isinstance(utilities, Scores) and utilities.rule.name == "subtrees":
@@ -169,7 +173,7 @@ def _argmax(interp: Evaluator, utilities: list[Any], epsilon: object, span: Any)
 
 
 @builtin
-def _exact(queries: Any, cube: Any, *, at: At) -> Any:
+def _exact(queries: Any, cube: Any, *, at: At) -> object:
     """The exact answers of a workload on public counts."""
     interp, _ = at
     need_cube(cube, "exact")
@@ -179,7 +183,7 @@ def _exact(queries: Any, cube: Any, *, at: At) -> Any:
 
 
 @builtin
-def _answer(queries: Any, cells: Any, *, at: At) -> Any:
+def _answer(queries: Any, cells: Any, *, at: At) -> object:
     """The answers of a workload on estimated cells, which are public."""
     from jostle.kernels.accuracy import answers_with_noise
 
@@ -209,17 +213,17 @@ def _identity(cube: object, count: object = 2000.0, seed: object = 0.0) -> objec
 
 
 @builtin
-def _prefixes(cube: object, count: object = 2000.0, seed: object = 0.0) -> Any:
+def _prefixes(cube: object, count: object = 2000.0, seed: object = 0.0) -> object:
     return _boxes().prefixes(_shape_of(cube, "prefixes"))
 
 
 @builtin
-def _ranges(cube: object, count: object = 2000.0, seed: object = 0.0) -> Any:
+def _ranges(cube: object, count: object = 2000.0, seed: object = 0.0) -> object:
     return _boxes().ranges(_shape_of(cube, "ranges"), *_random(count, seed, "ranges"))
 
 
 @builtin
-def _rectangles(cube: object, count: object = 2000.0, seed: object = 0.0) -> Any:
+def _rectangles(cube: object, count: object = 2000.0, seed: object = 0.0) -> object:
     return _boxes().rectangles(_shape_of(cube, "rectangles"), *_random(count, seed, "rectangles"))
 
 

@@ -18,7 +18,7 @@ from jostle.engine.base import Opened, check_read
 from jostle.engine.files import Reading
 from jostle.language.builtins import REMOTE
 from jostle.language.facts import NO_LINE, is_header_line
-from jostle.lazy import np
+from jostle.lazy import Ints, np
 from jostle.privacy.kernel.exposures import Handle, Source
 from jostle.privacy.ledger.registered import TableMark
 from jostle.privacy.ledger.store import Dataset
@@ -83,7 +83,7 @@ def _remote(interp: Evaluator, call: n.Call, name: str, scope: Scope) -> RemoteD
     return RemoteData(name, tuple(names))
 
 
-def _source_arguments(interp: Evaluator, call: n.Call, name: str, scope: Scope) -> tuple[Any, Reading | None]:
+def _source_arguments(interp: Evaluator, call: n.Call, name: str, scope: Scope) -> tuple[object, Reading | None]:
     """The one argument of a source, and how its files are to be read where that is said."""
     options: dict[str, Any] = {keyword.name: interp.eval(keyword.value, scope) for keyword in call.keywords}
     args = [interp.eval(arg, scope) for arg in call.args]
@@ -144,13 +144,13 @@ def need_files(interp: Evaluator, span: Span | None) -> None:
 
 def open_origin(
     interp: Evaluator, origin: object, span: Span | None, *, public: bool, names: Iterable[str] = ()
-) -> Any:
+) -> Opened:
     """Makes data known to the engine; `names` are the columns that are described or protected."""
     not_registered(interp, origin, span)
     return opened(interp, origin, span, public=public, names=names)
 
 
-def opened(interp: Evaluator, origin: object, span: Span | None, *, public: bool, names: Iterable[str] = ()) -> Any:
+def opened(interp: Evaluator, origin: object, span: Span | None, *, public: bool, names: Iterable[str] = ()) -> Opened:
     try:
         if isinstance(origin, RemoteData):
             need_server(origin, interp.data.remote)
@@ -221,7 +221,7 @@ def is_array(origin: Any) -> bool:
     return type(origin).__module__ == "numpy" and getattr(origin.dtype, "names", None) is None
 
 
-def array_of(interp: Evaluator, origin: object, span: Span | None, *, private: bool = False) -> tuple[Any, Any]:
+def array_of(interp: Evaluator, origin: object, span: Span | None, *, private: bool = False) -> tuple[Ints, Hashable]:
     """Counts as an int64 array of one to three dimensions, and the identity of where they come from.
 
     The cells of a private array decide nothing: what is no count is made one, cell by cell.

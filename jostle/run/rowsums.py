@@ -216,7 +216,7 @@ def _bought(
 
 
 def _payment(
-    at: At, rows: Vectors, paid: Any, epsilon: Any, delta: Any, via: str | None, single: tuple[float, float]
+    at: At, rows: Vectors, paid: object, epsilon: object, delta: object, via: str | None, single: tuple[float, float]
 ) -> Prepaid | None:
     """`single`: the sensitivities of a measurement that pays for itself, by which its noise is chosen."""
     interp, span = at
@@ -246,7 +246,7 @@ def _reach_of_all(rows: Vectors, weights: Weights, shares: Sequence[float]) -> t
 @builtin
 def _noisy_moments(
     rows: Any, weights: Any = "one", parameters: Any = None, *, shares: Any = (1.0, 1.0, 9.0), paid: Any = None,
-    part: Any = 1.0, epsilon: Any = None, delta: Any = None, via: str | None = None, at: At,
+    part: object = 1.0, epsilon: Any = None, delta: Any = None, via: str | None = None, at: At,
 ) -> Record:  # fmt: skip
     """Noisy Σγ_k, Σγ_k x and Σγ_k xxᵀ over rows, γ the weights of a row kernel, in units of the radius.
 

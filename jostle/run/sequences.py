@@ -48,7 +48,7 @@ class LongColumn(Sequence[Any]):
         return map(self.__getitem__, range(len(self)))
 
 
-def of_places(size: int, value: Callable[[int], Any], numbers: Floats | None = None) -> list[Any] | LongColumn:
+def of_places(size: int, value: Callable[[int], object], numbers: Floats | None = None) -> list[Any] | LongColumn:
     """The values at so many places, calculated at once where they are few."""
     return LongColumn(size, value, numbers) if size > MOST_AT_ONCE else list(map(value, range(size)))
 
@@ -68,7 +68,7 @@ def column_of(values: Sequence[object], *, of_numbers: bool = False) -> list[obj
     return NumberColumn(values) if numeric else list(values)
 
 
-def element_by_element(function: Callable[..., Any], *values: object) -> NumberColumn:
+def element_by_element(function: Callable[..., object], *values: object) -> NumberColumn:
     """`function` of the elements at each place; a value that is no list stands at every place.
 
     `ValueError` where lists differ in length.

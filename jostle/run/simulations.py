@@ -74,7 +74,7 @@ def _simulated_regressions(count: object, seed: object = 1.0, *, rows: object = 
 
 
 @builtin
-def _simulated_studies(count: object, seed: object = 1.0, *, rows: Any = None, at: At) -> list[Record]:
+def _simulated_studies(count: object, seed: object = 1.0, *, rows: object = None, at: At) -> list[Record]:
     """`simulated_studies(40)`: public synthetic studies, each a record {database, treatment, outcome, by, effect}.
 
     `rows`: from how many to how many a database has (`500..100000`). `effect` is the mean effect in the population that
@@ -138,7 +138,7 @@ def _accuracy(table: Any, model: Any, label: object, *, at: At) -> float:
 
 
 @builtin
-def _correct_count(table: Any, model: Any, label: Any, *, at: At) -> object:
+def _correct_count(table: object, model: Any, label: object, *, at: At) -> object:
     """`correct_count(D, model, class)`: how many rows of a table a public classifier gets right, a score."""
     return score_or_number(at[0], _row_count("correct_count", *_in_order(table, model), label), at[1])
 

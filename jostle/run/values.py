@@ -177,7 +177,7 @@ class Part(Struct, eq=False):
 
     kind: str
     run: Any  # Function or a builtin
-    predict: Any | None = None
+    predict: object | None = None
     name: str = ""
 
 

@@ -239,7 +239,7 @@ class Postgres(ServerEngine):
         return self.connection.read(query, "the data", lambda cursor: list(cursor.fetchall()))
 
     def columns(self, query: str) -> list[Any]:
-        def take(cursor: Any) -> list[Any]:
+        def take(cursor: Any) -> list[object]:
             return [_array(column, values) for column, values in _by_column(cursor.description, cursor.fetchall())]
 
         return self.connection.read(query, "the data", take)
@@ -261,7 +261,7 @@ def _by_column(described: list[object], rows: list[tuple[object, ...]]) -> Itera
     yield from zip(described, zip(*rows, strict=True) if rows else ((),) * len(described), strict=True)
 
 
-def _array(column: Any, values: tuple[object, ...]) -> Any:
+def _array(column: Any, values: tuple[object, ...]) -> object:
     """The cells of a column, masked where they are NULL."""
     kind = np.int64 if column.type_code in _WHOLE_TYPES else np.float64 if column.type_code in _DOUBLE_TYPES else object
     missing = [value is None for value in values]

@@ -314,7 +314,7 @@ def _batch(text: str) -> object:
     return pa.RecordBatch.from_pydict({"sums": pa.array([text])})
 
 
-def folded(connection: Connection, query: str, work: Work) -> list[Any]:
+def folded(connection: Connection, query: str, work: Work) -> list[object]:
     """The arrays of whole numbers, of Python's, that a fold gives of all rows of a query."""
     parts = [json.loads(text) for text in mapped(connection, lambda session: session.sql(query), Partition(work))]
     arrays = [[np.array(values, dtype=object).reshape(shape) for shape, values in part] for part in parts]

@@ -55,7 +55,7 @@ def located(connection: Connection, names: tuple[str, ...]) -> tuple[Frame, froz
         raise refuse("DataError", "`spark` takes one table of the catalog, or paths of Parquet files",
                      help='`spark("sales.orders")`, `spark("s3://bucket/orders/*.parquet")`')  # fmt: skip
 
-    def frame(session: Any) -> Any:
+    def frame(session: Any) -> object:
         return session.table(place) if place else session.read.parquet(*names)
 
     files = files_of(connection, frame)

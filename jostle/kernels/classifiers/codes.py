@@ -66,7 +66,7 @@ def plain_values(values: Sequence[Any]) -> tuple[Value | None, ...]:
     return tuple(map(float, values)) if kinds == {int} else tuple(map(plain, values))
 
 
-def value_tuple(values: Sequence[Any] | NDArray[Any]) -> tuple[Value, ...]:
+def value_tuple(values: Sequence[object] | NDArray[Any]) -> tuple[Value, ...]:
     """Public values as a model has them: texts, truths, and numbers as doubles; without what is missing."""
     cells = values.tolist() if isinstance(values, np.ndarray) else values
     kinds = set(map(type, cells))
@@ -87,7 +87,7 @@ def coded(column: Coded | Sequence[Any] | NDArray[Any]) -> Coded:
     return Coded(tuple(places), codes_of_rows)
 
 
-def positions(column: Coded | Sequence[Any] | NDArray[Any], values: Sequence[Value]) -> Positions:
+def positions(column: Coded | Sequence[object] | NDArray[Any], values: Sequence[Value]) -> Positions:
     """For each row the position of its cell in `values`, −1 where it is not there."""
     column_codes = coded(column)
     entries = plain_values(values)

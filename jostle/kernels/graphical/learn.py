@@ -297,7 +297,7 @@ def _target(
 
 
 def cgm_fit(
-    model: GraphicalModel, tables: Sequence[Any], rows: Any = None, steps: Any = None, ridge: Any = None
+    model: GraphicalModel, tables: Sequence[object], rows: object = None, steps: Any = None, ridge: object = None
 ) -> GraphicalModel:
     """Expectation–maximisation over the true tables: from the naive estimate, with a prior (`cgm.posterior_mode`).
 

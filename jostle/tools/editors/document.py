@@ -22,7 +22,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -38,6 +38,9 @@ from jostle.tools.completion import Completion, Vocabulary, argument, complete
 from jostle.tools.documentation import Documentation, documentation
 from jostle.tools.editors.occurrences import Occurrence, described, occurrences
 from jostle.tools.session import Session
+
+if TYPE_CHECKING:
+    from lsprotocol import types as lsp
 
 _QUOTED = re.compile(r"`([^`]+)`")
 _MOST = 4  # replacements of one help that are tried
@@ -369,9 +372,8 @@ _SIZES = {"utf-8": 1, "utf-16": 2, "utf-32": 4}  # bytes of a unit
 
 
 class Units(Struct, frozen=True):
-    """The units that one editor counts in; `lsp` is the module of the protocol's types."""
+    """The units that one editor counts in."""
 
-    lsp: Any
     encoding: str = "utf-16"
 
     def wide(self, text: str) -> int:
@@ -388,17 +390,21 @@ class Units(Struct, frozen=True):
             position += self.wide(character)
         return len(line)
 
-    def position(self, lines: list[str], line: int, column: int) -> object:
+    def position(self, lines: list[str], line: int, column: int) -> lsp.Position:
         """A place in a text, from its line and character."""
-        before = lines[line][:column] if line < len(lines) else ""
-        return self.lsp.Position(line, self.wide(before))
+        from lsprotocol import types as lsp
 
-    def range(self, span: Span | None) -> Any:
+        before = lines[line][:column] if line < len(lines) else ""
+        return lsp.Position(line, self.wide(before))
+
+    def range(self, span: Span | None) -> lsp.Range:
         """What a span covers; without one, the first character of the text."""
+        from lsprotocol import types as lsp
+
         if span is None:
-            return self.lsp.Range(self.lsp.Position(0, 0), self.lsp.Position(0, 1))
+            return lsp.Range(lsp.Position(0, 0), lsp.Position(0, 1))
         lines = span.source.text.split("\n")
-        return self.lsp.Range(
+        return lsp.Range(
             self.position(lines, span.line - 1, span.column - 1),
             self.position(lines, span.end_line - 1, span.end_column - 1),
         )

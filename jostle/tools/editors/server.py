@@ -6,7 +6,7 @@ The protocol is pygls's (`pip install pygls`); this file only translates.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlparse
 
 from jostle.diagnostics import Diagnostic, refuse
@@ -17,6 +17,7 @@ from jostle.tools.editors.document import Document, Fix, Units
 from jostle.version import __version__
 
 if TYPE_CHECKING:
+    from lsprotocol import types as lsp
     from pygls.lsp.server import LanguageServer
 
 
@@ -53,7 +54,7 @@ def server() -> LanguageServer:
         return open_[uri]
 
     def units() -> Units:
-        return Units(lsp, str(getattr(encoding := language_server.workspace.position_encoding, "value", encoding)))
+        return Units(str(getattr(encoding := language_server.workspace.position_encoding, "value", encoding)))
 
     def place(uri: str, at: lsp.Position) -> tuple[int, int]:
         lines = document(uri).text.split("\n")
@@ -142,9 +143,7 @@ def server() -> LanguageServer:
         typed, candidates = document(uri).completions(*place(uri, at))
         begun = lsp.Range(lsp.Position(at.line, at.character - units().wide(typed)), at)
         return [
-            _item(lsp, c, place, begun)
-            for place, c in enumerate(candidates)
-            if not by_space or c.kind not in _NOT_UNASKED
+            _item(c, place, begun) for place, c in enumerate(candidates) if not by_space or c.kind not in _NOT_UNASKED
         ]
 
     @language_server.feature(lsp.TEXT_DOCUMENT_FORMATTING)
@@ -177,7 +176,7 @@ def _tokens(units: Units, document: Document) -> list[int]:
     return numbers
 
 
-def _outline(units: Units, document: Document) -> list[Any]:
+def _outline(units: Units, document: Document) -> list[lsp.DocumentSymbol]:
     """The names of a program, with the columns of each."""
     return [
         _symbol(units, name, one.kind, one.span, [
@@ -187,8 +186,9 @@ def _outline(units: Units, document: Document) -> list[Any]:
     ]  # fmt: skip
 
 
-def _symbol(units: Units, name: str, kind: str, span: Span, children: list[object]) -> object:
-    lsp = units.lsp
+def _symbol(units: Units, name: str, kind: str, span: Span, children: list[lsp.DocumentSymbol]) -> lsp.DocumentSymbol:
+    from lsprotocol import types as lsp
+
     kinds = {"a private source": lsp.SymbolKind.Struct, "a public table": lsp.SymbolKind.Struct,
              "a setting of the program": lsp.SymbolKind.Constant, "a ChoiceMaker": lsp.SymbolKind.Class,
              "an Option": lsp.SymbolKind.Method, "a Feature": lsp.SymbolKind.Method,
@@ -198,15 +198,19 @@ def _symbol(units: Units, name: str, kind: str, span: Span, children: list[objec
     return lsp.DocumentSymbol(name, sort, place, place, kind, children=children)
 
 
-def _action(units: Units, uri: str, document: Document, fault: Diagnostic, fix: Fix) -> Any:
-    lsp, lines = units.lsp, document.text.split("\n")
-    ends = (units.position(lines, *end) for end in (fix.start, fix.end))
-    edit = lsp.WorkspaceEdit({uri: [lsp.TextEdit(lsp.Range(*ends), fix.new)]})
+def _action(units: Units, uri: str, document: Document, fault: Diagnostic, fix: Fix) -> lsp.CodeAction:
+    from lsprotocol import types as lsp
+
+    lines = document.text.split("\n")
+    changed = lsp.Range(units.position(lines, *fix.start), units.position(lines, *fix.end))
+    edit = lsp.WorkspaceEdit({uri: [lsp.TextEdit(changed, fix.new)]})
     return lsp.CodeAction(fix.title, lsp.CodeActionKind.QuickFix, [_diagnostic(units, fault)], edit=edit)
 
 
-def _item(lsp: Any, candidate: Completion, place: int, begun: Any) -> Any:
+def _item(candidate: Completion, place: int, begun: lsp.Range) -> lsp.CompletionItem:
     """A candidate at its place in the list, for the text that is `begun`."""
+    from lsprotocol import types as lsp
+
     kinds = {"word": lsp.CompletionItemKind.Keyword, "column": lsp.CompletionItemKind.Field,
              "field": lsp.CompletionItemKind.Field, "aggregate": lsp.CompletionItemKind.Function,
              "value": lsp.CompletionItemKind.EnumMember, "path": lsp.CompletionItemKind.File,
@@ -215,24 +219,29 @@ def _item(lsp: Any, candidate: Completion, place: int, begun: Any) -> Any:
     word, kind = candidate.word, candidate.kind
     return lsp.CompletionItem(
         word, kind=kinds.get(kind, lsp.CompletionItemKind.Variable), detail=kind, sort_text=f"{place:04}",
-        text_edit=lsp.TextEdit(begun, word), documentation=_about(lsp, word) if place < _ABOUT else None,
+        text_edit=lsp.TextEdit(begun, word), documentation=_about(word) if place < _ABOUT else None,
     )  # fmt: skip
 
 
-def _about(lsp: Any, name: str) -> object:
+def _about(name: str) -> lsp.MarkupContent | None:
     """The documentation of a candidate, where it has one."""
+    from lsprotocol import types as lsp
+
     entries = documentation(name)
     return lsp.MarkupContent(lsp.MarkupKind.Markdown, entries[0].markdown) if entries else None
 
 
-def _location(units: Units, uri: str, span: Span, here: str) -> Any:
+def _location(units: Units, uri: str, span: Span, here: str) -> lsp.Location:
     """A place in this program, or in a module of the library."""
+    from lsprotocol import types as lsp
+
     where = uri if span.source.name == here else Path(span.source.name).as_uri()
-    return units.lsp.Location(where, units.range(span))
+    return lsp.Location(where, units.range(span))
 
 
-def _diagnostic(units: Units, fault: Diagnostic) -> Any:
+def _diagnostic(units: Units, fault: Diagnostic) -> lsp.Diagnostic:
+    from lsprotocol import types as lsp
+
     text = fault.message + (f"\n{fault.help}" if fault.help else "")
-    severities = units.lsp.DiagnosticSeverity
-    severity = severities.Warning if fault.is_warning else severities.Error
-    return units.lsp.Diagnostic(units.range(fault.span), text, severity=severity, code=fault.kind, source="jostle")
+    severity = lsp.DiagnosticSeverity.Warning if fault.is_warning else lsp.DiagnosticSeverity.Error
+    return lsp.Diagnostic(units.range(fault.span), text, severity=severity, code=fault.kind, source="jostle")

@@ -418,7 +418,7 @@ def _document(answer: Answer) -> object:
     return {"keys": keys, "values": values, "sources": sources, "pairs": True}
 
 
-def _cell(value: object, places: dict[Source, int]) -> Any:
+def _cell(value: object, places: dict[Source, int]) -> object:
     if isinstance(value, date):
         return {kind_of_moment(value): number_of(value)}
     if not isinstance(value, Noised):

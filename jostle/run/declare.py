@@ -386,7 +386,7 @@ def public_counts(interp: Evaluator, origin: object, span: Span | None) -> Cube:
     return public_cube(interp.data, array, DIMENSIONS[: array.ndim], identity, span)
 
 
-def setting(text: object, default: object, name: str) -> Any:
+def setting(text: object, default: object, name: str) -> object:
     """A parameter's value: what the command line gave, read as its default's kind, else the default."""
     if text is None or not isinstance(text, str):
         return default if text is None else text

@@ -104,7 +104,7 @@ def _digest(tell: Callable[[bytes], object], value: Any) -> None:
         raise TypeError(type(value).__name__)
 
 
-def _read(path: Path) -> Any:
+def _read(path: Path) -> object:
     """The value in a file; None where there is none, or a damaged one."""
     try:
         with np.load(path, allow_pickle=False) as file:

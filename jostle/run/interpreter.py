@@ -58,7 +58,7 @@ _EXPRESSIONS: Mapping[type, Callable[..., object]] = {**EXPRESSIONS, **calls.CAL
 class Interpreter:
     """Runs programs in one session."""
 
-    names: type[dict[str, Any]] = dict  # the names of a function's scope
+    names: type[dict[str, object]] = dict  # the names of a function's scope
 
     def __init__(
         self,
@@ -78,21 +78,21 @@ class Interpreter:
         self.out = out
         self.settings = settings or {}
         self.ledger: Ledger | None = None  # of registered datasets
-        self.released: dict[str, Any] = {}
-        self.bound: dict[str, Any] = {}
+        self.released: dict[str, object] = {}
+        self.bound: dict[str, object] = {}
         self.folders: list[Path] = []
         self.depth = 0
         self.simulate: int | None = None
         self.made_up_rows = MADE_UP_ROWS
         self.walks = False  # before a run, and reads nothing that is private
-        self.planned: list[Any] | None = None  # calls of ChoiceMakers, where a plan is made of them
+        self.planned: list[object] | None = None  # calls of ChoiceMakers, where a plan is made of them
         self.progress: Callable[[str, int, int], None] | None = None  # told of the outermost loop
         self.looping = False
         self.quiet = 0  # print and release are silent in training
         self.bare_left = 0  # bare selects still to come in the query at hand
         self.joint: JointSelects | None = None  # the `jointly` block that is being walked
         self.looks = Looks()  # at how the cells of columns fit that are measured
-        self.aggregates: dict[int, Any] = {}  # aggregates of a select that are already measured, by node
+        self.aggregates: dict[int, object] = {}  # aggregates of a select that are already measured, by node
         self.left: list[tuple[Function, Scope]] = []  # functions of the program that a failure ended, innermost first
 
     # Running -------------------------------------------------------------------------------------
@@ -113,13 +113,13 @@ class Interpreter:
         except Refusal as refusal:
             raise refusal.at(node.span) from None
 
-    def eval(self, node: n.Expr, scope: Scope) -> Any:
+    def eval(self, node: n.Expr, scope: Scope) -> object:
         try:
             return _EXPRESSIONS[type(node)](self, node, scope)
         except Refusal as refusal:
             raise refusal.at(node.span) from None
 
-    def argument(self, node: n.Expr, scope: Scope) -> Any:
+    def argument(self, node: n.Expr, scope: Scope) -> object:
         """An argument of a call."""
         return self.eval(node, scope)
 

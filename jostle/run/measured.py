@@ -35,6 +35,7 @@ from jostle.run.rows import RowCompiler
 from jostle.run.scope import Qualifiers, Scope
 from jostle.run.values import JSet, Record, handles_in, is_number, is_sequence, kind_name
 from jostle.run.workloads import MOST_QUERIES
+from jostle.source import Span
 from jostle.syntax import nodes as n
 
 if TYPE_CHECKING:
@@ -45,8 +46,6 @@ if TYPE_CHECKING:
 def _laplace(
     value: object, strategy: object = None, *, epsilon: object = None, via: str | None = None, at: At
 ) -> object:  # fmt: skip
-    value: object, strategy: object = None, *, epsilon: object = None, via: str | None = None, at: At
-) -> object:
     """`laplace(cube)`, `laplace(cube, strategy)`, `laplace([cube, …])`, `laplace(score)`."""
     interp, span = at
     if isinstance(value, (list, JSet)) and strategy is None:
@@ -75,7 +74,7 @@ def _laplace(
     return Record(answers=[with_noise(a, amount, law, cut=cut) for a in parts], scale=scale)
 
 
-def _noisy_score(interp: Evaluator, noisy: NoisyScore, span: Any) -> object:
+def _noisy_score(interp: Evaluator, noisy: NoisyScore, span: Span | None) -> object:
     """A score, or a list of them, with noise; exact of public data."""
     numbers, law = interp.kernel.measure(noisy, span), noisy.linear[0].law
     if not noisy.score.private:
@@ -89,7 +88,7 @@ def _cut(interp: Evaluator, cube: Cube) -> tuple[str, ...]:
 
 
 def _answers(
-    interp: Evaluator, cube: Cube, blocks: Any, epsilon: Any, via: str | None, span: Any
+    interp: Evaluator, cube: Cube, blocks: Any, epsilon: Any, via: str | None, span: Span | None
 ) -> tuple[*Answers, Amount | None]:
     """The answers of a strategy, measured or given again, and the amount that they have."""
     with amount_for(interp, cube, span, epsilon) as amount:
@@ -144,7 +143,7 @@ def _noisy_max(utilities: object, epsilon: object = None, *, at: At) -> object:
     return places if isinstance(utilities, Scores) and utilities.groups else places[0]
 
 
-def _choose(interp: Evaluator, utilities: object, length: int, epsilon: object, span: object) -> list[int]:
+def _choose(interp: Evaluator, utilities: object, length: int, epsilon: object, span: Span | None) -> list[int]:
     if isinstance(utilities, Scores):
         if utilities.length != length:
             raise refuse("ValueError", f"{utilities.length} scores for {length} elements")
@@ -164,7 +163,7 @@ def _choose(interp: Evaluator, utilities: object, length: int, epsilon: object, 
     return _argmax(interp, scores, epsilon, span)
 
 
-def _argmax(interp: Evaluator, utilities: list[Any], epsilon: object, span: Any) -> list[int]:
+def _argmax(interp: Evaluator, utilities: list[Any], epsilon: object, span: Span | None) -> list[int]:
     from jostle.privacy.measurements.choices import NoisyArgmax
 
     with amount_for(interp, utilities, span, epsilon) as amount:

@@ -98,7 +98,7 @@ def _along(x: object, series: dict[str, list[float | None]]) -> object:
     return _positions(x)
 
 
-def _positions(value: object) -> list[Any]:
+def _positions(value: object) -> list[object]:
     items = _items(value, "x")
     if not (all(is_number(v) for v in items) or all(isinstance(v, str) for v in items)):
         raise refuse("TypeError", "`x` takes all numbers or all texts")

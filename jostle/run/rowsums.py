@@ -26,6 +26,7 @@ from jostle.run.publictables import item_compilers
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Qualifiers, Scope
 from jostle.run.values import Interval, Record, handles_in, is_number, is_sequence, is_vector, kind_name
+from jostle.source import Span
 from jostle.syntax import nodes as n
 from jostle.threads import on_one_thread
 
@@ -201,7 +202,7 @@ class PrepaidBudget:
 
 
 def _bought(
-    interp: Evaluator, rows: Vectors, amount: Amount | None, via: str | None, span: Any,
+    interp: Evaluator, rows: Vectors, amount: Amount | None, via: str | None, span: Span | None,
     single: tuple[float, float] | None = None,
 ) -> Prepaid | None:  # fmt: skip
     if amount is None:

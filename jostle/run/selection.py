@@ -33,6 +33,7 @@ from jostle.run.looks import Looks
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Qualifiers, Scope
 from jostle.run.values import Grouped, Interval, Record, handles_in, is_number, is_sequence, is_vector, kind_name
+from jostle.source import Span
 from jostle.syntax import nodes as n
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ class OpenWatch:
 
 @builtin
 def _above_threshold(
-    value: Any, threshold: Any, most: Any = 1.0, *, tells: Any = "answer", epsilon: Any = None, at: At
+    value: object, threshold: object, most: object = 1.0, *, tells: object = "answer", epsilon: object = None, at: At
 ) -> OpenWatch:
     """A watch that is asked scores like `value`, or counts of its rows, until `most` of them were above `threshold`."""
     from jostle.privacy.measurements.watch import Opening, check_watch
@@ -153,7 +154,7 @@ def _above_threshold(
 
 
 @builtin
-def _above(value: Any, watch: Any, *, at: At) -> Any:
+def _above(value: object, watch: object, *, at: At) -> object:
     """Whether a score, or the number of rows, is above the watch's threshold: paid for when it was opened."""
     from jostle.privacy.measurements.watch import Question
 
@@ -176,7 +177,7 @@ def _above(value: Any, watch: Any, *, at: At) -> Any:
     return answer
 
 
-def _score_of(interp: Evaluator, value: object, span: Any) -> Score | float:
+def _score_of(interp: Evaluator, value: object, span: Span | None) -> Score | float:
     """A private score, that of counting rows among them; or a public number."""
     from jostle.privacy.scores.cells import size
 
@@ -194,7 +195,7 @@ MOST_CANDIDATES = 100_000
 
 @builtin
 def _best_run(
-    data: object, run: object, candidates: object, runs: Any, *, good: Any = None, law: object = "geometric",
+    data: object, run: object, candidates: object, runs: object, *, good: object = None, law: object = "geometric",
     epsilon: object = None, at: At,
 ) -> object:  # fmt: skip
     """What `run(data, candidate)` gave in the best of many runs, a record, with the `candidate`; or none."""
@@ -227,7 +228,7 @@ def _best_run(
 
 
 def _score_and_record(value: object, candidate: object) -> tuple[float, Record]:
-    score: Any = value.get("score") if isinstance(value, Record) else value
+    score: object = value.get("score") if isinstance(value, Record) else value
     if not is_number(score):
         raise refuse(
             "TypeError", f"a run gives a record with a `score`, a number, and this is {kind_name(value)}",

@@ -45,7 +45,7 @@ def _simulated_tables(
     def example(number: int, rows: int, least: int, most: int) -> Record:
         synthetic = synthetic_table(number, rows, least, most, TESTED, bool(wide))
         classes = [f"class {c + 1}" for c in range(synthetic.classes)]
-        columns: dict[str, Any] = {f"a{i + 1}": synthetic.cells[:, i] for i in range(len(synthetic.sizes))}
+        columns: dict[str, object] = {f"a{i + 1}": synthetic.cells[:, i] for i in range(len(synthetic.sizes))}
         columns["class"] = np.array(classes)[synthetic.labels]
         domains = Record({f"a{i + 1}": Interval(0.0, float(v - 1)) for i, v in enumerate(synthetic.sizes)})
         domains["class"] = JSet(classes)
@@ -138,7 +138,7 @@ def _accuracy(table: Any, model: Any, label: object, *, at: At) -> float:
 
 
 @builtin
-def _correct_count(table: object, model: Any, label: object, *, at: At) -> object:
+def _correct_count(table: object, model: object, label: object, *, at: At) -> object:
     """`correct_count(D, model, class)`: how many rows of a table a public classifier gets right, a score."""
     return score_or_number(at[0], _row_count("correct_count", *_in_order(table, model), label), at[1])
 

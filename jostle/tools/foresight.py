@@ -219,7 +219,7 @@ class Foresight(Forms):
             raise
         if isinstance(value, Left):
             raise Unknown
-        if isinstance(node, n.Lambda | n.Part):
+        if isinstance(node, n.Lambda | n.Part) and isinstance(value, Function | Part):
             self.define(value)
         return value
 

@@ -327,12 +327,12 @@ def _finite(error: float | None) -> float | None:
 
 def draw(errors: ErrorPlan, folder: Path) -> None:
     """One picture a choice: error against the amount, a line for each option, the choice's with its range."""
-    from jostle.trace.pictures import Picture, file_names
+    from jostle.trace.pictures import Picture, Plot, file_names
 
     images = []
     for choice in errors.choices:
         last = choice.curves[-1]
-        fields = {
+        fields: Plot = {
             "shape": "line", "x": list(choice.amounts), "series": {c.name: c.typical() for c in choice.curves},
             "x_label": choice.unit, "y_label": "error", "log_x": True, "log_y": True,
             "low": {last.name: [min(e) for e in last.errors]}, "high": {last.name: [max(e) for e in last.errors]},

@@ -25,7 +25,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Collection, Mapping, Sequence
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import Struct
 
@@ -48,7 +48,7 @@ from jostle.syntax import nodes as n
 from jostle.syntax.walk import every
 from jostle.tools.outlet import stored
 from jostle.tools.render import clean, width_of
-from jostle.trace.pictures import Picture
+from jostle.trace.pictures import Picture, Plot
 from jostle.trace.text import align, measured, number, sparkline
 
 if TYPE_CHECKING:
@@ -266,7 +266,7 @@ def show_picture(event: Event) -> None:
     if how is not None:
         try:
             png = io.BytesIO()
-            Picture(event.name, event.fields).figure().savefig(png, format="png", dpi=110)
+            Picture(event.name, cast("Plot", event.fields)).figure().savefig(png, format="png", dpi=110)
             sys.stdout.write(escape_sequence(png.getvalue(), how))
             return
         except Refusal as refusal:

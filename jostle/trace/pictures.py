@@ -10,9 +10,10 @@ import io
 import re
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict, cast
 
 from msgspec import Struct
 
@@ -31,11 +32,25 @@ _INK = "#010203"  # stands for the page's own colour until the SVG is written
 FORMATS = ("svg", "png", "pdf")
 
 
+class Plot(TypedDict, total=False):
+    """What an event of kind `picture` holds."""
+
+    shape: str
+    x: Sequence[float | str] | Mapping[str, Sequence[float | str]]
+    series: Mapping[str, Sequence[float | None]]
+    low: Mapping[str, Sequence[float | None]]
+    high: Mapping[str, Sequence[float | None]]
+    x_label: str
+    y_label: str
+    log_x: bool
+    log_y: bool
+
+
 class Picture(Struct, frozen=True):
     """One picture: its title and what `plot` was given."""
 
     title: str
-    fields: Mapping[str, Any]
+    fields: Plot
 
     def figure(self) -> Figure:
         """A matplotlib figure, 6.4 by 4 inches."""
@@ -75,7 +90,7 @@ class Picture(Struct, frozen=True):
 
 def pictures(events: Iterable[Event]) -> list[Picture]:
     """The pictures of a run, in order."""
-    return [Picture(e.name, e.fields) for e in events if e.kind == "picture"]
+    return [Picture(e.name, cast("Plot", e.fields)) for e in events if e.kind == "picture"]
 
 
 def file_names(images: Sequence[Picture], ending: str = "svg") -> list[str]:
@@ -91,7 +106,7 @@ def file_names(images: Sequence[Picture], ending: str = "svg") -> list[str]:
     return out
 
 
-def _reproducible() -> Any:
+def _reproducible() -> AbstractContextManager[None]:
     """One picture gives one file, byte by byte; text stays text."""
     need_to_draw()
     import matplotlib
@@ -111,7 +126,7 @@ def need_package(package: str, extra: str, what: str) -> None:
         raise refuse("ImportError", message, help=f'pip install "jostle[{extra}]"')
 
 
-def _figure(title: str, fields: Mapping[str, Any], ink: str) -> Figure:
+def _figure(title: str, fields: Plot, ink: str) -> Figure:
     need_to_draw()
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
@@ -150,14 +165,14 @@ def _numbers(values: Sequence[object]) -> list[float]:
     return [float(v) if isinstance(v, int | float) else float("nan") for v in values]
 
 
-def _places(fields: Mapping[str, Any], name: str) -> list[Any]:
+def _places(fields: Plot, name: str) -> list[float | str]:
     x = fields.get("x") or []
     return list(x[name] if isinstance(x, Mapping) else x)
 
 
-def _band(fields: Mapping[str, Any], name: str, values: list[float]) -> tuple[list[float], list[float]] | None:
+def _band(fields: Plot, name: str, values: list[float]) -> tuple[list[float], list[float]] | None:
     """The lower and the upper edge around one series; a missing edge is the series itself."""
-    edges = [(fields.get(which) or {}).get(name) for which in ("low", "high")]
+    edges = [(fields.get("low") or {}).get(name), (fields.get("high") or {}).get(name)]
     if edges == [None, None]:
         return None
     low, high = (values if e is None else _numbers(e) for e in edges)
@@ -169,7 +184,7 @@ def _whiskers(values: list[float], band: tuple[list[float], list[float]]) -> lis
             [max(0.0, e - v) for v, e in zip(values, band[1], strict=True)]]  # fmt: skip
 
 
-def _lines(axes: Axes, fields: Mapping[str, Any], _: str) -> None:
+def _lines(axes: Axes, fields: Plot, _: str) -> None:
     steps = fields.get("shape") == "steps"
     for i, (name, numbers) in enumerate(fields["series"].items()):
         values, places, colour = _numbers(numbers), _places(fields, name), COLOURS[i % len(COLOURS)]
@@ -184,7 +199,7 @@ def _lines(axes: Axes, fields: Mapping[str, Any], _: str) -> None:
             axes.fill_between(places, *band, color=colour, alpha=0.2, step="mid" if steps else None, linewidth=0)
 
 
-def _points(axes: Axes, fields: Mapping[str, Any], _: str) -> None:
+def _points(axes: Axes, fields: Plot, _: str) -> None:
     for i, (name, numbers) in enumerate(fields["series"].items()):
         values, places, colour = _numbers(numbers), _places(fields, name), COLOURS[i % len(COLOURS)]
         size = 18 if len(values) <= 200 else 4
@@ -194,10 +209,10 @@ def _points(axes: Axes, fields: Mapping[str, Any], _: str) -> None:
             axes.errorbar(places, values, _whiskers(values, band), fmt="none", ecolor=colour, elinewidth=1)
 
 
-def _bars(axes: Axes, fields: Mapping[str, Any], ink: str) -> None:
+def _bars(axes: Axes, fields: Plot, ink: str) -> None:
     names = list(fields["series"])
     wide = 0.8 / max(1, len(names))
-    labels: list[Any] = _places(fields, names[0])
+    labels = _places(fields, names[0])
     for i, name in enumerate(names):
         values = _numbers(fields["series"][name])
         middle = [k + (i - (len(names) - 1) / 2) * wide for k in range(len(values))]
@@ -216,7 +231,7 @@ def _name_places(axes: Axes, names: list[str]) -> None:
     )
 
 
-def _heat(axes: Axes, fields: Mapping[str, Any], _: str) -> None:
+def _heat(axes: Axes, fields: Plot, _: str) -> None:
     rows = {name: _numbers(values) for name, values in fields["series"].items()}
     table = list(rows.values())
     image = axes.imshow(table, aspect="auto", cmap="viridis", interpolation="nearest")

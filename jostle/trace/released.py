@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from jostle.events import Event
 from jostle.formulas import margin_text, with_margin
-from jostle.trace.pictures import Picture
+from jostle.trace.pictures import Picture, Plot
 from jostle.trace.text import UNITS, exact, number
 
 _BARS = 40  # labels that fit side by side under bars
@@ -143,17 +143,19 @@ def plot(title: str, series: Mapping[str, Mapping[str, Figure]]) -> Picture | No
     tall = {name: [figures.get(label, Figure(None)) for label in labels] for name, figures in series.items()}
     if any(sum(is_number(f.value) for f in figures) < 2 for figures in tall.values()) or not tall:
         return None
-    fields: dict[str, object] = {
+    fields: Plot = {
         "series": {name: [f.value if is_number(f.value) else None for f in figures] for name, figures in tall.items()}
     }
     for which in (0, 1):
         edges = {name: [_end(f, which) for f in figures] for name, figures in tall.items()
                  if any(f.error is not None for f in figures)}  # fmt: skip
-        if edges:
-            fields["low" if not which else "high"] = edges
+        if edges and which:
+            fields["high"] = edges
+        elif edges:
+            fields["low"] = edges
     if len(labels) <= _BARS:
-        return Picture(title, {"shape": "bars", "x": labels, **fields})
-    return Picture(title, {"shape": "steps", "x": [float(i) for i in range(len(labels))], "x_label": "cell", **fields})
+        return Picture(title, {**fields, "shape": "bars", "x": labels})
+    return Picture(title, {**fields, "shape": "steps", "x": [float(i) for i in range(len(labels))], "x_label": "cell"})
 
 
 def _end(figure: Figure, which: int) -> float | None:

@@ -43,7 +43,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from jostle.backends.spark.patterns import spelling
 from jostle.diagnostics import Refusal, refuse
@@ -51,8 +51,14 @@ from jostle.engine.base import Work
 from jostle.engine.sql.dialect import Dialect, subquery
 from jostle.language.moments import FIRST_DAY, LAST_DAY
 from jostle.language.operations.operation import upper
-from jostle.lazy import np, pa
+from jostle.lazy import Floats, np, pa
 from jostle.version import __version__
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.connect.session import SparkSession
+
+    Map = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 T = TypeVar("T")
 _LOGS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "pyspark.sql.connect.logging")
@@ -91,16 +97,16 @@ class Connection:
     def __init__(self, url: str) -> None:
         self._url = url
         self._owner = os.getpid()
-        self._kept: list[Any] = []  # data frames whose rows the cluster keeps
+        self._kept: list[DataFrame] = []  # data frames whose rows the cluster keeps
 
     @property
-    def session(self) -> Any:
+    def session(self) -> SparkSession:
         if os.getpid() != self._owner:
             raise refuse("DataError", "the connection to the Spark cluster is another process's")
         return self._opened
 
     @cached_property
-    def _opened(self) -> Any:
+    def _opened(self) -> SparkSession:
         os.environ.setdefault("GRPC_VERBOSITY", "NONE")
         warnings.simplefilter("ignore")  # of the client: a warning may quote values
         with _refusals("the Spark cluster cannot be reached", "is the URL right, and is the server up?"):
@@ -109,7 +115,7 @@ class Connection:
                 log = logging.getLogger(name)
                 log.disabled, log.propagate = True, False
             options = [*_CHANNEL, ("grpc.keepalive_time_ms", _SILENCE)]
-            session = builder.channelBuilder(channel(self._url, options)).create()
+            session: SparkSession = builder.channelBuilder(channel(self._url, options)).create()
             again = policy(max_retries=_RETRIES, max_backoff=1_000, max_server_retry_delay=1_000)
             session.client.set_retry_policies([again])
             session.conf.set("spark.sql.session.timeZone", "UTC")
@@ -124,7 +130,7 @@ class Connection:
         """The rows of a query, all at once. It goes as a plan: a command would take two more calls of the server."""
         return self.ask(lambda session: session.client.to_table(_planned(session, query), {})[0])
 
-    def batches(self, query: str) -> Iterator[Any]:
+    def batches(self, query: str) -> Iterator[pa.RecordBatch]:
         """The rows of a query as Arrow record batches, as they come."""
         session = self.session
         with _refusals(_NO_ANSWER), _stoppable(session):
@@ -132,13 +138,13 @@ class Connection:
                 if hasattr(part, "to_batches"):
                     yield from part.to_batches()
 
-    def ask(self, read: Callable[[Any], T], message: str = _NO_ANSWER, help: str | None = None) -> T:
+    def ask(self, read: Callable[[SparkSession], T], message: str = _NO_ANSWER, help: str | None = None) -> T:
         """What `read` gives of the session."""
         session = self.session
         with _refusals(message, help), _stoppable(session):
             return read(session)
 
-    def cache(self, query: str) -> Any:
+    def cache(self, query: str) -> DataFrame:
         """A data frame whose rows the cluster keeps until this connection is closed.
 
         Spark answers whatever plan is equal to a kept one from what it keeps, in every session, also when files have
@@ -154,7 +160,7 @@ class Connection:
             self._end()
 
 
-def _planned(session: Any, query: str) -> Any:
+def _planned(session: SparkSession, query: str) -> Any:
     """A query as a plan of the protocol's."""
     from pyspark.sql.connect.plan import SQL
 
@@ -165,7 +171,7 @@ _left: list[object] = []  # what is a parent's, and may not be closed by a forke
 os.register_at_fork(after_in_child=gc.freeze)  # what the parent had not collected stays: a channel would crash here
 
 
-def _stopped(session: Any, frames: list[Any], owner: int) -> None:
+def _stopped(session: SparkSession, frames: list[DataFrame], owner: int) -> None:
     """Ends a session, which alone does not free the rows that Apache Spark keeps for it; a server that is gone is not
     waited for."""
     if os.getpid() != owner:
@@ -180,7 +186,7 @@ def _stopped(session: Any, frames: list[Any], owner: int) -> None:
 
 
 @contextmanager
-def _stoppable(session: Any) -> Iterator[None]:
+def _stoppable(session: SparkSession) -> Iterator[None]:
     """Whoever stops a query here stops it on the server too; one that does not answer is asked once."""
     try:
         yield
@@ -295,8 +301,8 @@ class Partition:
     def __init__(self, work: Work) -> None:
         self.work = work
 
-    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        def rows() -> Iterator[Any]:
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        def rows() -> Iterator[Floats]:
             for batch in batches:
                 yield np.stack([np.asarray(column, dtype=np.float64) for column in batch.columns], axis=1)
 
@@ -304,13 +310,13 @@ class Partition:
         yield _batch(json.dumps([[array.shape, [int(value) for value in array.ravel()]] for array in arrays]))
 
 
-def versions(batches: Iterator[object]) -> Iterator[object]:
+def versions(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """What a worker has, of a batch that says nothing."""
     for _ in batches:
         yield _batch(json.dumps([__version__, np.__version__]))
 
 
-def _batch(text: str) -> object:
+def _batch(text: str) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict({"sums": pa.array([text])})
 
 
@@ -321,7 +327,7 @@ def folded(connection: Connection, query: str, work: Work) -> list[object]:
     return [sum(several[1:], several[0]) for several in zip(*(arrays or [work(iter(()))]), strict=True)]
 
 
-def mapped(connection: Connection, rows: Callable[[Any], Any], work: Callable[[Any], Any]) -> list[str]:
+def mapped(connection: Connection, rows: Callable[[SparkSession], DataFrame], work: Map) -> list[str]:
     """The texts that `work` gives of the partitions of rows."""
     table = connection.ask(lambda session: rows(session).mapInArrow(work, _SUMS).toArrow())
     return [str(text) for text in table["sums"].to_pylist()]

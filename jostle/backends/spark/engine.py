@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from jostle.backends.remote import RemoteData
@@ -27,8 +27,12 @@ from jostle.engine.files import identities
 from jostle.engine.sql import relations
 from jostle.engine.sql.cells import NONE
 from jostle.language.operations.operation import LONGEST
-from jostle.lazy import np, pa
+from jostle.lazy import Array, np, pa
 from jostle.plan.plan import Key, Plan, RowExpr, Sample, Summands
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.connect.session import SparkSession
 
 _NAME = re.compile(r"[A-Za-z0-9_$-]+")
 _LISTED = ("parquet", "delta", "orc")
@@ -40,7 +44,7 @@ def is_path(name: str) -> bool:
     return "/" in name
 
 
-Frame = Callable[[Any], Any]
+Frame = Callable[["SparkSession"], "DataFrame"]
 """A new data frame of a session: one that is held is answered from what the server found out before."""
 
 
@@ -55,7 +59,7 @@ def located(connection: Connection, names: tuple[str, ...]) -> tuple[Frame, froz
         raise refuse("DataError", "`spark` takes one table of the catalog, or paths of Parquet files",
                      help='`spark("sales.orders")`, `spark("s3://bucket/orders/*.parquet")`')  # fmt: skip
 
-    def frame(session: Any) -> object:
+    def frame(session: SparkSession) -> DataFrame:
         return session.table(place) if place else session.read.parquet(*names)
 
     files = files_of(connection, frame)
@@ -229,7 +233,7 @@ class Spark(ServerEngine):
         kinds = ((field.name.replace("`", "``"), field.dataType.simpleString()) for field in fields)
         return f"CREATE TABLE t ({', '.join(f'`{name}` {kind}' for name, kind in kinds)})", told
 
-    def send(self, table: Any) -> str:
+    def send(self, table: pa.Table) -> str:
         client()
         from pyspark.sql.connect.dataframe import DataFrame
         from pyspark.sql.connect.plan import LocalRelation
@@ -244,19 +248,19 @@ class Spark(ServerEngine):
         self._watched[cached_view] = [read for view, reads in self._watched.items() if view in query for read in reads]
         return cached_view
 
-    def _view(self, frame: Any) -> str:
+    def _view(self, frame: DataFrame) -> str:
         name = f"jostle{next(self._numbers)}_"
         self.connection.ask(lambda _: frame.createOrReplaceTempView(name))
         return name
 
-    def fetch(self, query: str) -> list[tuple[Any, ...]]:
+    def fetch(self, query: str) -> list[tuple[object, ...]]:
         table = self._result(query)
         return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
-    def columns(self, query: str) -> list[Any]:
+    def columns(self, query: str) -> list[Array]:
         return [_array(column) for column in self._result(query).columns]
 
-    def batches(self, query: str, size: int) -> Iterator[Any]:
+    def batches(self, query: str, size: int) -> Iterator[pa.RecordBatch]:
         for batch in self.connection.batches(query):
             for start in range(0, len(batch), size):
                 yield batch.slice(start, size)
@@ -287,7 +291,7 @@ class Spark(ServerEngine):
         self._check_files(query)
         return result
 
-    def _result(self, query: str) -> Any:
+    def _result(self, query: str) -> pa.Table:
         table = self.connection.table(query)
         self._check_files(query)
         return table
@@ -301,7 +305,7 @@ class Spark(ServerEngine):
                              help="run it again when nobody writes to the table")  # fmt: skip
 
 
-def _array(column: Any) -> Any:
+def _array(column: pa.ChunkedArray) -> Array:
     """An Arrow column as an array of NumPy's, masked where cells are NULL."""
 
     missing = column.is_null()

@@ -12,7 +12,7 @@ from typing import Any
 from jostle.events import Event
 from jostle.trace.costs import Costs, Forest, mapping, records
 from jostle.trace.html.event_tree import Html, draw, join, table, tag
-from jostle.trace.pictures import Picture
+from jostle.trace.pictures import Picture, Plot
 from jostle.trace.text import number
 from jostle.trace.tree import (
     ChoiceNode,
@@ -252,8 +252,8 @@ def _regrets(rows: Sequence[Mapping[str, Any]], options: Sequence[str]) -> Html 
         means = [[math.fsum(column) / len(column) for column in zip(*by_size[at], strict=True)] for at in places]
         series = {o: [2 ** m[k] if errors else m[k] for m in means] for k, o in enumerate(options)}
         label = "error over the least error" if errors else "utility below the best"
-        fields = {"shape": "line", "x": places, "series": series, "x_label": axis, "y_label": label, "log_x": True,
-                  "log_y": errors}  # fmt: skip
+        fields: Plot = {"shape": "line", "x": places, "series": series, "x_label": axis, "y_label": label,
+                        "log_x": True, "log_y": errors}  # fmt: skip
         panels.append(draw(Picture("Regret" if amount is None else f"Regret at epsilon {number(amount)}", fields)))
     return tag("div", panels, class_="pictures")
 

@@ -109,7 +109,7 @@ class _Known(Struct):
     origin: object
     marks: set[Hashable]
     reads: frozenset[Hashable] = _NOTHING
-    columns: tuple[Any, ...] = ()
+    columns: tuple[object, ...] = ()
     spans: list[Span] = field(default_factory=list)
 
 
@@ -206,7 +206,7 @@ def _spans(column: Any) -> list[Span]:
     return [span for chunk in getattr(column, "chunks", [column]) for span in _spans_of_chunk(chunk)]
 
 
-def _spans_of_chunk(chunk: Any) -> list[Span]:
+def _spans_of_chunk(chunk: pa.Array) -> list[Span]:
     kind, types = chunk.type, pa.types
     if isinstance(kind, pa.BaseExtensionType):
         return _spans_of_chunk(chunk.storage)
@@ -223,7 +223,7 @@ def _spans_of_chunk(chunk: Any) -> list[Span]:
     return [(buffers[1].address + first, buffers[1].address + last)]
 
 
-def _bits(kind: Any) -> int:
+def _bits(kind: pa.DataType) -> int:
     """How many bits of the second buffer of a column of Arrow are of one row: its value, or where it begins."""
     types = pa.types
     if types.is_string_view(kind) or types.is_binary_view(kind):

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
 from jostle.engine.duckdb.raw import Raw
@@ -19,7 +19,10 @@ from jostle.engine.sql.cells import NONE
 from jostle.lazy import np, pa
 from jostle.readers.arrays import MOST_ROWS, Arrays, cells, kind_of, text_of_decimal
 
-Register = Callable[[str, Any], object]
+if TYPE_CHECKING:
+    import pandas as pd
+
+Register = Callable[[str, "pa.Table"], object]
 
 
 class Frame(Raw):
@@ -92,7 +95,7 @@ def _copy(column: object) -> Any:
     return None if (copy.view(np.uint32) > _LARGEST).any() else copy
 
 
-def _stored(columns: list[object]) -> tuple[list[str], list[Any]]:
+def _stored(columns: list[object]) -> tuple[list[str], list[pa.Array]]:
     """The kinds of columns, and their cells as Arrow has them."""
     arrays = [_array(column) for column in columns]
     return [kind_of(array.type) for array in arrays], [cells(array) for array in arrays]
@@ -129,7 +132,7 @@ def _columns(origin: Any) -> tuple[tuple[str, ...], list[Any]]:
     return tuple(table.column_names), list(table.columns)
 
 
-def _streamed(origin: object) -> Any:
+def _streamed(origin: object) -> pa.Table:
     """The Arrow table of a stream. What runs in it is Python's own, such as a query; why it fails is reported nowhere,
     since its message may quote a cell."""
     import duckdb
@@ -143,7 +146,7 @@ def _streamed(origin: object) -> Any:
         raise refuse("DataError", message, help="give a frame whose rows are there, or a query that runs") from None
 
 
-def _array(column: Any) -> Any:
+def _array(column: Any) -> pa.Array | pa.ChunkedArray:
     """An Arrow array of the column's declared type; of texts where Arrow has no such type."""
 
     if isinstance(column, pa.ChunkedArray | pa.Array):
@@ -160,7 +163,7 @@ def _array(column: Any) -> Any:
     return _of_numpy(column)
 
 
-def _of_numpy(column: object) -> object:
+def _of_numpy(column: object) -> pa.Array:
     """An Arrow array of NumPy's cells, of which what is masked is none."""
 
     values = np.ma.filled(column.astype(object), None) if isinstance(column, np.ma.MaskedArray) else np.asarray(column)
@@ -197,7 +200,7 @@ def _unread(column: object, kind: str) -> str:
     return ""
 
 
-def _series(column: object) -> Any:
+def _series(column: object) -> pa.ChunkedArray:
     """A column that hands itself over as an Arrow stream; refused where Arrow does not have its type."""
     try:
         return pa.chunked_array(column)
@@ -209,7 +212,7 @@ def _series(column: object) -> Any:
 _INSIDE = ("_ndarray", "_pa_array", "_data", "_sparse_values", "_left")  # where pandas' arrays have their memory
 
 
-def _memory(columns: list[object]) -> list[Any]:
+def _memory(columns: list[object]) -> list[object]:
     """The arrays of NumPy or Arrow, and the lists, in which columns lie as they were handed over. Refuses with
     `DataError` what lies where nothing can be told, by its types."""
     lying = list(map(_lies_in, columns))
@@ -242,7 +245,7 @@ def _home(value: object) -> str:
     return module.partition(".")[0] if type(module) is str else ""
 
 
-def _extended(column: Any) -> Any:
+def _extended(column: pd.Series) -> pa.Array:
     """pandas' own types: nullable numbers, strings, categories, dates with a zone; others are texts or none."""
     import pandas as pd
 
@@ -261,7 +264,7 @@ def _extended(column: Any) -> Any:
     return _texts(column.tolist())
 
 
-def _zoned(moments: Any, place: int) -> object:
+def _zoned(moments: Sequence[object], place: int) -> str | None:
     """One time of a zone, or None where the zone's clock cannot show it."""
     try:
         return text_of(moments[place])
@@ -269,7 +272,7 @@ def _zoned(moments: Any, place: int) -> object:
         return None
 
 
-def _texts(values: list[object]) -> Any:
+def _texts(values: list[object]) -> pa.Array:
     return pa.array([text_of(value) for value in values], type=pa.string())
 
 

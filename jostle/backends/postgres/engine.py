@@ -25,7 +25,7 @@ from jostle.engine.base import Capabilities
 from jostle.engine.sql.cells import NONE
 from jostle.engine.sql.dialect import subquery
 from jostle.language.operations.operation import LONGEST
-from jostle.lazy import np, pa
+from jostle.lazy import Array, np, pa
 from jostle.plan.plan import Bound, Scan
 
 MOST_ROWS = 2**47  # of a table: a server's tables are smaller
@@ -216,7 +216,7 @@ class Postgres(ServerEngine):
         super().check_source(plan)
         self.connection.need(self.stored(scan.data).table)
 
-    def send(self, table: Any) -> str:
+    def send(self, table: pa.Table) -> str:
         """The rows of an Arrow table as a table of constants."""
         if table.nbytes > _LARGEST:
             message = f"a public table of more than {_LARGEST >> 20} MB is not sent to a database"
@@ -235,16 +235,16 @@ class Postgres(ServerEngine):
 
     # Queries -----------------------------------------------------------------------------------------
 
-    def fetch(self, query: str) -> list[tuple[Any, ...]]:
+    def fetch(self, query: str) -> list[tuple[object, ...]]:
         return self.connection.read(query, "the data", lambda cursor: list(cursor.fetchall()))
 
-    def columns(self, query: str) -> list[Any]:
-        def take(cursor: Any) -> list[object]:
+    def columns(self, query: str) -> list[Array]:
+        def take(cursor: Any) -> list[Array]:
             return [_array(column, values) for column, values in _by_column(cursor.description, cursor.fetchall())]
 
         return self.connection.read(query, "the data", take)
 
-    def batches(self, query: str, size: int) -> Iterator[Any]:
+    def batches(self, query: str, size: int) -> Iterator[pa.RecordBatch]:
         for described, rows in self.connection.blocks(query, "the data", size):
             arrays = {column.name: pa.array(values) for column, values in _by_column(described, rows)}
             yield pa.RecordBatch.from_pydict(arrays)
@@ -261,7 +261,7 @@ def _by_column(described: list[object], rows: list[tuple[object, ...]]) -> Itera
     yield from zip(described, zip(*rows, strict=True) if rows else ((),) * len(described), strict=True)
 
 
-def _array(column: Any, values: tuple[object, ...]) -> object:
+def _array(column: Any, values: tuple[object, ...]) -> Array:
     """The cells of a column, masked where they are NULL."""
     kind = np.int64 if column.type_code in _WHOLE_TYPES else np.float64 if column.type_code in _DOUBLE_TYPES else object
     missing = [value is None for value in values]

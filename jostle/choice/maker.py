@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from jostle.accounting.amounts import Amount, as_float, quanta
 from jostle.choice.explain import explain, meaning, tree_records
 from jostle.choice.learning import learn, runs_of, training_setting, within
-from jostle.choice.models import Model, UserModel, forest, regret_tree, tree
+from jostle.choice.models import AnyModel, Model, UserModel, forest, regret_tree, tree
 from jostle.choice.point import (
     ChoicePoint,
     Whole,
@@ -67,11 +67,11 @@ class ChoiceMaker:
         self,
         interp: Evaluator,
         parts: ChoiceParts,
-        model: Any,
+        model: AnyModel,
         share: float | None,
         span: Span | None,
         progress: Progress | None,
-        data: Any = None,
+        data: Function | None = None,
         way: str = n.FEATURES,
     ) -> None:
         """`data`: a function that gives the training data when they are needed, in place of those of `parts`; one of a
@@ -92,7 +92,9 @@ class ChoiceMaker:
 
     # Called by the interpreter ---------------------------------------------------------------------
 
-    def jostle_call(self, interp: Evaluator, args: Any, keywords: dict[str, Any], span: Span | None) -> Any:
+    def jostle_call(
+        self, interp: Evaluator, args: Sequence[object], keywords: dict[str, object], span: Span | None
+    ) -> object:
         """`choice(data)`: features, prediction, and the chosen Option's answers."""
         args = [*args, *keywords.values()]
         if interp.planned is not None:
@@ -101,7 +103,7 @@ class ChoiceMaker:
             return self._validate(interp, args, span)
         return self._decide(interp, args, span, self._run)
 
-    def _validate(self, interp: Evaluator, args: Any, span: Span | None) -> Any:
+    def _validate(self, interp: Evaluator, args: Sequence[object], span: Span | None) -> object:
         """Runs every Option, and gives the answers that a score picks, all within one `choice` event."""
         from jostle.choice.program import validated
 
@@ -121,15 +123,15 @@ class ChoiceMaker:
         return public_answers(interp, self._parts.options[decision.index], decision.chosen, data, span)
 
     @property
-    def jostle_fields(self) -> dict[str, Any]:
-        def pick(data: Any, *, at: At) -> Any:
+    def jostle_fields(self) -> dict[str, object]:
+        def pick(data: object, *, at: At) -> object:
             interp, span = at
             if self.way != n.FEATURES:
                 message = f"a choice by {self.way} runs every Option, and picks among their answers"
                 raise refuse("TypeError", message, help="call it: `answers = choose(data) with epsilon 1`")
             return self._decide(interp, [data], span, lambda _, decision, *rest: self._parts.options[decision.index])
 
-        def runs(epsilon: Any = None, *, at: At) -> Any:
+        def runs(epsilon: object = None, *, at: At) -> object:
             from jostle.choice import evaluation
 
             return evaluation.runs(self._table(at[0], "epsilon", self._amount(epsilon)))
@@ -166,7 +168,9 @@ class ChoiceMaker:
 
     # Deciding --------------------------------------------------------------------------------------
 
-    def _decide(self, interp: Evaluator, args: Any, span: Span | None, then: Callable[..., Any]) -> Any:
+    def _decide(
+        self, interp: Evaluator, args: Sequence[object], span: Span | None, then: Callable[..., object]
+    ) -> object:
         """Decides and goes on with `then`, all within one `choice` event."""
         data = only_record(args)
         exposures = exposures_of([data])
@@ -231,7 +235,7 @@ class ChoiceMaker:
             out.append(feature)
         return out
 
-    def _feature(self, interp: Evaluator, name: str, data: object) -> dict[str, Any]:
+    def _feature(self, interp: Evaluator, name: str, data: object) -> dict[str, object]:
         value = interp.call(self._parts.features[self._parts.feature_names.index(name)], [data])
         number, margin = number_from(value, f"the Feature `{name}`"), margins(value)
         return {"name": name, "value": number} | ({} if margin is None else {"error": margin["error"]})
@@ -277,7 +281,7 @@ class ChoiceMaker:
         return self._steadied.setdefault(id(policy), (policy, replace(policy, steady=self.steady)))[1]
 
     @property
-    def options(self) -> tuple[Any, ...]:
+    def options(self) -> tuple[object, ...]:
         return self._parts.options
 
     @property
@@ -289,7 +293,7 @@ class ChoiceMaker:
         return self._parts.feature_names
 
     @property
-    def model(self) -> Any:
+    def model(self) -> AnyModel:
         return self._model
 
     @property
@@ -312,7 +316,7 @@ class ChoiceMaker:
             interp, self.parts_on(on), self._model, self._share, self._span, self._progress, way=self.way
         )  # fmt: skip
 
-    def valued_by(self, interp: Evaluator, options: Sequence[Any]) -> ChoiceMaker:
+    def valued_by(self, interp: Evaluator, options: Sequence[object]) -> ChoiceMaker:
         """The same choice among the same Options, valued otherwise."""
         parts = replace(self._parts, options=tuple(options))
         return ChoiceMaker(
@@ -362,7 +366,7 @@ class ChoiceMaker:
         bench, at = training_setting(self._bench(interp, unit, 1), self._model, epsilon)
         return runs_of(bench, self._share, at, self._store, self._teller("training"), workers=self.workers)
 
-    def _amount(self, epsilon: Any) -> float:
+    def _amount(self, epsilon: object) -> float:
         """The amount that a report is asked for; what ships was trained for all amounts at once."""
         if epsilon is None and self.shipped() is not None:
             return 1.0
@@ -447,7 +451,7 @@ def user_model(interp: Evaluator, function: Any) -> UserModel:
     return UserModel(getattr(function, "name", "") or "model", fit)
 
 
-def _names(parts: list[Any], what: str) -> tuple[str, ...]:
+def _names(parts: list[object], what: str) -> tuple[str, ...]:
     names: list[str] = []
     for i, part in enumerate(parts):
         name = part.name if isinstance(part, Part) and part.name else ""
@@ -459,7 +463,9 @@ def _names(parts: list[Any], what: str) -> tuple[str, ...]:
 
 
 @builtin
-def _MkChoiceMaker(ops: Any, feats: Any, dbs: Any, model: Any, score: Any, *, at: At) -> ChoiceMaker | ChoicePoint:
+def _MkChoiceMaker(
+    ops: object, feats: object, dbs: object, model: object, score: object, *, at: At
+) -> ChoiceMaker | ChoicePoint:
     interp, span = at
     values = {"among": ops, "informed by": feats, "trained on": dbs, "using": model, "wrt": score}
     return make(interp, values, span, interp.progress)
@@ -481,7 +487,7 @@ def _MkFeatures(functions: Any) -> list[Any]:
 
 
 @builtin
-def _MkModel(function: Any, *, at: At) -> UserModel:
+def _MkModel(function: object, *, at: At) -> UserModel:
     return user_model(at[0], function)
 
 

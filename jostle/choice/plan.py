@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -25,6 +25,9 @@ from jostle.run.evaluator import Evaluator
 from jostle.run.values import Record
 from jostle.simulate import counts_of
 from jostle.syntax.nodes import FEATURES
+
+if TYPE_CHECKING:
+    from jostle.choice.maker import ChoiceMaker
 
 STEPS = (-2, -1, 0, 1, 2)
 """The amounts that are tried, in half decades around the program's."""
@@ -82,7 +85,7 @@ def amounts_around(amount: float) -> tuple[float, ...]:
 
 
 def study(
-    interp: Evaluator, maker: Any, data: Any, unit: str, amount: float, centre: float,
+    interp: Evaluator, maker: ChoiceMaker, data: object, unit: str, amount: float, centre: float,
     progress: Callable[[int, int], None] | None = None,
 ) -> ChoicePlan | None:  # fmt: skip
     """The plan of one call of a ChoiceMaker; None where its utilities are no errors, or there are no training data."""
@@ -108,9 +111,9 @@ def study(
     names = (*bench.option_names, CHOICE)
     curves = []
     for k, name in enumerate(names):
-        errors = tuple(tuple(tables[d][k][i] for d in range(len(tables))) for i in range(len(amounts)))
+        by_amount = tuple(tuple(tables[d][k][i] for d in range(len(tables))) for i in range(len(amounts)))
         exact = _closed(interp, maker, k, data, unit, amounts) if name != CHOICE else None
-        curves.append(Curve(name, errors, exact))
+        curves.append(Curve(name, by_amount, exact))
     name = policy.name if policy else ""
     return ChoicePlan(maker.name or "choice", unit, amount, amounts, tuple(curves), name, maker.way)
 
@@ -150,7 +153,7 @@ def _choice_curve(
 
 
 def _curve_by_score(
-    bench: ProgramBench, maker: Any, instance: Any, database: int, unit: str, amounts: Sequence[float]
+    bench: ProgramBench, maker: ChoiceMaker, instance: object, database: int, unit: str, amounts: Sequence[float]
 ) -> list[float]:
     """The error of a choice by validation or by margin, run whole at each amount: the mean of a few runs."""
     errors = []
@@ -166,7 +169,7 @@ def _curve_by_score(
 
 
 def _closed(
-    interp: Evaluator, maker: Any, option: int, data: object, unit: str, amounts: Sequence[float]
+    interp: Evaluator, maker: ChoiceMaker, option: int, data: object, unit: str, amounts: Sequence[float]
 ) -> tuple[float, ...] | None:
     """The root mean square error of an option that measures a fixed strategy, on the shapes of the call's data."""
     from jostle.kernels.accuracy import root_mean_square

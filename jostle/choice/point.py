@@ -73,13 +73,15 @@ class ChoicePoint:
         self.name = ""
         self._whole, self._parts, self._model, self._span, self._progress = whole, parts, model, span, progress
         self._number = len(whole.points)
-        self._policies: dict[tuple[Any, ...], Policy] = {}
+        self._policies: dict[tuple[object, ...], Policy] = {}
         self._store = Store()
         whole.points.append(self)
 
     # PointCall by the interpreter ---------------------------------------------------------------------
 
-    def jostle_call(self, interp: Evaluator, args: Any, keywords: dict[str, Any], span: Span | None) -> object:
+    def jostle_call(
+        self, interp: Evaluator, args: Sequence[object], keywords: dict[str, object], span: Span | None
+    ) -> object:
         """`choice(node)`: features, prediction, and what the chosen Option answers."""
         data = only_record([*args, *keywords.values()])
         values = self._look(interp, data)
@@ -232,7 +234,7 @@ def _context(data: object) -> list[list[object]]:
 
 def _part_keys(handle: Handle) -> list[tuple[str, object]]:
     """Of a part of a table, the columns it was divided by and its keys, the outermost first: public facts."""
-    keys: list[tuple[str, Any]] = []
+    keys: list[tuple[str, object]] = []
     plan = handle.plan if isinstance(handle, Table) else None
     while isinstance(plan, Filter):
         match plan.condition:

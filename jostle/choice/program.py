@@ -209,7 +209,7 @@ class ProgramBench:
                 if name in names
             }
 
-    def answer(self, option: int, instance: object, epsilon: float | None, seed: int) -> Any:
+    def answer(self, option: int, instance: object, epsilon: float | None, seed: int) -> object:
         with self._training():
             answers = self._run(self._parts.options[option], instance, epsilon, seed)
         if handles_in(answers):
@@ -259,7 +259,7 @@ class ProgramBench:
             number_from(self._interp.call(feature, [view]), f"the Feature `{name}`")
         return not source.meter.spent[0]
 
-    def _predict(self, option: Any) -> Callable[[object], float] | None:
+    def _predict(self, option: object) -> Callable[[object], float] | None:
         if not isinstance(option, Part) or option.predict is None:
             return None
         body = option.predict
@@ -317,7 +317,7 @@ def simulated_private(data: object, amount: Amount, stability: int, seed: int) -
     return map_handles(data, lambda handle: simulated(handle, source, stability)), source
 
 
-def map_handles(value: object, change: Callable[[Any], Handle]) -> object:
+def map_handles(value: object, change: Callable[[Handle], Handle]) -> object:
     """Applies `change` to every public handle in nested containers."""
     if isinstance(value, Handle):
         return value if value.private else change(value)
@@ -347,7 +347,7 @@ class Validated(Struct, frozen=True):
     selection."""
 
     index: int
-    answers: Any
+    answers: object
     share: float
     why: str
 

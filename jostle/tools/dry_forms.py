@@ -43,8 +43,8 @@ class Forms(Interpreter):
         self.selecting = self.blurred = False  # in a select; whether its rows are read with what is not known
         self.calling: n.Call | None = None
         self.wishes: dict[Span, int] = {}  # what wanted errors take, in quanta, by where they are written
-        self.parts: dict[int, Any] = {}  # of an expression that is looked at, the values of its parts, by node
-        self.forms: dict[type, Callable[[Any, Scope], Any]] = {
+        self.parts: dict[int, object] = {}  # of an expression that is looked at, the values of its parts, by node
+        self.forms: dict[type, Callable[[Any, Scope], object]] = {
             n.Index: self._index, n.Attribute: self._attribute, n.Binary: self._binary, n.RecordOf: self._record,
             n.ListOf: self._list, n.Comprehension: self._comprehension, n.Select: self._select, n.Call: self._call,
             n.Spending: self._spending, n.Unary: self._unary, n.Logic: self._logic, n.Conditional: self._conditional,
@@ -61,7 +61,7 @@ class Forms(Interpreter):
         if spend.amount.is_wish and door.last is not None and door.place == spend.span:
             self.wishes[spend.amount.span] = door.last.price.amount.value
 
-    def part(self, node: n.Expr, scope: Scope) -> Any:
+    def part(self, node: n.Expr, scope: Scope) -> object:
         """The value of a part of an expression, or that it is not known."""
         try:
             return self.eval(node, scope)
@@ -79,7 +79,7 @@ class Forms(Interpreter):
             for part, _ in parts:
                 self.parts.pop(id(part), None)
 
-    def _index(self, node: n.Index, scope: Scope) -> Any:
+    def _index(self, node: n.Index, scope: Scope) -> object:
         value = self.part(node.value, scope)
         if not isinstance(value, NotKnown):
             return self._evaluated(node, scope, (node.value, value))
@@ -90,7 +90,7 @@ class Forms(Interpreter):
             raise Unknown
         raise Unknown(like=likes.form(self._evaluated(node, scope, (node.value, value.like), (node.args[0], at))))
 
-    def _attribute(self, node: n.Attribute, scope: Scope) -> Any:
+    def _attribute(self, node: n.Attribute, scope: Scope) -> object:
         value = self.part(node.value, scope)
         if not isinstance(value, NotKnown):
             return self._evaluated(node, scope, (node.value, value))
@@ -101,7 +101,7 @@ class Forms(Interpreter):
         names_alone = is_model(value.like) or isinstance(value.like, likes.SomeGroups)
         raise Unknown(like=None if names_alone else likes.form(field))
 
-    def _binary(self, node: n.Binary, scope: Scope) -> Any:
+    def _binary(self, node: n.Binary, scope: Scope) -> object:
         left, right = self.part(node.left, scope), self.part(node.right, scope)
         if not isinstance(left, NotKnown) and not isinstance(right, NotKnown):
             return self._operated(node, left, right, scope)
@@ -138,7 +138,7 @@ class Forms(Interpreter):
             raise Refusal(no_condition(str(kind), node.span.text)).at(node.span)
         raise Unknown(like=likes.A_TRUTH)
 
-    def _unary(self, node: n.Unary, scope: Scope) -> Any:
+    def _unary(self, node: n.Unary, scope: Scope) -> object:
         if node.op == "not":
             return not self._truth(node.operand, scope)
         value = self.part(node.operand, scope)
@@ -163,7 +163,7 @@ class Forms(Interpreter):
             raise Unknown(like=likes.A_TRUTH)
         return not decided
 
-    def _conditional(self, node: n.Conditional, scope: Scope) -> Any:
+    def _conditional(self, node: n.Conditional, scope: Scope) -> object:
         try:
             return self.eval(node.then if self._truth(node.test, scope) else node.other, scope)
         except Unknown as unknown:
@@ -188,19 +188,19 @@ class Forms(Interpreter):
         finally:
             self.parts.pop(id(node.right), None)
 
-    def _record(self, node: n.RecordOf, scope: Scope) -> Any:
+    def _record(self, node: n.RecordOf, scope: Scope) -> object:
         parts = [(name, item, self.part(item, scope)) for name, item in node.items]
         if not any(isinstance(value, NotKnown) for _, _, value in parts):
             return self._evaluated(node, scope, *((item, value) for _, item, value in parts))
         raise Unknown(like=Record([(name, likes.inside(value)) for name, _, value in parts]))
 
-    def _list(self, node: n.ListOf, scope: Scope) -> Any:
+    def _list(self, node: n.ListOf, scope: Scope) -> object:
         parts = [(item, self.part(item, scope)) for item in node.items]
         if not any(isinstance(value, NotKnown) for _, value in parts):
             return self._evaluated(node, scope, *parts)
         raise Unknown(like=[likes.inside(value) for _, value in parts])
 
-    def _comprehension(self, node: n.Comprehension, scope: Scope) -> Any:
+    def _comprehension(self, node: n.Comprehension, scope: Scope) -> object:
         source = self.part(node.source, scope)
         items = source.like if isinstance(source, NotKnown) else source
         many = len(items) if is_vector(items) or isinstance(items, list) else None
@@ -212,7 +212,7 @@ class Forms(Interpreter):
             is_known = many is not None and node.condition is None and not node.flat and node.kind != "set"
             raise Unknown(like=[likes.ANY] * many if is_known and many is not None else None) from None
 
-    def _call(self, node: n.Call, scope: Scope) -> Any:
+    def _call(self, node: n.Call, scope: Scope) -> object:
         around = self.selecting, self.calling
         self.selecting, self.calling = False, node
         try:
@@ -220,7 +220,7 @@ class Forms(Interpreter):
         finally:
             self.selecting, self.calling = around
 
-    def _spending(self, node: n.Spending, scope: Scope) -> Any:
+    def _spending(self, node: n.Spending, scope: Scope) -> object:
         around, self.calling = self.calling, node.value if isinstance(node.value, n.Call) else None
         try:
             return super().eval(node, scope)
@@ -232,7 +232,7 @@ class Forms(Interpreter):
         finally:
             self.calling = around
 
-    def _select(self, node: n.Select, scope: Scope) -> Any:
+    def _select(self, node: n.Select, scope: Scope) -> object:
         if is_smooth(node):
             sides = [self.part(table, scope) for table in (node.table, *(joined.table for joined in node.joins))]
             own = [isinstance(side, Handle) and side.private for side in sides]
@@ -258,7 +258,9 @@ class Forms(Interpreter):
         finally:
             self.blurred, self.selecting = around
 
-    def structure(self, function: Builtin, args: Sequence[Any], keywords: Any, span: Span | None) -> Any:
+    def structure(
+        self, function: Builtin, args: Sequence[object], keywords: dict[str, object] | None, span: Span | None
+    ) -> object:
         """What a function that looks at no numbers gives: `len` is known, where the length is."""
         values = [value.like if isinstance(value, NotKnown) else value for value in args]
         if function.name in KERNELS and not all(map(is_vector, values)):

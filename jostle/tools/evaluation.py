@@ -117,7 +117,7 @@ def choices_of(
     return [(name, maker, interp, _amounts(maker, calls, epsilon)) for name, maker in choices.items()]
 
 
-def _amounts(maker: Any, calls: Sequence[Any], epsilon: float | None) -> list[tuple[str, float]]:
+def _amounts(maker: ChoiceMaker, calls: Sequence[Any], epsilon: float | None) -> list[tuple[str, float]]:
     """The unit and amount of each call of a maker, each once; of one that ships, which knows all amounts, the first."""
     amounts = [(unit, amount) for called, _, (unit, amount), _ in calls if called is maker and amount is not None]
     if epsilon is not None:
@@ -385,7 +385,7 @@ def _improved(
     return ChoiceImprovement(name, unit, amount, improvement, texts, tuple(absent)), edits
 
 
-def _refuse_own_functions(option: Any, interp: Any) -> None:
+def _refuse_own_functions(option: Part, interp: Interpreter) -> None:
     """Refuses where the text of a formula would mean something else than the formula."""
     scope = getattr(getattr(option, "run", option), "scope", interp.base)
     own = [name for name in FUNCTIONS if scope.find(name) is not interp.base.find(name)]

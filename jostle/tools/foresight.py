@@ -47,9 +47,9 @@ from jostle.tools.outlet import deep
 if TYPE_CHECKING:
     from jostle.accounting.amounts import Amount
     from jostle.events import Stream
-    from jostle.privacy.kernel.exposures import Exposures
+    from jostle.privacy.kernel.exposures import Exposure, Exposures
     from jostle.privacy.kernel.measurement import Measurement
-    from jostle.run.evaluator import Returned
+    from jostle.run.evaluator import Evaluator, Returned
 
 Foreseen = tuple[list[Diagnostic], dict[Span, list[Planned]], list[Diagnostic], dict[Span, int]]
 """Refusals, looks by the statements that pay for them, warnings, and what wanted errors take, in quanta, by place."""
@@ -69,7 +69,7 @@ class Door(Kernel):
     """A kernel that nothing passes: what is measured is refused as ever, or not known."""
 
     skipped = 0  # how often something was left out, which may have spent
-    last: Measurement[Any, Any] | None = None  # what was asked for last, at a place
+    last: Measurement[Any, object] | None = None  # what was asked for last, at a place
     place: Span | None = None
 
     def measure(self, measurement: Measurement[Any, Any], span: Span | None = None) -> Any:
@@ -87,7 +87,7 @@ class Door(Kernel):
         self.last, self.place = measurement, span
         raise Unknown
 
-    def left_of(self, exposure: Any) -> tuple[int, int]:
+    def left_of(self, exposure: Exposure) -> tuple[int, int]:
         if self.skipped:
             raise Unknown
         return super().left_of(exposure)
@@ -196,7 +196,7 @@ class Foresight(Forms):
         for name in _bound(node):
             scope.set(name, value)
 
-    def eval(self, node: n.Expr, scope: Scope) -> Any:
+    def eval(self, node: n.Expr, scope: Scope) -> object:
         if id(node) in self.parts:
             return self.value_of(self.parts.pop(id(node)))
         self.steps += 1
@@ -228,7 +228,7 @@ class Foresight(Forms):
         if not self.depth and isinstance(run, Function):
             self.functions[id(run.body)] = run
 
-    def argument(self, node: n.Expr, scope: Scope) -> Any:
+    def argument(self, node: n.Expr, scope: Scope) -> object:
         """What is not known may be passed to a function of a program, which may refuse the other arguments."""
         try:
             return super().argument(node, scope)
@@ -373,7 +373,9 @@ def declared_choice(interp: Foresight, node: n.Choice, scope: Scope) -> Untraine
 class Untrained(Nothing):
     """A choice that has learned nothing: what it gives is not known."""
 
-    def jostle_call(self, interp: Any, args: Any, keywords: dict[str, Any], span: Span | None) -> NoReturn:
+    def jostle_call(
+        self, interp: Evaluator, args: Sequence[object], keywords: dict[str, object], span: Span | None
+    ) -> NoReturn:
         need_allotment(interp, exposures_of([*args, *keywords.values()]), self.name)
         raise Unknown
 

@@ -289,7 +289,7 @@ class Names:
             self._expr(arg, scope, rows=rows)
 
     def _is_bare_column(self, arg: n.Expr, function: n.Expr, scope: Scope) -> bool:
-        """Whether a column is given to a function of the library by its bare name, which is told."""
+        """Whether a column is given to a function of the library by its bare name, which is reported."""
         of_library = isinstance(function, n.Name) and function.id in self._library and function.id not in BUILTINS
         if not (of_library and isinstance(arg, n.Name)) or scope.binds(arg.id):
             return False

@@ -433,7 +433,7 @@ def _parts(what: object) -> tuple[set[str | Apply], list[Plan]]:
         elif isinstance(part, list | tuple):
             waiting += part
         elif fields := _fields(type(part)):  # type: ignore[arg-type]
-            if isinstance(part, Apply) and part.op in ("missing", "coalesce"):  # the program sees to what is not read
+            if isinstance(part, Apply) and part.op in ("missing", "coalesce"):  # the program handles what is not read
                 converted = [one for one in part.args if isinstance(one, Apply) and one.op in CONVERSIONS]
                 waiting += [*(one for one in part.args if one not in converted), *(one.args for one in converted)]
                 continue

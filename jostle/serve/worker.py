@@ -340,7 +340,7 @@ def _forked() -> int:
 
 
 def _load() -> None:
-    """Imports what a fork that runs a program over made-up rows has imported, and reads the grammar."""
+    """Imports what a fork that runs a program over synthetic rows has imported, and reads the grammar."""
     import gc
     import tempfile
     from importlib import import_module

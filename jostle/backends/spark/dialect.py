@@ -239,7 +239,7 @@ def _bits() -> str:
 
 
 def _upper() -> str:
-    """Letters whose capital is several by Unicode's full mapping pass the function as signs of nobody's."""
+    """Letters whose capital is several by Unicode's full mapping pass the function as private-use characters."""
     ranges: Iterable[int] = (0xDF, 0x149, 0x1F0, 0x390, 0x3B0, 0x587, *range(0x1E96, 0x1E9B), *range(0x1F50, 0x1FFD),
                              *range(0xFB00, 0xFB18))  # fmt: skip
     letters = [chr(code) for code in ranges if len(chr(code).upper()) > 1]

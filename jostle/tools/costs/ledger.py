@@ -33,7 +33,7 @@ from jostle.tools.costs.values import (
 )  # fmt: skip
 
 SOURCE, DELTA = 0, 1  # the meters of a source itself; others are numbered from 2
-MOST_PLACES = 3  # of charges, that are told
+MOST_PLACES = 3  # of charges, that are reported
 NEVER = BOUNDLESS  # the least of a way that no run comes to the end of: above every budget
 _keys = itertools.count(2)
 

@@ -39,7 +39,7 @@ from jostle.tools.costs.values import (
 )  # fmt: skip
 from jostle.tools.costs.walk import TooLong, Walk
 
-MOST_PARTS = 400  # of one partition that are told apart
+MOST_PARTS = 400  # of one partition that are distinguished
 
 # Expressions on rows -----------------------------------------------------------------------------
 

@@ -180,7 +180,7 @@ def joined_handles(left: Handle, right: Handle) -> Handle:
 
 
 def weighted_records(function: str, args: Sequence[object], name: object) -> object:
-    """What a built-in makes of its arguments, records or a table; `name` is the column that it is told to add."""
+    """What a built-in makes of its arguments, records or a table; `name` is the column that it adds."""
     handles = [arg for arg in args if isinstance(arg, Handle)]
     reached = reached_sources(*args)
     if reached.open:

@@ -146,13 +146,13 @@ def plot(title: str, series: Mapping[str, Mapping[str, Figure]]) -> Picture | No
     fields: Plot = {
         "series": {name: [f.value if is_number(f.value) else None for f in figures] for name, figures in tall.items()}
     }
-    for which in (0, 1):
-        edges = {name: [_end(f, which) for f in figures] for name, figures in tall.items()
-                 if any(f.error is not None for f in figures)}  # fmt: skip
-        if edges and which:
-            fields["high"] = edges
-        elif edges:
-            fields["low"] = edges
+    low, high = (
+        {name: [_end(f, which) for f in figures] for name, figures in tall.items()
+         if any(f.error is not None for f in figures)}
+        for which in (0, 1)
+    )  # fmt: skip
+    if low:
+        fields["low"], fields["high"] = low, high
     if len(labels) <= _BARS:
         return Picture(title, {**fields, "shape": "bars", "x": labels})
     return Picture(title, {**fields, "shape": "steps", "x": [float(i) for i in range(len(labels))], "x_label": "cell"})

@@ -68,5 +68,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_examples_run(name: str, folder: Path) -> None:
     session = Session(cwd=folder)
     session.bind("survey", {"age": [20, 30]})
+    session.bind("notes", {"writer": ["Ann", "Ben"], "text": ["one two three", "one two"]})
     result = session.attempt(Source(f"{name}.jst", programs()[name]))
     assert result.ok, [str(fault) for fault in result.diagnostics]

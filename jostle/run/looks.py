@@ -66,15 +66,11 @@ from jostle.syntax import nodes as n
 
 A = TypeVar("A", bound="Amount | None")
 
-PART = 50
-"""A look costs one part in so many of the amount."""
-MOST = 8
-"""Looks at so many columns or fewer take a fiftieth of a call's amount, one part in so many of a charge at most."""
+PART = 50  # a look costs one part in so many of the amount
+MOST = 8  # looks at so many columns take a fiftieth of a call's amount, and one part in so many of a charge at most
 AGAIN = {"epsilon": 4, "rho": 16}  # times the amount of the last look on a column
-LEAST = 0.01
-"""The share of cells from which on a misfit is said."""
-CERTAIN = 3
-"""How many times its error at 95 % a count must be above 0: noise alone is that large once in 8,000 times."""
+LEAST = 0.01  # the share of cells from which on a misfit is said
+CERTAIN = 3  # times its error at 95 % that a count must be above 0: noise alone is that large once in 8,000 times
 MOST_LISTED = 500
 FITS = "fits"
 STATES = {
@@ -87,7 +83,7 @@ STATES = {
 _CELLS = {"unreadable": "are unreadable", "outside": "lie outside of its range", "fraction": "have fractions",
           "unlisted": "are not listed", "empty": "are missing"}  # fmt: skip
 CUTS = {what: MISFIT + "`{name}`, {share} of whose cells " + says for what, says in _CELLS.items()}
-_WAYS_OUT = {
+_WAYS_OUT = {  # by what does not fit; of unreadable cells by their kind
     "outside": "describe the range that the cells have, such as 0.0..100.0 for percent",
     "fraction": "write the ends of its range with a point to keep them",
     "unlisted": "list values as the cells have them, with their case and blanks",
@@ -98,7 +94,6 @@ _WAYS_OUT = {
     "date": 'describe dates in another form as `text`, and read them by `date(x, "%d.%m.%Y")`',
     "time": 'describe times in another form as `text`, and read them by `time(x, "%d.%m.%Y %H:%M")`',
 }
-"""The way out by what does not fit; of unreadable cells by their kind."""
 
 
 class Looked(Struct, frozen=True):
@@ -225,14 +220,20 @@ class Looks(Struct):
         if due:
             with kernel.allot(Amount(amount.unit, amount.value - owed, amount.delta), span, exposures):
                 pass  # or refused, as the whole of it would be
-        for exposure, _, looks in due:
+        for exposure, looked, looks in due:
             share = Amount(amount.unit, cost // many[id(exposure.source)] * len(looks))
             self.planned.append(Planned(span, exposure.source.name, tuple(looks), share))
-        yield cast("A", Amount(amount.unit, amount.value - paid, amount.delta))
+            looked.last.update(dict.fromkeys(looks, Amount(amount.unit, part)))
+        try:
+            yield cast("A", Amount(amount.unit, amount.value - paid, amount.delta))
+        except Refusal:
+            for _, looked, looks in due:
+                for name in looks:
+                    del looked.last[name]
+            raise
         for exposure in exposures:
             self.payments[id(exposure.source), exposure.path] += paid
         for exposure, looked, looks in due:
-            looked.last.update({name: Amount(amount.unit, part) for name in looks})
             each = Amount(amount.unit, cost // many[id(exposure.source)])
             with suppress(Refusal):  # where the amounts of several charges are not simply added up
                 self._look(kernel, exposure, looked, looks, each, span)

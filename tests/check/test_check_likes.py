@@ -112,7 +112,7 @@ def test_reports_have_the_fields_that_are_known_of_them(session: Session) -> Non
         "log_rank_test": 'log_rank(d, "age", "died", "sex")',
         "hazard_model": 'hazard_ratios(d, "age", "died", ["sex"])',
     }  # fmt: skip
-    assert set(calls) == set(likes.REPORTS)
+    assert {*calls, "softmax_fit"} == set(likes.REPORTS)
     for kernel, call in calls.items():
         line = f"d = derive(t, died = w > 0.5)\nrelease report = {call} with epsilon 4"
         report = session.attempt(program(line)).values["report"]
@@ -128,3 +128,14 @@ def test_moments_have_the_shapes_that_are_known_of_them(session: Session) -> Non
     like = likes.of_measurement("noisy_moments", [names["v"]])
     shapes = [{name: getattr(value, "shape", ()) for name, value in moments.items()} for moments in (like, names["m"])]
     assert shapes[0] == shapes[1]
+
+
+def test_the_fields_of_a_report_that_takes_a_delta(tmp_path: Path) -> None:
+    session = Session(cwd=tmp_path)
+    session.bind("t", {"age": [20, 30], "sex": ["F", "M"]})
+    report = session.attempt(Source("p.jst", """use statistics
+private t = bound("t") described by {age: 0..99, sex: {"F", "M"}} protecting rows
+    budget epsilon 4, delta 1e-4 counted by basic
+release report = softmax_regression(t, "sex", ["age"], 3, 0.5) with epsilon 4 delta 1e-4
+""")).values["report"]  # fmt: skip
+    assert tuple(report.facts) == likes.REPORTS["softmax_fit"]

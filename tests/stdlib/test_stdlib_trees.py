@@ -210,9 +210,9 @@ class Charges:
         self.found: list[tuple[tuple[Any, ...], int]] = []
         charge = Kernel._charge
 
-        def noted(kernel: Kernel, exposures: Any, price: Any, *rest: Any, **more: Any) -> None:
-            charge(kernel, exposures, price, *rest, **more)
-            self.found += [(e.path, price.amount.value) for e in exposures]
+        def noted(kernel: Kernel, measurement: Any, *rest: Any) -> None:
+            charge(kernel, measurement, *rest)
+            self.found += [(e.path, measurement.price.amount.value) for e in measurement.exposures]
 
         patch.setattr(Kernel, "_charge", noted)
 

@@ -71,8 +71,7 @@ MOST = 8  # looks at so many columns take a fiftieth of a call's amount, and one
 AGAIN = {"epsilon": 4, "rho": 16}  # times the amount of the last look on a column
 LEAST = 0.01  # the share of cells from which on a misfit is said
 CERTAIN = 3  # times its error at 95 % that a count must be above 0: noise alone is that large once in 8,000 times
-MOST_LISTED = 500
-FITS = "fits"
+MOST_LISTED, FITS = 500, "fits"
 STATES = {
     "unreadable": "{share} of its cells are no {kind}, and count as `none`",
     "outside": "{share} of its cells lie outside of its range, and count as the nearest end",
@@ -212,8 +211,8 @@ class Looks(Struct):
         part = amount.value // PART
         due, owed = self._due(what, exposures, Amount(amount.unit, part))
         many = Counter([id(exposure.source) for exposure, _, looks in due for _ in looks])
-        if due and max(many.values()) <= MOST and not any(exposure.path for exposure in exposures):
-            part = max(part, min(_of_the_call(kernel, amount.unit, span), amount.value // MOST))
+        if due and max(many.values()) <= MOST:
+            part = max(part, min(_of_the_call(kernel, amount.unit, span, exposures), amount.value // MOST))
         cost = part - owed  # of looks; what is owed for earlier ones comes first
         due = due if cost >= max(many.values(), default=0) else []
         paid = owed + max([cost // some * some for some in many.values()]) if due else owed
@@ -313,10 +312,11 @@ class Looks(Struct):
                     self.warn(place.source if place is not None else Source("", ""), [warning])
 
 
-def _of_the_call(kernel: Kernel, unit: str, span: Span | None) -> int:
+def _of_the_call(kernel: Kernel, unit: str, span: Span | None, exposures: Exposures) -> int:
     """A fiftieth of what the call was given in which a statement of another file, such as the library's, is run."""
     around = [one for one, at in kernel.amounts() if at is not None and span is not None and at.source != span.source]
-    return around[-1].value // PART if around and around[-1].unit == unit else 0
+    whole = not any(exposure.path for exposure in exposures)
+    return around[-1].value // PART if whole and around and around[-1].unit == unit else 0
 
 
 def _read_as(table: Table, scan: Scan) -> Table:

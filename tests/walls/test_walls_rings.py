@@ -10,7 +10,7 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 89_928,
+    "lines": 89_932,
     "files": 377,
     "lines that the kernel imports": 2_664,
     "lines that privacy and engine import": 20_668,

@@ -10,7 +10,8 @@ import sys
 import tempfile
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from durations import slow
@@ -90,3 +91,21 @@ def postgres_server() -> Iterator[str]:
     yield server.get_uri()
     server.cleanup()
     shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def database(postgres_server: str) -> Iterator[tuple[str, Callable[..., list[Any]]]]:
+    """The URL of an empty database of its own, and statements of its owner there."""
+    psycopg = pytest.importorskip("psycopg", reason="no driver: pip install 'psycopg[binary]'")
+    name = f"jostle_{os.urandom(4).hex()}"
+    head, _, query = postgres_server.partition("?")
+    url = f"{head.rsplit('/', 1)[0]}/{name}{'?' if query else ''}{query}"
+
+    def sql(statement: str, at: str = url) -> list[Any]:
+        with psycopg.connect(at, autocommit=True) as connection:
+            answer = connection.execute(statement)
+            return answer.fetchall() if answer.description else []
+
+    sql(f"CREATE DATABASE {name}", postgres_server)
+    yield url, sql
+    sql(f"DROP DATABASE {name} WITH (FORCE)", postgres_server)

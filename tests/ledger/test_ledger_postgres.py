@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -33,25 +32,8 @@ Sql = Callable[..., list[Any]]
 
 
 @pytest.fixture
-def place_of(postgres_server: str) -> Iterator[tuple[str, Sql]]:
-    """The URL of an empty database of its own, and statements of its owner there."""
-    name = f"ledger_{os.urandom(4).hex()}"
-    head, _, query = postgres_server.partition("?")
-    url = f"{head.rsplit('/', 1)[0]}/{name}{'?' if query else ''}{query}"
-
-    def said(statement: str, at: str = url) -> list[Any]:
-        with psycopg.connect(at, autocommit=True) as connection:
-            answer = connection.execute(statement)
-            return answer.fetchall() if answer.description else []
-
-    said(f"CREATE DATABASE {name}", postgres_server)
-    yield url, said
-    said(f"DROP DATABASE {name} WITH (FORCE)", postgres_server)
-
-
-@pytest.fixture
-def ledger(place_of: tuple[str, Sql], tmp_path: Path) -> Iterator[Ledger]:
-    made = registered(tmp_path, LIMIT, at=place_of[0])
+def ledger(database: tuple[str, Sql], tmp_path: Path) -> Iterator[Ledger]:
+    made = registered(tmp_path, LIMIT, at=database[0])
     yield made
     made.store.close()
 
@@ -63,13 +45,13 @@ def refused(action: Callable[[], Any]) -> str:
     return caught.value.first.message
 
 
-def test_nothing_is_lost_in_a_small_storm(place_of: tuple[str, Sql], tmp_path: Path) -> None:
-    one = one_round(tmp_path, processes=3, spends=15, seed=1, at=place_of[0])
+def test_nothing_is_lost_in_a_small_storm(database: tuple[str, Sql], tmp_path: Path) -> None:
+    one = one_round(tmp_path, processes=3, spends=15, seed=1, at=database[0])
     assert 0 < one.shown <= one.charges <= 45 and one.spent <= one.limit
 
 
-def test_owners_and_programs_use_it_as_they_use_a_file(place: Place, place_of: tuple[str, Sql]) -> None:
-    url, _ = place_of
+def test_owners_and_programs_use_it_as_they_use_a_file(place: Place, database: tuple[str, Sql]) -> None:
+    url, _ = database
     place.ledger = url
     before = place.run(COUNT)
     assert kind(before) == "LedgerError" and "is not there" in before.diagnostics[0].message
@@ -81,8 +63,8 @@ def test_owners_and_programs_use_it_as_they_use_a_file(place: Place, place_of: t
     assert "0.5" in listing and "the chain holds" in history and history.count("count") == 1
 
 
-def test_a_stream_goes_on_in_a_database(place: Place, place_of: tuple[str, Sql]) -> None:
-    place.ledger = place_of[0]
+def test_a_stream_goes_on_in_a_database(place: Place, database: tuple[str, Sql]) -> None:
+    place.ledger = database[0]
     goes_on(place)
 
 
@@ -115,9 +97,9 @@ def test_a_server_that_is_not_there(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_ledger_or_no_longer_one(
-    ledger: Ledger, place_of: tuple[str, Sql], statement: str, why: str
+    ledger: Ledger, database: tuple[str, Sql], statement: str, why: str
 ) -> None:
-    place_of[1](statement)
+    database[1](statement)
     ledger.store.close()
     assert why in refused(lambda: opened(ledger))
 
@@ -129,36 +111,36 @@ def test_a_server_that_can_forget_is_refused(ledger: Ledger, monkeypatch: pytest
     assert "can forget what was charged" in refused(ledger.datasets)
 
 
-def test_each_charge_asks_for_a_commit_on_disk(ledger: Ledger, place_of: tuple[str, Sql]) -> None:
-    name = place_of[0].partition("?")[0].rsplit("/", 1)[1]
-    place_of[1](f"ALTER DATABASE {name} SET synchronous_commit TO off")
+def test_each_charge_asks_for_a_commit_on_disk(ledger: Ledger, database: tuple[str, Sql]) -> None:
+    name = database[0].partition("?")[0].rsplit("/", 1)[1]
+    database[1](f"ALTER DATABASE {name} SET synchronous_commit TO off")
     ledger.store.close()
     with ledger.store.writing() as connection:
         assert connection.execute("SHOW synchronous_commit").fetchone() == ("on",)
 
 
-def test_a_history_is_only_ever_added_to(ledger: Ledger, place_of: tuple[str, Sql]) -> None:
+def test_a_history_is_only_ever_added_to(ledger: Ledger, database: tuple[str, Sql]) -> None:
     for statement in ("UPDATE {} SET content = ''", "DELETE FROM {}", "TRUNCATE {}"):
         with pytest.raises(psycopg.Error, match="append-only"):
-            place_of[1](statement.format("jostle_ledger.history"))
+            database[1](statement.format("jostle_ledger.history"))
 
 
-def test_one_writes_at_a_time(ledger: Ledger, place_of: tuple[str, Sql]) -> None:
-    kernel, source = opened(Ledger(place_of[0], timeout=0.05))
+def test_one_writes_at_a_time(ledger: Ledger, database: tuple[str, Sql]) -> None:
+    kernel, source = opened(Ledger(database[0], timeout=0.05))
     with ledger.store.writing():
         message = refused(lambda: charge(kernel, (Exposure(source),), HALF, "count"))
-        assert verify(Ledger(place_of[0]), "people").entries == 1  # who reads does not wait
+        assert verify(Ledger(database[0]), "people").entries == 1  # who reads does not wait
     assert "locked" in message and source.meter.spent == (0,)
     charge(kernel, (Exposure(source),), HALF, "count")
     assert verify(ledger, "people").spent == (QUANTA // 2,)
 
 
-def test_charges_that_meet_wait_for_each_other(ledger: Ledger, place_of: tuple[str, Sql]) -> None:
+def test_charges_that_meet_wait_for_each_other(ledger: Ledger, database: tuple[str, Sql]) -> None:
     """Of 80 halves for which 30 are there, 60 are paid."""
     paid: list[int] = []
 
     def spend() -> None:
-        kernel, source = opened(Ledger(place_of[0]))
+        kernel, source = opened(Ledger(database[0]))
         for _ in range(20):
             with suppress(Refusal):
                 charge(kernel, (Exposure(source),), HALF, "count")
@@ -172,28 +154,28 @@ def test_charges_that_meet_wait_for_each_other(ledger: Ledger, place_of: tuple[s
     assert len(paid) == 60 and verify(ledger, "people").spent == (30 * QUANTA,)
 
 
-def kill_others(place_of: tuple[str, Sql]) -> None:
-    place_of[1](
+def kill_others(database: tuple[str, Sql]) -> None:
+    database[1](
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
         "AND pid <> pg_backend_pid()"
     )
 
 
-def test_a_connection_that_dies_while_it_writes_leaves_nothing(ledger: Ledger, place_of: tuple[str, Sql]) -> None:
+def test_a_connection_that_dies_while_it_writes_leaves_nothing(ledger: Ledger, database: tuple[str, Sql]) -> None:
     def dies() -> None:
         with ledger.store.writing() as connection:
             connection.execute("UPDATE datasets SET state = '{}'")
-            kill_others(place_of)
+            kill_others(database)
 
     assert refused(dies).endswith("cannot be reached")
     assert verify(ledger, "people").entries == 1  # over a new connection
     assert charged(ledger) == "5 charged"
 
 
-def test_a_connection_that_dies_between_charges_ends_one_charge(ledger: Ledger, place_of: tuple[str, Sql]) -> None:
+def test_a_connection_that_dies_between_charges_ends_one_charge(ledger: Ledger, database: tuple[str, Sql]) -> None:
     kernel, source = opened(ledger)
     charge(kernel, (Exposure(source),), HALF, "count")
-    kill_others(place_of)
+    kill_others(database)
     assert refused(lambda: charge(kernel, (Exposure(source),), HALF, "count")).endswith("cannot be reached")
     charge(kernel, (Exposure(source),), HALF, "count")
     assert source.meter.spent == verify(ledger, "people").spent == (QUANTA,)

@@ -6,7 +6,7 @@ A registered file is refused in a session on a server, and never with the advice
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -63,19 +63,10 @@ def at_database(url: str, name: str) -> str:
 
 
 @pytest.fixture
-def airport(place: Place, postgres_server: str) -> Iterator[Airport]:
-    name = f"airport_{os.urandom(4).hex()}"
-    url = at_database(postgres_server, name)
-
-    def sql(statement: str, at: str = url) -> list[Any]:
-        with psycopg.connect(at, autocommit=True) as connection:
-            answer = connection.execute(statement)
-            return answer.fetchall() if answer.description else []
-
-    sql(f"CREATE DATABASE {name}", postgres_server)
+def airport(place: Place, database: tuple[str, Callable[..., list[Any]]]) -> Airport:
+    url, sql = database
     sql(f"CREATE SCHEMA ny; CREATE TABLE ny.flights AS {ROWS}")
-    yield Airport(place, url, sql)
-    sql(f"DROP DATABASE {name} WITH (FORCE)", postgres_server)
+    return Airport(place, url, sql)
 
 
 STREAM = """param today = 1

@@ -42,23 +42,6 @@ Sql = Callable[[str], list[Any]]
 
 
 @pytest.fixture
-def database(postgres_server: str) -> Iterator[tuple[str, Sql]]:
-    """The URL of a database of its own, and what asks it."""
-    name = f"serve_{os.urandom(4).hex()}"
-    head, _, query = postgres_server.partition("?")
-    url = f"{head.rsplit('/', 1)[0]}/{name}{'?' if query else ''}{query}"
-
-    def sql(statement: str, at: str = url) -> list[Any]:
-        with psycopg.connect(at, autocommit=True) as connection:
-            answer = connection.execute(statement)
-            return answer.fetchall() if answer.description else []
-
-    sql(f"CREATE DATABASE {name}", postgres_server)
-    yield url, sql
-    sql(f"DROP DATABASE {name} WITH (FORCE)", postgres_server)
-
-
-@pytest.fixture
 def airport(place: Place, database: tuple[str, Sql]) -> Place:
     """The server with an engine, whose flights, and the bags of the same persons, are registered and granted."""
     url, sql = database

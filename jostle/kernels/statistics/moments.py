@@ -31,6 +31,7 @@ import numpy as np
 from scipy.special import chdtrc
 
 from jostle.error_laws import sum_quantile
+from jostle.formulas import error_text
 from jostle.kernels.accuracy import standard_errors
 from jostle.kernels.arrays import Column, Floats, Moments, Sums
 from jostle.kernels.errors import KernelError
@@ -234,9 +235,8 @@ def cross_table(names: Sequence[str], rows: Sequence[object], columns: Sequence[
         line: dict[str, object] = {names[0]: text(key)}
         line |= {_heading(names, column): round(float(v), 2) for column, v in zip(columns, values, strict=True)}
         lines.append(line | {"all": round(float(whole), 2)})
-    note = ("± {} a cell, ± {} a row's total, ± {} a column's, ± {} all of it").format(
-        *(text(float(f"{error.mean():.2g}")) for error in (unsure, unsure_first, unsure_second, unsure_total))
-    )
+    errors = [error_text(math.inf, float(e.mean())) for e in (unsure, unsure_first, unsure_second, unsure_total)]
+    note = "± {} a cell, ± {} a row's total, ± {} a column's, ± {} all of it".format(*errors)
     facts = {
         "cells": cells, "row_totals": first, "column_totals": second, "total": float(total), "errors": unsure,
         "row_errors": unsure_first, "column_errors": unsure_second, "total_error": float(unsure_total),

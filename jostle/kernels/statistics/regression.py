@@ -451,10 +451,8 @@ def _log_linear(
     p = x.shape[1]
     beta, lost = np.zeros(p), True
     one, none = np.ones((len(x), 1)), np.zeros((len(x), 1))
-    least = [
-        3 * math.sqrt(max(0.0, float(covariance(*of).item()))) for of in ((one, none), (none, one))
-    ]  # of noise alone
-    if p == 0 or y.sum() <= least[0] or e.sum() <= least[1]:
+    noise = [math.sqrt(max(0.0, float(covariance(*of).item()))) for of in ((one, none), (none, one))]
+    if p == 0 or y.sum() <= 3 * noise[0] or e.sum() <= 3 * noise[1]:
         return beta, np.eye(p), True, np.eye(p)
     beta = np.linalg.lstsq(x, np.full(len(x), math.log(y.sum() / e.sum())), rcond=None)[0]
     for _ in range(100):

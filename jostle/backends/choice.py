@@ -56,7 +56,7 @@ def _postgres(url: str) -> Engine:
 
 
 def _spark(url: str) -> Engine:
-    from jostle.backends.spark.dialect import client
+    from jostle.backends.spark.connection import client
     from jostle.backends.spark.engine import Spark
 
     client()  # that it is there

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from jostle.backends.spark.dialect import SPARK, Connection
+from jostle.backends.spark.connection import Connection
+from jostle.backends.spark.dialect import SPARK
 from jostle.engine.sql import functions
 from jostle.language import moments
 from jostle.language.moments import moment_of

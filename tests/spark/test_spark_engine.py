@@ -18,7 +18,7 @@ from engines_spark import sail_process, sail_url, started_apache, started_sail
 from jostle.accounting.amounts import QUANTA, Amount, Unit
 from jostle.accounting.definitions import Measure, parts_of
 from jostle.backends.remote import RemoteData
-from jostle.backends.spark.dialect import client
+from jostle.backends.spark.connection import client
 from jostle.backends.spark.engine import Spark
 from jostle.diagnostics import Refusal
 from jostle.kernels.rowprograms import WEIGHTS
@@ -230,7 +230,7 @@ def test_a_registered_file_is_no_other_data_of_a_cluster_on_this_machine(
 def test_a_url_that_leads_nowhere(url: str | None, word: str, monkeypatch: Any) -> None:
     if word == "cannot be reached":
         pytest.importorskip("grpc", reason="a client of Spark Connect, `pip install 'jostle[spark]'`, is not there")
-    monkeypatch.setattr("jostle.backends.spark.dialect._RETRIES", 1)
+    monkeypatch.setattr("jostle.backends.spark.connection._RETRIES", 1)
     monkeypatch.delenv("JOSTLE_ENGINE", raising=False)
     with pytest.raises(Refusal) as refused:
         Session(engine=url).run_text(PROGRAM.format(folder="/x"))
@@ -242,7 +242,7 @@ def test_a_server_that_goes_or_starts_again_is_one_diagnostic_and_the_charge_sta
     again: bool, folder: Path, capfd: Any, monkeypatch: Any
 ) -> None:
     pytest.importorskip("pysail", reason="pysail, a server of Spark Connect, is not installed")
-    monkeypatch.setattr("jostle.backends.spark.dialect._RETRIES", 1)
+    monkeypatch.setattr("jostle.backends.spark.connection._RETRIES", 1)
     server, at = started_sail()
     servers = [server]
     session = Session(engine=at)
@@ -269,7 +269,7 @@ def test_a_server_that_goes_or_starts_again_is_one_diagnostic_and_the_charge_sta
 def test_a_server_that_is_killed_while_a_query_runs_is_one_diagnostic(
     url: str, folder: Path, capfd: Any, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr("jostle.backends.spark.dialect._RETRIES", 1)
+    monkeypatch.setattr("jostle.backends.spark.connection._RETRIES", 1)
     process, at = sail_process() if url == sail_url() else started_apache()
     session = Session(engine=at)
     declared, _, rest = PROGRAM.format(folder=folder).partition("release high")
@@ -290,7 +290,7 @@ def test_a_server_that_is_killed_while_a_query_runs_is_one_diagnostic(
 
 def test_a_worker_that_dies_is_one_diagnostic(url: str, folder: Path, capfd: Any, monkeypatch: Any) -> None:
     """Workers of Sail are threads of the server, which is gone with them."""
-    monkeypatch.setattr("jostle.backends.spark.dialect._RETRIES", 1)
+    monkeypatch.setattr("jostle.backends.spark.connection._RETRIES", 1)
     alone, at = sail_process() if url == sail_url() else (None, url)
     engine, space = Spark(at), {"__name__": "__main__"}  # what is of no module is sent as it is
     exec("def work(rows):\n    import os\n    os._exit(1)", space)
@@ -308,7 +308,7 @@ def test_a_worker_that_dies_is_one_diagnostic(url: str, folder: Path, capfd: Any
 def test_files_in_a_store_that_the_cluster_does_not_reach_are_refused_before_the_charge(
     url: str, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr("jostle.backends.spark.dialect._RETRIES", 1)
+    monkeypatch.setattr("jostle.backends.spark.connection._RETRIES", 1)
     program = PROGRAM.format(folder="store://bucket/rows")
     result = Session(engine=url).attempt(Source("a program", program))
     assert result.diagnostics[0].message == "the Spark cluster could not do what it was asked, or did not answer"

@@ -10,8 +10,8 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 89_932,
-    "files": 377,
+    "lines": 89_946,
+    "files": 378,
     "lines that the kernel imports": 2_664,
     "lines that privacy and engine import": 20_668,
     "lines that everyday queries import": 10_425,

@@ -20,7 +20,8 @@ from urllib.parse import unquote, urlsplit
 
 from jostle.backends.remote import RemoteData
 from jostle.backends.server import ServerEngine, Stored
-from jostle.backends.spark.dialect import SPARK, Connection, client, folded, prepare
+from jostle.backends.spark.connection import Connection, client
+from jostle.backends.spark.dialect import SPARK, folded, prepare
 from jostle.diagnostics import Refusal, refuse
 from jostle.engine.base import Capabilities, Work
 from jostle.engine.files import identities

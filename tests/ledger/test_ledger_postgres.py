@@ -172,13 +172,26 @@ def test_a_connection_that_dies_while_it_writes_leaves_nothing(ledger: Ledger, d
     assert charged(ledger) == "5 charged"
 
 
-def test_a_connection_that_dies_between_charges_ends_one_charge(ledger: Ledger, database: tuple[str, Sql]) -> None:
+def test_a_connection_that_dies_between_charges_is_made_anew(ledger: Ledger, database: tuple[str, Sql]) -> None:
     kernel, source = opened(ledger)
     charge(kernel, (Exposure(source),), HALF, "count")
     kill_others(database)
-    assert refused(lambda: charge(kernel, (Exposure(source),), HALF, "count")).endswith("cannot be reached")
     charge(kernel, (Exposure(source),), HALF, "count")
     assert source.meter.spent == verify(ledger, "people").spent == (QUANTA,)
+    kill_others(database)
+    with suppress(Refusal), ledger.store.writing() as connection:  # once it has begun nobody knows what was written
+        connection.execute("UPDATE datasets SET state = '{}'")
+        kill_others(database)
+        connection.execute("SELECT 1")
+        pytest.fail("the transaction went on over another connection")
+    assert verify(ledger, "people").spent == (QUANTA,)
+
+
+def test_a_new_connection_is_looked_at_as_the_first(ledger: Ledger, database: tuple[str, Sql]) -> None:
+    assert ledger.datasets()
+    kill_others(database)
+    database[1]("DROP TABLE jostle_ledger.answers")
+    assert "is no ledger of this jostle" in refused(ledger.datasets)
 
 
 def test_a_commit_that_did_not_happen_is_no_commit(ledger: Ledger) -> None:

@@ -225,15 +225,27 @@ class Store(ABC):
     @contextmanager
     def _transaction(self, *, write: bool) -> Iterator[Connection]:
         with self._lock, self.faults():
-            connection = self._connected()
             try:
-                self.begin(connection, write=write)
+                connection = self._begun(write)
                 yield connection
                 self.commit(connection)
             finally:
-                if connection.in_transaction:
+                if self._open is not None and self._open.in_transaction:
                     with suppress(Refusal), self.faults():
-                        connection.execute("ROLLBACK")
+                        self._open.execute("ROLLBACK")
+
+    def _begun(self, write: bool) -> Connection:
+        """A transaction, over a new connection where the one of before has ended: nothing was written over it yet."""
+        before, connection = self._open, self._connected()
+        try:
+            with self.faults():
+                self.begin(connection, write=write)
+        except Refusal:
+            if before is None or self._open is not None:
+                raise
+            connection = self._connected()
+            self.begin(connection, write=write)
+        return connection
 
     def _connected(self) -> Connection:
         if self._torn:

@@ -10,10 +10,10 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 89_946,
+    "lines": 89_958,
     "files": 378,
     "lines that the kernel imports": 2_664,
-    "lines that privacy and engine import": 20_668,
+    "lines that privacy and engine import": 20_680,
     "lines that everyday queries import": 10_425,
     "circles of files, imports for types counted": 0,
     "lines with Any": 746,

@@ -9,13 +9,17 @@ import json
 import re
 from typing import Any
 
+Json = Any
+"""What JSON says: none, a truth, a number, a text, a list of such values, or such values by name. Who reads one tests
+what it takes from it, or was told by whoever wrote it."""
+
 DEEPEST = 100
 LONGEST = 300  # digits of a whole number: a double holds it
 _TEXT = re.compile(r'"(?:[^"\\]|\\.)*"')
 _BRACKET = re.compile(r"[\[\]{}]")
 
 
-def loads(text: str) -> Any:
+def loads(text: str) -> Json:
     """The value that `text` says.
 
     `ValueError` where it is no JSON, is nested more than `DEEPEST` deep or has a whole number beyond `LONGEST` digits.

@@ -31,6 +31,7 @@ from jostle.choice.program import ProgramBench, public_only, simulated_private
 from jostle.choice.table import RunTable, UtilityScale
 from jostle.choice.training import REPEATS, Progress, run_all, seed
 from jostle.diagnostics import did_you_mean, refuse
+from jostle.jsontext import Json
 from jostle.language.forms import DIMENSIONS
 from jostle.lazy import np
 from jostle.privacy.reading.minting import exposed, public_cube
@@ -110,7 +111,7 @@ class ChoiceReport(Struct, frozen=True):
     by: str = "scale"
     trained: int = 0
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Json]:
         lines = [as_dict(line) for line in self.lines]
         return {"relative": self.relative, "databases": self.databases, "lines": lines, "policies": self.policies,
                 "by": self.by, "trained": self.trained, "virtual_best": 1.0 if self.relative else 0.0}  # fmt: skip

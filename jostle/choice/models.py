@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from msgspec import Struct, field
 
 from jostle.choice.table import Predict, UtilityScale
 from jostle.diagnostics import refuse
+from jostle.jsontext import Json
 from jostle.lazy import Floats, NDArray, np
 from jostle.records import as_dict
 
@@ -85,7 +86,7 @@ class Tree(Struct, frozen=True):
         return as_dict(self)
 
     @staticmethod
-    def from_json(data: dict[str, Any]) -> Tree:
+    def from_json(data: dict[str, Json]) -> Tree:
         return Tree(**{name: tuple(map(tuple, v) if v and isinstance(v[0], list) else v) for name, v in data.items()})
 
 
@@ -352,7 +353,7 @@ class TreeEnsembles(Struct, frozen=True):
         return as_dict(self)
 
     @staticmethod
-    def from_json(data: dict[str, Any]) -> TreeEnsembles:
+    def from_json(data: dict[str, Json]) -> TreeEnsembles:
         ensembles = tuple(tuple(Tree.from_json(t) for t in trees) for trees in data["ensembles"])
         scale = UtilityScale.from_json(data["scale"])
         return TreeEnsembles(scale, tuple(data["columns"]), data["options"], ensembles, data["together"])

@@ -21,14 +21,13 @@ from bisect import bisect
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from msgspec import Struct
 
 from jostle.choice.models import Predictor, Step, TreeEnsembles
 from jostle.choice.table import EPSILON, LIMIT, Predict, RunTable, finite
 from jostle.diagnostics import Refusal, refuse
-from jostle.jsontext import loads
+from jostle.jsontext import Json, loads
 from jostle.records import replace
 from jostle.resources import cache_folder, replacing
 
@@ -205,7 +204,7 @@ class Policy:
         }  # fmt: skip
 
     @staticmethod
-    def from_json(data: dict[str, Any]) -> Policy:
+    def from_json(data: dict[str, Json]) -> Policy:
         """The stored policy, without the options' own `predict`: `with_predicts` gives them back."""
         predictor = TreeEnsembles.from_json(data["predictor"]) if data["predictor"] is not None else None
         standings = tuple(Standing(s["policy"], s["share"], s["regret"], s["error"]) for s in data["standings"])
@@ -334,7 +333,7 @@ def _write_document(
     return path
 
 
-def _content(data: bytes, key: str, path: Path, what: str) -> Any:
+def _content(data: bytes, key: str, path: Path, what: str) -> Json:
     """Returns the content of a document under `what`, after its digest is checked."""
     try:
         document = loads(data.decode())

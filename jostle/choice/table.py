@@ -36,6 +36,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from jostle.diagnostics import refuse
+from jostle.jsontext import Json
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import Table, Vectors
 from jostle.privacy.reading.public_data import PublicData
@@ -198,7 +199,7 @@ class UtilityScale(Struct, frozen=True):
         return as_dict(self)
 
     @staticmethod
-    def from_json(data: dict[str, Any]) -> UtilityScale:
+    def from_json(data: dict[str, Json]) -> UtilityScale:
         return UtilityScale(data["name"], data["floor"])
 
 
@@ -360,7 +361,7 @@ class RunTable(Struct, frozen=True, dict=True):
         }  # fmt: skip
 
     @staticmethod
-    def from_json(data: dict[str, Any]) -> RunTable:
+    def from_json(data: dict[str, Json]) -> RunTable:
         return RunTable(
             tuple(data["options"]), tuple(data["features"]), tuple(data["public"]), tuple(data["databases"]),
             tuple(data["epsilons"]), tuple(data["levels"]),
@@ -405,5 +406,5 @@ def _values(table: RunTable, setting: Setting, values: tuple[float, ...]) -> dic
     return {n: v for n, v in zip(table.features, values, strict=True) if n in read}
 
 
-def _tuples(data: object) -> Any:
+def _tuples(data: object) -> Json:
     return tuple(_tuples(d) for d in data) if isinstance(data, list) else data

@@ -31,6 +31,7 @@ from jostle.engine.sql import relations
 from jostle.engine.sql.cells import number, text
 from jostle.engine.sql.keys import key_value
 from jostle.engine.sql.persons import narrowed
+from jostle.jsontext import Json
 from jostle.lazy import Array, np
 from jostle.plan.plan import (
     Bound,
@@ -63,7 +64,7 @@ _FILES = frozenset({"read_csv", "read_csv_auto", "read_parquet", "parquet_scan",
 _TABLES = """SELECT table_name, schema_name, d.path, NULL FROM duckdb_tables() JOIN duckdb_databases() d
 USING (database_oid) UNION ALL SELECT view_name, NULL, NULL, sql FROM duckdb_views() WHERE NOT internal"""
 _FUNCTIONS = "SELECT function_name FROM duckdb_functions() WHERE NOT internal"
-Node = dict[str, Any]
+Node = dict[str, Json]
 
 
 class _UnknownError(Exception):

@@ -75,7 +75,7 @@ def _started() -> _Worker:
 def _serve(tasks: SimpleQueue[Any], answers: SimpleQueue[Any]) -> None:
     while (work := tasks.get()) is not None:
         try:
-            answer: tuple[Any, BaseException | None] = work(), None
+            answer: tuple[object, BaseException | None] = work(), None
         except BaseException as fault:  # raised again by the one who waits
             answer = None, fault
         answers.put(answer)

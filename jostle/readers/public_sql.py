@@ -89,7 +89,7 @@ def mode(source: Relation, keys: tuple[Key | RowExpr, ...], expr: RowExpr) -> st
 class PublicSql(SqlEngine, ABC):
     """A `SqlEngine` that answers about public relations too: what a backend derives from."""
 
-    def records(self, plan: Plan) -> list[tuple[Any, ...]]:
+    def records(self, plan: Plan) -> list[tuple[object, ...]]:
         """The rows of a **public** relation: numbers as doubles, texts, booleans, dates, times, None. In the order of
         their numbers, where they have some, else of their values."""
         relation = self.relation(plan)

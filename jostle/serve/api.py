@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from difflib import unified_diff
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from starlette.responses import Response
 
 from jostle.accounting.amounts import Amount, as_text
 from jostle.backends.remote import remote_data
 from jostle.diagnostics import refuse
+from jostle.jsontext import Json
 from jostle.plan.digest import digest
 from jostle.privacy.ledger.grants import CLOSED, FROZEN, OPEN, grant_name, live, spent_exactly
 from jostle.privacy.ledger.ledger import Ledger
@@ -163,7 +163,7 @@ def revoke(server: Server, call: Call) -> Reply:
 # Data and grants ---------------------------------------------------------------------------------------
 
 
-def _budget(dataset: Dataset, rows: Sequence[Dataset] = ()) -> dict[str, Any]:
+def _budget(dataset: Dataset, rows: Sequence[Dataset] = ()) -> dict[str, Json]:
     measure, (value, delta) = dataset.terms.measure, spent_exactly(rows, dataset)
     budget = {"unit": measure.unit, "total": as_text(measure.limit.value), "spent": as_text(value)}
     return budget | ({"delta": as_text(measure.limit.delta), "delta_spent": as_text(delta)} if delta else {})

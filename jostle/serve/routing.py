@@ -16,6 +16,7 @@ from starlette.responses import RedirectResponse, Response
 
 from jostle.accounting.amounts import Amount, quanta
 from jostle.diagnostics import refuse
+from jostle.jsontext import Json
 from jostle.serve.runs import Runs
 from jostle.serve.store import ROLES, Account, Home
 
@@ -36,7 +37,7 @@ class Call(Struct):
     who: Account
     path: Mapping[str, str]
     query: Mapping[str, str]
-    body: dict[str, Any]
+    body: dict[str, Json]
     secret: str
     client: str
     place: str = ""
@@ -118,7 +119,7 @@ def network_of(address: str) -> str:
     return str(ipaddress.ip_network((parsed, 64), strict=False).network_address)
 
 
-Reply = Response | dict[str, Any]
+Reply = Response | dict[str, Json]
 Handler = Callable[[Server, Call], Reply]
 H = TypeVar("H", bound=Callable[..., Any])
 

@@ -30,6 +30,7 @@ from msgspec import json as coded
 
 from jostle.diagnostics import refuse
 from jostle.events import Event
+from jostle.jsontext import Json
 from jostle.plan.digest import digest
 from jostle.privacy.ledger.ledger import Ledger
 from jostle.privacy.ledger.store import Dataset
@@ -194,7 +195,7 @@ class Checker:
                     _fed(process.stdin).write(request + b"\n")
                     _fed(process.stdin).flush()
                     line = _fed(process.stdout).readline()
-                answer: dict[str, Any] = json.loads(line)
+                answer: dict[str, Json] = json.loads(line)
                 return answer
             except (OSError, ValueError):
                 self._process = None
@@ -240,7 +241,7 @@ class Runs:
         for folder in (home.folder / "runs").glob(f"*{GONE}"):  # the server was killed before they were removed
             shutil.rmtree(folder, ignore_errors=True)
 
-    def checked(self, who: str, program: str, settings: Mapping[str, str], **more: object) -> dict[str, Any]:
+    def checked(self, who: str, program: str, settings: Mapping[str, str], **more: object) -> dict[str, Json]:
         """What `check` says, with what is published of their data. Refused where too many wait for it, so that nobody
         keeps the others waiting for long."""
         with self._lock:

@@ -24,6 +24,7 @@ from msgspec import Struct
 
 from jostle.backends.postgres.ledger import SCHEMES
 from jostle.diagnostics import refuse
+from jostle.jsontext import Json
 from jostle.plan.digest import canonical, digest
 from jostle.privacy.ledger.file import store_at
 from jostle.privacy.ledger.grants import ANALYST
@@ -80,7 +81,7 @@ class Run(Struct, frozen=True):
     seconds: float
     accepted: float
     answer_at: float
-    price: list[dict[str, Any]]
+    price: list[dict[str, Json]]
     note: str
     reviewer: str
     document: str
@@ -171,7 +172,7 @@ class Home:
         """The hash that is tested for a name that nobody has, so that it takes as long."""
         return str(self._hasher.hash(new_secret()))
 
-    def accounts(self) -> list[dict[str, Any]]:
+    def accounts(self) -> list[dict[str, Json]]:
         rows = self._rows("SELECT name, role, active, password != '' FROM accounts ORDER BY name")
         return [{"name": n, "role": r, "active": bool(a), "has_password": bool(p)} for n, r, a, p in rows]
 
@@ -270,7 +271,7 @@ class Home:
             self._note(name, "token", number=number, scope=scope)
         return number, secret
 
-    def tokens(self, name: str) -> list[dict[str, Any]]:
+    def tokens(self, name: str) -> list[dict[str, Json]]:
         rows = self._rows(
             "SELECT id, label, scope, until FROM secrets WHERE account = ? AND kind = 'token' ORDER BY id", name
         )
@@ -399,7 +400,7 @@ class Home:
         text = canonical(entry.content).decode()
         self._do("INSERT INTO audit VALUES (?, ?, ?, ?)", entry.number, text, entry.previous, entry.hash)
 
-    def audit(self) -> list[dict[str, Any]]:
+    def audit(self) -> list[dict[str, Json]]:
         """The log, the oldest first, as it is handed out and verified."""
         rows = self._rows("SELECT number, content, hash FROM audit ORDER BY number")
         return [{"number": number, "content": json.loads(text), "hash": hash} for number, text, hash in rows]

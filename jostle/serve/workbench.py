@@ -18,7 +18,6 @@ import time
 from collections.abc import Awaitable, Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
 from urllib.parse import parse_qsl
 
 import anyio
@@ -32,6 +31,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from jostle import jsontext
 from jostle.diagnostics import Diagnostic, Refusal, refuse
 from jostle.privacy.ledger.store import now
 from jostle.serve import (
@@ -200,7 +200,7 @@ def is_table(rows: object) -> bool:
     return isinstance(rows, list) and bool(rows) and all(isinstance(row, dict) for row in rows)
 
 
-def as_csv(rows: list[dict[str, Any]], margins: Any) -> str:
+def as_csv(rows: list[dict[str, jsontext.Json]], margins: jsontext.Json) -> str:
     """A table as CSV; after each column whose noise is known, `name_error`. Texts that a spreadsheet would take for a
     formula have a quote before them."""
     noisy = {name for row in margins or () for name, one in (row or {}).items() if isinstance(one, dict)}

@@ -27,6 +27,7 @@ from jostle import resources
 from jostle.backends.postgres.ledger import SCHEMES
 from jostle.diagnostics import Diagnostic, Refusal
 from jostle.events import Event
+from jostle.jsontext import Json
 from jostle.language.builtins import OPENERS
 from jostle.plan.plan import Categories, Domain
 from jostle.privacy.ledger.ledger import Ledger
@@ -126,7 +127,7 @@ def _is_public(folder: str, name: str) -> bool:
     return bool(places) and all(one.resolve().is_relative_to(folder) and one.is_file() for one in places)
 
 
-def answer(job: Job) -> dict[str, Any]:
+def answer(job: Job) -> dict[str, Json]:
     """Runs a program; gives the document that `jostle run --format json` prints and where its charges stand."""
     from jostle.trace.jsonl import Writer
 
@@ -170,7 +171,7 @@ def leave(folder: Path, document: Mapping[str, object]) -> None:
         os.fsync(file.fileno())
 
 
-def check(request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+def check(request: Mapping[str, Json], folder: Path) -> dict[str, Json]:
     """What is wrong with a program, else what it can cost each source: functions of its text and of the `facts` that
     are published of its data alone. With `ask`, what an editor shows (`edited`)."""
     if "ask" in request:
@@ -254,7 +255,7 @@ def _session(folder: Path, public: str = "", **options: Any) -> Session:
     return Session(cwd=Path(public or folder), ledger=ledger, look=bool(public), **options)
 
 
-def edited(request: Mapping[str, Any], folder: Path) -> dict[str, object]:
+def edited(request: Mapping[str, Json], folder: Path) -> dict[str, object]:
     """What the language says at a place (`line`, `column`, from 0): a hover, or what can be written there."""
     from jostle.tools.editors.document import Document
 

@@ -9,8 +9,9 @@ no row) is refused here. It looks up no names and knows no values.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import date, datetime
-from typing import Any, cast
+from typing import cast
 
 from lark import Token
 
@@ -26,6 +27,11 @@ PARTS = {
     "isoweek": "week", "isodow": "weekday", "doy": "day_of_year", "dayofyear": "day_of_year", "isoyear": "week_year",
 }  # fmt: skip
 """What SQL extracts from a date or a time, and the function of rows that gives it."""
+Params = tuple[tuple[n.Param, ...], Span]
+Arguments = tuple[tuple[n.Expr, ...], tuple[n.Keyword, ...], bool]
+"""By position, by name, and whether a comma stands at the end."""
+Round = tuple[tuple[str, ...], n.Expr, n.Expr | None, Span]
+"""One `for` of a comprehension: its names, what it walks through, its condition."""
 ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", '"': '"', "'": "'", "0": "\0"}
 
 
@@ -59,7 +65,7 @@ class Builder(QueryBuilder):
     def param(self, word: Token, name: Token, _equal: Token, default: n.Expr) -> n.ParamDecl:
         return n.ParamDecl(str(name), default, span=self._span(word, default))
 
-    def external(self, word: Token, name: Token, params: tuple[tuple[n.Param, ...], Span]) -> n.External:
+    def external(self, word: Token, name: Token, params: Params) -> n.External:
         return n.External(str(name), params[0], span=self._span(word).to(params[1]))
 
     def release(self, word: Token, name: Token, _equal: Token | None, value: n.Expr | None) -> n.Release:
@@ -70,19 +76,17 @@ class Builder(QueryBuilder):
     ) -> n.Assert:
         return n.Assert(value, message, span=self._span(word, value, message))
 
-    def def_(self, word: Token, name: Token, params: tuple[tuple[n.Param, ...], Span], body: n.Block) -> n.Def:
+    def def_(self, word: Token, name: Token, params: Params, body: n.Block) -> n.Def:
         return n.Def(str(name), params[0], body, span=self._span(word, body))
 
-    def def_expression(
-        self, word: Token, name: Token, params: tuple[tuple[n.Param, ...], Span], _equal: Token, value: n.Expr
-    ) -> n.Def:
+    def def_expression(self, word: Token, name: Token, params: Params, _equal: Token, value: n.Expr) -> n.Def:
         body = n.Block((n.Return(value, span=value.span),), span=value.span)
         return n.Def(str(name), params[0], body, span=self._span(word, value))
 
     def class_(self, word: Token, name: Token, _open: Token, kind: Token, _close: Token, body: n.Block) -> n.Assign:
         return option_of_class(str(name), str(kind), body, self._span(word, body))
 
-    def if_(self, word: Token, test: n.Expr, then: n.Block, _else: Token | None, other: Any) -> n.If:
+    def if_(self, word: Token, test: n.Expr, then: n.Block, _else: Token | None, other: n.Block | n.If | None) -> n.If:
         if isinstance(other, n.If):
             other = n.Block((other,), span=other.span)
         return n.If(test, then, other, span=self._span(word, then, other))
@@ -114,24 +118,23 @@ class Builder(QueryBuilder):
         return n.With(spend, body, True, total, nonnegative, whole, span=self._span(word, body))
 
     def run(
-        self, word: Token, spend: n.Spend, _until: Token, _budget: Token, _of: Token, data: n.Expr, *rest: Any
-    ) -> n.Run:
+        self, word: Token, spend: n.Spend, _until: Token, _budget: Token, _of: Token, data: n.Expr,
+        _or: Token | None, done: n.Expr | None, body: n.Block,
+    ) -> n.Run:  # fmt: skip
         _no_wish(spend)
-        done, body = rest[-2], rest[-1]
         return n.Run(spend, data, done, body, span=self._span(word, body))
 
     def line(self, colon: Token, stmt: n.Stmt) -> n.Block:
         return n.Block((stmt,), span=self._span(colon, stmt))
 
-    def block(self, *children: Any) -> n.Block:
+    def block(self, opened: Token, *children: object) -> n.Block:
         body = only(n.Statement, children)
-        braces = children[0].type == "LBRACE"
-        return n.Block(body, span=self._span(children[0], children[-1] if braces else body[-1]))
+        return n.Block(body, span=self._span(opened, children[-1] if opened.type == "LBRACE" else body[-1]))
 
     def names(self, *children: Token) -> tuple[str, ...]:
         return tuple(str(t) for t in children if t.type == "NAME")
 
-    def params(self, *children: object) -> tuple[tuple[n.Param, ...], Span]:
+    def params(self, *children: object) -> Params:
         params = only(n.Param, children)
         names_so_far: set[str] = set()
         for before, param in zip((None, *params), params, strict=False):
@@ -149,34 +152,27 @@ class Builder(QueryBuilder):
 
     # Private sources ---------------------------------------------------------------------------
 
-    def private(self, word: Token, name: Token, _equal: Token, source: n.Expr, *clauses: Any) -> n.Private:
-        parts: dict[str, Any] = {}
-        for clause in clauses:
-            kinds = {"Protecting": "protecting", "Budget": "budget"}
-            kind = kinds.get(type(clause).__name__, "described by")
-            if kind in parts:
-                raise refuse("SyntaxError", f"a second `{kind}` for `{name}`", clause.span, help="keep one of them")
-            parts[kind] = clause
-        return n.Private(
-            str(name), source, parts.get("described by"), parts.get("protecting"), parts.get("budget"),
-            span=self._span(word, source, *clauses),
-        )  # fmt: skip
+    def private(self, word: Token, name: Token, _equal: Token, source: n.Expr, *clauses: object) -> n.Private:
+        kinds = {"described by": n.Expression, "protecting": n.Protecting, "budget": n.Budget}
+        parts = {kind: only(form, clauses) for kind, form in kinds.items()}
+        for kind, same in parts.items():
+            if len(same) > 1:
+                raise refuse("SyntaxError", f"a second `{kind}` for `{name}`", same[1].span, help="keep one of them")
+        described, protecting, budget = (next(iter(same), None) for same in parts.values())
+        return n.Private(str(name), source, described, protecting, budget, span=self._span(word, source, *clauses))
 
     def described(self, _described: Token, _by: Token, domains: n.Expr) -> n.Expr:
         return domains
 
-    def protecting_rows(self, word: Token, what: Token, *more: Any) -> n.Protecting:
-        span = self._span(word, what, *more)
-        if what != "rows":
-            if len(more) > 3:  # the owner states it, and the rows beyond are left out all the same
-                return n.Protecting(False, columns=(str(what),), up_to=more[3], at_most=more[3], span=span)
-            if more:
-                help = f"write `protecting rows`, or `protecting {what} up to 5 rows`"
-                raise refuse("SyntaxError", f"`protecting {what}` is followed by a number of rows", span, help=help)
-            return n.Protecting(False, columns=(str(what),), span=span)
-        if len(more) > 3:
-            return n.Protecting(True, at_most=more[3], span=span)
-        return n.Protecting(True, public_size=bool(more), span=span)
+    def protecting_rows(self, word: Token, what: Token, *more: object) -> n.Protecting:
+        span, most = self._span(word, what, *more), next(iter(only(n.Expression, more)), None)
+        if what == "rows":
+            return n.Protecting(True, public_size=bool(more) and most is None, at_most=most, span=span)
+        if more and most is None:
+            help = f"write `protecting rows`, or `protecting {what} up to 5 rows`"
+            raise refuse("SyntaxError", f"`protecting {what}` is followed by a number of rows", span, help=help)
+        # of an owner who states `at most`, the rows beyond are left out all the same
+        return n.Protecting(False, columns=(str(what),), up_to=most, at_most=most, span=span)
 
     def protecting_groups(self, word: Token, what: Token, *children: object) -> n.Protecting:
         groups = tuple(str(t) for t in children if isinstance(t, Token) and t.type == "NAME")
@@ -202,8 +198,8 @@ class Builder(QueryBuilder):
     def budget(self, word: Token, amount: n.Amount, _counted: object, _by: object, by: Token | None) -> n.Budget:
         return n.Budget(amount, str(by) if by is not None else None, span=self._span(word, amount, by))
 
-    def amount(self, unit: Token, value: n.Expr, *delta: Any) -> n.Amount:
-        last: n.Expr | None = delta[-1] if delta else None
+    def amount(self, unit: Token, value: n.Expr, *delta: object) -> n.Amount:
+        last = next(iter(only(n.Expression, delta)), None)
         return n.Amount(str(unit).lower(), value, last, span=self._span(unit, value, last))
 
     share = amount
@@ -220,8 +216,9 @@ class Builder(QueryBuilder):
     # The four things a choice is made of ---------------------------------------------------------
 
     def function(
-        self, kind: Token, params: Any, body: n.Block, _predict: object, features: Any, predict: n.Block | None
-    ) -> n.Part:
+        self, kind: Token, params: Params, body: n.Block, _predict: object, features: Params | None,
+        predict: n.Block | None,
+    ) -> n.Part:  # fmt: skip
         span = self._span(kind, body, predict)
         if predict is not None and kind != "Option":
             message = f"only an Option has a `predict`, not a {kind}"
@@ -264,9 +261,8 @@ class Builder(QueryBuilder):
     ) -> n.Over:
         return n.Over(str(fold), str(name), source, body, span=self._span(fold, body))
 
-    def lambda_(self, word: Token, *rest: Any) -> n.Lambda:
-        params, body = rest[0] or (), rest[-1]
-        return n.Lambda(params, body, span=self._span(word, body))
+    def lambda_(self, word: Token, params: tuple[str, ...] | None, _colon: Token, body: n.Expr) -> n.Lambda:
+        return n.Lambda(params or (), body, span=self._span(word, body))
 
     # Operators ---------------------------------------------------------------------------------
 
@@ -311,15 +307,14 @@ class Builder(QueryBuilder):
         ends = n.ListOf((low, high), span=self._span(low, high))
         return n.Binary("not between" if negated is not None else "between", value, ends, span=self._span(value, high))
 
-    def case(self, word: Token, value: n.Expr | None, *rest: Any) -> n.Expr:
+    def case(self, word: Token, value: n.Expr | None, *rest: object) -> n.Expr:
         """A chain of `a if c else b`; without an `else` it ends in `none`."""
-        whole = self._span(word, rest[-1])
-        other = rest[-2] if rest[-3] is not None else n.Constant(None, span=self._span(rest[-1]))
-        for test, then in reversed(rest[:-3]):
-            if value is not None:
-                test = n.Binary("==", value, test, span=test.span)
-            other = n.Conditional(test, then, other, span=whole)
-        return cast(n.Expr, other)
+        whole, nothing = self._span(word, rest[-1]), n.Constant(None, span=self._span(rest[-1]))
+        other: n.Expr = next(iter(only(n.Expression, rest)), nothing)
+        for test, then in reversed(only(tuple, rest)):
+            holds = test if value is None else n.Binary("==", value, test, span=test.span)
+            other = n.Conditional(holds, then, other, span=whole)
+        return other
 
     def when(self, _when: Token, test: n.Expr, _then: Token, then: n.Expr) -> tuple[n.Expr, n.Expr]:
         return test, then
@@ -335,7 +330,7 @@ class Builder(QueryBuilder):
     def attribute(self, value: n.Expr, _dot: Token, name: Token) -> n.Attribute:
         return n.Attribute(value, str(name), span=self._span(value, name))
 
-    def call(self, function: n.Expr, _open: Token, args: Any, close: Token) -> n.Call:
+    def call(self, function: n.Expr, _open: Token, args: Arguments | None, close: Token) -> n.Call:
         positions, keywords, _ = args or ((), (), False)
         if isinstance(function, n.Name) and function.id == "position":
             match positions:
@@ -390,11 +385,11 @@ class Builder(QueryBuilder):
         operand = n.Distinct(operand, span=span) if distinct else operand
         return n.Call(call.function, (operand, *others), span=span)
 
-    def index(self, value: n.Expr, _open: Token, args: Any, close: Token) -> n.Index:
+    def index(self, value: n.Expr, _open: Token, args: Arguments, close: Token) -> n.Index:
         positions, keywords, trailing = args
         return n.Index(value, positions, keywords, trailing, span=self._span(value, close))
 
-    def args(self, *children: object) -> tuple[tuple[n.Expr, ...], tuple[n.Keyword, ...], bool]:
+    def args(self, *children: object) -> Arguments:
         names_so_far: set[str] = set()
         for child in children:
             if isinstance(child, n.Keyword):
@@ -411,7 +406,7 @@ class Builder(QueryBuilder):
     def keyword(self, name: Token, _equal: Token, value: n.Expr) -> n.Keyword:
         return n.Keyword(str(name), value, span=self._span(name, value))
 
-    def generator(self, item: n.Expr, *rest: Any) -> n.Comprehension:
+    def generator(self, item: n.Expr, *rest: Round) -> n.Comprehension:
         return self._comprehension("generator", item, rest, self._span(item).to(rest[-1][-1]))
 
     # Atoms -------------------------------------------------------------------------------------
@@ -448,13 +443,13 @@ class Builder(QueryBuilder):
         return n.ListOf(only(n.Expression, rest), span=self._span(open, rest[-1]))
 
     def list_of(self, open: Token, item: n.Expr, *rest: object) -> n.Comprehension:
-        return self._comprehension("list", item, rest[:-1], self._span(open, rest[-1]))
+        return self._comprehension("list", item, only(tuple, rest), self._span(open, rest[-1]))
 
     def set_literal(self, open: Token, *rest: object) -> n.SetOf:
         return n.SetOf(only(n.Expression, rest), span=self._span(open, rest[-1]))
 
     def set_of(self, open: Token, item: n.Expr, *rest: object) -> n.Comprehension:
-        return self._comprehension("set", item, rest[:-1], self._span(open, rest[-1]))
+        return self._comprehension("set", item, only(tuple, rest), self._span(open, rest[-1]))
 
     def record(self, open: Token, *rest: object) -> n.RecordOf:
         pairs = tuple(child for child in rest if isinstance(child, tuple))
@@ -468,14 +463,14 @@ class Builder(QueryBuilder):
 
     def comprehension(
         self, _for: Token, names: tuple[str, ...], _in: Token, source: n.Expr, _if: object, condition: n.Expr | None
-    ) -> tuple[tuple[str, ...], n.Expr, n.Expr | None, Span]:
+    ) -> Round:
         return names, source, condition, (condition or source).span
 
-    def _comprehension(self, kind: str, item: n.Expr, rest: Any, span: Span) -> n.Comprehension:
+    def _comprehension(self, kind: str, item: n.Expr, rounds: Sequence[Round], span: Span) -> n.Comprehension:
         """`item for a in A for b in B` is `[item for b in B] for a in A`, with the inner lists laid end to end."""
         expression = item
-        for place, (names, source, condition, _) in reversed(list(enumerate(rest))):
-            flat = place < len(rest) - 1
+        for place, (names, source, condition, _) in reversed(list(enumerate(rounds))):
+            flat = place < len(rounds) - 1
             expression = n.Comprehension(
                 kind if place == 0 else "list", expression, names, source, condition, flat, span=span
             )

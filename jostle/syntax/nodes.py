@@ -7,7 +7,7 @@ Optional parts are `None`; sequences are tuples.
 from __future__ import annotations
 
 from datetime import date
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from msgspec import Struct
 
@@ -33,7 +33,7 @@ class Node(Struct, frozen=True, kw_only=True, eq=False):
         return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
 
 
-def _facts(node: Any) -> list[object]:
+def _facts(node: Node) -> list[object]:
     return [getattr(node, name) for name in node.__struct_fields__ if name not in node.spelling]
 
 

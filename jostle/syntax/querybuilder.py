@@ -13,7 +13,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from lark import Token, Transformer, v_args
 
@@ -54,14 +54,8 @@ class QueryBuilder(Transformer):  # type: ignore[type-arg]
 
     def _span(self, *children: object) -> Span:
         """From the first child that is there to the last."""
-        start: Any = None
-        end: Any = None
-        for child in children:
-            if child is not None:
-                end = child
-                start = end if start is None else start
-        start = start if isinstance(start, Token) else start.span
-        end = end if isinstance(end, Token) else end.span
+        there = [child for child in children if child is not None]
+        start, end = (one if isinstance(one, Token) else cast("n.Node", one).span for one in (there[0], there[-1]))
         return Span(
             self.source, start.line or 1, start.column or 1,
             end.end_line or end.line or 1, end.end_column or end.column or 1,
@@ -112,7 +106,7 @@ class QueryBuilder(Transformer):  # type: ignore[type-arg]
 
     def join(
         self, side: Token | None, outer: Token | None, word: Token, table: n.Expr, alias: Token | None,
-        _on: Token, *rest: Any,
+        _on: Token, *rest: object,
     ) -> n.Join:  # fmt: skip
         kind = str(side).lower() if side is not None else "inner"
         if outer is not None and kind == "inner":
@@ -122,7 +116,8 @@ class QueryBuilder(Transformer):  # type: ignore[type-arg]
         joined = name or (table.id if isinstance(table, n.Name) else None)
         places = [_Places(place, None, None) for place in only(_Place, rest)]  # SQL's `using (k)`
         on = tuple(self._match(match, joined) for match in (*only(_Places, rest), *places))
-        return n.Join(table, on, rest[-1], kind, name, span=self._span(side, word, table, *on, *rest[-1:]))
+        most = next(iter(only(n.Expression, rest)), None)
+        return n.Join(table, on, most, kind, name, span=self._span(side, word, table, *on, most))
 
     def place(self, first: Token, _dot: Token | None, second: Token | None) -> _Place:
         if second is None:
@@ -171,7 +166,7 @@ class QueryBuilder(Transformer):  # type: ignore[type-arg]
         descending = direction is not None and direction.lower() == "desc"
         return n.Rank(value, descending, span=self._span(value, direction))
 
-    def first(self, _limit: Token, most: n.Expr, limit: n.Limit | None) -> tuple[Any, ...]:
+    def first(self, _limit: Token, most: n.Expr, limit: n.Limit | None) -> tuple[n.Expr, n.Limit | None]:
         return most, limit
 
     def groupby(self, *children: object) -> tuple[n.GroupKey, ...]:
@@ -187,9 +182,8 @@ class QueryBuilder(Transformer):  # type: ignore[type-arg]
         each = any(isinstance(child, Token) and child.type == "_EACH" for child in more)
         return self._limit(word, None, rows, each, rows, *more)
 
-    def _limit(self, word: Token, groups: n.Expr | None, rows: n.Expr | None, each: bool, *children: Any) -> n.Limit:
-        *_, order = children
-        value, descending = order or (None, False)
+    def _limit(self, word: Token, groups: n.Expr | None, rows: n.Expr | None, each: bool, *children: object) -> n.Limit:
+        value, descending = next(iter(only(tuple, children)), (None, False))
         ends = [child for child in children if not isinstance(child, tuple)]
         return n.Limit(groups, rows, each, value, descending, span=self._span(word, *ends, value))
 

@@ -20,7 +20,7 @@ from argparse import Namespace
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -32,7 +32,7 @@ from jostle.backends.remote import VARIABLE, RemoteData, remote_data
 from jostle.diagnostics import Refusal, refuse, unwritable
 from jostle.engine.files import OpenFile, Reading
 from jostle.events import Event
-from jostle.jsontext import loads
+from jostle.jsontext import Json, loads
 from jostle.plan.digest import digest
 from jostle.plan.plan import Categories, Integer, Open, Scan
 from jostle.privacy.ledger import store
@@ -114,7 +114,7 @@ def verify(ledger: Ledger, name: str) -> Verified:
     return chain
 
 
-def certificate_of(ledger: Ledger, name: str, events: Sequence[Event]) -> dict[str, Any]:
+def certificate_of(ledger: Ledger, name: str, events: Sequence[Event]) -> dict[str, Json]:
     """The certificate of one run. The whole history is verified first.
 
     Raises `LedgerError` where it does not hold or does not know the run's charges, `DataError` where the run has none.
@@ -139,7 +139,7 @@ def certificate_of(ledger: Ledger, name: str, events: Sequence[Event]) -> dict[s
     return {**body, "code": store.sealed(dataset.key, "certificate", body)}
 
 
-def check(document: Mapping[str, Any]) -> int:
+def check(document: Mapping[str, Json]) -> int:
     """Follows a certificate's stretch; gives the number of charges it shows. `LedgerError` where it does not hold."""
     try:
         if document["certificate"] != VERSION:
@@ -434,7 +434,7 @@ def _lines(rows: list[list[str]], right: list[bool]) -> str:
     return "\n".join(align(rows, right)) + "\n"
 
 
-def _read(path: Path) -> Any:
+def _read(path: Path) -> Json:
     try:
         return loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

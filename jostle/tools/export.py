@@ -39,7 +39,7 @@ _UNWRITABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 class Sheet(Struct, frozen=True):
     """Columns of public values, by name and of equal length."""
 
-    columns: Mapping[str, Sequence[Any]]
+    columns: Mapping[str, Sequence[object]]
 
     @property
     def rows(self) -> int:
@@ -57,7 +57,7 @@ class Sheet(Struct, frozen=True):
         for row in self.records():
             yield [_text(cell) for cell in row.values()]
 
-    def records(self) -> Iterator[dict[str, Any]]:
+    def records(self) -> Iterator[dict[str, object]]:
         """The rows, their cells as JSON has them."""
         for row in zip(*self.columns.values(), strict=True):
             yield {name: _cell(value) for name, value in zip(self.columns, row, strict=True)}
@@ -119,7 +119,7 @@ def _arrow(sheet: Sheet) -> Any:
     return pa.table({name: _column(values) for name, values in sheet.columns.items()})
 
 
-def _column(values: Sequence[object]) -> Any:
+def _column(values: Sequence[object]) -> object:
     """Numbers, truths, dates and times as such, where all cells of a column are; texts otherwise."""
     values = list(values)
     if any(isinstance(value, date) for value in values) and all(isinstance(v, date | None) for v in values):

@@ -69,7 +69,7 @@ class Door(Kernel):
     """A kernel that nothing passes: what is measured is refused as ever, or not known."""
 
     skipped = 0  # how often something was left out, which may have spent
-    last: Measurement[Any, object] | None = None  # what was asked for last, at a place
+    last: Measurement[object, object] | None = None  # what was asked for last, at a place
     place: Span | None = None
 
     def measure(self, measurement: Measurement[Any, Any], span: Span | None = None) -> Any:

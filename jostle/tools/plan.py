@@ -109,7 +109,7 @@ def plan(
     names, planned, interp = session.rehearse(source, settings)
     choices: list[ChoicePlan] = []
     left_out: list[str] = []
-    visited: set[Any] = set()
+    visited: set[object] = set()
     for maker, args, (unit, whole), _ in planned:
         if maker.shipped() is not None or whole is None or not math.isfinite(whole) or (id(maker), whole) in visited:
             continue

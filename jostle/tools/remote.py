@@ -12,12 +12,12 @@ import sys
 from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from jostle.diagnostics import Diagnostic, Refusal, refuse
+from jostle.jsontext import Json
 from jostle.resources import replacing
 from jostle.source import Source
 from jostle.tools.arguments import read_program
@@ -35,20 +35,20 @@ class _Stay(HTTPRedirectHandler):
 class RemoteResult:
     """What a server answered: the face of `Result` for what left it. Tables are pandas frames in `released`."""
 
-    def __init__(self, answer: Mapping[str, Any]) -> None:
+    def __init__(self, answer: Mapping[str, Json]) -> None:
         self.answer = dict(answer)
         self.ok: bool = bool(answer.get("ok"))
-        self.values: dict[str, Any] = dict(answer.get("released", {}))
+        self.values: dict[str, Json] = dict(answer.get("released", {}))
         self.budget: dict[str, dict[str, dict[str, str]]] = dict(answer.get("budget", {}))
         self.output: list[str] = list(answer.get("output", []))
         faults = answer.get("errors") or ([answer["error"]] if "error" in answer else [])
         self.diagnostics = tuple(map(_diagnostic, faults))
 
     @property
-    def released(self) -> dict[str, Any]:
+    def released(self) -> dict[str, Json]:
         return {name: self[name] for name in self.values}
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> Json:
         value = self.values[name]
         if isinstance(value, list) and value and all(isinstance(row, dict) for row in value):
             import pandas
@@ -56,7 +56,7 @@ class RemoteResult:
             return pandas.DataFrame(value)
         return value
 
-    def margins(self) -> dict[str, Any]:
+    def margins(self) -> dict[str, Json]:
         return dict(self.answer.get("margins", {}))
 
     def document(self) -> str:
@@ -111,11 +111,11 @@ class Remote:
                 parts.append(f"{one['source']}: {'' if one['exact'] else 'at most '}{amount}")
         return ", ".join(parts) or "nothing"
 
-    def datasets(self) -> list[dict[str, Any]]:
+    def datasets(self) -> list[dict[str, Json]]:
         """What you have grants on: names, columns, and what is left."""
         return list(self._call("GET", "/api/datasets")["datasets"])
 
-    def _call(self, method: str, path: str, body: object = None, timeout: float = PATIENCE) -> dict[str, Any]:
+    def _call(self, method: str, path: str, body: object = None, timeout: float = PATIENCE) -> dict[str, Json]:
         return call(self.url, method, path, body, self._token, timeout)
 
 
@@ -221,7 +221,7 @@ def connect(url: str, token: str = "", seconds: float | None = None) -> Remote:
 
 def call(
     url: str, method: str, path: str, body: object = None, token: str = "", timeout: float = PATIENCE
-) -> dict[str, Any]:
+) -> dict[str, Json]:
     """One request; raises `Refusal` with the server's words, or ours where it gave none."""
     headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {token}"} if token else {})}
     data = None if body is None else json.dumps(body).encode()

@@ -119,7 +119,7 @@ class Session:
         interp.looks = Looks(self.warnings.add if self._look and self._simulate is None else None, engine.check)
         return interp
 
-    def _new(self, kind: type[I], kernel: Kernel, data: PublicData, choose: Callable[..., Any]) -> I:
+    def _new(self, kind: type[I], kernel: Kernel, data: PublicData, choose: Callable[..., object]) -> I:
         """An interpreter on a kernel, with the built-ins, modules and data of this session."""
         interp = kind(
             kernel, data, built_ins(),
@@ -376,7 +376,7 @@ class Session:
         return sorted({name for use in uses for name in modules.names(use) if not name.startswith("_")})
 
     @exclusive
-    def names(self) -> dict[str, Any]:
+    def names(self) -> dict[str, object]:
         return dict(self._scope.names)
 
     @exclusive

@@ -43,6 +43,7 @@ from jostle.formulas import (
     rests_on_misfits,
     with_margin,
 )
+from jostle.jsontext import Json
 from jostle.source import Source
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every
@@ -344,7 +345,7 @@ def again_command(_: Namespace) -> int:
     return 0
 
 
-def _text(document: dict[str, Any]) -> str:
+def _text(document: dict[str, Json]) -> str:
     lines = [f"{document.get('program', '')}, {document.get('time', '')}", *document.get("output", ())]
     margins = document.get("margins") or {}
     for title in ("released", "measured"):

@@ -16,11 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
-from typing import Any
 
 from msgspec import Struct
 
 from jostle.events import Event
+from jostle.jsontext import Json
 from jostle.trace.text import UNITS, align, amount, exact, number, plural
 
 
@@ -65,12 +65,12 @@ class Forest(Struct, frozen=True):
         return events
 
 
-def mapping(value: object) -> Mapping[str, Any]:
+def mapping(value: object) -> Mapping[str, Json]:
     """A field that holds a record; an empty one where it holds anything else."""
     return value if isinstance(value, Mapping) else {}
 
 
-def records(value: object) -> list[Mapping[str, Any]]:
+def records(value: object) -> list[Mapping[str, Json]]:
     """The records of a field that holds a list of them."""
     return [v for v in value if isinstance(v, Mapping)] if isinstance(value, list | tuple) else []
 
@@ -172,7 +172,7 @@ def _run(forest: Forest, event: Event, signs: dict[str, str], parts: Amounts) ->
 MOST = 8  # blocks that are shown
 
 
-def joint_text(fields: Mapping[str, Any]) -> str:
+def joint_text(fields: Mapping[str, Json]) -> str:
     """In one line, of the fields of a query; nothing for any other query."""
     comparison = fields.get("of_alone")
     if not isinstance(comparison, Mapping) or not comparison:
@@ -194,7 +194,7 @@ def joint_text(fields: Mapping[str, Any]) -> str:
     return f"{head}, {errors}; one by one they would take about {apart}"
 
 
-def joint_table(fields: Mapping[str, Any]) -> str:
+def joint_table(fields: Mapping[str, Json]) -> str:
     """The strategy: what is measured, and the share of the amount that each part has."""
     blocks = list(fields.get("strategy") or ())
     rows = [["share", "measured", "by"]]

@@ -14,12 +14,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
-from typing import Any
 
 from msgspec import Struct
 
 from jostle.events import Event
 from jostle.formulas import margin_text, with_margin
+from jostle.jsontext import Json
 from jostle.trace.pictures import Picture, Plot
 from jostle.trace.text import UNITS, exact, number
 
@@ -30,7 +30,7 @@ class Figure(Struct, frozen=True):
     """One cell of a released value: what was released, the half-width of its noise at 95 %, and the interval's ends
     (None where they are not known)."""
 
-    value: Any
+    value: Json
     error: float | None = None
     low: float | None = None
     high: float | None = None
@@ -100,7 +100,7 @@ def _of_record(value: Mapping[str, object], margins: object) -> Iterator[tuple[s
 
 
 def _of_rows(
-    rows: Sequence[Mapping[str, Any]], margins: object, keys: Sequence[str]
+    rows: Sequence[Mapping[str, Json]], margins: object, keys: Sequence[str]
 ) -> Iterator[tuple[str, str, Figure]]:
     """A table: rows are known by their keys, or by their number where they have none, or two have the same."""
     if not keys and not isinstance(margins, list) and len(rows) > _BARS:
@@ -199,7 +199,7 @@ def _amount(value: object) -> bool:
     return decimal is not None and (decimal == 0 or Decimal("1e-30") < decimal < Decimal("1e30"))
 
 
-def _budget(value: Any) -> bool:
+def _budget(value: Json) -> bool:
     """`epsilon 1`, `rho 0.5`, `epsilon 1, delta 1e-06`."""
     parts = [part.split() for part in value.split(",")] if _text(value) else []
     return bool(parts) and all(len(p) == 2 and p[0] in UNITS and _amount(p[1]) for p in parts)
@@ -252,13 +252,13 @@ def _unit_amounts(value: object) -> bool:
     return units <= set(UNITS) and bool(units & {"epsilon", "rho"}) and _by_name(_FIGURES)(value)
 
 
-def _training(fields: Mapping[str, Any]) -> str | None:
+def _training(fields: Mapping[str, Json]) -> str | None:
     """Every run of a training knows the utility of every option."""
     options, rows = fields.get("options") or (), fields.get("rows") or ()
     return "rows" if any(option not in row["utilities"] for row in rows for option in options) else None
 
 
-def _picture(fields: Mapping[str, Any]) -> str | None:
+def _picture(fields: Mapping[str, Json]) -> str | None:
     """Every series has as many places on the axis, and as many edges, as it has values."""
     series, along = fields["series"], fields.get("x")
     ragged = len(set(map(len, series.values()))) > 1

@@ -23,12 +23,12 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import zip_longest
-from typing import Any
 
 from msgspec import Struct, field
 
 from jostle.events import Event
 from jostle.formulas import cuts_in, error_text
+from jostle.jsontext import Json
 from jostle.records import replace
 from jostle.trace.costs import Costs, Forest, joint_text, mapping, place, price, records
 from jostle.trace.text import Twig, align, amount, number, plural
@@ -168,7 +168,7 @@ def _predictions(twig: Twig, fields: Mapping[str, object]) -> None:
         under.add(line)
 
 
-def sweep(fields: Mapping[str, object]) -> tuple[Mapping[str, Any], list[list[str]], int]:
+def sweep(fields: Mapping[str, object]) -> tuple[Mapping[str, Json], list[list[str]], int]:
     """What is predicted along the feature that decided: the field itself, a row for each of its values with the best
     option last, and which row these data are at. Neighbours that are predicted alike are one row."""
     along = mapping(fields.get("along"))

@@ -111,7 +111,7 @@ class Connection:
             self._check_parts(query)
             return take(cursor)
 
-    def blocks(self, query: str, label: str, size: int) -> Iterator[tuple[list[Any], list[tuple[Any, ...]]]]:
+    def blocks(self, query: str, label: str, size: int) -> Iterator[tuple[list[object], list[tuple[object, ...]]]]:
         """The columns' description and at most `size` rows of a query at a time, as the server has them."""
         with self._refusals(label), self._open().cursor("blocks", binary=True) as cursor:
             self.need(query)

@@ -131,7 +131,7 @@ class Connection:
             self._end()
 
 
-def _planned(session: SparkSession, query: str) -> Any:
+def _planned(session: SparkSession, query: str) -> object:
     """A query as a plan of the protocol's."""
     from pyspark.sql.connect.plan import SQL
 

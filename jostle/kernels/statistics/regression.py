@@ -476,7 +476,7 @@ def _log_linear(
     return beta, inverse @ covariance(x, x * rates[:, None]) @ inverse, lost, inverse @ spread @ inverse
 
 
-def _rate_lines(names: Sequence[str], fit: Fit, of: slice, quantile: float) -> list[dict[str, Any]]:
+def _rate_lines(names: Sequence[str], fit: Fit, of: slice, quantile: float) -> list[dict[str, object]]:
     beta, noise, lost, sampling = fit
     lines = _lines([(name, "") for name in names], beta[of], noise[of, of], sampling[of, of], quantile, lost)
     return [line | {"ratio": math.exp(min(line["value"], 700.0))} for line in lines]

@@ -41,7 +41,7 @@ class Report:
             raise AttributeError(f"the report has no field `{name}`: {', '.join((*self.facts, 'rows'))}")
         return self.facts[name]
 
-    def column(self, name: str) -> list[Any]:
+    def column(self, name: str) -> list[object]:
         """One field of all rows."""
         if not self.rows or name not in self.rows[0]:
             raise KernelError(f"the report has no column `{name}`")

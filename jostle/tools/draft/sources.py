@@ -19,6 +19,7 @@ from jostle.backends.choice import server_at
 from jostle.backends.remote import RemoteData, remote_data
 from jostle.diagnostics import refuse
 from jostle.engine.files import Reading, open_file
+from jostle.jsontext import Json
 from jostle.lazy import pa
 from jostle.records import replace
 from jostle.tools.draft.columns import Column, as_number, columns_of_arrow, typed
@@ -368,7 +369,7 @@ def _schema(document: object, table: str | None) -> Mapping[str, object]:
     return document
 
 
-def _of_field(field: Mapping[str, Any]) -> Column:
+def _of_field(field: Mapping[str, Json]) -> Column:
     constraints = field.get("constraints")
     limits: Mapping[str, object] = constraints if isinstance(constraints, Mapping) else {}
     levels = limits.get("enum", field.get("categories"))

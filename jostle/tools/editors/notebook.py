@@ -43,7 +43,7 @@ class Shown(Struct, frozen=True):
     refusal or somebody who stopped it."""
 
     texts: list[str]
-    value: Any
+    value: object
     report: CellReport
     refused: NotebookRefusal | None
     stopped: NotebookStop | None = None
@@ -52,7 +52,7 @@ class Shown(Struct, frozen=True):
 class Notebook:
     """The session of a notebook and the number of its cell. `names`: the kernel's variables, read and written."""
 
-    def __init__(self, names: dict[str, Any]) -> None:
+    def __init__(self, names: dict[str, object]) -> None:
         self._names = names
         self._events: list[Event] = []
         self._printed: list[str] = []
@@ -199,7 +199,7 @@ class CellReport:
         )
 
 
-def there(entries: Entries, cell: str, names: dict[str, Any]) -> None:
+def there(entries: Entries, cell: str, names: dict[str, object]) -> None:
     """Runs a cell by a server; what it releases goes into `names`, and is printed. Raises what is refused."""
     from jostle.tools.remote import answer_text
 

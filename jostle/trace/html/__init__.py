@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from jostle.events import Event
+from jostle.jsontext import Json
 from jostle.trace.budget import line
 from jostle.trace.costs import Costs, Forest, mapping, price, records
 from jostle.trace.difference import (
@@ -153,7 +153,7 @@ def _summary(events: Sequence[Event]) -> Html:
     simulated = any(e.fields.get("simulated") is not None for e in events)
     end = f"refused: {failed[0].name}: {failed[0].fields.get('message')}" if failed else "ran to its end"
     told_of = [e.fields.get("budget") for e in events if e.kind == "run"]
-    budgets: dict[str, Any] = next((b for b in told_of if isinstance(b, dict)), {})
+    budgets: dict[str, Json] = next((b for b in told_of if isinstance(b, dict)), {})
     lines = [tag("p", line(source, amounts), class_="spent") for source, amounts in budgets.items()]
     facts = [end, ran_on(events), "simulated, nothing private was opened" if simulated else ""]
     outcome = "; ".join(fact for fact in facts if fact)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from jostle.events import Event
+from jostle.jsontext import Json
 from jostle.trace.costs import Costs, Forest, mapping, records
 from jostle.trace.html.event_tree import Html, draw, join, table, tag
 from jostle.trace.pictures import Picture, Plot
@@ -50,7 +50,7 @@ def _went(steps: object) -> list[tuple[str, str]]:
     return [("low" if step["went"] == "<=" else "high", number(step["value"])) for step in records(steps)]
 
 
-def _tree_node(node: Mapping[str, Any], path: Sequence[tuple[str, str]], lit: bool, errors: bool) -> Html:
+def _tree_node(node: Mapping[str, Json], path: Sequence[tuple[str, str]], lit: bool, errors: bool) -> Html:
     if "says" not in node:
         threshold = number(node.get("threshold"))
         here = path[0] if lit and path else None
@@ -198,7 +198,7 @@ def _training(events: Sequence[Event]) -> Html:
     return tag("section", head, _regrets(rows, options), _heat(rows, options))
 
 
-def _standings(events: Sequence[Event], standings: Sequence[Mapping[str, Any]]) -> Html:
+def _standings(events: Sequence[Event], standings: Sequence[Mapping[str, Json]]) -> Html:
     """Compares the fixed ways with the learned one, for choices inside an algorithm."""
     ordered = sorted(standings, key=lambda s: float(s.get("regret", 0)))
     rows = [[str(s.get("policy")), number(s.get("regret"), 3), f"± {number(s.get('error'), 2)}"] for s in ordered[:20]]
@@ -233,7 +233,7 @@ def _heat(rows: Sequence[Mapping[str, object]], options: Sequence[str]) -> Html:
     return tag("div", tag("table", caption, head, tag("tbody", body), class_="heat"), class_="wide")
 
 
-def _regrets(rows: Sequence[Mapping[str, Any]], options: Sequence[str]) -> Html | None:
+def _regrets(rows: Sequence[Mapping[str, Json]], options: Sequence[str]) -> Html | None:
     """How each option's regret goes with the number of rows (or the scale, where that is not known): one picture for
     each epsilon, for the middle ones of many."""
     errors = all(u <= 0 for row in rows for u in _utilities(row, options))
@@ -265,5 +265,5 @@ def _losses(row: Mapping[str, object], options: Sequence[str], errors: bool) -> 
     return [math.log2(max(-u, 1e-12) / max(-best, 1e-12)) if errors else best - u for u in utilities]
 
 
-def _utilities(row: Mapping[str, Any], options: Sequence[str]) -> list[float]:
+def _utilities(row: Mapping[str, Json], options: Sequence[str]) -> list[float]:
     return [float(row["utilities"][option]) for option in options]

@@ -16,11 +16,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from html import escape
 from itertools import groupby, zip_longest
-from typing import Any
 
 from jostle.diagnostics import Refusal
 from jostle.events import Event
 from jostle.formulas import cut_text, cuts_in, margin_text, with_margin
+from jostle.jsontext import Json
 from jostle.source import Span
 from jostle.syntax.parser import colour_tokens
 from jostle.trace.budget import Account
@@ -317,7 +317,7 @@ def _field(margin: object, name: str) -> object:
     return margin.get(name) if isinstance(margin, Mapping) else None
 
 
-def _value_html(value: Any, margins: object = None) -> Html:
+def _value_html(value: Json, margins: object = None) -> Html:
     notes = [tag("p", line, class_="few") for line in cut_text(cuts_in(margins))]
     if isinstance(value, list) and value and all(isinstance(v, Mapping) for v in value):
         row_margins = margins if isinstance(margins, list) else []

@@ -62,22 +62,6 @@ class Opened(Struct, frozen=True):
     header: int | None = None
 
 
-TWICE = "two columns"
-"""In place of a type: that of a name which stands above several columns."""
-
-
-def check_read(name: str, unread: Iterable[tuple[str, str]]) -> None:
-    """Refuses with `DataError` a column of a type that is not read, or that shares its name with another."""
-    for column, kind in unread:
-        if column == name and kind == TWICE:
-            message = f"the header has the name `{name}` more than once"
-            raise refuse("DataError", message, help="rename one of them there, or describe other columns alone")
-        if column == name:
-            message = f"the column `{name}` is of the type `{kind}`, which is not read"
-            help = "store it as numbers, texts, dates or times in a column of its own, and describe that one"
-            raise refuse("DataError", message, help=help)
-
-
 class Here(Protocol):
     """A database of this process, which is asked about records that are held in it."""
 

@@ -8,14 +8,12 @@ names any more and the spill files of an engine are not.
 
 from __future__ import annotations
 
-import io
 import os
 import stat
 import sys
 import tempfile
 import weakref
 from pathlib import Path
-from typing import BinaryIO
 
 from msgspec import Struct
 
@@ -67,45 +65,6 @@ class OpenFile(Struct, frozen=True, eq=False, weakref=True):
         if self.changed():
             message = f"`{self.path}` changed while this program ran"
             raise refuse("DataError", message, help="run it again when nobody writes to the file")
-
-    def reader(self, tail: bytes = b"", buffer: int = 1 << 20) -> BinaryIO:
-        """The bytes from the start on, the last of them in place of the file's own; several readers do not disturb
-        each other, in forked processes neither."""
-        return io.BufferedReader(_Reader(self, tail), buffer)
-
-
-class _Reader(io.RawIOBase):
-    """Reads at positions of its own, since the descriptor's is shared with forked processes, as much as the file had
-    when it was opened."""
-
-    def __init__(self, file: OpenFile, tail: bytes) -> None:
-        self._file, self._at, self._tail = file, 0, tail
-        self._size = file.status.st_size
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        self._at = max(0, offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence])
-        return self._at
-
-    def tell(self) -> int:
-        return self._at
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        start = self._size - len(self._tail)
-        many = min(len(buffer), max(0, self._size - self._at))
-        if self._tail and self._at + many > start:
-            many = max(0, start - self._at)
-        data = (
-            os.pread(self._file.descriptor, many, self._at) if many else self._tail[self._at - start :][: len(buffer)]
-        )
-        buffer[: len(data)] = data
-        self._at += len(data)
-        return len(data)
 
 
 def open_file(path: str | os.PathLike[str]) -> OpenFile:
@@ -182,26 +141,6 @@ def _is_kept(descriptor: int) -> bool:
 
 ENDINGS = (".gz", ".zst")
 """How the names of compressed files end."""
-
-
-class Reading(Struct, frozen=True):
-    """What a program says of how files are read; what it leaves out, a file's header and type say.
-
-    `part` is a table of a database, `sheet` the name of a sheet of a workbook or its number from 1; `header` the line
-    of a CSV file, or the row of a sheet, that names the columns, from 1: what stands above it is dropped, and public
-    as it is. `separator` is one character between the cells of a CSV file, `encoding` that of its texts, `decimal` the
-    sign before the fraction of its numbers.
-
-    The tables of a database have a budget each, the sheets of a workbook one together: a sheet has a name and a number,
-    and is no other for that.
-    """
-
-    part: str | None = None
-    sheet: str | int | None = None
-    header: int | None = None
-    separator: str | None = None
-    encoding: str | None = None
-    decimal: str | None = None
 
 
 def stem(path: str | os.PathLike[str]) -> str:

@@ -31,10 +31,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from msgspec import Struct
 
 from jostle.diagnostics import refuse
-from jostle.engine.base import TWICE
 from jostle.engine.duckdb.raw import DUCKDB, Irregular
-from jostle.engine.files import OpenFile, Reading
+from jostle.engine.files import OpenFile
 from jostle.integers import narrowed
+from jostle.readers.filesets import TWICE, Reading, reader_of
 from jostle.readers.limits import beside
 from jostle.readers.textfile import BOM, FAULTS, LONGEST, TextFile, blocks, content, damaged, decoded, decodes
 
@@ -305,7 +305,7 @@ class CsvFile(TextFile):
             self._read_columns(copy, needed, name)
         except duckdb.InvalidInputException:
             name, self._encoding = self._name, "utf-8"  # of the copy
-            self._taken_apart(copy.reader(), 1, look=False)
+            self._taken_apart(reader_of(copy), 1, look=False)
         self._parts[needed] = name
         if name == self._name:
             self._copy = None

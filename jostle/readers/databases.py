@@ -31,6 +31,7 @@ from jostle.engine.sql.cells import NATIVE
 from jostle.integers import fixed_width, truncated
 from jostle.lazy import Array, np, pa
 from jostle.readers.csvfile import lists
+from jostle.readers.filesets import reader_of
 from jostle.readers.limits import beside
 from jostle.readers.textfile import BOM, FAULTS, TextFile, blocks, content, damaged, decoded
 
@@ -157,7 +158,7 @@ def load_counts(file: OpenFile | str | Path, *, private: bool = False) -> Array:
         file = open_file(file)
     label = f"`{file.path}`"
     try:
-        with file.reader() as source:
+        with reader_of(file) as source:
             header = np.lib.format.read_array_header_2_0
             if np.lib.format.read_magic(source) == (1, 0):
                 header = np.lib.format.read_array_header_1_0

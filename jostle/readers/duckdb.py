@@ -16,10 +16,10 @@ import json
 import math
 import os
 import re
-from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from jostle.diagnostics import Refusal
 from jostle.engine import base
@@ -53,12 +53,17 @@ from jostle.readers.arrays import Arrays
 from jostle.readers.csvfile import MOST_PARTS
 from jostle.readers.filesets import FileSet, Objects, paths
 from jostle.readers.formats import Union, has_names, opened_file
-from jostle.readers.limits import SpillFolder, beside, memory_limit
+from jostle.readers.limits import Endless, SpillFolder, beside, memory_limit
 from jostle.readers.public_sql import PublicSql
 from jostle.records import replace
 from jostle.speed.bounding import Bounding
 from jostle.speed.fast import FEW, GROUPED, grouped, groups_of
+from jostle.speed.quicksql import QUICK_DUCKDB, over
 
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+T = TypeVar("T")
 _NOTHING = frozenset({"range", "generate_series", "unnest"})
 _FILES = frozenset({"read_csv", "read_csv_auto", "read_parquet", "parquet_scan", "read_json", "read_json_auto"})
 _TABLES = """SELECT table_name, schema_name, d.path, NULL FROM duckdb_tables() JOIN duckdb_databases() d
@@ -180,13 +185,27 @@ _MANY_GROUPS, _BATCH = range(2**14, 2**22), 2**20  # of counts that are made her
 class LocalDuckDb(PublicSql, DuckDb):
     """The plans of `DuckDb` over files, tables in memory and lists of both."""
 
+    dialect = QUICK_DUCKDB
+
     def __init__(self, memory: str | None = None) -> None:
-        super().__init__(memory_limit(memory), SpillFolder(), beside)
+        super().__init__(memory_limit(memory), SpillFolder())
+        self._beside = beside
         self._opened: dict[object, tuple[Opened, Any]] = {}  # by what gives the same rows, with the origin itself
         self._tallies: dict[tuple[Scan | Bound, str], str] = {}
         self.objects = Objects()
         self._private: dict[str, OpenFile] = {}  # by where they were
         self._parts: dict[Scan, list[Scan]] = {}  # of a scan that is stored those that have some of its columns
+
+    def _call(self, work: Callable[[], T], label: str, connection: DuckDBPyConnection) -> T:
+        """Ctrl-C ends a query, and the engine goes on; one that does not end is left to its database, in whose place
+        another one opens again what is asked about."""
+        try:
+            return super()._call(lambda: self._beside(work, connection.interrupt), label, connection)
+        except Endless:
+            self._connections.pop()
+            self._process = None
+            self._forget()
+            raise
 
     def _forget(self) -> None:
         super()._forget()
@@ -331,7 +350,7 @@ class LocalDuckDb(PublicSql, DuckDb):
         of = plan
         while isinstance(of, Filter | Derive):
             of = of.source
-        whole = relations.over(plan, of, of.scan) if isinstance(of, Bound) and not of.weighted else plan
+        whole = over(plan, of, of.scan) if isinstance(of, Bound) and not of.weighted else plan
         steps = [narrowed(whole, [key.expr for key in keys])]
         while isinstance(steps[-1], Filter | Derive):
             steps.append(steps[-1].source)

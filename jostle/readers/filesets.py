@@ -14,18 +14,96 @@ names, tables and addresses are public, and no cell is looked at. A copy has not
 from __future__ import annotations
 
 import glob
+import io
+import os
 from bisect import bisect_left
 from collections.abc import Hashable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from msgspec import Struct, field
 
 from jostle.diagnostics import refuse
-from jostle.engine.files import OpenFile, Reading, identities
+from jostle.engine.files import OpenFile, identities
 from jostle.lazy import pa
 
 _MOST = 1000  # files of a table; each is an open descriptor
+
+
+class Reading(Struct, frozen=True):
+    """What a program says of how files are read; what it leaves out, a file's header and type say.
+
+    `part` is a table of a database, `sheet` the name of a sheet of a workbook or its number from 1; `header` the line
+    of a CSV file, or the row of a sheet, that names the columns, from 1: what stands above it is dropped, and public
+    as it is. `separator` is one character between the cells of a CSV file, `encoding` that of its texts, `decimal` the
+    sign before the fraction of its numbers.
+
+    The tables of a database have a budget each, the sheets of a workbook one together: a sheet has a name and a number,
+    and is no other for that.
+    """
+
+    part: str | None = None
+    sheet: str | int | None = None
+    header: int | None = None
+    separator: str | None = None
+    encoding: str | None = None
+    decimal: str | None = None
+
+
+def reader_of(file: OpenFile, tail: bytes = b"", buffer: int = 1 << 20) -> BinaryIO:
+    """The bytes of an open file from the start on, the last of them in place of the file's own; several readers do not
+    disturb each other, in forked processes neither."""
+    return io.BufferedReader(_Reader(file, tail), buffer)
+
+
+class _Reader(io.RawIOBase):
+    """Reads at positions of its own, since the descriptor's is shared with forked processes, as much as the file had
+    when it was opened."""
+
+    def __init__(self, file: OpenFile, tail: bytes) -> None:
+        self._file, self._at, self._tail = file, 0, tail
+        self._size = file.status.st_size
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        self._at = max(0, offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence])
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        start = self._size - len(self._tail)
+        many = min(len(buffer), max(0, self._size - self._at))
+        if self._tail and self._at + many > start:
+            many = max(0, start - self._at)
+        data = (
+            os.pread(self._file.descriptor, many, self._at) if many else self._tail[self._at - start :][: len(buffer)]
+        )
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+
+TWICE = "two columns"
+"""In place of a type: that of a name which stands above several columns."""
+
+
+def check_read(name: str, unread: Iterable[tuple[str, str]]) -> None:
+    """Refuses with `DataError` a column of a type that is not read, or that shares its name with another."""
+    for column, kind in unread:
+        if column == name and kind == TWICE:
+            message = f"the header has the name `{name}` more than once"
+            raise refuse("DataError", message, help="rename one of them there, or describe other columns alone")
+        if column == name:
+            message = f"the column `{name}` is of the type `{kind}`, which is not read"
+            help = "store it as numbers, texts, dates or times in a column of its own, and describe that one"
+            raise refuse("DataError", message, help=help)
 
 
 class FileSet(Struct, frozen=True, eq=False):

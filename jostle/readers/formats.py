@@ -23,9 +23,10 @@ from typing import TYPE_CHECKING, BinaryIO
 from jostle.diagnostics import refuse
 from jostle.engine.duckdb.engine import DuckDb
 from jostle.engine.duckdb.raw import DUCKDB, Irregular, Raw
-from jostle.engine.files import ENDINGS, OpenFile, Reading
+from jostle.engine.files import ENDINGS, OpenFile
 from jostle.engine.sql.cells import NATIVE, NONE, WHOLE, number, text
 from jostle.lazy import np, pa
+from jostle.readers.filesets import Reading, reader_of
 from jostle.readers.textfile import FAULTS, content, damaged, is_compressed
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ def _arrow(engine: DuckDb, file: OpenFile, name: str, label: str, *_: object) ->
     from jostle.readers.frames import Frame
 
     try:
-        with file.reader() as source:
+        with reader_of(file) as source:
             table = pa.ipc.open_file(pa.PythonFile(source, mode="r")).read_all()
     except (pa.ArrowException, OSError):
         message = f"{label} is no Arrow file that can be read"
@@ -345,11 +346,11 @@ def _kinds(file: OpenFile, width: int) -> list[str]:
 
 def _by_parquet_types(file: OpenFile) -> BinaryIO:
     """The file without Arrow's own schema, under which Arrow checks the texts of a dictionary and fails on one."""
-    with file.reader() as source:
+    with reader_of(file) as source:
         source.seek(max(0, file.status.st_size - 8))
         length = int.from_bytes(source.read(4), "little") + 8
         source.seek(max(0, file.status.st_size - length))
-        return file.reader(source.read().replace(b"ARROW:schema", b"arrow:schema"))
+        return reader_of(file, source.read().replace(b"ARROW:schema", b"arrow:schema"))
 
 
 def _leaves(opened: pq.ParquetFile) -> list[int]:

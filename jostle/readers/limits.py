@@ -26,7 +26,6 @@ from queue import Empty, SimpleQueue
 from typing import Any, TypeVar, cast
 
 from jostle.diagnostics import Refusal, refuse
-from jostle.engine.duckdb.engine import Endless
 from jostle.engine.files import spill_root
 
 T = TypeVar("T")
@@ -36,6 +35,10 @@ _STACK = 2**23  # bytes, as many as a main thread has; plans may be deep
 _Worker = tuple[SimpleQueue[object], SimpleQueue[object]]  # what a thread is asked, and what it answers
 _idle: list[_Worker] = []
 os.register_at_fork(after_in_child=_idle.clear)  # whose threads are the parent's
+
+
+class Endless(KeyboardInterrupt):
+    """A stop of a query that does not end: the connection stays busy. DuckDB looks for none while it plans one."""
 
 
 def beside(work: Callable[[], T], interrupt: Callable[[], None]) -> T:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from abc import ABC
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from jostle.diagnostics import refuse
@@ -19,6 +19,7 @@ from jostle.engine.sql.keys import aggregate, check_number, key_test, key_value
 from jostle.engine.sql.relations import Relation
 from jostle.engine.sql.rows import RowSql
 from jostle.language.moments import moment_of
+from jostle.lazy import Array, np
 from jostle.plan.kinds import Schema, domain_kind, kind_of
 from jostle.plan.plan import STATISTICS, Column, Exact, Key, Plan, RowExpr
 
@@ -88,6 +89,12 @@ def mode(source: Relation, keys: tuple[Key | RowExpr, ...], expr: RowExpr) -> st
 
 class PublicSql(SqlEngine, ABC):
     """A `SqlEngine` that answers about public relations too: what a backend derives from."""
+
+    def code_blocks(self, plan: Plan, keys: tuple[Key, ...], size: int) -> Iterator[list[Array]]:
+        """The numbers of rows and their codes, of at most `size` rows at a time, as they come (`speed.parts`)."""
+        source = self.relation(plan, (key.expr for key in keys))
+        for batch in self.batches(relations.codes(source, keys), size):
+            yield [np.asarray(column) for column in batch.columns]
 
     def records(self, plan: Plan) -> list[tuple[object, ...]]:
         """The rows of a **public** relation: numbers as doubles, texts, booleans, dates, times, None. In the order of

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, BinaryIO, TypeVar, cast
 from jostle.diagnostics import Refusal, refuse
 from jostle.engine.duckdb.raw import Irregular, Raw
 from jostle.engine.files import OpenFile
+from jostle.readers.filesets import reader_of
 from jostle.readers.limits import beside
 
 if TYPE_CHECKING:
@@ -40,13 +41,13 @@ _GZIP, _ZSTANDARD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 def is_compressed(file: OpenFile) -> bool:
     """Whether the file begins as a compressed stream does."""
-    with file.reader(buffer=4) as source:
+    with reader_of(file, buffer=4) as source:
         return source.read(4).startswith((_GZIP, _ZSTANDARD))
 
 
 def content(file: OpenFile, buffer: int = 1 << 20) -> BinaryIO:
     """What stands in a file, from the start, decompressed where it is compressed. Reading may raise one of `FAULTS`."""
-    source = file.reader(buffer=buffer)
+    source = reader_of(file, buffer=buffer)
     first = source.read(4)
     source.seek(0)
     if first.startswith(_GZIP):

@@ -24,9 +24,9 @@ from contextlib import contextmanager
 from typing import IO
 
 from jostle.diagnostics import did_you_mean, refuse
-from jostle.engine.base import TWICE
-from jostle.engine.files import OpenFile, Reading
+from jostle.engine.files import OpenFile
 from jostle.lazy import pa
+from jostle.readers.filesets import TWICE, Reading, reader_of
 
 _FAULTS = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError)
 """What the reader of zip files raises for what is none, is damaged, or has a password."""
@@ -75,7 +75,7 @@ def sheet_table(file: OpenFile, label: str, reading: Reading) -> tuple[pa.Table,
 @contextmanager
 def _sheet(file: OpenFile, label: str, reading: Reading) -> Iterator[Iterator[dict[int, str]]]:
     try:
-        with file.reader() as source, zipfile.ZipFile(source) as book:
+        with reader_of(file) as source, zipfile.ZipFile(source) as book:
             yield _rows(book, label, reading)
     except _FAULTS:
         help = "open it and save it again as an Excel workbook (.xlsx) without a password"

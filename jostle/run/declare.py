@@ -25,7 +25,7 @@ from jostle.privacy.kernel.handles import Cube, Table
 from jostle.privacy.ledger.ledger import Account, seen
 from jostle.privacy.reading.minting import private_cube, private_table, public_cube, public_table
 from jostle.privacy.transformations.transform import partition_label
-from jostle.readers.filesets import FileSet
+from jostle.readers.filesets import FileSet, Reading
 from jostle.records import replace
 from jostle.run.clauses import described_schema, measure_of, never_missing, schema_of, unit_of
 from jostle.run.evaluator import Evaluator
@@ -315,7 +315,8 @@ def _open_dataset(interp: Evaluator, name: str, node: n.Private, span: Span) -> 
         dataset = seen(dataset, data.identity)
     else:
         need_here(interp, name, span)
-        data = opened(interp, FileSet.of([file], terms.reading), span, public=False, names=names)
+        files = FileSet.of([file], Reading(sheet=terms.sheet, header=terms.header))
+        data = opened(interp, files, span, public=False, names=names)
     check_columns(terms.schema, data, span, private=True)
     if not terms.unit.linked:
         source = register.declare(node.name, data.identity, terms.measure, terms.unit, node.span)

@@ -21,7 +21,6 @@ from msgspec import Struct, field
 from jostle.accounting.amounts import Amount, Path, as_float
 from jostle.diagnostics import Diagnostic, Refusal
 from jostle.engine.sql.cells import TRUTHS
-from jostle.engine.sql.rows import CONVERSIONS
 from jostle.formulas import MISFIT
 from jostle.language.facts import MISSING_WORDS
 from jostle.language.moments import DAY, moment_of
@@ -72,6 +71,7 @@ AGAIN = {"epsilon": 4, "rho": 16}  # times the amount of the last look on a colu
 LEAST = 0.01  # the share of cells from which on a misfit is said
 CERTAIN = 3  # times its error at 95 % that a count must be above 0: noise alone is that large once in 8,000 times
 MOST_LISTED, FITS = 500, "fits"
+CONVERSIONS = frozenset({"number", "date of text", "time of text"})  # what reads a text as something else
 STATES = {
     "unreadable": "{share} of its cells are no {kind}, and count as `none`",
     "outside": "{share} of its cells lie outside of its range, and count as the nearest end",

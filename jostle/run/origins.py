@@ -14,15 +14,14 @@ from typing import Any
 from jostle.accounting.amounts import as_text
 from jostle.backends.remote import RemoteData, need_server
 from jostle.diagnostics import Refusal, did_you_mean, refuse
-from jostle.engine.base import Opened, check_read
-from jostle.engine.files import Reading
+from jostle.engine.base import Opened
 from jostle.language.builtins import REMOTE
 from jostle.language.facts import NO_LINE, is_header_line
 from jostle.lazy import Ints, np
 from jostle.privacy.kernel.exposures import Handle, Source
 from jostle.privacy.ledger.registered import TableMark
 from jostle.privacy.ledger.store import Dataset
-from jostle.readers.filesets import FileSet, paths
+from jostle.readers.filesets import FileSet, Reading, check_read, paths
 from jostle.records import field_names, replace
 from jostle.run.evaluator import Evaluator
 from jostle.run.publictables import is_rows

@@ -164,7 +164,7 @@ def group_cells(
         for i, (name, raw) in enumerate(cells.items())
     ]
     columns = {name: Physical(f"c{i}", cell.whole) for i, (name, cell) in enumerate(zip(cells, cleaned, strict=True))}
-    after = RowSql(columns, rows.schema, d)
+    after = type(rows)(columns, rows.schema, d)
     keyed = [f"{key_value(after, key, rows.schema)} AS k{i}" for i, key in enumerate(keys)]
     sums = [f"p{i}" for i in range(len(parts))]
     shown = ", ".join([*(f"{cell.alias} AS c{i}" for i, cell in enumerate(cleaned)), *sums])

@@ -30,7 +30,7 @@ from jostle.backends.choice import server_at
 from jostle.backends.postgres.ledger import address
 from jostle.backends.remote import VARIABLE, RemoteData, remote_data
 from jostle.diagnostics import Refusal, refuse, unwritable
-from jostle.engine.files import OpenFile, Reading
+from jostle.engine.files import OpenFile
 from jostle.events import Event
 from jostle.jsontext import Json, loads
 from jostle.plan.digest import digest
@@ -40,7 +40,7 @@ from jostle.privacy.ledger.grants import admits, spent_exactly
 from jostle.privacy.ledger.ledger import Contents, Ledger
 from jostle.privacy.ledger.registered import ServerTable, TableMark, Terms
 from jostle.privacy.ledger.store import Dataset, Entry
-from jostle.readers.filesets import FileSet
+from jostle.readers.filesets import FileSet, Reading
 from jostle.readers.survey import most_rows, survey
 from jostle.records import replace
 from jostle.source import Source
@@ -221,7 +221,8 @@ def register(options: Namespace) -> str:
     )  # fmt: skip
     if data is None:
         ledger.register(terms, check_promises, copy=options.copy)
-        notes = misfits(terms.path, terms.schema, terms.reading, filled=terms.filled) if terms.kind == "table" else ""
+        read = Reading(sheet=terms.sheet, header=terms.header)
+        notes = misfits(terms.path, terms.schema, read, filled=terms.filled) if terms.kind == "table" else ""
     else:
         place = address(options.engine or os.environ.get(VARIABLE, ""))
         terms = replace(terms, server=ServerTable(data.source, data.names, place))
@@ -379,7 +380,7 @@ def check_promises(terms: Terms, file: OpenFile) -> None:
     """Whether the file is as was said: readable, with these columns, and with no more rows than promised."""
     from jostle.readers.databases import load_counts
 
-    files = FileSet.of([file], terms.reading)
+    files = FileSet.of([file], Reading(sheet=terms.sheet, header=terms.header))
     if terms.kind == "counts":
         rows = int(load_counts(file, private=True).sum())
     else:

@@ -12,11 +12,11 @@ from pathlib import Path
 
 from jostle.backends.choice import server_at
 from jostle.backends.remote import remote_data
-from jostle.engine.files import Reading, open_file
+from jostle.engine.files import open_file
 from jostle.language.moments import moment_of
 from jostle.plan.kinds import domain_kind
 from jostle.plan.plan import Categories, Domain, Integer, Moments, Open, Real
-from jostle.readers.filesets import FileSet, paths
+from jostle.readers.filesets import FileSet, Reading, paths
 from jostle.readers.formats import format_of
 from jostle.readers.survey import FORMATS, NUMBERS, ColumnSurvey, Survey, survey
 from jostle.records import replace

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from jostle.diagnostics import Diagnostic, Refusal
-from jostle.engine.files import Reading
 from jostle.language.facts import LAST_HEADER
+from jostle.readers.filesets import Reading
 from jostle.records import replace
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every_of, rebuilt

@@ -23,6 +23,7 @@ from jostle.engine import files
 from jostle.engine.files import open_file
 from jostle.plan.plan import Column, Open, Scan
 from jostle.readers.duckdb import LocalDuckDb
+from jostle.readers.filesets import reader_of
 from jostle.readers.limits import SpillFolder
 from jostle.source import Source
 from jostle.tools.session import Session
@@ -300,7 +301,7 @@ def test_a_spill_folder_is_not_removed_while_a_child_uses_it(tmp_path: Path, mon
 def test_readers_of_one_file_do_not_disturb_each_other(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(bytes(range(256)) * 9000)
     file = open_file(tmp_path / "x")
-    with file.reader() as one, file.reader(b"tail") as other:
+    with reader_of(file) as one, reader_of(file, b"tail") as other:
         assert one.read(3) == other.read(3) == b"\0\1\2"
         assert other.seek(-6, os.SEEK_END) and other.read() == b"\xfa\xfbtail" and other.read() == b""
         assert one.read(2) == b"\3\4" and len(one.read()) == 256 * 9000 - 5

@@ -12,7 +12,8 @@ import openpyxl
 import pytest
 
 from jostle.diagnostics import Refusal
-from jostle.engine.files import Reading, open_file
+from jostle.engine.files import open_file
+from jostle.readers.filesets import Reading
 from jostle.readers.workbook import sheet_table
 from jostle.source import Source
 from jostle.tools.session import Session

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from jostle.diagnostics import Refusal
 from jostle.engine.duckdb.raw import DUCKDB
-from jostle.engine.files import Reading, open_file
+from jostle.engine.files import open_file
 from jostle.engine.sql import functions
 from jostle.plan.plan import (
     Apply,
@@ -35,7 +35,7 @@ from jostle.plan.plan import (
 )
 from jostle.readers import csvfile, textfile
 from jostle.readers.duckdb import LocalDuckDb
-from jostle.readers.filesets import FileSet
+from jostle.readers.filesets import FileSet, Reading
 from jostle.records import replace
 from jostle.source import Source
 from jostle.tools.session import Session

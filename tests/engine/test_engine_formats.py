@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from jostle.diagnostics import Refusal
-from jostle.engine.files import Reading, open_file
+from jostle.engine.files import open_file
 from jostle.plan.plan import (
     Categories,
     Column,
@@ -35,7 +35,7 @@ from jostle.plan.plan import (
 from jostle.plan.schemas import schema_of
 from jostle.readers.databases import record
 from jostle.readers.duckdb import LocalDuckDb
-from jostle.readers.filesets import FileSet, paths
+from jostle.readers.filesets import FileSet, Reading, paths
 from jostle.source import Source
 from jostle.tools.session import Session
 

@@ -139,13 +139,13 @@ release c = {{ select count(*) from t where s not like "%q%" with epsilon 9e4 }}
 
 def test_a_text_that_no_cell_can_be_is_not_sent_to_a_server() -> None:
     from jostle.backends.postgres.dialect import POSTGRES
-    from jostle.engine.sql import dialect
+    from jostle.backends.server import check
     from jostle.plan.plan import Apply, Constant
 
     for text, question in (("a" * LONGEST, True), ("a" * (LONGEST + 1), False)):
         for part in (Apply("==", (Column("s"), Constant(text))), Key(Column("s"), (text,)), Categories((text,))):
             if question:
-                dialect.check(part, POSTGRES, lambda _: None, lambda _: None)
+                check(part, POSTGRES, lambda _: None)
                 continue
             with pytest.raises(Refusal, match="more than 65,536 characters is not sent"):
-                dialect.check(part, POSTGRES, lambda _: None, lambda _: None)
+                check(part, POSTGRES, lambda _: None)

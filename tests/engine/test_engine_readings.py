@@ -9,8 +9,9 @@ import pytest
 
 from jostle.engine.duckdb.raw import DUCKDB
 from jostle.engine.sql import cells, functions
-from jostle.engine.sql.rows import Physical, Raw, RowSql
+from jostle.engine.sql.rows import Physical, Raw
 from jostle.plan.plan import Apply, Column, Constant, Open
+from jostle.speed.quicksql import QuickRows, readings
 
 BITS = np.random.default_rng(7).integers(0, 2**63, 20_000, dtype=np.int64).view(np.float64)
 DOUBLES = np.concatenate([
@@ -40,15 +41,15 @@ def test_an_operation_on_the_text_of_a_cell_is_found_without_it(kind: str, rows:
     known = duckdb.connect()
     known.register("doubles", pa.table({"x": DOUBLES}))
     known.register("wholes", pa.table({"x": WHOLES}))
-    readings = cells.readings(DUCKDB, "x", kind)
-    assert readings
-    for name, direct in readings:
+    raw = Raw("x", kind, Open("text"))
+    known_of = readings(DUCKDB, raw)
+    assert known_of
+    for name, direct in known_of:
         source = f"SELECT x, {cells.text(DUCKDB, 'x', kind)} AS t FROM ({rows} UNION ALL SELECT NULL)"
         same = f"({OVER_TEXT[name]}) IS NOT DISTINCT FROM ({direct})"
         assert known.execute(f"SELECT count(*) FROM ({source}) WHERE NOT ({same})").fetchall() == [(0,)], name
-    raw = Raw("x", kind, Open("text"), readings)
     for words in (("NA", "-", "nan", ""), ("inf", "NA"), ("-inf",), ("true",), ("false", "-"), ("0", "NA"), ("-1",)):
-        rows = RowSql({"t": Physical("t", raw=raw)}, {"t": Open("text")}, DUCKDB)
+        rows = QuickRows({"t": Physical("t", raw=raw)}, {"t": Open("text")}, DUCKDB)
         value = rows.value(Apply("in", (Column("t"), *map(Constant, words))))
         same = f"(t IN ({', '.join(map(DUCKDB.literal, words))})) IS NOT DISTINCT FROM ({value})"
         query = f"SELECT count(*) FROM ({rows.over(source)}) WHERE NOT ({same})"
@@ -57,4 +58,5 @@ def test_an_operation_on_the_text_of_a_cell_is_found_without_it(kind: str, rows:
 
 
 def test_of_other_kinds_the_text_is_read() -> None:
-    assert all(cells.readings(DUCKDB, "x", kind) == () for kind in ("VARCHAR", "FLOAT", "UBIGINT", "TIMESTAMP us"))
+    kinds = ("VARCHAR", "FLOAT", "UBIGINT", "TIMESTAMP us")
+    assert all(readings(DUCKDB, Raw("x", kind, Open("text"))) == () for kind in kinds)

@@ -45,8 +45,14 @@ class Composed(LocalDuckDb):
     )  # fmt: skip
 
 
+class Plain(LocalDuckDb):
+    """DuckDB asked as the trusted rooms would: without what `speed.quicksql` knows of bounds, raw cells and unions."""
+
+    dialect = DUCKDB
+
+
 ENGINES: dict[str, Callable[[], Engine]] = {
-    "duckdb": LocalDuckDb, "composed": Composed, "postgres": Loaded, "sail": sail, "spark": apache,
+    "duckdb": LocalDuckDb, "composed": Composed, "plain": Plain, "postgres": Loaded, "sail": sail, "spark": apache,
 }  # fmt: skip
 """What makes an engine, by its name."""
 

@@ -11,6 +11,7 @@ from engines_spark import is_there
 from engines_suite import ENGINES, run
 
 from jostle import Session
+from jostle.backends.server import check
 from jostle.diagnostics import refuse
 from jostle.engine.duckdb.raw import DUCKDB
 from jostle.plan.plan import Column, Constant, Derive, Filter, Integer, Key, Scan
@@ -57,7 +58,9 @@ def test_rows_are_counted_of_which_no_column_is_asked_for() -> None:
 def test_what_an_engine_cannot_do_alike_is_refused_before_it_is_charged(
     how: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(LocalDuckDb, "dialect", replace(DUCKDB, name="Toy", **how))
+    toy = replace(DUCKDB, name="Toy", **how)
+    monkeypatch.setattr(LocalDuckDb, "dialect", toy)
+    monkeypatch.setattr(LocalDuckDb, "check", lambda _, question: check(question, toy, lambda plan: None))
     session = Session()
     session.bind("file", {"name": np.array(["Ann", "Bo"], object)})
     result = session.attempt(Source("a program", PROGRAM))

@@ -19,6 +19,7 @@ from jostle.privacy.kernel.exposures import Exposure, Source
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.ledger.ledger import Account, Growth, Ledger
 from jostle.privacy.ledger.registered import Terms
+from jostle.readers.filesets import reader_of
 from jostle.tools.data import verify
 
 ONE = Amount("epsilon", QUANTA)
@@ -173,7 +174,7 @@ def test_what_is_registered_is_the_file_that_was_looked_at(tmp_path: Path) -> No
     other.write_text("age\n50\n", encoding="utf-8")
 
     def swap(terms: Terms, file: OpenFile) -> None:
-        assert file.reader().read() == b"age\n30\n31\n"
+        assert reader_of(file).read() == b"age\n30\n31\n"
         os.replace(other, path)
 
     with pytest.raises(Refusal, match="changed while"):

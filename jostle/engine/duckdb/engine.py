@@ -20,7 +20,7 @@ from jostle.diagnostics import refuse
 from jostle.engine.base import Capabilities, Opened
 from jostle.engine.duckdb.raw import DUCKDB, Raw
 from jostle.engine.sql import persons, relations
-from jostle.engine.sql.cells import NATIVE, clean, read, readings, text, whole_or_text
+from jostle.engine.sql.cells import NATIVE, clean, read, text, whole_or_text
 from jostle.engine.sql.engine import SqlEngine
 from jostle.engine.sql.rows import Raw as RawCell
 from jostle.plan.kinds import domain_kind
@@ -43,16 +43,6 @@ _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
 }  # fmt: skip
 
 
-class Endless(KeyboardInterrupt):
-    """A stop of a query that does not end: the connection stays busy. DuckDB looks for none while it plans one."""
-
-
-class Beside(Protocol):
-    """Does work whose query `interrupt` ends, until somebody stops it (`readers.limits`)."""
-
-    def __call__(self, work: Callable[[], T], interrupt: Callable[[], None]) -> T: ...
-
-
 class Folder(Protocol):
     """Where a database may spill (`readers.limits`)."""
 
@@ -72,15 +62,14 @@ class DuckDb(SqlEngine):
     capabilities = Capabilities(numbered_rows=True, spill=True, forks=True)
     dialect = DUCKDB
 
-    def __init__(self, memory: str, folder: Folder, beside: Beside) -> None:
+    def __init__(self, memory: str, folder: Folder) -> None:
         import duckdb
 
-        self._limit, self._spill, self._beside = memory, folder.path, beside
+        self._limit, self._spill = memory, folder.path
         self._error = duckdb.Error
         self._connections: list[DuckDBPyConnection] = []  # the last is of `_process`; its parents' stay as they are
         self._process: int | None = None
         self._owner = os.getpid()
-        self._given_up = 0  # databases whose query did not end when somebody stopped it
         self._batches: Any = None  # of batches that somebody may not have read to their end
         self._sources: dict[str, Callable[[], Raw]] = {}  # how what is known by a key is opened
         self._views: dict[str, OpenFile] = {}  # by the views that read them, Parquet files again and again
@@ -94,7 +83,7 @@ class DuckDb(SqlEngine):
         """Begins an empty database of this process."""
         import duckdb
 
-        spill = os.path.join(self._spill, f"{os.getpid()}.{self._given_up}")
+        spill = os.path.join(self._spill, f"{os.getpid()}.{next(self._numbers)}")
         config = _SETTINGS | {"temp_directory": spill, "memory_limit": self._limit} | settings
         connection = duckdb.connect(":memory:", config=config)
         with contextlib.suppress(duckdb.Error):  # a notebook without widgets cannot show one, and refuses to say no
@@ -118,13 +107,6 @@ class DuckDb(SqlEngine):
     def connection(self) -> DuckDBPyConnection:
         self._own()
         return self._connections[-1]
-
-    def _give_up(self) -> None:
-        """Leaves a database to its query that does not end. Another one opens again what is asked about."""
-        self._connections.pop()
-        self._given_up += 1
-        self._process = None
-        self._forget()
 
     def _forget(self) -> None:
         """Nothing is stored in a database of this process."""
@@ -224,9 +206,8 @@ class DuckDb(SqlEngine):
         items, columns = [], {}
         for i, (name, domain) in enumerate(scan.columns):
             cell, kind = raw.cell(name)
-            read_as = readings(self.dialect, f"raw{i}", kind) if domain == Open("text") else ()
-            cleaned, as_it_is = clean(self.dialect, cell, kind, domain), RawCell(f"raw{i}", kind, domain, read_as)
-            columns[name] = replace(cleaned, alias=f"c{i}", raw=as_it_is)
+            cleaned = clean(self.dialect, cell, kind, domain)
+            columns[name] = replace(cleaned, alias=f"c{i}", raw=RawCell(f"raw{i}", kind, domain))
             items += [f"{cleaned.alias} AS c{i}", f"{cell} AS raw{i}"]
         query = f"SELECT {', '.join([*items, *carried, 'n'])} FROM {table}"
         return relations.Relation(query, columns, dict(scan.columns), size, self.dialect, numbered=True)
@@ -336,13 +317,10 @@ class DuckDb(SqlEngine):
             self._check_files(query)
 
     def _call(self, work: Callable[[], T], label: str, connection: DuckDBPyConnection) -> T:
-        """What `work` asks the database. Ctrl-C ends it, and the engine goes on. What DuckDB says may quote cells, also
-        where it hands over batches (`OSError`; `ValueError` of a reader that was closed)."""
+        """What `work` asks the database. What DuckDB says may quote cells, also where it hands over batches (`OSError`;
+        `ValueError` of a reader that was closed)."""
         try:
-            return self._beside(work, connection.interrupt)
-        except Endless:
-            self._give_up()
-            raise
+            return work()
         except (self._error, OSError, ValueError):
             raise refuse("DataError", f"{label} cannot be read, or there is not enough memory for it") from None
 

@@ -56,7 +56,8 @@ def text(d: Dialect, cell: str, kind: str) -> str:
             message = f"{d.name} cannot write a number that may not be whole as the other engines do"
             raise refuse("DataError", message, help="describe it as a number; persons are told by whole numbers")
         whole = f"{cell} = {d.floor.format(cell)} AND abs({cell}) < {_EXACT}"
-        other = f"CASE WHEN {d.finite.format(cell)} THEN {d.spelled.format(cell)} {_infinite(cell)} END"
+        infinite = f"WHEN {cell} < 0 THEN '-inf' WHEN -({cell}) < 0 THEN 'inf'"  # NaN comes after all numbers
+        other = f"CASE WHEN {d.finite.format(cell)} THEN {d.spelled.format(cell)} {infinite} END"
         return d.ordered.format(f"CASE WHEN {whole} THEN {d.as_text(d.whole.format(cell))} ELSE {other} END")
     if kind == "VARCHAR":
         if not d.short:
@@ -68,24 +69,6 @@ def text(d: Dialect, cell: str, kind: str) -> str:
     if kind in NATIVE - {"DATE"}:
         return d.ordered.format(d.as_text(cell))
     return d.ordered.format(d.as_text(_moment(d, cell, kind)) + (" || '+00'" if kind.endswith(" UTC") else ""))
-
-
-def _infinite(cell: str, below: str = "'-inf'", above: str = "'inf'") -> str:
-    """What becomes of a float that is not finite: none of what is no number, which comes after all numbers."""
-    return f"WHEN {cell} < 0 THEN {below} WHEN -({cell}) < 0 THEN {above}"
-
-
-def readings(d: Dialect, cell: str, kind: str) -> tuple[tuple[str, str], ...]:
-    """What operations on the text of a cell come to, by their names, found without writing the text."""
-    none, finite = d.number(math.nan), d.finite.format(cell)
-    if kind in WHOLE:
-        return ("number", number(d, cell, kind)), ("missing", f"({cell} IS NULL)")
-    if kind == "DOUBLE":  # 0 and −0 have one text
-        missing = f"(CASE WHEN {finite} THEN 1 {_infinite(cell, '1', '1')} END IS NULL)"
-        return ("number", f"({number(d, cell, kind)} + {d.number(0.0)})"), ("missing", missing)
-    if kind == "BOOLEAN":
-        return ("number", none), ("missing", f"({cell} IS NULL)"), ("trim", text(d, cell, kind))
-    return (("number", none), ("date of text", moment(d, cell, kind, "date"))) if kind == "DATE" else ()
 
 
 def moment(d: Dialect, cell: str, kind: str, target: str) -> str:

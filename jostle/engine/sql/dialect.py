@@ -13,25 +13,22 @@ Of the database itself it is expected that
 - `left`, `right`, `length`, `replace`, `lpad`, `position(… IN …)`, `||`, `trim(BOTH … FROM …)` count code points and
   know no language; texts are equal when their UTF-8 is.
 
-Where one of these does not hold, `operations` says otherwise, or `refused` names the operation.
-
-What a database cannot do as the others do, found in a question before anything is charged or asked.
+Where one of these does not hold, `operations` says otherwise, or `refused` names the operation. What a server cannot do
+is found in a question before anything is charged (`backends.server`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
+from typing import Any
 
 from msgspec import Struct, field
 
 from jostle.diagnostics import refuse
 from jostle.language import patterns
 from jostle.language.moments import number_of
-from jostle.language.operations.operation import LONGEST
-from jostle.plan.plan import Apply, Bound, Categories, Constant, Key, Listed, Sample, Scan, Summands
-from jostle.records import field_names
 
 _FEW = 32  # constants that are as soon compared as looked up
 _MANY = 2**10  # constants that are sooner read of one text than parsed
@@ -133,6 +130,8 @@ class Dialect(Struct, frozen=True, eq=False, kw_only=True):
     orders: bool = True  # whether the rows of any relation may be asked for in order
     quantile: str  # of a column of doubles, linear between two: public tables only
 
+    emitter: Callable[..., Any] | None = None  # of row expressions, in place of the plain one (`rows.RowSql`)
+    united: Callable[..., Any] | None = None  # a union, in place of its tables one by one, or none (`relations`)
     operations: Mapping[str, str] = field(default_factory=dict)  # row operations that it spells in its own way
     refused: frozenset[str] = frozenset()  # row operations that it cannot do as the others do
 
@@ -202,53 +201,6 @@ def clamped(d: Dialect, value: str, low: str, high: str, condition: str) -> str:
     """A number brought between two ends; NULL unless `condition` holds. What lies between them takes the short way."""
     outside = f"greatest({low}, least({high}, {value}))"
     return f"CASE WHEN {d.between.format(value, low, high)} THEN {value} WHEN {condition} THEN {outside} END"
-
-
-def check(
-    question: object, dialect: Dialect, check_source: Callable[[Scan | Bound], None],
-    check_rows: Callable[[Summands | Sample], None],
-) -> None:  # fmt: skip
-    """Refuses an operation, a text or a data set that is not done alike, and rows that cannot be summed where they are,
-    anywhere in a question: in what it is made of, plans, expressions, keys and descriptions, all of which are public.
-    Names of columns are no texts of a query.
-    """
-    if not dialect.refused and dialect.spelled and dialect.quoted is doubled_quotes:
-        return
-    waiting, ids = [question], {id(question)}
-    while waiting:
-        part = waiting.pop()
-        for text in _texts(part):
-            if len(text) > LONGEST:
-                message = f"a text of more than {LONGEST:,} characters is not sent to {dialect.name}"
-                raise refuse("DataError", message, help="leave it out: no cell is so long")
-            dialect.literal(text)
-        if isinstance(part, Apply):
-            need(part.op, dialect)
-            if part.op == "matches" and isinstance(part.args[1], Constant):
-                dialect.pattern(str(part.args[1].value))
-        elif isinstance(part, Scan | Bound):
-            check_source(part)
-        elif isinstance(part, Summands | Sample):
-            check_rows(part)
-        inner: list[object] = []
-        if isinstance(part, tuple | list):
-            inner = [*part]
-        else:
-            inner = [getattr(part, name) for name in field_names(type(part)) if name != "exposures"]
-        waiting += [one for one in inner if id(one) not in ids]
-        ids |= {id(one) for one in inner}
-
-
-def _texts(part: object) -> Iterable[str]:
-    """The texts of a part of a question that stand in its SQL."""
-    values: Iterable[object] = ()
-    if isinstance(part, Constant):
-        values = (part.value,)
-    elif isinstance(part, Categories | Key):
-        values = () if isinstance(part.values, range) else part.values
-    elif isinstance(part, Listed):
-        values = (cell for row in part.rows for cell in row)
-    return (value for value in values if isinstance(value, str))
 
 
 def need(operation: str, dialect: Dialect) -> None:

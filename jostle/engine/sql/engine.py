@@ -11,13 +11,13 @@ from typing import Any, ClassVar
 
 from jostle.engine import base
 from jostle.engine.base import Capabilities, Work
-from jostle.engine.sql import dialect, relations
+from jostle.engine.sql import relations
 from jostle.engine.sql.dialect import Dialect
 from jostle.integers import fixed_width
 from jostle.language.moments import moment_of
 from jostle.lazy import Array, np
 from jostle.plan.kinds import kind_of
-from jostle.plan.plan import Bound, Count, Key, Plan, RowExpr, Sample, Scan, Summands, Term
+from jostle.plan.plan import Bound, Count, Key, Plan, RowExpr, Scan, Term
 
 BLOCK = 2**16  # rows that a fold is given at a time
 
@@ -47,14 +47,6 @@ class SqlEngine(ABC):
 
     def check(self, question: object) -> None:
         """Refuses with `DataError`, before anything is charged, what the database cannot do as the others do."""
-        dialect.check(question, self.dialect, self.check_source, self.check_rows)
-
-    def check_source(self, plan: Scan | Bound) -> None:
-        """The same of how a data set is described, and of what tells whose a row is."""
-        return
-
-    def check_rows(self, rows: Summands | Sample) -> None:
-        """The same of what is done with rows one by one, where they are elsewhere."""
         return
 
     def rest(self) -> None:
@@ -117,12 +109,6 @@ class SqlEngine(ABC):
             return codes
         order = np.argsort(numbers)
         return [column[order] for column in codes]
-
-    def code_blocks(self, plan: Plan, keys: tuple[Key, ...], size: int) -> Iterator[list[Array]]:
-        """The numbers of rows and their codes, of at most `size` rows at a time, as they come."""
-        source = self.relation(plan, (key.expr for key in keys))
-        for batch in self.batches(relations.codes(source, keys), size):
-            yield [np.asarray(column) for column in batch.columns]
 
     def rows(self, plan: Plan) -> int:
         """The exact number of rows."""

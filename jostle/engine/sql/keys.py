@@ -8,11 +8,10 @@ from __future__ import annotations
 import math
 
 from jostle.diagnostics import refuse
-from jostle.engine.sql.cells import FLOATS
 from jostle.engine.sql.dialect import subquery
-from jostle.engine.sql.rows import GRID, NEAR, RowSql
+from jostle.engine.sql.rows import RowSql
 from jostle.plan.kinds import Schema, kind_of
-from jostle.plan.plan import WEIGHT_BITS, Apply, Column, Constant, Count, FixedSum, Integer, Key, RowExpr
+from jostle.plan.plan import WEIGHT_BITS, Column, Count, FixedSum, Integer, Key, RowExpr
 from jostle.plan.schemas import text_values
 
 
@@ -56,16 +55,11 @@ def key_test(rows: RowSql, name: str, key: Key, schema: Schema) -> str | None:
 
 
 _WIDEST_SUM = 2**80  # of one row's term: 2^46 rows of it still fit 126 bits
-_EXACT = 2**53
-_LEAST = 2.0**-900  # a factor that is neither smaller nor its inverse: far from what doubles cannot hold
 
 
 def fixed_term(rows: RowSql, term: FixedSum, schema: Schema, most_rows: float = math.inf) -> tuple[str, int, float]:
-    """One row's term as an integer (halves to the even one), the largest that it can be in size, and 1.
-
-    Where the database adds up doubles faster, and no sum of `most_rows` of them is rounded, it is that integer over a
-    power of two, which is given in place of 1.
-    """
+    """One row's term as an integer (halves to the even one), the largest that it can be in size, and 1; from a faster
+    emitter as that integer over a power of two, which is given in place of 1."""
     check_number("sum", term.expr, schema)
     if not (math.isfinite(term.low) and math.isfinite(term.high) and term.low <= term.high):
         raise refuse("ValueError", "a sum needs finite bounds, the lower one first")
@@ -75,38 +69,10 @@ def fixed_term(rows: RowSql, term: FixedSum, schema: Schema, most_rows: float = 
         raise refuse("ValueError", "the bounds of this sum are too wide to add exactly", help="clamp(x, low, high)")
     # one product with a weight is rounded, to at most (1 + 2^-53) times what it is; a power of two rounds nothing
     factor = math.ldexp(1.0, term.bits - (WEIGHT_BITS if term.weighted else 0))
-    dialect = rows.dialect
-    unit = 1.0
-    ends = term.low, term.high
-    nearest: tuple[str, ...] = (dialect.nearest,) if largest < 2**62 else (dialect.even, dialect.whole_wide)
-    if dialect.near_nearest and largest < NEAR:
-        nearest = (dialect.near_nearest,)
-    if dialect.grid and largest < NEAR and largest * most_rows < _EXACT and _LEAST <= factor <= 1 / _LEAST:
-        nearest, unit = (), factor
-        if (cell := _raw_number(rows, term)) and (within := rows.within(term.expr)):
-            low, high = (min(max(end, term.low), term.high) for end in within)
-            return rows.on_grid(cell, GRID / factor, (low, high)), largest, unit
-    value = rows.fixed(term.expr, ends, factor, square=term.square, weighted=term.weighted, nearest=nearest)
-    return value, largest, unit
-
-
-def _raw_number(rows: RowSql, term: FixedSum) -> str:
-    """The raw cell of what is summed, if it is a column of reals that are stored as such, less a constant or not."""
-    return "" if term.square or term.weighted else _raw_cell(rows, term.expr)
-
-
-def _raw_cell(rows: RowSql, expr: RowExpr) -> str:
-    if isinstance(expr, Column):
-        raw = rows.columns[expr.name].raw
-        if raw is None or raw.kind not in FLOATS or isinstance(raw.domain, Integer):
-            return ""
-        return rows.dialect.as_double(raw.alias)
-    if not (isinstance(expr, Apply) and expr.op in ("+", "-") and isinstance(expr.args[1], Constant)):
-        return ""
-    inner, shift = _raw_cell(rows, expr.args[0]), expr.args[1].value
-    if not inner or not isinstance(shift, float | int) or abs(shift) > 1 / _LEAST:
-        return ""
-    return f"({inner} {expr.op} {rows.dialect.number(float(shift))})"
+    if (quick := rows.quick_sum(term, factor, largest, most_rows)) is not None:
+        return quick[0], largest, quick[1]
+    nearest = (rows.dialect.nearest,) if largest < 2**62 else (rows.dialect.even, rows.dialect.whole_wide)
+    return rows.fixed(term, factor, nearest), largest, 1.0
 
 
 def counted(rows: RowSql, term: Count, name: str) -> tuple[str, str]:

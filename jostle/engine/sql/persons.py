@@ -1,15 +1,7 @@
 """Rows of persons as SQL: the rows that stay of each, and a row for each group of rows.
 
-Everything here is a function of one person's rows: no other row decides what stays, and rows that tie are equal.
-
-A plan without the columns of data sets that a question does not ask for: each is SQL that a server has to read.
-
-Only what filters and derived columns are made of is left out. Which rows of a person stay is decided by all columns.
-
-What is asked of raw cells instead of cleaned ones: fewer rows are cleaned, or none.
-
-A cleaned cell is a function of the raw one that keeps order, so within the described ends both compare alike with a
-constant; and rows whose raw cells are equal are cleaned to equal ones, so groups of raw cells can be cleaned instead.
+Everything here is a function of one person's rows: no other row decides what stays, and rows that tie are equal in all
+columns that a program can see. Which rows stay is decided by a portable hash, so that every engine keeps the same.
 """
 
 from __future__ import annotations
@@ -17,29 +9,23 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from jostle.diagnostics import refuse
-from jostle.engine.sql.cells import FLOATS, WHOLE, text
+from jostle.engine.sql.cells import WHOLE, text
 from jostle.engine.sql.dialect import Dialect, subquery
 from jostle.engine.sql.hashes import hashed
 from jostle.engine.sql.keys import check_number, counted, fixed_term
-from jostle.engine.sql.rows import Physical, Raw, RowSql
-from jostle.language.operations import COMPARISONS
+from jostle.engine.sql.rows import Physical, RowSql
 from jostle.plan.kinds import domain_kind, kind_of
 from jostle.plan.plan import (
     WEIGHT_BITS,
     Apply,
-    Categories,
     Column,
-    Constant,
     Count,
     Derive,
     Extreme,
     Filter,
     GroupRows,
     GroupTerm,
-    Integer,
     Plan,
-    Real,
     RowExpr,
     Scan,
     Truncate,
@@ -212,64 +198,3 @@ def names_in(exprs: Iterable[RowExpr]) -> set[str]:
         elif isinstance(expr, Apply):
             waiting += expr.args
     return names
-
-
-_LARGEST = 1.7976931348623157e308
-_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "=="}
-
-
-def condition(rows: RowSql, expr: RowExpr) -> str:
-    """A condition that is TRUE where a boolean expression is, and FALSE or NULL elsewhere."""
-    if isinstance(expr, Apply) and expr.op in ("and", "or"):
-        return "(" + f" {expr.op.upper()} ".join(condition(rows, arg) for arg in expr.args) + ")"
-    tested = isinstance(expr, Apply) and _test(rows, expr)
-    if not tested and (kind := kind_of(expr, rows.schema)) != "boolean":
-        raise refuse("TypeError", f"a condition is true or false, and this is {kind}", help="compare it: `x > 0`")
-    return tested or rows.value(expr, "boolean")
-
-
-def _test(rows: RowSql, expr: Apply) -> str:
-    """A test of a raw cell in place of that of a column against a constant; empty where there is none."""
-    if expr.op not in COMPARISONS or len(expr.args) != 2:
-        return ""
-    (left, right), op = expr.args, expr.op
-    if isinstance(left, Constant):
-        left, right, op = right, left, _FLIPPED.get(op, "")
-    raw = rows.columns[left.name].raw if isinstance(left, Column) and left.name in rows.columns else None
-    if raw is None or not isinstance(right, Constant) or op not in _FLIPPED:
-        return ""
-    if isinstance(right.value, str):
-        return _word(rows.dialect, raw, right.value) if op == "==" else ""
-    if isinstance(right.value, bool) or not isinstance(right.value, float | int):
-        return ""
-    return _number(rows.dialect, raw, op, float(right.value))
-
-
-def _word(d: Dialect, raw: Raw, word: str) -> str:
-    """Whether a text is one of the described categories."""
-    within = isinstance(raw.domain, Categories) and word in raw.domain.values
-    return f"({d.ordered.format(raw.alias)} = {d.literal(word)})" if within and word and raw.kind == "VARCHAR" else ""
-
-
-def _number(d: Dialect, raw: Raw, op: str, value: float) -> str:
-    """How a number compares with one that lies between the described ends: beyond them it does as the end does.
-
-    What is not finite is none. NaN is larger than all numbers, so of each comparison one end is left to be tested.
-    """
-    if not isinstance(raw.domain, Integer | Real) or not math.isfinite(value):
-        return ""
-    low, high = raw.domain.low, raw.domain.high
-    inside = {">": low <= value < high, "<": low < value <= high}
-    inside |= {"<=": inside[">"], ">=": inside["<"], "==": low < value < high}
-    if not inside[op]:
-        return ""
-    sign = "=" if op == "==" else op
-    if raw.kind in WHOLE and value.is_integer() and abs(value) < 2**53:
-        return f"({raw.alias} {sign} ({int(value)}))"
-    if raw.kind not in FLOATS or isinstance(raw.domain, Integer):
-        return ""
-    test = f"{raw.alias} {sign} {d.number(value)}"
-    if op == "==":
-        return f"({test})"
-    end = f"<= {d.number(_LARGEST)}" if op[0] == ">" else f">= {d.number(-_LARGEST)}"
-    return f"({test} AND {d.known_finite.format(raw.alias) or f'{raw.alias} {end}'})"

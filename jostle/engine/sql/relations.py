@@ -16,7 +16,6 @@ from jostle.diagnostics import refuse
 from jostle.engine.sql import persons
 from jostle.engine.sql.dialect import PLACES, Dialect, subquery
 from jostle.engine.sql.keys import aggregate, check_number, counted, fixed_term, key_test, key_value
-from jostle.engine.sql.persons import condition
 from jostle.engine.sql.rows import Physical, RowSql
 from jostle.plan.kinds import Schema, domain_kind, kind_of
 from jostle.plan.plan import (
@@ -60,7 +59,10 @@ class Relation(Struct, frozen=True):
     personal: bool = False
 
     def rows(self) -> RowSql:
-        return RowSql(self.columns, self.schema, self.dialect)
+        """What emits expressions of its columns."""
+        emitter = self.dialect.emitter or RowSql
+        rows: RowSql = emitter(self.columns, self.schema, self.dialect)
+        return rows
 
 
 Base = Callable[[Scan | Bound], Relation]
@@ -84,7 +86,9 @@ def relation(plan: Plan, base: Base, dialect: Dialect, depth: int = 0) -> Relati
             return _derive(plan, inner)
         return _truncate(plan, inner) if isinstance(plan, Truncate) else _group_rows(plan, inner)
     if isinstance(plan, Union):
-        return _union(plan, base, dialect, depth)
+        united = dialect.united(plan, base, dialect, depth) if dialect.united is not None else None
+        sides = (relation(source, base, dialect, depth + 1) for source in plan.sources)
+        return rows_of_all(list(sides)) if united is None else united
     return _join(plan, relation(plan.left, base, dialect, depth + 1), relation(plan.right, base, dialect, depth + 1))
 
 
@@ -110,7 +114,7 @@ def _filter(plan: Filter, base: Base, dialect: Dialect, depth: int) -> Relation:
         source = source.source
     inner = relation(source, base, dialect, depth + 1)
     rows = inner.rows()
-    tests = [condition(rows, one) for one in reversed(conditions)]
+    tests = [rows.condition(one) for one in reversed(conditions)]
     names = ", ".join([*map(_ALIAS, inner.columns.values()), *_raws(inner.columns), *_hidden(inner)])
     sql = f"SELECT {names or '1 AS unused'} FROM {subquery(rows.over(inner.sql))} WHERE {' AND '.join(tests)}"
     return replace(inner, sql=sql)
@@ -203,49 +207,7 @@ def _group_rows(plan: GroupRows, inner: Relation) -> Relation:
     return Relation(sql, columns, schema, inner.most_rows, inner.dialect, personal=plan.person)
 
 
-def _union(plan: Union, base: Base, dialect: Dialect, depth: int) -> Relation:
-    """What all sources are made of is read once, unless it is a data set, which is as soon read again."""
-    shared = _shared(plan.sources)
-    if shared is None or isinstance(shared, Scan | Bound):
-        return _rows_of_all([relation(source, base, dialect, depth + 1) for source in plan.sources])
-    inner, stand_in = relation(shared, base, dialect, depth + 1), Scan(f"shared{depth}", ())
-    again = replace(inner, sql=f"SELECT * FROM {stand_in.data}")
-
-    def read(scan: Scan | Bound) -> Relation:
-        return again if scan == stand_in else base(scan)
-
-    sources = [over(source, shared, stand_in) for source in plan.sources]
-    union = _rows_of_all([relation(source, read, dialect, depth + 1) for source in sources])
-    return replace(union, sql=dialect.shared.format(stand_in.data, inner.sql, union.sql))
-
-
-def _shared(sources: tuple[Plan, ...]) -> Plan | None:
-    """The largest plan that all of several are made of by filters and derived columns."""
-    shared = None
-    for step, *others in zip(*map(_steps, sources), strict=False):
-        if not others or any(other != step for other in others):
-            break
-        shared = step
-    return shared
-
-
-def _steps(plan: Plan) -> list[Plan]:
-    """A plan and those that it is made of by filters and derived columns, the innermost first."""
-    steps = [plan]
-    while isinstance(plan, Filter | Derive):
-        plan = plan.source
-        steps.append(plan)
-    return steps[::-1]
-
-
-def over(plan: Plan, shared: Plan, stand_in: Scan) -> Plan:
-    """A plan made of `shared` by filters and derived columns, made of the stand-in."""
-    if isinstance(plan, Filter | Derive) and plan != shared:
-        return replace(plan, source=over(plan.source, shared, stand_in))
-    return stand_in
-
-
-def _rows_of_all(sides: list[Relation]) -> Relation:
+def rows_of_all(sides: list[Relation]) -> Relation:
     """Rows one after the other; where some have weights, a row that has none weighs 1."""
     schema = united_schema([side.schema for side in sides])
     weighted, personal = any(side.weighted for side in sides), all(side.personal for side in sides)
@@ -352,15 +314,8 @@ class Addend(Struct, frozen=True):
 
 def addends(source: Relation, rows: RowSql, terms: tuple[Term, ...]) -> list[Addend]:
     """The terms, of which the i-th knows the value of a row as `v<i>`."""
-    summed = {name: i for i, term in enumerate(terms) if (name := _column_summed(rows, term))}
+    summed = rows.counted_by(terms)
     return [_term(source, rows, term, f"v{i}", summed) for i, term in enumerate(terms)]
-
-
-def _column_summed(rows: RowSql, term: Term) -> str:
-    """The column that a sum is of, less a constant or not, which is none in the rows where the column is."""
-    if not isinstance(term, FixedSum) or term.weighted or rows.within(term.expr) is None:
-        return ""
-    return next(iter(persons.names_in([term.expr])))
 
 
 def _term(source: Relation, rows: RowSql, term: Term, name: str, summed: dict[str, int]) -> Addend:

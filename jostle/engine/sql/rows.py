@@ -13,40 +13,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from datetime import date
 
 from msgspec import Struct, field
 
+from jostle.diagnostics import refuse
 from jostle.engine.sql import functions
 from jostle.engine.sql.dialect import Dialect, clamped, subquery
-from jostle.language.moments import number_of
 from jostle.language.operations import COMPARISONS, OPERATIONS
-from jostle.language.operations.operation import LONGEST
-from jostle.plan.kinds import Schema, bounds_of, domain_of, is_integral, kind_of
-from jostle.plan.plan import Apply, Categories, Column, Constant, Domain, Open, RowExpr
+from jostle.plan.kinds import Schema, domain_of, is_integral, kind_of
+from jostle.plan.plan import Apply, Column, Constant, Domain, FixedSum, RowExpr, Term
 from jostle.records import replace
 
 _SHORT = 60  # characters that may be said twice
-_EXACT = 2**53
-GRID = 1.5 * 2.0**52  # what is added to it keeps no fraction
-NEAR = 2.0**51  # doubles below it have room for a half, and for carries
 _DIGITS = 10**15  # whole numbers below it have one text on every engine
-_FAR = 2.0**900  # so far below the largest double that what bounds leave out, such as rounding, does not lead there
 _PRODUCT = "({0} * {1})"
-_QUOTIENT = "({0} / {1})"
-CONVERSIONS = frozenset({"number", "date of text", "time of text"})  # what reads a text as something else
-_SPELLED, _DIGITS_IN = frozenset({"true", "false", "inf", "-inf"}), frozenset("0123456789")
-_SAFE = {"+": "({0} + {1})", "-": "({0} - {1})", "*": _PRODUCT}
 
 
 class Raw(Struct, frozen=True):
-    """The cell that a column was cleaned of: its name in the relation, its kind (`cells`), and what describes it; of a
-    column of texts also what operations on the text come to (`cells.readings`)."""
+    """The cell that a column was cleaned of: its name in the relation, its kind (`cells`), and what describes it."""
 
     alias: str
     kind: str
     domain: Domain
-    readings: tuple[tuple[str, str], ...] = ()
 
 
 class Physical(Struct, frozen=True):
@@ -59,7 +47,7 @@ class Physical(Struct, frozen=True):
     raw: Raw | None = None
 
 
-class _Piece(Struct, frozen=True):
+class Piece(Struct, frozen=True):
     """SQL text; `wild` when it may be NaN or infinite; `stage` is the number of subqueries it needs below it."""
 
     text: str
@@ -81,7 +69,6 @@ class RowSql(Struct):
     schema: Schema
     dialect: Dialect
     _stages: list[list[str]] = field(default_factory=list)
-    _converted: dict[RowExpr, _Piece] = field(default_factory=dict)
     _names: int = 0
 
     def value(self, expr: RowExpr, kind: str = "") -> str:
@@ -96,75 +83,57 @@ class RowSql(Struct):
 
     def whole_floor(self, expr: RowExpr) -> str:
         """The same as a BIGINT; NULL beyond 64 bits."""
-        near = self.dialect.near_whole if self._near(expr) else ""
-        return self._filled(near or self.dialect.whole, self._floor(expr)).text
+        return self._filled(self.dialect.whole, self._floor(expr)).text
 
-    def _floor(self, expr: RowExpr) -> _Piece:
-        near = self.dialect.near_floor if self._near(expr) else ""
-        return self._filled(near or self.dialect.floor, self._tame(self._emit(expr, "number")))
+    def _floor(self, expr: RowExpr) -> Piece:
+        return self._filled(self.dialect.floor, self._tame(self._emit(expr, "number")))
 
-    def _near(self, expr: RowExpr) -> bool:
-        """Whether a number is below 2^51 in size, so far below 2^63 that what bounds leave out does not lead there."""
-        bounds = bounds_of(expr, self.schema)
-        return bounds is not None and max(map(abs, bounds)) < NEAR
+    # What a faster emitter does in another way (`speed.quicksql`), with the same values ---------------
 
-    def fixed(
-        self,
-        expr: RowExpr,
-        ends: tuple[float, float],
-        factor: float,
-        *,
-        square: bool,
-        weighted: bool,
-        nearest: tuple[str, ...],
-    ) -> str:
-        """A number brought between two ends, the lower one first, or its square, times its row's weight and a factor,
-        a power of two, which the templates `nearest` make an integer; or NULL. The product is below 2^81 in size.
+    def _quick(self, expr: Apply) -> Piece | None:
+        """An operation as a piece; none where nothing more is known of it."""
+        return None
 
-        Without templates that integer over the factor, of a product below 2^51: the nearest double of so fine a grid,
-        which adding a large one leaves of it.
-        """
-        multiply, piece = self.dialect.multiply, self._between(expr, *ends)
-        if square:
-            piece = self._filled(_PRODUCT if is_integral(expr, self.schema) else multiply, piece, piece)
-        piece = self._filled(multiply, piece, _Piece("w")) if weighted else piece
-        if not nearest:
-            return self._filled(self.dialect.grid, piece, _Piece(self.dialect.number(GRID / factor))).text
-        piece = self._filled(_PRODUCT if factor >= 1 else multiply, piece, _Piece(self.dialect.number(factor)))
+    def _bounded(self, expr: Apply, piece: Piece) -> Piece:
+        """The same piece, which is not `wild` where bounds show that."""
+        return piece
+
+    def condition(self, expr: RowExpr) -> str:
+        """A condition that is TRUE where a boolean expression is, and FALSE or NULL elsewhere."""
+        if (kind := kind_of(expr, self.schema)) != "boolean":
+            raise refuse("TypeError", f"a condition is true or false, and this is {kind}", help="compare it: `x > 0`")
+        return self.value(expr, "boolean")
+
+    def quick_sum(self, term: FixedSum, factor: float, largest: int, most_rows: float) -> tuple[str, float] | None:
+        """One row's term of a sum as the integer over a power of two, and that; None where it is the integer itself."""
+        return None
+
+    def counted_by(self, terms: tuple[Term, ...]) -> dict[str, int]:
+        """The columns whose rows with a value are those of one of the terms, by its place."""
+        return {}
+
+    def fixed(self, term: FixedSum, factor: float, nearest: tuple[str, ...]) -> str:
+        """What a row adds to a sum, times a power of two, which the templates `nearest` make an integer; or NULL. The
+        product is below 2^81 in size."""
+        product = _PRODUCT if factor >= 1 else self.dialect.multiply
+        piece = self._filled(product, self._addend(term), Piece(self.dialect.number(factor)))
         for template in nearest:
             piece = self._filled(template, piece)
         return piece.text
 
-    def on_grid(self, cell: str, grid: float, ends: tuple[float, float]) -> str:
-        """What `fixed` gives without templates of a number that is brought between two ends, of any double that is not:
-        NULL of what is not finite. Rounding keeps order, so that it may come before; and what is compared is then
-        a column of numbers, as some readers hand on places in a dictionary, which are compared more slowly."""
-        low, high = (self.dialect.number((end + grid) - grid) for end in ends)
-        rounded = self._alias(_Piece(self.dialect.grid.format(cell, self.dialect.number(grid))), most=0).text
-        return clamped(self.dialect, rounded, low, high, self.dialect.finite.format(rounded))
+    def _addend(self, term: FixedSum) -> Piece:
+        """A number brought between the ends of a sum, or its square, times its row's weight; or NULL."""
+        piece = self._between(term.expr, term.low, term.high)
+        if term.square:
+            product = _PRODUCT if is_integral(term.expr, self.schema) else self.dialect.multiply
+            piece = self._filled(product, piece, piece)
+        return self._filled(self.dialect.multiply, piece, Piece("w")) if term.weighted else piece
 
-    def _between(self, expr: RowExpr, low: float, high: float) -> _Piece:
-        piece = self._tame(self._emit(expr, "number"))
-        within = self.within(expr)
-        if within is None or within[0] < low or within[1] > high:
-            piece = self._alias(piece)
-            ends = self.dialect.number(low), self.dialect.number(high)
-            text = clamped(self.dialect, piece.text, *ends, f"{piece.text} IS NOT NULL")
-            piece = self._alias(_Piece(text, False, piece.stage))
-        return piece
-
-    def within(self, expr: RowExpr) -> tuple[float, float] | None:
-        """Two ends that a column was brought between, or a column less or plus a constant: doubles that are in order
-        still are when the same is added to them and rounded."""
-        if isinstance(expr, Column):
-            return self.columns[expr.name].within
-        if not (isinstance(expr, Apply) and expr.op in ("+", "-") and isinstance(expr.args[1], Constant)):
-            return None
-        ends, shift = self.within(expr.args[0]), expr.args[1].value
-        if ends is None or not isinstance(shift, float | int):
-            return None
-        low, high = (end + float(shift) if expr.op == "+" else end - float(shift) for end in ends)
-        return (low, high) if math.isfinite(low) and math.isfinite(high) else None
+    def _between(self, expr: RowExpr, low: float, high: float) -> Piece:
+        piece = self._alias(self._tame(self._emit(expr, "number")))
+        ends = self.dialect.number(low), self.dialect.number(high)
+        text = clamped(self.dialect, piece.text, *ends, f"{piece.text} IS NOT NULL")
+        return self._alias(Piece(text, False, piece.stage))
 
     def whole_column(self, expr: RowExpr) -> str | None:
         """The name of a bare column that is stored as an integer."""
@@ -181,7 +150,7 @@ class RowSql(Struct):
 
     # Subqueries --------------------------------------------------------------------------------------
 
-    def _alias(self, piece: _Piece, most: int = _SHORT) -> _Piece:
+    def _alias(self, piece: Piece, most: int = _SHORT) -> Piece:
         """The same value under a name that may be said again and again, unless it is short."""
         if len(piece.text) <= most:
             return piece
@@ -190,22 +159,24 @@ class RowSql(Struct):
         name = f"t{self._names}"
         self._names += 1
         self._stages[piece.stage].append(f"{piece.text} AS {name}")
-        return _Piece(name, piece.wild, piece.stage + 1)
+        return Piece(name, piece.wild, piece.stage + 1)
 
-    def _tame(self, piece: _Piece) -> _Piece:
+    def _tame(self, piece: Piece) -> Piece:
         if not piece.wild:
             return piece
         piece = self._alias(piece)
-        return _Piece(f"CASE WHEN {self.dialect.finite.format(piece.text)} THEN {piece.text} END", False, piece.stage)
+        return Piece(f"CASE WHEN {self.dialect.finite.format(piece.text)} THEN {piece.text} END", False, piece.stage)
 
     # Expressions -------------------------------------------------------------------------------------
 
-    def _emit(self, expr: RowExpr, kind: str) -> _Piece:
+    def _emit(self, expr: RowExpr, kind: str) -> Piece:
         if isinstance(expr, Constant):
-            return _Piece(self.dialect.constant(expr.value, kind))
+            return Piece(self.dialect.constant(expr.value, kind))
         if isinstance(expr, Column):
             physical = self.columns[expr.name]
-            return _Piece(self.dialect.as_double(physical.alias) if physical.whole else physical.alias)
+            return Piece(self.dialect.as_double(physical.alias) if physical.whole else physical.alias)
+        if (quick := self._quick(expr)) is not None:
+            return quick
         if expr.op in COMPARISONS:
             return self._compare(expr)
         if expr.op in ("and", "or", "not"):
@@ -218,17 +189,9 @@ class RowSql(Struct):
             return self._coalesce(expr, kind)
         if expr.op == "bucket":
             return self._bucket(expr)
-        if expr.op in CONVERSIONS:  # which cost more than what is done with the value: once for each text
-            if expr not in self._converted:
-                self._converted[expr] = self._alias(self._operation(expr))
-            return self._converted[expr]
-        piece = self._operation(expr)
-        bounded = piece.wild and bounds_of(expr, self.schema) is not None
-        return _Piece(piece.text, False, piece.stage) if bounded else piece
+        return self._bounded(expr, self._operation(expr))
 
-    def _operation(self, expr: Apply) -> _Piece:
-        if (direct := self._reading(expr)) is not None:
-            return _Piece(direct)
+    def _operation(self, expr: Apply) -> Piece:
         operation = OPERATIONS[expr.op]
         args = [
             self._tame(self._emit(arg, kind_of(arg, self.schema))) if kind == "any" else self._emit(arg, kind)
@@ -244,28 +207,19 @@ class RowSql(Struct):
             return self._remainder(*args)
         if expr.op == "pair":
             return self._pair(*(self._text(arg, a) for arg, a in zip(expr.args, args, strict=True)))
-        if expr.op == "floor" and self.dialect.near_floor and self._near(expr):
-            return self._filled(self.dialect.near_floor, *args)
         constants = expr.args[len(args) - operation.constants :]
         literals = tuple(constant.value for constant in constants if isinstance(constant, Constant))
-        safe = expr.op in _SAFE and self._safe(expr)
-        piece = self._filled(_SAFE[expr.op] if safe else functions.template(self.dialect, expr.op, literals), *args)
+        piece = self._filled(functions.template(self.dialect, expr.op, literals), *args)
         return replace(piece, wild=piece.wild or expr.op in functions.WILD)
 
-    def _reading(self, expr: Apply) -> str | None:
-        """What an operation on a column's text comes to, where the raw cell tells it sooner."""
-        column = expr.args[0] if len(expr.args) == 1 else None
-        raw = self.columns[column.name].raw if isinstance(column, Column) else None
-        return None if raw is None else dict(raw.readings).get(expr.op)
-
-    def _filled(self, template: str, *args: _Piece) -> _Piece:
+    def _filled(self, template: str, *args: Piece) -> Piece:
         """A template with its operands, which are under names where it says them more than once."""
         once = [template.count(f"{{{i}}}") <= 1 for i in range(len(args))]
         args = tuple(arg if only else self._alias(arg) for arg, only in zip(args, once, strict=True))
         text = template.format(*[arg.text for arg in args])
-        return _Piece(text, any(arg.wild for arg in args), max(arg.stage for arg in args))
+        return Piece(text, any(arg.wild for arg in args), max(arg.stage for arg in args))
 
-    def _text(self, expr: RowExpr, piece: _Piece) -> _Piece:
+    def _text(self, expr: RowExpr, piece: Piece) -> Piece:
         """A text for a value of any kind, which no other value of the kind has."""
         kind = kind_of(expr, self.schema)
         if kind == "text":
@@ -274,100 +228,62 @@ class RowSql(Struct):
             return replace(piece, text=self.dialect.as_text(piece.text))
         whole = self.whole_column(expr)
         if whole is not None:
-            return _Piece(f"{self.dialect.as_text(whole)} || '.0'")
+            return Piece(f"{self.dialect.as_text(whole)} || '.0'")
         piece = self._alias(piece)
         return replace(piece, text=number_text(self.dialect, piece.text))
 
-    def _pair(self, first: _Piece, second: _Piece) -> _Piece:
+    def _pair(self, first: Piece, second: Piece) -> Piece:
         return self._filled(f"({self.dialect.as_text('length({0})')} || ':' || {{0}} || {{1}})", first, second)
 
-    def _coalesce(self, expr: Apply, kind: str) -> _Piece:
+    def _coalesce(self, expr: Apply, kind: str) -> Piece:
         args = [self._tame(self._emit(arg, kind)) for arg in expr.args]
-        return _Piece(f"coalesce({', '.join(arg.text for arg in args)})", False, max(arg.stage for arg in args))
+        return Piece(f"coalesce({', '.join(arg.text for arg in args)})", False, max(arg.stage for arg in args))
 
-    def _safe(self, expr: Apply) -> bool:
-        """Whether a sum, a product or a quotient by a constant, of finite numbers, is far from overflowing, and one of
-        the latter 0 of 0 alone: rounding keeps order, so none is nearer to 0 than that of the least."""
-        bounds = bounds_of(expr, self.schema)
-        if bounds is None or max(map(abs, bounds)) >= _FAR:
-            return False
-        x, y = (self._least(arg) for arg in expr.args)
-        return expr.op in "+-" or (x * y if expr.op == "*" else x / y) > 0
-
-    def _least(self, expr: RowExpr) -> float:
-        """What no value of a number but 0 is nearer to 0 than."""
-        if isinstance(expr, Constant) and isinstance(expr.value, float | int):
-            return abs(float(expr.value)) or math.inf
-        return 1.0 if is_integral(expr, self.schema) else math.ulp(0.0)
-
-    def _divide(self, expr: Apply, x: _Piece, y: _Piece) -> _Piece:
+    def _divide(self, expr: Apply, x: Piece, y: Piece) -> Piece:
         divisor = expr.args[1]
         if not (isinstance(divisor, Constant) and isinstance(divisor.value, float | int) and divisor.value):
             return replace(self._filled(self.dialect.divide, x, self._unless_zero(self._tame(y))), wild=True)
-        return replace(self._filled(_QUOTIENT if self._safe(expr) else self.dialect.divide, x, y), wild=True)
+        return replace(self._filled(self.dialect.divide, x, y), wild=True)
 
-    def _unless_zero(self, y: _Piece) -> _Piece:
+    def _unless_zero(self, y: Piece) -> Piece:
         return self._filled("CASE WHEN {0} <> 0 THEN {0} END", y)
 
-    def _remainder(self, x: _Piece, y: _Piece) -> _Piece:
+    def _remainder(self, x: Piece, y: Piece) -> Piece:
         """Takes the sign of the divisor, as in Python: a database's takes the dividend's."""
         y = self._alias(y)
         rest = self._filled(self.dialect.remainder, x, self._unless_zero(y))
         text = "CASE WHEN {0} <> 0 AND ({0} < 0) <> ({1} < 0) THEN {0} + {1} ELSE {0} END"
         return replace(self._filled(text, rest, y), wild=True)
 
-    def _power(self, x: _Piece, y: _Piece) -> _Piece:
+    def _power(self, x: Piece, y: Piece) -> Piece:
         whole = f"{{1}} = {self.dialect.floor.format('{1}')}"
         x, y = self._alias(x), self._alias(y)
         legal = f"{{0}} > 0 OR ({{0}} = 0 AND {{1}} >= 0) OR ({{0}} < 0 AND {whole})"
         base = self._filled(f"CASE WHEN {legal} THEN {{0}} END", x, y)
         return replace(self._filled(self.dialect.power, base, y), wild=True)
 
-    def _compare(self, expr: Apply) -> _Piece:
+    def _compare(self, expr: Apply) -> Piece:
         kinds = [kind_of(arg, self.schema) for arg in expr.args if arg != Constant(None)]
         kind = kinds[0] if kinds else "number"
-        whole = self._whole_operands(expr)
-        if whole is not None:
-            left, right = whole
-        else:
-            left, right = (self._tame(self._emit(arg, kind)) for arg in expr.args)
+        left, right = (self._tame(self._emit(arg, kind)) for arg in expr.args)
         op = {"==": "=", "!=": "<>"}.get(expr.op, expr.op)
         first = self.dialect.ordered.format(left.text) if kind == "text" else left.text
-        return _Piece(f"({first} {op} {right.text})", False, max(left.stage, right.stage))
+        return Piece(f"({first} {op} {right.text})", False, max(left.stage, right.stage))
 
-    def _whole_operands(self, expr: Apply) -> tuple[_Piece, _Piece] | None:
-        """An integer column against whole numbers stays in integers, which the reader of a file can use."""
-        texts = []
-        for arg in expr.args:
-            name = self.whole_column(arg)
-            if name is not None:
-                texts.append(name)
-            elif isinstance(arg, Constant) and isinstance(arg.value, date):
-                texts.append(f"({number_of(arg.value)})")
-            elif isinstance(arg, Constant) and isinstance(arg.value, float | int) and not isinstance(arg.value, bool):
-                if not (abs(arg.value) < _EXACT and float(arg.value).is_integer()):
-                    return None
-                texts.append(f"({int(arg.value)})")
-            else:
-                return None
-        return _Piece(texts[0]), _Piece(texts[1])
-
-    def _logic(self, expr: Apply) -> _Piece:
+    def _logic(self, expr: Apply) -> Piece:
         args = [self._emit(arg, "boolean") for arg in expr.args]
         stage = max(arg.stage for arg in args)
         if expr.op == "not":
-            return _Piece(f"(NOT {args[0].text})", False, stage)
-        return _Piece("(" + f" {expr.op.upper()} ".join(arg.text for arg in args) + ")", False, stage)
+            return Piece(f"(NOT {args[0].text})", False, stage)
+        return Piece("(" + f" {expr.op.upper()} ".join(arg.text for arg in args) + ")", False, stage)
 
-    def _among(self, expr: Apply) -> _Piece:
+    def _among(self, expr: Apply) -> Piece:
         """A missing value is in no set and not outside it: NULL. With a `none` among the constants it is in the set."""
         if Constant(None) in expr.args[1:]:
             rest = tuple(arg for arg in expr.args[1:] if arg != Constant(None))
             test = self._operation(Apply("missing", expr.args[:1]))
             inside = self._among(Apply("in", (expr.args[0], *rest)))
-            return _Piece(f"({test.text} OR coalesce({inside.text}, FALSE))", False, max(test.stage, inside.stage))
-        if missing := self._in_none(expr):
-            return _Piece(f"CASE WHEN NOT {missing} THEN FALSE END")
+            return Piece(f"({test.text} OR coalesce({inside.text}, FALSE))", False, max(test.stage, inside.stage))
         x = expr.args[0]
         kinds = [kind_of(arg, self.schema) for arg in expr.args if arg != Constant(None)]
         kind = kinds[0] if kinds else "number"
@@ -376,36 +292,18 @@ class RowSql(Struct):
         stage = max([value.stage, *(other.stage for other in others)])
         if all(isinstance(arg, Constant) for arg in expr.args[1:]):
             if not others:
-                return _Piece(f"CASE WHEN {value.text} IS NOT NULL THEN FALSE END", False, stage)
-            among = self.dialect.among(self._listed(expr) or value.text, [other.text for other in others], kind)
-            if self._listed(expr):
-                among = f"CASE WHEN {among} THEN TRUE WHEN {value.text} IS NOT NULL THEN FALSE END"
-            return _Piece(f"({among})", False, stage)
+                return Piece(f"CASE WHEN {value.text} IS NOT NULL THEN FALSE END", False, stage)
+            return Piece(f"({self._listed(expr, value, [other.text for other in others], kind)})", False, stage)
         value = self._alias(value)
         tests = " OR ".join(f"coalesce({value.text} = {other.text}, FALSE)" for other in others)
         stage = max(stage, value.stage)
-        return _Piece(f"CASE WHEN {value.text} IS NOT NULL THEN ({tests}) END", False, stage)
+        return Piece(f"CASE WHEN {value.text} IS NOT NULL THEN ({tests}) END", False, stage)
 
-    def _in_none(self, expr: Apply) -> str:
-        """Whether a column's text is missing, of a cell that is a number or a truth, which spells none of these words;
-        empty where there is no such cell."""
-        words = [arg.value if isinstance(arg, Constant) else "0" for arg in expr.args[1:]]
-        spelled = (not isinstance(word, str) or word in _SPELLED or not _DIGITS_IN.isdisjoint(word) for word in words)
-        return "" if any(spelled) else self._reading(Apply("missing", expr.args[:1])) or ""
+    def _listed(self, expr: Apply, value: Piece, literals: list[str], kind: str) -> str:
+        """Whether a value is one of some constants, NULL where it is missing."""
+        return self.dialect.among(value.text, literals, kind)
 
-    def _listed(self, expr: Apply) -> str:
-        """The raw cell of a column of texts that is among constants where the text is; empty where there is none. Of
-        what a reader has in a dictionary each different cell is looked up once."""
-        x, *words = expr.args
-        raw = self.columns[x.name].raw if isinstance(x, Column) else None
-        if raw is None or raw.kind != "VARCHAR" or not self.dialect.among_texts:
-            return ""
-        listed = raw.domain.values if isinstance(raw.domain, Categories) else None
-        held = (isinstance(one, Constant) and isinstance(one.value, str) and 0 < len(one.value) <= LONGEST
-                and (listed is None or one.value in listed) for one in words)  # fmt: skip
-        return raw.alias if (listed is not None or raw.domain == Open("text")) and all(held) else ""
-
-    def _bucket(self, expr: Apply) -> _Piece:
+    def _bucket(self, expr: Apply) -> Piece:
         """48 bits of the SHA-256 of the salt and the values' own texts, by the remainder of the number of buckets."""
         many, salt, *values = expr.args
         cells = [self._tame(self._emit(value, kind_of(value, self.schema))) for value in values]
@@ -413,14 +311,14 @@ class RowSql(Struct):
         stage = max((text.stage for text in texts), default=0)
         encoded = self.dialect.canonical([f"'{_whole(salt)}'", *(text.text for text in texts)])
         number = self.dialect.digest.format(encoded)
-        return _Piece(self.dialect.as_double(f"{number} % {_whole(many)}"), False, stage)
+        return Piece(self.dialect.as_double(f"{number} % {_whole(many)}"), False, stage)
 
-    def _if(self, expr: Apply, kind: str) -> _Piece:
+    def _if(self, expr: Apply, kind: str) -> Piece:
         """A test that is NULL does not hold, as in SQL."""
         test = self._emit(expr.args[0], "boolean")
         then, other = (self._emit(arg, kind) for arg in expr.args[1:])
         text = f"CASE WHEN {test.text} THEN {then.text} ELSE {other.text} END"
-        return _Piece(text, then.wild or other.wild, max(test.stage, then.stage, other.stage))
+        return Piece(text, then.wild or other.wild, max(test.stage, then.stage, other.stage))
 
 
 def _whole(expr: RowExpr) -> int:

@@ -18,7 +18,7 @@ from msgspec import Struct
 from jostle.accounting.amounts import Amount, Unit
 from jostle.accounting.definitions import Measure
 from jostle.diagnostics import refuse
-from jostle.engine.files import OpenFile, Reading
+from jostle.engine.files import OpenFile
 from jostle.plan.plan import Categories, Domain, Integer, Moments, Open, Real
 from jostle.records import as_dict
 
@@ -67,11 +67,6 @@ class Terms(Struct, frozen=True):
     def persons(self) -> str:
         """The dataset whose persons, or whose rows of persons, those of a linked one are found in; else empty."""
         return self.unit.linked.partition(".")[0]
-
-    @property
-    def reading(self) -> Reading:
-        """How the file is read."""
-        return Reading(sheet=self.sheet, header=self.header)
 
     def as_json(self) -> dict[str, object]:
         """As it stands in the ledger, whose digest of it may be older than these words are."""
@@ -191,10 +186,10 @@ class State(Struct, frozen=True):
 def file_digest(file: OpenFile) -> str:
     """SHA-256 of a file's bytes. Only its keyed code may be stored or shown."""
     try:
-        with file.reader() as source:
-            digest = hashlib.sha256()
-            while block := source.read(1 << 20):
-                digest.update(block)
+        digest, at = hashlib.sha256(), 0
+        while block := os.pread(file.descriptor, min(1 << 20, file.status.st_size - at), at):
+            digest.update(block)
+            at += len(block)
     except OSError as error:
         reason = (error.strerror or "the system refused").lower()
         raise refuse("DataError", f"`{file.path}` cannot be read: {reason}") from None

@@ -14,8 +14,8 @@ from msgspec import Struct
 
 from jostle.backends.remote import remote_data
 from jostle.diagnostics import refuse
-from jostle.engine.files import Reading
 from jostle.lazy import pa
+from jostle.readers.filesets import Reading
 from jostle.records import as_dict
 
 UNKNOWN = "?"

@@ -19,8 +19,9 @@ from pathlib import Path
 
 from jostle.backends.remote import remote_data
 from jostle.diagnostics import Refusal, refuse, unwritable
-from jostle.engine.files import Reading, open_file
+from jostle.engine.files import open_file
 from jostle.plan.plan import Domain, Integer, Open, Real
+from jostle.readers.filesets import Reading
 from jostle.readers.survey import Survey
 from jostle.records import replace
 from jostle.resources import folder

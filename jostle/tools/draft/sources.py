@@ -18,9 +18,10 @@ from msgspec import Struct, field
 from jostle.backends.choice import server_at
 from jostle.backends.remote import RemoteData, remote_data
 from jostle.diagnostics import refuse
-from jostle.engine.files import Reading, open_file
+from jostle.engine.files import open_file
 from jostle.jsontext import Json
 from jostle.lazy import pa
+from jostle.readers.filesets import Reading, reader_of
 from jostle.records import replace
 from jostle.tools.draft.columns import Column, as_number, columns_of_arrow, typed
 
@@ -242,7 +243,7 @@ def columns_of(
 
 
 def _text(path: str) -> str:
-    with open_file(path).reader() as reader:
+    with reader_of(open_file(path)) as reader:
         data = reader.read(_MOST + 1)
     if len(data) > _MOST:
         raise refuse("DataError", f"`{path}` is too long for a schema or a codebook")
@@ -256,7 +257,7 @@ def _parquet(path: str) -> list[Column]:
     import pyarrow.parquet as pq
 
     try:
-        with open_file(path).reader() as reader:
+        with reader_of(open_file(path)) as reader:
             return columns_of_arrow(pq.read_schema(reader))
     except (pa.ArrowException, OSError):
         raise refuse("DataError", f"`{path}` is no Parquet file that can be read") from None
@@ -264,7 +265,7 @@ def _parquet(path: str) -> list[Column]:
 
 def _arrow(path: str) -> list[Column]:
     try:
-        with open_file(path).reader() as reader:
+        with reader_of(open_file(path)) as reader:
             return columns_of_arrow(pa.ipc.open_file(pa.PythonFile(reader, mode="r")).schema)
     except (pa.ArrowException, OSError):
         raise refuse("DataError", f"`{path}` is no Arrow file that can be read") from None

@@ -17,7 +17,7 @@ CORE = ("jostle.privacy.kernel.kernel",)
 TRUSTED = ("jostle.privacy", "jostle.engine")
 EVERYDAY = (
     "kernel.kernel", "reading.vault", "reading.minting", "transformations.transform", "measurements.selects",
-    "measurements.cubes", *(f"measurements.aggregates.{name}" for name in ("count", "sums", "quantile")),
+    "measurements.cubes", *(f"measurements.aggregates.{name}" for name in ("sums", "quantile")),
 )  # fmt: skip
 """Of `privacy`, with the plain engine: what counts, sums, means, quantiles and histograms begin with."""
 BRANCHES = (

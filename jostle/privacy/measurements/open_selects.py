@@ -10,7 +10,7 @@ from jostle.diagnostics import refuse
 from jostle.plan.plan import Column, Key
 from jostle.plan.schemas import open_keys
 from jostle.privacy.kernel.measurement import Measured, Measurement, Release
-from jostle.privacy.measurements.aggregates.count import Count
+from jostle.privacy.measurements.aggregates.sums import Count
 from jostle.privacy.measurements.aggregates.terms import rows_by_key
 from jostle.privacy.measurements.purchases import Purchases
 from jostle.privacy.measurements.query import Answer, GroupKey, Request

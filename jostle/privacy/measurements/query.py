@@ -25,7 +25,7 @@ from jostle.plan.schemas import open_keys as refuse_open_keys
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.measurements.aggregates.aggregate import Aggregate, GroupAggregate
-from jostle.privacy.measurements.aggregates.count import Count
+from jostle.privacy.measurements.aggregates.sums import Count
 from jostle.privacy.reading.public_data import PublicData, sizes_are_public
 
 MOST_SELECTED = 1000  # groups of a selection: each is chosen by itself

@@ -44,8 +44,7 @@ from jostle.plan.plan import (
 from jostle.privacy.kernel.measurement import LinearMeasurement, Measured, stability_of
 from jostle.privacy.ledger.ledger import Account
 from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate, Aggregate
-from jostle.privacy.measurements.aggregates.count import Count
-from jostle.privacy.measurements.aggregates.sums import Sum
+from jostle.privacy.measurements.aggregates.sums import Count, Sum
 from jostle.privacy.measurements.aggregates.terms import grid_of, reach_of, sensitivity_of
 from jostle.privacy.measurements.purchases import Layout
 from jostle.privacy.measurements.query import Request

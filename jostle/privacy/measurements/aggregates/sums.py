@@ -1,14 +1,55 @@
-"""Sums and means."""
+"""Numbers of rows and of different values, sums and means."""
 
 from __future__ import annotations
 
-from jostle.language.aggregates import AGGREGATES
+from jostle.integers import fixed_width
+from jostle.language.aggregates import AGGREGATES, DISTINCT
 from jostle.lazy import Floats, Ints, np
 from jostle.plan.kinds import is_integral
+from jostle.plan.plan import Count as RowCount
 from jostle.plan.plan import FixedSum, Term
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate, Estimate, Estimator
 from jostle.privacy.measurements.aggregates.terms import Centred, Pair, grid_for, public_bounds, sum_and_count
+
+
+class Count(AdditiveAggregate):
+    """How many rows there are, or how many where an expression is not none.
+
+    *Measures* The number of rows, or of rows where E is not none.
+    *Sensitivity* 1.
+    *Mechanism* Additive.
+    *Why* A row counts or does not.
+
+    Of a cube: the number of cells. The one cell that a row moves comes in or goes out, in its own group.
+
+    `count(*)` has no expression.
+    """
+
+    row = AGGREGATES["count"]
+
+    def of_cells(self, cells: Ints, group: Ints, groups: int) -> Ints:
+        return fixed_width(np.bincount(group, minlength=groups))
+
+    def measured(self, table: Table) -> tuple[Term, ...]:
+        return (RowCount(next(iter(self.expressions), None), weighted=table.weighted),)
+
+
+class CountDistinct(AdditiveAggregate):
+    """How many different values an expression has.
+
+    *Measures* The number of different values of E that are not none.
+    *Sensitivity* 1.
+    *Mechanism* Additive.
+    *Why* A row brings at most one value, and k rows at most k. Of the protected column, undivided, 1 in all.
+
+    Of several expressions E is one text for each combination of their values (`pair`), and a row has one at most.
+    """
+
+    row = DISTINCT["count"]
+
+    def measured(self, table: Table) -> tuple[Term, ...]:
+        return (RowCount(self.expr, distinct=True),)
 
 
 class Sum(AdditiveAggregate):

@@ -4,14 +4,10 @@ An amount is a whole multiple of 1e-12, so that sums are exact: the shortest dec
 after the twelfth place. Ten times `0.1` fits in `1.0`, an eleventh does not. Whoever draws noise uses `as_float` of
 what was charged, never the double asked for. The protected unit is what neighbouring data differ by.
 
-A node of the tree has what was spent on it itself, and its partitions; what it has spent in all is its own plus, for
-each partition, the most that any one part has spent (parallel composition: parts are disjoint, a row is in one of them;
-sequential composition: everything else adds). A cost is a tuple of whole numbers (for a pure budget just ε in
-quanta, for an approximate one ρ and δ₀) and each place of the tuple is counted for itself, which can only
-over-count.
-
-A `Meter` is a tree with a limit. Testing and adding are apart, so that a charge can be tested on every meter that
-is open before it is added to any.
+A node of the tree has spent what was spent on it itself and, for each of its partitions, the most that any one part has
+spent: parts are disjoint, so a row is in one of them (parallel composition), and everything else adds. A cost is a
+tuple of whole numbers, each place of which is counted for itself; that can only over-count. A `Meter` is a tree with a
+limit. Testing and adding are apart, so that a charge is tested on every open meter before it is added to any.
 """
 
 from __future__ import annotations

@@ -7,8 +7,7 @@ from the safe side in doubles:
 * an ε-DP mechanism is ε·tanh(ε/2)-zCDP, report noisy max with exponential noise among them (`pure_price`). Why
   ε²/8 holds for Gumbel noise alone is in docs/privacy/mechanisms.md too;
 * Gaussian noise of deviation σ on an ℓ₂-sensitivity Δ is Δ²/(2σ²)-zCDP (discrete: Canonne, Kamath & Steinke 2020);
-* ρ-zCDP implies (ε, δ) with δ = inf_α exp((α−1)(αρ−ε)) / (α−1) · (1−1/α)^α (Canonne et al. 2020, Cor. 13);
-* Gaussian noise of deviation 1/μ on a sensitivity of 1 has the exact curve δ(ε) of Balle & Wang (2018, Thm. 8).
+* ρ-zCDP implies (ε, δ) with δ = inf_α exp((α−1)(αρ−ε)) / (α−1) · (1−1/α)^α (Canonne et al. 2020, Cor. 13).
 
 What a registered source is counted in beside its meter: a protocol, which the ledger on disk implements.
 """
@@ -73,7 +72,7 @@ def pure_epsilon(rho: float) -> float:
     """The most ε that costs at most ρ in zCDP, from below: the inverse of ε·tanh(ε/2), and no less than √(2ρ)."""
     low = root_two_rho(rho)
     high = max(2 * low, 2 * rho)  # ε·tanh(ε/2) is at least ε²/4 up to ε = 2, and ε/2 beyond
-    return _last(low, high, lambda epsilon: epsilon * math.tanh(epsilon / 2) * ROUNDING <= rho)
+    return last(low, high, lambda epsilon: epsilon * math.tanh(epsilon / 2) * ROUNDING <= rho)
 
 
 @lru_cache(maxsize=1024)
@@ -92,49 +91,12 @@ def rho_of(epsilon: float, delta: float) -> float:
     return rho
 
 
-def exact_gaussian(mu: float, delta: float) -> float:
-    """The least ε with Φ(μ/2 − ε/μ) − e^ε·Φ(−μ/2 − ε/μ) ≤ δ, by bisection from above."""
-
-    def lost(epsilon: float) -> float:
-        first = _tail(epsilon / mu - mu / 2)
-        second = math.exp(epsilon + _log_tail(epsilon / mu + mu / 2))
-        return first - second
-
-    return least_epsilon(lost, delta, mu * mu / 2 + mu * math.sqrt(2 * math.log(1 / delta)) + 1)
-
-
-@lru_cache(maxsize=1024)
-def mu_of(epsilon: float, delta: float) -> float:
-    """The largest μ whose exact Gaussian curve passes within (ε, δ), from below."""
-    high = 1.0
-    while exact_gaussian(high, delta) <= epsilon and high < 1e6:
-        high *= 2
-    return _last(0.0, high, lambda mu: exact_gaussian(mu, delta) <= epsilon) * (1 - 2.0**-40)
-
-
-def least_epsilon(lost: Callable[[float], float], delta: float, high: float) -> float:
-    """The least ε from 0 to `high` that loses at most `delta`, from above."""
-    return 0.0 if lost(0.0) <= delta else -_last(-high, 0.0, lambda epsilon: lost(-epsilon) <= delta)
-
-
-def _last(low: float, high: float, fits: Callable[[float], bool]) -> float:
+def last(low: float, high: float, fits: Callable[[float], bool]) -> float:
     """The last number from `low` on that fits, by bisection from below."""
     for _ in range(100):
         middle = low + (high - low) / 2
         low, high = (middle, high) if fits(middle) else (low, middle)
     return low
-
-
-def _tail(x: float) -> float:
-    return math.erfc(x / math.sqrt(2)) / 2
-
-
-def _log_tail(x: float) -> float:
-    """ln of the Gaussian tail; far out by its asymptotic series, where erfc underflows."""
-    if x < 30:
-        return math.log(_tail(x))
-    square = 1 / (x * x)
-    return -x * x / 2 - math.log(x * math.sqrt(2 * math.pi)) + math.log1p(-square * (1 - 3 * square * (1 - 5 * square)))
 
 
 PARTS = 3

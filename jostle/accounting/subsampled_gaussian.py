@@ -1,4 +1,8 @@
-"""What Gaussian noise on a secret Poisson sample loses: Rényi DP at whole orders, added up over steps, as (ε, δ).
+"""What Gaussian noise loses beyond its ρ: its exact curve, and that of noise on secret Poisson samples.
+
+*The exact curve.* Gaussian noise of deviation 1/μ on a sensitivity of 1 has the δ(ε) of Balle & Wang (2018, Thm. 8).
+
+*Samples*: Rényi DP at whole orders, added up over steps, as (ε, δ).
 
 A step keeps every protected unit with probability q, each by itself and for this step alone, tells nobody which, and
 adds Gaussian noise of deviation σ·Δ to a sum that one unit moves by at most Δ in ℓ₂ (added or removed). For whole α ≥ 2
@@ -25,8 +29,10 @@ Prop. 12, at the best order. The sum is of positive terms, Σ B(k)·expm1(…), 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 
+from jostle.accounting.definitions import last
 from jostle.lazy import Floats, Ints, np
 
 ORDERS = (*range(2, 64), *(round(64 * 1.25**i) for i in range(26)))
@@ -85,16 +91,38 @@ def noise_for(epsilon: float, delta: float, rate: float, steps: int) -> float:
     return high
 
 
-@lru_cache(maxsize=256)
-def rate_for(epsilon: float, delta: float, steps: int) -> float:
-    """A sampling rate for those who name none: a power of ½ at which the mean of all steps has nearly its smallest
-    error.
+def exact_gaussian(mu: float, delta: float) -> float:
+    """The least ε with Φ(μ/2 − ε/μ) − e^ε·Φ(−μ/2 − ε/μ) ≤ δ, by bisection from above."""
 
-    The mean of `steps` batches has noise σ/(q√steps), least for batches of all rows; as q falls it stays nearly the
-    same while σ is above 1, and then grows. Taken is the least q within a tenth of that, and of 4/steps at least, so
-    that every row is met four times or so.
-    """
-    best, rate = noise_for(epsilon, delta, 1.0, steps), 1.0
-    while rate * steps >= 8 and epsilon_of_steps(rate / 2, 1.1 * best * rate / 2, steps, delta) <= epsilon:
-        rate /= 2
-    return rate
+    def lost(epsilon: float) -> float:
+        first = _tail(epsilon / mu - mu / 2)
+        second = math.exp(epsilon + _log_tail(epsilon / mu + mu / 2))
+        return first - second
+
+    return least_epsilon(lost, delta, mu * mu / 2 + mu * math.sqrt(2 * math.log(1 / delta)) + 1)
+
+
+@lru_cache(maxsize=1024)
+def mu_of(epsilon: float, delta: float) -> float:
+    """The largest μ whose exact Gaussian curve passes within (ε, δ), from below."""
+    high = 1.0
+    while exact_gaussian(high, delta) <= epsilon and high < 1e6:
+        high *= 2
+    return last(0.0, high, lambda mu: exact_gaussian(mu, delta) <= epsilon) * (1 - 2.0**-40)
+
+
+def least_epsilon(lost: Callable[[float], float], delta: float, high: float) -> float:
+    """The least ε from 0 to `high` that loses at most `delta`, from above."""
+    return 0.0 if lost(0.0) <= delta else -last(-high, 0.0, lambda epsilon: lost(-epsilon) <= delta)
+
+
+def _tail(x: float) -> float:
+    return math.erfc(x / math.sqrt(2)) / 2
+
+
+def _log_tail(x: float) -> float:
+    """ln of the Gaussian tail; far out by its asymptotic series, where erfc underflows."""
+    if x < 30:
+        return math.log(_tail(x))
+    square = 1 / (x * x)
+    return -x * x / 2 - math.log(x * math.sqrt(2 * math.pi)) + math.log1p(-square * (1 - 3 * square * (1 - 5 * square)))

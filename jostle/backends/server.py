@@ -21,35 +21,30 @@ from __future__ import annotations
 
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct, field
 
-from jostle.backends.remote import RemoteData
+from jostle.backends.remote import RemoteData, check
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.engine.base import Capabilities, Opened
 from jostle.engine.duckdb.raw import DUCKDB
 from jostle.engine.files import OpenFile
 from jostle.engine.sql import cells as sql_cells
 from jostle.engine.sql import persons, relations
-from jostle.engine.sql.dialect import Dialect, doubled_quotes, need, subquery
+from jostle.engine.sql.dialect import Dialect, subquery
 from jostle.engine.sql.hashes import hashed
 from jostle.engine.sql.persons import narrowed
 from jostle.engine.sql.relations import Relation
 from jostle.engine.sql.rows import Physical, Raw
-from jostle.language.operations.operation import LONGEST
 from jostle.lazy import Array
 from jostle.plan.kinds import domain_kind
 from jostle.plan.plan import (
-    Apply,
     Bound,
-    Categories,
-    Constant,
     Domain,
     Integer,
     Key,
-    Listed,
     Open,
     Owners,
     Plan,
@@ -64,7 +59,7 @@ from jostle.readers.duckdb import LocalDuckDb
 from jostle.readers.filesets import FileSet, Objects, check_read
 from jostle.readers.public_sql import PublicSql
 from jostle.readers.survey import Survey, most_alike, surveyed
-from jostle.records import field_names, replace
+from jostle.records import replace
 from jostle.speed.fast import grouped
 
 Cell = tuple[str, str]
@@ -100,53 +95,6 @@ class Stored(Struct):
             help = did_you_mean(name, self.columns) or "the description names columns as the table does"
             raise refuse("DataError", f"{self.label} has no column `{name}`", help=help)
         return self.cells[self.columns.index(name)]
-
-
-def check(
-    question: object, dialect: Dialect, check_source: Callable[[Scan | Bound], None],
-    check_rows: Callable[[Summands | Sample], None] = lambda rows: None,
-) -> None:  # fmt: skip
-    """Refuses an operation, a text or a data set that is not done alike, and rows that cannot be summed where they are,
-    anywhere in a question: in what it is made of, plans, expressions, keys and descriptions, all of which are public.
-    Names of columns are no texts of a query.
-    """
-    if not dialect.refused and dialect.spelled and dialect.quoted is doubled_quotes:
-        return
-    waiting, ids = [question], {id(question)}
-    while waiting:
-        part = waiting.pop()
-        for text in _texts(part):
-            if len(text) > LONGEST:
-                message = f"a text of more than {LONGEST:,} characters is not sent to {dialect.name}"
-                raise refuse("DataError", message, help="leave it out: no cell is so long")
-            dialect.literal(text)
-        if isinstance(part, Apply):
-            need(part.op, dialect)
-            if part.op == "matches" and isinstance(part.args[1], Constant):
-                dialect.pattern(str(part.args[1].value))
-        elif isinstance(part, Scan | Bound):
-            check_source(part)
-        elif isinstance(part, Summands | Sample):
-            check_rows(part)
-        inner: list[object] = []
-        if isinstance(part, tuple | list):
-            inner = [*part]
-        else:
-            inner = [getattr(part, name) for name in field_names(type(part)) if name != "exposures"]
-        waiting += [one for one in inner if id(one) not in ids]
-        ids |= {id(one) for one in inner}
-
-
-def _texts(part: object) -> Iterable[str]:
-    """The texts of a part of a question that stand in its SQL."""
-    values: Iterable[object] = ()
-    if isinstance(part, Constant):
-        values = (part.value,)
-    elif isinstance(part, Categories | Key):
-        values = () if isinstance(part.values, range) else part.values
-    elif isinstance(part, Listed):
-        values = (cell for row in part.rows for cell in row)
-    return (value for value in values if isinstance(value, str))
 
 
 class StoredRelations(ABC):

@@ -2,14 +2,8 @@
 
 An engine answers with exact integers and public structure. It decides nothing about privacy: whoever calls it has been
 charged, or holds public data. No answer rests on the order in which a database returns rows, and no cell of any type
-makes a question fail. `docs/contributing/add-an-engine.md` says how to add one.
-
-A cache of what can be worked out again.
-
-Where the groups of a query stand in its dense result.
-
-Plain bookkeeping between the rows that the database returns, in any order and only for groups that occur, and the
-public keys, in theirs.
+makes a question fail: groups come in any order, only those that occur, and are put in the places of their public keys
+here. `docs/contributing/add-an-engine.md` says how to add one; `tests/engines` asks all of them the same plans.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from enum import Enum
 
 from msgspec import Struct
 
-from jostle.diagnostics import Diagnostic, Refusal, refuse
+from jostle.diagnostics import Refusal, refuse
 
 
 class Kinds(Enum):
@@ -43,11 +43,6 @@ class AggregateRow(Struct, frozen=True, eq=False):
         """The kinds of expressions that it takes, unless it takes any; of public tables it may take texts too."""
         moments = ("date", "time") if self.gives_moments else ()
         return ("number", *moments, *(("boolean",) if self.bounded else ()))
-
-    @property
-    def gives_number(self) -> bool:
-        """Whether it gives a number, whatever it is of."""
-        return self.name == "count" or (self.bounded and not self.gives_moments)
 
     @property
     def expressions(self) -> int:
@@ -93,12 +88,6 @@ DISTINCT = {
                           Kinds.ANY)
 }  # fmt: skip
 """What `distinct` before the expression makes of an aggregate."""
-
-
-def of_form(row: AggregateRow, it: str = "") -> Diagnostic:
-    """Why a call of an aggregate has not the arguments of its row; `it` is a column that it could be of."""
-    form = row.usage.partition(", count")[0].replace("(E", f"({it or 'E'}")
-    return Diagnostic("TypeError", f"`{row.name}` is written `{row.usage}`", help=row.instead or f"write `{form}`")
 
 
 def of_no_numbers(name: str, kind: str, it: str = "") -> Refusal:

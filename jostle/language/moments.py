@@ -3,16 +3,13 @@
 Dates are those of the Gregorian calendar, also before it was made, in the years 1 to 9999; times have no zone. Of times
 outside the years 1685 to 2254, whose microseconds a double does not hold, seconds are kept.
 
-How dates and times are written otherwise than by ISO: `%d/%m/%Y`, `%I:%M %p`, a small part of what strptime reads.
+*Formats* are a small part of what strptime reads: `%Y %m %d %H %I %M %S %p %y %b %B %f %%`, blanks for any number of
+them, all else for itself. Numbers may lack their first zero, `%y` is a year from 1969 to 2068, `%b` and `%B` are
+English names, and a time without a day is one of 1 January 1970. A text is rewritten as ISO writes it, so that nothing
+else knows of formats.
 
-`%Y %m %d %H %I %M %S %p %y %b %B %f %%`, blanks for any number of them, all else for itself; numbers may lack their
-first zero. `%y` is a year from 1969 to 2068, `%b` and `%B` are English names. A time without a day is one of
-1 January 1970. A text is taken to the way in which ISO writes it, so that nothing else knows of formats.
-
-Time zones as tables of their transitions, which every engine reads alike: what the clock of a zone shows at a time.
-
-The tables are worked out from the zones that Python knows (the operating system's or the package `tzdata`), for the
-years 1800 to 2099. Later clocks are not known: a zone's rules change by law.
+*Zones* are tables of their transitions for the years 1800 to 2099, from what Python knows of them (the operating
+system's or the package `tzdata`), which every engine reads alike. A zone's later rules are not known.
 """
 
 from __future__ import annotations

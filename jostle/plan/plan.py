@@ -1,12 +1,9 @@
-"""The closed relational plan: all that an engine can be asked.
+"""The closed relational plan: all that an engine can be asked, and whose the rows of a plan are.
 
-A plan is built by `privacy` and `run` from checked trees and public values; no text of a user reaches an engine
-other than as a constant, which is always quoted or bound. The row language is total: arithmetic on doubles,
-comparison, logic with nulls, `if`, `clamp`; division by zero, NaN and infinities are null (`none`).
-
-Domains: what is publicly known of the values of a column.
-
-Whose the rows of a plan are: known where each row is one person's, and lost where rows of several meet.
+A plan is built by `privacy` and `run` from checked trees and public values; no text of a user reaches an engine other
+than as a constant, which is always quoted or bound. The row language is total: arithmetic on doubles, comparison, logic
+with nulls, `if`, `clamp`; division by zero, NaN and infinities are null (`none`). A domain is what is publicly known of
+the values of a column.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""What is publicly known of the columns of a plan.
+"""What is publicly known of the columns of a plan, and the public values of group keys.
 
-Everything here is a function of schemas alone, so its answers and its refusals may be shown. Facts are worked out
-anew for every plan: a column that is redefined has the facts of its new definition and no others.
-
-The public values of group keys: functions of an expression and of the schema, and of no row.
+All are functions of expressions and schemas alone, so answers and refusals may be shown. Facts are worked out anew for
+every plan: a column that is redefined has the facts of its new definition and no others.
 """
 
 from __future__ import annotations

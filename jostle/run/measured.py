@@ -287,9 +287,10 @@ def _noisy_samples(
         raise private_value(handle, "cannot say how to sample")
     if not (rate is None or is_number(rate)) or not is_number(steps) or not float(steps).is_integer():
         raise refuse("TypeError", f"`rate` is a number and `steps` a whole one, not {kind_name(steps)}")
+    from jostle.accounting.composition import rate_for
     from jostle.privacy.measurements.subsampled_batches import batches
 
-    part = None if rate is None else float(rate)
+    part = rate_for if rate is None else float(rate)
     with amount_for(interp, measures, span, epsilon, delta) as amount:
         drawn = batches(interp.kernel, measures, part, int(steps), amount, span)
     return Record(sums=drawn.sums, rate=drawn.rate, noise=drawn.noise)

@@ -167,12 +167,13 @@ def _prepaid(
     whole = is_number(steps) and float(steps).is_integer()
     if not whole or not (rate is None or is_number(rate)) or via is not None:
         raise refuse("TypeError", "samples take a whole number of `steps` and a `rate`, and have Gaussian noise")
+    from jostle.accounting.composition import rate_for
     from jostle.privacy.measurements.subsampled_batches import PrepaidSamples
 
     with amount_for(interp, rows, span, epsilon, delta) as amount:
         if not rows.private:
             return PrepaidBudget(interp.kernel, None)
-        purchase = PrepaidSamples.sampled(rows, None if rate is None else float(rate), int(steps), amount)
+        purchase = PrepaidSamples.sampled(rows, rate_for if rate is None else float(rate), int(steps), amount)
         return PrepaidBudget(interp.kernel, interp.kernel.measure(purchase, span))
 
 

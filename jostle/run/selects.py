@@ -16,7 +16,7 @@ from jostle.accounting.amounts import Amount, as_float
 from jostle.diagnostics import Diagnostic, Refusal, did_you_mean, refuse
 from jostle.formulas import Exact
 from jostle.language import row_mistakes
-from jostle.language.aggregates import AGGREGATES, DISTINCT, AggregateRow, of_form
+from jostle.language.aggregates import AGGREGATES, DISTINCT, AggregateRow
 from jostle.language.forms import PERSON, is_smooth, no_free_join
 from jostle.plan.kinds import as_number, kind_of
 from jostle.plan.plan import Column, Constant, Open, RowExpr, person_columns
@@ -397,7 +397,8 @@ def _of_arguments(row: AggregateRow, call: n.Call, compiler: RowCompiler) -> Dia
             "TypeError", f"`{row.name}` has no argument `{condition.name}`",
             help=f"a condition here has two equal signs: `{row.name}({condition.name} == {condition.value.span.text})`",
         )  # fmt: skip
-    return of_form(row, next(iter(compiler.schema), ""))
+    form = row.usage.partition(", count")[0].replace("(E", f"({next(iter(compiler.schema), 'E')}")
+    return Diagnostic("TypeError", f"`{row.name}` is written `{row.usage}`", help=row.instead or f"write `{form}`")
 
 
 def _aggregate(

@@ -18,12 +18,13 @@ from jostle.backends.remote import remote_data
 from jostle.diagnostics import refuse
 from jostle.jsontext import Json
 from jostle.plan.digest import digest
-from jostle.privacy.ledger.grants import CLOSED, FROZEN, OPEN, grant_name, live, spent_exactly
+from jostle.privacy.ledger.grants import CLOSED, FROZEN, OPEN, grant_name, live
 from jostle.privacy.ledger.ledger import Ledger
 from jostle.privacy.ledger.store import Dataset
 from jostle.serve.routing import ANYBODY, EVERYBODY, Call, Reply, Server, amount_of, route, session_response
 from jostle.serve.runs import pairs
 from jostle.serve.store import Run, new_secret, verify
+from jostle.tools.data import spent_exactly
 from jostle.tools.datacheck import domain_text
 from jostle.version import __version__
 

@@ -16,13 +16,15 @@ generated plans (`tests/engines`).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from datetime import date
+from typing import Any
 
 from msgspec import field
 
 from jostle.engine.duckdb.raw import DUCKDB
 from jostle.engine.sql.cells import FLOATS, WHOLE, moment, number, text
-from jostle.engine.sql.dialect import Dialect, clamped
+from jostle.engine.sql.dialect import PLACES, Dialect, clamped
 from jostle.engine.sql.persons import names_in
 from jostle.engine.sql.relations import Base, Relation, relation, rows_of_all
 from jostle.engine.sql.rows import Piece, Raw, RowSql
@@ -51,6 +53,8 @@ from jostle.plan.plan import (
 from jostle.records import replace
 
 _EXACT = 2**53
+_FEW = 32  # constants that are as soon compared as looked up
+_MANY = 2**10  # constants that are sooner read of one text than parsed
 _GRID = 1.5 * 2.0**52  # what is added to it keeps no fraction
 _NEAR = 2.0**51  # doubles below it have room for a half, and for carries
 _FAR = 2.0**900  # so far below the largest double that what bounds leave out, such as rounding, does not lead there
@@ -299,6 +303,27 @@ def _number(d: Dialect, raw: Raw, op: str, value: float) -> str:
     return f"({test} AND {d.known_finite.format(raw.alias) or f'{raw.alias} {end}'})"
 
 
+def looked_up(d: Dialect, value: str, literals: Sequence[str], kind: str) -> str:
+    """Many constants are looked up in a table of them: a database compares a list with a row one by one."""
+    if kind == "text" and d.among_texts and 2 < len(literals) <= PLACES:
+        return d.among_texts.format(value, ", ".join(literals))
+    if len(literals) <= _FEW or (d.lists and len(literals) <= _MANY):
+        return ""
+    if len(literals) > _MANY and d.split and (pieces := _in_one(literals, kind)):
+        return f"{value} IN (SELECT {d.split[kind].format(*pieces)})"
+    return f"{value} IN (SELECT v FROM (VALUES ({'), ('.join(literals)})) AS l(v))"
+
+
+def _in_one(literals: Sequence[str], kind: str) -> tuple[str, str] | None:
+    """Constants, numbers or texts, as one literal, and that of what stands between them and in none; or None."""
+    if kind == "number" and all(literal[0] == "(" for literal in literals):  # none is no such literal
+        return "'" + ",".join([literal.strip("()") for literal in literals]) + "'", "','"
+    between = "\x1f"
+    if kind != "text" or any(literal[0] != "'" or between in literal for literal in literals):
+        return None
+    return "'" + between.join([literal[1:-1] for literal in literals]) + "'", f"'{between}'"
+
+
 def united(plan: Union, base: Base, dialect: Dialect, depth: int) -> Relation | None:
     """A union of which what all sources are made of is read once; none where that is a data set, which is as soon read
     again."""
@@ -342,4 +367,6 @@ def over(plan: Plan, shared: Plan, stand_in: Scan) -> Plan:
     return stand_in
 
 
-QUICK_DUCKDB = replace(DUCKDB, emitter=QuickRows, united=united)
+QUICK: dict[str, Any] = {"emitter": QuickRows, "looked_up": looked_up, "united": united}
+"""What a dialect names to have all of this."""
+QUICK_DUCKDB = replace(DUCKDB, **QUICK)

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from jostle.accounting.amounts import Unit, as_text
+from jostle.accounting.amounts import Cost, Unit, as_text
 from jostle.accounting.definitions import Measure, parts_of
 from jostle.backends.choice import server_at
 from jostle.backends.postgres.ledger import address
@@ -36,7 +36,7 @@ from jostle.jsontext import Json, loads
 from jostle.plan.digest import digest
 from jostle.plan.plan import Categories, Integer, Open, Scan
 from jostle.privacy.ledger import store
-from jostle.privacy.ledger.grants import admits, spent_exactly
+from jostle.privacy.ledger.grants import granted_total, limits_of
 from jostle.privacy.ledger.ledger import Contents, Ledger
 from jostle.privacy.ledger.registered import ServerTable, TableMark, Terms
 from jostle.privacy.ledger.store import Dataset, Entry
@@ -423,6 +423,18 @@ def _need_parts(column: str, clauses: Clauses) -> None:
             "DataError", f"a person may have rows of several `{column}`, whose budgets would add up",
             help=f"protect what a person does in one: `{', '.join([*unit.columns, column])} up to 3 rows`",
         )  # fmt: skip
+
+
+def spent_exactly(rows: Iterable[Dataset], dataset: Dataset) -> tuple[int, int]:
+    """What was spent of a dataset, or is granted where grants count as their limits."""
+    total = granted_total(rows, dataset)
+    return dataset.terms.measure.spent_exactly(dataset.state.spent) if total is None else (total[0], total[1])
+
+
+def admits(rows: Iterable[Dataset], dataset: Dataset, spent: Cost) -> bool:
+    """Whether a total of a dataset is within its limit."""
+    total = granted_total(rows, dataset)
+    return dataset.terms.measure.admits(spent) if total is None else limits_of(dataset.terms.measure).admits(total)
 
 
 def spent(dataset: Dataset, every: Sequence[Dataset] = ()) -> str:

@@ -163,7 +163,7 @@ def _of_aggregate(value: n.Expr) -> object:
         return Record(low=ONE, high=ONE)
     if isinstance(value, n.RecordOf):
         return Record({name: _of_aggregate(part) for name, part in value.items})
-    return 1.0 if row is not None and row.gives_number else ONE
+    return 1.0 if row is not None and (row.name == "count" or (row.bounded and not row.gives_moments)) else ONE
 
 
 def of_measurement(name: str, values: Sequence[object]) -> object:

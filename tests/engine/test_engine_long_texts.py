@@ -139,7 +139,7 @@ release c = {{ select count(*) from t where s not like "%q%" with epsilon 9e4 }}
 
 def test_a_text_that_no_cell_can_be_is_not_sent_to_a_server() -> None:
     from jostle.backends.postgres.dialect import POSTGRES
-    from jostle.backends.server import check
+    from jostle.backends.remote import check
     from jostle.plan.plan import Apply, Constant
 
     for text, question in (("a" * LONGEST, True), ("a" * (LONGEST + 1), False)):

@@ -11,7 +11,7 @@ from engines_spark import is_there
 from engines_suite import ENGINES, run
 
 from jostle import Session
-from jostle.backends.server import check
+from jostle.backends.remote import check
 from jostle.diagnostics import refuse
 from jostle.engine.duckdb.raw import DUCKDB
 from jostle.plan.plan import Column, Constant, Derive, Filter, Integer, Key, Scan

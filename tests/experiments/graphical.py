@@ -23,8 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jostle.accounting.amounts import Amount, quanta
+from jostle.accounting.composition import rate_for
 from jostle.accounting.definitions import rho_of
-from jostle.accounting.subsampled_gaussian import noise_for, rate_for
+from jostle.accounting.subsampled_gaussian import noise_for
 from jostle.error_laws import law_named
 from jostle.kernels.graphical.learn import cgm_fit, naive_fit, psgd_fit
 from jostle.kernels.graphical.model import GraphicalModel, SyntheticRows, graphical_model

@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from jostle.accounting.definitions import mu_of, rho_of
+from jostle.accounting.definitions import rho_of
+from jostle.accounting.subsampled_gaussian import mu_of
 from jostle.source import Source
 from jostle.tools.session import Session
 

@@ -36,7 +36,7 @@ from jostle.diagnostics import refuse
 from jostle.engine.sql.dialect import Dialect, doubled_quotes
 from jostle.language.moments import FIRST_DAY, FIRST_TIME, LAST_DAY, LAST_TIME
 from jostle.language.operations.operation import DECIMAL, lower, upper
-from jostle.speed.quicksql import QuickRows, united
+from jostle.speed.quicksql import QUICK
 
 _LAST_LETTER = 0x1F000  # no letter beyond has a capital
 
@@ -235,7 +235,7 @@ def _letters(change: Callable[[str], str], name: str) -> str:
 def _dialect() -> Dialect:
     inside = f"{{0}} BETWEEN {FIRST_DAY} AND {LAST_DAY}"
     return Dialect(
-        emitter=QuickRows, united=united,
+        **QUICK,
         name="PostgreSQL",
         double="DOUBLE PRECISION", text="TEXT", wide="NUMERIC", tiny="SMALLINT",
         digits="'{0}'::float8", quoted=_quoted,

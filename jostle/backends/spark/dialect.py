@@ -34,7 +34,7 @@ from jostle.engine.sql.dialect import Dialect
 from jostle.language.moments import FIRST_DAY, LAST_DAY
 from jostle.language.operations.operation import upper
 from jostle.lazy import Floats, np, pa
-from jostle.speed.quicksql import QuickRows, united
+from jostle.speed.quicksql import QUICK
 from jostle.version import __version__
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ _ISO = f"(pmod(CAST({_DAYS} AS INT) + 3, 7) + 1)"  # 1 January 1970 was a Thursd
 _THURSDAY = f"date_from_unix_date(CAST({_DAYS} AS INT) + 4 - {_ISO})"
 
 SPARK = Dialect(
-    emitter=QuickRows, united=united,
+    **QUICK,
     name="Spark",
     double="DOUBLE", text="STRING", wide="DECIMAL(38,0)", tiny="TINYINT",
     digits="({0}D)", quoted=quoted,

@@ -30,8 +30,6 @@ from jostle.diagnostics import refuse
 from jostle.language import patterns
 from jostle.language.moments import number_of
 
-_FEW = 32  # constants that are as soon compared as looked up
-_MANY = 2**10  # constants that are sooner read of one text than parsed
 PLACES = 128  # listed values among which a text's place is as soon found as it is looked up in a table of them
 
 
@@ -39,16 +37,6 @@ def doubled_quotes(text: str) -> str:
     """A text as a literal of standard SQL, which knows one escape; NUL cannot stand in a query's text."""
     parts = ["'" + part.replace("'", "''") + "'" for part in text.split("\0")]
     return parts[0] if len(parts) == 1 else "(" + " || chr(0) || ".join(parts) + ")"
-
-
-def _in_one(literals: Sequence[str], kind: str) -> tuple[str, str] | None:
-    """Constants, numbers or texts, as one literal, and that of what stands between them and in none; or None."""
-    if kind == "number" and all(literal[0] == "(" for literal in literals):  # none is no such literal
-        return "'" + ",".join([literal.strip("()") for literal in literals]) + "'", "','"
-    between = "\x1f"
-    if kind != "text" or any(literal[0] != "'" or between in literal for literal in literals):
-        return None
-    return "'" + between.join([literal[1:-1] for literal in literals]) + "'", f"'{between}'"
 
 
 class Dialect(Struct, frozen=True, eq=False, kw_only=True):
@@ -131,6 +119,7 @@ class Dialect(Struct, frozen=True, eq=False, kw_only=True):
     quantile: str  # of a column of doubles, linear between two: public tables only
 
     emitter: Callable[..., Any] | None = None  # of row expressions, in place of the plain one (`rows.RowSql`)
+    looked_up: Callable[..., str] | None = None  # whether {0} is among many constants; empty for a plain comparison
     united: Callable[..., Any] | None = None  # a union, in place of its tables one by one, or none (`relations`)
     operations: Mapping[str, str] = field(default_factory=dict)  # row operations that it spells in its own way
     refused: frozenset[str] = frozenset()  # row operations that it cannot do as the others do
@@ -169,15 +158,9 @@ class Dialect(Struct, frozen=True, eq=False, kw_only=True):
         return f"CAST({value} AS {self.text})"
 
     def among(self, value: str, literals: Sequence[str], kind: str) -> str:
-        """Whether a value is one of several constants, NULL where it is missing. Many are looked up in a table of them:
-        a database compares a list with a row one by one."""
-        if kind == "text" and self.among_texts and 2 < len(literals) <= PLACES:
-            return self.among_texts.format(value, ", ".join(literals))
-        if len(literals) <= _FEW or (self.lists and len(literals) <= _MANY):
-            return f"{value} IN ({', '.join(literals)})"
-        if len(literals) > _MANY and self.split and (pieces := _in_one(literals, kind)):
-            return f"{value} IN (SELECT {self.split[kind].format(*pieces)})"
-        return f"{value} IN (SELECT v FROM (VALUES ({'), ('.join(literals)})) AS l(v))"
+        """Whether a value is one of several constants, NULL where it is missing."""
+        sooner = "" if self.looked_up is None else self.looked_up(self, value, literals, kind)
+        return sooner or f"{value} IN ({', '.join(literals)})"
 
     def canonical(self, cells: Sequence[str]) -> str:
         """One text for a row, from the text of its cells: for each its length in bytes, `:`, the cell; `-` for none.

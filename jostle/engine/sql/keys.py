@@ -1,7 +1,4 @@
-"""What rows are grouped by: the values of keys as SQL, and the tests that listed ones pass.
-
-The terms that an engine adds up, as SQL of one row: exact whole numbers.
-"""
+"""What rows are grouped by, and the terms that an engine adds up, as SQL of one row: exact whole numbers."""
 
 from __future__ import annotations
 

@@ -1,13 +1,9 @@
 """The table of operations on the values of a row: what a row of it says, and numbers, texts, dates and times.
 
 Everything that any pass needs stands in the row. Operations are total on rows: what has no value is missing there, and
-a refusal in a program. All but those on missing values pass them on.
-
-Texts are sequences of code points: no engine's locale or normal form has a say. What grows a text is none beyond
-`LONGEST` code points, so that no row can fill the memory by being repeated.
-
-Dates and times are integers in rows: days and microseconds since 1 January 1970. An engine calculates with numbers;
-what it knows of the calendar is tested on every day of the years 1 to 9999.
+a refusal in a program. All but those on missing values pass them on. Texts are sequences of code points: no engine's
+locale or normal form has a say, and what grows a text is none beyond `LONGEST`, so that no row can fill the memory.
+Dates and times are integers in rows; what an engine knows of the calendar is tested on every day of 1 to 9999.
 """
 
 from __future__ import annotations

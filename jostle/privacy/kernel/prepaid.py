@@ -26,7 +26,8 @@ from functools import cached_property
 from typing import Any
 
 from jostle.accounting.amounts import Amount, as_float
-from jostle.accounting.definitions import mu_of, pure_epsilon, rho_of, root_two_rho
+from jostle.accounting.definitions import pure_epsilon, rho_of, root_two_rho
+from jostle.accounting.subsampled_gaussian import mu_of
 from jostle.diagnostics import refuse
 from jostle.noise_laws import Gaussian, Laplace
 from jostle.privacy.kernel.exposures import Handle

@@ -1,14 +1,13 @@
 """The register: the private sources of a session, and whether they may be measured now.
 
-It refuses data that are private under one name and public under another, and, before every charge, sources that are
-closed, training on private data, and another process than the one that spends.
+It refuses data that are private under one name and public under another. Before every charge it refuses sources that
+are closed, training on private data, and another process than the one that spends.
 
-What an exception between a charge and its release becomes: a fixed message, and a source that is closed.
-
-Everything that runs over private rows is built to be total, and what may be refused is refused before the charge. What
-fails all the same may depend on a row. docs/decisions/faults.md argues for what it becomes here:
-no answer, a message that depends on the program alone, sources that are closed for the session (at the third failure
-that the machine can cause by itself), and a counter that the tests hold at 0. `Measurement.finish` stands outside.
+*Faults.* All that runs over private rows is built to be total, and what may be refused is refused before the charge. An
+exception between a charge and its release may still depend on a row (`Guarded`). It becomes a message that depends on
+the program alone, no answer, and sources that are closed for the session: at once, or at the third failure that the
+machine can cause by itself. `Measurement.finish` sees released numbers only and stands outside. The argument is in
+docs/decisions/faults.md; the tests hold the counter of such faults at 0.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
-"""A ledger in a file: one SQLite database.
+"""A ledger in a file: one SQLite database. Where a ledger is: a path, or the URL of a server (`store.STORES`).
 
 Write-ahead log, `synchronous=FULL`, every change in one `BEGIN IMMEDIATE` transaction. Whatever SQLite says is wrong
 (missing, locked, full, read-only, damaged) becomes one `LedgerError`, and what was begun is rolled back. The file is
 made with mode 0600 and refused where everybody may read or write it. SQLite's locks belong to the process and are
 lost when any handle on the file is closed, so nothing else may open it: use `stat` only. A commit over a connection
 that lived through a fork could go into a log that the parent deletes.
-
-Where a ledger is: a path of a file, or the URL of a server (`store.STORES`).
 """
 
 from __future__ import annotations

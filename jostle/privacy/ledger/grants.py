@@ -78,18 +78,6 @@ def granted_total(rows: Iterable[Dataset], dataset: Dataset) -> Cost | None:
     return (own[2] + sum(e for e, _ in limits), own[3] + sum(d for _, d in limits)) if grants else None
 
 
-def spent_exactly(rows: Iterable[Dataset], dataset: Dataset) -> tuple[int, int]:
-    """What was spent of a dataset, or is granted where grants count as their limits."""
-    total = granted_total(rows, dataset)
-    return dataset.terms.measure.spent_exactly(dataset.state.spent) if total is None else (total[0], total[1])
-
-
-def admits(rows: Iterable[Dataset], dataset: Dataset, spent: Cost) -> bool:
-    """Whether a total of a dataset is within its limit."""
-    total = granted_total(rows, dataset)
-    return dataset.terms.measure.admits(spent) if total is None else limits_of(dataset.terms.measure).admits(total)
-
-
 def reserve(rows: Rows, dataset: Dataset) -> Cost:
     """What the grants of a dataset may still take, place by place."""
     return _sum(dataset.terms.measure, (g for g in rows.all() if g.terms.within == dataset.terms.name and live(g)))

@@ -2,16 +2,12 @@
 
 A charge is one transaction that tests every dataset it meets against its limit and writes all of them down, or none;
 it is on disk before anything is read. Between runs everything adds: what a run hands in is by how much its own tree
-of budgets grew at the root, so parallel parts count as their maximum within one run only. Nothing is given back.
+of budgets grew at the root, so parallel parts count as their maximum within one run only. Nothing is given back. A
+state whose seal does not hold is damage, and damage is refused. Only an owner's commands register and update; a
+program can charge and look.
 
-What stands in the ledger is tested whenever it is used: a state whose seal does not hold is damage, and damage is
-refused. Only an owner's commands register and update; a program can charge and look.
-
-A session's side of the ledger: for each registered source, what it is in the ledger and which charges were its own.
-
-`Account.settle` is the one call that a charge makes. It hands in by how much each registered source's tree grows at the
-root, and returns when that is on disk. Whatever other programs spent meanwhile is brought into the session's own
-meters, so that `left` and `spent` speak of all of it. It reads no data.
+`Account` is a session's side: `settle` is the one call that a charge makes. What other programs spent meanwhile comes
+into the session's own meters, so that `left` and `spent` speak of all of it. It reads no data.
 """
 
 from __future__ import annotations

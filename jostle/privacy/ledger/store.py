@@ -1,26 +1,19 @@
-"""What a ledger is written in: one database, whose commit is on disk when it returns.
+"""What a ledger is written in: one database, whose commit is on disk when it returns, and the rows that stand in it.
 
-A backend opens it and says what is wrong in words of ours; here are transactions, threads and forks. No connection
-lives through a fork: two processes would speak over one, and what SQLite holds for the parent the child only thinks
-it holds.
+*Transactions.* A dataset and the entry that moved it are written together, in a transaction that the caller opened;
+nothing is decided here. No connection lives through a fork: two processes would speak over one, and what SQLite holds
+for the parent the child only thinks it holds. A backend says what is wrong in words of ours.
 
-The history of a registered dataset: a chain of entries in which nothing can be changed unnoticed.
-
-Every charge is an entry. An entry's `digest` is SHA-256 over the canonical JSON of what it says, and its `hash` is
+*History.* Every charge is an entry. Its `digest` is SHA-256 over the canonical JSON of what it says, and its `hash` is
 SHA-256 over the previous entry's hash and that digest: whoever holds one hash holds all that came before it. A stretch
 can be shown to others with foreign entries as digests alone, and still be checked.
 
-The *seal* binds the end of the chain to the dataset: HMAC-SHA256, under a random key of the dataset, over what was
-registered, the total, the data's code and the last hash. The data's *code* is an HMAC of the file's digest under the
-same key, since a bare digest would let anybody test a guess of the data. The key stands in the ledger and is never
-shown; who can copy the ledger file has it.
+*Seal.* HMAC-SHA256, under a random key of the dataset, over what was registered, the total, the data's code and the
+last hash: it binds the end of the chain to the dataset, and is tested whenever a dataset is read. The data's *code* is
+an HMAC of the file's digest under the same key, since a bare digest would let anybody test a guess of the data. The key
+stands in the ledger and is never shown; who can copy the ledger file has it.
 
-Nothing here reads or writes a file or a database.
-
-The rows of a ledger: reading a dataset and testing its seal, and adding an entry to its history.
-
-A dataset and the entry that moved it are always written together, within a transaction that the caller has opened;
-nothing is decided here.
+`tests/ledger` has the charges, chains, faults and forks of every kind of ledger.
 """
 
 from __future__ import annotations

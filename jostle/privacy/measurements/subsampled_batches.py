@@ -1,8 +1,9 @@
-"""Noisy counts of secret Poisson samples of the rows, several samples at one price: what stochastic gradients are of.
+"""Noisy counts, and sums of vectors, over secret Poisson samples of the rows: what stochastic gradients are of.
 
-`batches` releases, `steps` times over, all cells of E cubes of one table, counted over a fresh sample that keeps each
-protected unit with probability q and is secret, with Gaussian noise. what that loses is told in
-`accounting.subsampled_gaussian`.
+`batches` releases, `steps` times over, all cells of E cubes of one table, counted over a fresh secret sample that keeps
+each protected unit with probability q, with Gaussian noise. `prepaid(rows, steps = T, rate = q)` pays for T noisy sums,
+each of a fresh sample of rows of which a unit has one at most (`Sampled`): what a row gives is clipped to whole numbers
+of a norm of at most 1. What is summed next may depend on all sums before, since orders add up.
 
 *Sensitivity.* One unit more or less, kept in a step, moves cube i by a vector of ℓ₁ norm at most w (1 for a row; k
 for a person of up to k rows, all of which are kept or none; 1 for a person whose rows have weights, as multiples of
@@ -13,25 +14,21 @@ and rows that a join has multiplied are no units: both are refused, from public 
 *Whose row it is.* Persons are distinguished by 120 bits of SHA-256 of their column (`bucket`), which is why it must
 still be there, described as text: that is how the engine told them apart when it bounded their rows.
 
-*Sums of vectors.* `prepaid(rows, steps = T, rate = q)` pays for T noisy sums, each of a fresh sample of rows of which a
-unit has one at most (`Sampled`): what a row gives is clipped to whole numbers of a norm of at most 1, and what is
-summed next may depend on all sums before, since orders add up.
-
-*The price* is the (ε, δ) that was asked; in zCDP it is that of any (ε, δ)-DP mechanism, which is a function of one that
-fails with probability δ and is randomised response of ε else (Kairouz, Oh & Viswanath 2015): δ, and ρ as for pure ε.
+*Price.* The (ε, δ) that was asked, by `accounting.subsampled_gaussian`; in zCDP that of any (ε, δ)-DP mechanism, which
+is a function of one that fails with probability δ and is randomised response of ε else (Kairouz, Oh & Viswanath 2015).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from msgspec import Struct
 
 from jostle.accounting.amounts import Amount, as_float
 from jostle.accounting.definitions import Price, stability_price, used_delta
-from jostle.accounting.subsampled_gaussian import noise_for, rate_for
+from jostle.accounting.subsampled_gaussian import noise_for
 from jostle.diagnostics import refuse
 from jostle.integers import fixed_width
 from jostle.lazy import Array, Bools, Floats, Ints, NDArray, np
@@ -53,6 +50,10 @@ MOST_NUMBERS = 2**24
 """Steps times cells: so many numbers are released."""
 
 _HASHES, _BUCKETS = 5, 2**24
+
+Rate = float | Callable[[float, float, int], float]
+"""The probability with which a unit is kept, or what gives one for an ε, a δ and a number of steps. Rounded up to
+2^-16; where it is more than 1 all are kept."""
 
 
 class Batches(Struct, frozen=True):
@@ -81,8 +82,7 @@ class PoissonBatches(Sample, Measurement["Rows", Batches]):
     called = "subsampled gaussian"
 
     @classmethod
-    def of(cls, cubes: Sequence[Cube], rate: float | None, steps: int, amount: Amount | None) -> PoissonBatches:
-        """`rate` is rounded up to 2^-16."""
+    def of(cls, cubes: Sequence[Cube], rate: Rate, steps: int, amount: Amount | None) -> PoissonBatches:
         together, plan, columns = _units(cubes)
         how, share, sigma = _sampled(amount, together, rate, steps)
         facts = (tuple(cubes), together, plan, columns, steps, share, sigma)
@@ -134,7 +134,7 @@ class PrepaidSamples(Prepayment):
     called = "subsampled gaussian"
 
     @classmethod
-    def sampled(cls, rows: Handle, rate: float | None, steps: int, amount: Amount | None) -> PrepaidSamples:
+    def sampled(cls, rows: Handle, rate: Rate, steps: int, amount: Amount | None) -> PrepaidSamples:
         need_single_rows(rows)
         how, share, sigma = _sampled(amount, rows, rate, steps)
         return cls(rows.exposures, "samples", how, rows, False, steps, share, sigma, subject=(rows, share, steps))
@@ -162,14 +162,13 @@ def need_single_rows(rows: Handle) -> None:
         )  # fmt: skip
 
 
-def _sampled(amount: Amount | None, handle: Handle, rate: float | None, steps: int) -> tuple[Additive, int, float]:
+def _sampled(amount: Amount | None, handle: Handle, rate: Rate, steps: int) -> tuple[Additive, int, float]:
     """The noise of so many steps within an amount, its deviation in sensitivities, and the rate in 2^-16, rounded
     up."""
-    if not (rate is None or 0 < rate <= 1) or not 1 <= steps <= MOST_STEPS:
-        raise refuse("ValueError", f"a rate is in (0, 1], and there are 1 to {MOST_STEPS:,} steps")
+    _check(rate, steps)
     total = _need(amount)
     epsilon, delta = as_float(total.value), used_delta(total, handle.measures)
-    share = math.ceil((rate if rate is not None else rate_for(epsilon, delta, steps)) * SHARES)
+    share = math.ceil((rate(epsilon, delta, steps) if callable(rate) else rate) * SHARES)
     sigma = noise_for(epsilon, delta, share / SHARES, steps)
     if not math.isfinite(sigma):
         raise refuse("BadAmount", "no noise keeps so many steps within this amount", help="take fewer steps")
@@ -177,12 +176,16 @@ def _sampled(amount: Amount | None, handle: Handle, rate: float | None, steps: i
     return how, share, sigma
 
 
-def batches(
-    kernel: Kernel, cubes: Sequence[Cube], rate: float | None, steps: int, amount: Amount | None, span: Span | None
-) -> Batches:
-    """Releases noisy batches; of public cubes, all rows in every step, for nothing. `rate` is rounded up to 2^-16."""
-    if not (rate is None or 0 < rate <= 1) or not 1 <= steps <= MOST_STEPS:
+def _check(rate: Rate, steps: int) -> None:
+    if not (callable(rate) or 0 < rate <= 1) or not 1 <= steps <= MOST_STEPS:
         raise refuse("ValueError", f"a rate is in (0, 1], and there are 1 to {MOST_STEPS:,} steps")
+
+
+def batches(
+    kernel: Kernel, cubes: Sequence[Cube], rate: Rate, steps: int, amount: Amount | None, span: Span | None
+) -> Batches:
+    """Releases noisy batches; of public cubes, all rows in every step, for nothing."""
+    _check(rate, steps)
     cells = sum(c.size for c in cubes)
     if steps * cells > MOST_NUMBERS:
         raise refuse("ValueError", f"{steps:,} batches of {cells:,} cells are too many", help="take fewer steps")

@@ -1,29 +1,24 @@
-"""Noise for private releases: OpenDP's low-level mechanisms on integers, and for vectors our own exact sampler.
+"""Noise for private releases, exact and from the operating system's generator: single values, vectors and selections.
 
-The mechanisms add exact discrete noise drawn from the operating system's generator and saturate at 64 bits, which
-is post-processing. OpenDP takes about 6 µs a value; `mechanisms.sampler` draws the same laws for a whole vector in a
-ninth of that (docs/decisions/vector_noise.md). Scales are rounded up here, so that noise never under-covers a charge.
-`SeededNoise` in `jostle.simulate` has the same verbs for public data.
+Single values, Gaussian noise, and scales beyond those that fit here are drawn by OpenDP's integer mechanisms, which
+saturate at 64 bits (post-processing). Vectors of discrete Laplace noise, and selections among many candidates, are
+drawn here in a ninth of the time (docs/decisions/vector_noise.md). Scales are rounded up, so that noise never
+under-covers a charge. `SeededNoise` in `jostle.simulate` has the same verbs for public data.
 
-Exact samplers for whole vectors: discrete Laplace noise, and selections among many candidates.
+*Law.* P(k) ∝ exp(−|k|·s/t), by Canonne, Kamath & Steinke 2020 (Algorithms 1 and 2) on all elements at once, in 64-bit
+integers: no floating point enters after the scale has been rounded up to a fraction t/s. Uniform integers below m come
+from 64-bit words by rejection. Bernoulli(exp(−n/d)), n ≤ d, asks for Bernoulli(n/(d·K)) with K = 1, 2, … until one
+fails, and answers whether K is odd; with t < 2^33 no product reaches 2^63 unless K exceeds 2^30, which has probability
+below 1/(2^30)!. Bernoulli(1/e) trials are counted by the first bits of one uniform number, which is compared with
+binary digits of e^−k.
 
-The algorithm is Canonne, Kamath & Steinke 2020 (Algorithms 1 and 2), carried out on all elements at once in 64-bit
-integers: no floating point enters after the scale has been rounded up to a fraction, and every word comes from the
-operating system. Bernoulli(1/e) trials are counted by one word, the first bits of a uniform number, which is compared
-with binary digits of e^−k. So the law is exactly P(k) ∝ exp(−|k|·s/t), as for OpenDP's sampler that it stands in for;
-a test holds the two, and the closed form, against each other.
+*Selections.* A candidate that lacks g to the best score is let through with probability exp(−g/scale), each by itself.
+An even choice among those let through is permute-and-flip, whose law is that of noisy max with exponential noise
+(McKenna & Sheldon 2020; Ding et al. 2021). Where candidates are drawn evenly until one is let through it is the
+exponential mechanism's, P(i) ∝ exp(−g/scale). A gap beyond 2^20 scales counts as so many: e^(−2^20) is none.
 
-*Exactness.* Uniform integers below m come from 64-bit words by rejection, hence without bias. Bernoulli(exp(−n/d)),
-n ≤ d, asks for Bernoulli(n/(d·K)) with K = 1, 2, … until one fails, and answers whether K is odd. With t < 2^33 all
-products stay below 2^63 unless K exceeds 2^30, which has probability below 1/(2^30)!.
-
-*Selections.* A candidate that lacks g to the best score is let through with probability exp(−g/scale), each by itself:
-⌊g/scale⌋ times Bernoulli(1/e), and Bernoulli of what is left. An even choice among those let through is
-permute-and-flip, since in a random order the first of them is any of them as likely; its law is that of noisy max with
-exponential noise (McKenna & Sheldon 2020; Ding et al. 2021). Where candidates are drawn evenly until one is let through
-it is the exponential mechanism's, P(i) ∝ exp(−g/scale). A gap beyond 2^20 scales counts as so many: e^(−2^20) is none.
-
-Words are drawn for each call and none are kept, so that a process that forks never shares noise with its child.
+No word is kept, so that a process that forks never shares noise with its child. `tests/privacy/mechanisms` holds both
+samplers and the closed forms against each other.
 """
 
 from __future__ import annotations

@@ -8,10 +8,9 @@ checked, or follows, in whole numbers. All are functions of one column alone, to
 * `whole_frames` brings frames within the ball of radius GRID by one division rounded toward zero.
 * `clipped` brings contributions within a norm of 2^BITS, `whole_slopes` slopes within ℓ₁.
 
-What a measurement may sum over private rows: row programs with a declared meaning of what they give.
-
-Making one checks that its program has the outputs that are declared, in units and intervals on which the norms rest
-(`norms`). Builders make them (`jostle.kernels.rowprograms`), and privacy rests on none of these.
+`Weights`, `Contributions` and `RowCount` say what is summed: row programs whose outputs, in units and intervals on
+which the norms rest, are checked when one is made. Builders make them (`jostle.kernels.rowprograms`), and privacy rests
+on none of these. `tests/privacy/rows` has hostile rows and programs.
 """
 
 from __future__ import annotations

@@ -1,18 +1,14 @@
-"""The union of tables: all rows of each, equal ones too.
+"""The union of tables, and the one table that several are made of.
 
-*Argument.* A protected unit that changes at most kᵢ rows of table i changes the union by just these rows, since a row
+*Union.* A protected unit that changes at most kᵢ rows of table i changes the union by just these rows, since a row
 of a table is one row of the union whatever else is in it: by Σ kᵢ rows, over the tables that read its source. Where
 rows have weights, they keep them, and the weights that change add up in the same way; a row of a table without weights
-weighs 1 in a union with one that has them, so that kᵢ rows of it weigh kᵢ. The union is charged at the common prefix
-of the paths (`join_exposures`), and to every source.
+weighs 1 in a union with one that has them. The union is charged at the common prefix of the paths, to every source. No
+row comes or goes for the sake of another one's, so that scores that grow with every row still do.
 
-No row comes or goes for the sake of another one's, so that scores that grow with every row still do.
-
-The table that several tables are made of by filters and derived columns alone.
-
-*Argument.* Filters and derived columns take a row to one row at most. So what is measured of rows of the table below is
-what it would be of the tables made of it, if conditions and columns are put into what is measured; and the table below
-is exposed where all of them are: its rows that can change are those that can change in each, and it is charged at the
+*Common table.* Filters and derived columns take a row to one row at most. So what is measured of rows of the table
+below is what it would be of the tables made of it, if conditions and columns are put into what is measured. The table
+below is exposed where all of them are: its rows that can change are those that can in each, and it is charged at the
 common part of their paths, within every agent of theirs.
 """
 

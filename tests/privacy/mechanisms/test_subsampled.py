@@ -8,7 +8,8 @@ import math
 import numpy as np
 import pytest
 
-from jostle.accounting.subsampled_gaussian import ORDERS, divergences, epsilon_of_steps, noise_for, rate_for
+from jostle.accounting.composition import rate_for
+from jostle.accounting.subsampled_gaussian import ORDERS, divergences, epsilon_of_steps, noise_for
 from jostle.privacy.mechanisms.noise import SHARES, SecureNoise
 from jostle.simulate import SeededNoise
 

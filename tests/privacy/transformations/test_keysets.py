@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable
+from datetime import datetime
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from changed_rows import Tables, sizes, worst
 from recording import Bench
 
 from jostle.accounting.definitions import rho_of
+from jostle.diagnostics import Refusal
 from jostle.plan.plan import Apply, Categories, Column, Constant, Filter, Integer, Open
 from jostle.privacy.transformations.transform import PLACE, where, with_place
 from jostle.tools.session import Result
@@ -34,6 +37,22 @@ def test_places_of_combinations(tables: Tables) -> None:
         1.0: 4,
     }
     assert tables.engine.rows(with_place(t, [A], []).plan) == 0
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [(1.0, "x"), (1.0, "y"), (1, "x")], [(0.0, "x"), (-0.0, "x")],
+        [(datetime(9999, 1, 1, 0, 0, 0, 1),), (datetime(9999, 1, 1, 0, 0, 0, 2),)],
+    ],
+)  # fmt: skip
+def test_a_combination_that_stands_twice_is_refused(tables: Tables, rows: list[tuple[Any, ...]]) -> None:
+    """A row would meet both, and count twice at the price of one. Times beyond what doubles hold are equal."""
+    t, keys = tables.table(ROWS, SCHEMA, "t"), [A, C]
+    if isinstance(rows[0][0], datetime):
+        t, keys = tables.table([("9999-01-01 00:00:00",)], (("m", Open("time")),), "m"), [Column("m")]
+    with pytest.raises(Refusal, match="twice"):
+        with_place(t, keys, rows)
 
 
 def test_every_small_pair_of_neighbours(tables: Tables) -> None:

@@ -110,6 +110,15 @@ class Widening(AdditiveLaw):
 NoiseLaw = Laplace | Gaussian | Selected | Bracketed | Widening
 
 
+def facts_of(law: NoiseLaw) -> tuple[Any, ...]:
+    """What `law_named` makes a law again of."""
+    if isinstance(law, Bracketed):
+        return law.name, law.low, law.high, list(law.places), list(law.clear), law.counted, law.whole
+    if isinstance(law, Selected):
+        return law.name, law.scale, law.candidates, law.of
+    return law.name, law.scale, 1, law.step
+
+
 def law_named(name: str, *facts: Any) -> NoiseLaw:
     """The law that a history or a trace names, with its other `facts`. Raises `KeyError`."""
     if name == Bracketed.name:

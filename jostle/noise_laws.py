@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
-from typing import Any, ClassVar, Protocol, Self
+from typing import ClassVar, Protocol, Self
 
 from msgspec import Struct
 
@@ -60,11 +60,6 @@ class AdditiveLaw(ABC):
     def times(self, factor: float) -> Self:
         """The law of so many times this noise."""
         return replace(self, scale=self.scale * factor, step=self.step * factor)
-
-    @property
-    def facts(self) -> tuple[Any, ...]:
-        """What `error_laws.law_named` makes it again of."""
-        return self.name, self.scale, 1, self.step
 
     @property
     def trace_fields(self) -> dict[str, object]:
@@ -149,11 +144,6 @@ class Selected(Struct, frozen=True):
     name: ClassVar[str] = "selection"
 
     @property
-    def facts(self) -> tuple[Any, ...]:
-        """What `error_laws.law_named` makes it again of."""
-        return self.name, self.scale, self.candidates, self.of
-
-    @property
     def trace_fields(self) -> dict[str, object]:
         """What a trace tells beside the scale: how far from the best the chosen one is at most, with 95 %."""
         return {"within": self.half_width(), "of": self.of}
@@ -178,11 +168,6 @@ class Bracketed(Struct, frozen=True):
     counted: str
     whole: bool
     name: ClassVar[str] = "interval"
-
-    @property
-    def facts(self) -> tuple[Any, ...]:
-        """What `error_laws.law_named` makes it again of."""
-        return self.name, self.low, self.high, list(self.places), list(self.clear), self.counted, self.whole
 
 
 class DrawnLaw(Protocol):

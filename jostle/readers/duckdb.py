@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from jostle.diagnostics import Refusal
 from jostle.engine import base
 from jostle.engine.base import Opened
-from jostle.engine.duckdb.engine import DuckDb, is_parsed
+from jostle.engine.duckdb.engine import is_parsed
 from jostle.engine.duckdb.raw import Raw
 from jostle.engine.files import OpenFile, identities, open_file
 from jostle.engine.sql import relations
@@ -52,7 +52,7 @@ from jostle.plan.plan import (
 from jostle.readers.arrays import Arrays
 from jostle.readers.csvfile import MOST_PARTS
 from jostle.readers.filesets import FileSet, Objects, paths
-from jostle.readers.formats import Union, has_names, opened_file
+from jostle.readers.formats import FileDuckDb, Union, has_names, opened_file
 from jostle.readers.limits import Endless, SpillFolder, beside, memory_limit
 from jostle.readers.public_sql import PublicSql
 from jostle.records import replace
@@ -182,7 +182,7 @@ class _Tally(Raw):
 _MANY_GROUPS, _BATCH = range(2**14, 2**22), 2**20  # of counts that are made here, of so many rows at a time
 
 
-class LocalDuckDb(PublicSql, DuckDb):
+class LocalDuckDb(PublicSql, FileDuckDb):
     """The plans of `DuckDb` over files, tables in memory and lists of both."""
 
     dialect = QUICK_DUCKDB

@@ -17,11 +17,11 @@ Arrow fails on a long one.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, BinaryIO
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from jostle.diagnostics import refuse
-from jostle.engine.duckdb.engine import DuckDb
+from jostle.engine.duckdb.engine import DuckDb, Folder
 from jostle.engine.duckdb.raw import DUCKDB, Irregular, Raw
 from jostle.engine.files import ENDINGS, OpenFile
 from jostle.engine.sql.cells import NATIVE, NONE, WHOLE, number, text
@@ -31,6 +31,9 @@ from jostle.readers.textfile import FAULTS, content, damaged, is_compressed
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
+    from duckdb import DuckDBPyConnection
+
+T = TypeVar("T")
 
 
 _BY_ENDING = {".jsonl": "json", ".ndjson": "json", ".parquet": "parquet", ".pq": "parquet", ".xlsx": "excel",
@@ -63,8 +66,39 @@ def has_names(file: OpenFile) -> bool:
     return format_of(file) != "json"
 
 
+class FileDuckDb(DuckDb):
+    """A database that reads files again and again: what was read of one that somebody wrote to meanwhile is refused."""
+
+    def __init__(self, memory: str, folder: Folder) -> None:
+        super().__init__(memory, folder)
+        self._views: dict[str, OpenFile] = {}  # by the views that read them
+
+    def watch(self, name: str, file: OpenFile) -> None:
+        """A file that is read whenever a query names the view `name`: what somebody wrote to meanwhile is refused."""
+        self._views[name] = file
+
+    def _run(self, query: str, label: str, read: Callable[[DuckDBPyConnection], T]) -> T:
+        try:
+            return super()._run(query, label, read)
+        finally:
+            self._check_files(query)
+
+    def batches(self, query: str, size: int, label: str = "the data") -> Iterator[Any]:
+        try:
+            yield from super().batches(query, size, label)
+        finally:
+            self._check_files(query)
+
+    def _check_files(self, query: str) -> bool:
+        """Refuses what was read of a file that somebody wrote to meanwhile; whether a query reads files."""
+        files = [file for name, file in self._views.items() if name in query]
+        for file in files:
+            file.check()
+        return bool(files)
+
+
 def opened_file(
-    engine: DuckDb, file: OpenFile, name: str, reading: Reading, names: tuple[str, ...], *, public: bool
+    engine: FileDuckDb, file: OpenFile, name: str, reading: Reading, names: tuple[str, ...], *, public: bool
 ) -> Raw:
     """The raw cells of one file, under the table name `name`."""
     kind, label = format_of(file), f"`{file.path}`"
@@ -110,7 +144,7 @@ def _check_reading(kind: str, label: str, reading: Reading) -> None:
                      help='something like `separator = ";", decimal = ","`')  # fmt: skip
 
 
-def _csv(engine: DuckDb, file: OpenFile, name: str, label: str, reading: Reading, _: object, public: bool) -> Raw:
+def _csv(engine: FileDuckDb, file: OpenFile, name: str, label: str, reading: Reading, _: object, public: bool) -> Raw:
     from jostle.readers.csvfile import CsvFile
 
     opened = CsvFile(file, name, label, engine.connection, reading)
@@ -120,7 +154,7 @@ def _csv(engine: DuckDb, file: OpenFile, name: str, label: str, reading: Reading
 
 
 def _json(
-    engine: DuckDb, file: OpenFile, name: str, label: str, _: object, names: tuple[str, ...], public: bool
+    engine: FileDuckDb, file: OpenFile, name: str, label: str, _: object, names: tuple[str, ...], public: bool
 ) -> Raw:
     from jostle.readers.databases import JsonFile, names_of
 
@@ -130,14 +164,14 @@ def _json(
     return opened
 
 
-def _parquet(engine: DuckDb, file: OpenFile, name: str, label: str, *_: object) -> Raw:
+def _parquet(engine: FileDuckDb, file: OpenFile, name: str, label: str, *_: object) -> Raw:
     opened = ParquetFile(file, name, label, engine.fetch, engine.connection.register)
     file.check()
     engine.watch(name, file)
     return opened
 
 
-def _arrow(engine: DuckDb, file: OpenFile, name: str, label: str, *_: object) -> Raw:
+def _arrow(engine: FileDuckDb, file: OpenFile, name: str, label: str, *_: object) -> Raw:
     from jostle.readers.frames import Frame
 
     try:
@@ -150,11 +184,11 @@ def _arrow(engine: DuckDb, file: OpenFile, name: str, label: str, *_: object) ->
     return Frame(table, name, label).named_by(engine.name_rows)
 
 
-def _feather_1(engine: DuckDb, file: OpenFile, name: str, label: str, *_: object) -> Raw:
+def _feather_1(engine: FileDuckDb, file: OpenFile, name: str, label: str, *_: object) -> Raw:
     raise refuse("DataError", f"{label} is a Feather file of the first version", help="save it as version 2")
 
 
-def _excel(engine: DuckDb, file: OpenFile, name: str, label: str, reading: Reading, *_: object) -> Raw:
+def _excel(engine: FileDuckDb, file: OpenFile, name: str, label: str, reading: Reading, *_: object) -> Raw:
     from jostle.readers.frames import Frame
     from jostle.readers.workbook import sheet_table
 
@@ -164,12 +198,12 @@ def _excel(engine: DuckDb, file: OpenFile, name: str, label: str, reading: Readi
     return frame
 
 
-def _excel_97(engine: DuckDb, file: OpenFile, name: str, label: str, *_: object) -> Raw:
+def _excel_97(engine: FileDuckDb, file: OpenFile, name: str, label: str, *_: object) -> Raw:
     message = f"{label} is a workbook of before 2007, or has a password"
     raise refuse("DataError", message, help="save it as an Excel workbook (.xlsx) without one")
 
 
-def _sqlite(engine: DuckDb, file: OpenFile, name: str, label: str, reading: Reading, *_: object) -> Raw:
+def _sqlite(engine: FileDuckDb, file: OpenFile, name: str, label: str, reading: Reading, *_: object) -> Raw:
     from jostle.readers.databases import sqlite_table
     from jostle.readers.frames import Frame
 
@@ -177,7 +211,7 @@ def _sqlite(engine: DuckDb, file: OpenFile, name: str, label: str, reading: Read
     return Frame(table, name, label).named_by(engine.name_rows)
 
 
-def _duckdb(engine: DuckDb, file: OpenFile, name: str, label: str, reading: Reading, *_: object) -> Raw:
+def _duckdb(engine: FileDuckDb, file: OpenFile, name: str, label: str, reading: Reading, *_: object) -> Raw:
     from jostle.readers.databases import duckdb_table
     from jostle.readers.frames import Frame
 

@@ -26,7 +26,7 @@ from msgspec import Struct
 
 from jostle.accounting.amounts import Amount
 from jostle.diagnostics import Refusal, refuse
-from jostle.error_laws import LaplaceSum, NoiseLaw, law_named, sum_of_two, sum_quantile
+from jostle.error_laws import LaplaceSum, NoiseLaw, facts_of, law_named, sum_of_two, sum_quantile
 from jostle.formulas import Formula, Joint, Noised, OfTwo, Source, Vector, calculated
 from jostle.language.moments import kind_of_moment, moment_of, number_of
 from jostle.lazy import Floats, np
@@ -191,7 +191,7 @@ def answered(released: Answer | Numbers) -> Answer:
     if isinstance(released, Answer):
         if released.law is None:
             return released
-        law = law_named(*released.law.facts)
+        law = law_named(*facts_of(released.law))
         return Answer(released.keys, [noised(column, law) for column in released.values])
     layout, table = released.layout, released.table
     measured = zip(layout.bought, released.measured, strict=True)
@@ -414,7 +414,7 @@ def _document(answer: Answer) -> object:
     places: dict[Source, int] = {}
     values = [[_cell(value, places) for value in column] for column in answer.values]
     keys = [[_cell(key, places) for key in column] for column in answer.keys]
-    sources = [[source.value, *source.law.facts] for source in places]
+    sources = [[source.value, *facts_of(source.law)] for source in places]
     return {"keys": keys, "values": values, "sources": sources, "pairs": True}
 
 

@@ -30,8 +30,6 @@ from jostle.records import replace
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-    from jostle.engine.files import OpenFile
-
 T = TypeVar("T")
 # A file's statistics pass over NaN, and whoever wrote them may err: no row, and no test of one, may be left out because
 # of them. A filter that is moved to where a file is read leaves out rows so. It also writes out what it tests, which
@@ -72,7 +70,6 @@ class DuckDb(SqlEngine):
         self._owner = os.getpid()
         self._batches: Any = None  # of batches that somebody may not have read to their end
         self._sources: dict[str, Callable[[], Raw]] = {}  # how what is known by a key is opened
-        self._views: dict[str, OpenFile] = {}  # by the views that read them, Parquet files again and again
         self._numbers = itertools.count()
         self._raw: dict[str, Raw] = {}
         self._kept: dict[Scan | Bound, relations.Relation] = {}
@@ -141,10 +138,6 @@ class DuckDb(SqlEngine):
             message = f"{raw.label} has no column `{missing[0]}`"
             raise refuse("DataError", message, help="the description names columns as the header does")
         return raw
-
-    def watch(self, name: str, file: OpenFile) -> None:
-        """A file that is read whenever a query names the view `name`: what somebody wrote to meanwhile is refused."""
-        self._views[name] = file
 
     def base(self, plan: Scan | Bound) -> relations.Relation:
         self._own()
@@ -295,12 +288,9 @@ class DuckDb(SqlEngine):
         """The record batches of a query of our own making, until something else is asked."""
         reader = self._run(query, label, lambda connection: connection.sql(query).to_arrow_reader(size))
         self._batches = reader
-        try:
-            with contextlib.closing(reader):
-                while (batch := self._call(lambda: next(reader, None), label, self.connection)) is not None:
-                    yield batch
-        finally:
-            self._check_files(query)
+        with contextlib.closing(reader):
+            while (batch := self._call(lambda: next(reader, None), label, self.connection)) is not None:
+                yield batch
 
     def _next(self) -> str:
         return f"raw{next(self._numbers)}_"
@@ -311,10 +301,7 @@ class DuckDb(SqlEngine):
         if self._batches is not None:
             self._batches.close()
             self._batches = None
-        try:
-            return self._call(lambda: read(connection), label, connection)
-        finally:
-            self._check_files(query)
+        return self._call(lambda: read(connection), label, connection)
 
     def _call(self, work: Callable[[], T], label: str, connection: DuckDBPyConnection) -> T:
         """What `work` asks the database. What DuckDB says may quote cells, also where it hands over batches (`OSError`;
@@ -323,13 +310,6 @@ class DuckDb(SqlEngine):
             return work()
         except (self._error, OSError, ValueError):
             raise refuse("DataError", f"{label} cannot be read, or there is not enough memory for it") from None
-
-    def _check_files(self, query: str) -> bool:
-        """Refuses what was read of a file that somebody wrote to meanwhile; whether a query reads files."""
-        files = [file for name, file in self._views.items() if name in query]
-        for file in files:
-            file.check()
-        return bool(files)
 
 
 def _close(connections: list[DuckDBPyConnection], folder: Folder, owner: int) -> None:

@@ -23,6 +23,8 @@ from jostle.plan.plan import Categories, Domain, Integer, Moments, Open, Real
 from jostle.records import as_dict
 
 Schema = tuple[tuple[str, Domain], ...]
+_WORDS = ("within", "until", "per_program", "per_week", "each")
+"""Of terms, those that are written down where they say something."""
 
 
 class ServerTable(Struct, frozen=True):
@@ -72,8 +74,7 @@ class Terms(Struct, frozen=True):
         """As it stands in the ledger, whose digest of it may be older than these words are."""
         server = None if self.server is None else {**as_dict(self.server), "names": list(self.server.names)}
         fields = {"sheet": self.sheet, "header": self.header, "server": server, "filled": self.filled or None}
-        words = ("within", "until", "per_program", "per_week", "each")
-        fields |= {name: getattr(self, name) or None for name in words}
+        fields |= {name: getattr(self, name) or None for name in _WORDS}
         return {
             "name": self.name, "kind": self.kind, "path": self.path,
             "schema": [[name, _domain_json(domain)] for name, domain in self.schema],
@@ -89,18 +90,13 @@ class Terms(Struct, frozen=True):
         unit["columns"] = tuple(unit["columns"])
         unit["groups"] = tuple(unit.get("groups", ()))
         schema = tuple((str(name), _domain(domain)) for name, domain in data["schema"])
-        limit = Amount(**measure["limit"])
-        counted = Measure(measure["kind"], limit)
+        counted = Measure(measure["kind"], Amount(**measure["limit"]))
         fields, server = (data.get("sheet"), data.get("header")), data.get("server")
         if server is not None:
             server = ServerTable(server["source"], tuple(server["names"]), server["place"])
-        filled = tuple(data.get("filled", ()))
-        of_grant = (str(data.get("within", "")), str(data.get("until", "")))
-        limits = (int(data.get("per_program", 0)), int(data.get("per_week", 0)))
-        return cls(
-            data["name"], data["kind"], data["path"], schema, Unit(**unit), counted, *fields, server, filled, *of_grant,
-            *limits, str(data.get("each", "")),
-        )  # fmt: skip
+        filled, words = tuple(data.get("filled", ())), {word: data[word] for word in _WORDS if word in data}
+        own = (data["name"], data["kind"], data["path"], schema, Unit(**unit), counted)
+        return cls(*own, *fields, server, filled, **words)
 
 
 class FileMark(Struct, frozen=True):

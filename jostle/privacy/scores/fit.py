@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,26 +27,19 @@ Sums = Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True, eq=False)
-class Distance(Rule):
+class Fit(Rule):
+    """Numbers computed of a score, the exact cells of its cube, and of how many bits these are."""
+
+    compute: Callable[[Score, Ints, int], list[int]]
+
     def exact(self, reader: Reader, score: Score) -> list[int]:
         cube = cube_of(score)
-        return [distance_of(score, reader.units(cube), cube.bits)]
+        return self.compute(score, reader.units(cube), cube.bits)
 
 
-@dataclass(frozen=True, eq=False)
-class Misfit(Rule):
-    def exact(self, reader: Reader, score: Score) -> list[int]:
-        return misfits_of(score, reader.units(cube_of(score)))
-
-
-@dataclass(frozen=True, eq=False)
-class Closeness(Rule):
-    def exact(self, reader: Reader, score: Score) -> list[int]:
-        cube = cube_of(score)
-        return [closeness_of(score, reader.units(cube), cube.bits)]
-
-
-DISTANCE, MISFIT, CLOSENESS = Distance("distance", True), Misfit("misfit", True), Closeness("closeness", True)
+DISTANCE = Fit("distance", True, lambda score, cells, bits: [distance_of(score, cells, bits)])
+MISFIT = Fit("misfit", True, lambda score, cells, bits: misfits_of(score, cells))
+CLOSENESS = Fit("closeness", True, lambda score, cells, bits: [closeness_of(score, cells, bits)])
 
 
 def distance(cube: Cube, expected: Floats, penalty: float = 0.0) -> Score:

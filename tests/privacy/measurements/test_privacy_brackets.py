@@ -12,7 +12,7 @@ import pytest
 from recording import Bench, Recorder, worst_losses
 
 from jostle.accounting.amounts import QUANTA, Amount
-from jostle.error_laws import law_named, quantiles
+from jostle.error_laws import facts_of, law_named, quantiles
 from jostle.noise_laws import Bracketed, Laplace
 from jostle.plan.plan import Column, Count
 from jostle.privacy.measurements.aggregates.quantile import Quantile, _places
@@ -142,8 +142,8 @@ def test_beside_a_quantile_other_aggregates_are_as_ever() -> None:
 
 def test_a_law_is_the_same_again_from_json() -> None:
     law = Bracketed(0.0, 9.0, (1.0, 4.5), (-3.0, 8.0), Laplace.name, False)
-    assert law_named(*json.loads(json.dumps(law.facts))) == law
-    assert law_named(*Laplace(2.0, 1.0).facts) == Laplace(2.0, 1.0)
+    assert law_named(*json.loads(json.dumps(facts_of(law)))) == law
+    assert law_named(*facts_of(Laplace(2.0, 1.0))) == Laplace(2.0, 1.0)
     levels = np.array([0.001, 0.025, 0.5, 0.975, 1 - 1e-9])
     assert quantiles(law, levels).tolist() == [0.0, 1.0, 4.5, 4.5, 9.0]
 

@@ -11,7 +11,7 @@ import pytest
 from jostle.accounting.amounts import Amount, quanta
 from jostle.accounting.definitions import Measure
 from jostle.diagnostics import Refusal
-from jostle.error_laws import SmoothLaplaceErrors, law_named, quantiles
+from jostle.error_laws import SmoothLaplaceErrors, facts_of, law_named, quantiles
 from jostle.noise_laws import Laplace
 from jostle.privacy.measurements.smooth import smoothed
 from jostle.privacy.mechanisms.smooth import (
@@ -148,7 +148,7 @@ def test_the_law_of_both_noises() -> None:
         assert quantiles(law, np.array([0.5 + level / 2]))[0] == pytest.approx(10 * wide, rel=1e-3)
     assert law.half_width() > 1.1 * Laplace(10.0).half_width()
     assert SmoothLaplaceErrors(10.0, 1.0).half_width() == math.ceil(law.half_width())
-    assert law_named(*law.facts) == law and law.times(3).scale == 30
+    assert law_named(*facts_of(law)) == law and law.times(3).scale == 30
 
 
 def test_a_scale_is_never_below_one_nor_endless() -> None:

@@ -10,13 +10,13 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 89_960,
+    "lines": 90_012,
     "files": 378,
-    "lines that the kernel imports": 2_664,
-    "lines that privacy and engine import": 20_680,
-    "lines that everyday queries import": 10_425,
+    "lines that the kernel imports": 2_601,
+    "lines that privacy and engine import": 20_095,
+    "lines that everyday queries import": 9_915,
     "circles of files, imports for types counted": 0,
-    "lines with Any": 659,
+    "lines with Any": 661,
     "participle names": 44,
     "functions of one name in run and check": 10,
     "complexity of a function": 20,

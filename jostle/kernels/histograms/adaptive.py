@@ -150,38 +150,68 @@ def expected_cells(answers: list[Floats], scale: float, workload: Workload) -> F
 def halved_cells(strategy: Strategy, answers: list[Floats], scale: float, workload: Workload) -> Floats:
     """The cube of counts, of the workload's shape, from noisy answers to an `hdmm_strategy`.
 
-    Of a line that was measured by cells and sums the mean of two estimates: like cells drawn together (`smoothing`),
-    and the normal posterior of trees of halves, of which one begins a third of the line later. Else the first alone.
+    Of a cube that was measured by cells and sums the mean of estimates: like cells drawn together (`smoothing`), and
+    the normal posterior of trees of halves, of which one begins a third of the way later. In more dimensions there is
+    one more, in which halves are expected to part as the product of the sums along the axes; and more than `MOST`
+    cells have one tree. Else the first alone.
     """
     boxes = smoothing.smoothed(strategy, answers, scale, workload)
     cells = workload.cells
-    if scale <= 0 or len(workload.shape) > 1 or len(strategy) < 2 or strategy[1]["kind"] != "matrix" or cells < 2:
+    if scale <= 0 or len(strategy) < 2 or strategy[1]["kind"] != "matrix" or cells < 2:
         return boxes
     if strategy[0]["size"] < cells:
         return boxes
     weight = np.broadcast_to(np.asarray(strategy[0]["weight"], dtype=np.float64), (cells,))
     own = np.asarray(strategy[0]["labels"]).ravel()
-    sums = Sums(np.asarray(strategy[1]["matrix"])[:, own], answers[1], scale)
-    values, scales, halved = (answers[0] / weight)[own], (scale / weight)[own], np.zeros(cells)
-    for later in (0, cells // 3):
-        tree = blocktree.tree_over(np.arange(cells) + later, np.ones(cells), (cells + later - 1).bit_length())
-        leaves = leaves_of(tree)
-        halved += blocktree.normal_posterior(tree, [Seen(leaves, values, scales)], scale, sums).mean[leaves] / 2
-    if not np.isfinite(halved).all():
+    values, scales = (answers[0] / weight)[own], (scale / weight)[own]
+    matrix = np.asarray(strategy[1]["matrix"])[:, own]
+    turns = (0, 1) if len(workload.shape) == 1 or cells <= MOST else (0,)
+    lines = [_line(workload.shape, turn=turn) for turn in turns]
+
+    def halved(shares: Floats) -> Floats:
+        """The mean over the trees; the rows of a block are expected to part between its halves by `shares`, flat."""
+        expected = np.zeros(cells)
+        for line in lines:
+            tree, at = blocktree.tree_over(line.places, shares[line.order], line.bits), line.order
+            seen, sums = Seen(leaves_of(tree), values[at], scales[at]), Sums(matrix[:, at], answers[1], scale)
+            expected[at] += blocktree.normal_posterior(tree, [seen], scale, sums).mean[seen.nodes] / len(lines)
+        return expected
+
+    estimates = [halved(np.ones(cells))]
+    if len(workload.shape) > 1:
+        estimates.append(halved(_product(estimates[0].reshape(workload.shape), scale / 2).ravel()))
+    mean = np.mean(estimates, axis=0)
+    if not np.isfinite(mean).all():
         return boxes
-    gram = on_buckets(workload, own)
-    return np.asarray((boxes + gram.spread(strategies.project(halved, gram))) / 2)
+    gram, share = on_buckets(workload, own), 1 / (1 + len(estimates))
+    return np.asarray(share * boxes + (1 - share) * gram.spread(strategies.project(mean, gram)))
 
 
-def _line(shape: tuple[int, ...], tree: PublicTree | None = None) -> _Line:
-    """The cells along a tree; without one along that of `least_cost_partition`, which halves the longest axis first."""
+def _product(cube: Floats, least: float) -> Floats:
+    """What the cells would be if the axes were independent, in units of their mean; sums are `least` above 0."""
+    product = np.ones(cube.shape)
+    for axis in range(cube.ndim):
+        others = tuple(a for a in range(cube.ndim) if a != axis)
+        product = product * (np.maximum(cube.sum(axis=others, keepdims=True), 0.0) + least)
+    return np.asarray(product / product.mean())
+
+
+def _line(shape: tuple[int, ...], tree: PublicTree | None = None, turn: int = 0) -> _Line:
+    """The cells along a tree; without one along that of `least_cost_partition`, which halves the longest axis first.
+
+    With a `turn` of 1 that tree begins a third of each axis later, and of equal axes the last is halved first.
+    """
     if tree is not None:
         return _along(np.asarray(tree[0]), np.asarray(tree[1]), len(shape))
-    left = [max(0, (cells - 1).bit_length()) for cells in shape]
-    places = [np.arange(cells) * (1 << k) // cells for cells, k in zip(shape, left, strict=True)]
+    sides = [cells + turn * (cells // 3) for cells in shape]
+    left = [max(0, (side - 1).bit_length()) for side in sides]
+    places = [
+        np.arange(cells) + side - cells if turn else np.arange(cells) * (1 << k) // cells
+        for cells, side, k in zip(shape, sides, left, strict=True)
+    ]
     bits, key = sum(left), np.zeros(shape, dtype=np.int64)
     for _ in range(bits):
-        axis = left.index(max(left))
+        axis = max(range(len(shape)), key=lambda a: (left[a], a if turn else -a))
         left[axis] -= 1
         bit = places[axis] >> left[axis] & 1
         key = 2 * key + bit.reshape([-1 if a == axis else 1 for a in range(len(shape))])

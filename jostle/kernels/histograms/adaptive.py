@@ -168,7 +168,7 @@ def halved_cells(strategy: Strategy, answers: list[Floats], scale: float, worklo
     turns = (0, 1) if len(workload.shape) == 1 or cells <= MOST else (0,)
     lines = [_line(workload.shape, turn=turn) for turn in turns]
 
-    def halved(shares: Floats) -> Floats:
+    def over_trees(shares: Floats) -> Floats:
         """The mean over the trees; the rows of a block are expected to part between its halves by `shares`, flat."""
         expected = np.zeros(cells)
         for line in lines:
@@ -177,9 +177,9 @@ def halved_cells(strategy: Strategy, answers: list[Floats], scale: float, worklo
             expected[at] += blocktree.normal_posterior(tree, [seen], scale, sums).mean[seen.nodes] / len(lines)
         return expected
 
-    estimates = [halved(np.ones(cells))]
+    estimates = [over_trees(np.ones(cells))]
     if len(workload.shape) > 1:
-        estimates.append(halved(_product(estimates[0].reshape(workload.shape), scale / 2).ravel()))
+        estimates.append(over_trees(_product(estimates[0].reshape(workload.shape), scale / 2).ravel()))
     mean = np.mean(estimates, axis=0)
     if not np.isfinite(mean).all():
         return boxes

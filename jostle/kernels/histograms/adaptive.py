@@ -173,8 +173,8 @@ def halved_cells(strategy: Strategy, answers: list[Floats], scale: float, worklo
         expected = np.zeros(cells)
         for line in lines:
             tree, at = blocktree.tree_over(line.places, shares[line.order], line.bits), line.order
-            seen, sums = Seen(leaves_of(tree), values[at], scales[at]), Sums(matrix[:, at], answers[1], scale)
-            expected[at] += blocktree.normal_posterior(tree, [seen], scale, sums).mean[seen.nodes] / len(lines)
+            counts, sums = Seen(leaves_of(tree), values[at], scales[at]), Sums(matrix[:, at], answers[1], scale)
+            expected[at] += blocktree.normal_posterior(tree, [counts], scale, sums).mean[counts.nodes] / len(lines)
         return expected
 
     estimates = [over_trees(np.ones(cells))]

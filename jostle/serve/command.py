@@ -16,6 +16,7 @@ import time
 from argparse import Namespace
 from collections.abc import Callable
 from contextlib import closing, suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -156,20 +157,25 @@ def _need_clock(home: Home) -> str:
 
 
 def _need_agreement(home: Home) -> int:
-    """Refuses where the ledger does not have the charges of answers that were given; else, how many these are."""
+    """Refuses where the ledger does not have the charges of answers that were given; else, how many these are. The log
+    has them, and the answers in the folder, which is no part of a database that was restored."""
     from jostle.privacy.ledger.ledger import Ledger
+    from jostle.serve.worker import ANSWER
 
-    ledger, histories, charges = Ledger(home.ledger), dict[str, dict[int, str]](), 0
-    for entry in home.audit():
-        for name, links in entry["content"].get("charges", {}).items():
-            if name not in histories:
-                there = ledger.history(name) if ledger.store.exists() else []
-                histories[name] = {one.number: one.hash for one in there}
-            charges += len(links)
-            if any(histories[name].get(number) != hash for number, hash in links):
-                help = "an older copy would forget what was spent: put the last ledger back, with its `serve.db`"
-                raise refuse("LedgerError", f"the ledger lacks charges on `{name}` that the log has", help=help)
-    return charges
+    ledger, histories, links = Ledger(home.ledger), dict[str, dict[int, str]](), set[tuple[str, int, str]]()
+    answers = (json.loads(path.read_bytes()) for path in (home.folder / "runs").glob(f"*/{ANSWER}"))
+    for content in chain((entry["content"] for entry in home.audit()), answers):
+        charges = content.get("charges", {})
+        links |= {(name, number, hash) for name, of_name in charges.items() for number, hash in of_name}
+    for name, number, hash in links:
+        if name not in histories:
+            there = ledger.datasets() if ledger.store.exists() else []
+            history = ledger.history(name) if name in {one.terms.name for one in there} else []
+            histories[name] = {one.number: one.hash for one in history}
+        if histories[name].get(number) != hash:
+            help = "an older copy would forget what was spent: put the last ledger back, with the store of the server"
+            raise refuse("LedgerError", f"the ledger lacks charges on `{name}` of answers that were given", help=help)
+    return len(links)
 
 
 def _check(home: Home) -> int:

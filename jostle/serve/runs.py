@@ -35,7 +35,7 @@ from jostle.plan.digest import digest
 from jostle.privacy.ledger.ledger import Ledger
 from jostle.privacy.ledger.store import Dataset
 from jostle.records import replace
-from jostle.serve.store import DAY, Account, Home, Run, Total, new_secret
+from jostle.serve.store import DAY, Account, Home, Run, Total, new_secret, older
 from jostle.serve.worker import ANSWER, MOST_ANSWER, TRACE, Job, clauses, own_environment
 
 SECONDS = (5.0, 20.0, 60.0, 300.0)
@@ -238,6 +238,7 @@ class Runs:
         self.home, self.check, self.start = home, check, start or Launcher(home.folder)
         self.seconds, self.places = tuple(seconds), places
         self._lock, self._checking = threading.Lock(), list[str]()
+        self._entries: dict[str, int] = {}  # how long histories were by the charges of answers
         for folder in (home.folder / "runs").glob(f"*{GONE}"):  # the server was killed before they were removed
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -362,6 +363,8 @@ class Runs:
                 answer = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             _discard(self.folder(run))  # how far it came may depend on rows
+        for name, links in answer["charges"].items():
+            self._entries[name] = max([self._entries.get(name, 0), *(number for number, _ in links)])
         text = str(answer["document"]).encode(errors="backslashreplace").decode()  # JSON, so that these are its escapes
         done = replace(run, state="done", document=text)
         self.home.change_run(done, "running", run.account, answer=digest(done.document), charges=answer["charges"])
@@ -407,7 +410,10 @@ class Runs:
             raise refuse("Busy", f"{handed} programs in a week are enough", help="each is forgotten after seven days")
 
     def _totals(self, analyst: str) -> dict[str, Total]:
+        known = dict(self._entries)  # before the ledger is read
         pairs = granted(Ledger(self.home.ledger), analyst)
+        if any(one.state.entries < known.get(one.terms.name, 0) for pair in pairs for one in pair):
+            raise older("ledger")
         return {one.terms.name: (list(one.state.spent), one.state.entries) for pair in pairs for one in pair}
 
     def datasets(self, who: Account) -> list[Dataset]:

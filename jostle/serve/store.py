@@ -23,7 +23,7 @@ from typing import Any
 from msgspec import Struct
 
 from jostle.backends.postgres.ledger import SCHEMES
-from jostle.diagnostics import refuse
+from jostle.diagnostics import Refusal, refuse
 from jostle.jsontext import Json
 from jostle.plan.digest import canonical, digest
 from jostle.privacy.ledger.file import store_at
@@ -104,6 +104,7 @@ class Home:
         self.on_server, own = ledger.startswith(SCHEMES), self.folder / "serve.db"
         self._lock = threading.RLock()
         self._db: Connection | None = None  # of the transaction that goes on
+        self._written = self._writing = 0  # the last entry of the log that this process wrote, and writes
         self._store = store_at(ledger if self.on_server else own, 30.0, LAYOUT)
         self._store.create()
         if self.on_server and own.exists():
@@ -136,11 +137,13 @@ class Home:
             if self._db is not None:
                 yield
                 return
+            self._writing = self._written
             with self._store.writing() as self._db:
                 try:
                     yield
                 finally:
                     self._db = None
+            self._written = self._writing
 
     def _do(self, statement: str, *values: object) -> Result:
         if self._db is None:
@@ -396,7 +399,10 @@ class Home:
 
     def _note(self, by: str, did: str, **facts: object) -> None:
         last = self._do("SELECT number, hash FROM audit ORDER BY number DESC LIMIT 1").fetchone() or (0, FIRST)
+        if last[0] < self._writing:
+            raise older("store")
         entry = Entry.after(last[0] + 1, last[1], {"by": by, "did": did, "time": now(), **facts})
+        self._writing = entry.number
         text = canonical(entry.content).decode()
         self._do("INSERT INTO audit VALUES (?, ?, ?, ?)", entry.number, text, entry.previous, entry.hash)
 
@@ -404,6 +410,12 @@ class Home:
         """The log, the oldest first, as it is handed out and verified."""
         rows = self._rows("SELECT number, content, hash FROM audit ORDER BY number")
         return [{"number": number, "content": json.loads(text), "hash": hash} for number, text, hash in rows]
+
+
+def older(what: str) -> Refusal:
+    """Where less stands written than was before: what was restored forgets what was spent."""
+    message = f"the {what} of the server is older than it was: a copy was put in its place"
+    return refuse("LedgerError", message, help="its owner puts the last one back, and starts the server again")
 
 
 def verify(log: Iterable[Mapping[str, object]]) -> tuple[int, str]:

@@ -194,6 +194,21 @@ def test_a_new_connection_is_looked_at_as_the_first(ledger: Ledger, database: tu
     assert "is no ledger of this jostle" in refused(ledger.datasets)
 
 
+def test_an_older_dump_that_is_restored_is_noticed_by_who_spent(
+    ledger: Ledger, dumps: Callable[[str], Callable[[], None]]
+) -> None:
+    kernel, source = opened(ledger)
+    charge(kernel, (Exposure(source),), HALF, "count")
+    older = dumps("jostle_ledger")
+    charge(kernel, (Exposure(source),), HALF, "count")
+    last = dumps("jostle_ledger")
+    older()
+    assert "knows less" in refused(lambda: charge(kernel, (Exposure(source),), HALF, "count"))
+    last()
+    charge(kernel, (Exposure(source),), HALF, "count")
+    assert verify(ledger, "people").spent == (3 * QUANTA // 2,) and verify(ledger, "people").entries == 4
+
+
 def test_a_commit_that_did_not_happen_is_no_commit(ledger: Ledger) -> None:
     """Where a statement failed and somebody went on, the server answers COMMIT with ROLLBACK, and no error."""
 

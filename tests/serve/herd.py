@@ -34,16 +34,16 @@ class Herd:
     """A home with `people` and a grant for each analyst, and the process of which all others are forked."""
 
     def __init__(
-        self, folder: Path, analysts: int = 6, seconds: float = 3.0, places: int = 8, *, neighbour: bool = False
-    ) -> None:
-        """With a `neighbour` there is `people2` too, which has one row more."""
+        self, folder: Path, analysts: int = 6, seconds: float = 3.0, places: int = 8, *, neighbour: bool = False,
+        database: str = "", servers: int = 1,
+    ) -> None:  # fmt: skip
+        """With a `neighbour` there is `people2` too, which has one row more. With a `database` the ledger and the store
+        are there, and several servers may share it."""
         self.names = ("people", "people2") if neighbour else ("people",)
         self.folder, self.seconds, self.places = folder, seconds, places
         folder.mkdir(parents=True, exist_ok=True)
         self.home, self.armed, self.ends = folder / "home", folder / "armed", folder / "ends"
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = int(free.getsockname()[1])
+        self.database, self.ports, self.pids = database, [free_port() for _ in range(servers)], [0] * servers
         self.tokens = self._filled(analysts)
         words = [sys.executable, "-m", "tests.serve.herd", str(folder)]
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
@@ -52,12 +52,16 @@ class Herd:
             time.sleep(0.05)
             if self._parent.poll() is not None:
                 raise RuntimeError("the process of which others are forked has ended")
-        self.pid = 0
+
+    @property
+    def pid(self) -> int:
+        """The first server's."""
+        return self.pids[0]
 
     def _filled(self, analysts: int) -> dict[str, str]:
         from jostle.serve.store import Home
 
-        home = Home(self.home)
+        home = Home(self.home, self.database)
         tokens = {}
         for name, role in (
             ("owner", "owner"),
@@ -96,12 +100,13 @@ class Herd:
         """Asks the parent for a process; gives its number."""
         return asked(self.folder, {"what": what, **more})
 
-    def start(self, **options: Any) -> None:
-        """Starts the server, and waits until it answers."""
-        self.pid = self.ask("serve", port=self.port, seconds=self.seconds, places=self.places, **options)
+    def start(self, server: int = 0, **options: Any) -> None:
+        """Starts a server, and waits until it answers."""
+        told = {"port": self.ports[server], "seconds": self.seconds, "places": self.places, "database": self.database}
+        self.pids[server] = self.ask("serve", **told, **options)
         for _ in range(6000):
             try:
-                if self.request("", "GET", "/api/health")[0] == 200:
+                if self.request("", "GET", "/api/health", server=server)[0] == 200:
                     return
             except OSError:
                 time.sleep(0.02)
@@ -112,8 +117,8 @@ class Herd:
         os.kill(self.pid, signal.SIGKILL)
         self.wait()
 
-    def wait(self) -> None:
-        while f'"pid": {self.pid},' not in (self.ends.read_text() if self.ends.exists() else ""):
+    def wait(self, server: int = 0) -> None:
+        while f'"pid": {self.pids[server]},' not in (self.ends.read_text() if self.ends.exists() else ""):
             time.sleep(0.01)
 
     def close(self) -> None:
@@ -128,17 +133,17 @@ class Herd:
 
     def workers(self) -> list[int]:
         """Processes of runs that go on."""
-        over = {self.pid, *(one["pid"] for one in self.ended())}
+        over = {*self.pids, *(one["pid"] for one in self.ended())}
         return [pid for pid in map(int, (self.folder / "children").read_text().split()) if pid not in over]
 
     def ended(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self.ends.read_text().splitlines()] if self.ends.exists() else []
 
     def request(
-        self, who: str, method: str, path: str, body: object = None, timeout: float = 120.0
+        self, who: str, method: str, path: str, body: object = None, timeout: float = 120.0, server: int = 0
     ) -> tuple[int, dict[str, str], bytes]:
         """One request: status, headers, body. `OSError` where the server is not there or goes."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        connection = http.client.HTTPConnection("127.0.0.1", self.ports[server], timeout=timeout)
         headers = {"Authorization": f"Bearer {self.tokens[who]}"} if who else {}
         try:
             connection.request(method, path, None if body is None else json.dumps(body), headers)
@@ -148,6 +153,12 @@ class Herd:
             raise OSError(str(fault)) from None
         finally:
             connection.close()
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
 
 
 def asked(folder: Path, request: Mapping[str, Any]) -> int:
@@ -300,7 +311,7 @@ def serve(folder: Path, request: Mapping[str, Any]) -> None:
             at(folder, "server: before that is committed")
 
     Home._note = noted  # type: ignore[method-assign]
-    home = Home(folder / "home")
+    home = Home(folder / "home", request.get("database", ""))
     runs = Runs(home, check, begin, (float(request["seconds"]),), int(request["places"]))
     uvicorn.run(
         application(Server(home, runs), ["127.0.0.1"]), host="127.0.0.1", port=int(request["port"]), log_level="error",
@@ -312,6 +323,7 @@ def run(folder: Path, request: Mapping[str, Any]) -> bool:
     """The process of a run: that of the worker. Whether it began after its end, and so did nothing."""
     import io
 
+    from jostle.backends.postgres.ledger import LedgerDatabase
     from jostle.privacy.ledger.file import LedgerFile
     from jostle.privacy.ledger.ledger import Ledger
     from jostle.serve import confine, worker
@@ -338,7 +350,8 @@ def run(folder: Path, request: Mapping[str, Any]) -> bool:
 
     point(0)()
     wrapped(Ledger, "charge", point(1), point(3))
-    wrapped(LedgerFile, "commit", lambda: point(2)() if armed else None, None)
+    for store in (LedgerFile, LedgerDatabase):
+        wrapped(store, "commit", lambda: point(2)() if armed else None, None)
     armed: list[int] = []
     wrapped(Ledger, "charge", lambda: armed.append(1), armed.clear)
     wrapped(Ledger, "remember", None, point(4))

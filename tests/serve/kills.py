@@ -34,8 +34,9 @@ def program(k: int) -> str:
 class Analyst(threading.Thread):
     """Hands programs in, one after the other, and keeps what was answered; a server that is gone is waited for."""
 
-    def __init__(self, herd: Herd, name: str, first: int) -> None:
+    def __init__(self, herd: Herd, name: str, first: int, server: int = 0) -> None:
         super().__init__(daemon=True)
+        self.server = server
         self.herd, self.who, self.next, self.over = herd, name, first, threading.Event()
         self.answers: dict[str, dict[str, Any]] = {}  # by the number of a run
 
@@ -51,9 +52,17 @@ class Analyst(threading.Thread):
                 if not run["answer"]["ok"] and self.next % 2:
                     again = text  # what had been answered is given again, free
 
+    def _request(self, *what: Any) -> Any:
+        """One of an analyst's server, or of another at random where that one is gone."""
+        try:
+            return self.herd.request(self.who, *what, server=self.server)
+        except OSError:
+            self.server = random.randrange(len(self.herd.ports))
+            raise
+
     def _answered(self, text: str) -> dict[str, Any] | None:
         try:
-            status, _, body = self.herd.request(self.who, "POST", "/api/runs", {"program": text})
+            status, _, body = self._request("POST", "/api/runs", {"program": text})
             run = json.loads(body)
         except OSError:
             status, run = 0, {}
@@ -61,12 +70,12 @@ class Analyst(threading.Thread):
             try:
                 if status != 200:  # perhaps it was taken, perhaps not
                     time.sleep(0.1)
-                    runs = json.loads(self.herd.request(self.who, "GET", "/api/runs")[2])["runs"]
+                    runs = json.loads(self._request("GET", "/api/runs")[2])["runs"]
                     run = next((one for one in runs if one["state"] == "running"), runs[0] if runs else None)
                     if run is None:
                         return None
                     status = 200
-                answered = json.loads(self.herd.request(self.who, "GET", f"/api/runs/{run['id']}?wait=1")[2])
+                answered = json.loads(self._request("GET", f"/api/runs/{run['id']}?wait=1")[2])
                 if answered.get("state") == "done":
                     return dict(answered)
             except (OSError, ValueError, KeyError):
@@ -79,20 +88,24 @@ def main(words: list[str]) -> int:
     options.add_argument("--count", type=int, default=20)
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--seconds", type=float, default=3.0, help="when answers leave")
+    options.add_argument("--database", default="", help="the URL of an empty database for the ledger and the store")
+    options.add_argument("--servers", type=int, default=1, help="so many over one database")
     given = options.parse_args(words)
     with tempfile.TemporaryDirectory() as folder:
-        done = kills(Path(folder) / "herd", given.count, given.seed, given.seconds)
+        herd = Herd(Path(folder) / "herd", seconds=given.seconds, database=given.database, servers=given.servers)
+        done = kills(herd, given.count, given.seed)
     print(json.dumps(done, indent=1))
     return 1 if done["wrong"] else 0
 
 
-def kills(folder: Path, count: int, seed: int, seconds: float) -> dict[str, Any]:
+def kills(herd: Herd, count: int, seed: int) -> dict[str, Any]:
     """What was killed how often, and what of it was wrong."""
-    rng, herd = random.Random(seed), Herd(folder, seconds=seconds)
-    analysts = [Analyst(herd, f"a{k}", 10_000 * k) for k in range(6)]
+    rng, servers, seconds = random.Random(seed), len(herd.ports), herd.seconds
+    analysts = [Analyst(herd, f"a{k}", 10_000 * k, k % servers) for k in range(6)]
     killed: Counter[str] = Counter()
     try:
-        herd.start()
+        for server in range(servers):
+            herd.start(server)
         for one in analysts:
             one.start()
         points = [*SERVER, *WORKER, *RANDOM]
@@ -118,7 +131,8 @@ def _killed(herd: Herd, point: str, rng: random.Random) -> bool:
         until = time.monotonic() + PATIENCE
         while not (workers := herd.workers()) and point.startswith("worker") and time.monotonic() < until:
             time.sleep(rng.random() / 20)
-        which = {"server": [herd.pid], "worker": workers[-1:], "all of them": [herd.pid, *workers]}[point.split(":")[0]]
+        one = rng.choice(herd.pids)
+        which = {"server": [one], "worker": workers[-1:], "all of them": [*herd.pids, *workers]}[point.split(":")[0]]
         for pid in which:
             try:
                 os.kill(pid, signal.SIGKILL)
@@ -133,9 +147,14 @@ def _killed(herd: Herd, point: str, rng: random.Random) -> bool:
             time.sleep(0.01)
         reached = not herd.armed.exists()
         herd.armed.unlink(missing_ok=True)
-    if point.startswith(("server", "all")) and reached:
-        herd.wait()
-        herd.start()
+    gone = [*range(len(herd.pids))] if point.startswith("all") else []
+    while reached and point.startswith("server") and not gone:
+        time.sleep(0.01)
+        over = {one["pid"] for one in herd.ended()}
+        gone = [server for server, pid in enumerate(herd.pids) if pid in over]
+    for server in gone:
+        herd.wait(server)
+        herd.start(server)
     return reached
 
 
@@ -150,7 +169,7 @@ def checked(herd: Herd, analysts: list[Analyst]) -> tuple[list[str], dict[str, A
     _, _, body = herd.request("auditor", "GET", "/api/audit")
     log = json.loads(body)["audit"]
     verify(log)
-    ledger = Ledger(herd.home / "ledger" / "ledger.db")
+    ledger = Ledger(herd.database or herd.home / "ledger" / "ledger.db")
     histories = {one.terms.name: ledger.history(one.terms.name) for one in ledger.datasets()}
     for name in histories:
         verify_ledger(ledger, name)

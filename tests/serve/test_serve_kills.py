@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.serve import kills
-from tests.serve.herd import SERVER, WORKER
+from tests.serve.herd import SERVER, WORKER, Herd
 
 
 @pytest.mark.slow
@@ -30,7 +30,7 @@ def test_kills_lose_no_answer_and_no_charge(tmp_path: Path, monkeypatch: pytest.
         return result
 
     monkeypatch.setattr(kills, "checked", check)
-    done = kills.kills(tmp_path / "herd", 18, 7, 4.0)
+    done = kills.kills(Herd(tmp_path / "herd", seconds=4.0), 18, 7)
     assert done["wrong"] == [] and done["kills"] >= 9 and done["well"] >= 1
     assert {point for point in done["killed"] if not point.startswith("not")} & {*SERVER} and WORKER
     assert len(looked[0]) == 1 and "another one than was given" in looked[0][0]

@@ -184,7 +184,7 @@ def test_servers_over_one_database_know_what_the_others_know(team: Place) -> Non
             one.join()
         assert verify(team.home.audit())[0] == before + 40
         assert abs(team.home.clock_ahead()) < command.CLOCKS_APART
-        assert command._need_agreement(team.home) == 0
+        assert command._need_agreement(team.home) == 1  # its answer, which has not left
     finally:
         other.close()
 
@@ -216,6 +216,36 @@ def test_a_database_that_is_away_is_one_sentence(team: Place, monkeypatch: pytes
     answer = team.get("ana", "/api/me")
     assert answer.status_code == 503 and "the store of the server cannot be reached" in answer.text
     assert "127.0.0.1" not in answer.text
+
+
+@pytest.mark.parametrize("schemas", [["jostle_ledger"], ["jostle_store"], ["jostle_ledger", "jostle_store"]])
+def test_an_older_dump_that_is_restored_is_noticed(
+    team: Place, dumps: Callable[[str], Callable[[], None]], schemas: list[str]
+) -> None:
+    """By the server that goes on, and, from the answers in its folder, by one that begins where the ledger forgets."""
+    assert team.run("ana", count(0.25))["answer"]["ok"]
+    older = [dumps(schema) for schema in schemas]
+    assert team.run("ana", count(0.5))["answer"]["ok"]
+    last = [dumps(schema) for schema in schemas]
+    for restore in older:
+        restore()
+    said = team.post("ana", "/api/runs", program=count(0.125))
+    assert said.status_code == 400 and "is older than it was" in said.json()["error"]["message"], said.text
+    if "jostle_ledger" in schemas:
+        with pytest.raises(Refusal, match="the ledger lacks charges on `people"):
+            command._need_agreement(team.home)
+    for restore in last:
+        restore()
+    assert team.run("ana", count(0.125))["answer"]["ok"] and shares(team.home)["people@ana"] == 7 * QUANTA // 8
+    assert command._need_agreement(team.home) == 3
+
+
+def test_a_connection_that_ended_is_made_anew(team: Place, database: tuple[str, Sql]) -> None:
+    """As after a restart of the database: the next request is answered."""
+    assert team.get("ana", "/api/me").status_code == 200
+    database[1]("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
+                "AND pid <> pg_backend_pid()")  # fmt: skip
+    assert team.get("ana", "/api/me").json()["name"] == "ana" and team.run("ana", count(0.5))["answer"]["ok"]
 
 
 class Servers:

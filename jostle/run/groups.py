@@ -194,6 +194,8 @@ def public_keys(value: Any, span: Span) -> tuple[Any, ...]:
         need_room(value.count, "a list of keys")
     elif not (isinstance(value, JSet) or is_sequence(value)):
         raise refuse("TypeError", f"`over` takes a set of keys, not {kind_name(value)}", span)
+    if isinstance(value, Interval) and max(-value.low, value.high) <= 2**53:  # each number once, as a double
+        return tuple(value)
     items = list(value)
     if set(map(type, items)) <= {float} and all(map(math.isfinite, items)):  # nearly all keys of long lists
         numbers = list(map(float, map(math.floor, items)))

@@ -14,6 +14,9 @@ from jostle.engine.sql.hashes import counted_as
 from jostle.engine.sql.rows import Physical
 from jostle.plan.plan import Column, Count, FixedSum, Key, Open, Scan
 from jostle.readers.duckdb import LocalDuckDb
+from jostle.run.groups import public_keys
+from jostle.run.values import Interval
+from jostle.source import Source, Span
 
 
 @pytest.fixture
@@ -63,3 +66,14 @@ def test_consecutive_keys_are_counted_as_a_range_and_as_a_list(engine: LocalDuck
     order = [1, 0, *range(2, 6)]
     for one, other in zip(engine.group(scan, (key,), terms), engine.group(scan, (mixed,), terms), strict=True):
         assert one[order].tolist() == other.tolist()
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(-3, 4), (0, 0), (5, 2), (-(2**53) - 4, -(2**53) + 4), (2**53 - 4, 2**53 + 4)]
+)
+def test_a_range_of_keys_is_the_list_of_its_numbers(low: int, high: int) -> None:
+    """Beyond 2⁵³ several whole numbers are one double, which stands once."""
+    span = Span(Source("p.jst", ""), 1, 1, 1, 1)
+    keys = public_keys(Interval(float(low), float(high)), span)
+    assert keys == public_keys([float(k) for k in range(int(float(low)), int(float(high)) + 1)], span)
+    assert len(set(keys)) == len(keys) and set(map(type, keys)) <= {float}

@@ -59,7 +59,7 @@ def discrete_laplace(size: int, scale: float) -> Ints:
         accepted = _bernoulli_exp(rest, t)
         todo_kept, below = todo[accepted], same_bits(rest[accepted])
         magnitude = (below + t * _geometric(len(below))) // s
-        negative = (_words(len(below)) & np.uint64(1)).astype(bool)
+        negative = np.frombuffer(os.urandom(len(below)), dtype=np.uint8) < 2**7
         good = ~(negative & (magnitude == 0))
         out[todo_kept[good]] = np.where(negative, -magnitude, magnitude)[good]
         todo = np.concatenate([todo[~accepted], todo_kept[~good]])

@@ -410,9 +410,9 @@ class Runs:
             raise refuse("Busy", f"{handed} programs in a week are enough", help="each is forgotten after seven days")
 
     def _totals(self, analyst: str) -> dict[str, Total]:
-        known = dict(self._entries)  # before the ledger is read
+        before = dict(self._entries)  # the ledger is read
         pairs = granted(Ledger(self.home.ledger), analyst)
-        if any(one.state.entries < known.get(one.terms.name, 0) for pair in pairs for one in pair):
+        if any(one.state.entries < before.get(one.terms.name, 0) for pair in pairs for one in pair):
             raise older("ledger")
         return {one.terms.name: (list(one.state.spent), one.state.entries) for pair in pairs for one in pair}
 

@@ -10,7 +10,7 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 90_042,
+    "lines": 90_068,
     "files": 378,
     "lines that the kernel imports": 2_601,
     "lines that privacy and engine import": 20_095,

@@ -24,8 +24,8 @@ from typing import Any
 from msgspec import Struct, field
 
 from jostle.accounting.amounts import Amount, quanta
-from jostle.choice.models import AnyModel, Array
-from jostle.choice.policies import Candidate, Groups, Predicts, candidates, decide, fit_candidate, regrets, view_of
+from jostle.choice.models import AnyModel, Array, Groups
+from jostle.choice.policies import Candidate, Predicts, View, candidate_named, decide, regrets, view_of
 from jostle.choice.policy import SINGLE_BEST
 from jostle.choice.program import ProgramBench, public_only, simulated_private
 from jostle.choice.table import RunTable, UtilityScale
@@ -168,7 +168,7 @@ def evaluate(
     def piece(number: int) -> tuple[str, tuple[Array, Array, Array, Array]]:
         rest = table.without(names[number])
         name = settled or decide(rest, model, predicts).name
-        winner = next(c for c in candidates(table, predicts) if c.name == name)
+        winner = candidate_named(name, table, predicts)
         return name, _left_out(table, rest, names[number], winner, model, predicts, scale)
 
     folds = run_all(piece, len(names), progress, workers)
@@ -210,15 +210,14 @@ def _left_out(
     scale: UtilityScale,
 ) -> tuple[Array, Array, Array, Array]:
     """For each run of the data set: its scale; the regret of the choice by draw, the single best, and each option."""
-    view = view_of(table, winner, scale)
-    mine = view[view.database == database]
-    losses = regrets(
-        winner, fit_candidate(winner, view_of(rest, winner, scale), model, predicts, scale), mine, predicts
-    )
     best = Candidate(SINGLE_BEST, 0.0, 0, ())
-    plain = view_of(table, best, scale)
-    plain = plain[plain.database == database]
-    alone = regrets(best, fit_candidate(best, view_of(rest, best, scale), model, predicts, scale), plain, predicts)
+
+    def judged(candidate: Candidate) -> tuple[View, Array]:
+        view = view_of(table, candidate, scale)
+        mine = view[view.database == database]
+        return mine, regrets(candidate, view_of(rest, candidate, scale), mine, model, predicts, scale)
+
+    (_, losses), (plain, alone) = judged(winner), judged(best)
     draws = losses.reshape(len(plain.y), -1)
     return plain.size, np.repeat(draws, table.draws // draws.shape[1], axis=1), alone, plain.best[:, None] - plain.y
 

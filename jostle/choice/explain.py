@@ -39,6 +39,8 @@ def _head(policy: Policy) -> list[str]:
     public = dict(zip(table.features, table.public, strict=True))
     reads = [f"{n} ({'exact' if table.exact else 'free' if public.get(n, True) else 'paid'})" for n in policy.columns]
     cost = f"; features take {policy.share * 100:g} % of epsilon" if policy.share else "; at no cost"
+    if policy.further is not None:
+        cost += f", and {policy.further.share * 100:g} % more where a second look is predicted to pay"
     return [
         f"policy: {policy.name}, by {policy.model}",
         f"why: {policy.why}",
@@ -75,7 +77,7 @@ def _validation(policy: Policy) -> list[str]:
 
 
 def _models(policy: Policy) -> list[str]:
-    predictor, options = policy.predictor, policy.table.options
+    predictor, options = policy.predictor, policy.outcomes
     if not isinstance(predictor, TreeEnsembles):
         return ["the model is the program's own"]
     models = " (its logarithm is modelled)" if predictor.scale.logarithmic else ""
@@ -85,14 +87,14 @@ def _models(policy: Policy) -> list[str]:
         if len(trees) > 1:
             lines.append(f"the mean of {len(trees)} trees; the first:")
         lines += _tree(predictor, trees[0], options, range(len(options)))
-        return lines + [
-            f"{o}: predicts for itself, whatever the tree says" for k, o in enumerate(options) if policy.own(k)
-        ]
-    for k, option in enumerate(options):
+        lines += [f"{o}: predicts for itself, whatever the tree says" for k, o in enumerate(options) if policy.own(k)]
+    for k, option in enumerate(() if predictor.together else options):
         if policy.own(k):
             lines += [f"{option}: predicts for itself"]
         else:
             lines += [f"{option}:", *_tree(predictor, predictor.ensembles[k][0], (), (0,))]
+    if policy.further is not None:
+        lines += ["of the second look:", *_models(policy.further)[1:]]
     return lines
 
 
@@ -137,7 +139,7 @@ def tree_records(policy: Policy) -> dict[str, object]:
         return {}
     if sum(len(trees[0].feature) for trees in model.ensembles) > _MOST:
         return {}
-    options = policy.table.options
+    options = policy.outcomes
     if model.together:
         return {"": _node(policy, model, model.ensembles[0][0], options, 0)}
     return {o: _node(policy, model, trees[0], (o,), 0) for o, trees in zip(options, model.ensembles, strict=True)}

@@ -161,7 +161,7 @@ def _values(candidate: Candidate, view: View, model: AnyModel, predicts: Predict
     """The value that is predicted of each option on the data sets left out: shape (n, options)."""
     values = np.zeros(view.y.shape)
     for mine in folds_of(view):
-        predictor = fit_candidate(candidate, view[~mine], model, predicts, scale)
+        predictor, _ = fit_candidate(candidate, view[~mine], model, predicts, scale)
         values[mine] = valued(candidate, predictor, view[mine], predicts)
     return values
 

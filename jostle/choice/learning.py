@@ -63,8 +63,8 @@ def _outside(table: RunTable, values: Mapping[str, float], epsilon: float | None
 VERSION = 6
 """The version of what training computes: a change makes stored models be trained anew."""
 
-SCALE = 2
-"""The version of the scale of errors: a change makes stored models be fitted anew, to the runs that are kept."""
+SCALE = 3
+"""The version of what is fitted to the runs: a change makes stored models be fitted anew, to the runs that are kept."""
 
 
 def key_of(

@@ -26,7 +26,7 @@ from jostle.choice.point import (
     training_data,
     whole,
 )
-from jostle.choice.policy import Decision, Policy, Store
+from jostle.choice.policy import AGAIN, Decision, Policy, Store
 from jostle.choice.program import ProgramBench, public_only
 from jostle.choice.table import (
     ChoiceParts,
@@ -76,9 +76,10 @@ class ChoiceMaker:
     ) -> None:
         """`data`: a function that gives the training data when they are needed, in place of those of `parts`; one of a
         number gives that data set, and training makes as many as settle what is learned. `way`: what it chooses by;
-        only by features there must be training data."""
+        only by features there must be training data. `share`: of a call's amount for the private features; None where
+        cross-validation finds it."""
         self.name, self.way = "", way
-        self._parts, self._model, self._share, self._span = parts, model, share, span
+        self._parts, self.model, self.share, self._span = parts, model, share, span
         self._progress, self._data = progress, data
         self._store = Store()
         self._policies: list[Policy] = []
@@ -111,7 +112,7 @@ class ChoiceMaker:
         exposures = exposures_of([data])
         unit, whole = self._whole(interp, exposures)
         with interp.kernel.events.within("choice", self.name or "choice", span) as event:
-            picked = validated(interp, self._parts, self.way, self._share, data, span)
+            picked = validated(interp, self._parts, self.way, self.share, data, span)
             option = self._parts.option_names[picked.index]
             event.update(chosen=option, way=self.way, why=picked.why, share=picked.share)
             event[unit] = whole
@@ -178,20 +179,22 @@ class ChoiceMaker:
         stability = max((e.weighted_stability for e in exposures), default=1)
         policy = self._policy(interp, unit, stability, whole)
         with interp.kernel.events.within("choice", self.name or "choice", span) as event:
-            look = partial(self._look, interp, policy, data, exposures, unit, whole, span)
+            look = partial(self._look, interp, data, exposures, unit, whole, span)
             if policy is self.shipped():
                 amount = whole / stability if whole is not None else None
-                policy, features = _look_within(policy, look, amount, unit)
+                policy, features = _look_within(policy, partial(look, policy), amount, unit)
             else:
-                amount, features = whole, look(policy.needs)
-            values = _values(features)
+                amount, features = whole, look(policy, policy.needs)
+            values, share = _values(features), policy.share
             decision = policy.choose(values, amount)
-            means = [
-                {"means": meaning(self._parts.features[self.feature_names.index(one["name"])])} for one in features
-            ]
+            if policy.further is not None and decision.chosen == AGAIN:
+                policy = policy.further
+                again = look(policy, _paying(policy))
+                features, values, share = [*features, *again], values | _values(again), share + policy.share
+                decision = policy.choose(values, amount)
             event.update(
-                features=[one | told for one, told in zip(features, means, strict=True)], **decision.as_json(),
-                model=policy.model, policy=policy.name, why=policy.why, share=policy.share, trees=tree_records(policy),
+                features=features, **decision.as_json(),
+                model=policy.model, policy=policy.name, why=policy.why, share=share, trees=tree_records(policy),
                 along=policy.along(values, amount, decision), otherwise=policy.at_other_amounts(values, amount),
             )  # fmt: skip
             event[unit] = whole
@@ -212,17 +215,15 @@ class ChoiceMaker:
         return unit, whole
 
     def _look(
-        self, interp: Evaluator, policy: Policy, data: object, exposures: Exposures, unit: str, whole: float | None,
-        span: Span | None, names: Sequence[str],
+        self, interp: Evaluator, data: object, exposures: Exposures, unit: str, whole: float | None, span: Span | None,
+        policy: Policy, names: Sequence[str],
     ) -> list[dict[str, object]]:  # fmt: skip
         """Features of these names: name, value, cost, and the `error` of their noise where it is known. The private
         ones among those that the policy needs share its part equally."""
         if whole is None:
             with interp.kernel.allot(None, None):
                 return [self._feature(interp, name, data) | {unit: 0.0} for name in names]
-        free = dict(zip(policy.table.features, policy.table.public, strict=True))
-        paying = [name for name in policy.needs if not free[name]]
-        out = []
+        paying, out = _paying(policy), []
         for name in names:
             with interp.kernel.events.within("feature", name, span) as event:
                 if name in paying:
@@ -231,14 +232,16 @@ class ChoiceMaker:
                         feature = self._feature(interp, name, data) | {unit: as_float(each.value)}
                 else:
                     feature = self._feature(interp, name, data) | {unit: 0.0}
-                event.update({key: value for key, value in feature.items() if key != "name"})
+                event.update({key: value for key, value in feature.items() if key not in ("name", "means")})
             out.append(feature)
         return out
 
     def _feature(self, interp: Evaluator, name: str, data: object) -> dict[str, object]:
-        value = interp.call(self._parts.features[self._parts.feature_names.index(name)], [data])
+        feature = self._parts.features[self.feature_names.index(name)]
+        value = interp.call(feature, [data])
         number, margin = number_from(value, f"the Feature `{name}`"), margins(value)
-        return {"name": name, "value": number} | ({} if margin is None else {"error": margin["error"]})
+        known = {} if margin is None else {"error": margin["error"]}
+        return {"name": name, "value": number, "means": meaning(feature), **known}
 
     def _policy(self, interp: Evaluator, unit: str, stability: int, epsilon: float | None) -> Policy:
         policy = self.shipped() or self._steady(self._settled(interp, unit, stability, epsilon))
@@ -251,7 +254,7 @@ class ChoiceMaker:
         """The policy, learned from twice as many data sets while what decides is chance and a function makes them."""
         while True:
             policy = learn(
-                self._bench(interp, unit, stability), model=self._model, share=self._share, epsilon=epsilon,
+                self._bench(interp, unit, stability), model=self.model, share=self.share, epsilon=epsilon,
                 store=self._store, progress=self._teller("training"), workers=self.workers,
             )  # fmt: skip
             many = len(self._parts.databases)
@@ -293,15 +296,6 @@ class ChoiceMaker:
         return self._parts.feature_names
 
     @property
-    def model(self) -> AnyModel:
-        return self._model
-
-    @property
-    def share(self) -> float | None:
-        """Of a call's amount for the private features; None where cross-validation finds it."""
-        return self._share
-
-    @property
     def workers(self) -> int | None:
         """The number of processes that may train; None where the amount of work decides."""
         return workers_for(self._parts.databases, self._public)
@@ -312,16 +306,14 @@ class ChoiceMaker:
 
     def retrained(self, interp: Evaluator, on: object) -> ChoiceMaker:
         """The same choice, to be trained on other public data, as in `trained on`."""
-        return ChoiceMaker(
-            interp, self.parts_on(on), self._model, self._share, self._span, self._progress, way=self.way
-        )  # fmt: skip
+        return self._like(interp, self.parts_on(on), None)
 
     def valued_by(self, interp: Evaluator, options: Sequence[object]) -> ChoiceMaker:
         """The same choice among the same Options, valued otherwise."""
-        parts = replace(self._parts, options=tuple(options))
-        return ChoiceMaker(
-            interp, parts, self._model, self._share, self._span, self._progress, self._data, self.way
-        )  # fmt: skip
+        return self._like(interp, replace(self._parts, options=tuple(options)), self._data)
+
+    def _like(self, interp: Evaluator, parts: ChoiceParts, data: Function | None) -> ChoiceMaker:
+        return ChoiceMaker(interp, parts, self.model, self.share, self._span, self._progress, data, self.way)
 
     def parts_on(self, data: object) -> ChoiceParts:
         """Its parts, over other public data."""
@@ -348,13 +340,13 @@ class ChoiceMaker:
         shipped = self.shipped()
         predicts = self._bench(interp, unit, 1).predicts if shipped is None else ()
         table, tell = self._table(interp, unit, epsilon), self._teller("evaluating")
-        workers = 1 if isinstance(self._model, UserModel) else None
+        workers = 1 if isinstance(self.model, UserModel) else None
         settled = shipped.name if shipped is not None else ""
         ways = {}
-        if shipped is None and not (isinstance(self._model, Model) and self._model.exchange):
-            share = self._share if self.way != n.FEATURES else None
+        if shipped is None and not (isinstance(self.model, Model) and self.model.exchange):
+            share = self.share if self.way != n.FEATURES else None
             ways = utilities_by_score(self._bench(interp, unit, 1), table, unit, delta, share, self.workers)
-        return evaluation.report(predicts, table, self._model, only, tell, workers, settled, ways)
+        return evaluation.report(predicts, table, self.model, only, tell, workers, settled, ways)
 
     def _table(self, interp: Evaluator, unit: str, epsilon: float) -> RunTable:
         """The training runs for calls with about this amount; of a policy that ships, those that it was trained on."""
@@ -363,8 +355,8 @@ class ChoiceMaker:
             return shipped.table
         if self._numbered:
             self._settled(interp, unit, 1, epsilon)
-        bench, at = training_setting(self._bench(interp, unit, 1), self._model, epsilon)
-        return runs_of(bench, self._share, at, self._store, self._teller("training"), workers=self.workers)
+        bench, at = training_setting(self._bench(interp, unit, 1), self.model, epsilon)
+        return runs_of(bench, self.share, at, self._store, self._teller("training"), workers=self.workers)
 
     def _amount(self, epsilon: object) -> float:
         """The amount that a report is asked for; what ships was trained for all amounts at once."""
@@ -396,6 +388,12 @@ def _look_within(
     policy = within(policy, _values(features), amount, unit)
     paid = look([name for name in policy.needs if name not in _values(features)])
     return within(policy, _values(paid), amount, unit) if paid else policy, [*features, *paid]
+
+
+def _paying(policy: Policy) -> list[str]:
+    """The private ones among the features that a policy needs."""
+    free = dict(zip(policy.table.features, policy.table.public, strict=True))
+    return [name for name in policy.needs if not free[name]]
 
 
 def _values(features: list[dict[str, Any]]) -> dict[str, float]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from jostle.accounting.amounts import Amount, quanta
-from jostle.choice.policy import Policy
+from jostle.choice.policy import AGAIN, Policy
 from jostle.choice.program import ProgramBench, map_handles, public_only, simulated_private
 from jostle.choice.training import run_all, seed
 from jostle.privacy.kernel.exposures import Handle
@@ -141,14 +141,18 @@ def _choice_curve(
     options: list[list[float]],
 ) -> list[float]:  # fmt: skip
     """The error of what the policy picks, which gets what the features leave."""
+
+    def measured(policy: Policy, amount: float) -> dict[str, float]:
+        part = amount * policy.share if policy.share else amount
+        return bench.features(instance, part, seed("plan", database, "features", amount), policy.needs)
+
     errors = []
     for amount in amounts:
-        values: dict[str, float] = {}
-        if policy.needs:
-            part = amount * policy.share if policy.share else amount
-            values = bench.features(instance, part, seed("plan", database, "features", amount), policy.needs)
-        picked = policy.choose(values, amount).index
-        errors.append(_between(amounts, options[picked], amount * (1 - policy.share)))
+        decision, left = policy.choose(measured(policy, amount), amount), 1 - policy.share
+        if policy.further is not None and decision.chosen == AGAIN:
+            further = policy.further
+            decision, left = further.choose(measured(further, amount), amount), left - further.share
+        errors.append(_between(amounts, options[decision.index], amount * left))
     return errors
 
 

@@ -8,19 +8,13 @@ Fitting a named model to rows of features and scores.
 
 Rows come in groups (one instance: its epsilons and draws), of which a leaf keeps a least number, counted in rows,
 and which a bootstrap takes whole. Bootstraps are drawn by hashing, so that fitting is a function of its arguments.
-
-Prunes leaves that depart from the single best option without a significant gain.
-
-A leaf of a regret tree holds few data sets, and of several options one is always the best among them by chance. So what
-a leaf says is kept if its best option is better there than the single best one beyond one standard error, over data
-sets; else it says what holds for all data, and the single best option is taken.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
 
 from msgspec import Struct
 
@@ -28,23 +22,19 @@ from jostle.choice.models import (
     AnyModel,
     Array,
     Functions,
+    Groups,
+    Model,
     Predictor,
-    Tree,
     TreeEnsembles,
     UserModel,
     constant,
     grow,
-    leaves,
+    prune_leaves,
 )
 from jostle.choice.policy import SINGLE_BEST, Policy, Standing
-from jostle.choice.table import EPSILON, Predict, RunTable, UtilityScale, finite
+from jostle.choice.table import EPSILON, Predict, RunTable, Setting, UtilityScale, finite
 from jostle.lazy import NDArray, np
 from jostle.records import field_names, replace
-
-if TYPE_CHECKING:
-    Groups = NDArray[np.intp]
-else:
-    Groups = object
 
 
 def fit(
@@ -104,44 +94,12 @@ def _bootstraps(groups: Groups, count: int) -> list[NDArray[np.intp]]:
     return samples
 
 
-def prune_leaves(fitted: TreeEnsembles, x: Array, y: Array, database: Groups) -> TreeEnsembles:
-    """The fitted trees, with leaves that do not convince saying what the root says.
-
-    `x` (n, columns) and `y` (n, options) are what they were fitted on, `database` (n,) the data set of each row. Trees
-    of one option each are left as they are: their leaves compare nothing.
-    """
-    if not fitted.together:
-        return fitted
-    names, database, many = np.unique(database, return_inverse=True, return_counts=True)
-    sums = [np.bincount(database, weights=scores, minlength=len(names)) for scores in y.T]
-    single = int(np.argmax((np.stack(sums, axis=1) / many[:, None]).mean(axis=0)))
-    trees = tuple(_pruned(tree, x, y, database, len(names), single) for tree in fitted.ensembles[0])
-    return replace(fitted, ensembles=(trees,))
-
-
-def _pruned(tree: Tree, x: Array, y: Array, database: Groups, many: int, single: int) -> Tree:
-    """`database` (n,): the numbers of `many` data sets."""
-    at, value = leaves(tree, x), list(tree.value)
-    place, size = at * many + database, len(value) * many
-    rows = np.bincount(place, minlength=size).reshape(-1, many)
-    sums: dict[int, NDArray[Any]] = {}  # of an option, in each leaf over each data set
-    for leaf in np.flatnonzero(rows.any(axis=1)).tolist():
-        best = int(np.argmax(value[leaf]))
-        if best == single:
-            continue
-        for option in {best, single} - sums.keys():
-            sums[option] = np.bincount(place, weights=y[:, option], minlength=size).reshape(-1, many)
-        here = np.flatnonzero(rows[leaf])
-        counts = rows[leaf, here]
-        gain = sums[best][leaf, here] / counts - sums[single][leaf, here] / counts
-        if len(gain) > 1 and gain.mean() <= gain.std(ddof=1) / np.sqrt(len(gain)):
-            value[leaf] = value[0]
-    return replace(tree, value=tuple(value))
-
-
 Predicts = tuple[Predict | None, ...]
 CHEAP = 0.003
 """A share of epsilon that costs less than anyone would notice: 0.3 % of the error."""
+
+DEAR = 0.03
+"""A share from which on a cheaper look decides first whether it pays, where the program names no share."""
 
 NO_WORSE = 0.01
 """A policy that pays may be worse than the single best option, at a size of data, by what it is better on the whole and
@@ -160,13 +118,20 @@ FALLBACK_SHARE = 0.03
 
 class Candidate(Struct, frozen=True):
     """A policy before it is fitted: which features it reads, under which setting of the table, and what is public
-    besides (`extra`: epsilon, as its logarithm)."""
+    besides (`extra`: epsilon, as its logarithm). `further`: a second look at the same features, whose share is that of
+    both."""
 
     name: str
     share: float
     setting: int
     features: tuple[str, ...]
     extra: tuple[str, ...] = ()
+    further: Candidate | None = None
+
+    @property
+    def most(self) -> float:
+        """The share that it may spend in all."""
+        return self.share if self.further is None else self.further.share
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -182,7 +147,7 @@ class View(Struct, frozen=True):
 
     `x` (n, columns) features as measured; `y` (n, options) scores with what the candidate leaves of epsilon;
     `best` (n,) the best score with all of it; `database`, `instance` (n,) where a row comes from; `size` (n,) the
-    multiple of the given data.
+    multiple of the given data. `again` and `less`: `x` and `y` of a second look, without columns where there is none.
     """
 
     x: Array
@@ -191,6 +156,8 @@ class View(Struct, frozen=True):
     database: NDArray[np.intp]
     instance: NDArray[np.intp]
     size: Array
+    again: Array
+    less: Array
 
     def __getitem__(self, rows: NDArray[np.bool_]) -> View:
         return View(*(getattr(self, column)[rows] for column in field_names(View)))
@@ -207,10 +174,37 @@ def candidates(table: RunTable, predicts: Predicts) -> list[Candidate]:
         policies.append(Candidate("exact features" if table.exact else "free features", 0.0, 0, public, extra))
     for number, setting in enumerate(table.settings):
         if setting.paid:
-            read = table.read(setting)
-            what = "features" if read == table.features else ", ".join(setting.paid)
-            policies.append(Candidate(f"{what} at {setting.share * 100:g} %", setting.share, number, read, extra))
+            name = f"{_what(table, setting)} at {setting.share * 100:g} %"
+            policies.append(Candidate(name, setting.share, number, table.read(setting), extra))
     return sorted(policies, key=lambda c: c.share)
+
+
+def _what(table: RunTable, setting: Setting) -> str:
+    return "features" if table.read(setting) == table.features else ", ".join(setting.paid)
+
+
+def candidate_named(name: str, table: RunTable, predicts: Predicts) -> Candidate:
+    plain = candidates(table, predicts)
+    twice = (one for dear in plain if dear.share >= DEAR for one in second_looks(table, dear))
+    return next(one for one in (*plain, *twice) if one.name == name)
+
+
+def second_looks(table: RunTable, dear: Candidate) -> list[Candidate]:
+    """Policies that look at the features of `dear` at a small share of epsilon, and at a larger one where that is
+    predicted to pay: so a price that few rows are worth is not paid where there are many."""
+    of_these = [one for one in table.settings if one.paid == table.settings[dear.setting].paid]
+    return [
+        replace(
+            dear,
+            name=f"{_what(table, few)} at {few.share * 100:g} %, and at {many.share * 100:g} % where that pays",
+            share=few.share,
+            setting=table.settings.index(few),
+            further=replace(dear, share=few.share + many.share, setting=table.settings.index(many)),
+        )
+        for few in of_these
+        for many in of_these
+        if many.share >= DEAR and 2.9 < many.share / few.share < 11
+    ]
 
 
 def view_of(table: RunTable, candidate: Candidate, scale: UtilityScale) -> View:
@@ -228,6 +222,8 @@ def view_of(table: RunTable, candidate: Candidate, scale: UtilityScale) -> View:
             y.append(scores)
             best.append(top)
             where.append((run.database, instance, run.scale))
+    further = view_of(table, candidate.further, scale) if candidate.further is not None else None
+    nothing = np.zeros((len(x), 0))
     return View(
         np.array(x, dtype=np.float64).reshape(len(x), len(candidate.columns)),
         np.array(y, dtype=np.float64),
@@ -235,20 +231,35 @@ def view_of(table: RunTable, candidate: Candidate, scale: UtilityScale) -> View:
         np.array([w[0] for w in where], dtype=np.intp),
         np.array([w[1] for w in where], dtype=np.intp),
         np.array([w[2] for w in where], dtype=np.float64),
+        further.x if further is not None else nothing,
+        further.y if further is not None else nothing,
     )
 
 
 def fit_candidate(
     candidate: Candidate, view: View, model: AnyModel, predicts: Predicts, scale: UtilityScale
-) -> Predictor:
-    if candidate.learned:
-        predictor = fit(model, candidate.columns, scale, view.x, view.y, view.instance, predicts)
-        return (
-            prune_leaves(predictor, view.x, view.y, view.database)
-            if isinstance(predictor, TreeEnsembles)
-            else predictor
-        )
-    return best_on_average(view, scale)
+) -> tuple[Predictor, Predictor | None]:
+    """A predictor by the first look, and one by the second where there is one."""
+    if not candidate.learned:
+        return best_on_average(view, scale), None
+    if candidate.further is None:
+        return _fitted(candidate, view, model, predicts, scale), None
+    second = _fitted(candidate.further, replace(view, x=view.again, y=view.less), model, predicts, scale)
+    view = replace(view, y=with_second(view, second))
+    return _fitted(candidate, view, model, (*predicts, None), scale), second
+
+
+def with_second(view: View, second: Predictor) -> Array:
+    """The scores with what the first look leaves, and that of the option which the second look would take."""
+    taken = np.argmax(second.rows(view.again), axis=1)
+    return np.column_stack([view.y, view.less[np.arange(len(taken)), taken]])
+
+
+def _fitted(candidate: Candidate, view: View, model: AnyModel, predicts: Predicts, scale: UtilityScale) -> Predictor:
+    predictor = fit(model, candidate.columns, scale, view.x, view.y, view.instance, predicts)
+    if isinstance(predictor, TreeEnsembles):
+        return prune_leaves(predictor, view.x, view.y, view.database)
+    return predictor
 
 
 def best_on_average(view: View, scale: UtilityScale) -> TreeEnsembles:
@@ -257,9 +268,14 @@ def best_on_average(view: View, scale: UtilityScale) -> TreeEnsembles:
     return constant(scale, means.tolist(), view.y.std(axis=0).tolist(), len(view.y))
 
 
-def regrets(candidate: Candidate, predictor: Predictor, view: View, predicts: Predicts) -> Array:
-    """For each row the best score with all of epsilon less the score of what the policy takes, paid for."""
-    return losses_of(view, valued(candidate, predictor, view, predicts))
+def regrets(
+    candidate: Candidate, learn: View, judge: View, model: AnyModel, predicts: Predicts, scale: UtilityScale
+) -> Array:
+    """For each row that judges, the best score with all of epsilon less that of what the policy takes, paid for, when
+    it is fitted on the rows to learn from."""
+    first, second = fit_candidate(candidate, learn, model, predicts, scale)
+    seen = judge if second is None else replace(judge, y=with_second(judge, second))
+    return losses_of(seen, valued(candidate, first, judge, predicts))
 
 
 def valued(candidate: Candidate, predictor: Predictor, view: View, predicts: Predicts) -> Array:
@@ -291,12 +307,10 @@ def cross_validate(
     """
     view = view_of(table, candidate, scale)
     if not candidate.learned:
-        return view, regrets(candidate, fit_candidate(candidate, view, model, predicts, scale), view, predicts)
+        return view, regrets(candidate, view, view, model, predicts, scale)
     losses = np.zeros(len(view.y))
     for mine in folds_of(view):
-        losses[mine] = regrets(
-            candidate, fit_candidate(candidate, view[~mine], model, predicts, scale), view[mine], predicts
-        )
+        losses[mine] = regrets(candidate, view[~mine], view[mine], model, predicts, scale)
     return view, losses
 
 
@@ -324,42 +338,62 @@ def by_size(table: RunTable, view: View, losses: Array) -> Array:
 def decide(table: RunTable, model: AnyModel, predicts: Predicts) -> Policy:
     """The policy with the least mean regret by cross-validation over data sets, fitted on all of them.
 
-    A cheaper or simpler policy is preferred unless the other's gain is significant (`is_significant_gain`). One data
+    One that costs nothing is preferred unless the other's gain is significant (`is_significant_gain`). One data
     set leaves nothing to validate on: the model is used, with features that are free or whose share the program names,
     else with a share of 0.03.
     """
     scale, all_ = table.scale, candidates(table, predicts)
-    standings: list[Standing] = []
+    judged: dict[str, tuple[Array, Array]] = {}
     if len({run.database for run in table.runs}) > 1:
-        losses, sized = [], []
         for candidate in all_:
-            view, regret = cross_validate(candidate, table, model, predicts, scale)
-            per = by_database(view, regret)
-            losses.append(per)
-            sized.append(by_size(table, view, regret))
-            error = float(per.std(ddof=1) / np.sqrt(len(per)))
-            standings.append(Standing(candidate.name, candidate.share, float(per.mean()), error))
-        number, why, more = _winner(all_, losses, sized, scale)
+            judged[candidate.name] = _judged(candidate, table, model, predicts, scale)
+        dear = [c for c in all_ if c.share >= DEAR]
+        if dear and isinstance(model, Model) and not any(predicts):
+            more = second_looks(table, min(dear, key=lambda c: float(judged[c.name][0].mean())))
+            judged |= {c.name: _judged(c, table, model, predicts, scale) for c in more}
+            all_ = sorted([*all_, *more], key=lambda c: c.most)
+        losses, sized = zip(*(judged[c.name] for c in all_), strict=True)
+        number, why, unsettled = _winner(all_, losses, sized, scale)
     else:
-        (number, why), more = _unvalidated(all_), 0
+        (number, why), unsettled = _unvalidated(all_), 0
+    standings = [
+        Standing(c.name, c.share, float(per.mean()), float(per.std(ddof=1) / np.sqrt(len(per))))
+        for c in all_ if c.name in judged for per in [judged[c.name][0]]
+    ]  # fmt: skip
     winner = all_[number]
-    return Policy(
+    first, second = fit_candidate(winner, view_of(table, winner, scale), model, predicts, scale)
+    policy = Policy(
         name=winner.name,
         model=str(model) if winner.learned else SINGLE_BEST,
         share=winner.share,
         needs=tuple(c for c in winner.columns if c in table.features),
         columns=winner.columns,
-        predictor=fit_candidate(winner, view_of(table, winner, scale), model, predicts, scale),
+        predictor=first,
         table=table.keeping(winner.setting),
         standings=tuple(standings),
         why=why,
-        predicts=predicts,
-        unsettled=more,
+        predicts=predicts if any(predicts) else (),
+        unsettled=unsettled,
     )
+    if winner.further is None:
+        return policy
+    further = replace(
+        policy, share=winner.further.share - winner.share, table=table.keeping(winner.further.setting), standings=(),
+        predictor=second,
+    )  # fmt: skip
+    return replace(policy, further=further)
+
+
+def _judged(
+    candidate: Candidate, table: RunTable, model: AnyModel, predicts: Predicts, scale: UtilityScale
+) -> tuple[Array, Array]:
+    """The mean regret in cross-validation: of each data set, and at each order of magnitude of rows."""
+    view, regret = cross_validate(candidate, table, model, predicts, scale)
+    return by_database(view, regret), by_size(table, view, regret)
 
 
 def _winner(
-    all_: list[Candidate], losses: list[Array], sized: list[Array], scale: UtilityScale
+    all_: list[Candidate], losses: Sequence[Array], sized: Sequence[Array], scale: UtilityScale
 ) -> tuple[int, str, int]:  # fmt: skip
     """Returns the best policy, what decided it, and about how many more data sets would settle it (0: it is settled).
 
@@ -372,16 +406,16 @@ def _winner(
     gains = [max(0.0, float((losses[0] - one).mean())) for one in losses]
     bars = [sized[0] + gain + max(NO_WORSE, 2 * c.share) for c, gain in zip(all_, gains, strict=True)]
     safe = [k for k, c in enumerate(all_) if c.share > 0 and (sized[k] <= bars[k]).all()]
-    left, cheap = [*free, *safe], [k for k in safe if all_[k].share <= CHEAP]
+    left, cheap = [*free, *safe], [k for k in safe if all_[k].most <= CHEAP]
     best = min(left, key=lambda k: (float(losses[k].mean()), k))
-    for k in (k for k in left if k < best):
+    for k in (k for k in free if k < best):
         if not is_significant_gain(losses[k], losses[best]):
             more = data_sets_to_settle(losses[k], losses[best])
             look = min([k, *cheap], key=lambda one: (float(losses[one].mean()), one))
             if look != k:
                 why = f"{score} is {loss[look]}; with {_called(all_[k])} it is {loss[k]}, and looking costs "
                 return look, f"{why}next to nothing, and is hardly worse at any size of data", more
-            than = "and costs more" if all_[k].share < all_[best].share else "and is less simple"
+            than = "and costs more" if all_[k].most < all_[best].most else "and is less simple"
             chance = f"within chance on {len(losses[k])} data sets" + (
                 f" (about {more:,} more would settle it)" if more else ""
             )

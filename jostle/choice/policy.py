@@ -35,6 +35,8 @@ _PLACES = 9
 """Values of a feature at which it is said what would be predicted."""
 SINGLE_BEST = "single best"
 """The policy that looks at nothing: always the option that was the best on average."""
+AGAIN = "look again"
+"""What stands among the options of a first, cheap look: a second one, that costs more."""
 
 
 class Standing(Struct, frozen=True):
@@ -99,6 +101,12 @@ class Policy:
     predicts: tuple[Predict | None, ...] = field(default=(), compare=False, repr=False)
     unsettled: int = field(default=0, compare=False)
     steady: tuple[int, float] | None = field(default=None, compare=False, repr=False)
+    further: Policy | None = None
+
+    @property
+    def outcomes(self) -> tuple[str, ...]:
+        """What its model predicts: the options, and a second look where there is one."""
+        return self.table.options if self.further is None else (*self.table.options, AGAIN)
 
     @property
     def learned(self) -> bool:
@@ -106,8 +114,8 @@ class Policy:
         return self.name != SINGLE_BEST
 
     def choose(self, features: Mapping[str, float], epsilon: float | None) -> Decision:
-        """The option to run, given the features named in `needs` and the call's whole `epsilon` (None: public)."""
-        options = self.table.options
+        """The option to run, or `AGAIN`, given the features in `needs` and the call's `epsilon` (None: public data)."""
+        options = self.outcomes
         if self.predictor is None:
             return Decision(options[0], 0, {}, {}, (), {options[0]: ()}, 0.0)
         values = {name: finite(features[name]) for name in self.needs}
@@ -158,7 +166,7 @@ class Policy:
                 out.append(self.choose(*moved))
             ranks = [bisect(seen, place) for place, one in zip(places, out, strict=True) if one.index != decision.index]
             off = min((abs(rank - bisect(seen, here)) / len(seen) for rank in ranks), default=math.inf)
-            options = {o: [one.predictions[o] for one in out] for o in self.table.options}
+            options = {o: [one.predictions[o] for one in out] for o in self.outcomes}
             told = {"feature": column, "value": here, "places": places, "options": options}
             nearest = min(nearest, (off, told), key=lambda pair: pair[0])
         return nearest[1]
@@ -201,6 +209,7 @@ class Policy:
             "columns": list(self.columns), "predictor": predictor,
             "standings": [s.as_json() for s in self.standings], "why": self.why, "table": self.table.as_json(),
             **({"unsettled": self.unsettled} if self.unsettled else {}),
+            **({"further": self.further.as_json()} if self.further is not None else {}),
         }  # fmt: skip
 
     @staticmethod
@@ -211,6 +220,7 @@ class Policy:
         return Policy(
             data["name"], data["model"], data["share"], tuple(data["needs"]), tuple(data["columns"]), predictor,
             RunTable.from_json(data["table"]), standings, data["why"], unsettled=int(data.get("unsettled", 0)),
+            further=Policy.from_json(data["further"]) if "further" in data else None,
         )  # fmt: skip
 
     def with_predicts(self, predicts: tuple[Predict | None, ...]) -> Policy:

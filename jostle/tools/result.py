@@ -109,6 +109,15 @@ class Result:
         by_name = {name: margins(value) for name, value in {**self.unreleased, **self.values}.items()}
         return {name: one for name, one in by_name.items() if one is not None}
 
+    def choices(self) -> list[dict[str, object]]:
+        """The outermost choices, as the trace has them: what was chosen, its features and what they mean, each option's
+        prediction and how it goes along the feature that decided, and why; without the trees."""
+        from jostle.trace.costs import Forest
+
+        apart = ("v", "id", "parent", "kind", "trees")
+        events = Forest.of(self.events).outermost("choice")
+        return [{key: value for key, value in e.as_json().items() if key not in apart} for e in events]
+
     def frame(self, name: str, library: str = "pandas") -> Any:
         """A released table, each noisy column with the ends of its ±: a frame of `pandas` or `polars`, or an `arrow`
         table. Raises `KeyError` for a name that was not released, `Refusal` for what is no table or no library."""
@@ -160,6 +169,8 @@ class Result:
         if self.unreleased:
             document["measured"] = self.measured_json()
         document["margins"] = self.margins()
+        if choices := self.choices():
+            document["choices"] = choices
         document |= {"budget": self.budget, "output": self.output}
         if self.warnings:
             document["warnings"] = [d.as_json() for d in self.warnings]

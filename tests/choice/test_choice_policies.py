@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
 
@@ -9,8 +10,9 @@ import numpy as np
 import pytest
 from choice_fakes import CROSSING, SIZES, FakeBench
 
+from jostle.choice.evaluation import evaluate
 from jostle.choice.explain import explain
-from jostle.choice.learning import learn
+from jostle.choice.learning import learn, runs_of
 from jostle.choice.models import Model, TreeEnsembles, UserModel, forest, grow, regret_tree, tree
 from jostle.choice.policies import (
     FOLDS,
@@ -24,7 +26,7 @@ from jostle.choice.policies import (
     prune_leaves,
     view_of,
 )  # fmt: skip
-from jostle.choice.policy import Store
+from jostle.choice.policy import AGAIN, Policy, Store
 from jostle.choice.table import UtilityScale, scale_of
 from jostle.choice.training import train
 from jostle.diagnostics import Refusal
@@ -420,3 +422,22 @@ def test_an_option_that_predicts_itself_sees_its_features_and_nothing_else() -> 
         assert {frozenset(some) for some in seen} == {frozenset(candidate.features)}
         seen.clear()
     assert names
+
+
+def test_a_second_look_is_bought_where_the_first_says_that_it_pays() -> None:
+    """Few rows are worth a dear look, which many do not need: `flat` is better below 39 rows, and at 10 by 15 times."""
+    flat, steady = (lambda n, e: 0.02 * n * n), (lambda n, e: 30 / e)
+    sizes = [10 + k / 100 for k in range(6)] + [200.0 + k for k in range(6)] + [1e5 + k for k in range(16)]
+    bench = FakeBench(tuple(sizes), {"flat": flat, "steady": steady})
+    policy = learn(bench, model=regret_tree(depth=2), share=None, epsilon=1.0, store=None)
+    assert policy.further is not None and policy.share < policy.further.share
+    assert policy.choose({"size": 1e5}, 1.0).chosen == "steady"
+    assert policy.choose({"size": 20.0}, 1.0).chosen == AGAIN
+    assert [policy.further.choose({"size": n}, 1.0).chosen for n in (5.0, 200.0)] == ["flat", "steady"]
+    assert set(policy.choose({"size": 20.0}, 1.0).predictions) == {"flat", "steady", AGAIN}
+    stored = Policy.from_json(json.loads(json.dumps(policy.as_json())))
+    assert stored == policy and stored.further == policy.further and "second look" in explain(policy)
+    report = evaluate(runs_of(bench, None, 1.0, None), regret_tree(depth=2))
+    assert any("where that pays" in name for name in report.policies)
+    gap = report.lines[0].gap
+    assert gap is not None and gap > 0.5

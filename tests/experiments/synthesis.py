@@ -89,7 +89,7 @@ class Judged:
         scale, none = table.scale, tuple(None for _ in table.options)
         look = next(one for one in candidates(there, predicts) if one.name == found.policy)
         view = view_of(there, look, scale)
-        tree = fit_candidate(look, view_of(table, look, scale), choice.model, none, scale)
+        tree, _ = fit_candidate(look, view_of(table, look, scale), choice.model, none, scale)
         own, learned = (valued(look, tree, view, those) for those in (predicts, none))
         columns = {name: view.x[:, k] for k, name in enumerate(look.columns)}
         new = [-np.exp(one.proposed.formula.values(columns)) if one.kept else own[:, k]

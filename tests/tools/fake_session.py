@@ -28,7 +28,7 @@ class Result:
     output: list[str] = field(default_factory=list)
     unreleased: dict[str, object] = field(default_factory=dict)
     warnings: tuple[Diagnostic, ...] = ()
-    document = result.Result.document
+    document, choices = result.Result.document, result.Result.choices
 
     def measured_json(self) -> dict[str, object]:
         return self.unreleased

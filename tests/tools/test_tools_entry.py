@@ -88,6 +88,13 @@ def test_a_refusal_is_1_with_its_place_and_what_was_released_before(jostle: Call
     assert err.startswith("BadAmount: as ordered\n  ┌─ p.jst:2:1\n2 │ refuse BadAmount\n  │ ^^^^^^^^^^^^^^^^\n")
 
 
+def test_json_has_the_choices(jostle: Call) -> None:
+    _, out, _ = jostle("run", "p.jst", "--format", "json", program="choose\nchoose\n")
+    first, second = json.loads(out)["choices"]
+    assert first["name"] == "pick" and first["chosen"] == "A" and set(first["predictions"]) == {"A", "B"}
+    assert {"parent", "id", "trees"}.isdisjoint(first) and first["span"] != second["span"]
+
+
 def test_json_is_one_object_and_nothing_else(jostle: Call) -> None:
     text = "print hello\nrelease n 12.5\nspend people 0.3\nrefuse BudgetExceeded\n"
     status, out, _ = jostle("run", "p.jst", "--format", "json", program=text)

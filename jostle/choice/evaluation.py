@@ -25,7 +25,7 @@ from msgspec import Struct, field
 
 from jostle.accounting.amounts import Amount, quanta
 from jostle.choice.models import AnyModel, Array, Groups
-from jostle.choice.policies import Candidate, Predicts, View, candidate_named, decide, regrets, view_of
+from jostle.choice.policies import Candidate, Predicts, View, candidate_of, decide, regrets, view_of
 from jostle.choice.policy import SINGLE_BEST
 from jostle.choice.program import ProgramBench, public_only, simulated_private
 from jostle.choice.table import RunTable, UtilityScale
@@ -168,7 +168,7 @@ def evaluate(
     def piece(number: int) -> tuple[str, tuple[Array, Array, Array, Array]]:
         rest = table.without(names[number])
         name = settled or decide(rest, model, predicts).name
-        winner = candidate_named(name, table, predicts)
+        winner = candidate_of(name, table, predicts)
         return name, _left_out(table, rest, names[number], winner, model, predicts, scale)
 
     folds = run_all(piece, len(names), progress, workers)
@@ -212,12 +212,12 @@ def _left_out(
     """For each run of the data set: its scale; the regret of the choice by draw, the single best, and each option."""
     best = Candidate(SINGLE_BEST, 0.0, 0, ())
 
-    def judged(candidate: Candidate) -> tuple[View, Array]:
+    def losses_by(candidate: Candidate) -> tuple[View, Array]:
         view = view_of(table, candidate, scale)
         mine = view[view.database == database]
         return mine, regrets(candidate, view_of(rest, candidate, scale), mine, model, predicts, scale)
 
-    (_, losses), (plain, alone) = judged(winner), judged(best)
+    (_, losses), (plain, alone) = losses_by(winner), losses_by(best)
     draws = losses.reshape(len(plain.y), -1)
     return plain.size, np.repeat(draws, table.draws // draws.shape[1], axis=1), alone, plain.best[:, None] - plain.y
 

@@ -189,7 +189,7 @@ class ChoiceMaker:
             decision = policy.choose(values, amount)
             if policy.further is not None and decision.chosen == AGAIN:
                 policy = policy.further
-                again = look(policy, _paying(policy))
+                again = look(policy, _private_needs(policy))
                 features, values, share = [*features, *again], values | _values(again), share + policy.share
                 decision = policy.choose(values, amount)
             event.update(
@@ -223,7 +223,7 @@ class ChoiceMaker:
         if whole is None:
             with interp.kernel.allot(None, None):
                 return [self._feature(interp, name, data) | {unit: 0.0} for name in names]
-        paying, out = _paying(policy), []
+        paying, out = _private_needs(policy), []
         for name in names:
             with interp.kernel.events.within("feature", name, span) as event:
                 if name in paying:
@@ -390,7 +390,7 @@ def _look_within(
     return within(policy, _values(paid), amount, unit) if paid else policy, [*features, *paid]
 
 
-def _paying(policy: Policy) -> list[str]:
+def _private_needs(policy: Policy) -> list[str]:
     """The private ones among the features that a policy needs."""
     free = dict(zip(policy.table.features, policy.table.public, strict=True))
     return [name for name in policy.needs if not free[name]]

@@ -142,16 +142,16 @@ def _choice_curve(
 ) -> list[float]:  # fmt: skip
     """The error of what the policy picks, which gets what the features leave."""
 
-    def measured(policy: Policy, amount: float) -> dict[str, float]:
+    def features_at(policy: Policy, amount: float) -> dict[str, float]:
         part = amount * policy.share if policy.share else amount
         return bench.features(instance, part, seed("plan", database, "features", amount), policy.needs)
 
     errors = []
     for amount in amounts:
-        decision, left = policy.choose(measured(policy, amount), amount), 1 - policy.share
+        decision, left = policy.choose(features_at(policy, amount), amount), 1 - policy.share
         if policy.further is not None and decision.chosen == AGAIN:
             further = policy.further
-            decision, left = further.choose(measured(further, amount), amount), left - further.share
+            decision, left = further.choose(features_at(further, amount), amount), left - further.share
         errors.append(_between(amounts, options[decision.index], amount * left))
     return errors
 

@@ -183,7 +183,7 @@ def _what(table: RunTable, setting: Setting) -> str:
     return "features" if table.read(setting) == table.features else ", ".join(setting.paid)
 
 
-def candidate_named(name: str, table: RunTable, predicts: Predicts) -> Candidate:
+def candidate_of(name: str, table: RunTable, predicts: Predicts) -> Candidate:
     plain = candidates(table, predicts)
     twice = (one for dear in plain if dear.share >= DEAR for one in second_looks(table, dear))
     return next(one for one in (*plain, *twice) if one.name == name)
@@ -243,10 +243,10 @@ def fit_candidate(
     if not candidate.learned:
         return best_on_average(view, scale), None
     if candidate.further is None:
-        return _fitted(candidate, view, model, predicts, scale), None
-    second = _fitted(candidate.further, replace(view, x=view.again, y=view.less), model, predicts, scale)
+        return _fit_one(candidate, view, model, predicts, scale), None
+    second = _fit_one(candidate.further, replace(view, x=view.again, y=view.less), model, predicts, scale)
     view = replace(view, y=with_second(view, second))
-    return _fitted(candidate, view, model, (*predicts, None), scale), second
+    return _fit_one(candidate, view, model, (*predicts, None), scale), second
 
 
 def with_second(view: View, second: Predictor) -> Array:
@@ -255,7 +255,7 @@ def with_second(view: View, second: Predictor) -> Array:
     return np.column_stack([view.y, view.less[np.arange(len(taken)), taken]])
 
 
-def _fitted(candidate: Candidate, view: View, model: AnyModel, predicts: Predicts, scale: UtilityScale) -> Predictor:
+def _fit_one(candidate: Candidate, view: View, model: AnyModel, predicts: Predicts, scale: UtilityScale) -> Predictor:
     predictor = fit(model, candidate.columns, scale, view.x, view.y, view.instance, predicts)
     if isinstance(predictor, TreeEnsembles):
         return prune_leaves(predictor, view.x, view.y, view.database)
@@ -346,11 +346,11 @@ def decide(table: RunTable, model: AnyModel, predicts: Predicts) -> Policy:
     judged: dict[str, tuple[Array, Array]] = {}
     if len({run.database for run in table.runs}) > 1:
         for candidate in all_:
-            judged[candidate.name] = _judged(candidate, table, model, predicts, scale)
+            judged[candidate.name] = _losses(candidate, table, model, predicts, scale)
         dear = [c for c in all_ if c.share >= DEAR]
         if dear and isinstance(model, Model) and not any(predicts):
             more = second_looks(table, min(dear, key=lambda c: float(judged[c.name][0].mean())))
-            judged |= {c.name: _judged(c, table, model, predicts, scale) for c in more}
+            judged |= {c.name: _losses(c, table, model, predicts, scale) for c in more}
             all_ = sorted([*all_, *more], key=lambda c: c.most)
         losses, sized = zip(*(judged[c.name] for c in all_), strict=True)
         number, why, unsettled = _winner(all_, losses, sized, scale)
@@ -384,7 +384,7 @@ def decide(table: RunTable, model: AnyModel, predicts: Predicts) -> Policy:
     return replace(policy, further=further)
 
 
-def _judged(
+def _losses(
     candidate: Candidate, table: RunTable, model: AnyModel, predicts: Predicts, scale: UtilityScale
 ) -> tuple[Array, Array]:
     """The mean regret in cross-validation: of each data set, and at each order of magnitude of rows."""

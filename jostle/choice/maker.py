@@ -240,8 +240,8 @@ class ChoiceMaker:
         feature = self._parts.features[self.feature_names.index(name)]
         value = interp.call(feature, [data])
         number, margin = number_from(value, f"the Feature `{name}`"), margins(value)
-        known = {} if margin is None else {"error": margin["error"]}
-        return {"name": name, "value": number, "means": meaning(feature), **known}
+        noise = {} if margin is None else {"error": margin["error"]}
+        return {"name": name, "value": number, "means": meaning(feature), **noise}
 
     def _policy(self, interp: Evaluator, unit: str, stability: int, epsilon: float | None) -> Policy:
         policy = self.shipped() or self._steady(self._settled(interp, unit, stability, epsilon))

@@ -251,8 +251,8 @@ def fit_candidate(
 
 def with_second(view: View, second: Predictor) -> Array:
     """The scores with what the first look leaves, and that of the option which the second look would take."""
-    taken = np.argmax(second.rows(view.again), axis=1)
-    return np.column_stack([view.y, view.less[np.arange(len(taken)), taken]])
+    picks = np.argmax(second.rows(view.again), axis=1)
+    return np.column_stack([view.y, view.less[np.arange(len(picks)), picks]])
 
 
 def _fit_one(candidate: Candidate, view: View, model: AnyModel, predicts: Predicts, scale: UtilityScale) -> Predictor:
@@ -274,8 +274,8 @@ def regrets(
     """For each row that judges, the best score with all of epsilon less that of what the policy takes, paid for, when
     it is fitted on the rows to learn from."""
     first, second = fit_candidate(candidate, learn, model, predicts, scale)
-    seen = judge if second is None else replace(judge, y=with_second(judge, second))
-    return losses_of(seen, valued(candidate, first, judge, predicts))
+    scores = judge if second is None else replace(judge, y=with_second(judge, second))
+    return losses_of(scores, valued(candidate, first, judge, predicts))
 
 
 def valued(candidate: Candidate, predictor: Predictor, view: View, predicts: Predicts) -> Array:

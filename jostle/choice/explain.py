@@ -59,8 +59,8 @@ def _training(policy: Policy) -> list[str]:
     best = ", ".join(f"{o} {w}" for o, w in zip(table.options, wins, strict=True))
     return [
         f"trained on {_count(len(table.databases), 'data set')} at {_count(len(scales), 'scale')}, {epsilons}: "
-        f"{_count(len(table.runs), 'row')}, {_count(table.repeats, 'run')} of each option in each",
-        f"best option, by rows: {best}",
+        f"{_count(len(table.runs), 'instance')}, {_count(table.repeats, 'run')} of each option in each",
+        f"best option, by instances: {best}",
     ]
 
 
@@ -81,7 +81,7 @@ def _models(policy: Policy) -> list[str]:
     if not isinstance(predictor, TreeEnsembles):
         return ["the model is the program's own"]
     models = " (its logarithm is modelled)" if predictor.scale.logarithmic else ""
-    lines = [f"predicted utility{models} ± standard deviation, and training rows"]
+    lines = [f"predicted utility{models} ± standard deviation, and draws of training instances"]
     if predictor.together:
         trees = predictor.ensembles[0]
         if len(trees) > 1:

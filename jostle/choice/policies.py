@@ -103,8 +103,9 @@ DEAR = 0.03
 
 NO_WORSE = 0.01
 """A policy that pays may be worse than the single best option, at a size of data, by what it is better on the whole and
-1 % of the error or twice its share, whichever is more. No larger share is considered: of many sizes one is always worse
-by chance, and a look whose cost is lost where rows are few must not be forgone where it saves much."""
+1 % of the error or twice its share, whichever is more; beyond that only within a standard error, since of a dozen data
+sets one size is often worse by chance. A look whose cost is lost where rows are few must not be forgone where it saves
+much."""
 
 ONE_ERROR = 0.8413
 """How likely a normal number is at most one standard deviation above its mean."""
@@ -325,14 +326,14 @@ def by_database(view: View, losses: Array) -> Array:
     return np.array([losses[view.database == d].mean() for d in np.unique(view.database)])
 
 
-def by_size(table: RunTable, view: View, losses: Array) -> Array:
-    """The mean over data sets at each order of magnitude of rows, rising.
+def by_size(table: RunTable, view: View, losses: Array) -> list[Array]:
+    """The means of the data sets at each order of magnitude of rows, rising.
 
     Of the multiple of the given data where rows are not known.
     """
     rows = np.array(table.rows) if all(table.rows) and table.rows else np.ones(len(table.databases))
     decade = np.rint(np.log10(view.size * rows[view.database]))
-    return np.array([by_database(view[decade == d], losses[decade == d]).mean() for d in np.unique(decade)])
+    return [by_database(view[decade == d], losses[decade == d]) for d in np.unique(decade)]
 
 
 def decide(table: RunTable, model: AnyModel, predicts: Predicts) -> Policy:
@@ -343,7 +344,7 @@ def decide(table: RunTable, model: AnyModel, predicts: Predicts) -> Policy:
     else with a share of 0.03.
     """
     scale, all_ = table.scale, candidates(table, predicts)
-    judged: dict[str, tuple[Array, Array]] = {}
+    judged: dict[str, tuple[Array, list[Array]]] = {}
     if len({run.database for run in table.runs}) > 1:
         for candidate in all_:
             judged[candidate.name] = _losses(candidate, table, model, predicts, scale)
@@ -386,14 +387,14 @@ def decide(table: RunTable, model: AnyModel, predicts: Predicts) -> Policy:
 
 def _losses(
     candidate: Candidate, table: RunTable, model: AnyModel, predicts: Predicts, scale: UtilityScale
-) -> tuple[Array, Array]:
-    """The mean regret in cross-validation: of each data set, and at each order of magnitude of rows."""
+) -> tuple[Array, list[Array]]:
+    """The mean regret in cross-validation: of each data set, and of each at each order of magnitude of rows."""
     view, regret = cross_validate(candidate, table, model, predicts, scale)
     return by_database(view, regret), by_size(table, view, regret)
 
 
 def _winner(
-    all_: list[Candidate], losses: Sequence[Array], sized: Sequence[Array], scale: UtilityScale
+    all_: list[Candidate], losses: Sequence[Array], sized: Sequence[list[Array]], scale: UtilityScale
 ) -> tuple[int, str, int]:  # fmt: skip
     """Returns the best policy, what decided it, and about how many more data sets would settle it (0: it is settled).
 
@@ -404,8 +405,8 @@ def _winner(
     score = f"its {'error' if scale.logarithmic else 'regret'}"
     free = [k for k, candidate in enumerate(all_) if candidate.share == 0]
     gains = [max(0.0, float((losses[0] - one).mean())) for one in losses]
-    bars = [sized[0] + gain + max(NO_WORSE, 2 * c.share) for c, gain in zip(all_, gains, strict=True)]
-    safe = [k for k, c in enumerate(all_) if c.share > 0 and (sized[k] <= bars[k]).all()]
+    bars = [gain + max(NO_WORSE, 2 * c.share) for c, gain in zip(all_, gains, strict=True)]
+    safe = [k for k, c in enumerate(all_) if c.share > 0 and not _is_worse(sized[0], sized[k], bars[k])]
     left, cheap = [*free, *safe], [k for k in safe if all_[k].most <= CHEAP]
     best = min(left, key=lambda k: (float(losses[k].mean()), k))
     for k in (k for k in free if k < best):
@@ -430,6 +431,12 @@ def _winner(
     if first not in left:
         why = f"{score} is {loss[best]}; with {all_[first].name} it is {loss[first]}, but worse at some size of data"
     return best, why, 0
+
+
+def _is_worse(plain: list[Array], other: list[Array], bar: float) -> bool:
+    """Whether there is a size of data at which `other` loses more by the bar, and by one standard error besides."""
+    excess = (_gain(here, alone) for alone, here in zip(plain, other, strict=True))
+    return any(mean - bar > error for mean, error in excess)
 
 
 def _called(candidate: Candidate) -> str:
@@ -461,6 +468,8 @@ def _gain(plain: Array, better: Array) -> tuple[float, float]:
     from scipy.special import stdtrit
 
     gap = plain - better
+    if len(gap) == 1:
+        return float(gap[0]), 0.0
     return float(gap.mean()), float(stdtrit(len(gap) - 1, ONE_ERROR) * gap.std(ddof=1) / np.sqrt(len(gap)))
 
 

@@ -21,14 +21,14 @@ why: its error on data sets left out is 1 times the least; with the single best 
 and that is more than chance
 reads size (paid); features take 20 % of epsilon
 
-trained on 14 data sets at 1 scale, epsilon 1: 14 rows, 6 runs of each option in each
-best option, by rows: Small 7, Large 7
+trained on 14 data sets at 1 scale, epsilon 1: 14 instances, 6 runs of each option in each
+best option, by instances: Small 7, Large 7
 
 cross-validation by leaving data sets out: mean log regret ± standard error
   single best         0.8047 ± 0.2232
 * features at 20 %    0.0000 ± 0.0000
 
-predicted utility (its logarithm is modelled) ± standard deviation, and training rows
+predicted utility (its logarithm is modelled) ± standard deviation, and draws of training instances
 Small:
   size <= 425: -1 ± 0  (21)
   size > 425: -5 ± 0  (21)
@@ -42,14 +42,14 @@ policy: single best (A)
 why: its regret is 0, and no way of looking has less
 reads no feature; all of epsilon goes to the option
 
-trained on 4 data sets at 2 scales, without noise: 8 rows, 1 run of each option in each
-best option, by rows: A 8, B 0
+trained on 4 data sets at 2 scales, without noise: 8 instances, 1 run of each option in each
+best option, by instances: A 8, B 0
 
 cross-validation by leaving data sets out: mean regret ± standard error
 * single best       0.0000 ± 0.0000
   exact features    0.0000 ± 0.0000
 
-predicted utility ± standard deviation, and training rows
+predicted utility ± standard deviation, and draws of training instances
   A 0.5 ± 0, B 0.25 ± 0  (8)
 """
 

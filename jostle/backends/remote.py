@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from jostle.diagnostics import Refusal, refuse
 from jostle.engine.sql.dialect import Dialect, doubled_quotes, need
-from jostle.language.operations.operation import LONGEST
+from jostle.language.operations import LONGEST
 from jostle.plan.plan import Apply, Bound, Categories, Constant, Key, Listed, Sample, Scan, Summands
 from jostle.records import field_names
 

@@ -15,8 +15,8 @@ from jostle.accounting.definitions import pure_epsilon
 from jostle.diagnostics import Refusal, refuse
 from jostle.doubles import total
 from jostle.formulas import Noised, calculated
+from jostle.language import operations
 from jostle.language.operations import ROW_FUNCTIONS
-from jostle.language.operations import operation as operations
 from jostle.language.row_mistakes import no_categories
 from jostle.lazy import np
 from jostle.plan import plan as plans

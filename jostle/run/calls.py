@@ -8,7 +8,7 @@ from typing import Any
 
 from jostle.diagnostics import Diagnostic, Note, Refusal, refuse
 from jostle.formulas import UNKNOWN, cut_text
-from jostle.kernels.statistics.report import Report
+from jostle.kernels.statistics import Report
 from jostle.language.builtins import BUILTINS
 from jostle.language.facts import Effect
 from jostle.language.operations import ROW_FUNCTIONS

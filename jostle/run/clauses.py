@@ -16,7 +16,7 @@ from jostle.diagnostics import refuse
 from jostle.language.builtins import DOMAINS
 from jostle.language.facts import DOMAINS_ARE, NO_FILLING
 from jostle.language.forms import source_kind
-from jostle.language.operations.operation import LONGEST
+from jostle.language.operations import LONGEST
 from jostle.plan.plan import Categories, Domain, Integer, Open, Real, filling
 from jostle.run import arguments
 from jostle.run.evaluator import Evaluator

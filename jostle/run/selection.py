@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from jostle.accounting.amounts import Amount, quanta
 from jostle.diagnostics import refuse
 from jostle.formulas import UNKNOWN, Noised, cut_text
-from jostle.kernels.statistics.report import Report
+from jostle.kernels.statistics import Report
 from jostle.language.builtins import BUILTINS
 from jostle.language.facts import Gives
 from jostle.lazy import np

@@ -31,7 +31,7 @@ from jostle.engine.sql.dialect import Dialect
 from jostle.engine.sql.hashes import BITS, HALF, MISSING, ROUNDS, START, counted_as, factor
 from jostle.integers import fixed_width, same_bits
 from jostle.language.moments import FIRST_DAY, LAST_DAY, moment_of
-from jostle.language.operations.operation import LONGEST
+from jostle.language.operations import LONGEST
 from jostle.lazy import Array, np, pa
 from jostle.plan.plan import Bound
 

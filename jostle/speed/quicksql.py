@@ -29,8 +29,7 @@ from jostle.engine.sql.persons import names_in
 from jostle.engine.sql.relations import Base, Relation, relation, rows_of_all
 from jostle.engine.sql.rows import Piece, Raw, RowSql
 from jostle.language.moments import number_of
-from jostle.language.operations import COMPARISONS
-from jostle.language.operations.operation import LONGEST
+from jostle.language.operations import COMPARISONS, LONGEST
 from jostle.plan.kinds import bounds_of, is_integral
 from jostle.plan.plan import (
     Apply,

@@ -26,7 +26,7 @@ from msgspec import Struct
 
 from jostle.accounting.amounts import Cost, Unit, as_text
 from jostle.accounting.definitions import Measure, parts_of
-from jostle.backends.choice import server_at
+from jostle.backends import server_at
 from jostle.backends.postgres.ledger import address
 from jostle.backends.remote import VARIABLE, RemoteData, remote_data
 from jostle.diagnostics import Refusal, refuse, unwritable

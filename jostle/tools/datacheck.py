@@ -10,7 +10,7 @@ from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 
-from jostle.backends.choice import server_at
+from jostle.backends import server_at
 from jostle.backends.remote import remote_data
 from jostle.engine.files import open_file
 from jostle.language.moments import moment_of

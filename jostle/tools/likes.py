@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NoReturn
 
 from jostle.diagnostics import Diagnostic
-from jostle.kernels.statistics.report import Report
+from jostle.kernels.statistics import Report
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import DOMAINS
 from jostle.language.operations import ROW_FUNCTIONS

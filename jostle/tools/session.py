@@ -105,7 +105,7 @@ class Session:
     @cached_property
     def _interp(self) -> Interpreter:
         """Made when something first runs: a check needs neither the engine nor the kernel."""
-        from jostle.backends.choice import engine_at
+        from jostle.backends import engine_at
         from jostle.choice.maker import maker
         from jostle.privacy.reading.assembly import kernel_over
         from jostle.speed.fast import FastAnswers

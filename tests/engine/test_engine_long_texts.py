@@ -14,7 +14,7 @@ import pytest
 from jostle import Session
 from jostle.diagnostics import Refusal
 from jostle.language import patterns
-from jostle.language.operations.operation import LONGEST
+from jostle.language.operations import LONGEST
 from jostle.plan.plan import Bound, Categories, Column, Count, Domain, Integer, Key, Moments, Open, Owners, Real, Scan
 from jostle.readers.duckdb import LocalDuckDb
 from jostle.run.operators import as_pattern, as_test

@@ -32,8 +32,7 @@ from jostle.language.moments import (
     number_of,
     zone_of,
 )
-from jostle.language.operations import OPERATIONS
-from jostle.language.operations.operation import MOMENTS
+from jostle.language.operations import MOMENTS, OPERATIONS
 from jostle.plan.kinds import bounds_of, kind_of
 from jostle.plan.plan import Apply, Column, Constant, Count, Derive, Domain, Integer, Key, Moments, Open, RowExpr, Scan
 from jostle.plan.schemas import derived_domain, key_values

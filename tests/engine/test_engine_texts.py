@@ -15,8 +15,7 @@ from engine_expressions import on_rows
 
 from jostle.diagnostics import Refusal
 from jostle.language import patterns
-from jostle.language.operations import OPERATIONS
-from jostle.language.operations.operation import LONGEST, TEXTS, lower, upper
+from jostle.language.operations import LONGEST, OPERATIONS, TEXTS, lower, upper
 from jostle.plan.kinds import kind_of, listed_values
 from jostle.plan.plan import Apply, Categories, Column, Constant, Domain, Open, RowExpr
 from jostle.readers.duckdb import LocalDuckDb

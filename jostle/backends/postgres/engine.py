@@ -24,7 +24,7 @@ from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.engine.base import Capabilities
 from jostle.engine.sql.cells import NONE
 from jostle.engine.sql.dialect import subquery
-from jostle.language.operations.operation import LONGEST
+from jostle.language.operations import LONGEST
 from jostle.lazy import Array, np, pa
 from jostle.plan.plan import Bound, Scan
 

@@ -27,7 +27,7 @@ from jostle.engine.base import Capabilities, Work
 from jostle.engine.files import identities
 from jostle.engine.sql import relations
 from jostle.engine.sql.cells import NONE
-from jostle.language.operations.operation import LONGEST
+from jostle.language.operations import LONGEST
 from jostle.lazy import Array, np, pa
 from jostle.plan.plan import Key, Plan, RowExpr, Sample, Summands
 

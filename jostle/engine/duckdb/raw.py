@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Struct
 
 from jostle.engine.sql.dialect import Dialect
-from jostle.language.operations.operation import LONGEST
+from jostle.language.operations import LONGEST
 
 
 class Irregular(Struct):

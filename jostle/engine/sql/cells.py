@@ -19,7 +19,7 @@ from jostle.engine.sql import functions
 from jostle.engine.sql.dialect import PLACES, Dialect, clamped
 from jostle.engine.sql.rows import Physical
 from jostle.language.moments import DAY, FIRST_DAY, LAST_DAY
-from jostle.language.operations.operation import LONGEST
+from jostle.language.operations import LONGEST
 from jostle.plan.kinds import as_double, domain_kind
 from jostle.plan.plan import Categories, Domain, Integer, Moments, Open
 

@@ -1,4 +1,4 @@
-"""The operations of `jostle/language/operations` in SQL, composed of a dialect's primitives.
+"""The operations of `jostle/language/operations.py` in SQL, composed of a dialect's primitives.
 
 Each is a template of its operands, `{0}`, `{1}`, …, which no row makes fail; braces of constants are doubled in it. The
 public constants of an operation are given to what makes its template. Those with `FINITE` operands take them finite or
@@ -14,7 +14,7 @@ from functools import partial
 from jostle.engine.sql.dialect import Dialect, need
 from jostle.language import moments
 from jostle.language.moments import DAY, FIRST_DAY, FIRST_TIME, LAST_DAY, LAST_TIME, SPANS, zone_of
-from jostle.language.operations.operation import BLANKS, DECIMAL, EXACT, LONGEST, MOST_PART
+from jostle.language.operations import BLANKS, DECIMAL, EXACT, LONGEST, MOST_PART
 
 FINITE = frozenset({"%", "^", "exp", "clamp", "min", "max", "text", "shift", "shift time"})
 _MICROS = len("2024-03-01 12:30:00.000000")

@@ -20,7 +20,7 @@ import numpy as np
 from jostle.kernels.arrays import Floats
 from jostle.kernels.classifiers.codes import Coded, Value, coded, plain, positions
 from jostle.kernels.errors import KernelError
-from jostle.kernels.statistics.report import text
+from jostle.kernels.statistics import text
 
 Columns = Mapping[str, Any]
 

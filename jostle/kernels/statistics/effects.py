@@ -33,8 +33,8 @@ from numpy.typing import NDArray
 from scipy.special import chdtrc
 
 from jostle.kernels.arrays import Floats
+from jostle.kernels.statistics import Report, text
 from jostle.kernels.statistics.moments import CLEAR, ROWS_HIDDEN, SAMPLING, alike, deviation_of, rising
-from jostle.kernels.statistics.report import Report, text
 
 _PARTS = {2: (np.array([1.0, 0.0]), np.array([1.0, 0.0])), 3: (np.array([1.0, 0.5, 0.0]), np.array([1.0, 0.0, 0.0]))}
 """What each of the numbers that a row gives says of x, and of x²."""

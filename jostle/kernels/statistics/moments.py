@@ -36,7 +36,7 @@ from jostle.kernels.accuracy import standard_errors
 from jostle.kernels.arrays import Column, Floats, Moments, Sums
 from jostle.kernels.errors import KernelError
 from jostle.kernels.noisy_array import noise_of
-from jostle.kernels.statistics.report import Report, text
+from jostle.kernels.statistics import Report, text
 from jostle.noise_laws import Gaussian, Laplace
 
 CLEAR = 5.0

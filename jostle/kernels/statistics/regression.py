@@ -20,6 +20,7 @@ from typing import Any, TypedDict
 import numpy as np
 
 from jostle.kernels.arrays import Column, Floats, Moments, Sums
+from jostle.kernels.statistics import Report, text
 from jostle.kernels.statistics.effects import risk_maps
 from jostle.kernels.statistics.moments import (
     CLEAR,
@@ -32,7 +33,6 @@ from jostle.kernels.statistics.moments import (
     quantile_of,
     second_moments,
 )
-from jostle.kernels.statistics.report import Report, text
 
 HIDDEN = "the noise hides how these columns go together: the intervals are infinite; spend more, or use fewer columns"
 HIDES = (

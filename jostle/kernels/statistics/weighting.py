@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jostle.kernels.arrays import Floats
+from jostle.kernels.statistics import Report
 from jostle.kernels.statistics.effects import Cells, report, shaped, widths
-from jostle.kernels.statistics.report import Report
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,6 @@ from jostle.run.scope import Scope
 from jostle.run.values import REQUIRED, Builtin, Function, Module, Part, RowForm
 from jostle.syntax import nodes as n
 from jostle.tools.costs import numbers, rows, selects
-from jostle.tools.costs.declarations import keys_of
 from jostle.tools.costs.ledger import Opened
 from jostle.tools.costs.tally import is_kernel
 from jostle.tools.costs.values import (
@@ -375,7 +374,7 @@ def _of_handle(value: Handle, name: str) -> object:
         case "column", "name":
             return value.name
         case "column", "categories" if value.schema is not None:
-            keys = keys_of(value.schema.get(value.name))
+            keys = rows.keys_of(value.schema.get(value.name))
             return PUBLIC if keys is None else keys
         case "table", "columns" if value.schema is not None:
             return list(value.schema)

@@ -19,7 +19,6 @@ from jostle.run.scope import MISSING, Scope
 from jostle.run.values import Part, is_number
 from jostle.syntax import nodes as n
 from jostle.tools.costs import calls, numbers, rows, selects
-from jostle.tools.costs import declarations as declared
 from jostle.tools.costs.values import (
     PUBLIC,
     TOP,
@@ -69,7 +68,7 @@ class Interpreter(Walk):
             case n.Assert():
                 self._assert(node, scope)
             case n.Private():
-                scope.names[node.name] = declared.declared_source(self, node, scope)
+                scope.names[node.name] = rows.declared_source(self, node, scope)
             case n.Use():
                 self.use_module(node, scope)
             case n.ParamDecl(name=name, default=default):
@@ -336,5 +335,5 @@ EXPRESSIONS: Mapping[type, Callable[[Walk, Any, Scope], object]] = {
     n.RecordOf: _fields, n.Range: _ends, n.Unary: _sign, n.Logic: _operands, n.Conditional: _conditional,
     n.Comprehension: _comprehension, n.Over: _over_items, n.Lambda: _lambda, n.Part: _part, n.Choice: _choice,
     n.Spending: calls.transfer_spending, n.Query: _query, n.Select: selects.transfer_select,
-    n.Described: declared.public, n.Star: _star, n.Distinct: _star,
+    n.Described: rows.public_table, n.Star: _star, n.Distinct: _star,
 }  # fmt: skip

@@ -10,8 +10,7 @@ from jostle.records import replace
 from jostle.run.scope import Scope
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import own_name
-from jostle.tools.costs.declarations import keys_of
-from jostle.tools.costs.rows import columns_of, of_rows
+from jostle.tools.costs.rows import columns_of, keys_of, of_rows
 from jostle.tools.costs.values import (
     PUBLIC,
     TOP,

@@ -15,7 +15,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from jostle.backends.choice import server_at
+from jostle.backends import server_at
 from jostle.backends.remote import RemoteData, remote_data
 from jostle.diagnostics import refuse
 from jostle.engine.files import open_file

@@ -20,8 +20,7 @@ from weighted_meaning import Weighed, meant
 
 from jostle.diagnostics import Refusal
 from jostle.engine.records import blocks, columns_of
-from jostle.language.operations import COMPARISONS, OPERATIONS
-from jostle.language.operations.operation import BOOLEAN, DATE, NUMBER, TEXT, TIME
+from jostle.language.operations import BOOLEAN, COMPARISONS, DATE, NUMBER, OPERATIONS, TEXT, TIME
 from jostle.plan.kinds import domain_kind, kind_of
 from jostle.plan.plan import Apply, Categories, Column, Constant, Domain, Integer, Open, Real, RowExpr, Scan
 from jostle.plan.records import CELL_BITS, Records, Rows, bits_of, record_schema, steps_of

@@ -20,19 +20,7 @@ from msgspec import Struct
 
 from jostle.language import intervals, moments, patterns
 from jostle.language.intervals import Interval
-from jostle.language.moments import (
-    DAY,
-    DAYS,
-    FIRST_DAY,
-    FIRST_TIME,
-    LAST_DAY,
-    LAST_TIME,
-    SPANS,
-    Zone,
-    moment_of,
-    number_of,
-    zone_of,
-)
+from jostle.language.moments import DAY, FIRST_DAY, FIRST_TIME, LAST_DAY, LAST_TIME, moment_of, number_of, zone_of
 
 NUMBER, TEXT, BOOLEAN, DATE, TIME, ANY = "number", "text", "boolean", "date", "time", "any"
 """The kinds of values in a row; `ANY` is any of them."""
@@ -378,7 +366,7 @@ def _in_zone(time: datetime, name: str) -> date | None:
 
 
 def _zone_bounds(time: Interval, name: str) -> Interval:
-    zone: Zone = zone_of(name)
+    zone: moments.Zone = zone_of(name)
     low, high = time[0] + min(zone.offsets), min(time[1], zone.end) + max(zone.offsets)
     return max(low, FIRST_TIME), max(high, FIRST_TIME)
 
@@ -442,10 +430,12 @@ MOMENTS = (
               signature="value, zone",
               about='What a clock in a zone, "Europe/Berlin", shows at a time of UTC, up to the year 2099.'),
     Operation("trunc", 2, _truncations(DATE), takes=(DATE, TEXT), gives=DATE, constants=1,
-              check=lambda unit: _check_unit(unit, DAYS), whole=Whole.ALWAYS, value=_truncated, signature="value, unit",
+              check=lambda unit: _check_unit(unit, moments.DAYS), whole=Whole.ALWAYS, value=_truncated,
+              signature="value, unit",
               about='The first day or moment of the "year", "quarter", "month", "week", … of a date or time.'),
     Operation("trunc time", 2, _truncations(TIME), takes=(TIME, TEXT), gives=TIME, constants=1,
-              check=lambda unit: _check_unit(unit, (*DAYS, *SPANS)), whole=Whole.ALWAYS, value=_truncated),
+              check=lambda unit: _check_unit(unit, (*moments.DAYS, *moments.SPANS)), whole=Whole.ALWAYS,
+              value=_truncated),
     Operation("shift", 2, _days(DATE), takes=(DATE, NUMBER), gives=DATE, whole=Whole.ALWAYS, value=_shifted),
     Operation("shift time", 2, _days(TIME), takes=(TIME, NUMBER), gives=TIME, whole=Whole.ALWAYS, value=_shifted_time),
     Operation("apart", 2, _apart(1), takes=(DATE, DATE), whole=Whole.ALWAYS,
@@ -461,3 +451,33 @@ MOMENTS = (
     *(_like_numbers(name, kind, value) for kind in (DATE, TIME)
       for name, value in (("clamp", _clamped), ("min", min), ("max", max))),
 )  # fmt: skip
+
+
+# All of them ------------------------------------------------------------------------------------
+
+COMPARISONS = frozenset({"==", "!=", "<", "<=", ">", ">="})
+LOGIC = frozenset({"and", "or", "not"})
+FOLDS = ("max", "min", "sum", "argmax", "argmin")
+"""What may stand before `over`."""
+
+OPERATIONS = {operation.name: operation for operation in (*NUMBERS, *TEXTS, *MOMENTS, *ABSENCE)}
+ROW_FUNCTIONS = {name: operation for name, operation in OPERATIONS.items() if operation.about}
+"""Those that a program calls by name."""
+PARTS = frozenset(op.name for op in MOMENTS if op.gives == NUMBER and len(op.kinds) == 1 and "year" not in op.name[-4:])
+"""Parts of dates and times that have few values, whatever the date is."""
+OVERLOADS: dict[tuple[str | None, ...], str] = {
+    ("+", TEXT, TEXT): "concat",
+    ("+", DATE, NUMBER): "shift",
+    ("+", TIME, NUMBER): "shift time",
+    ("-", DATE, DATE): "apart",
+    ("-", TIME, TIME): "time apart",
+    ("trunc", TIME, TEXT): "trunc time",
+    ("date", TEXT): "date of text",
+    ("time", TEXT): "time of text",
+    **{
+        (name, *(kind,) * many): f"{name} {kind}"
+        for name, many in (("clamp", 3), ("min", 2), ("max", 2))
+        for kind in (DATE, TIME)
+    },
+}
+"""Operations that a program spells with the name of another one, by the kinds of their operands."""

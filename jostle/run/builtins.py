@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from datetime import date
-from typing import Any
 
 from jostle.accounting.amounts import as_float
 from jostle.accounting.definitions import pure_epsilon
@@ -24,7 +23,7 @@ from jostle.plan.plan import Domain, Integer, Real
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import ColumnHandle, Table
 from jostle.run.arguments import left_of_allotment
-from jostle.run.evaluator import At, builtin, implement
+from jostle.run.evaluator import At, Value, builtin, implement
 from jostle.run.faults import private_value
 from jostle.run.operators import apply, elements, need_number, of_all
 from jostle.run.publictables import records
@@ -46,7 +45,7 @@ from jostle.run.values import (
 # Public functions ----------------------------------------------------------------------------------
 
 
-def numbers(value: Any, what: str) -> list[float]:
+def numbers(value: Value, what: str) -> list[float]:
     """The numbers of a list, vector, range, set, or of a grouped result with one aggregate; none are skipped."""
     if isinstance(value, Grouped):
         value = value.only()
@@ -71,7 +70,7 @@ def _some(value: object, what: str) -> list[float]:
     return pool
 
 
-def _moments(value: Any) -> list[date]:
+def _moments(value: Value) -> list[date]:
     """The items of a list where they are all dates, or all times; `none` is skipped."""
     if not (is_sequence(value) or isinstance(value, JSet)):
         return []
@@ -80,7 +79,7 @@ def _moments(value: Any) -> list[date]:
     return dates if alike else []
 
 
-def _elementwise(name: str, function: object) -> Any:
+def _elementwise(name: str, function: Callable[..., float]) -> Callable[[object], Value]:
     def of_one(value: object) -> float:
         number = need_number(value, f"`{name}`")
         return calculated(_defined(name, function, number), name, (number,))
@@ -88,7 +87,7 @@ def _elementwise(name: str, function: object) -> Any:
     return lambda value: _of_each(of_one, value)
 
 
-def _of_each(function: Callable[[object], float], value: object) -> Any:
+def _of_each(function: Callable[[object], float], value: object) -> Value:
     """A function of a number, of every element of a column, a vector or a list."""
     if isinstance(value, NumberColumn):
         return element_by_element(function, value)
@@ -99,7 +98,7 @@ def _of_each(function: Callable[[object], float], value: object) -> Any:
     return function(value)
 
 
-def _defined(name: str, function: Any, value: float) -> float:
+def _defined(name: str, function: Callable[..., float], value: float) -> float:
     try:
         return float(function(value))
     except (ValueError, OverflowError):
@@ -108,8 +107,8 @@ def _defined(name: str, function: Any, value: float) -> float:
         raise refuse("ValueError", f"`{name}` has no value at {value:g}") from None
 
 
-def _best(name: str, choose: Any) -> Any:
-    def body(*values: Any) -> Any:
+def _best(name: str, choose: Callable[[list[Value]], Value]) -> Callable[..., Value]:
+    def body(*values: Value) -> Value:
         if moments := _moments(values[0] if len(values) == 1 else values):
             return choose(moments)
         pool = numbers(values[0], name) if len(values) == 1 else [need_number(v, f"`{name}`") for v in values]
@@ -195,7 +194,7 @@ def _clamped(number: float, least: float, most: float) -> float:
 
 
 @builtin
-def _append(items: Any, item: Any) -> list[Any]:
+def _append(items: Value, item: Value) -> list[Value]:
     if not is_sequence(items):
         help = "a list of one text is `[x]`" if isinstance(items, str) else ""
         raise refuse("TypeError", f"`append` takes a list, not {kind_name(items)}", help=help)
@@ -203,7 +202,7 @@ def _append(items: Any, item: Any) -> list[Any]:
     return [*items, item]
 
 
-def _index_of_best(name: str, choose: Any) -> Any:
+def _index_of_best(name: str, choose: Callable[..., Value]) -> Callable[[object], float]:
     def body(value: object) -> float:
         pool = _some(value, name)
         return float(choose(range(len(pool)), key=pool.__getitem__))
@@ -212,7 +211,7 @@ def _index_of_best(name: str, choose: Any) -> Any:
 
 
 @builtin
-def _sorted(values: Any, by: Any = None, *, at: At) -> list[Any]:
+def _sorted(values: Value, by: Value = None, *, at: At) -> list[Value]:
     """The items in order; `by` says of each what counts: `sorted(rows, lambda row: row.n)`."""
     interp, _ = at
     is_list = isinstance(values, (JSet, Grouped)) or is_sequence(values)
@@ -228,17 +227,17 @@ def _sorted(values: Any, by: Any = None, *, at: At) -> list[Any]:
 
 
 @builtin
-def _list(value: object, *, at: At) -> list[Any]:
+def _list(value: object, *, at: At) -> list[Value]:
     return _rows_or_items(value, at)
 
 
-def _rows_or_items(value: Any, at: At) -> list[Any]:
+def _rows_or_items(value: Value, at: At) -> list[Value]:
     """The rows of a public table, or the items of a container."""
     interp, span = at
     return list(records(interp, value, span)) if isinstance(value, Table) else listed(value)
 
 
-def listed(value: object) -> list[Any]:
+def listed(value: object) -> list[Value]:
     """The items of a public container."""
     if isinstance(value, Handle) or not isinstance(value, Iterable) or isinstance(value, str):
         raise refuse("TypeError", f"{kind_name(value)} has no items")
@@ -263,7 +262,7 @@ def _enumerate(value: object, *, at: At) -> list[object]:
 
 
 @builtin
-def _values(value: object) -> list[Any]:
+def _values(value: object) -> list[Value]:
     return list(value.values()) if isinstance(value, dict) else listed(value)
 
 
@@ -319,7 +318,7 @@ def _scaled_error(answers: object, truth: object, total: float) -> float:
 
 
 @builtin
-def _vectors_in(folder: str, *, at: At) -> list[Any]:
+def _vectors_in(folder: str, *, at: At) -> list[Value]:
     """The arrays of all `.npy` files in a folder, by name: each is read as public, and refused where it is private."""
     from pathlib import Path
 
@@ -360,7 +359,7 @@ def _accounting(*, epsilon: object = None, sigma: object = None, times: object =
 
 
 @builtin
-def _print(*values: Any, at: At) -> None:
+def _print(*values: Value, at: At) -> None:
     interp, _ = at
     for handle in handles_in(list(values)):
         raise private_value(handle, "cannot be printed")
@@ -377,7 +376,7 @@ def _many_listed(domain: Domain) -> int | None:
 
 
 @builtin
-def _len(value: Any, *, at: At) -> float:
+def _len(value: Value, *, at: At) -> float:
     if isinstance(value, Table) and not value.private:
         return float(at[0].data.size(value))
     if isinstance(value, ColumnHandle):
@@ -411,7 +410,7 @@ def _str(value: object) -> str:
 
 
 @builtin
-def _spent(value: object) -> Any:
+def _spent(value: object) -> Value:
     exposure = _source_of(value, "spent")
     source = exposure.source
     amounts = source.measure.spent(source.meter.spent)
@@ -419,7 +418,7 @@ def _spent(value: object) -> Any:
 
 
 @builtin
-def _left(value: Any, *, at: At) -> Any:
+def _left(value: Value, *, at: At) -> Value:
     interp, _ = at
     exposure = _source_of(value, "left")
     left, delta = map(as_float, interp.kernel.left_of(exposure))
@@ -435,7 +434,7 @@ def _as_epsilon(*, at: At) -> float:
     return pure_epsilon(left) if inner is not None and inner.unit == "rho" else left
 
 
-def _source_of(value: object, what: str) -> Any:
+def _source_of(value: object, what: str) -> Value:
     if isinstance(value, Handle) and len(value.exposures) == 1:
         return value.exposures[0]
     raise refuse("TypeError", f"`{what}` takes a private source, not {kind_name(value)}")
@@ -450,7 +449,7 @@ def _explain(value: object) -> str:
 
 
 for _operation in ROW_FUNCTIONS.values():
-    if _operation.each:
+    if _operation.each and _operation.number is not None:
         implement(_operation.name, _elementwise(_operation.name, _operation.number))
 for _name, _choose in (("min", min), ("max", max)):
     implement(_name, _best(_name, _choose))

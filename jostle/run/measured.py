@@ -13,7 +13,8 @@ Functions of answers that are refined step by step: `refinable`, `refine`, and `
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from jostle.accounting.amounts import Amount, as_float, quanta
 from jostle.diagnostics import Refusal, refuse
@@ -28,7 +29,7 @@ from jostle.privacy.scores.rule import Score, Scores
 from jostle.privacy.transformations import transform
 from jostle.run import answers
 from jostle.run.arguments import amount_for, items, need_cube, need_workload, score_or_number, shape_text
-from jostle.run.evaluator import At, Evaluator, builtin, implement
+from jostle.run.evaluator import At, Evaluator, Value, builtin, implement
 from jostle.run.faults import private_value
 from jostle.run.margins import cut_of, marked, with_noise
 from jostle.run.rows import RowCompiler
@@ -88,7 +89,7 @@ def _cut(interp: Evaluator, cube: Cube) -> tuple[str, ...]:
 
 
 def _answers(
-    interp: Evaluator, cube: Cube, blocks: Any, epsilon: Any, via: str | None, span: Span | None
+    interp: Evaluator, cube: Cube, blocks: Value, epsilon: Value, via: str | None, span: Span | None
 ) -> tuple[*Answers, Amount | None]:
     """The answers of a strategy, measured or given again, and the amount that they have."""
     with amount_for(interp, cube, span, epsilon) as amount:
@@ -98,7 +99,7 @@ def _answers(
     return (*released, amount)
 
 
-def _together(value: Any, epsilon: object, via: str | None, at: At) -> list[object]:
+def _together(value: Value, epsilon: object, via: str | None, at: At) -> list[object]:
     """Several cubes in one measurement: a list of their noisy cells."""
     interp, span = at
     cubes = list(value)
@@ -117,7 +118,7 @@ def _gaussian(
 
 
 @builtin
-def _exp_mech(domain: Any, utilities: object, epsilon: object = None, *, at: At) -> object:
+def _exp_mech(domain: Value, utilities: object, epsilon: object = None, *, at: At) -> object:
     """The element of `domain` with (nearly) the largest utility; public utilities cost nothing."""
     interp, span = at
     options = list(domain) if isinstance(domain, JSet) or is_sequence(domain) else None
@@ -163,7 +164,7 @@ def _choose(interp: Evaluator, utilities: object, length: int, epsilon: object, 
     return _argmax(interp, scores, epsilon, span)
 
 
-def _argmax(interp: Evaluator, utilities: list[Any], epsilon: object, span: Span | None) -> list[int]:
+def _argmax(interp: Evaluator, utilities: list[Value], epsilon: object, span: Span | None) -> list[int]:
     from jostle.privacy.measurements.choices import NoisyArgmax
 
     with amount_for(interp, utilities, span, epsilon) as amount:
@@ -172,7 +173,7 @@ def _argmax(interp: Evaluator, utilities: list[Any], epsilon: object, span: Span
 
 
 @builtin
-def _exact(queries: Any, cube: Any, *, at: At) -> object:
+def _exact(queries: Value, cube: Value, *, at: At) -> object:
     """The exact answers of a workload on public counts."""
     interp, _ = at
     need_cube(cube, "exact")
@@ -182,7 +183,7 @@ def _exact(queries: Any, cube: Any, *, at: At) -> object:
 
 
 @builtin
-def _answer(queries: Any, cells: Any, *, at: At) -> object:
+def _answer(queries: Value, cells: Value, *, at: At) -> object:
     """The answers of a workload on estimated cells, which are public."""
     from jostle.kernels.accuracy import answers_with_noise
 
@@ -226,7 +227,7 @@ def _rectangles(cube: object, count: object = 2000.0, seed: object = 0.0) -> obj
     return _boxes().rectangles(_shape_of(cube, "rectangles"), *_random(count, seed, "rectangles"))
 
 
-def _random(count: Any, seed: Any, what: str) -> tuple[int, int]:
+def _random(count: Value, seed: Value, what: str) -> tuple[int, int]:
     """How many queries a random workload has, and its seed."""
     for value, least, most in ((count, 1, MOST_QUERIES), (seed, 0, 2**53)):
         if not is_number(value) or not float(value).is_integer() or not least <= value <= most:
@@ -235,13 +236,13 @@ def _random(count: Any, seed: Any, what: str) -> tuple[int, int]:
     return int(count), int(seed)
 
 
-def _boxes() -> Any:
+def _boxes() -> ModuleType:
     from jostle.kernels.workloads import boxes
 
     return boxes
 
 
-def _shape_of(cube: Any, what: str) -> tuple[int, ...]:
+def _shape_of(cube: Value, what: str) -> tuple[int, ...]:
     need_cube(cube, what)
     return tuple(cube.shape)
 
@@ -258,7 +259,7 @@ def _limited(handle: object, amount: object, *, at: At) -> object:
 
 
 @builtin
-def _cells(cube: Any, *, at: At) -> Any:
+def _cells(cube: Value, *, at: At) -> Value:
     """The counts of a public cube, in its shape; of public vectors their rows, in the units of the data."""
     interp, _ = at
     if isinstance(cube, Vectors):
@@ -271,7 +272,7 @@ def _cells(cube: Any, *, at: At) -> Any:
 
 @builtin
 def _noisy_samples(
-    cubes: Any, rate: Any = None, steps: Any = 200.0, *, epsilon: Any = None, delta: Any = None, at: At
+    cubes: Value, rate: Value = None, steps: Value = 200.0, *, epsilon: Value = None, delta: Value = None, at: At
 ) -> Record:
     """Noisy counts of fresh secret samples of the rows, `steps` times over, at one price in epsilon and delta.
 
@@ -298,7 +299,7 @@ def _noisy_samples(
 
 @builtin
 def _perturbed_optimum(
-    cubes: Any, model: Any, rows: Any, ridge: Any = None, *, epsilon: Any = None, delta: Any = None,
+    cubes: Value, model: Value, rows: Value, ridge: Value = None, *, epsilon: Value = None, delta: Value = None,
     via: str | None = None, at: At,
 ) -> Record:  # fmt: skip
     """A model's potentials as exact tables have them, each with noise: output perturbation.
@@ -364,7 +365,7 @@ def _refinable(value: object) -> object:
 
 
 @builtin
-def _refine(value: Any, *, epsilon: Any = None, at: At) -> Any:
+def _refine(value: Value, *, epsilon: Value = None, at: At) -> Value:
     """The answer with the noise of all that was paid for it; of public data the exact one."""
     from jostle.privacy.measurements.gradual import Refinable, Refinement
 

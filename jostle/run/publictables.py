@@ -12,7 +12,6 @@ import math
 from collections.abc import Sequence
 from datetime import date
 from functools import reduce
-from typing import Any
 
 from jostle.diagnostics import Refusal, refuse
 from jostle.language.moments import number_of
@@ -38,7 +37,7 @@ from jostle.privacy.transformations import records as of_records
 from jostle.privacy.transformations.records import WeightedRecords
 from jostle.privacy.transformations.transform import derive, where
 from jostle.privacy.transformations.union import union
-from jostle.run.evaluator import At, Evaluator, builtin
+from jostle.run.evaluator import At, Evaluator, Value, builtin
 from jostle.run.faults import no_rows
 from jostle.run.operators import need_number
 from jostle.run.rows import RowCompiler
@@ -49,13 +48,13 @@ from jostle.source import Span
 from jostle.syntax import nodes as n
 
 
-def is_rows(value: Any) -> bool:
+def is_rows(value: Value) -> bool:
     """Whether a table can be made of a value: of a list of records, of a released result, or of synthetic rows."""
     of_records = is_sequence(value) and all(isinstance(item, Record) for item in value)
     return isinstance(value, Grouped) or of_records or hasattr(type(value), "jostle_records")
 
 
-def table_of_rows(value: Any, span: Span | None) -> Table:
+def table_of_rows(value: Value, span: Span | None) -> Table:
     """`table([{a: 1, b: "x"}, …])`, `table(g)` of a released result, and of synthetic rows: a public table."""
     rows = value.jostle_records() if hasattr(type(value), "jostle_records") else list(value)
     if not rows or not rows[0]:
@@ -90,7 +89,7 @@ def records(interp: Evaluator, table: Table, span: Span | None) -> list[Record]:
 
 
 @builtin
-def _sample(items: Any, count: object, seed: object = 0.0, *, at: At) -> list[object]:
+def _sample(items: Value, count: object, seed: object = 0.0, *, at: At) -> list[object]:
     """`sample(t, 100)`: so many different items of a list or rows of a public table, in their order.
 
     Which these are is decided by a hash of the seed and the place: public, and the same on every machine.
@@ -179,7 +178,7 @@ def _need(value: object, what: str) -> WeightedRecords:
     raise refuse("TypeError", f"`{what}` takes weighted records, not {kind_name(value)}", help=help)
 
 
-def _column_names(value: Any, what: str) -> list[str]:
+def _column_names(value: Value, what: str) -> list[str]:
     """The names of columns: one, or a list of them; columns stand for their names."""
     entries = list(value) if is_sequence(value) else [value]
     names = [item.name if isinstance(item, ColumnHandle) else item for item in entries]
@@ -204,7 +203,7 @@ def _whole(value: object, what: str) -> int:
 
 
 @builtin
-def _union(*parts: Any, weights: object = None) -> object:
+def _union(*parts: Value, weights: object = None) -> object:
     """`union(a, b)`: all rows of the tables. `union([v, w], [2, 1])`: the answers of the workloads."""
     tables = list(parts[0]) if parts and is_sequence(parts[0]) else list(parts)
     if any(isinstance(part, WeightedRecords) for part in tables):
@@ -289,7 +288,7 @@ def _row_items(interp: Evaluator, node: n.Expr, table: Table, scope: Scope) -> l
     if isinstance(node, n.Comprehension) and node.kind == "list" and not node.flat:
         return [compiler.expression(node.item) for compiler in item_compilers(interp, node, table, scope)]
     is_variable = isinstance(node, n.Name) and node.id not in table.domains
-    values: Any = interp.eval(node, scope) if is_variable else None
+    values: Value = interp.eval(node, scope) if is_variable else None
     if is_sequence(values) and all(v is None or isinstance(v, (str, bool)) or is_number(v) for v in values):
         return [Constant(float(v) if is_number(v) else v) for v in values]
     raise refuse("TypeError", "`explode` takes lists that are written out, or of public values", node.span,
@@ -330,7 +329,7 @@ def _plural(kind: str) -> str:
     return "truths" if kind == "boolean" else f"{kind}s"
 
 
-def _stated_domain(name: str, column: Sequence[Any]) -> Domain:
+def _stated_domain(name: str, column: Sequence[Value]) -> Domain:
     cells = [cell for cell in column if cell is not None]
     kinds = list(dict.fromkeys(map(value_kind, cells)))
     if len(kinds) > 1:
@@ -400,7 +399,7 @@ def _known_domain(data: PublicData, table: Table, name: str, domain: Domain) -> 
     return Integer(int(low), int(high))
 
 
-def _values(data: PublicData, table: Table, column: Column) -> tuple[Any, ...] | None:
+def _values(data: PublicData, table: Table, column: Column) -> tuple[Value, ...] | None:
     """The different values of a column of whole numbers or texts, in order; None where there are very many."""
     (many,) = data.exact(table, (), (Exact("count_distinct", column),))[1][0]
     return tuple(data.exact(table, (column,), (Exact("count"),))[0][0]) if many <= MOST_TEXTS else None

@@ -14,13 +14,13 @@ from jostle.accounting.amounts import Amount
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.lazy import np
 from jostle.plan.kinds import as_number, bounds_of, domain_kind, kind_of
-from jostle.plan.plan import Apply, Column, Constant, RowExpr
+from jostle.plan.plan import Apply, Column, Constant, Domain, RowExpr
 from jostle.privacy.kernel.handles import Table, Vectors
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.mechanisms.additive import Additive
 from jostle.privacy.reading.minting import row_vectors
 from jostle.run.arguments import amount_for, score_or_number
-from jostle.run.evaluator import At, Evaluator, builtin
+from jostle.run.evaluator import At, Evaluator, Value, builtin
 from jostle.run.faults import private_value
 from jostle.run.publictables import item_compilers
 from jostle.run.rows import RowCompiler
@@ -96,7 +96,7 @@ def _radius(value: object, node: n.Call) -> float:
     return radius
 
 
-def _columns_at(interp: Evaluator, node: n.Expr, table: Table, scope: Scope, compiler: RowCompiler) -> list[Any]:
+def _columns_at(interp: Evaluator, node: n.Expr, table: Table, scope: Scope, compiler: RowCompiler) -> list[Value]:
     """Columns, or expressions on rows; a comprehension gives one for each of its items."""
     if isinstance(node, n.Comprehension) and node.kind == "list" and not node.flat:
         inner = item_compilers(interp, node, table, scope)
@@ -120,7 +120,7 @@ def _listed(interp: Evaluator, rows: object, options: dict[str, object], node: n
     return open_public(interp, columns, domains, node.span)
 
 
-def _numeric(domain: Any) -> bool:
+def _numeric(domain: Domain) -> bool:
     return domain_kind(domain) == "number"
 
 
@@ -152,7 +152,7 @@ def _scaled(expr: RowExpr, centre: float, scale: float) -> RowExpr:
 
 @builtin
 def _prepaid(
-    rows: Any, *, steps: Any = None, rate: Any = None, epsilon: Any = None, delta: Any = None,
+    rows: Value, *, steps: Value = None, rate: Value = None, epsilon: Value = None, delta: Value = None,
     via: str | None = None, at: At,
 ) -> object:  # fmt: skip
     """Pays at once for several measurements of `rows`, each of which takes a `part`; all that is left, unless said.
@@ -247,8 +247,8 @@ def _reach_of_all(rows: Vectors, weights: Weights, shares: Sequence[float]) -> t
 
 @builtin
 def _noisy_moments(
-    rows: Any, weights: Any = "one", parameters: Any = None, *, shares: Any = (1.0, 1.0, 9.0), paid: Any = None,
-    part: object = 1.0, epsilon: Any = None, delta: Any = None, via: str | None = None, at: At,
+    rows: Value, weights: Value = "one", parameters: Value = None, *, shares: Value = (1.0, 1.0, 9.0),
+    paid: Value = None, part: object = 1.0, epsilon: Value = None, delta: Value = None, via: str | None = None, at: At,
 ) -> Record:  # fmt: skip
     """Noisy Σγ_k, Σγ_k x and Σγ_k xxᵀ over rows, γ the weights of a row kernel, in units of the radius.
 
@@ -277,8 +277,8 @@ def _noisy_moments(
 
 @builtin
 def _noisy_sum(
-    rows: Any, given: Any, parameters: Any = None, *, bound: object = 1.0, norm: Any = "l2", paid: Any = None,
-    part: object = 1.0, epsilon: Any = None, delta: Any = None, via: str | None = None, at: At,
+    rows: Value, given: Value, parameters: Value = None, *, bound: object = 1.0, norm: Value = "l2", paid: Value = None,
+    part: object = 1.0, epsilon: Value = None, delta: Value = None, via: str | None = None, at: At,
 ) -> Record:  # fmt: skip
     """The noisy sum of what a row kernel gives for each row, clipped to a norm (`l1`, `l2`, `sup`) of `bound`.
 
@@ -300,7 +300,7 @@ def _noisy_sum(
 
 
 @builtin
-def _coordinate_scores(rows: Any, given: Any, parameters: Any = None, *, bound: Any = 1.0, at: At) -> object:
+def _coordinate_scores(rows: Value, given: Value, parameters: Value = None, *, bound: Value = 1.0, at: At) -> object:
     """The coordinates of such a sum as scores, then their negatives: for `noisy_max` and `exp_mech`."""
     from jostle.kernels.rowprograms import CONTRIBUTIONS, GRADIENTS
     from jostle.privacy.scores import vectorsums
@@ -312,7 +312,7 @@ def _coordinate_scores(rows: Any, given: Any, parameters: Any = None, *, bound: 
 
 
 @builtin
-def _row_score(rows: Any, given: Any, parameters: Any = None, *, bound: Any = 1.0, at: At) -> object:
+def _row_score(rows: Value, given: Value, parameters: Value = None, *, bound: Value = 1.0, at: At) -> object:
     """The sum of the one number that a row kernel gives, in multiples of `bound`: a score; of public rows, a number."""
     from jostle.kernels.rowprograms import CONTRIBUTIONS
     from jostle.privacy.scores import vectorsums

@@ -7,10 +7,10 @@ What trees ask of tables: `entropy`, `gini`, `max_class` of a split, disjoint pa
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice, pairwise
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from jostle.accounting.amounts import Amount, quanta
 from jostle.diagnostics import refuse
@@ -26,7 +26,7 @@ from jostle.privacy.reading.public_data import PublicData
 from jostle.privacy.scores.rule import Score, Scores
 from jostle.privacy.transformations import transform
 from jostle.run.arguments import amount_for, bare_amount, items, score_or_number
-from jostle.run.evaluator import At, Evaluator, builtin, implement
+from jostle.run.evaluator import At, Evaluator, Value, builtin, implement
 from jostle.run.faults import exposures_of, private_value
 from jostle.run.forms import bin_number
 from jostle.run.looks import Looks
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 @builtin
-def _largest(utilities: object, count: Any = 1.0, leads: Any = False, *, epsilon: Any = None, at: At) -> Any:
+def _largest(utilities: object, count: Value = 1.0, leads: Value = False, *, epsilon: Value = None, at: At) -> Value:
     """The places of the largest scores, in order; with `leads` a record of them and of what each leads the next by."""
     from jostle.privacy.measurements.choices import LargestScores
 
@@ -52,7 +52,7 @@ def _largest(utilities: object, count: Any = 1.0, leads: Any = False, *, epsilon
         raise private_value(handle, "cannot say what to select")
     if not is_number(count) or not float(count).is_integer() or not isinstance(leads, bool):
         raise refuse("TypeError", "`count` is a whole number, and `leads` is true or false")
-    scores: list[Any] = [utilities] if isinstance(utilities, Scores) else items(utilities)
+    scores: list[Value] = [utilities] if isinstance(utilities, Scores) else items(utilities)
     if not scores:
         raise refuse("ValueError", "there is nothing to choose from")
     if all(is_number(u) for u in scores):
@@ -67,12 +67,12 @@ def _largest(utilities: object, count: Any = 1.0, leads: Any = False, *, epsilon
 
 
 @builtin
-def _margin_max(utilities: Any, *, epsilon: Any = None, delta: Any = None, at: At) -> float:
+def _margin_max(utilities: Value, *, epsilon: Value = None, delta: Value = None, at: At) -> float:
     """The place of one score, by the large margin mechanism; of public numbers that of the largest."""
     from jostle.privacy.measurements.choices import MarginMax
 
     interp, span = at
-    scores: list[Any] = [utilities] if isinstance(utilities, Scores) else items(utilities)
+    scores: list[Value] = [utilities] if isinstance(utilities, Scores) else items(utilities)
     if scores and all(is_number(u) for u in scores):
         return float(scores.index(max(scores)))
     if not all(isinstance(u, Score) for u in scores):
@@ -113,7 +113,7 @@ class OpenWatch:
             "within": 0.0 if self.watch is None else self.watch.law.half_width(),
         }  # fmt: skip
 
-    def as_json(self) -> Any:
+    def as_json(self) -> object:
         return self.jostle_fields
 
     def __str__(self) -> str:
@@ -271,8 +271,8 @@ def _unseen(interp: Evaluator) -> Iterator[None]:
 MOST_EDGES = 100
 
 
-def _split_score(name: str) -> Any:
-    def body(interp: Evaluator, node: n.Call, scope: Scope) -> Any:
+def _split_score(name: str) -> Callable[[Evaluator, n.Call, Scope], object]:
+    def body(interp: Evaluator, node: n.Call, scope: Scope) -> object:
         from jostle.privacy.scores import splits
 
         allowed = {"prices", "most"} if name == "entropy" else {"prices"}
@@ -315,7 +315,7 @@ def _tree(table: Table, node: n.Expr, scope: Scope) -> PublicTree | None:
     return tree if isinstance(tree, PublicTree) else None
 
 
-def _prices(value: Any) -> Any:
+def _prices(value: Value) -> Value:
     """Public numbers, a list of them for each leaf of the level, one after the other."""
     for handle in handles_in(value):
         raise private_value(handle, "cannot be a price")
@@ -380,7 +380,7 @@ def _bound(value: object) -> int:
 
 
 @builtin
-def _split_rows(table: Any, parts: Any, seed: Any = 0.0, *, at: At) -> list[Handle]:
+def _split_rows(table: Value, parts: Value, seed: Value = 0.0, *, at: At) -> list[Handle]:
     """`split_rows(D, 10)`: disjoint parts by a hash of the protected unit, of which none looks at another's rows."""
     interp, _ = at
     if not isinstance(table, Table):
@@ -417,7 +417,7 @@ def _split(data: PublicData, table: Table, parts: int, salt: int = 0) -> list[Ha
 
 
 @builtin
-def _binned(table: object, column: object, edges: Any, *, at: At) -> Table:
+def _binned(table: object, column: object, edges: Value, *, at: At) -> Table:
     """`binned(D, a, [20, 40])`: the table with a numeric column as its bin, the number of edges that it reaches."""
     if not isinstance(table, Table):
         raise refuse("TypeError", f"`binned` takes a table, not {kind_name(table)}")

@@ -19,7 +19,7 @@ from jostle.privacy.scores.rule import Score
 from jostle.privacy.transformations import transform
 from jostle.run import declare
 from jostle.run.arguments import score_or_number
-from jostle.run.evaluator import At, builtin
+from jostle.run.evaluator import At, Value, builtin
 from jostle.run.faults import private_value
 from jostle.run.forms import bin_number
 from jostle.run.values import Interval, JSet, Record, handles_in, is_model, is_number, kind_name
@@ -110,7 +110,7 @@ def _simulated(
     return [one(number, int(seed), int(range_.low), int(range_.high)) for number in range(int(count))]
 
 
-def _parts(columns: dict[str, Any], domains: Record, at: At) -> dict[str, object]:
+def _parts(columns: dict[str, Value], domains: Record, at: At) -> dict[str, object]:
     """The last `TESTED` rows as a public test, the others as a public database."""
     interp, span = at
     parts = {"database": slice(None, -TESTED), "test": slice(-TESTED, None)}
@@ -121,7 +121,7 @@ def _parts(columns: dict[str, Any], domains: Record, at: At) -> dict[str, object
 
 
 @builtin
-def _accuracy(table: Any, model: Any, label: object, *, at: At) -> float:
+def _accuracy(table: Value, model: Value, label: object, *, at: At) -> float:
     """`accuracy(test, model, class)`: the share of the rows of a public table whose class the model names."""
     interp, _ = at
     table, model = _in_order(table, model)
@@ -155,7 +155,7 @@ def _ranked_counts(table: object, model: object, label: object, of: object) -> S
     return _row_count("ranked_counts", table, model, label, of)
 
 
-def _row_count(what: str, table: Any, model: Any, label: object, *of: object) -> Score:
+def _row_count(what: str, table: Value, model: Value, label: object, *of: object) -> Score:
     """What a row program counts by a classifier."""
     from jostle.kernels.classifiers.shrink import class_logs
     from jostle.kernels.rowprograms.decisions import ROW_COUNTS
@@ -194,7 +194,7 @@ def _in_order(table: object, model: object) -> tuple[object, object]:
     return (model, table) if is_model(table) or isinstance(model, Table) else (table, model)
 
 
-def _class_of(what: str, model: Any, table: Any, label: object) -> str:
+def _class_of(what: str, model: Value, table: Value, label: object) -> str:
     """The class column's name, where a classifier and a table fit together."""
     for handle in handles_in(model):
         raise private_value(handle, "is no classifier")
@@ -212,7 +212,7 @@ def _class_of(what: str, model: Any, table: Any, label: object) -> str:
 
 
 @builtin
-def _prediction_error(table: Any, model: Any, *, at: At) -> float:
+def _prediction_error(table: Value, model: Value, *, at: At) -> float:
     """`prediction_error(test, model)`: √(mean (y − ŷ)²) over the rows of a public table, y the model's target.
 
     Rows without a target are left out.

@@ -25,6 +25,7 @@ from jostle.accounting.amounts import QUANTA, Amount
 from jostle.backends.remote import VARIABLE
 from jostle.diagnostics import Refusal, refuse
 from jostle.serve.store import Home, new_secret, verify
+from jostle.source import Source
 
 EXAMPLE_PASSWORD = "example-password"
 CLOCKS_APART = 0.3  # seconds: less than those at which a process ends before its answer leaves
@@ -269,7 +270,6 @@ def protocol(seconds: float = 20.0) -> type[Any]:
 
 def _fill_cache(folder: Path) -> None:
     """The grammar's table, with which each cache begins: building it takes as long as a small run."""
-    from jostle.source import Source
     from jostle.syntax import parse
 
     os.environ["JOSTLE_CACHE"] = str(folder)

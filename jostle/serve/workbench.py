@@ -44,6 +44,7 @@ from jostle.serve.runs import SIMULATED
 from jostle.serve.store import Account
 from jostle.serve.worker import MADE_UP
 from jostle.tools.outlet import KIND, Others
+from jostle.trace.pictures import pictures
 
 _PAGES = Path(__file__).parent / "pages"
 _TYPES = {"serve.css": "text/css", "serve.js": "text/javascript", "work.js": "text/javascript"}
@@ -171,8 +172,6 @@ def _sandboxed(html: str) -> Response:
 @route("GET", "/runs/{id}/pictures/{number}", EVERYBODY, page=True)
 def picture(server: Server, call: Call) -> Response:
     """A picture that a program drew, as SVG; `?ink=light` on a dark page."""
-    from jostle.trace.pictures import pictures
-
     number, images = call.path["number"], pictures(server.runs.events(seen_run(server, call)))
     if not number.isascii() or not number.isdigit() or len(number) > 4 or int(number) >= len(images):
         raise refuse("Missing", "there is no such picture")

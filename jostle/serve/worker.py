@@ -36,7 +36,9 @@ from jostle.resources import replacing
 from jostle.serve.confine import GIGABYTE, confine, ends_after
 from jostle.source import Source
 from jostle.syntax import nodes as n
+from jostle.syntax import parse
 from jostle.syntax.walk import every_of
+from jostle.tools.outlet import guarded
 from jostle.tools.result import Result
 from jostle.tools.session import Session
 
@@ -81,8 +83,6 @@ def unregistered(source: Source, public: str = "") -> tuple[Diagnostic, ...]:
     """Refuses every source of a program but `dataset`, the counts that it writes itself and, with a `public` folder,
     the files in it, before files are looked for. What it does not understand it refuses: also a parameter that has the
     name of a source. A path that is calculated is refused where it is opened (`run/origins.py`)."""
-    from jostle.syntax import parse
-
     try:
         tree = parse(source)
     except Refusal:
@@ -332,8 +332,6 @@ def _forked() -> int:
     import signal
     import tempfile
 
-    from jostle.tools.outlet import guarded
-
     os.setsid()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     tempfile.tempdir = None  # asked for anew
@@ -415,8 +413,6 @@ def main(words: list[str]) -> int:
     """The status of the process: what goes wrong is said by no text of its own."""
     import gc
     import warnings
-
-    from jostle.tools.outlet import guarded
 
     if words == ["forks"]:
         gc.set_threshold(1_000_000)  # modules and grammars hold no garbage: until a program's first statement

@@ -23,7 +23,7 @@ from jostle.syntax import parse
 from jostle.tools.arguments import completion as script
 from jostle.tools.arguments import read_program
 from jostle.tools.outlet import keep, stops
-from jostle.tools.render import clean, tell, width_of
+from jostle.tools.render import clean, progress_on, tell, width_of
 from jostle.tools.turns import beside
 from jostle.trace.text import folded
 
@@ -41,7 +41,6 @@ def run(options: Namespace) -> int:
     """
     import warnings
 
-    from jostle.tools.render import progress_on
     from jostle.tools.session import Session
     from jostle.trace.jsonl import Writer
 

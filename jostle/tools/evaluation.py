@@ -31,14 +31,16 @@ from jostle.choice import LARGEST, USUAL
 from jostle.choice.formula_fits import Formula
 from jostle.choice.improvement import FUNCTIONS, Improvement, OptionImprovement, Regrets, block
 from jostle.choice.improvement import improve as improved
+from jostle.choice.maker import ChoiceMaker
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.run.values import Function, Part
 from jostle.source import Source, Span
 from jostle.syntax import nodes as n
 from jostle.syntax.nodes import FEATURES
+from jostle.syntax.parser import parse
 from jostle.syntax.walk import every
 from jostle.tools.arguments import read_program
-from jostle.tools.render import clean
+from jostle.tools.render import clean, progress_on
 from jostle.tools.turns import beside
 
 if TYPE_CHECKING:
@@ -99,7 +101,6 @@ def choices_of(
 
     Those are the units and amounts of its calls, each once, or `epsilon`. Raises as `evaluate` does.
     """
-    from jostle.choice.maker import ChoiceMaker
     from jostle.tools.session import Session
 
     session = Session(simulate=1, progress=progress)
@@ -131,8 +132,6 @@ def _amounts(maker: ChoiceMaker, calls: Sequence[Any], epsilon: float | None) ->
 
 def command(options: Namespace) -> int:
     """`jostle evaluate FILE [--choice NAME] [--epsilon e] [--data NAME] [--format json]`."""
-    from jostle.tools.render import progress_on
-
     with progress_on(sys.stderr) as bar:
         results = evaluate(
             options.file, choice=options.choice, epsilon=options.epsilon, only=options.data, progress=bar,
@@ -364,8 +363,6 @@ def _improved(
     progress: Callable[[str, int, int], None] | None,
 ) -> tuple[ChoiceImprovement, dict[int, Edit]]:  # fmt: skip
     """What was found for one choice, and the edits that write it, by their place."""
-    from jostle.syntax.parser import parse
-
     table, predicts = maker.training(interp, unit, amount)
     tell = None if progress is None else lambda done, total: progress(f"improving {name}", done, total)
     improvement = improved(table, maker.model, predicts, tell, most)
@@ -404,7 +401,6 @@ def _refuse_absent(choices: tuple[ChoiceImprovement, ...]) -> None:
 def improve_command(options: Namespace) -> int:
     """`jostle improve FILE [--choice NAME] [--epsilon e] [--most N] [--write] [--format json]`."""
     from jostle.tools.fmt import rewrite
-    from jostle.tools.render import progress_on
 
     with progress_on(sys.stderr) as bar:
         result = improve(

@@ -13,6 +13,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NoReturn
 
+from jostle.check.warnings import unallowed
 from jostle.diagnostics import Diagnostic
 from jostle.kernels.statistics import Report
 from jostle.language.aggregates import AGGREGATES
@@ -272,8 +273,6 @@ class Warned(list[Diagnostic]):
 
     def add(self, source: Source, warnings: Sequence[Diagnostic]) -> None:
         """Takes those of a program's warnings that its comments do not switch off."""
-        from jostle.check.warnings import unallowed
-
         for one in unallowed(source, warnings, self._allowed):
             if one not in self:
                 self.append(one)

@@ -273,27 +273,20 @@ def guarded(action: Callable[[], int], *, json_wanted: bool = False) -> int:
 
     With `json_wanted`, a fault or a refusal is also one JSON object on standard output.
     """
-
     with prepared():
-        return _guarded(action, json_wanted)
-
-
-def _guarded(action: Callable[[], int], json_wanted: bool) -> int:
-
-    try:
-        status = _status(action, json_wanted)
-        sys.stdout.flush()
-    except OutputFault as fault:
-        give_up()
-        if fault.errno != errno.EPIPE:  # then whoever read the output has gone, and knows
-            sys.stderr.write(f"jostle: standard output cannot be written: {reason_of(fault)}\n")
-        return 1
+        try:
+            status = _status(action, json_wanted)
+            sys.stdout.flush()
+        except OutputFault as fault:
+            give_up()
+            if fault.errno != errno.EPIPE:  # then whoever read the output has gone, and knows
+                sys.stderr.write(f"jostle: standard output cannot be written: {reason_of(fault)}\n")
+            return 1
     return status
 
 
 def _status(action: Callable[[], int], json_wanted: bool) -> int:
     """The action's exit status, or that of a fault that was reported."""
-
     try:
         return action()
     except Refusal as refusal:
@@ -342,8 +335,6 @@ def _message(fault: Exception) -> str:
 
 
 def _print_json(document: dict[str, object]) -> None:
-    import json
-
     print(json.dumps(document, ensure_ascii=False))
 
 

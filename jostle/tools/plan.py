@@ -25,7 +25,7 @@ from jostle.tools.arguments import read_program
 from jostle.tools.costs import Charge, Cost
 from jostle.tools.costs.ledger import looks_text
 from jostle.tools.expected_errors import Calculated, Direct, calculated_errors, direct_errors
-from jostle.tools.render import clean
+from jostle.tools.render import clean, progress_on
 from jostle.tools.turns import beside
 from jostle.trace.costs import joint_table, joint_text
 from jostle.trace.text import UNITS, align, number
@@ -74,8 +74,6 @@ class ErrorPlan(Struct, frozen=True):
 
 def command(options: Namespace) -> int:
     """`jostle plan FILE [--error E] [--epsilon e] [--rows N] [--pictures FOLDER] [--format json]`."""
-    from jostle.tools.render import progress_on
-
     for name, value in (("--error", options.error), ("--epsilon", options.epsilon), ("--rows", options.rows)):
         if value is not None and not (math.isfinite(value) and value > 0):
             raise refuse("ValueError", f"`{name}` takes a positive number")

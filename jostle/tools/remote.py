@@ -20,6 +20,7 @@ from jostle.diagnostics import Diagnostic, Refusal, refuse
 from jostle.jsontext import Json
 from jostle.resources import replacing
 from jostle.source import Source
+from jostle.syntax import parse
 from jostle.tools.arguments import read_program
 
 PATIENCE = 60.0  # seconds beyond the declared moment of an answer
@@ -157,8 +158,6 @@ class Entries:
 
     def _statement(self, text: str) -> tuple[str, bool]:
         """An entry as statements of a program, and whether it is to live on: an expression is not."""
-        from jostle.syntax import parse
-
         try:
             parse(Source("entry", f"it = ({text.strip()})\n"))
         except Refusal:

@@ -48,9 +48,7 @@ def width_of(stream: TextIO) -> int:
     """The columns of a terminal, at least 40; `WIDTH` where the stream is none."""
     if not stream.isatty():
         return WIDTH
-    import shutil
-
-    return max(40, shutil.get_terminal_size((WIDTH, 24)).columns)
+    return max(40, get_terminal_size((WIDTH, 24)).columns)
 
 
 def render_all(diagnostics: Sequence[Diagnostic], *, colour: bool = False, width: int = WIDTH) -> str:

@@ -28,9 +28,21 @@ from jostle.source import Source
 from jostle.syntax import parse
 from jostle.tools.completion import COMMANDS, Vocabulary, vocabulary_of
 from jostle.tools.expected_errors import prices
-from jostle.tools.render import clean, tell, width_of
-from jostle.tools.show import Provenance, assigned_names, describe, documented, is_of_library, reasons
+from jostle.tools.outlet import OutputFault, keep, report
+from jostle.tools.render import clean, progress_on, tell, width_of
+from jostle.tools.show import (
+    Provenance,
+    assigned_names,
+    budget_text,
+    describe,
+    documented,
+    is_of_library,
+    reasons,
+    released,
+    show_picture,
+)
 from jostle.trace.text import UNITS, amount, exact
+from jostle.version import __version__
 
 if TYPE_CHECKING:
     from jostle.tools.costs import Charge
@@ -175,8 +187,6 @@ class Repl:
 
     def run(self, source: Source) -> None:
         """Runs a text and shows the value of its last expression; a refusal is shown, and the session goes on."""
-        from jostle.tools.outlet import OutputFault, report
-
         began, first = time.monotonic(), len(self.events)
         try:
             value = self._session.execute(source)
@@ -257,8 +267,6 @@ class Repl:
         return sorted(name for name in names if name != "_" and not is_of_library(name, names))
 
     def _budget(self) -> None:
-        from jostle.tools.show import budget_text
-
         budget = self._session.budget()
         self._say(budget_text(budget) if budget else "no private source was declared")
 
@@ -342,8 +350,6 @@ def start(
     """
     import warnings
 
-    from jostle.tools.outlet import OutputFault, keep
-    from jostle.tools.render import progress_on
     from jostle.tools.session import Session
     from jostle.tools.terminal import at_terminal, over_pipe
     from jostle.tools.turns import hearing
@@ -369,8 +375,6 @@ def start(
             if first is not None:
                 repl.run(first)
             if interactive:
-                from jostle.version import __version__
-
                 _say(f"jostle {__version__}; :help for help")
             entries: Iterable[str] = at_terminal(repl.prompt, repl.vocabulary) if interactive else over_pipe(sys.stdin)
             for entry in entries:
@@ -388,8 +392,6 @@ def start(
 
 def _show_release(event: Event) -> None:
     if event.kind == "release":
-        from jostle.tools.show import released
-
         value, margins = event.fields.get("value"), event.fields.get("margins")
         _say("\n".join([released(event.name, value, width_of(sys.stdout), margins), *cut_text(cuts_in(margins))]))
 
@@ -397,8 +399,6 @@ def _show_release(event: Event) -> None:
 def _show_picture(event: Event) -> None:
     """A picture, where the terminal can show one."""
     if event.kind == "picture":
-        from jostle.tools.show import show_picture
-
         show_picture(event)
 
 

@@ -11,6 +11,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from jostle import resources
 from jostle.accounting.amounts import as_text
+from jostle.backends import engine_at
+from jostle.check import check, in_words_of_today
+from jostle.check.modules import Modules as UsedModules
+from jostle.check.scopes import Report
 from jostle.diagnostics import Diagnostic, Refusal, refuse
 from jostle.engine.base import Engine
 from jostle.events import Event, Stream
@@ -31,7 +35,7 @@ from jostle.tools.arguments import read_program
 from jostle.tools.likes import Warned
 from jostle.tools.outlet import Others, deep, with_room
 from jostle.tools.result import Result, log_end, log_start, need_settings
-from jostle.tools.show import display_text
+from jostle.tools.show import display_text, measured_names
 from jostle.tools.turns import Turns, built_ins, exclusive, first_budget, identity, loaded, need_data
 from jostle.version import __version__
 
@@ -105,7 +109,6 @@ class Session:
     @cached_property
     def _interp(self) -> Interpreter:
         """Made when something first runs: a check needs neither the engine nor the kernel."""
-        from jostle.backends import engine_at
         from jostle.choice.maker import maker
         from jostle.privacy.reading.assembly import kernel_over
         from jostle.speed.fast import FastAnswers
@@ -176,8 +179,6 @@ class Session:
 
     @with_room
     def _attempt(self, source: Source, settings: Values | None) -> Result:
-        from jostle.tools.show import measured_names
-
         first_event, first_line, warned = len(self._events), len(self._output), len(self.warnings)
         interp = self._interp
         interp.released, interp.settings, interp.left = {}, dict(settings or {}), []
@@ -368,10 +369,7 @@ class Session:
     @exclusive
     def brought(self, tree: n.Program) -> list[str]:
         """The names that a program's modules bring, as far as these can be read."""
-        from jostle.check.modules import Modules
-        from jostle.check.scopes import Report
-
-        modules = Modules(self._tree, (), Report())
+        modules = UsedModules(self._tree, (), Report())
         uses = [statement for statement in tree.body if isinstance(statement, n.Use)]
         return sorted({name for use in uses for name in modules.names(use) if not name.startswith("_")})
 
@@ -425,8 +423,6 @@ class Session:
         return self._last[1]
 
     def _in_words_of_today(self, tree: n.Program, predefined: Collection[str] = ()) -> n.Program:
-        from jostle.check import in_words_of_today
-
         tree, hints = in_words_of_today(tree, builtins=BUILTINS, predefined=predefined, load_module=self._tree)
         self.warnings.add(tree.span.source, hints)
         return tree
@@ -483,8 +479,6 @@ class Session:
         return foreseen(tree, other._new, other._stream, settings, look, names)
 
     def _check(self, tree: n.Program, predefined: Values | None = None) -> list[Diagnostic]:
-        from jostle.check import check
-
         own = Path(tree.span.source.name).resolve().is_relative_to(resources.folder("stdlib").resolve())
         warn, names = partial(self.warnings.add, tree.span.source), list(predefined or ())
         return check(tree, builtins=BUILTINS, modules=self._modules.library(), library=own, predefined=names,

@@ -37,7 +37,9 @@ from jostle.formulas import (
     DOUBTFUL,
     NOISE_ONLY,
     UNKNOWN,
+    cut_text,
     cuts_in,
+    cuts_of,
     error_text,
     margin_text,
     rests_on_misfits,
@@ -46,6 +48,7 @@ from jostle.formulas import (
 from jostle.jsontext import Json
 from jostle.source import Source
 from jostle.syntax import nodes as n
+from jostle.syntax import parse
 from jostle.syntax.walk import every
 from jostle.tools.outlet import stored
 from jostle.tools.render import clean, width_of
@@ -368,9 +371,6 @@ class Provenance(Struct, frozen=True):
 
 def assigned_names(source: Source) -> list[str]:
     """The names that a text gives values at its top level."""
-    from jostle.syntax import nodes as n
-    from jostle.syntax import parse
-
     try:
         tree = parse(source, interactive=True)
     except Refusal:
@@ -451,7 +451,6 @@ def reasons(name: str, provenance: Provenance | None) -> str:
 
 def display_text(value: object) -> str:
     """A value as text, with its ± where it is a number, or a record of numbers, whose error is known."""
-    from jostle.formulas import cut_text, cuts_in, cuts_of, margin_text, with_margin
     from jostle.privacy.kernel.exposures import Handle
     from jostle.run.margins import margins
     from jostle.run.values import Record, is_number, kind_name, show

@@ -40,6 +40,8 @@ from jostle.plan.plan import (
     inputs,
 )
 from jostle.source import Source, Span
+from jostle.syntax import nodes as n
+from jostle.syntax import parse
 from jostle.tools.datacheck import domain_text
 from jostle.trace.text import UNITS, number
 
@@ -120,8 +122,6 @@ def _cells(table: Stored) -> list[str]:
 def explained(source: Source, settings: Mapping[str, object], url: str | None) -> Explanation:
     """The statements of a program that the check passes, for the engine at a URL, which is not connected to."""
     from jostle.backends.server import Form, QuestionLog
-    from jostle.syntax import nodes as n
-    from jostle.syntax import parse
     from jostle.tools.expected_errors import simple
     from jostle.tools.session import Session
 

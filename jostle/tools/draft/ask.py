@@ -11,6 +11,7 @@ from argparse import Namespace
 
 from jostle.diagnostics import refuse
 from jostle.source import Source
+from jostle.tools.arguments import parse
 from jostle.tools.draft.columns import name_of, table_of
 from jostle.tools.draft.init import reading_of
 from jostle.tools.draft.sources import columns_of
@@ -44,7 +45,6 @@ def _described(options: Namespace, query: str) -> str:
 
 def command(options: Namespace) -> int:
     """Runs the program as `jostle run` runs one."""
-    from jostle.tools.arguments import parse
     from jostle.tools.commands import run
 
     words = ["run", "-", "--format", options.format, *["--simulate"] * options.simulate]

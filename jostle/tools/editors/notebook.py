@@ -15,12 +15,20 @@ from msgspec import Struct
 
 from jostle.diagnostics import Diagnostic, Refusal
 from jostle.events import Event
+from jostle.language.builtins import EVERYWHERE
+from jostle.privacy.kernel.exposures import Handle
 from jostle.records import replace
+from jostle.run.values import Record, is_model, is_vector
 from jostle.source import Source
-from jostle.tools.remote import Entries, Remote
+from jostle.syntax import nodes as n
+from jostle.syntax import parse
+from jostle.syntax.walk import every
+from jostle.tools.remote import Entries, Remote, answer_text
+from jostle.tools.render import render_all
 from jostle.tools.repl import Repl
 from jostle.tools.result import to_python
 from jostle.tools.session import Session
+from jostle.tools.show import budget_text, choices_text
 from jostle.tools.turns import hearing
 
 
@@ -64,8 +72,6 @@ class Notebook:
 
     def cell(self, text: str, number: int | None = None) -> Shown:
         """Runs a cell; `number` is the notebook's own of it, and without one cells are counted."""
-        from jostle.privacy.kernel.exposures import Handle
-
         self._cells = number if number is not None else self._cells + 1
         self._events.clear()
         self._printed.clear()
@@ -115,11 +121,6 @@ class Notebook:
 
     def _hand_over(self, source: Source) -> None:
         """Python's values under the names that the cell uses and Jostle does not know; tables by `bound`."""
-        from jostle.language.builtins import EVERYWHERE
-        from jostle.syntax import nodes as n
-        from jostle.syntax import parse
-        from jostle.syntax.walk import every
-
         names = self.session.names()
         for node in every(parse(source, interactive=True)):
             match node:
@@ -133,8 +134,6 @@ class Notebook:
 
 def from_python(value: object) -> object:
     """A Python value as Jostle has it; None for what it has no form for."""
-    from jostle.run.values import Record, is_model, is_vector
-
     if isinstance(value, bool | str) or is_vector(value) or is_model(value):
         return value
     if isinstance(value, int | float):
@@ -156,8 +155,6 @@ class _Text:
 
 def _text_of(refusal: Refusal) -> str:
     """A refusal, as the terminal shows it."""
-    from jostle.tools.render import render_all
-
     return render_all(refusal.diagnostics, colour=False, width=100).rstrip()
 
 
@@ -168,7 +165,6 @@ class CellReport:
         self.events, self.budget = events, budget
 
     def __repr__(self) -> str:
-        from jostle.tools.show import budget_text, choices_text
         from jostle.trace.budget import short
 
         lines = [f"{e.name} = {short(e.fields.get('value'))}" for e in self.events if e.kind == "release"]
@@ -178,7 +174,6 @@ class CellReport:
         )
 
     def _repr_html_(self) -> str:
-        from jostle.tools.show import budget_text
         from jostle.trace.costs import Costs, Forest
         from jostle.trace.html import style
         from jostle.trace.html.choices import choices
@@ -201,8 +196,6 @@ class CellReport:
 
 def there(entries: Entries, cell: str, names: dict[str, object]) -> None:
     """Runs a cell by a server; what it releases goes into `names`, and is printed. Raises what is refused."""
-    from jostle.tools.remote import answer_text
-
     result = entries.enter(cell)
     names.update(result.released)
     print(answer_text(result), end="")

@@ -25,7 +25,8 @@ from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import BUILTINS, TURNED
 from jostle.language.facts import MOST_LISTED, literal, literals, quote
 from jostle.language.forms import aggregates, selects_rows
-from jostle.plan.plan import Categories, Domain, Integer, Real
+from jostle.language.moments import SPANS
+from jostle.plan.plan import Categories, Domain, Integer, Moments, Open, Real
 from jostle.records import replace
 from jostle.source import Source, Span
 from jostle.syntax import nodes as n
@@ -110,6 +111,8 @@ class Warnings:
                 case n.Call(function=n.Name(id="clamp"), args=(value, low, high)):
                     if not self._means_own("clamp"):
                         self._check_clamp(part, value, literal(low), literal(high))
+                case n.Call(function=n.Name(id=word), args=(n.Name() as column,)) if word in SPANS:
+                    self._check_clock(part, column)
 
     def check_axis(self, node: n.Expr, over: n.Expr | None = None) -> None:
         """A key of groups, a dimension of a cube or what parts are by: a number that is taken down to an integer; and
@@ -126,14 +129,17 @@ class Warnings:
 
     def _check_keys(self, node: n.Expr, over: n.Expr) -> None:
         domain = self._schema.get(node.id) if isinstance(node, n.Name) else None
-        if not isinstance(node, n.Name) or domain is None:
-            return
+        if domain is None:
+            bounds = self._bounds(node)
+            if bounds is None or isinstance(node, n.Name):
+                return
+            domain = Real(*bounds)
         ends = (over.low, over.high) if isinstance(over, n.Range) else ()
         pairs = [(end, literal(end)) for end in ends] if ends else literals(over)
         for place, value in pairs:
             why = None if value is None else _never(value, domain)
             if why is not None and value is not None:
-                fault = f"`{node.id}` is never {quote(value)}: {why}"
+                fault = f"`{node.span.text}` is never {quote(value)}: {why}"
                 self._report.add(
                     "unlisted-key", fault, place.span, label="a group without rows", help=_help(value, domain)
                 )
@@ -168,6 +174,15 @@ class Warnings:
             f"{more}: write `lower({name}) like {quote(pattern.value.lower())}`" if more else f"it is one of {sample}"
         )
         self._report.add("unmatched-pattern", message, pattern.span, label=label, help=help)
+
+    def _check_clock(self, call: n.Call, column: n.Name) -> None:
+        domain = self._schema.get(column.id)
+        dates = isinstance(domain, Moments | Open) and domain.kind == "date"
+        if dates and not self._means_own(call.function.span.text):
+            self._report.add(
+                "clock-of-date", f"`{column.id}` is described as dates, which have no clock", call.span,
+                label="the same for every row", help=f"describe it as `{column.id}: time` if its cells have hours",
+            )  # fmt: skip
 
     def _check_clamp(self, call: n.Call, value: n.Expr, low: object, high: object) -> None:
         bounds = self._bounds(value)

@@ -301,7 +301,7 @@ row("str", "value", "The value as a text.", reads=CONTAINERS)
 # For people ------------------------------------------------------------------------------------------
 
 row("print", "*values", "Shows public values.", reads=PRINTS)
-row("plot", "title, x = none, y = none, *, kind = \"line\", x_label = \"\", y_label = \"\", low = none, high = none, "
+row("plot", "title, x = none, y = none, *, kind = none, x_label = \"\", y_label = \"\", low = none, high = none, "
     "log_x = false, log_y = false", "Draws public numbers.", reads=DRAWS)  # fmt: skip
 row("explain", "value", "What a ChoiceMaker has learned, as a text.", reads=HANDLES)
 row("error", "value", "The 95 % half-width of measured numbers, and of what is calculated from them.", reads=HANDLES)

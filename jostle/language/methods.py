@@ -110,8 +110,8 @@ OF_TABLES = _named({
             "use statistics` and `correlation_matrix(<it>, [\"<number>\", …])",
     "t_test ttest ttest_ind wilcoxon mannwhitneyu":
         "use statistics` and `compare(<it>, <0>, <1>)\nuse statistics` and `compare(<it>, \"<number>\", \"by\")",
-    "chi_squared chi2 chisq_test chi2_contingency": "use statistics` and `crosstab(<it>, <0>, <1>)\n"
-        "use statistics` and `crosstab(<it>, \"<number>\", \"by\")",
+    "chi_squared chi2 chisq_test chi2_contingency": "use statistics` and `independence(<it>, <0>, <1>)\n"
+        "use statistics` and `independence(<it>, \"<number>\", \"by\")",
     "lm ols linregress regress": "use statistics` and `linear_regression(<it>, \"<number>\", [\"z\"])",
     "glm logit": "use statistics` and `logistic_regression(<it>, \"<number>\", [\"z\"])",
 })  # fmt: skip
@@ -225,6 +225,7 @@ _WINDOWS = "shares are `g.n / sum(g.n)` of a result; `up to 1 row by date desc` 
 _CLOCK = "the day itself, such as `2024-03-01`: a program has no clock"
 _TEXTS = "`groupby x` for how often each text occurs: texts of rows are not handed out"
 _COMPARE = '`compare(t, "x", "by")` of `use statistics`: the difference of two groups, with its interval'
+_INDEPENDENCE = "`independence(t, x, y)` of `use statistics`: whether two columns have to do with each other"
 _CLASSIFIERS = '`best_classifier(t, "class")` of `use best`'
 _BINS = "`groupby floor(x / 10)`, with a count for each bin"
 _ERROR = "`error(x)`, the 95 % half-width of a measured number"
@@ -274,6 +275,8 @@ _INSTEAD = {
     "value_counts": "`{{ select count(*) as n from people groupby city with epsilon 0.1 }}`",
     "value_counts(t, x)": "`{{ select count(*) as n from t groupby x with epsilon 0.1 }}`",
     "t_test": _COMPARE, "ttest": _COMPARE, "ttest_ind": _COMPARE,
+    **{f"{name}(t, x, y)": _INDEPENDENCE for name in (
+        "chi2", "chi_square", "chi_squared", "chisquare", "chisq_test", "chi2_contingency", "independence_test")},
     "linearregression": "`linear_regression(t, \"y\", [\"x\"])` of `use statistics`",
     "logisticregression": _CLASSIFIERS, "decisiontreeclassifier": _CLASSIFIERS, "gaussiannb": _CLASSIFIERS,
     "randomforestclassifier": _CLASSIFIERS, "hist(x)": _BINS, "histogram(x)": _BINS,

@@ -163,13 +163,14 @@ def same_names(select: n.Select, keys: Collection[str]) -> Diagnostic | None:
     return None
 
 
-def open_key(key: n.GroupKey, kind: str, described: bool, has_delta: bool = False) -> Diagnostic:
-    """A key whose values are not public, of this kind; `described`: it is a column; `has_delta`: the amount has one."""
+def open_key(key: n.GroupKey, kind: str, described: bool, of_budget: bool = False) -> Diagnostic:
+    """A key whose values are not public, of this kind; `described`: it is a column; `of_budget`: what lacks a delta is
+    the budget."""
     text = key.value.span.text
     such = {"text": '{"a", "b"}', "number": "0..99"}.get(kind, "2024-01-01..2024-12-31")
     describe = f"describe them, `{text}: {such}`" if described else "describe the column that it reads"
     message = f"the values of `{text}` are not public, so its groups are not either"
-    delta = "declare a delta in the budget, `budget epsilon 1, delta 1e-6`" if has_delta else "give a delta"
+    delta = "declare a delta in the budget, `budget epsilon 1, delta 1e-6`" if of_budget else "give a delta"
     help = f"list them, `groupby {text} over {such}`, or {describe}, or {delta}"
     return Diagnostic("OpenKeys", message, key.span, label="an open domain", help=help)
 

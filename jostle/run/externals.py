@@ -219,7 +219,7 @@ _BY_MODULE = {
         "first_stage forked_model leaf_model mean_model next_stage pooled_shares ridge_model target_seen"
     ),
     "statistics.moments": "cross_table describe group_difference group_means weighted_values",
-    "statistics.effects": "effect_of_strata log_rank_test survival_curve",
+    "statistics.effects": "effect_of_strata independence_test log_rank_test survival_curve",
     "statistics.regression": (
         "correlations hazard_model linear_fit logistic_curvature_matrix logistic_fit logistic_start logistic_step "
         "rate_model softmax_fit softmax_start softmax_step"

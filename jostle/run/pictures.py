@@ -30,19 +30,21 @@ KINDS = ("line", "points", "bars", "steps", "heat")
 
 @builtin
 def _plot(
-    title: Any, x: Any = None, y: Any = None, *, kind: Any = "line", x_label: Any = "", y_label: Any = "",
+    title: Any, x: Any = None, y: Any = None, *, kind: Any = None, x_label: Any = "", y_label: Any = "",
     low: Any = None, high: Any = None, log_x: Any = False, log_y: Any = False, at: At,
 ) -> None:  # fmt: skip
-    """One picture. `y` is a list, or a record of lists by name; `x` is shared, or a record with the same names.
+    """One picture. `y` is a list, a record of lists by name, or a grouped result, whose keys are `x` where no other is
+    given; `x` is shared, or a record with the same names. `plot(y)` and `plot(x, y)` have no title of their own.
 
-    `kind`: `line`, `points`, `bars`, `steps` (histograms), `heat` (`y`: a row of numbers for each name, `x`: the
-    columns). `low` and `high`, shaped as `y`, draw a band (behind lines and steps) or whiskers.
+    `kind`: `line`, `points`, `bars` (of a grouped result, where none is given), `steps` (histograms), `heat` (`y`: a
+    row of numbers for each name, `x`: the columns). `low` and `high`, shaped as `y`, draw a band or whiskers.
     """
     interp, span = at
     for handle in handles_in([title, x, y, low, high]):
         raise private_value(handle, "cannot be drawn")
-    if not isinstance(title, str):
-        raise refuse("TypeError", f"a picture has a title, not {kind_name(title)}", help='`plot("counts", y = xs)`')
+    title, x, y = _given(title, x, y)
+    if kind is None:
+        kind = "bars" if isinstance(y, Grouped) else "line"
     if kind not in KINDS:
         hint = did_you_mean(str(kind), KINDS) if isinstance(kind, str) else ""
         raise refuse("ValueError", f"`plot` draws {', '.join(KINDS)}", help=hint)
@@ -60,6 +62,29 @@ def _plot(
                              "y_label": str(y_label), "log_x": bool(log_x), "log_y": bool(log_y), **band}  # fmt: skip
     if not interp.quiet:
         interp.kernel.events.emit("picture", title, span, **fields)
+
+
+def _given(title: Any, x: Any, y: Any) -> tuple[str, Any, Any]:
+    """What is drawn, of `plot("title", y)`, `plot("title", x, y)`, `plot(y)` and `plot(x, y)`."""
+    if isinstance(title, str):
+        x, y = (None, x) if y is None else (x, y)
+    elif y is None:
+        title, x, y = None, *((None, title) if x is None else (title, x))
+    else:
+        raise refuse("TypeError", f"a picture has a title, not {kind_name(title)}", help='`plot("counts", x, y)`')
+    if isinstance(y, Grouped):
+        names = list(y.columns)
+        x = _places(y) if x is None else x
+        title = title or " by ".join(", ".join(part) for part in (names[y.keys :], names[: y.keys]) if part)
+    return title or "values", x, y
+
+
+def _places(result: Grouped) -> list[object]:
+    """A place on the axis for each group: its key, or the texts of its keys."""
+    keys = list(zip(*list(result.columns.values())[: result.keys], strict=True))
+    if all(len(key) == 1 and is_number(key[0]) for key in keys):
+        return [key[0] for key in keys]
+    return [", ".join("none" if part is None else str(part) for part in key) for key in keys]
 
 
 def _by_name(value: object, what: str, title: str) -> dict[str, list[float | None]]:

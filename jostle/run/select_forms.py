@@ -97,9 +97,10 @@ class SelectForm:
             return None
         for key_node, key in zip(self.node.keys, keys, strict=True):
             if key_node.over is None and key_of(key.expr, key.over, table.domains, MOST_KEYS) is None:
-                has_delta = self.node.spend is not None and self.node.spend.amount.delta is not None
+                of_amount = self.node.spend is None or self.node.spend.amount.delta is None
+                of_budget = not of_amount or not all(e.source.measure.limit.delta for e in table.exposures)
                 kind, described = kind_of(key.expr, table.domains), isinstance(key.expr, Column)
-                return row_mistakes.open_key(key_node, kind, described, has_delta)
+                return row_mistakes.open_key(key_node, kind, described, of_budget)
         return None
 
     def _at_aggregate(

@@ -192,7 +192,7 @@ def command_parser() -> _Parser:
     init.add_argument("--codebook", metavar="FILE", help="a codebook, SQL or Table Schema that describes the columns")
     init.add_argument("--protecting", metavar="UNIT", help="such as 'rows' (the default), 'person up to 5 rows'")
     init.add_argument("--budget", metavar="BUDGET", help="such as 'epsilon 1' (the default), 'rho 0.5'")
-    init.add_argument("--out", metavar="PROGRAM", help="the program to write (FILE's own name, .jst)")
+    init.add_argument("-o", "--out", metavar="PROGRAM", help="the program to write (FILE's own name, .jst)")
     init.add_argument("--overwrite", action="store_true", help="write over a program that is there")
 
     ask = commands.add_parser("ask", help="one query of a file, without a program: `jostle -c QUERY FILE` is the same")

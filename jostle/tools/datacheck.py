@@ -45,7 +45,7 @@ def report(path: str | Path, described: str, reading: Reading | None = None, eng
     if whole.ragged:
         lines += [
             f"  {whole.ragged} with missing or extra cells (missing ones are `none`, extra ones are dropped)",
-            _LINES,
+            _NAMES if whole.ragged == whole.rows else _LINES,
         ]
     if whole.undecodable:
         lines.append(f"  {whole.undecodable} with bytes that are none of its encoding (each such byte is replaced)")
@@ -101,13 +101,16 @@ def misfits(path: str | Path, domains: Sequence[tuple[str, Domain]], reading: Re
             shares = ", ".join(f"{what} {n:,} ({_share(n / whole.rows)})" for what, n in counts.items())
             lines += [f"  {name_of(clean(column.name))}: {shares}", *(f"    {one}" for one in advice)]
     if whole.ragged:
-        lines += [f"  {whole.ragged:,} of {whole.rows:,} lines have missing or extra cells", _LINES]
+        lines += [f"  {whole.ragged:,} of {whole.rows:,} lines have missing or extra cells"]
+        lines.append(_NAMES if whole.ragged == whole.rows else _LINES)
     if decimal is not None and mark is None:
         lines.append(f"  {_COMMAS}")
     return "\n".join(["what does not fit:", *lines, EXACT]) + "\n" if lines else ""
 
 
 _LINES = """    a row is a line: if texts hold line breaks, write the file as Parquet or JSON lines, such as by
+    pandas.read_csv("a.csv").to_parquet("a.parquet")"""
+_NAMES = """    each line has other cells than the header has names, as R writes row names: write the file anew, such as by
     pandas.read_csv("a.csv").to_parquet("a.parquet")"""
 _COMMAS = 'numbers are written as 12,5, which is read where the source says so: table(path, decimal = ",")'
 

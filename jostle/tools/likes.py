@@ -54,6 +54,7 @@ REPORTS: Mapping[str, tuple[str, ...]] = {
     "group_means": ("chance", "statistic", "degrees", "means"),
     "hazard_model": ("coefficients", "count"),
     "log_rank_test": ("chance", "statistic", "degrees"),
+    "independence_test": ("chance", "statistic", "strength", "total"),
     "rate_model": ("coefficients", "count"),
     "softmax_fit": ("classes",),
     "survival_curve": ("median", "median_low", "median_high", "count"),

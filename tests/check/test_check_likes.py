@@ -109,6 +109,7 @@ def test_reports_have_the_fields_that_are_known_of_them(session: Session) -> Non
         "correlations": 'correlation_matrix(t, ["age", "w"])', "group_means": 'anova(t, "age", "sex")',
         "rate_model": 'poisson_regression(t, "age", ["sex"])', "survival_curve": 'kaplan_meier(d, "age", "died")',
         "weighted_values": 'weighted_quantiles(t, "age", "w", [0.5])',
+        "independence_test": 'independence(d, "sex", "died")',
         "log_rank_test": 'log_rank(d, "age", "died", "sex")',
         "hazard_model": 'hazard_ratios(d, "age", "died", ["sex"])',
     }  # fmt: skip

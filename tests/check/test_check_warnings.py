@@ -18,9 +18,10 @@ ROOT = Path(__file__).parents[2]
 
 OF = """private t = table("t.csv")
     described by {pirat: 0..3, one: 0..1, ten: 0..10, age: 0..99, score: 0.0..5.0, yes: {"yes", "no"},
-                  city: {"Ames", "Boone"}, listed: {0, 1, 2}, name: text}
+                  city: {"Ames", "Boone"}, listed: {0, 1, 2}, name: text, day: date, at: time}
     protecting rows budget epsilon 5
 """
+DAY = "2024-03-01,2024-03-01T12:30:00"
 QUERY = "release x = {{{{ {} with epsilon 1 }}}}\n"
 GROUPS = "select count(*) from t groupby {}"
 
@@ -34,6 +35,9 @@ WARNED = [
     ("unlisted-key", GROUPS.format('city over ["Amse", "Boone"]'), 'did you mean "Ames"?'),
     ("unlisted-key", GROUPS.format("age over 50..120"), "0..99"),
     ("unlisted-key", GROUPS.format("listed over [1, 7]"), "one of 0, 1, 2"),
+    ("unlisted-key", GROUPS.format("floor(age / 10) over 0..12"), "0..9"),
+    ("clock-of-date", GROUPS.format("hour(day)"), "day: time"),
+    ("clock-of-date", 'select count(*) from t where minute(day) > 3', "day: time"),
     ("unmatched-pattern", 'select count(*) from t where yes like "Y%"', 'lower(yes) like "y%"'),
     ("unmatched-pattern", 'select avg(1 if yes like "ja%" else 0) from t', 'it is one of "yes", "no"'),
     ("unmatched-pattern", 'select count(*) from t where not (city not like "%AMES")', 'lower(city) like "%ames"'),
@@ -42,6 +46,9 @@ WARNED = [
     ("cutting-clamp", "select avg(clamp(age, 18, 65)) from t", "the nearest end"),
 ]
 NOT_WARNED = [
+    GROUPS.format("hour(at)"),
+    GROUPS.format('trunc(day, "month") over from 2024-01-01 to 2024-12-31 by month'),
+    GROUPS.format("floor(age / 10) over 0..9"),
     "select avg(ten) from t",
     "select avg(listed) from t",
     "select sum(pirat) from t",
@@ -62,8 +69,9 @@ NOT_WARNED = [
 @pytest.fixture(autouse=True)
 def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    rows = "\n".join(f"{k % 4},{k % 2},{k % 11},{k % 100},{k % 50 / 10},yes,Ames,{k % 3},n{k}" for k in range(300))
-    Path("t.csv").write_text(f"pirat,one,ten,age,score,yes,city,listed,name\n{rows}\n")
+    cells = "{0},{1},{2},{3},{4},yes,Ames,{5},n{6},{7}"
+    rows = "\n".join(cells.format(k % 4, k % 2, k % 11, k % 100, k % 50 / 10, k % 3, k, DAY) for k in range(300))
+    Path("t.csv").write_text(f"pirat,one,ten,age,score,yes,city,listed,name,day,at\n{rows}\n")
 
 
 def warned(text: str, **keywords: object) -> list[str]:

@@ -56,3 +56,16 @@ def test_files_are_named_by_titles_and_never_overwrite_each_other() -> None:
 def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Refusal, match="svg, png, pdf"):
         drawn()[0].save(tmp_path / "picture.bmp")
+
+
+@pytest.mark.parametrize(("call", "title", "along"), [
+    ("plot(h)", "n by city", ["Ames", "Boone"]), ('plot("people", h)', "people", ["Ames", "Boone"]),
+    ('plot("people", y = h)', "people", ["Ames", "Boone"]), ("plot([3, 4], [1, 2])", "values", [3.0, 4.0]),
+    ("plot([1, 2])", "values", [0.0, 1.0]), ('plot("two", [1, 2])', "two", [0.0, 1.0]),
+])  # fmt: skip
+def test_a_title_and_the_places_may_be_left_out(call: str, title: str, along: list[object]) -> None:
+    text = 't = table([{city: "Ames", n: 2}, {city: "Boone", n: 3}])\n'
+    text += 'h = {{ select sum(n) as n from t groupby city }}\n'
+    (picture,) = [e for e in Session().run_text(text + call + "\n").events if e.kind == "picture"]
+    assert picture.name == title and picture.fields["x"] == along
+    assert picture.fields["shape"] == ("bars" if "h" in call.split("(")[1] else "line")

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct, field
 
-from jostle.accounting.amounts import Path, as_text
+from jostle.accounting.amounts import QUANTA, Path
 from jostle.records import replace
 from jostle.source import Span
 from jostle.tools.costs.tally import BOUNDLESS, NOTHING, Own, Place, Tally, Tree, Why, joined_trees
@@ -337,7 +337,7 @@ def current(path: Path, active: set[Generic]) -> Path:
 
 def looks_text(looked: int, columns: Sequence[str]) -> str:
     """`, 0.02 of it counts cells of x, y that do not fit`; nothing, where no charge looks."""
-    return f", {as_text(looked)} of it counts cells of {', '.join(columns)} that do not fit" if looked else ""
+    return f", {looked / QUANTA:.4g} of it counts cells of {', '.join(columns)} that do not fit" if looked else ""
 
 
 class Charge(Struct, frozen=True):

@@ -189,6 +189,11 @@ _WITH_COMMA = "regexp_replace({0}, '^([ \\t]*[+-]?[0-9]*),([0-9]+([eE][+-]?[0-9]
 _NO_TEXT = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16", b"PK": "zip", b"BZh9": "bzip2", b"\xfd7zXZ": "xz",
             b"SQLite format 3\0": "a SQLite database"}  # fmt: skip
 
+_LINES = (
+    "write it as JSON lines, such as by "
+    'pandas.read_json("a.json").to_json("a.jsonl", orient = "records", lines = True)'
+)
+
 
 class Header(Struct, frozen=True):
     """The names of a file's columns, what separates its cells, and the encoding of its texts. `names` has a place for
@@ -354,9 +359,15 @@ def header(file: OpenFile, label: str, reading: Reading | None = None) -> Header
             above = b"".join(lines)
     except FAULTS:
         raise damaged(label) from None
+    begin = (above or raw).removeprefix(BOM).lstrip()
     for magic, what in _NO_TEXT.items():
         if (above or raw).startswith(magic):
             raise refuse("DataError", f"{label} is {what}, not a CSV file in UTF-8", help="convert it first")
+    if begin.startswith((b'{"', b'[{"')) or begin == b"[":
+        message = f"{label} is JSON, which is read a record a line, and not as one document"
+        raise refuse("DataError", message, help=_LINES)
+    if begin.lower().startswith(b"@relation"):
+        raise refuse("DataError", f"{label} is an ARFF file, not CSV", help="write it as CSV, with the names above")
     encoding = reading.encoding or ("utf-8" if decodes(above + raw, "utf-8") else "cp1252")
     line = decoded(raw.removeprefix(BOM), encoding).rstrip("\r\n")
     separator = reading.separator or _separator(line)

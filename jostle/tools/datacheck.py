@@ -110,7 +110,7 @@ def misfits(path: str | Path, domains: Sequence[tuple[str, Domain]], reading: Re
 
 _LINES = """    a row is a line: if texts hold line breaks, write the file as Parquet or JSON lines, such as by
     pandas.read_csv("a.csv").to_parquet("a.parquet")"""
-_NAMES = """    each line has other cells than the header has names, as R writes row names: write the file anew, such as by
+_NAMES = """    no line has as many cells as the header has names, as where R writes row names: write the file anew, by
     pandas.read_csv("a.csv").to_parquet("a.parquet")"""
 _COMMAS = 'numbers are written as 12,5, which is read where the source says so: table(path, decimal = ",")'
 

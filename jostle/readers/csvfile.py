@@ -359,7 +359,7 @@ def header(file: OpenFile, label: str, reading: Reading | None = None) -> Header
             above = b"".join(lines)
     except FAULTS:
         raise damaged(label) from None
-    begin = (above or raw).removeprefix(BOM).lstrip()
+    begin = (above or raw).removeprefix(BOM).strip()
     for magic, what in _NO_TEXT.items():
         if (above or raw).startswith(magic):
             raise refuse("DataError", f"{label} is {what}, not a CSV file in UTF-8", help="convert it first")

@@ -106,9 +106,9 @@ def no_argument(
         message, help = old_order(node)
         return Diagnostic("TypeError", message, node.span, help=help)
     places = [param for param in params if param.kind in ("", "*")]
-    given = max(len(args) - len(node.args), 0)  # the choice of an advisor, whose call has the rest
-    if given:
-        name, places, args = node.function.span.text, places[given:], args[given:]
+    skip = max(len(args) - len(node.args), 0)  # the choice of an advisor, whose call has the rest
+    if skip:
+        name, places, args = node.function.span.text, places[skip:], args[skip:]
     by_name = {param.name: param for param in params}
     exprs = [*node.args, *(keyword.value for keyword in node.keywords)]
     for at, (expr, value) in enumerate(zip(exprs, (*args, *keywords.values()), strict=False)):

@@ -42,7 +42,7 @@ def _plot(
     interp, span = at
     for handle in handles_in([title, x, y, low, high]):
         raise private_value(handle, "cannot be drawn")
-    title, x, y = _given(title, x, y)
+    title, x, y = _parts_of(title, x, y)
     if kind is None:
         kind = "bars" if isinstance(y, Grouped) else "line"
     if kind not in KINDS:
@@ -64,7 +64,7 @@ def _plot(
         interp.kernel.events.emit("picture", title, span, **fields)
 
 
-def _given(title: Any, x: Any, y: Any) -> tuple[str, Any, Any]:
+def _parts_of(title: Any, x: Any, y: Any) -> tuple[str, Any, Any]:
     """What is drawn, of `plot("title", y)`, `plot("title", x, y)`, `plot(y)` and `plot(x, y)`."""
     if isinstance(title, str):
         x, y = (None, x) if y is None else (x, y)
@@ -74,12 +74,12 @@ def _given(title: Any, x: Any, y: Any) -> tuple[str, Any, Any]:
         raise refuse("TypeError", f"a picture has a title, not {kind_name(title)}", help='`plot("counts", x, y)`')
     if isinstance(y, Grouped):
         names = list(y.columns)
-        x = _places(y) if x is None else x
+        x = _keys_along(y) if x is None else x
         title = title or " by ".join(", ".join(part) for part in (names[y.keys :], names[: y.keys]) if part)
     return title or "values", x, y
 
 
-def _places(result: Grouped) -> list[object]:
+def _keys_along(result: Grouped) -> list[object]:
     """A place on the axis for each group: its key, or the texts of its keys."""
     keys = list(zip(*list(result.columns.values())[: result.keys], strict=True))
     if all(len(key) == 1 and is_number(key[0]) for key in keys):

@@ -401,15 +401,15 @@ def independence_test(names: Sequence[str], rows: Sequence[object], columns: Seq
     spread, quantile = deviation_of(cells)
     sides = [np.maximum(x.sum(axis=1), 0.0), np.maximum(x.sum(axis=0), 0.0)]
     total = max(float(x.sum()), 1e-300)
-    shown = [side[side > max(CLEAR * spread * math.sqrt(x.size / len(side)), 0.5)] for side in sides]
-    hidden = min(map(len, shown)) < 2 or sum(map(len, shown)) < len(rows) + len(columns)
+    clear = [side[side > max(CLEAR * spread * math.sqrt(x.size / len(side)), 0.5)] for side in sides]
+    hidden = min(map(len, clear)) < 2 or sum(map(len, clear)) < len(rows) + len(columns)
     expected = np.outer(*(side / max(side.sum(), 1e-300) for side in sides))
     few = bool(total * expected.min() < 5)
 
     def distances(tables: Floats) -> tuple[Floats, Floats]:
         first, second = tables.sum(axis=-1, keepdims=True), tables.sum(axis=-2, keepdims=True)
-        fitted = np.maximum(first * second, 1e-9) / np.maximum(tables.sum(axis=(-1, -2), keepdims=True), 1e-9)
-        squares = (tables - fitted) ** 2
+        product = np.maximum(first * second, 1e-9) / np.maximum(tables.sum(axis=(-1, -2), keepdims=True), 1e-9)
+        squares = (tables - product) ** 2
         own = np.maximum(total * expected, 1e-9)
         return (squares / (own + spread**2)).sum(axis=(-1, -2)), (squares / own).sum(axis=(-1, -2)) / total
 

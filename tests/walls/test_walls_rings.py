@@ -10,13 +10,13 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 90_086,
+    "lines": 90_201,
     "files": 374,
     "lines that the kernel imports": 2_601,
     "lines that privacy and engine import": 20_063,
     "lines that everyday queries import": 9_883,
     "circles of files, imports for types counted": 0,
-    "lines with Any": 595,
+    "lines with Any": 596,
     "participle names": 43,
     "functions of one name in run and check": 10,
     "complexity of a function": 20,

@@ -357,7 +357,8 @@ class Runs:
 
     def _over(self, run: Run) -> Run:
         """Takes a run's answer into the store, and its charges into the log, once."""
-        path, answer = self.folder(run) / ANSWER, {"document": json.dumps(STOPPED), "charges": {}}
+        path = self.folder(run) / ANSWER
+        answer: dict[str, Json] = {"document": json.dumps(STOPPED), "charges": {}}
         try:
             if path.stat().st_size <= MOST_ANSWER:
                 answer = json.loads(path.read_text(encoding="utf-8"))

@@ -179,6 +179,42 @@ def test_a_column_to_predict_that_the_table_has_not_is_refused_before_anything_i
     assert kind == "AssertionFailed" and "the table has no column nope" in message
 
 
+PAIR = 'table("old.csv") described by {{a: {{"x", "y"}}, b: {second}}}'
+ALIKE = "use best\nold = " + PAIR + '\nprivate t = bound("t") described by {{a: {{"x", "y"}}, b: 0..1}} '
+
+
+def with_prior(tmp_path: Path, program: str, second: str = "0..1", unit: str = "epsilon 1") -> Any:
+    """1,000 public rows and 300 private ones in which b says a, but for one in ten."""
+    rng = np.random.default_rng(4)
+    b = rng.integers(0, 2, 1300)
+    data = pd.DataFrame({"a": np.where(b ^ (rng.random(1300) < 0.1), "y", "x"), "b": b})
+    data[:1000].to_csv(tmp_path / "old.csv", index=False)
+    session = Session(cwd=tmp_path)
+    session.bind("t", data[1000:])
+    header = ALIKE.format(second=second) + f"protecting rows budget {unit}\n"
+    return session.attempt(Source("g.jst", header + program))
+
+
+def test_what_a_prior_of_public_rows_says_is_kept_where_noise_is_all_there_is(tmp_path: Path) -> None:
+    """No pair is measured at so small an amount, so that the odds ratio is the prior's, about 81, or 1 without one."""
+    odds = []
+    for prior in ("", ", prior = old"):
+        result = with_prior(tmp_path, f"m = best_model(t{prior}) with rho 1e-6\nrelease m", unit="rho 1")
+        assert result.ok, result.diagnostics
+        assert float(result.budget["t"]["rho"]["spent"]) <= 1e-6
+        (xx, xy), (yx, yy) = result["m"].marginal("a", "b")
+        odds.append(xx * yy / (xy * yx))
+    assert odds[0] == pytest.approx(1) and odds[1] > 20
+    rows = with_prior(tmp_path, "release made = best_synthetic(t, 50, prior = old) with epsilon 0.5")
+    assert rows.ok and rows["made"].codes.shape == (50, 2), rows.diagnostics
+
+
+def test_a_prior_with_other_values_is_refused(tmp_path: Path) -> None:
+    result = with_prior(tmp_path, "m = best_model(t, prior = old) with epsilon 1", second="0..2")
+    assert not result.ok and "a prior has the columns and the values of the table" in result.diagnostics[0].message
+    assert result.budget.get("t", {"epsilon": {"spent": "0"}})["epsilon"]["spent"] == "0"
+
+
 def test_drowned_in_noise_a_warning_is_printed() -> None:
     result = attempt(M + 'a = naive_mle(t, m, 3000) with epsilon 0.00001\nrelease p = a.marginal("v")')
     assert result.output == ["warning: the noise is as large as the tables: this model is near uniform"]

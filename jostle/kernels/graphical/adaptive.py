@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from jostle.error_laws import laplace_scale
+from jostle.kernels.errors import KernelError
 from jostle.kernels.graphical.domain import Clique, Domain
 from jostle.kernels.graphical.junction import PairTables, cells_needed
 from jostle.kernels.graphical.learn import rows_in
@@ -27,10 +28,11 @@ from jostle.kernels.graphical.shrunken import Table, columns_of, shrunken_model
 from jostle.kernels.noisy_array import law_of
 from jostle.noise_laws import Gaussian, Laplace
 
-NO_PAIRS, ALL_PAIRS = (60.0, 30.0), (200.0, 100.0)
+NO_PAIRS, ALL_PAIRS = (60.0, 15.0), (200.0, 50.0)
 """Rows in units of a column's noise: up to which no pair is worth its price, and from which a whole tree is.
 
-Where noise grows with the tables, and where it grows with their root.
+Where noise grows with the tables, and where it grows with their root. There twice as many are needed beside a column
+to predict: where pairs are few, all of them are with it, and what is spent is better spent on fewer.
 """
 OF_ROWS = 1 / 50
 """The share that counts the rows."""
@@ -59,7 +61,7 @@ MOST_REPEATED = 8
 """How often a column is measured at once, at most."""
 
 
-def search_plan(strength: float, model: GraphicalModel, power: float) -> dict[str, object]:
+def search_plan(strength: float, model: GraphicalModel, power: float, predict: str | None = None) -> dict[str, object]:
     """What `search_begun` takes: `columns`, the share of them, and `unit`, that of each table to begin with.
 
     `measured`: the places of the columns to measure in one. Where noise falls with the root of a share, a column of
@@ -71,7 +73,8 @@ def search_plan(strength: float, model: GraphicalModel, power: float) -> dict[st
     columns = len(sizes)
     s = max(float(strength), 1.0) if math.isfinite(strength) else 1e12
     falls = float(np.clip(power, 0.5, 1.0)) if math.isfinite(power) else 1.0
-    least, most = NO_PAIRS[falls < 0.9], ALL_PAIRS[falls < 0.9]
+    twice = 2.0 if predict is not None and falls < 0.9 else 1.0
+    least, most = twice * NO_PAIRS[falls < 0.9], twice * ALL_PAIRS[falls < 0.9]
     worth = float(np.clip(math.log(s / least) / math.log(most / least), 0.0, 1.0)) if columns > 1 else 0.0
     share = (1 - OF_ROWS) * (1 - (1 - OF_COLUMNS[falls < 0.9]) * worth)
     left = 1 - OF_ROWS - share
@@ -105,6 +108,8 @@ class TableSearch:
     round: int = 1
     predict: int = -1
     """The place of a column whose tables come first; −1: of none."""
+    prior: GraphicalModel | None = None
+    """A model of public rows: what is expected before anything is measured."""
     gain: float = math.inf
     """What the last tables of several columns moved, squared and over all pairs, for each part of the amount."""
 
@@ -160,7 +165,7 @@ class TableSearch:
         if not self.next_batch[0]:
             return False
         share, law = self.next_batch[1], type(self.tables[0].law)(self.plan["scale"])
-        _, precision = columns_of(self.model.domain, self.tables, self.rows)
+        _, precision = columns_of(self.model.domain, self.tables, self.rows, self.prior)
         more = (share / self.plan["columns"]) ** (2 * self.plan["power"]) / max(laplace_scale(law), 1e-9) ** 2
         gain, times = 0.0, np.bincount(self.plan["measured"])
         for v, p in enumerate(precision):
@@ -253,20 +258,23 @@ class TableSearch:
 
 
 def search_begun(
-    model: GraphicalModel, tables: Sequence[Any], plan: Mapping[str, Any], most: float, predict: str | None = None
-) -> TableSearch:
+    model: GraphicalModel, tables: Sequence[Any], plan: Mapping[str, Any], most: float, predict: str | None = None,
+    prior: GraphicalModel | None = None,
+) -> TableSearch:  # fmt: skip
     """The search after noisy tables of the columns that the plan lists as `measured`, or of each once.
 
-    `predict`: a column whose tables come first.
+    `predict`: a column whose tables come first. `prior`: a model of public rows with the same columns and values.
     """
+    if prior is not None and prior.domain != model.domain:
+        raise KernelError("a prior has the columns and the values of the table, described alike and in the same order")
     places = [int(v) for v in plan.get("measured", range(len(tables)))]
     plan = {name: float(share) for name, share in plan.items() if name != "measured"} | {"measured": places}
     plan["scale"] = float(law_of(tables[0]).scale)
     measured = _by_precision(Table((v,), t, law_of(t)) for v, t in zip(places, tables, strict=True))
-    fitted = shrunken_model(model.domain, measured, rows_in([t.noisy for t in measured]))
+    fitted = shrunken_model(model.domain, measured, rows_in([t.noisy for t in measured]), prior=prior)
     place = -1 if predict is None else model.domain.place(predict)
     left, unit, pairs = plan["left"], plan["unit"], PairTables(fitted.calibrated)
-    return TableSearch(fitted, pairs, measured, plan, float(most), left, unit, predict=place)
+    return TableSearch(fitted, pairs, measured, plan, float(most), left, unit, predict=place, prior=prior)
 
 
 def _by_precision(tables: Iterable[Table]) -> tuple[Table, ...]:
@@ -304,7 +312,7 @@ def search_continued(search: TableSearch, cliques: Sequence[Any], tables: Sequen
     new = (Table(c, t, law_of(t), search.rows * search.pairs.table(c)) for c, t in zip(places, tables, strict=True))
     measured = _by_precision((*search.tables, *new))
     rows = rows_in([t.noisy for t in measured])
-    fitted = shrunken_model(domain, measured, rows, search.model)
+    fitted = shrunken_model(domain, measured, rows, search.model, search.prior)
     after = replace(
         search, model=fitted, pairs=PairTables(fitted.calibrated), tables=measured,
         left=max(0.0, search.left - share), round=search.round + 1,

@@ -117,24 +117,34 @@ class Table:
 
 
 def shrunken_model(
-    domain: Domain, tables: Sequence[Table], rows: float, before: GraphicalModel | None = None
-) -> GraphicalModel:
-    """The model of tables, those of single columns first, in order. Potentials start from those of `before`."""
+    domain: Domain, tables: Sequence[Table], rows: float, before: GraphicalModel | None = None,
+    prior: GraphicalModel | None = None,
+) -> GraphicalModel:  # fmt: skip
+    """The model of tables, those of single columns first, in order. Potentials start from those of `before`.
+
+    `prior`: a model of public rows. Columns are drawn towards its columns, and its wider tables that none is measured
+    of stand as they are, but for the columns that are their margins.
+    """
     many = len(domain.names)
-    structure = Structure(domain, tuple(t.clique for t in tables))
-    columns, precision = columns_of(domain, tables, rows)
+    columns, precision = columns_of(domain, tables, rows, prior)
+    public = _of_prior(prior, {t.clique for t in tables}, columns)
+    structure = Structure(domain, (*(t.clique for t in tables), *public))
     targets = [*columns]
     ridges = [_ridge(1 / math.sqrt(p), rows, len(c)) for p, c in zip(precision, columns, strict=True)]
     if len(tables) > many:
         targets += _posterior_tables(tables[many:], columns, rows)
         ridges += [_ridge(laplace_scale(t.law), rows, t.cells.size) for t in tables[many:]]
-    notes = notes_of("shrunken", GraphicalModel(structure), [t.law for t in tables], rows)
+    targets += public.values()
+    ridges += [_ridge(0.0, rows, t.size) for t in public.values()]
+    laws = [*(t.law for t in tables), *(Laplace(0.0) for _ in public)]
+    notes = notes_of("shrunken", GraphicalModel(structure), laws, rows)
     start = [np.log(c) for c in columns] + [np.zeros(shape) for shape in structure.shapes[many:]]
-    if len(tables) == many:
+    if len(structure.cliques) == many:
         return GraphicalModel(structure, np.concatenate(start), notes)
+    before = prior if before is None else before
     if before is not None:
         thetas = dict(zip(before.structure.cliques, before.structure.split(before.theta), strict=True))
-        start = [thetas.get(t.clique, s) for t, s in zip(tables, start, strict=True)]
+        start = [thetas.get(c, s) for c, s in zip(structure.cliques, start, strict=True)]
     theta = maximum_likelihood(
         structure, np.concatenate([t.ravel() for t in targets]),
         np.concatenate([np.full(k, r) for k, r in zip(structure.lengths, ridges, strict=True)]),
@@ -166,8 +176,13 @@ def _ridge(scale: float, rows: float, cells: int) -> float:
     return max(RIDGE * public_ridge(scale, rows, cells), 0.1 / rows)
 
 
-def columns_of(domain: Domain, tables: Sequence[Table], rows: float) -> tuple[list[Floats], Floats]:
-    """(the shares of each column's values, above 0; the precision of a cell, for Laplace noise of scale 1 it is 1)."""
+def columns_of(
+    domain: Domain, tables: Sequence[Table], rows: float, prior: GraphicalModel | None = None
+) -> tuple[list[Floats], Floats]:
+    """(the shares of each column's values, above 0; the precision of a cell, for Laplace noise of scale 1 it is 1).
+
+    Drawn towards even, or towards the columns of a `prior` of public rows.
+    """
     many = len(domain.names)
     total, precision = [np.zeros(size) for size in domain.sizes], np.zeros(many)
     for t in tables:
@@ -176,10 +191,21 @@ def columns_of(domain: Domain, tables: Sequence[Table], rows: float) -> tuple[li
             weight = len(sums) / (max(laplace_scale(t.law), 1e-9) ** 2 * t.cells.size)
             total[v], precision[v] = total[v] + weight * sums, precision[v] + weight
     means = [t / p for t, p in zip(total, precision, strict=True)]
-    even = [np.full(len(t), rows / len(t)) for t in means]
+    usual = [np.full(len(t), rows / len(t)) for t in means]
+    how = {"most": float(max(domain.sizes)), **OF_COLUMNS}
+    if prior is not None:
+        usual, how = [_positive(rows * prior.marginal(name), rows) * rows for name in domain.names], OF_TABLES
     laws = [_law(tables[0].law, 1 / math.sqrt(p)) for p in precision]
-    posterior = posterior_means(means, even, laws, most=float(max(domain.sizes)), **OF_COLUMNS)
+    posterior = posterior_means(means, usual, laws, **how)
     return [_positive(t, rows) for t in posterior], precision
+
+
+def _of_prior(prior: GraphicalModel | None, without: set[Clique], columns: Sequence[Floats]) -> dict[Clique, Floats]:
+    """The wider tables of a prior of which none was measured, with the columns as their margins."""
+    if prior is None:
+        return {}
+    tables = zip(prior.structure.cliques, prior.tables, strict=True)
+    return {c: _balanced(np.maximum(t, 1e-9), c, columns, 1.0) for c, t in tables if len(c) > 1 and c not in without}
 
 
 def _law(like: Laplace | Gaussian, scale: float) -> Laplace | Gaussian:

@@ -417,7 +417,8 @@ def _pruned(tree: Tree, x: Array, y: Array, database: Groups, many: int, single:
         if best == single:
             continue
         for option in {best, single} - sums.keys():
-            sums[option] = np.bincount(place, weights=y[:, option], minlength=size).reshape(-1, many)
+            totals = np.bincount(place, weights=y[:, option], minlength=size)
+            sums[option] = totals.astype(np.float64).reshape(-1, many)
         here = np.flatnonzero(rows[leaf])
         counts = rows[leaf, here]
         gain = sums[best][leaf, here] / counts - sums[single][leaf, here] / counts

@@ -1,14 +1,16 @@
 """A first choice of one's own, as the manual would have it written, trained many times and judged on other data.
 
     python -m tests.experiments.newcomer [--texts 4] [--models tree,regret,losses] [--numbered] [--shapes 12] [--runs 3]
+        [--wide]
 
 Its own moving average beside Flat, Even and Dawa on 32 cells, 200 ranges, a noisy number of rows and a noisy roughness
 to look at, twelve made-up shapes at 300, 3,000 and 30,000 rows, ε = 0.3. Texts differ in their shapes, which also seed
 training. With `--numbered` the shapes are given by a function of their number, so that training makes as many as it
-needs. Each choice, and each option with all of ε, then answers on private counts of other shapes and of DPBench's
-vectors, at the same numbers of rows. Printed for each training: the mean of the logarithm of the error over the least
-mean error of the options, of the choice and of the best fixed option there, and the part of that gap which is closed,
-with its standard error over data sets.
+needs. With `--wide` there are 64 cells, 100, 1,000 and 10,000 rows, and ε = 0.1: rows decide there. Each choice, and
+each option with all of ε, then answers on private counts of other shapes and of DPBench's vectors, at the same numbers
+of rows. Printed for each training: the mean of the logarithm of the error over the least mean error of the options, of
+the choice and of the best fixed option there, and the part of that gap which is closed, with its standard error over
+data sets.
 """
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ near = Utility (data, answers) { return -rmse(answers, exact(data.queries, data.
 shapes = SHAPES
 def lesson(number):
     cells = counts(shapes[number - 1])
-    return {database: cells, queries: ranges(cells, 200), sizes: [300, 3000, 30000]}
+    return {database: cells, queries: ranges(cells, 200), sizes: SIZES}
 choose = MkChoiceMaker among {Flat, Even, Dawa, Moving}
     informed by {people, rough}
     trained on TRAINED
@@ -115,7 +117,11 @@ def main() -> None:
     parser.add_argument("--shapes", type=int, default=12)
     parser.add_argument("--apart", type=int, default=12)
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--wide", action="store_true")
     asked = parser.parse_args()
+    global ROWS, CELLS, EPSILON
+    if asked.wide:
+        ROWS, CELLS, EPSILON = (100, 1000, 10000), 64, 0.1
     data = judged(asked.apart, np.random.default_rng(99))
     owner = np.repeat(np.arange(len(data) // len(ROWS)), len(ROWS))
     least: NDArray[np.float64] | None = None
@@ -125,7 +131,8 @@ def main() -> None:
         shapes = [shape(rng).tolist() for _ in range(96 if asked.numbered else asked.shapes)]
         trained = "lesson" if asked.numbered else f"[lesson(i) for i in 1..{asked.shapes}]"
         for model in asked.models.split(","):
-            text = PROGRAM.replace("SHAPES", str(shapes)).replace("TRAINED", trained).replace("MODEL", MODELS[model])
+            text = PROGRAM.replace("SHAPES", str(shapes)).replace("SIZES", str(list(ROWS)))
+            text = text.replace("TRAINED", trained).replace("MODEL", MODELS[model])
             session = Session()
             session.execute(Source("newcomer", text))
             if least is None:

@@ -89,7 +89,7 @@ def tables(
             rows = pd.read_csv(sets.FOLDER / f"{name}.csv", dtype=str, keep_default_na=False)
             yield name, coded(rows, LABELS.get(name, str(rows.columns[-1])))
     if rdatasets is not None:
-        from tests.experiments.class_tables import class_tables
+        from class_tables import class_tables
 
         for i, table in enumerate(class_tables(rdatasets, "judged")):
             if i % every == first:

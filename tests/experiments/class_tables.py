@@ -18,8 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-
-from tests.experiments.real_tables import half_of
+from real_tables import half_of
 
 ROWS = (300, 50_000)
 MISSING = 0.2

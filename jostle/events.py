@@ -53,7 +53,8 @@ class Stream(Struct):
 
     def emit(self, kind: str, name: str, span: Span | None = None, **fields: object) -> None:
         if not self._silent:
-            self._deliver(Event(self._take(), self._open[-1] if self._open else None, kind, name, span, fields))
+            self._deliver(Event(self._next, self._open[-1] if self._open else None, kind, name, span, fields))
+            self._next += 1
 
     @contextmanager
     def within(self, kind: str, name: str, span: Span | None = None, **fields: object) -> Iterator[dict[str, object]]:
@@ -61,7 +62,8 @@ class Stream(Struct):
         if self._silent:
             yield dict(fields)
             return
-        mine, parent = self._take(), self._open[-1] if self._open else None
+        mine, parent = self._next, self._open[-1] if self._open else None
+        self._next += 1
         self._open.append(mine)
         try:
             yield fields
@@ -79,10 +81,6 @@ class Stream(Struct):
             yield
         finally:
             self._silent -= 1
-
-    def _take(self) -> int:
-        mine, self._next = self._next, self._next + 1
-        return mine
 
     def _deliver(self, event: Event) -> None:
         for listener in self.listeners:

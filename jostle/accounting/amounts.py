@@ -137,7 +137,8 @@ class Meter:
 
     def after(self, path: Path, cost: Cost) -> Cost:
         """The root's total if `cost` were spent at `path`."""
-        return tuple([a + b for a, b in zip(self._root.spent, self._growth(path, cost), strict=True)])
+        slack = self.slack(path) if path else (0,) * self._width
+        return tuple([a + max(0, b - s) for a, b, s in zip(self._root.spent, cost, slack, strict=True)])
 
     def admits(self, path: Path, cost: Cost) -> bool:
         return self._admits(self.after(path, cost))
@@ -177,9 +178,6 @@ class Meter:
                 partition.most[place] = max(before, below.spent[place])
                 growth = partition.most[place] - before
             self._root.spent[place] += growth
-
-    def _growth(self, path: Path, cost: Cost) -> Cost:
-        return tuple([max(0, c - s) for c, s in zip(cost, self.slack(path), strict=True)])
 
     def _new(self) -> Node:
         return Node([0] * self._width)

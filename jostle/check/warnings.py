@@ -30,7 +30,7 @@ from jostle.plan.plan import Categories, Domain, Integer, Moments, Open, Real
 from jostle.records import replace
 from jostle.source import Source, Span
 from jostle.syntax import nodes as n
-from jostle.syntax.walk import children, every, every_of, rebuilt
+from jostle.syntax.walk import children, every_of, rebuilt
 
 
 def row_parts(node: n.Expr) -> list[n.Node]:
@@ -354,18 +354,13 @@ _INDEX = re.compile(r"[\w`)\]]\[")
 def has_old_words(program: n.Program) -> bool:
     """Whether a program has a word or a form that may be a former one."""
     text = program.span.source.text
-    return (_WORDS.search(text) is not None or _INDEX.search(text) is not None) and any(map(_may_be, every(program)))
-
-
-def _may_be(node: n.Node) -> bool:
-    match node:
-        case n.Name(id=name) | n.Attribute(name=name):
-            return name in NAMES or name in OF_MODULES or name in TURNED
-        case n.Keyword(name=name):
-            return name in _PARAMETERS
-        case n.Index():
-            return selects_rows(node)
-    return False
+    if _WORDS.search(text) is None and _INDEX.search(text) is None:
+        return False
+    names = {node.id for node in every_of(program, n.Name)} | {node.name for node in every_of(program, n.Attribute)}
+    if not (names.isdisjoint(NAMES) and names.isdisjoint(OF_MODULES) and names.isdisjoint(TURNED)):
+        return True
+    keywords = [node.name for node in every_of(program, n.Keyword)]
+    return not _PARAMETERS.isdisjoint(keywords) or any(map(selects_rows, every_of(program, n.Index)))
 
 
 def old_word_hint(span: Span, former: str, today: str) -> Diagnostic:

@@ -22,7 +22,8 @@ from jostle.diagnostics import Refusal, refuse
 
 def holds(path: str) -> bool:
     """Whether a real path leads to what some process has spilled."""
-    return Path(path).is_relative_to(os.path.realpath(spill_root()))
+    root = os.path.realpath(spill_root())
+    return path == root or path.startswith(root + os.sep)
 
 
 def spill_root() -> Path:

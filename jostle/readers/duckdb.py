@@ -24,11 +24,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from jostle.diagnostics import Refusal
 from jostle.engine import base
 from jostle.engine.base import Opened
-from jostle.engine.duckdb.engine import is_parsed
 from jostle.engine.duckdb.raw import Raw
 from jostle.engine.files import OpenFile, identities, open_file
 from jostle.engine.sql import relations
-from jostle.engine.sql.cells import number, text
+from jostle.engine.sql.cells import FLOATS, number, text
 from jostle.engine.sql.keys import key_value
 from jostle.engine.sql.persons import narrowed
 from jostle.jsontext import Json
@@ -57,7 +56,7 @@ from jostle.readers.limits import Endless, SpillFolder, beside, memory_limit
 from jostle.readers.public_sql import PublicSql
 from jostle.records import replace
 from jostle.speed.bounding import Bounding
-from jostle.speed.fast import FEW, GROUPED, grouped, groups_of
+from jostle.speed.fast import FEW, GROUPED, ROWS, grouped, groups_of
 from jostle.speed.quicksql import QUICK_DUCKDB, over
 
 if TYPE_CHECKING:
@@ -179,6 +178,7 @@ class _Tally(Raw):
         return False
 
 
+OFTEN, ROOM = 3, 2**28  # columns with reals of a file are stored when they are asked about so often, in so many bytes
 _MANY_GROUPS, _BATCH = range(2**14, 2**22), 2**20  # of counts that are made here, of so many rows at a time
 
 
@@ -195,6 +195,8 @@ class LocalDuckDb(PublicSql, FileDuckDb):
         self.objects = Objects()
         self._private: dict[str, OpenFile] = {}  # by where they were
         self._parts: dict[Scan, list[Scan]] = {}  # of a scan that is stored those that have some of its columns
+        self._asked: dict[Scan, int] = {}  # of scans with reals of a file: how often
+        self._room = ROOM
 
     def _call(self, work: Callable[[], T], label: str, connection: DuckDBPyConnection) -> T:
         """Ctrl-C ends a query, and the engine goes on; one that does not end is left to its database, in whose place
@@ -209,7 +211,7 @@ class LocalDuckDb(PublicSql, FileDuckDb):
 
     def _forget(self) -> None:
         super()._forget()
-        self._parts = {}
+        self._parts, self._asked, self._room = {}, {}, ROOM
 
     def file(self, path: str | os.PathLike[str]) -> OpenFile:
         """The file at a path, opened to be asked about; where a private one was opened before, that one."""
@@ -260,6 +262,25 @@ class LocalDuckDb(PublicSql, FileDuckDb):
         parts = [opened_file(self, f, self._next(), files.reading, names, public=public) for f in files.parts]
         return parts[0] if len(parts) == 1 else Union(parts, files.label)
 
+    def base(self, plan: Scan | Bound) -> relations.Relation:
+        if isinstance(plan, Scan) and plan in self._asked and plan in self._kept:
+            self._asked[plan] += 1
+            if self._asked[plan] == OFTEN:
+                del self._kept[plan]
+        return super().base(plan)
+
+    def stores(self, plan: Scan | Bound, scan: Scan, raw: Raw) -> bool:
+        """Also those with reals of a file, when they are asked about for the third time and there is room."""
+        if super().stores(plan, scan, raw):
+            return True
+        names = [name for name, _ in scan.columns]
+        if isinstance(plan, Scan) and raw.numbered and any(raw.cell(name)[1] in FLOATS for name in names):
+            size = 8 * self._size(raw, raw.table(list(map(raw.columns.index, names)))) * (len(names) + 1)
+            if self._asked.setdefault(plan, 1) >= OFTEN and size <= self._room:
+                self._room -= size
+                return True
+        return False
+
     def raw(self, key: str, *, look: bool = False) -> tuple[Raw, str]:
         """The raw cells and the table that they are in; with `look`, what is irregular in a text file is counted."""
         raw = self._raw_of(key)
@@ -285,7 +306,7 @@ class LocalDuckDb(PublicSql, FileDuckDb):
         """What has the few columns that are asked of a scan: where cells are stored, these alone the first times, then
         all. Tables of some of its columns have the rows in one order, so that their numbers are the same."""
         raw = self._raw_with(whole)
-        if isinstance(few, Bound) or (raw.numbered and not is_parsed(raw, few)):
+        if isinstance(few, Bound) or (raw.numbered and not super().stores(few, few, raw)):
             return few
         parts = self._parts.setdefault(whole, [])
         for part in (*parts, whole) if whole in self._kept else parts:
@@ -324,15 +345,15 @@ class LocalDuckDb(PublicSql, FileDuckDb):
         """What every engine gives. Counts of many groups are added up of the rows' places as these come: so many groups
         cost a database more than the rows do."""
         shape, keys = base.shape(keys), tuple(map(base.consecutive, keys))
-        arrays = self._arrays(plan) if set(terms) == {Count()} else None
+        arrays = self._arrays(plan) if set(terms) == ROWS else None
         cells = arrays.counts(plan, keys, shape) if arrays is not None else None
         if cells is not None:
             return [cells.copy() for _ in terms]
-        if isinstance(plan, Scan) and not keys and set(terms) == {Count()}:
+        if isinstance(plan, Scan) and not keys and set(terms) == ROWS:
             source = self.relation(plan, ())
             if self._check_files(source.sql):  # which have as many rows as before
                 return [np.array(source.most_rows) for _ in terms]
-        tally = self._tallied(plan, keys) if set(terms) == {Count()} else None
+        tally = self._tallied(plan, keys) if set(terms) == ROWS else None
         if tally is not None:
             (cells,) = super().group(tally, keys, (FixedSum(Column(_MANY), 0.0, float(_MOST_ROWS), 0),))
             return [cells.copy() for _ in terms]

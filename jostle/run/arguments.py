@@ -203,16 +203,19 @@ def amount_of(interp: Evaluator, node: n.Amount, scope: Scope, exposures: Exposu
     """
     if node.unit == "share":
         return _share_of(interp, node, scope, exposures)
-    inner, opened = Scope(scope), interp.kernel.allotment
-    if opened is not None and scope.find(node.unit) is MISSING and opened.unit in (None, node.unit):
-        inner.set(node.unit, left_of_allotment(interp, exposures, node.unit))
-    value = interp.eval(node.value, inner)
-    for handle in handles_in(value):
-        raise private_amount(handle).at(node.value.span)
-    if opened is not None and opened.amount is None and not exposures and value == math.inf:
-        return None
-    delta = interp.eval(node.delta, inner) if node.delta is not None else None
-    amount = exact_amount(node, value, delta)
+    if isinstance(node.value, n.Number) and node.delta is None:
+        amount = exact_amount(node, node.value.value, None)
+    else:
+        inner, opened = Scope(scope), interp.kernel.allotment
+        if opened is not None and scope.find(node.unit) is MISSING and opened.unit in (None, node.unit):
+            inner.set(node.unit, left_of_allotment(interp, exposures, node.unit))
+        value = interp.eval(node.value, inner)
+        for handle in handles_in(value):
+            raise private_amount(handle).at(node.value.span)
+        if opened is not None and opened.amount is None and not exposures and value == math.inf:
+            return None
+        delta = interp.eval(node.delta, inner) if node.delta is not None else None
+        amount = exact_amount(node, value, delta)
     for exposure in exposures:
         check_unit(amount, exposure.source, node.span, node.delta.span if node.delta is not None else None)
     return amount

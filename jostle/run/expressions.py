@@ -26,7 +26,7 @@ from jostle.run.arguments import left_of_allotment
 from jostle.run.evaluator import Evaluator
 from jostle.run.externals import of_kernel, to_jostle, vectors_facts
 from jostle.run.faults import PrivateValue, private_value
-from jostle.run.forms import edges_of
+from jostle.run.forms import edges_of, rows_of
 from jostle.run.operators import element as element_of
 from jostle.run.publictables import records
 from jostle.run.scope import MISSING, Scope
@@ -364,7 +364,7 @@ def _index(interp: Evaluator, node: n.Index, scope: Scope) -> Any:
     if isinstance(value, Table) and value.private and (fault := _of_other_languages(value, node)) is not None:
         raise Refusal(fault)
     if isinstance(value, Handle):
-        return selects.rows_of(interp, value, node, scope)
+        return rows_of(interp, value, node, scope)
     if node.keywords or len(node.args) != 1:
         raise refuse("TypeError", f"{kind_name(value)} takes one index", node.span)
     return index(value, interp.eval(node.args[0], scope))

@@ -1,7 +1,7 @@
 """Functions whose later arguments are expressions on rows: they are compiled, not evaluated.
 
 `histogram(people, x = age / 10)`, `partition(people, sex)`, `where(people, age > 40)`,
-`derive(people, decade = age / 10)`, `pick(people, age, sex)`; and the sources `table(…)`, `counts(…)`.
+`derive(people, decade = age / 10)`, `pick(people, age, sex)`; the sources `table(…)`, `counts(…)`; and `people[C, ]`.
 
 Numbers in bins: the row expression that says how many edges a number reaches, and the edges of a column made so.
 
@@ -11,9 +11,10 @@ The edges stand in the program, so they are public, and a model of bins can prin
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date
 from typing import Any
 
-from jostle.diagnostics import refuse
+from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.language.builtins import SOURCES
 from jostle.language.forms import DIMENSIONS
 from jostle.plan.plan import Apply, Column, Constant, Derive, Filter, Open, RowExpr, listed
@@ -24,10 +25,11 @@ from jostle.privacy.transformations import records, transform
 from jostle.privacy.transformations.records import WeightedRecords
 from jostle.run import declare, positions
 from jostle.run.evaluator import Evaluator, builtin, implement
+from jostle.run.faults import private_value
 from jostle.run.groups import public_keys
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Qualifiers, Scope
-from jostle.run.values import kind_name
+from jostle.run.values import handles_in, is_number, kind_name
 from jostle.syntax import nodes as n
 
 
@@ -187,3 +189,62 @@ def _edges(expr: RowExpr) -> list[float]:
                 return edges if expr == bin_number(name, edges) else []
             case _:
                 return []
+
+
+# D[...] ------------------------------------------------------------------------------------------
+
+
+def rows_of(interp: Evaluator, handle: Handle, node: n.Index, scope: Scope) -> Handle:
+    """`D[a = v, b = w]` and `D[E, ]`."""
+    if not isinstance(handle, (Table, Cube)):
+        raise refuse("TypeError", f"{kind_name(handle)} has no rows to select", node.span)
+    rows: Any = handle
+    interp.reads_rows(handle, node, scope)
+    for condition in node.args:
+        compiler = _index_compiler(interp, rows, node, scope)
+        expr = compiler.expression(condition)
+        if isinstance(expr, Constant) or isinstance(condition, n.Number):
+            raise _by_value(handle, node)
+        rows = positions.where(interp, rows, expr)
+    for keyword in node.keywords:
+        name = _column_named(rows, keyword, scope)
+        value = interp.eval(keyword.value, scope)
+        if handles_in(value):
+            message = "rows are selected by a public value, and this is private"
+            raise refuse("PrivateValue", message, keyword.value.span, help="compare with a number or a text")
+        if not (is_number(value) or isinstance(value, (str, bool, date))):
+            raise refuse(
+                "TypeError", f"a column is compared with a number or text, not {kind_name(value)}", keyword.span
+            )
+        _index_compiler(interp, rows, node, scope).need_described(name, keyword.value)
+        try:
+            rows = transform.rows_where(rows, name, value)
+        except Refusal as refusal:
+            raise refusal.at(keyword.span) from None
+    return rows  # type: ignore[no-any-return]
+
+
+def _index_compiler(interp: Evaluator, rows: Any, node: n.Index, scope: Scope) -> RowCompiler:
+    return RowCompiler(dict(rows.schema), interp, scope, Qualifiers.of(node.value, dict(rows.schema)))
+
+
+def _by_value(handle: Handle, node: n.Expr) -> Refusal:
+    if handle.private:
+        return private_value(handle, "cannot be indexed by value").at(node.span)
+    return refuse("TypeError", "a table is not indexed by a value", node.span, help="select rows: `D[a = v]`")
+
+
+def _ways(name: str, names: list[str]) -> str:
+    return did_you_mean(name, names) or f"the columns are {', '.join(names)}"
+
+
+def _column_named(handle: Any, keyword: n.Keyword, scope: Scope) -> str:
+    names = [name for name, _ in handle.schema]
+    if keyword.name in names:
+        return keyword.name
+    column = scope.find(keyword.name)
+    if isinstance(column, ColumnHandle):
+        column = column.name
+    if isinstance(column, str) and column in names:
+        return column
+    raise refuse("NameError", f"no column `{keyword.name}`", keyword.span, help=_ways(keyword.name, names))

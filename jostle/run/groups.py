@@ -78,7 +78,7 @@ class Arrangement(Struct, frozen=True):
         table: Table | Cube,
         scope: Scope,
     ) -> Arrangement:
-        for expr in _expressions(node):
+        for expr in _expressions(node) if node.ranking or node.having is not None else ():
             names = [*keys, *(output.name for output in outputs)]
             measured = [call for output in outputs for call in output.calls]
             rows = f"of rows write `where {expr.span.text}` before the groups" if expr is node.having else ""

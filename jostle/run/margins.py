@@ -359,4 +359,4 @@ def _hides(hides: Callable[[object], bool], column: Sequence[object], place: int
 
 
 def _either(one: Sequence[bool], size: int, other: Callable[[int], bool]) -> Sequence[bool]:
-    return of_places(size, lambda at: (bool(one) and one[at]) or other(at))
+    return of_places(size, (lambda at: one[at] or other(at)) if one else other)

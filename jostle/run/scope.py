@@ -51,6 +51,16 @@ class Scope:
         """Whether the name means anything, whatever its value is."""
         return self.home(name) is not None
 
+    def gives(self, names: Collection[str]) -> bool:
+        """Whether the program or a module gave one of these names a meaning; what is built in does not count."""
+        scope = self
+        while scope.parent is not None:
+            for name in names:
+                if name in scope.names:
+                    return True
+            scope = scope.parent
+        return False
+
     def variable(self, name: str) -> object:
         """The same of what the program itself gave a value: not built in, and no module's."""
         scope: Scope | None = self

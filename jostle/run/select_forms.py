@@ -1,6 +1,8 @@
 """What the text of a select says, whatever its tables hold: its results, their aggregates and the names of its keys.
 
-It is found once for each select and the columns that it reads, however often a program comes by.
+It is found once for each select and the columns that it reads, however often a program comes by. So are its expressions
+on rows, where they hold columns and constants alone: the walk before a run binds them, and the run measures them. A
+name that means anything else where the select stands is looked up each time.
 """
 
 from __future__ import annotations
@@ -8,25 +10,44 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
 from typing import cast
 
 from msgspec import Struct
 
 from jostle.diagnostics import Diagnostic, Refusal, refuse
 from jostle.language import row_mistakes
-from jostle.language.aggregates import of_no_numbers
+from jostle.language.aggregates import AGGREGATES, of_no_numbers
 from jostle.language.forms import PERSON, aggregates, is_smooth, keys_by_alias, lone_column, persons_by_column
+from jostle.language.operations import ROW_FUNCTIONS
 from jostle.plan.kinds import kind_of
-from jostle.plan.plan import Categories, Column
+from jostle.plan.plan import Categories, Column, RowExpr
 from jostle.plan.schemas import MOST_KEYS, key_of
 from jostle.privacy.kernel.handles import Cube, Table
 from jostle.privacy.measurements.aggregates.aggregate import Aggregate
 from jostle.privacy.measurements.query import GroupKey
 from jostle.records import replace
 from jostle.run import persons
+from jostle.run.persons import Counted
 from jostle.run.rows import RowCompiler
+from jostle.run.scope import Scope
 from jostle.syntax import nodes as n
-from jostle.syntax.walk import expressions, key_names
+from jostle.syntax.walk import children, expressions, key_names
+
+_UNIT = attrgetter("unit")
+CLOSED = {
+    n.Name, n.Number, n.String, n.Constant, n.Unary, n.Binary, n.Logic, n.Conditional, n.Call, n.Star, n.Distinct,
+    n.ListOf, n.SetOf, n.Range,
+}  # fmt: skip
+"""Expressions that mean the same wherever they stand, as long as their names do."""
+
+
+class BoundRows(Struct, frozen=True):
+    """The expressions on rows of a select, of a schema: public facts, without a table, an amount or a variable."""
+
+    condition: RowExpr | None
+    keys: tuple[GroupKey, ...]
+    measured: tuple[tuple[Aggregate, Counted | None], ...]
 
 
 class Output(Struct, frozen=True):
@@ -44,28 +65,66 @@ class Output(Struct, frozen=True):
         return Output(name or "value", value, tuple(aggregates(value)))
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class SelectForm:
-    """`node` has its keys and persons written out: `group by decade` by what `decade` stands for."""
+    """`node` has its keys and persons written out: `group by decade` by what `decade` stands for.
+
+    `rows` are its expressions as they were bound last, of the schema that the form is of.
+    """
 
     node: n.Select
     outputs: tuple[Output, ...]
+    rows: BoundRows | None = None
 
     @staticmethod
     def of(node: n.Select, table: Table | Cube) -> SelectForm:
         """The form of a select that reads this table, or joins that give it; the select keeps the last."""
-        columns, protected = tuple([name for name, _ in table.schema]), tuple(persons.protected(table))
+        facts = (table.schema, type(table), tuple(map(_UNIT, table.exposures)))
         of, form = vars(node).get("form", (None, None))
-        if of != (columns, protected):
-            meant = persons_by_column(keys_by_alias(node, columns), columns, protected)
+        if of != facts:
+            columns = tuple([name for name, _ in table.schema])
+            meant = persons_by_column(keys_by_alias(node, columns), columns, persons.protected(table))
             form = SelectForm(meant, tuple(map(Output.of, meant.columns)))
-            vars(node)["form"] = (columns, protected), form
+            vars(node)["form"] = facts, form
         return cast("SelectForm", form)
+
+    @cached_property
+    def own_names(self) -> tuple[str, ...] | None:
+        """The names in its expressions on rows, none of which a program may have given; None where one of these
+        expressions depends on more than its names."""
+        nodes: list[n.Node] = [*self.calls, *([] if self.node.where is None else [self.node.where])]
+        for key in self.node.keys:
+            if key.running or isinstance(key.value, n.ListOf):
+                return None
+            nodes += (key.value,) if key.over is None else (key.value, key.over)
+        for part in tuple(nodes):
+            nodes += children(part, deep=True)
+        names: dict[str, None] = {}
+        for node in nodes:
+            if isinstance(node, n.Name):
+                names[node.id] = None
+            elif type(node) not in CLOSED or (isinstance(node, n.Call) and _is_open(node)):
+                return None
+        return tuple(names)
+
+    def rows_in(self, scope: Scope) -> BoundRows | None:
+        """Its expressions as they were bound before, where they mean the same in this scope."""
+        return self.rows if self.rows is not None and not scope.gives(self.own_names or ()) else None
+
+    def keep(self, rows: BoundRows, scope: Scope) -> None:
+        """Keeps expressions that were bound in this scope, where they do not depend on it."""
+        if self.own_names is not None and not scope.gives(self.own_names):
+            self.rows = rows
 
     @cached_property
     def calls(self) -> tuple[n.Call, ...]:
         """The aggregates of all results."""
         return tuple([call for output in self.outputs for call in output.calls])
+
+    @cached_property
+    def tells_apart(self) -> bool:
+        """Whether an aggregate is of something distinct."""
+        return any(isinstance(arg, n.Distinct) for call in self.calls for arg in call.args)
 
     @cached_property
     def key_names(self) -> tuple[str, ...]:
@@ -140,6 +199,8 @@ class SelectForm:
 
     def counts_persons(self, table: Table | Cube) -> n.Call | None:
         """`count(distinct person)` among the aggregates, which stands alone where it is written by that word."""
+        if not self.tells_apart:
+            return None
         counted = [call for call in self.calls if isinstance(table, Table) and _is_of_persons(call, table)]
         if counted and len(self.calls) > 1 and names_person(counted[0]):
             raise refuse(
@@ -147,6 +208,12 @@ class SelectForm:
                 help="give `count(distinct person)` a select of its own",
             )  # fmt: skip
         return counted[0] if len(self.calls) == 1 and counted else None
+
+
+def _is_open(call: n.Call) -> bool:
+    """Whether a call is of more than what rows and groups are calculated with."""
+    named = isinstance(call.function, n.Name) and (call.function.id in ROW_FUNCTIONS or call.function.id in AGGREGATES)
+    return not named or bool(call.keywords)
 
 
 _APART = (n.Attribute, n.Index, n.Query, n.Select, n.Lambda, n.Comprehension, n.Over)

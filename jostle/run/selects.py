@@ -7,21 +7,22 @@ free, with the same rules of names and types.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import date
+from functools import partial
+from operator import itemgetter
 from typing import Any
 
 from msgspec import Struct
 
 from jostle.accounting.amounts import Amount, as_float
-from jostle.diagnostics import Diagnostic, Refusal, did_you_mean, refuse
+from jostle.diagnostics import Diagnostic, Refusal, refuse
 from jostle.formulas import Exact
 from jostle.language import row_mistakes
 from jostle.language.aggregates import AGGREGATES, DISTINCT, AggregateRow
 from jostle.language.forms import PERSON, is_smooth, no_free_join
 from jostle.plan.kinds import as_number, kind_of
-from jostle.plan.plan import Column, Constant, Open, RowExpr, person_columns
+from jostle.plan.plan import Column, Open, RowExpr, person_columns
 from jostle.privacy.kernel.exposures import Exposures, Handle
-from jostle.privacy.kernel.handles import VALUES, ColumnHandle, Cube, Table
+from jostle.privacy.kernel.handles import VALUES, Cube, Table
 from jostle.privacy.measurements.aggregates import registry
 from jostle.privacy.measurements.aggregates.aggregate import Aggregate
 from jostle.privacy.measurements.cubes import CubeRequest
@@ -40,11 +41,13 @@ from jostle.run.margins import cut_of, hidden_groups, marked
 from jostle.run.persons import Counted, counted, periods_of
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Qualifiers, Scope
-from jostle.run.select_forms import SelectForm, at_fault, names_person, need_inner, placed, smooth_wish
+from jostle.run.select_forms import BoundRows, SelectForm, at_fault, names_person, need_inner, placed, smooth_wish
 from jostle.run.sequences import LongColumn, Period
 from jostle.run.values import Grouped, Record, handles_in, is_number, kind_name
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import key_names
+
+_FIRST, _SECOND = itemgetter(0), itemgetter(1)
 
 
 class BoundSelect(Struct):
@@ -61,26 +64,22 @@ class BoundSelect(Struct):
     moments: list[Counted | None]
     request: Request | CubeRequest
     arrangement: groups.Arrangement
-    amount: Amount | None
-    wish: float | None
+    exposures: Exposures
+    """What its amount is spent on."""
+    amount: Amount | None = None
+    wish: float | None = None
     via: str | None = None
     given: tuple[float, ...] | None = None
-
-    @property
-    def exposures(self) -> Exposures:
-        """What its amount is spent on."""
-        return self.table.paid if isinstance(self.table, FreeJoin) else self.table.exposures
 
 
 def select(interp: Evaluator, node: n.Select, scope: Scope) -> object:
     table, tables = _tables(interp, node, scope)
     form = SelectForm.of(node, table)
     interp.reads_rows(table, form.node, scope)
-    compiler = RowCompiler(dict(table.schema), interp, scope, tables)
-    where, table = _where(interp, form.node, table, tables, scope)
     if form.node.per is not None:
-        return _stage(interp, form.node, table, compiler, scope)
-    bound = _bound(interp, form, table, where, compiler, scope)
+        compiler = RowCompiler(dict(table.schema), interp, scope, tables)
+        return _stage(interp, form.node, _where(interp, form.node, table, tables, scope, None)[1], compiler, scope)
+    bound = _bound(interp, form, table, tables, scope)
     with interp.kernel.events.within("query", bound.request.title, node.span) as event:
         answer = _answer(interp, bound, scope, event)
         if isinstance(answer, Handle):
@@ -111,81 +110,110 @@ def _tables(interp: Evaluator, node: n.Select, scope: Scope) -> tuple[Table | Cu
 
 
 def _where(
-    interp: Evaluator, node: n.Select, table: Table | Cube, tables: Qualifiers, scope: Scope
+    interp: Evaluator, node: n.Select, table: Table | Cube, tables: Qualifiers, scope: Scope, rows: BoundRows | None
 ) -> tuple[RowExpr | None, Table | Cube]:
     """The condition on rows, or on the cells of a cube and their counts; and a table of the rows for which it holds."""
     if node.where is None:
         return None, table
-    counts = {VALUES: Open("real")} if isinstance(table, Cube) else {}
-    results = [column.name for column in node.columns if column.name]
-    compiler = RowCompiler({**dict(table.schema), **counts}, interp, scope, tables, results=results)
-    condition = compiler.condition(node.where)
+    condition = rows.condition if rows is not None else None
+    if condition is None:
+        counts = {VALUES: Open("real")} if isinstance(table, Cube) else {}
+        results = [column.name for column in node.columns if column.name]
+        compiler = RowCompiler({**dict(table.schema), **counts}, interp, scope, tables, results=results)
+        condition = compiler.condition(node.where)
     try:
         if isinstance(table, Table):
             return condition, transform.where(table, condition)
         kind_of(condition, compiler.schema)
     except Refusal as refusal:
-        raise at_fault(compiler, node.where, refusal) from None
+        raise (refusal.at(node.where.span) if rows is not None else at_fault(compiler, node.where, refusal)) from None
     return condition, table
 
 
 def _bound(
-    interp: Evaluator, form: SelectForm, table: Table | Cube, where: RowExpr | None, compiler: RowCompiler, scope: Scope
-) -> BoundSelect:
-    """The select with its keys, aggregates and amount; whatever can be refused of it is refused here."""
-    node = form.node
-    table, keys = _group_keys(interp, form, table, where, compiler, scope)
-    form.need_aggregates(table)
-    form.need_distinct_names(key_names := [name for key in keys for name in key.names or (key.name,)])
+    interp: Evaluator, form: SelectForm, table: Table | Cube, tables: Qualifiers, scope: Scope
+) -> BoundSelect:  # fmt: skip
+    """The select with its keys, aggregates and amount; whatever can be refused of it is refused here.
+
+    Its expressions on rows are bound once, where no name in them has another meaning here. The table, the request and
+    the amount are those of this time.
+    """
+    node, rows = form.node, form.rows_in(scope)
+    compiler = partial(RowCompiler, dict(table.schema), interp, scope, tables)
+    where, table = _where(interp, node, table, tables, scope, rows)
+    table, listed = (table, rows.keys) if rows is not None else _written_keys(interp, form, table, compiler(), scope)
+    table, keys = _within_limits(interp, form, table, where, listed, scope)
+    key_names = [name for key in keys for name in key.names or (key.name,)] if keys else []
+    if rows is None:
+        form.need_aggregates(table)
+        form.need_distinct_names(key_names)
     persons_of = form.counts_persons(table)
     if persons_of is not None and _in_groups(form, persons_of, table, keys):
         table, keys = _persons_in_groups(persons_of, table, keys)
-        measured: list[tuple[Aggregate, Counted | None]] = [(registry.AGGREGATES["count"](), None)]
+        measured: Sequence[tuple[Aggregate, Counted | None]] = [(registry.AGGREGATES["count"](), None)]
+    elif rows is not None:
+        measured = rows.measured
     else:
-        measured = [_aggregate(interp, call, node, table, compiler, scope) for call in form.calls]
-    of, moments = [aggregate for aggregate, _ in measured], [moment for _, moment in measured]
+        over_rows = compiler()
+        measured = [_aggregate(interp, call, node, table, over_rows, scope) for call in form.calls]
+        if isinstance(table, Table):
+            form.keep(BoundRows(where, tuple(listed), tuple(measured)), scope)
+    of, moments = list(map(_FIRST, measured)), list(map(_SECOND, measured))
     try:
         request = positions.ask(interp, table, where, keys, of) if isinstance(table, Cube) else prepare(table, keys, of)
     except Refusal as refusal:
-        raise form.place(refusal, table, keys, of, compiler) from None
+        raise form.place(refusal, table, keys, of, compiler()) from None
     arrangement = groups.Arrangement.of(interp, node, key_names, form.outputs, table, scope)
-    request = arrangement.largest(form.outputs, request)
-    bound = BoundSelect(form, table, key_names, of, moments, request, arrangement, None, None)
+    request = arrangement.largest(form.outputs, request) if arrangement.most else request
+    paid = table.paid if isinstance(table, FreeJoin) else table.exposures
+    bound = BoundSelect(form, table, key_names, of, moments, request, arrangement, paid)
     if node.spend is not None:
-        if node.spend.amount.is_wish:
-            if form.is_smooth:
-                raise smooth_wish(node.spend)
-            if node.spend.amount.unit == "given":
-                from jostle.run.joint import given_answers
-
-                bound.given = given_answers(interp, node.spend.amount, scope, request, key_names, form.outputs[0].name)
-            else:
-                bound.wish = wish_of(interp, node.spend.amount, scope)
-        elif form.is_smooth and interp.joint is not None:
-            raise smooth_wish(node.spend)
-        else:
-            bound.amount = amount_of(interp, node.spend.amount, scope, bound.exposures)
-        bound.via = mechanism_of(interp, node.spend)
+        _note_price(interp, node.spend, bound, scope)
     return bound
 
 
-def _group_keys(
-    interp: Evaluator, form: SelectForm, table: Table | Cube, where: RowExpr | None, compiler: RowCompiler,
-    scope: Scope,
-) -> tuple[Table | Cube, list[GroupKey]]:  # fmt: skip
-    """The group keys, and the table within the limits of the select, with the places of keys listed together."""
-    node, keys = form.node, []
-    for name, key in zip(form.key_names, node.keys, strict=True):
+def _note_price(interp: Evaluator, spend: n.Spend, bound: BoundSelect, scope: Scope) -> None:
+    """Notes what a select says of its price, or of its error."""
+    form, node = bound.form, spend.amount
+    if form.is_smooth and (node.is_wish or interp.joint is not None):
+        raise smooth_wish(spend)
+    if node.unit == "given":
+        from jostle.run.joint import given_answers
+
+        bound.given = given_answers(interp, node, scope, bound.request, bound.keys, form.outputs[0].name)
+    elif node.is_wish:
+        bound.wish = wish_of(interp, node, scope)
+    else:
+        bound.amount = amount_of(interp, node, scope, bound.exposures)
+    bound.via = mechanism_of(interp, spend)
+
+
+def _written_keys(
+    interp: Evaluator, form: SelectForm, table: Table | Cube, compiler: RowCompiler, scope: Scope
+) -> tuple[Table | Cube, Sequence[GroupKey]]:
+    """The group keys as they are written, and the table with the places of keys listed together."""
+    keys = []
+    for name, key in zip(form.key_names, form.node.keys, strict=True):
         if isinstance(key.value, n.ListOf):
             table, group_key = together(interp, key, table, compiler, scope)
         else:
             group_key = _key(interp, key, name, compiler, scope)
-            if group_key.over is None and isinstance(table, Table):
-                group_key = replace(group_key, over=multiples(group_key.expr, table.plan))
         keys.append(group_key)
-    if len([key for key in keys if key.names]) > 1:
+    return table, keys
+
+
+def _within_limits(
+    interp: Evaluator, form: SelectForm, table: Table | Cube, where: RowExpr | None, listed: Sequence[GroupKey],
+    scope: Scope,
+) -> tuple[Table | Cube, list[GroupKey]]:  # fmt: skip
+    """The table within the limits of the select, and the keys with those values that plan and condition leave."""
+    node, keys = form.node, list(listed)
+    for at, key in enumerate(keys):
+        if key.over is None and isinstance(table, Table):
+            keys[at] = replace(key, over=multiples(key.expr, table.plan))
+    if len(keys) > 1 and len([key for key in keys if key.names]) > 1:
         raise refuse("TypeError", "a select lists the combinations of its keys once", node.span)
-    if isinstance(table, Table) and where is not None:
+    if keys and isinstance(table, Table) and where is not None:
         keys = keys_left(keys, [key.over is None for key in node.keys], where, table.domains)
     if node.limit is None:
         return table, keys
@@ -224,9 +252,8 @@ def _answer(interp: Evaluator, bound: BoundSelect, scope: Scope, event: dict[str
     if isinstance(request, Request) and not request.aggregates and not request.open_keys:
         message = "these keys are public, and nothing else is asked"
         raise refuse("TypeError", message, node.span, help="add `count(*) as n`")
-    if isinstance(request, Request) and request.running and (
-        interp.joint is not None or bound.wish is not None or bound.given is not None
-    ):  # fmt: skip
+    apart = interp.joint is not None or bound.wish is not None or bound.given is not None
+    if apart and isinstance(request, Request) and request.running:
         message = "running answers have an amount of their own"
         raise refuse("TypeError", message, node.span, help="write `with rho 1` after the select, outside of `jointly`")
     if interp.joint is not None:
@@ -271,10 +298,10 @@ def _marked(interp: Evaluator, bound: BoundSelect, answer: Answer, event: dict[s
 
 def _result(interp: Evaluator, bound: BoundSelect, answer: Answer, scope: Scope) -> Any:
     calls = bound.form.calls
-    columns: dict[str, Sequence[Any]] = {
-        key: list(map(float, values)) if set(map(type, values)) <= {int, float} else [_plain_key(v) for v in values]
-        for key, values in zip(bound.keys, answer.keys, strict=True)
-    }
+    columns: dict[str, Sequence[Any]] = {}
+    for key, values in zip(bound.keys, answer.keys, strict=True):
+        numbers = set(map(type, values)) <= {int, float}
+        columns[key] = list(map(float, values)) if numbers else [_plain_key(v) for v in values]
     simple: dict[int, Sequence[Any]] = {
         id(call): values if isinstance(values, LongColumn) else list(map(_plain, values))
         for call, values in zip(calls, answer.values, strict=True)
@@ -286,7 +313,7 @@ def _result(interp: Evaluator, bound: BoundSelect, answer: Answer, scope: Scope)
             columns[output.name] = _result_column(interp, output.value, simple, scope)
     if bound.keys:
         return Grouped(bound.arrangement.arranged(interp, columns, calls, answer.values), len(bound.keys))
-    record = Record((name, values[0]) for name, values in columns.items())
+    record = Record(zip(columns, map(_FIRST, columns.values()), strict=True))
     return next(iter(record.values())) if len(record) == 1 else record
 
 
@@ -439,62 +466,3 @@ def _measured(arg: n.Expr, row: AggregateRow, table: Table | Cube, compiler: Row
         return as_number(expr, compiler.schema) if row.bounded else expr
     except Refusal as refusal:
         raise at_fault(compiler, arg, refusal) from None
-
-
-# D[...] ------------------------------------------------------------------------------------------
-
-
-def rows_of(interp: Evaluator, handle: Handle, node: n.Index, scope: Scope) -> Handle:
-    """`D[a = v, b = w]` and `D[E, ]`."""
-    if not isinstance(handle, (Table, Cube)):
-        raise refuse("TypeError", f"{kind_name(handle)} has no rows to select", node.span)
-    rows: Any = handle
-    interp.reads_rows(handle, node, scope)
-    for condition in node.args:
-        compiler = _compiler(interp, rows, node, scope)
-        expr = compiler.expression(condition)
-        if isinstance(expr, Constant) or isinstance(condition, n.Number):
-            raise _by_value(handle, node)
-        rows = positions.where(interp, rows, expr)
-    for keyword in node.keywords:
-        name = _column_named(rows, keyword, scope)
-        value = interp.eval(keyword.value, scope)
-        if handles_in(value):
-            message = "rows are selected by a public value, and this is private"
-            raise refuse("PrivateValue", message, keyword.value.span, help="compare with a number or a text")
-        if not (is_number(value) or isinstance(value, (str, bool, date))):
-            raise refuse(
-                "TypeError", f"a column is compared with a number or text, not {kind_name(value)}", keyword.span
-            )
-        _compiler(interp, rows, node, scope).need_described(name, keyword.value)
-        try:
-            rows = transform.rows_where(rows, name, value)
-        except Refusal as refusal:
-            raise refusal.at(keyword.span) from None
-    return rows  # type: ignore[no-any-return]
-
-
-def _compiler(interp: Evaluator, rows: Any, node: n.Index, scope: Scope) -> RowCompiler:
-    return RowCompiler(dict(rows.schema), interp, scope, Qualifiers.of(node.value, dict(rows.schema)))
-
-
-def _by_value(handle: Handle, node: n.Expr) -> Refusal:
-    if handle.private:
-        return private_value(handle, "cannot be indexed by value").at(node.span)
-    return refuse("TypeError", "a table is not indexed by a value", node.span, help="select rows: `D[a = v]`")
-
-
-def _columns(name: str, names: list[str]) -> str:
-    return did_you_mean(name, names) or f"the columns are {', '.join(names)}"
-
-
-def _column_named(handle: Any, keyword: n.Keyword, scope: Scope) -> str:
-    names = [name for name, _ in handle.schema]
-    if keyword.name in names:
-        return keyword.name
-    column = scope.find(keyword.name)
-    if isinstance(column, ColumnHandle):
-        column = column.name
-    if isinstance(column, str) and column in names:
-        return column
-    raise refuse("NameError", f"no column `{keyword.name}`", keyword.span, help=_columns(keyword.name, names))

@@ -32,23 +32,24 @@ if TYPE_CHECKING:
     from jostle.speed.rowstore import RowStore
 
 
+ROWS = {Count()}  # what is asked where rows are counted
+
+
 class FastAnswers:
     """`engine.base.Answers` of an engine."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self.parts = Parts(engine)
+        self.check = engine.check
 
     @property
     def here(self) -> Here:
         return self._engine.here
 
-    def check(self, question: object) -> None:
-        self._engine.check(question)
-
     def group(self, plan: Plan, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> list[Array]:
         """Of a part that is only counted, from the codes of its rows."""
-        if terms and all(term == Count() for term in terms):
+        if set(terms) == ROWS:
             counts = self.parts.counts(plan, keys)
             if counts is not None:
                 return [counts] * len(terms)
@@ -109,7 +110,7 @@ FEW = 2**14  # groups of cells that are as described
 def grouped(source: Relation, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> Grouped:
     """What `relations.group` says, of groups of the cells that keys are made of, where these are few."""
     rows, d = source.rows(), source.dialect
-    cells = cells_of_keys(rows, keys)
+    cells = cells_of_keys(rows, keys) if keys else {}
     if not cells or any(isinstance(term, Count) and term.distinct for term in terms):
         return relations.group(source, keys, terms)
     parts = relations.addends(source, rows, terms)

@@ -103,8 +103,11 @@ class Parts:
     def group(self, plan: Plan, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> list[Array]:
         """What the engine's `group` gives. A part by an expression is asked about alone, until a part by it is asked
         about again: then the engine is asked for all of them in one statement."""
-        split = _by_value(plan.condition, schema_of(plan.source)) if isinstance(plan, Filter) else None
-        if split is None or not isinstance(plan, Filter):
+        if not isinstance(plan, Filter):
+            return self._engine.group(plan, keys, terms)
+        base = self._base(plan)  # whose schema is that of the plan
+        split = _by_value(plan.condition, schema_of(plan.source)) if base is None else base.by_value(plan.condition)
+        if split is None:
             return self._engine.group(plan, keys, terms)
         (by, place), parent = split, self._known(plan.source)
         groups = len(by.values) * math.prod(len(key.values) for key in keys)
@@ -298,8 +301,9 @@ class Parts:
         a bare `where` leaves some rows. One part alone is the business of `group`, as a bare `where` and a base are."""
         needed, parts, at = [*keys], [], plan
         while isinstance(at, Filter):
-            needed.append(base.step(at.condition)[0])
-            parts += [(at, needed[-1])] if base.by_value(at.condition) is not None else []
+            piece = base.by_value(at.condition)
+            needed.append(Key(at.condition, (False, True)) if piece is None else piece[0])
+            parts += [(at, needed[-1])] if piece is not None else []
             at = at.source
         if self._coded(base, needed) and (parts or at is plan):
             return True

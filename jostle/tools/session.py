@@ -479,7 +479,9 @@ class Session:
         return foreseen(tree, other._new, other._stream, settings, look, names)
 
     def _check(self, tree: n.Program, predefined: Values | None = None) -> list[Diagnostic]:
-        own = Path(tree.span.source.name).resolve().is_relative_to(resources.folder("stdlib").resolve())
+        own = bool(every_of(tree, n.External)) and Path(tree.span.source.name).resolve().is_relative_to(
+            resources.folder("stdlib").resolve()
+        )
         warn, names = partial(self.warnings.add, tree.span.source), list(predefined or ())
         return check(tree, builtins=BUILTINS, modules=self._modules.library(), library=own, predefined=names,
                      load_module=self._tree, warn=warn)  # fmt: skip

@@ -88,3 +88,39 @@ def test_a_row_that_is_asked_for_is_there_whatever_a_footer_says(tmp_path: Path,
         plans.append(Filter(scan, Apply(">", (x, Constant(80000.0)))))
     assert [engine.rows(plan) for plan in plans] == [1] * len(plans)
     engine.close()
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+def test_numbers_that_are_stored_are_those_of_the_file(tmp_path: Path, bits: int) -> None:
+    odd = [math.nan, math.inf, -math.inf, None, -0.0, 0.0, 1e300 if bits == 64 else 1e38, 5e-324, 100.0, 100.5, -1.0]
+    cells = odd + [round(0.37 * i, 2) for i in range(300)]
+    keys = [i % 7 for i in range(len(cells))]
+    path, x, by = tmp_path / "rows.parquet", Column("x"), (Key(Column("k"), range(5)),)
+    numbers = pa.array(cells, pa.float64() if bits == 64 else pa.float32())
+    pq.write_table(pa.table({"x": numbers, "k": keys}), path, row_group_size=50)
+    terms = (FixedSum(x, 0.0, 100.0, 20), FixedSum(Apply("-", (x, Constant(50.0))), -50.0, 50.0, 24), Count(x), Count())
+    halves = Key(Apply("floor", (Apply("/", (x, Constant(5.0))),)), range(-1, 21))
+
+    def answers(engine: LocalDuckDb) -> list[list[object]]:
+        scan = Scan(engine.open(str(path), public=False).key, (("x", Real(0.0, 100.0)), ("k", Integer(0, 6))))
+        some = Filter(scan, Apply(">", (x, Constant(33.3))))
+        groups = [*engine.group(scan, (), terms), *engine.group(scan, by, terms), *engine.group(some, by, terms)]
+        groups += engine.codes(scan, (halves, *by))
+        return [np.asarray(array).tolist() for array in groups]
+
+    stores, reads = LocalDuckDb(), LocalDuckDb()
+    reads._room = 0
+    assert [answers(stores) for _ in range(4)] == [answers(reads) for _ in range(4)]
+    stored = "SELECT table_name FROM duckdb_tables() WHERE table_name LIKE 'kept%'"
+    assert stores.fetch(stored) and not reads.fetch(stored)
+
+
+def test_more_numbers_than_there_is_room_for_are_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    pq.write_table(pa.table({"x": np.arange(1000.0)}), path)
+    engine = LocalDuckDb()
+    engine._room = 8 * 1000
+    scan = Scan(engine.open(str(path), public=False).key, (("x", Real(0.0, 1000.0)),))
+    asked = [int(engine.group(scan, (), (FixedSum(Column("x"), 0.0, 1000.0, 0),))[0]) for _ in range(5)]
+    assert asked == [499500] * 5
+    assert not engine.fetch("SELECT table_name FROM duckdb_tables() WHERE table_name LIKE 'kept%'")

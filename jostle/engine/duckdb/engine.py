@@ -133,10 +133,10 @@ class DuckDb(SqlEngine):
     def _raw_with(self, scan: Scan) -> Raw:
         """The data set of a scan, which has its columns."""
         raw = self._raw_of(scan.data)
-        missing = [name for name, _ in scan.columns if name not in raw.columns]
-        if missing:
-            message = f"{raw.label} has no column `{missing[0]}`"
-            raise refuse("DataError", message, help="the description names columns as the header does")
+        for name, _ in scan.columns:
+            if name not in raw.columns:
+                message = f"{raw.label} has no column `{name}`"
+                raise refuse("DataError", message, help="the description names columns as the header does")
         return raw
 
     def base(self, plan: Scan | Bound) -> relations.Relation:
@@ -149,7 +149,7 @@ class DuckDb(SqlEngine):
         cleaned = [clean(self.dialect, *cell, domain) for cell, (_, domain) in zip(cells, scan.columns, strict=True)]
         columns = {name: replace(cleaned[i], alias=f"c{i}") for i, (name, _) in enumerate(scan.columns)}
         weighted = isinstance(plan, Bound) and plan.weighted
-        parsed = is_parsed(raw, scan)
+        parsed = self.stores(plan, scan, raw)
         if isinstance(plan, Bound):
             table, size = self._staying(plan, raw)
             carried = ["w"] * weighted + ["CAST(q AS VARCHAR) AS p"]
@@ -175,6 +175,11 @@ class DuckDb(SqlEngine):
             numbered=True, personal=isinstance(plan, Bound),
         )  # fmt: skip
         return self._kept[plan]
+
+    def stores(self, plan: Scan | Bound, scan: Scan, raw: Raw) -> bool:
+        """Whether cleaning reads numbers from text, or makes texts of times, which is worth doing once."""
+        kinds = ((raw.cell(name)[1], domain) for name, domain in scan.columns)
+        return any(kind not in NATIVE or (kind == "VARCHAR" and domain_kind(of) != "text") for kind, of in kinds)
 
     def _staying(self, plan: Bound, raw: Raw) -> tuple[str, int]:
         """The name of a table with the rows of persons that stay, and how many rows the source has: raw cells, `q`, and
@@ -318,9 +323,3 @@ def _close(connections: list[DuckDBPyConnection], folder: Folder, owner: int) ->
     for connection in connections:
         connection.close()
     folder.close()
-
-
-def is_parsed(raw: Raw, scan: Scan) -> bool:
-    """Whether cleaning reads numbers from text, or makes texts of times, which is worth doing once."""
-    kinds = ((raw.cell(name)[1], domain) for name, domain in scan.columns)
-    return any(kind not in NATIVE or (kind == "VARCHAR" and domain_kind(of) != "text") for kind, of in kinds)

@@ -63,10 +63,10 @@ class SqlEngine(ABC):
         int64 where every result provably fits, else object (Python integers). Rows whose key is none or not listed
         are in no group. More than 2^26 groups are a `DataError`, before anything is read or allocated.
         """
-        shape, keys = base.shape(keys), tuple(map(base.consecutive, keys))
+        shape, keys = base.shape(keys) if keys else (), tuple(map(base.consecutive, keys))
         if not terms:
             return []
-        exprs = (part.expr for part in (*keys, *terms) if part.expr is not None)
+        exprs = [part.expr for part in (*keys, *terms) if part.expr is not None]
         query = self.grouped(self.relation(plan, exprs), keys, terms)
         columns = self.columns(query.sql)
         at, inside = base.positions(keys, columns[: len(keys)], shape)

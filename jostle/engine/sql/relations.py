@@ -265,15 +265,15 @@ def group(source: Relation, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> G
     rows, d = source.rows(), source.dialect
     parts = addends(source, rows, terms)
     values = [f"{one.value} AS v{i}" for i, one in enumerate(parts) if one.value]
-    names = [f"k{i}" for i in range(len(keys))]
-    items, tests, inside = _key_columns(source, rows, names, keys)
     outer = [f"{one.total(d, f'v{i}') if one.part[:3] == 'sum' else one.part} AS a{i}" for i, one in enumerate(parts)]
+    names = [f"k{i}" for i in range(len(keys))] if keys else []
+    items, tests, inside = _key_columns(source, rows, names, keys) if keys else ([], [], {})
     query, items = rows.over(source.sql), [*items, *values]
     if inside:  # a WHERE would have a database calculate a key once more: rows beyond it are in a group of NULL instead
         query = f"SELECT {', '.join(items)} FROM {subquery(query)}"
         outputs = [*names, *(f"v{i}" for i, one in enumerate(parts) if one.value)]
         items = [inside.get(name, name) for name in outputs]
-    return Grouped(aggregate(names, outer, items, tests, query), tuple(one.wide for one in parts))
+    return Grouped(aggregate(names, outer, items, tests, query), tuple([one.wide for one in parts]))
 
 
 def _key_columns(source: Relation, rows: RowSql, names: list[str], keys: tuple[Key, ...]) -> _KeyColumns:

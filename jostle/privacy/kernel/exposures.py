@@ -39,7 +39,7 @@ class Source:
     noise: Noise
     meter: Meter = data_field(init=False)
     simulated: bool = False
-    charges: list[tuple[str, Span | None]] = data_field(default_factory=list)
+    charges: list[tuple[str, Amount, str, Span | None]] = data_field(default_factory=list)
     account: Account | None = None
     outages: int = 0
     closed: bool = False

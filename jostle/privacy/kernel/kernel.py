@@ -200,7 +200,7 @@ class Kernel:
         for exposure, path, cost in costs:
             if not paid:
                 exposure.source.meter.add(path, cost)
-            exposure.source.charges.append((f"{measurement.title}: {price.amount}", span))
+            exposure.source.charges.append((measurement.title, price.amount, "", span))
 
     def _need_fit_for_run(self, exposures: Exposures, price: Price, remembers: bool, span: Span | None) -> None:
         """Refuses in a run what is of other data than were paid for, what remembers it, and all but pure ε."""
@@ -213,15 +213,11 @@ class Kernel:
             help = "only of pure epsilon is it proved that runs which are not shown cost nothing"
             raise refuse("BadAmount", f"{A_RUN} measures in epsilon alone, without a delta", span, help=help)
 
-    def _agents(self, exposure: Exposure) -> tuple[Allotment, ...]:
-        """What a charge must fit beside the allotments: in a run nothing, since they were charged for all of it."""
-        return exposure.agents if self._run is None else ()
-
     def _test_allotments(self, exposures: Exposures, price: Price, span: Span | None) -> None:
-        """Refuses what does not fit every allotment that is open, and every agent on the way."""
+        """Refuses what does not fit every allotment that is open, and every agent: in a run none, which paid for it."""
         plain = (price.amount.value, price.amount.delta)
         for exposure in exposures:
-            for allotment in (*reversed(self._stack), *self._agents(exposure)):
+            for allotment in (*reversed(self._stack), *(exposure.agents if self._run is None else ())):
                 source, path = exposure.source, _charged_path(exposure, price)
                 if allotment.amount is not None and not allotment.meter(source).admits(path, plain):
                     left = allotment.left(source, path)
@@ -230,7 +226,7 @@ class Kernel:
 
     def _charge_allotments(self, exposures: Exposures, price: Price) -> None:
         for exposure in exposures:
-            for allotment in (*self._stack, *self._agents(exposure)):
+            for allotment in (*self._stack, *(exposure.agents if self._run is None else ())):
                 meter = allotment.meter(exposure.source)
                 meter.add(_charged_path(exposure, price), (price.amount.value, price.amount.delta))
 
@@ -266,14 +262,14 @@ class Kernel:
 
     def _settle(self, costs: list[tuple[Exposure, Path, Cost]], of: Question, paid: bool, span: Span | None) -> None:
         """What registered sources lose is on disk when this returns; where it is not, nothing was charged."""
-        registered = [cost for cost in costs if cost[0].source.account is not None]
         lost = [
             Charge(account, e.source.meter, path, (0,) * len(cost) if paid else cost, str(e.source.unit))
-            for e, path, cost in registered if (account := e.source.account) is not None
+            for e, path, cost in costs if (account := e.source.account) is not None
         ]  # fmt: skip
         full = lost[0].account.settle(lost, of.price, of.title, span, self._program, of.purpose) if lost else None
         if full is not None:
-            raise self._over_budget(registered[full][0], of.price, span)
+            registered = [e for e, _, _ in costs if e.source.account is not None]
+            raise self._over_budget(registered[full], of.price, span)
 
     def charge_again(self, exposures: Exposures, price: Price, what: str, span: Span | None) -> None:
         """For an answer given before: the allotments are charged as they were then, and the sources are not."""
@@ -282,7 +278,7 @@ class Kernel:
             self._test_allotments(exposures, price, span)
             self._charge_allotments(exposures, price)
             for exposure in exposures:
-                exposure.source.charges.append((f"{what}: {price.amount}, given before", span))
+                exposure.source.charges.append((what, price.amount, ", given before", span))
 
     def begin(self, program: Text) -> None:
         """A program begins: what registered sources are charged from here on is its doing."""
@@ -335,7 +331,7 @@ class Kernel:
 def _charges_of(source: Source | None) -> tuple[Note, ...]:
     """Where a source was charged before, the last eight places."""
     earlier = source.charges if source is not None else []
-    times = Counter((at, what) for what, at in earlier if at is not None)
+    times = Counter((at, f"{what}: {amount}{tail}") for what, amount, tail, at in earlier if at is not None)
     return tuple(
         Note(at, f"charged here: {what}" + (f" ×{many}" if many > 1 else ""))
         for (at, what), many in list(times.items())[-8:]
@@ -345,6 +341,8 @@ def _charges_of(source: Source | None) -> tuple[Note, ...]:
 def _charged_path(exposure: Exposure, price: Price) -> Path:
     """Where a charge counts: with a δ₀ as a whole, since δ is not linear in how many of a unit's rows a part has."""
     measure = exposure.source.measure
+    if not exposure.path:
+        return ()
     has_delta = measure.width > 1 and measure.cost(price, True)[1] > 0
     account, path = exposure.source.account, () if has_delta and exposure.stability > 1 else exposure.path
     return path if account is None or not path else account.counted(path)
@@ -359,7 +357,7 @@ def _cost(exposure: Exposure, price: Price) -> tuple[Path, Cost]:
 
 def check_unit(amount: Amount, source: Source, span: Span | None = None, of_delta: Span | None = None) -> None:
     """Refuses an amount in a unit, or with a delta, that the budget of a source has not."""
-    if amount.unit != source.measure.unit:
+    if amount.unit != source.measure.limit.unit:
         raise refuse(
             "TypeError", f"`{source.name}` is counted in {source.measure.unit}, and {amount.unit} was given", span,
             help=f"write `with {source.measure.unit} 0.1`", notes=source.notes,

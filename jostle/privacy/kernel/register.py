@@ -40,17 +40,17 @@ class Guarded:
     """Reading private rows and adding noise to what was read. Faults on public data are raised as they are."""
 
     def __init__(self, exposures: Exposures, span: Span | None) -> None:
-        self._sources = [e.source for e in exposures if not e.source.simulated]
-        self._span = span
+        self._exposures, self._span = exposures, span
 
     def __enter__(self) -> None:
         return None
 
     def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, at: TracebackType | None) -> None:
-        if not self._sources or not isinstance(fault, Exception):  # Ctrl-C is a person's doing, not a row's
+        sources = [e.source for e in self._exposures if not e.source.simulated] if fault is not None else []
+        if not sources or not isinstance(fault, Exception):  # Ctrl-C is a person's doing, not a row's
             return
         outage = isinstance(fault, OUTAGES)
-        for source in self._sources:
+        for source in sources:
             source.outages += 1
             source.closed = source.closed or not outage or source.outages >= MOST_OUTAGES
         if isinstance(fault, Refusal):
@@ -61,7 +61,7 @@ class Guarded:
             import traceback
 
             traceback.print_exception(fault)
-        names = " and ".join(f"`{source.name}`" for source in self._sources)
+        names = " and ".join(f"`{source.name}`" for source in sources)
         raise refuse(
             "DataError", f"measuring {names} failed after the charge, and there is no answer", self._span, help=_HELP
         ) from None

@@ -127,7 +127,9 @@ class Purchases(Struct, frozen=True):
 
 def with_common_terms(aggregates: Sequence[Aggregate]) -> tuple[Aggregate, ...]:
     """Aggregates as they are computed: a sum beside a mean of the same expression, of its terms."""
-    centred = {a.expressions for a in aggregates if type(a) is Avg} if len(aggregates) > 1 else ()
+    if len(aggregates) == 1:
+        return tuple(aggregates)
+    centred = {a.expressions for a in aggregates if type(a) is Avg}
     return tuple([CentredSum(a.expressions) if type(a) is Sum and a.expressions in centred else a for a in aggregates])
 
 

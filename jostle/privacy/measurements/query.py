@@ -103,8 +103,8 @@ class Request(Struct, frozen=True):
     def free(self) -> bool:
         """Whether this counts the rows of a source whose size is public, all of them or by columns whose groups are
         (`reading.public_data`)."""
-        plain = not (self.open_keys or self.running or any(map(attrgetter("names"), self.group_keys)))
-        plain = plain and self.aggregates == (Count(),)
+        plain = self.aggregates == (Count(),) and not self.open_keys
+        plain = plain and not (self.group_keys and (self.running or any(map(attrgetter("names"), self.group_keys))))
         return plain and sizes_are_public(self.table, list(map(attrgetter("expr"), self.group_keys)))
 
     def size(self, data: PublicData) -> Answer:
@@ -132,8 +132,9 @@ def prepare(table: Table, group_keys: Sequence[GroupKey], aggregates: Sequence[A
                 need_unicode(value)
         keys.append(key)
     keys = [] if open_keys else keys
-    _check_together(group_keys, open_keys)
-    groups = math.prod(len(key.values) for key in keys)
+    if len(group_keys) > 1 and open_keys:
+        _check_together(group_keys)
+    groups = math.prod([len(key.values) for key in keys]) if keys else 1
     if groups > MOST_KEYS:
         raise refuse("DataError", f"{groups:,} groups are too many", help=f"at most {MOST_KEYS:,}: group more coarsely")
     for aggregate in aggregates:
@@ -148,9 +149,9 @@ def prepare(table: Table, group_keys: Sequence[GroupKey], aggregates: Sequence[A
     return Request(table, tuple(keys), open_keys, tuple(group_keys), tuple(aggregates))
 
 
-def _check_together(group_keys: Sequence[GroupKey], open_keys: Sequence[RowExpr]) -> None:
+def _check_together(group_keys: Sequence[GroupKey]) -> None:
     """Where one of several keys is open, their combinations are measured: none of them may be listed."""
-    for key in group_keys if open_keys and len(group_keys) > 1 else ():
+    for key in group_keys:
         if key.over is not None:
             raise refuse(
                 "OpenKeys", f"the key `{key.name}` is listed and another is not: their combinations are not public",

@@ -103,7 +103,7 @@ class AdditiveAggregate(Aggregate):
         return tuple([term for one in self.measured(table) for term in terms_of(one)])
 
     def check_private(self, table: Table) -> None:
-        for term in self.terms(table):
+        for term in self.terms(table) if self.expressions else ():
             if term.expr is not None:
                 kind_of(term.expr, table.domains)
 
@@ -120,7 +120,8 @@ class AdditiveAggregate(Aggregate):
         shares, (l1, l2) = self.shares(amount, table), (1, 1.0)
         if via is None and (amount.unit == "rho" or amount.delta):  # only the ratio counts, in groups or not the same
             l1, l2 = max([reach_of(term, table, undivided=False) for term, _ in shares], default=(1, 1))
-        return [(term, Additive.fitted(part, via, table.measures, l1, l2)) for term, part in shares]
+        measures = table.measures
+        return [(term, Additive.fitted(part, via, measures, l1, l2)) for term, part in shares]
 
 
 class Estimator(Struct, frozen=True, eq=False):

@@ -8,40 +8,31 @@ is a released number: it warns, and marks the answers that read the column.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import repeat
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 from msgspec import Struct, field
 
 from jostle.accounting.amounts import Amount, Path, as_float
 from jostle.diagnostics import Diagnostic, Refusal
-from jostle.engine.sql.cells import TRUTHS
-from jostle.formulas import MISFIT
-from jostle.language.facts import MISSING_WORDS
-from jostle.language.moments import DAY, moment_of
 from jostle.plan.cuts import expression
 from jostle.plan.kinds import domain_kind
 from jostle.plan.plan import (
     Apply,
     Bound,
-    Categories,
     Column,
     Constant,
     Derive,
     Domain,
     Filter,
     GroupRows,
-    Integer,
     Join,
-    Moments,
     Open,
     Plan,
-    Real,
     RowExpr,
     Scan,
     Truncate,
@@ -58,41 +49,31 @@ from jostle.privacy.measurements.query import GroupKey, prepare
 from jostle.privacy.transformations.persons import truncate
 from jostle.records import field_names, replace
 from jostle.run import answers
+from jostle.run.misfits import (
+    CUTS,
+    FITS,
+    STATES,
+    WAYS_OUT,
+    cell_state,
+    either,
+    example_cell,
+    in_percent,
+    is_word,
+    misfit_shares,
+    state_of_row,
+)
 from jostle.run.operators import applied
-from jostle.run.propagation import of_numbers
 from jostle.source import Source, Span
 from jostle.syntax import nodes as n
 
 A = TypeVar("A", bound="Amount | None")
 
 PART = 50  # a look costs one part in so many of the amount
-MOST = 8  # looks at so many columns take a fiftieth of a call's amount, and one part in so many of a charge at most
+MOST = 8  # a look takes a fiftieth of a call's amount, and one part in so many of a charge at most
+APART = 2  # so many columns are looked at one by one, more of them together
+UNSEEN = 10  # percent of the rows that count at other columns, from which on one that shows nothing is not looked at
 AGAIN = {"epsilon": 4, "rho": 16}  # times the amount of the last look on a column
-LEAST = 0.01  # the share of cells from which on a misfit is said
-CERTAIN = 3  # times its error at 95 % that a count must be above 0: noise alone is that large once in 8,000 times
-MOST_LISTED, FITS = 500, "fits"
 CONVERSIONS = frozenset({"number", "date of text", "time of text"})  # what reads a text as something else
-STATES = {
-    "unreadable": "{share} of its cells are no {kind}, and count as `none`",
-    "outside": "{share} of its cells lie outside of its range, and count as the nearest end",
-    "fraction": "{share} of its cells have fractions, and are taken down to integers",
-    "unlisted": "{share} of its cells are not among the listed values, and count as `none`",
-    "empty": "{share} of its cells are missing, and count as `none`",
-}
-_CELLS = {"unreadable": "are unreadable", "outside": "lie outside of its range", "fraction": "have fractions",
-          "unlisted": "are not listed", "empty": "are missing"}  # fmt: skip
-CUTS = {what: MISFIT + "`{name}`, {share} of whose cells " + says for what, says in _CELLS.items()}
-_WAYS_OUT = {  # by what does not fit; of unreadable cells by their kind
-    "outside": "describe the range that the cells have, such as 0.0..100.0 for percent",
-    "fraction": "write the ends of its range with a point to keep them",
-    "unlisted": "list values as the cells have them, with their case and blanks",
-    "empty": "leave `never missing` out, so that such rows are in no group",
-    "number": 'numbers like 12,5 are read by `table(…, decimal = ",")`, like 12 € by `number(replace(x, "€", ""))`',
-    "conversion": 'read what is written in another way by another one too, `coalesce(date(x), date(x, "%d.%m.%Y"))`',
-    "boolean": 'list the values that the cells have, such as {"ja", "nein"}',
-    "date": 'describe dates in another form as `text`, and read them by `date(x, "%d.%m.%Y")`',
-    "time": 'describe times in another form as `text`, and read them by `time(x, "%d.%m.%Y %H:%M")`',
-}
 
 
 class Looked(Struct, frozen=True):
@@ -134,11 +115,11 @@ class Looked(Struct, frozen=True):
                 check(Scan(self.data, ((each, Open("text")),)))
                 read[each] = Open("text")
         if name in self.schema:
-            state = _state(column, self.schema[name], read, "empty" if name in self.filled else None)
+            state = cell_state(column, self.schema[name], read, "empty" if name in self.filled else None)
         else:
-            unread = _either(_is_word(column, {}), None, Constant("unreadable"), {})
+            unread = either(is_word(column, {}), None, Constant("unreadable"), {})
             state = applied("if", (Apply("missing", (self.conversions[name],)), unread, Constant(FITS)), {})
-            state = _either(Apply("missing", (column,)), None, state, {})
+            state = either(Apply("missing", (column,)), None, state, {})
         if state is None or (read[column.name] == Open("real") and self.kind(name) != "number"):
             return None
         with suppress(Refusal):
@@ -211,7 +192,7 @@ class Looks(Struct):
         part = amount.value // PART
         due, owed = self._due(what, exposures, Amount(amount.unit, part))
         many = Counter([id(exposure.source) for exposure, _, looks in due for _ in looks])
-        if due and max(many.values()) <= MOST:
+        if due:
             part = max(part, min(_of_the_call(kernel, amount.unit, span, exposures), amount.value // MOST))
         cost = part - owed  # of looks; what is owed for earlier ones comes first
         due = due if cost >= max(many.values(), default=0) else []
@@ -286,30 +267,55 @@ class Looks(Struct):
         self, kernel: Kernel, exposure: Exposure, looked: Looked, looks: Mapping[str, tuple[Table, RowExpr]],
         amount: Amount, span: Span | None,
     ) -> None:  # fmt: skip
-        """Counts the cells of each column that do not fit, and warns of those that noise does not hide."""
-        for name, (table, state) in looks.items():
-            names = tuple(what for what in (FITS, *STATES) if what in _says(state))
-            table = replace(table, exposures=tuple(replace(e, agents=exposure.agents) for e in table.exposures))
-            request = prepare(table, [GroupKey("state", state, names)], [registry.AGGREGATES["count"]()])
-            with kernel.events.within("query", f"look at {name}", span) as event:
-                (counts,) = answers.run(kernel, request, amount, None, span)[0].values
+        """Counts the cells that do not fit, and warns of those that noise does not hide.
+
+        Of more than two columns a row counts once, at its first cell that does not fit, in their order and in a second
+        count backwards: what is paid for is two counts, however many columns there are.
+        """
+        names = list(looks)
+        orders = [[name] for name in names] if len(names) <= APART else [names, names[::-1]]
+        each = Amount(amount.unit, amount.value * len(names) // len(orders))
+        shares: dict[str, dict[str, tuple[int, int]]] = {name: {} for name in names}
+        elsewhere = dict.fromkeys(names, 100)  # percent of the rows that count at a column before, in either order
+        for order in orders:
+            table = replace(looks[order[0]][0], exposures=tuple(
+                replace(e, agents=exposure.agents) for e in looks[order[0]][0].exposures))  # fmt: skip
+            state, keys = state_of_row({name: looks[name][1] for name in order})
+            request = prepare(table, [GroupKey("state", state, tuple(keys))], [registry.AGGREGATES["count"]()])
+            with kernel.events.within("query", f"look at {', '.join(order)}", span) as event:
+                (counts,) = answers.run(kernel, request, each, None, span)[0].values
                 for at, (partition, _) in enumerate(exposure.path):
-                    self.cost[id(exposure.source), exposure.path[:at], partition] += amount.value
-                before = looked.misfits.get(name, {})
-                looked.misfits[name] = shares = _misfit_shares(dict(zip(names, counts, strict=True)))
-                event.update({amount.unit: as_float(amount.value), "look": shares})
-            place = looked.places.get(name, span)
-            for what, share in shares.items():
-                kind = looked.kind(name)
-                example = _example_cell(kind) if what == "unreadable" else ""
-                says, help = STATES[what].format(share=share, kind=example), _WAYS_OUT[kind if example else what]
-                if name in looked.filled:
-                    says = says.replace("`none`", expression(looked.filled[name]))
-                if name in looked.conversions:
-                    says, help = f"{share} of texts are not read by it, and count as `none`", _WAYS_OUT["conversion"]
-                if self.warn is not None and what not in before:
-                    warning = Diagnostic("unfit-cells", f"`{name}`: {says}", place, help=help)
-                    self.warn(place.source if place is not None else Source("", ""), [warning])
+                    self.cost[id(exposure.source), exposure.path[:at], partition] += each.value
+                of_keys = misfit_shares(dict(zip(keys, counts, strict=True)))
+                unfit = [(*keys[key], share) for key, share in of_keys.items()]
+                says = {f"{of} {what}" if len(order) > 1 else what: in_percent(share) for of, what, share in unfit}
+                event.update({each.unit: as_float(each.value), "look": says})
+            before = 0
+            for name in order:
+                elsewhere[name] = min(elsewhere[name], before)
+                for _, what, share in (one for one in unfit if one[0] == name):
+                    shares[name][what] = max(shares[name].get(what, share), share)
+                    before += share[0]
+        at_least = "at least " * (len(orders[0]) > 1 and sum(map(bool, shares.values())) > 1)
+        for name, of in shares.items():
+            if not of and elsewhere[name] > UNSEEN:
+                looked.last.pop(name, None)  # the next charge looks again
+            self._warn(looked, name, {what: at_least + in_percent(share) for what, share in of.items()}, span)
+
+    def _warn(self, looked: Looked, name: str, shares: dict[str, str], span: Span | None) -> None:
+        """Marks what reads a column whose cells do not fit, and warns of what is new."""
+        before, place, kind = looked.misfits.get(name, {}), looked.places.get(name, span), looked.kind(name)
+        looked.misfits[name] = shares
+        for what, share in shares.items():
+            example = example_cell(kind) if what == "unreadable" else ""
+            says, help = STATES[what].format(share=share, kind=example), WAYS_OUT[kind if example else what]
+            if name in looked.filled:
+                says = says.replace("`none`", expression(looked.filled[name]))
+            if name in looked.conversions:
+                says, help = f"{share} of texts are not read by it, and count as `none`", WAYS_OUT["conversion"]
+            if self.warn is not None and what not in before:
+                warning = Diagnostic("unfit-cells", f"`{name}`: {says}", place, help=help)
+                self.warn(place.source if place is not None else Source("", ""), [warning])
 
 
 def _of_the_call(kernel: Kernel, unit: str, span: Span | None, exposures: Exposures) -> int:
@@ -324,44 +330,6 @@ def _read_as(table: Table, scan: Scan) -> Table:
     plan = replace(table.plan, scan=scan) if isinstance(table.plan, Bound) else scan
     read = replace(table, plan=plan, schema=scan.columns)
     return read if table.exposures[0].rows is not None else truncate(read, (), None, 1)
-
-
-def _misfit_shares(counts: Mapping[str, Any]) -> dict[str, str]:
-    """The shares of cells that do not fit, where noise does not hide them."""
-    error = max((one.error for one in of_numbers([*counts.values()]) if one is not None), default=0.0)
-    values = {what: float(count) for what, count in counts.items()}
-    total = sum(values.values())
-    shares = {
-        what: _share_between(count, total, error, len(counts))
-        for what, count in values.items()
-        if what != FITS and count > CERTAIN * error and count > LEAST * total
-    }
-    percent = {what: (min(100, round(100 * share)), max(1, round(100 * off))) for what, (share, off) in shares.items()}
-    return {what: f"{share} % ± {points}" for what, (share, points) in percent.items()}
-
-
-def _share_between(count: float, total: float, error: float, many: int) -> tuple[float, float]:
-    """The share of a count in the total of so many, each of an error at 95 %, and the error of the share.
-
-    Both have noise, that of the count alike: shares r that are not excluded have |count − r·total| at most the error of
-    that difference, whose square is error²·(1 − 2r + many·r²) (Fieller 1954).
-    """
-    share = min(1.0, count / total) if total > count else 1.0
-    square, line = total**2 - many * error**2, count * total - error**2
-    if total <= 0 or square <= 0 or (inside := line**2 - square * (count**2 - error**2)) < 0:
-        return share, 1.0
-    low, high = ((line + sign * math.sqrt(inside)) / square for sign in (-1, 1))
-    return share, max(share - max(0.0, low), min(1.0, high) - share)
-
-
-def _example_cell(kind: str) -> str:
-    """A kind with how a cell of it is written: `date as 2024-12-31`."""
-    if kind in ("number", "boolean"):
-        return kind if kind == "number" else "true or false"
-    return f"{kind} as {moment_of(kind, _DAYS if kind == 'date' else _DAYS * DAY).isoformat()}"
-
-
-_DAYS = 20_088  # until 31 December 2024
 
 
 _APART = frozenset({"exposures", "schema", "origin", "names", "values", "state", "over"})
@@ -444,57 +412,3 @@ def _parts(what: object) -> tuple[set[str | Apply], list[Plan]]:
             if isinstance(part, Rows):
                 names.update(name for name, _ in part.columns)
     return names, plans
-
-
-def _state(text: Column, domain: Domain, schema: dict[str, Domain], empty: str | None) -> RowExpr | None:
-    """What a cell is, read as a text: one of `STATES`, or `FITS`; `empty` if it is. None for what always fits."""
-    kind = domain_kind(domain)
-    if kind == "text" and not isinstance(domain, Categories):
-        return None
-    if kind == "boolean":
-        word, number = applied("lower", (applied("trim", (text,), schema),), schema), applied("number", (text,), schema)
-        words = applied("in", (word, *(Constant(one) for some, _ in TRUTHS for one in some)), schema)
-        numbers = applied("in", (number, *(Constant(float(one)) for _, one in TRUTHS)), schema)
-        unread = _either(_is_word(text, schema), empty, Constant("unreadable"), schema)
-        read = _either(Apply("or", (words, numbers)), FITS, unread, schema)
-        return _either(Apply("missing", (text,)), empty, read, schema)
-    value: RowExpr = text if kind == domain_kind(schema[text.name]) else applied(kind, (text,), schema)
-    state: RowExpr = Constant(FITS)
-    if domain == Open("integer") or isinstance(domain, Integer):
-        state = _either(applied("!=", (applied("floor", (value,), schema), value), schema), "fraction", state, schema)
-    if isinstance(domain, Integer | Real | Moments):
-        moment = isinstance(domain, Moments)
-        low, high = (Constant(moment_of(kind, int(x)) if moment else float(x)) for x in (domain.low, domain.high))
-        # an integer is taken down before it is compared, so that 99.5 is within 0..99
-        compared = applied("floor", (value,), schema) if isinstance(domain, Integer) else value
-        beyond = Apply("or", (applied("<", (compared, low), schema), applied(">", (compared, high), schema)))
-        state = _either(beyond, "outside", state, schema)
-    if isinstance(domain, Categories):
-        if not 0 < len(domain.values) <= MOST_LISTED:
-            return None
-        among = applied("in", (value, *map(Constant, domain.values)), schema)
-        if kind == "text":  # the first question, of the cell, is the whole of it for nearly all
-            missing = Apply("or", (Apply("missing", (text,)), _is_word(text, schema)))
-            return _either(among, FITS, _either(missing, None, Constant("unlisted"), schema), schema)
-        state = _either(Apply("not", (among,)), "unlisted", state, schema)
-    if kind != "text":
-        unread = _either(_is_word(text, schema), empty, Constant("unreadable"), schema)
-        state = applied("if", (Apply("missing", (value,)), unread, state), schema)
-    return _either(Apply("missing", (text,)), empty, state, schema)
-
-
-def _is_word(text: Column, schema: dict[str, Domain]) -> RowExpr:
-    """Whether a text is a word for what is missing; no number of a file's own is."""
-    texts = schema.get(text.name) != Open("real")
-    return applied("in", (text, *map(Constant, MISSING_WORDS)), schema) if texts else Constant(False)
-
-
-def _says(state: RowExpr) -> set[object]:
-    """What `_state` may say."""
-    if isinstance(state, Apply):
-        return _says(state.args[1]) | _says(state.args[2])
-    return {state.value} if isinstance(state, Constant) else set()
-
-
-def _either(test: RowExpr, state: str | None, other: RowExpr, schema: dict[str, Domain]) -> RowExpr:
-    return applied("if", (test, Constant(state), other), schema)

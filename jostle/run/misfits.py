@@ -1,0 +1,167 @@
+"""What a cell is by the description of its column: it fits, is unreadable, lies outside, has a fraction or is not
+listed; as an expression on rows, for one column and for several; and the shares of such cells, by noisy counts.
+
+Everything here is public: descriptions, and numbers that were released.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from jostle.engine.sql.cells import TRUTHS
+from jostle.formulas import MISFIT
+from jostle.language.facts import MISSING_WORDS
+from jostle.language.moments import DAY, moment_of
+from jostle.plan.kinds import domain_kind
+from jostle.plan.plan import Apply, Categories, Column, Constant, Domain, Integer, Moments, Open, Real, RowExpr
+from jostle.run.operators import applied
+from jostle.run.propagation import of_numbers
+
+LEAST = 0.01  # the share of cells from which on a misfit is said
+CERTAIN = 3  # times its error at 95 % that a count must be above 0: noise alone is that large once in 8,000 times
+MOST_LISTED, FITS, STATES_OF_ONE = 500, "fits", 4
+STATES = {
+    "unreadable": "{share} of its cells are no {kind}, and count as `none`",
+    "outside": "{share} of its cells lie outside of its range, and count as the nearest end",
+    "fraction": "{share} of its cells have fractions, and are taken down to integers",
+    "unlisted": "{share} of its cells are not among the listed values, and count as `none`",
+    "empty": "{share} of its cells are missing, and count as `none`",
+}
+_CELLS = {"unreadable": "are unreadable", "outside": "lie outside of its range", "fraction": "have fractions",
+          "unlisted": "are not listed", "empty": "are missing"}  # fmt: skip
+CUTS = {what: MISFIT + "`{name}`, {share} of whose cells " + says for what, says in _CELLS.items()}
+WAYS_OUT = {  # by what does not fit; of unreadable cells by their kind
+    "outside": "describe the range that the cells have, such as 0.0..100.0 for percent",
+    "fraction": "write the ends of its range with a point to keep them",
+    "unlisted": "list values as the cells have them, with their case and blanks",
+    "empty": "leave `never missing` out, so that such rows are in no group",
+    "number": 'numbers like 12,5 are read by `table(…, decimal = ",")`, like 12 € by `number(replace(x, "€", ""))`',
+    "conversion": 'read what is written in another way by another one too, `coalesce(date(x), date(x, "%d.%m.%Y"))`',
+    "boolean": 'list the values that the cells have, such as {"ja", "nein"}',
+    "date": 'describe dates in another form as `text`, and read them by `date(x, "%d.%m.%Y")`',
+    "time": 'describe times in another form as `text`, and read them by `time(x, "%d.%m.%Y %H:%M")`',
+}
+
+
+# Expressions ---------------------------------------------------------------------------------------
+
+
+def cell_state(text: Column, domain: Domain, schema: dict[str, Domain], empty: str | None) -> RowExpr | None:
+    """What a cell is, read as a text: one of `STATES`, or `FITS`; `empty` if it is. None for what always fits."""
+    kind = domain_kind(domain)
+    if kind == "text" and not isinstance(domain, Categories):
+        return None
+    if kind == "boolean":
+        word, number = applied("lower", (applied("trim", (text,), schema),), schema), applied("number", (text,), schema)
+        words = applied("in", (word, *(Constant(one) for some, _ in TRUTHS for one in some)), schema)
+        numbers = applied("in", (number, *(Constant(float(one)) for _, one in TRUTHS)), schema)
+        unread = either(is_word(text, schema), empty, Constant("unreadable"), schema)
+        read = either(Apply("or", (words, numbers)), FITS, unread, schema)
+        return either(Apply("missing", (text,)), empty, read, schema)
+    value: RowExpr = text if kind == domain_kind(schema[text.name]) else applied(kind, (text,), schema)
+    state: RowExpr = Constant(FITS)
+    if domain == Open("integer") or isinstance(domain, Integer):
+        state = either(applied("!=", (applied("floor", (value,), schema), value), schema), "fraction", state, schema)
+    if isinstance(domain, Integer | Real | Moments):
+        moment = isinstance(domain, Moments)
+        low, high = (Constant(moment_of(kind, int(x)) if moment else float(x)) for x in (domain.low, domain.high))
+        # an integer is taken down before it is compared, so that 99.5 is within 0..99
+        compared = applied("floor", (value,), schema) if isinstance(domain, Integer) else value
+        beyond = Apply("or", (applied("<", (compared, low), schema), applied(">", (compared, high), schema)))
+        state = either(beyond, "outside", state, schema)
+    if isinstance(domain, Categories):
+        if not 0 < len(domain.values) <= MOST_LISTED:
+            return None
+        among = applied("in", (value, *map(Constant, domain.values)), schema)
+        if kind == "text":  # the first question, of the cell, is the whole of it for nearly all
+            missing = Apply("or", (Apply("missing", (text,)), is_word(text, schema)))
+            return either(among, FITS, either(missing, None, Constant("unlisted"), schema), schema)
+        state = either(Apply("not", (among,)), "unlisted", state, schema)
+    if kind != "text":
+        unread = either(is_word(text, schema), empty, Constant("unreadable"), schema)
+        state = applied("if", (Apply("missing", (value,)), unread, state), schema)
+    return either(Apply("missing", (text,)), empty, state, schema)
+
+
+def is_word(text: Column, schema: dict[str, Domain]) -> RowExpr:
+    """Whether a text is a word for what is missing; no number of a file's own is."""
+    texts = schema.get(text.name) != Open("real")
+    return applied("in", (text, *map(Constant, MISSING_WORDS)), schema) if texts else Constant(False)
+
+
+def says(state: RowExpr) -> set[object]:
+    """What `cell_state` may say."""
+    if isinstance(state, Apply):
+        return says(state.args[1]) | says(state.args[2])
+    return {state.value} if isinstance(state, Constant) else set()
+
+
+def either(test: RowExpr, state: str | None, other: RowExpr, schema: dict[str, Domain]) -> RowExpr:
+    return applied("if", (test, Constant(state), other), schema)
+
+
+def state_of_row(states: Mapping[str, RowExpr]) -> tuple[RowExpr, dict[str, tuple[str, str]]]:
+    """What a row is by the states of its cells, and the keys that this may be, each with the column and what it says:
+    of several columns, of the first in whose cell something does not fit."""
+    if len(states) == 1:
+        ((name, state),) = states.items()
+        return state, {what: (name, what) for what in (FITS, *STATES) if what in says(state)}
+    keys = {f"{i} {what}": (name, what) for i, (name, state) in enumerate(states.items())
+            for what in STATES if what in says(state)}  # fmt: skip
+    parts = [_numbered(state, i) for i, state in enumerate(states.values())]
+    return applied("coalesce", (*parts, Constant(FITS)), {}), {FITS: ("", FITS), **keys}
+
+
+def _numbered(state: RowExpr, number: int) -> RowExpr:
+    """A state with the number of its column; none of a cell that fits or is missing."""
+    if isinstance(state, Apply):
+        return Apply("if", (state.args[0], *(_numbered(one, number) for one in state.args[1:])))
+    what = state.value if isinstance(state, Constant) else None
+    return Constant(None if what in (None, FITS) else f"{number} {what}")
+
+
+# Shares --------------------------------------------------------------------------------------------
+
+
+def misfit_shares(counts: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
+    """The shares of cells that do not fit, in percent with their ±, where noise does not hide them."""
+    error = max((one.error for one in of_numbers([*counts.values()]) if one is not None), default=0.0)
+    values = {what: float(count) for what, count in counts.items()}
+    total = sum(values.values())
+    certain = CERTAIN + math.log(max(1, len(counts) / STATES_OF_ONE)) / 3  # one of many counts is large by chance
+    shares = {
+        what: share_between(count, total, error, len(counts))
+        for what, count in values.items()
+        if what != FITS and count > certain * error and count > LEAST * total
+    }
+    return {what: (min(100, round(100 * share)), max(1, round(100 * off))) for what, (share, off) in shares.items()}
+
+
+def in_percent(share: tuple[int, int]) -> str:
+    return "{} % ± {}".format(*share)
+
+
+def share_between(count: float, total: float, error: float, many: int) -> tuple[float, float]:
+    """The share of a count in the total of so many, each of an error at 95 %, and the error of the share.
+
+    Both have noise, that of the count alike: shares r that are not excluded have |count − r·total| at most the error of
+    that difference, whose square is error²·(1 − 2r + many·r²) (Fieller 1954).
+    """
+    share = min(1.0, count / total) if total > count else 1.0
+    square, line = total**2 - many * error**2, count * total - error**2
+    if total <= 0 or square <= 0 or (inside := line**2 - square * (count**2 - error**2)) < 0:
+        return share, 1.0
+    low, high = ((line + sign * math.sqrt(inside)) / square for sign in (-1, 1))
+    return share, max(share - max(0.0, low), min(1.0, high) - share)
+
+
+def example_cell(kind: str) -> str:
+    """A kind with how a cell of it is written: `date as 2024-12-31`."""
+    if kind in ("number", "boolean"):
+        return kind if kind == "number" else "true or false"
+    return f"{kind} as {moment_of(kind, _DAYS if kind == 'date' else _DAYS * DAY).isoformat()}"
+
+
+_DAYS = 20_088  # until 31 December 2024

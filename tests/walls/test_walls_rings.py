@@ -10,8 +10,8 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 90_367,
-    "files": 374,
+    "lines": 90_448,
+    "files": 375,
     "lines that the kernel imports": 2_595,
     "lines that privacy and engine import": 20_061,
     "lines that everyday queries import": 9_880,

@@ -195,6 +195,7 @@ def with_prior(tmp_path: Path, program: str, second: str = "0..1", unit: str = "
     return session.attempt(Source("g.jst", header + program))
 
 
+@pytest.mark.slow
 def test_what_a_prior_of_public_rows_says_is_kept_where_noise_is_all_there_is(tmp_path: Path) -> None:
     """No pair is measured at so small an amount, so that the odds ratio is the prior's, about 81, or 1 without one."""
     odds = []

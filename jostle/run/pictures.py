@@ -69,7 +69,7 @@ def _parts_of(title: Any, x: Any, y: Any) -> tuple[str, Any, Any]:
     if isinstance(title, str):
         x, y = (None, x) if y is None else (x, y)
     elif y is None:
-        title, x, y = None, *((None, title) if x is None else (title, x))
+        title, x, y = (None, None, title) if x is None else (None, title, x)
     else:
         raise refuse("TypeError", f"a picture has a title, not {kind_name(title)}", help='`plot("counts", x, y)`')
     if isinstance(y, Grouped):

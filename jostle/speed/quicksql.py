@@ -23,12 +23,13 @@ from typing import Any
 from msgspec import field
 
 from jostle.engine.duckdb.raw import DUCKDB
+from jostle.engine.sql import functions
 from jostle.engine.sql.cells import FLOATS, WHOLE, moment, number, text
 from jostle.engine.sql.dialect import PLACES, Dialect, clamped
 from jostle.engine.sql.persons import names_in
 from jostle.engine.sql.relations import Base, Relation, relation, rows_of_all
 from jostle.engine.sql.rows import Piece, Raw, RowSql
-from jostle.language.moments import number_of
+from jostle.language.moments import BARE, FIRST_TIME, LAST_TIME, number_of
 from jostle.language.operations import COMPARISONS, LONGEST
 from jostle.plan.kinds import bounds_of, is_integral
 from jostle.plan.plan import (
@@ -368,4 +369,16 @@ def over(plan: Plan, shared: Plan, stand_in: Scan) -> Plan:
 
 QUICK: dict[str, Any] = {"emitter": QuickRows, "looked_up": looked_up, "united": united}
 """What a dialect names to have all of this."""
-QUICK_DUCKDB = replace(DUCKDB, **QUICK)
+def _bare(kind: str) -> str:
+    """The date or time of a text without blanks and offset, to the microsecond, which most are; else of any."""
+    d, digits = DUCKDB, len("2024-03-01 12:30:00.000000")
+    micros = d.micros.format("replace({0}, 'T', ' ')")
+    value = functions.day_of(d, micros) if kind == "date" else functions.known_time(d, micros)
+    matches = d.matches.format("{0}", functions.pattern_literal(d, functions.whole_text(BARE)))
+    inside = f"{micros} BETWEEN {FIRST_TIME} AND {LAST_TIME + 999_999}"
+    bare, other = f"CASE WHEN {inside} THEN {value} END", functions.of_text(kind)(d)
+    return f"CASE WHEN length({{0}}) <= {digits} AND {matches} THEN {bare} ELSE {other} END"
+
+
+_OF_TEXT = {f"{kind} of text": _bare(kind) for kind in ("date", "time")}
+QUICK_DUCKDB = replace(DUCKDB, **QUICK, operations={**DUCKDB.operations, **_OF_TEXT})

@@ -90,7 +90,6 @@ DUCKDB = Dialect(
     day="(DATE '1970-01-01' + TRY_CAST({0} AS INTEGER))", days="({0} - DATE '1970-01-01')",
     first_day="CAST(date_trunc('{1}', {0}) AS DATE)",
     stamp="make_timestamp({0})", nanoseconds="make_timestamp_ns({0})",
-    bare_moments=True,
     micros="epoch_us(TRY_CAST({0} AS TIMESTAMP))",
     quantile="quantile_cont({0}, {1})",
     operations={

@@ -76,7 +76,8 @@ def moment(d: Dialect, cell: str, kind: str, target: str) -> str:
     if kind == MOMENT:
         return cell
     if kind == "VARCHAR":
-        return f"({_short(d, cell, functions.of_text(target)(d).format(cell))})"
+        spelled = functions.template(d, f"{target} of text", ())
+        return f"({_short(d, cell, spelled.format(cell))})"
     if kind == "DATE":
         days = d.as_double(d.days.format(_moment(d, cell, kind)))
         return days if target == "date" else f"({days} * {d.number(DAY)})"

@@ -108,7 +108,6 @@ class Dialect(Struct, frozen=True, eq=False, kw_only=True):
     stamp: str  # the TIMESTAMP without a zone of microseconds since 1970, of the years 1 to 9999
     nanoseconds: str = ""  # the same of nanoseconds, where the database has such; else they are taken down
     micros: str  # of a text in digits, `2024-03-01`, ` 12:30`, `:05`, `.5` after it: microseconds; NULL of no such day
-    bare_moments: bool = False  # whether texts that are so throughout have a shorter way of their own
 
     # Queries
     shared: str = "WITH {0} AS MATERIALIZED ({1}) {2}"  # the query {2}, which reads the query {1} as {0}

@@ -36,7 +36,7 @@ def _literal(dialect: Dialect, text: str) -> str:
     return dialect.literal(text).replace("{", "{{").replace("}", "}}")
 
 
-def _pattern(dialect: Dialect, pattern: str) -> str:
+def pattern_literal(dialect: Dialect, pattern: str) -> str:
     """A pattern in the syntax of RE2 as a literal in a template."""
     spelled = pattern.replace("\\A", dialect.start).replace("\\z", dialect.end)
     return _literal(
@@ -44,7 +44,7 @@ def _pattern(dialect: Dialect, pattern: str) -> str:
     )
 
 
-def _all(pattern: str) -> str:
+def whole_text(pattern: str) -> str:
     """A pattern of Python's `^…$` as one of a whole text."""
     return f"\\A{pattern[1:-1]}\\z"
 
@@ -58,7 +58,7 @@ _OCCURRENCES = "(length({0}) - length(replace({0}, {1}, '')))", "nullif(length({
 def decimal(d: Dialect) -> str:
     """The finite number that a text spells, in decimals, which is no longer than texts are."""
     value = d.double_of.format("{0}")
-    condition, finite = d.matches.format("{0}", _pattern(d, _all(DECIMAL))), d.finite.format(value)
+    condition, finite = d.matches.format("{0}", pattern_literal(d, whole_text(DECIMAL))), d.finite.format(value)
     short = f" AND {d.short}" if d.short else ""
     if d.decimal:
         return f"CASE WHEN {finite} AND ({d.decimal} OR {condition}){short} THEN {value} END"
@@ -92,7 +92,7 @@ def _part(d: Dialect, _: str, place: float) -> str:
 
 
 def _matches(d: Dialect, pattern: str) -> str:
-    return d.matches.format("{0}", _pattern(d, d.pattern(pattern)))
+    return d.matches.format("{0}", pattern_literal(d, d.pattern(pattern)))
 
 
 # Dates and times -----------------------------------------------------------------------------------
@@ -144,7 +144,7 @@ def of_text(kind: str) -> Callable[[Dialect], str]:
 
     def sql(d: Dialect) -> str:
         read = "trim(BOTH ' \t' FROM {0})"
-        ahead = d.matches.format("{0}", _pattern(d, f"{moments.OFFSET}[ \t]*\\z"))
+        ahead = d.matches.format("{0}", pattern_literal(d, f"{moments.OFFSET}[ \t]*\\z"))
         sign = f"CASE WHEN left(right({read}, 6), 1) = '-' THEN -1 ELSE 1 END"
         hours, rest = d.whole_of.format(f"left(right({read}, 5), 2)"), d.whole_of.format(f"right({read}, 2)")
         offset = f"CASE WHEN {ahead} THEN {sign} * ({hours} * 60 + {rest}) * 60000000 ELSE 0 END"
@@ -152,27 +152,17 @@ def of_text(kind: str) -> Callable[[Dialect], str]:
         clock = f"replace(replace(substring({bare}, 1, {_MICROS}), 'T', ' '), 'Z', '')"
         micros = f"({d.micros.format(clock)} - {offset})"
         value = day_of(d, micros) if kind == "date" else known_time(d, micros)
-        condition = d.matches.format("{0}", _pattern(d, _all(moments.TEXT)))
+        condition = d.matches.format("{0}", pattern_literal(d, whole_text(moments.TEXT)))
         inside = f"{micros} BETWEEN {FIRST_TIME} AND {LAST_TIME + 999_999}"
-        any_form = f"CASE WHEN {condition} AND {inside} THEN {value} END"
-        return _bare(d, kind, any_form) if d.bare_moments else any_form
+        return f"CASE WHEN {condition} AND {inside} THEN {value} END"
 
     return sql
-
-
-def _bare(d: Dialect, kind: str, other: str) -> str:
-    """The date or time of a text without blanks and offset, to the microsecond, else the other."""
-    micros = d.micros.format("replace({0}, 'T', ' ')")
-    value = day_of(d, micros) if kind == "date" else known_time(d, micros)
-    bare = f"length({{0}}) <= {_MICROS} AND {d.matches.format('{0}', _pattern(d, _all(moments.BARE)))}"
-    inside = f"{micros} BETWEEN {FIRST_TIME} AND {LAST_TIME + 999_999}"
-    return f"CASE WHEN {bare} THEN CASE WHEN {inside} THEN {value} END ELSE {other} END"
 
 
 def _by_format(kind: str, d: Dialect, form: str) -> str:
     """A text that is written in a format as ISO writes it."""
     layout = moments.parse(form, kind)
-    pattern = _pattern(d, _all(layout.pattern))
+    pattern = pattern_literal(d, whole_text(layout.pattern))
     parts = [d.part.format("{0}", pattern, i + 1) for i in range(len(layout.fields))]
     of = {moments.PLACES[field]: _field(d, field, part) for field, part in zip(layout.fields, parts, strict=True)}
     if "half" in of:

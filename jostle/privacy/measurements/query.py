@@ -19,7 +19,7 @@ from msgspec import Struct
 from jostle.diagnostics import refuse
 from jostle.engine.base import CELLS
 from jostle.noise_laws import Gaussian, Laplace
-from jostle.plan.plan import Key, RowExpr
+from jostle.plan.plan import Column, Filter, GroupRows, Key, RowExpr, Truncate, rows_below
 from jostle.plan.schemas import MOST_KEYS, key_of, need_unicode
 from jostle.plan.schemas import open_keys as refuse_open_keys
 from jostle.privacy.kernel.handles import Table
@@ -27,6 +27,7 @@ from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.measurements.aggregates.aggregate import Aggregate, GroupAggregate
 from jostle.privacy.measurements.aggregates.sums import Count
 from jostle.privacy.reading.public_data import PublicData, sizes_are_public
+from jostle.records import replace
 
 MOST_SELECTED = 1000  # groups of a selection: each is chosen by itself
 
@@ -131,7 +132,7 @@ def prepare(table: Table, group_keys: Sequence[GroupKey], aggregates: Sequence[A
             for value in key.values if isinstance(next(iter(key.values), None), str) else ():
                 need_unicode(value)
         keys.append(key)
-    keys = [] if open_keys else keys
+    keys, table = [] if open_keys else keys, in_groups(table, open_keys or [key.expr for key in keys])
     if len(group_keys) > 1 and open_keys:
         _check_together(group_keys)
     groups = math.prod([len(key.values) for key in keys]) if keys else 1
@@ -147,6 +148,19 @@ def prepare(table: Table, group_keys: Sequence[GroupKey], aggregates: Sequence[A
                     help=f"at most {most:,} groups: group more coarsely",
                 )  # fmt: skip
     return Request(table, tuple(keys), open_keys, tuple(group_keys), tuple(aggregates))
+
+
+def in_groups(table: Table, keys: Sequence[RowExpr]) -> Table:
+    """The same rows; how many of a person's are in one group is known where groups by these keys are no larger than
+    those that were bounded, by what the plan says, and else left out."""
+    if set(map(attrgetter("each"), table.exposures)) <= {None}:
+        return table
+    match rows_below(table.plan, (Filter,)):
+        case Truncate(keys=bounded) if set(bounded) <= set(keys):
+            return table
+        case GroupRows(keys=bounded) if {Column(name) for name, _ in bounded} <= set(keys):
+            return table
+    return replace(table, exposures=tuple(replace(e, each=None) for e in table.exposures))
 
 
 def _check_together(group_keys: Sequence[GroupKey]) -> None:

@@ -13,6 +13,16 @@ import os
 import pytest
 from recording import Bench, Record, worst_losses
 
+from jostle.accounting.amounts import Amount, Unit
+from jostle.accounting.definitions import Measure
+from jostle.plan.plan import Bound, Column, Integer, Key, Scan
+from jostle.privacy.kernel.exposures import Exposure, Source
+from jostle.privacy.kernel.handles import Table
+from jostle.privacy.measurements.aggregates.sums import Count
+from jostle.privacy.measurements.aggregates.terms import reach_of
+from jostle.privacy.measurements.query import GroupKey, prepare
+from jostle.privacy.transformations.persons import persons_of_groups, truncate
+
 TABLES = """
 private t = table("t.csv") described by {who: text, v: -1..2, c: {"x", "y"}} protecting who budget epsilon 1000
 private u = table("u.csv") described by {owner: text, w: 0..9, r: -0.7..2.0, c: {"x", "y"}} protecting t.who on owner
@@ -156,6 +166,23 @@ def test_gaussian_noise_of_limited_groups(bench: Bench) -> None:
                 assert lost <= charged * (1 + 1e-9), (title, in_u)
                 tight = max(tight, lost / charged)
     assert tight > 0.99
+
+
+def test_a_bound_on_rows_in_a_group_holds_for_those_groups_alone() -> None:
+    """Of 6 rows of a person, one in each group by `c`, all may be in one group by `w`, whoever asks for that."""
+    source = Source.declared("u", Measure("zcdp", Amount("rho", 10**12)), Unit(("who",), None), None, None)
+    scan = Scan("d0", (("c", Integer(0, 9)), ("w", Integer(0, 9))))
+    table = Table((Exposure.of(source, source.unit),), Bound(scan, ("who",), None), scan.columns)
+    few = truncate(table, [Key(Column("c"), range(10))], 6, 1)
+    by = {name: GroupKey(name, Column(name)) for name in ("c", "w")}
+    for keys, moved in ((["c"], 6**0.5), (["c", "w"], 6**0.5), (["w"], 6.0), ([], 6.0)):
+        request = prepare(few, [by[key] for key in keys], [Count()])
+        (term,) = request.aggregates[0].terms(request.table)
+        assert reach_of(term, request.table, False) == (6, pytest.approx(moved, rel=1e-8)), keys
+    persons = persons_of_groups(few, [("c", Key(Column("c"), range(10)))])
+    (each,) = prepare(persons, [by["c"]], [Count()]).table.exposures
+    (whole,) = prepare(persons, [], [Count()]).table.exposures
+    assert (each.rows, each.each, whole.rows, whole.each) == (6, 1, 6, None)
 
 
 def query(text: str) -> str:

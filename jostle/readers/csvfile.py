@@ -31,12 +31,23 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from msgspec import Struct
 
 from jostle.diagnostics import refuse
-from jostle.engine.duckdb.raw import DUCKDB, Irregular
+from jostle.engine.duckdb.raw import DUCKDB
 from jostle.engine.files import OpenFile
 from jostle.integers import narrowed
 from jostle.readers.filesets import TWICE, Reading, reader_of
 from jostle.readers.limits import beside
-from jostle.readers.textfile import BOM, FAULTS, LONGEST, TextFile, blocks, content, damaged, decoded, decodes
+from jostle.readers.textfile import (
+    BOM,
+    FAULTS,
+    LONGEST,
+    Irregular,
+    TextFile,
+    blocks,
+    content,
+    damaged,
+    decoded,
+    decodes,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -54,6 +54,7 @@ from jostle.readers.filesets import FileSet, Objects, paths
 from jostle.readers.formats import FileDuckDb, Union, has_names, opened_file
 from jostle.readers.limits import Endless, SpillFolder, beside, memory_limit
 from jostle.readers.public_sql import PublicSql
+from jostle.readers.textfile import ReadRaw
 from jostle.records import replace
 from jostle.speed.bounding import Bounding
 from jostle.speed.fast import FEW, GROUPED, ROWS, grouped, groups_of
@@ -166,7 +167,7 @@ _MANY, _MOST_ROWS = "\0many", 2**40
 
 
 @dataclass(slots=True)
-class _Tally(Raw):
+class _Tally(ReadRaw):
     """The different cells of a column, and how many rows have each: those of the table `name`."""
 
     name: str
@@ -258,10 +259,11 @@ class LocalDuckDb(PublicSql, FileDuckDb):
             self._opened[id(origin)] = opened, origin
         return replace(opened, identity=self.objects.identity(origin))
 
-    def _open_files(self, files: FileSet, public: bool, names: tuple[str, ...]) -> Raw:
+    def _open_files(self, files: FileSet, public: bool, names: tuple[str, ...]) -> ReadRaw:
         parts = [opened_file(self, f, self._next(), files.reading, names, public=public) for f in files.parts]
         return parts[0] if len(parts) == 1 else Union(parts, files.label)
 
+<<<<<<< HEAD
     def base(self, plan: Scan | Bound) -> relations.Relation:
         if isinstance(plan, Scan) and plan in self._asked and plan in self._kept:
             self._asked[plan] += 1
@@ -282,6 +284,14 @@ class LocalDuckDb(PublicSql, FileDuckDb):
         return False
 
     def raw(self, key: str, *, look: bool = False) -> tuple[Raw, str]:
+=======
+    def _raw_of(self, key: str) -> ReadRaw:
+        raw = super()._raw_of(key)
+        assert isinstance(raw, ReadRaw), "files and tables are opened here"
+        return raw
+
+    def raw(self, key: str, *, look: bool = False) -> tuple[ReadRaw, str]:
+>>>>>>> 124910e6 (readers: what is irregular or stale in a file is theirs; decisions: what the plain SQL bought)
         """The raw cells and the table that they are in; with `look`, what is irregular in a text file is counted."""
         raw = self._raw_of(key)
         if look:
@@ -327,7 +337,7 @@ class LocalDuckDb(PublicSql, FileDuckDb):
 
     def stamp(self, key: str) -> str:
         """A text that changes when the cells of a public data set do, whatever the order of rows."""
-        arrays = self._raw[key].arrays if key in self._raw else None
+        arrays = self._raw_of(key).arrays if key in self._raw else None
         mixed = arrays.stamp() if arrays is not None else None
         if mixed is not None:
             return f"{self._raw[key].columns}:{mixed}"
@@ -432,7 +442,7 @@ class LocalDuckDb(PublicSql, FileDuckDb):
     def _arrays(self, plan: Plan) -> Arrays | None:
         """The arrays of a table in memory, which a fork has too."""
         raw = self._raw.get(plan.data) if isinstance(plan, Scan) else None
-        return None if raw is None else raw.arrays
+        return raw.arrays if isinstance(raw, ReadRaw) else None
 
 
 def _places(source: relations.Relation, keys: tuple[Key, ...]) -> str:

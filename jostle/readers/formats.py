@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from jostle.diagnostics import refuse
 from jostle.engine.duckdb.engine import DuckDb, Folder
-from jostle.engine.duckdb.raw import DUCKDB, Irregular, Raw
+from jostle.engine.duckdb.raw import DUCKDB
 from jostle.engine.files import ENDINGS, OpenFile
 from jostle.engine.sql.cells import NATIVE, NONE, WHOLE, number, text
 from jostle.lazy import np, pa
 from jostle.readers.filesets import Reading, reader_of
-from jostle.readers.textfile import FAULTS, content, damaged, is_compressed
+from jostle.readers.textfile import FAULTS, Irregular, ReadRaw, content, damaged, is_compressed
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -99,7 +99,7 @@ class FileDuckDb(DuckDb):
 
 def opened_file(
     engine: FileDuckDb, file: OpenFile, name: str, reading: Reading, names: tuple[str, ...], *, public: bool
-) -> Raw:
+) -> ReadRaw:
     """The raw cells of one file, under the table name `name`."""
     kind, label = format_of(file), f"`{file.path}`"
     _check_reading(kind, label, reading)
@@ -144,7 +144,9 @@ def _check_reading(kind: str, label: str, reading: Reading) -> None:
                      help='something like `separator = ";", decimal = ","`')  # fmt: skip
 
 
-def _csv(engine: FileDuckDb, file: OpenFile, name: str, label: str, reading: Reading, _: object, public: bool) -> Raw:
+def _csv(
+    engine: FileDuckDb, file: OpenFile, name: str, label: str, reading: Reading, _: object, public: bool
+) -> ReadRaw:  # fmt: skip
     from jostle.readers.csvfile import CsvFile
 
     opened = CsvFile(file, name, label, engine.connection, reading)
@@ -155,7 +157,7 @@ def _csv(engine: FileDuckDb, file: OpenFile, name: str, label: str, reading: Rea
 
 def _json(
     engine: FileDuckDb, file: OpenFile, name: str, label: str, _: object, names: tuple[str, ...], public: bool
-) -> Raw:
+) -> ReadRaw:
     from jostle.readers.databases import JsonFile, names_of
 
     opened = JsonFile(file, names or (names_of(file, label) if public else ()), name, label, engine.connection)
@@ -164,14 +166,14 @@ def _json(
     return opened
 
 
-def _parquet(engine: FileDuckDb, file: OpenFile, name: str, label: str, *_: object) -> Raw:
+def _parquet(engine: FileDuckDb, file: OpenFile, name: str, label: str, *_: object) -> ReadRaw:
     opened = ParquetFile(file, name, label, engine.fetch, engine.connection.register)
     file.check()
     engine.watch(name, file)
     return opened
 
 
-def _arrow(engine: FileDuckDb, file: OpenFile, name: str, label: str, *_: object) -> Raw:
+def _arrow(engine: FileDuckDb, file: OpenFile, name: str, label: str, *_: object) -> ReadRaw:
     from jostle.readers.frames import Frame
 
     try:
@@ -184,11 +186,11 @@ def _arrow(engine: FileDuckDb, file: OpenFile, name: str, label: str, *_: object
     return Frame(table, name, label).named_by(engine.name_rows)
 
 
-def _feather_1(engine: FileDuckDb, file: OpenFile, name: str, label: str, *_: object) -> Raw:
+def _feather_1(engine: FileDuckDb, file: OpenFile, name: str, label: str, *_: object) -> ReadRaw:
     raise refuse("DataError", f"{label} is a Feather file of the first version", help="save it as version 2")
 
 
-def _excel(engine: FileDuckDb, file: OpenFile, name: str, label: str, reading: Reading, *_: object) -> Raw:
+def _excel(engine: FileDuckDb, file: OpenFile, name: str, label: str, reading: Reading, *_: object) -> ReadRaw:
     from jostle.readers.frames import Frame
     from jostle.readers.workbook import sheet_table
 
@@ -198,12 +200,12 @@ def _excel(engine: FileDuckDb, file: OpenFile, name: str, label: str, reading: R
     return frame
 
 
-def _excel_97(engine: FileDuckDb, file: OpenFile, name: str, label: str, *_: object) -> Raw:
+def _excel_97(engine: FileDuckDb, file: OpenFile, name: str, label: str, *_: object) -> ReadRaw:
     message = f"{label} is a workbook of before 2007, or has a password"
     raise refuse("DataError", message, help="save it as an Excel workbook (.xlsx) without one")
 
 
-def _sqlite(engine: FileDuckDb, file: OpenFile, name: str, label: str, reading: Reading, *_: object) -> Raw:
+def _sqlite(engine: FileDuckDb, file: OpenFile, name: str, label: str, reading: Reading, *_: object) -> ReadRaw:
     from jostle.readers.databases import sqlite_table
     from jostle.readers.frames import Frame
 
@@ -211,7 +213,7 @@ def _sqlite(engine: FileDuckDb, file: OpenFile, name: str, label: str, reading: 
     return Frame(table, name, label).named_by(engine.name_rows)
 
 
-def _duckdb(engine: FileDuckDb, file: OpenFile, name: str, label: str, reading: Reading, *_: object) -> Raw:
+def _duckdb(engine: FileDuckDb, file: OpenFile, name: str, label: str, reading: Reading, *_: object) -> ReadRaw:
     from jostle.readers.databases import duckdb_table
     from jostle.readers.frames import Frame
 
@@ -221,18 +223,18 @@ def _duckdb(engine: FileDuckDb, file: OpenFile, name: str, label: str, reading: 
     return frame
 
 
-_READERS: dict[str, Callable[..., Raw]] = {
+_READERS: dict[str, Callable[..., ReadRaw]] = {
     "csv": _csv, "json": _json, "parquet": _parquet, "arrow": _arrow, "feather 1": _feather_1,
     "excel": _excel, "excel 97": _excel_97, "sqlite": _sqlite, "duckdb": _duckdb,
 }  # fmt: skip
 
 
-class Union(Raw):
+class Union(ReadRaw):
     """The rows of several data sets. A `DataError` where their columns differ."""
 
     __slots__ = ("_parts",)
 
-    def __init__(self, parts: Sequence[Raw], label: str) -> None:
+    def __init__(self, parts: Sequence[ReadRaw], label: str) -> None:
         first = parts[0]
         for part in parts[1:]:
             if set(part.columns) != set(first.columns):
@@ -289,7 +291,7 @@ NUMBER = "file_row_number"  # what DuckDB calls it
 Fetch = Callable[[str, str], list[tuple[object, ...]]]
 
 
-class ParquetFile(Raw):
+class ParquetFile(ReadRaw):
     """A Parquet file; `name` becomes a view. `fetch` runs a query, `register` gives an Arrow table a name."""
 
     __slots__ = ("_columns", "_file", "_name", "_native", "_numbered", "_register", "_rows", "_tables")

@@ -14,10 +14,10 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
-from jostle.engine.duckdb.raw import Raw
 from jostle.engine.sql.cells import NONE
 from jostle.lazy import np, pa
 from jostle.readers.arrays import MOST_ROWS, Arrays, cells, kind_of, text_of_decimal
+from jostle.readers.textfile import ReadRaw
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Register = Callable[[str, "pa.Table"], object]
 
 
-class Frame(Raw):
+class Frame(ReadRaw):
     """A table in memory, for a database to know by the name `name`. Its columns lie in the arrays `lies_in`: those of
     what was handed over, where they can be taken as they are."""
 

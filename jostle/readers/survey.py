@@ -13,7 +13,7 @@ from functools import partial
 from msgspec import Struct
 
 from jostle.diagnostics import refuse
-from jostle.engine.duckdb.raw import DUCKDB, Irregular
+from jostle.engine.duckdb.raw import DUCKDB
 from jostle.engine.files import OpenFile
 from jostle.engine.sql.cells import moment, number, text, truth
 from jostle.engine.sql.dialect import Dialect, subquery
@@ -23,6 +23,7 @@ from jostle.plan.kinds import as_double, domain_kind
 from jostle.plan.plan import Categories, Domain, Integer, Moments, Open, Real
 from jostle.readers.duckdb import LocalDuckDb
 from jostle.readers.filesets import FileSet
+from jostle.readers.textfile import Irregular
 
 FORMATS = {
     "date": ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%Y/%m/%d", "%Y%m%d", "%d.%m.%y", "%d %b %Y"),

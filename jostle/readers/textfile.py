@@ -21,10 +21,13 @@ import io
 import zlib
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator
-from typing import TYPE_CHECKING, BinaryIO, TypeVar, cast
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, cast
+
+from msgspec import Struct
 
 from jostle.diagnostics import Refusal, refuse
-from jostle.engine.duckdb.raw import Irregular, Raw
+from jostle.engine.duckdb.raw import Raw
 from jostle.engine.files import OpenFile
 from jostle.readers.filesets import reader_of
 from jostle.readers.limits import beside
@@ -85,7 +88,35 @@ LONGEST = 1 << 26  # bytes of a line; a text of the database ends at 2^32
 _BLOCK = 1 << 20  # bytes read at a time
 
 
-class TextFile(Raw):
+class Irregular(Struct):
+    """What does not fit in a CSV file: lines with too many or too few cells, or with bytes that are no UTF-8.
+
+    The line numbers count from 1, the header included, and are those of the first such line (0 where there is none).
+    """
+
+    ragged: int = 0
+    first_ragged: int = 0
+    undecodable: int = 0
+    first_undecodable: int = 0
+
+
+@dataclass(slots=True)
+class ReadRaw(Raw):
+    """Raw cells as readers have them: with what is irregular, and the arrays of a table in memory."""
+
+    irregular: Irregular = field(default_factory=Irregular, init=False)
+    arrays: Any = field(default=None, init=False)  # `readers.arrays.Arrays`
+
+    def look(self) -> None:
+        """Counts what is irregular: nothing, where a format has no irregular rows."""
+        self.irregular = Irregular()
+
+    @abstractmethod
+    def stale(self) -> bool:
+        """Whether what is still to be read is not what was opened."""
+
+
+class TextFile(ReadRaw):
     """A file of text, read as a whole into the table `name` when it is first needed."""
 
     __slots__ = ("_connection", "_encoding", "_file", "_name", "_read")

@@ -8,24 +8,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import Any
-
-from msgspec import Struct
 
 from jostle.engine.sql.dialect import Dialect
 from jostle.language.operations import LONGEST
-
-
-class Irregular(Struct):
-    """What does not fit in a CSV file: lines with too many or too few cells, or with bytes that are no UTF-8.
-
-    The line numbers count from 1, the header included, and are those of the first such line (0 where there is none).
-    """
-
-    ragged: int = 0
-    first_ragged: int = 0
-    undecodable: int = 0
-    first_undecodable: int = 0
 
 
 @dataclass(slots=True)
@@ -36,8 +21,6 @@ class Raw(ABC):
     kinds: tuple[str, ...]
     label: str
     size: int | None = field(default=None, init=False)  # rows, when they were counted
-    irregular: Irregular = field(default_factory=Irregular, init=False)
-    arrays: Any = field(default=None, init=False)  # of a table in memory, its `readers.arrays.Arrays`
     unread: tuple[tuple[str, str], ...] = field(default=(), init=False)  # columns of no kind, with their types
 
     def cell(self, name: str) -> tuple[str, str]:
@@ -54,14 +37,6 @@ class Raw(ABC):
     def numbered(self) -> bool:
         """Whether `table` has `n`; else its rows are copied, and numbered so."""
         return True
-
-    def look(self) -> None:
-        """Counts what is irregular: nothing, where a format has no irregular rows."""
-        self.irregular = Irregular()
-
-    @abstractmethod
-    def stale(self) -> bool:
-        """Whether what is still to be read is not what was opened."""
 
 
 _BLANKS = " AND ".join(f"NOT contains({{0}}, chr({blank}))" for blank in (10, 11, 12, 13))

@@ -263,7 +263,6 @@ class LocalDuckDb(PublicSql, FileDuckDb):
         parts = [opened_file(self, f, self._next(), files.reading, names, public=public) for f in files.parts]
         return parts[0] if len(parts) == 1 else Union(parts, files.label)
 
-<<<<<<< HEAD
     def base(self, plan: Scan | Bound) -> relations.Relation:
         if isinstance(plan, Scan) and plan in self._asked and plan in self._kept:
             self._asked[plan] += 1
@@ -283,15 +282,12 @@ class LocalDuckDb(PublicSql, FileDuckDb):
                 return True
         return False
 
-    def raw(self, key: str, *, look: bool = False) -> tuple[Raw, str]:
-=======
     def _raw_of(self, key: str) -> ReadRaw:
         raw = super()._raw_of(key)
         assert isinstance(raw, ReadRaw), "files and tables are opened here"
         return raw
 
     def raw(self, key: str, *, look: bool = False) -> tuple[ReadRaw, str]:
->>>>>>> 124910e6 (readers: what is irregular or stale in a file is theirs; decisions: what the plain SQL bought)
         """The raw cells and the table that they are in; with `look`, what is irregular in a text file is counted."""
         raw = self._raw_of(key)
         if look:

@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from jostle.diagnostics import Refusal
 from jostle.engine import base
@@ -283,9 +283,7 @@ class LocalDuckDb(PublicSql, FileDuckDb):
         return False
 
     def _raw_of(self, key: str) -> ReadRaw:
-        raw = super()._raw_of(key)
-        assert isinstance(raw, ReadRaw), "files and tables are opened here"
-        return raw
+        return cast(ReadRaw, super()._raw_of(key))  # files and tables are opened here
 
     def raw(self, key: str, *, look: bool = False) -> tuple[ReadRaw, str]:
         """The raw cells and the table that they are in; with `look`, what is irregular in a text file is counted."""

@@ -132,7 +132,7 @@ def prepare(table: Table, group_keys: Sequence[GroupKey], aggregates: Sequence[A
             for value in key.values if isinstance(next(iter(key.values), None), str) else ():
                 need_unicode(value)
         keys.append(key)
-    keys, table = [] if open_keys else keys, in_groups(table, open_keys or [key.expr for key in keys])
+    keys = [] if open_keys else keys
     if len(group_keys) > 1 and open_keys:
         _check_together(group_keys)
     groups = math.prod([len(key.values) for key in keys]) if keys else 1
@@ -147,18 +147,19 @@ def prepare(table: Table, group_keys: Sequence[GroupKey], aggregates: Sequence[A
                     "DataError", f"a {aggregate.name} in each of {groups:,} groups is too much to choose",
                     help=f"at most {most:,} groups: group more coarsely",
                 )  # fmt: skip
-    return Request(table, tuple(keys), open_keys, tuple(group_keys), tuple(aggregates))
+    return Request(in_groups(table, keys, open_keys), tuple(keys), open_keys, tuple(group_keys), tuple(aggregates))
 
 
-def in_groups(table: Table, keys: Sequence[RowExpr]) -> Table:
+def in_groups(table: Table, keys: Sequence[Key], open_keys: Sequence[RowExpr]) -> Table:
     """The same rows; how many of a person's are in one group is known where groups by these keys are no larger than
     those that were bounded, by what the plan says, and else left out."""
     if set(map(attrgetter("each"), table.exposures)) <= {None}:
         return table
+    exprs = {*open_keys, *(key.expr for key in keys)}
     match rows_below(table.plan, (Filter,)):
-        case Truncate(keys=bounded) if set(bounded) <= set(keys):
+        case Truncate(keys=bounded) if set(bounded) <= exprs:
             return table
-        case GroupRows(keys=bounded) if {Column(name) for name, _ in bounded} <= set(keys):
+        case GroupRows(keys=bounded) if {Column(name) for name, _ in bounded} <= exprs:
             return table
     return replace(table, exposures=tuple(replace(e, each=None) for e in table.exposures))
 

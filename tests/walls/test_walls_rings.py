@@ -10,11 +10,11 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 90_448,
+    "lines": 90_489,
     "files": 375,
     "lines that the kernel imports": 2_595,
-    "lines that privacy and engine import": 20_061,
-    "lines that everyday queries import": 9_880,
+    "lines that privacy and engine import": 20_040,
+    "lines that everyday queries import": 9_859,
     "circles of files, imports for types counted": 0,
     "lines with Any": 596,
     "participle names": 43,

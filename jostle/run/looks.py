@@ -70,8 +70,7 @@ A = TypeVar("A", bound="Amount | None")
 
 PART = 50  # a look costs one part in so many of the amount
 MOST = 8  # a look takes a fiftieth of a call's amount, and one part in so many of a charge at most
-APART = 2  # so many columns are looked at one by one, more of them together
-UNSEEN = 10  # percent of the rows that count at other columns, from which on one that shows nothing is not looked at
+UNSEEN = 10  # percent of the rows that count at columns before, from which on one that shows nothing is not looked at
 AGAIN = {"epsilon": 4, "rho": 16}  # times the amount of the last look on a column
 CONVERSIONS = frozenset({"number", "date of text", "time of text"})  # what reads a text as something else
 
@@ -214,9 +213,9 @@ class Looks(Struct):
         for exposure in exposures:
             self.payments[id(exposure.source), exposure.path] += paid
         for exposure, looked, looks in due:
-            each = Amount(amount.unit, cost // many[id(exposure.source)])
+            share = Amount(amount.unit, cost // many[id(exposure.source)] * len(looks))
             with suppress(Refusal):  # where the amounts of several charges are not simply added up
-                self._look(kernel, exposure, looked, looks, each, span)
+                self._look(kernel, exposure, looked, looks, share, span)
         self.cuts += self.cut_of(what, exposures)
 
     def _due(
@@ -269,38 +268,27 @@ class Looks(Struct):
     ) -> None:  # fmt: skip
         """Counts the cells that do not fit, and warns of those that noise does not hide.
 
-        Of more than two columns a row counts once, at its first cell that does not fit, in their order and in a second
-        count backwards: what is paid for is two counts, however many columns there are.
+        A row counts once, at its first cell that does not fit: one count is paid for, however many columns there are.
+        Of a column of which nothing is seen while many rows count at others the next charge asks again.
         """
-        names = list(looks)
-        orders = [[name] for name in names] if len(names) <= APART else [names, names[::-1]]
-        each = Amount(amount.unit, amount.value * len(names) // len(orders))
-        shares: dict[str, dict[str, tuple[int, int]]] = {name: {} for name in names}
-        elsewhere = dict.fromkeys(names, 100)  # percent of the rows that count at a column before, in either order
-        for order in orders:
-            table = replace(looks[order[0]][0], exposures=tuple(
-                replace(e, agents=exposure.agents) for e in looks[order[0]][0].exposures))  # fmt: skip
-            state, keys = state_of_row({name: looks[name][1] for name in order})
-            request = prepare(table, [GroupKey("state", state, tuple(keys))], [registry.AGGREGATES["count"]()])
-            with kernel.events.within("query", f"look at {', '.join(order)}", span) as event:
-                (counts,) = answers.run(kernel, request, each, None, span)[0].values
-                for at, (partition, _) in enumerate(exposure.path):
-                    self.cost[id(exposure.source), exposure.path[:at], partition] += each.value
-                of_keys = misfit_shares(dict(zip(keys, counts, strict=True)))
-                unfit = [(*keys[key], share) for key, share in of_keys.items()]
-                says = {f"{of} {what}" if len(order) > 1 else what: in_percent(share) for of, what, share in unfit}
-                event.update({each.unit: as_float(each.value), "look": says})
-            before = 0
-            for name in order:
-                elsewhere[name] = min(elsewhere[name], before)
-                for _, what, share in (one for one in unfit if one[0] == name):
-                    shares[name][what] = max(shares[name].get(what, share), share)
-                    before += share[0]
-        at_least = "at least " * (len(orders[0]) > 1 and sum(map(bool, shares.values())) > 1)
-        for name, of in shares.items():
-            if not of and elsewhere[name] > UNSEEN:
-                looked.last.pop(name, None)  # the next charge looks again
-            self._warn(looked, name, {what: at_least + in_percent(share) for what, share in of.items()}, span)
+        ((table, _), *_), names = looks.values(), list(looks)
+        table = replace(table, exposures=tuple(replace(e, agents=exposure.agents) for e in table.exposures))
+        state, keys = state_of_row({name: state for name, (_, state) in looks.items()})
+        request = prepare(table, [GroupKey("state", state, tuple(keys))], [registry.AGGREGATES["count"]()])
+        with kernel.events.within("query", f"look at {', '.join(names)}", span) as event:
+            (counts,) = answers.run(kernel, request, amount, None, span)[0].values
+            for at, (partition, _) in enumerate(exposure.path):
+                self.cost[id(exposure.source), exposure.path[:at], partition] += amount.value
+            shares = misfit_shares(dict(zip(keys.values(), counts, strict=True)))
+            says = {" ".join(of[len(names) == 1 :]): in_percent(share) for of, share in shares.items()}
+            event.update({amount.unit: as_float(amount.value), "look": says})
+        before, several = 0, len({of for of, _ in shares}) > 1
+        for name in names:
+            own = {what: share for (of, what), share in shares.items() if of == name}
+            if not own and before > UNSEEN:
+                looked.last.pop(name, None)
+            self._warn(looked, name, {what: "at least " * several + in_percent(x) for what, x in own.items()}, span)
+            before += sum(share for share, _ in own.values())
 
     def _warn(self, looked: Looked, name: str, shares: dict[str, str], span: Span | None) -> None:
         """Marks what reads a column whose cells do not fit, and warns of what is new."""

@@ -60,6 +60,7 @@ def cell_state(text: Column, domain: Domain, schema: dict[str, Domain], empty: s
         unread = either(is_word(text, schema), empty, Constant("unreadable"), schema)
         read = either(Apply("or", (words, numbers)), FITS, unread, schema)
         return either(Apply("missing", (text,)), empty, read, schema)
+    common: RowExpr | None = None  # what holds of nearly every cell is asked first
     value: RowExpr = text if kind == domain_kind(schema[text.name]) else applied(kind, (text,), schema)
     state: RowExpr = Constant(FITS)
     if domain == Open("integer") or isinstance(domain, Integer):
@@ -68,9 +69,11 @@ def cell_state(text: Column, domain: Domain, schema: dict[str, Domain], empty: s
         moment = isinstance(domain, Moments)
         low, high = (Constant(moment_of(kind, int(x)) if moment else float(x)) for x in (domain.low, domain.high))
         # an integer is taken down before it is compared, so that 99.5 is within 0..99
-        compared = applied("floor", (value,), schema) if isinstance(domain, Integer) else value
-        beyond = Apply("or", (applied("<", (compared, low), schema), applied(">", (compared, high), schema)))
+        whole = applied("floor", (value,), schema) if isinstance(domain, Integer) else value
+        beyond = Apply("or", (applied("<", (whole, low), schema), applied(">", (whole, high), schema)))
         state = either(beyond, "outside", state, schema)
+        within = Apply("and", (applied(">=", (value, low), schema), applied("<=", (value, high), schema)))
+        common = within if whole is value else Apply("and", (within, applied("==", (whole, value), schema)))
     if isinstance(domain, Categories):
         if not 0 < len(domain.values) <= MOST_LISTED:
             return None
@@ -82,7 +85,8 @@ def cell_state(text: Column, domain: Domain, schema: dict[str, Domain], empty: s
     if kind != "text":
         unread = either(is_word(text, schema), empty, Constant("unreadable"), schema)
         state = applied("if", (Apply("missing", (value,)), unread, state), schema)
-    return either(Apply("missing", (text,)), empty, state, schema)
+    state = either(Apply("missing", (text,)), empty, state, schema)
+    return state if common is None else either(common, FITS, state, schema)
 
 
 def is_word(text: Column, schema: dict[str, Domain]) -> RowExpr:
@@ -102,30 +106,34 @@ def either(test: RowExpr, state: str | None, other: RowExpr, schema: dict[str, D
     return applied("if", (test, Constant(state), other), schema)
 
 
-def state_of_row(states: Mapping[str, RowExpr]) -> tuple[RowExpr, dict[str, tuple[str, str]]]:
-    """What a row is by the states of its cells, and the keys that this may be, each with the column and what it says:
-    of several columns, of the first in whose cell something does not fit."""
-    if len(states) == 1:
-        ((name, state),) = states.items()
-        return state, {what: (name, what) for what in (FITS, *STATES) if what in says(state)}
-    keys = {f"{i} {what}": (name, what) for i, (name, state) in enumerate(states.items())
-            for what in STATES if what in says(state)}  # fmt: skip
-    parts = [_numbered(state, i) for i, state in enumerate(states.values())]
-    return applied("coalesce", (*parts, Constant(FITS)), {}), {FITS: ("", FITS), **keys}
+def state_of_row(states: Mapping[str, RowExpr]) -> tuple[RowExpr, dict[float, tuple[str, str]]]:
+    """What a row is by the states of its cells, as a number, and what each number says of which column: of several
+    columns, of the first in whose cell something does not fit. A missing cell of a column alone is none."""
+    says_of = [(name, what) for name, state in states.items() for what in STATES if what in says(state)]
+    fits = float(len(says_of))
+    numbers = {of: float(i) for i, of in enumerate(says_of)}
+    parts = [
+        _numbered(state, {FITS: fits, None: None if len(states) == 1 else fits,
+                          **{what: number for (of, what), number in numbers.items() if of == name}})
+        for name, state in states.items()
+    ]  # fmt: skip
+    while len(parts) > 1:  # by halves: whole columns are compared, of which next to all fit
+        pairs = [tuple(parts[i : i + 2]) for i in range(0, len(parts), 2)]
+        parts = [applied("min", pair, {}) if len(pair) == 2 else pair[0] for pair in pairs]
+    return parts[0], {**{number: of for of, number in numbers.items()}, fits: ("", FITS)}
 
 
-def _numbered(state: RowExpr, number: int) -> RowExpr:
-    """A state with the number of its column; none of a cell that fits or is missing."""
+def _numbered(state: RowExpr, numbers: Mapping[object, float | None]) -> RowExpr:
+    """A state that says numbers."""
     if isinstance(state, Apply):
-        return Apply("if", (state.args[0], *(_numbered(one, number) for one in state.args[1:])))
-    what = state.value if isinstance(state, Constant) else None
-    return Constant(None if what in (None, FITS) else f"{number} {what}")
+        return Apply("if", (state.args[0], *(_numbered(one, numbers) for one in state.args[1:])))
+    return Constant(numbers[state.value] if isinstance(state, Constant) else None)
 
 
 # Shares --------------------------------------------------------------------------------------------
 
 
-def misfit_shares(counts: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
+def misfit_shares(counts: Mapping[tuple[str, str], Any]) -> dict[tuple[str, str], tuple[int, int]]:
     """The shares of cells that do not fit, in percent with their ±, where noise does not hide them."""
     error = max((one.error for one in of_numbers([*counts.values()]) if one is not None), default=0.0)
     values = {what: float(count) for what, count in counts.items()}
@@ -134,7 +142,7 @@ def misfit_shares(counts: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
     shares = {
         what: share_between(count, total, error, len(counts))
         for what, count in values.items()
-        if what != FITS and count > certain * error and count > LEAST * total
+        if what[1] != FITS and count > certain * error and count > LEAST * total
     }
     return {what: (min(100, round(100 * share)), max(1, round(100 * off))) for what, (share, off) in shares.items()}
 

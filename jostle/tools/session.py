@@ -301,7 +301,8 @@ class Session:
             has_wishes = any(one.is_wish for one in every_of(tree, n.Amount))
             planned = self._walked(tree, settings or {}, {}, False)[3] if has_wishes else {}
             return costs(tree, base=built_ins(), settings=settings, planned=planned, charges=charges,
-                         load_module=self._tree, identity=partial(identity, self._bound, self._folders))  # fmt: skip
+                         load_module=self._tree,
+                         identity=partial(identity, self._bound, self._folders, self._interp.ledger))  # fmt: skip
 
     def execute(self, source: Source) -> object:
         """One entry of a REPL, or a program loaded there: keeps its names; gives a last bare expression's value."""

@@ -17,7 +17,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
@@ -29,6 +29,7 @@ from jostle.syntax import nodes as n
 from jostle.tools.arguments import misspelt
 
 if TYPE_CHECKING:
+    from jostle.privacy.ledger.ledger import Ledger
     from jostle.run.interpreter import Interpreter
     from jostle.run.scope import Scope
 
@@ -155,13 +156,21 @@ def beside(program: str, path: str) -> Path:
         return Path(path)
 
 
-def identity(bound: Mapping[str, object], folders: Sequence[Path], kind: str, args: list[object]) -> Hashable:
-    """Names of one file or one bound object have parts in common; None is not known. Looks up names only."""
+def identity(
+    bound: Mapping[str, object], folders: Sequence[Path], ledger: Ledger | None, kind: str, args: list[object]
+) -> Hashable:
+    """Names of one file or one bound object have parts in common, and linked datasets are one, by their persons; None
+    is not known. Looks up names only."""
     from jostle.language.builtins import REMOTE
     from jostle.readers.filesets import paths
     from jostle.tools.costs import literal_identity
 
     target: Any = args[0] if args else None
+    if kind == "dataset" and isinstance(target, str) and ledger is not None:
+        with suppress(Refusal):  # what is not registered is reported where it is opened
+            while persons := ledger.dataset(target).terms.persons:
+                target = persons
+        return (kind, target)
     if kind in ("dataset", *REMOTE) or (kind == "bound" and target not in list(bound)):
         return literal_identity(kind, args)
     if kind == "bound":

@@ -12,6 +12,8 @@ from jostle.accounting.amounts import QUANTA, Amount
 from jostle.diagnostics import Refusal
 from jostle.privacy.ledger.ledger import Ledger
 from jostle.readers.duckdb import LocalDuckDb
+from jostle.source import Source
+from jostle.tools.costs import table
 from jostle.tools.data import verify
 
 FILES = {
@@ -57,6 +59,15 @@ def test_one_budget_in_any_order_of_opening(shop: Place, order: tuple[str, ...])
     assert total(shop) == 0.875 and total(shop, "orders") == total(shop, "items") == 0
     assert {spending["epsilon"]["spent"] for spending in result.budget.values()} == {"0.875"}
     assert verify(Ledger(shop.path), "folk").entries == 4
+
+
+def test_a_check_adds_up_what_tables_of_the_same_persons_cost(shop: Place) -> None:
+    text = "".join(OPENED[name] + ASKED[name] for name in FILES)
+    costs = shop.session().costs(Source("p.jst", text))
+    assert [cost.most for cost in costs] == [0.875 * QUANTA] * 3
+    assert [line.split("  ")[1:] for line in table(costs).splitlines()[1:]] == [
+        ["orders", "the same budget as folk"], ["items ", "the same budget as folk"]
+    ]  # fmt: skip
 
 
 def test_each_by_itself_spends_of_the_same(shop: Place) -> None:

@@ -212,6 +212,10 @@ def _cost(
 
 
 def table(all_costs: list[Cost]) -> str:
-    """A line a source."""
+    """A line a source; of one with several names, which have one budget, the others say so."""
     width = max((len(cost.name) for cost in all_costs), default=0)
-    return "\n".join(f"  {cost.name:<{width}}  {cost}" for cost in all_costs)
+    first: dict[Span, str] = {}
+    for cost in all_costs:
+        first.setdefault(cost.declared, cost.name)
+    said = [(c.name, str(c) if c.name == (one := first[c.declared]) else f"the same budget as {one}") for c in all_costs]
+    return "\n".join(f"  {name:<{width}}  {text}" for name, text in said)

@@ -217,5 +217,7 @@ def table(all_costs: list[Cost]) -> str:
     first: dict[Span, str] = {}
     for cost in all_costs:
         first.setdefault(cost.declared, cost.name)
-    said = [(c.name, str(c) if c.name == (one := first[c.declared]) else f"the same budget as {one}") for c in all_costs]
-    return "\n".join(f"  {name:<{width}}  {text}" for name, text in said)
+    firsts = [(cost, first[cost.declared]) for cost in all_costs]
+    return "\n".join(
+        f"  {cost.name:<{width}}  {cost if cost.name == name else f'the same budget as {name}'}" for cost, name in firsts
+    )

@@ -217,7 +217,8 @@ def table(all_costs: list[Cost]) -> str:
     first: dict[Span, str] = {}
     for cost in all_costs:
         first.setdefault(cost.declared, cost.name)
-    firsts = [(cost, first[cost.declared]) for cost in all_costs]
+    same = [first[cost.declared] for cost in all_costs]
     return "\n".join(
-        f"  {cost.name:<{width}}  {cost if cost.name == name else f'the same budget as {name}'}" for cost, name in firsts
+        f"  {cost.name:<{width}}  {cost if cost.name == of else f'the same budget as {of}'}"
+        for cost, of in zip(all_costs, same, strict=True)
     )

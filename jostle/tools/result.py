@@ -124,7 +124,9 @@ class Result:
         if library not in ("pandas", "polars", "arrow"):
             raise refuse("ValueError", f"there are no frames of `{library}`", help="`pandas`, `polars` or `arrow`")
         frame = to_python(self.values[name])
-        if callable(getattr(frame, "column", None)) and hasattr(frame, "rows"):  # a report
+        if callable(getattr(frame, "frame", None)):  # synthetic rows
+            frame = frame.frame()
+        elif callable(getattr(frame, "column", None)) and hasattr(frame, "rows"):  # a report
             import pandas
 
             frame = pandas.DataFrame([dict(row) for row in frame.rows])

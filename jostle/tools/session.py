@@ -302,7 +302,7 @@ class Session:
             planned = self._walked(tree, settings or {}, {}, False)[3] if has_wishes else {}
             return costs(tree, base=built_ins(), settings=settings, planned=planned, charges=charges,
                          load_module=self._tree,
-                         identity=partial(identity, self._bound, self._folders, self._interp.ledger))  # fmt: skip
+                         identity=partial(identity, self._bound, self._folders, lambda: self._interp.ledger))  # fmt: skip
 
     def execute(self, source: Source) -> object:
         """One entry of a REPL, or a program loaded there: keeps its names; gives a last bare expression's value."""

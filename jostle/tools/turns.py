@@ -157,34 +157,50 @@ def beside(program: str, path: str) -> Path:
 
 
 def identity(
-    bound: Mapping[str, object], folders: Sequence[Path], ledger: Ledger | None, kind: str, args: list[object]
-) -> Hashable:
+    bound: Mapping[str, object], folders: Sequence[Path], ledger: Callable[[], Ledger | None], kind: str,
+    args: list[object],
+) -> Hashable:  # fmt: skip
     """Names of one file or one bound object have parts in common, and linked datasets are one, by their persons; None
     is not known. Looks up names only."""
     from jostle.language.builtins import REMOTE
-    from jostle.readers.filesets import paths
     from jostle.tools.costs import literal_identity
 
     target: Any = args[0] if args else None
-    if kind == "dataset" and isinstance(target, str) and ledger is not None:
-        with suppress(Refusal):  # what is not registered is reported where it is opened
-            while persons := ledger.dataset(target).terms.persons:
-                target = persons
-        return (kind, target)
-    if kind in ("dataset", *REMOTE) or (kind == "bound" and target not in list(bound)):
+    if kind == "dataset":
+        return _of_dataset(ledger(), args)
+    if kind in REMOTE or (kind == "bound" and target not in list(bound)):
         return literal_identity(kind, args)
     if kind == "bound":
         target = bound[target]
     texts = [target] if isinstance(target, str) else target
     if not (isinstance(texts, list | tuple) and texts and all(isinstance(text, str) for text in texts)):
         return literal_identity(kind, args) if kind != "bound" else ("object", id(target))
-    part = tuple(args[1:])
+    return _of_files(texts, folders, tuple(args[1:])) or literal_identity(kind, args)
+
+
+def _of_files(texts: Sequence[str], folders: Sequence[Path], part: tuple[object, ...]) -> Hashable:
+    """Of each file its names with the part of it that is meant; None where one is not there."""
+    from jostle.readers.filesets import paths
+
     try:
         places = [place for text in texts for place in paths(text, folders)]
     except Refusal:
-        return literal_identity(kind, args)
+        return None
     names = [name for place in places for name in identities(place) or [("path", str(Path(place).resolve()))]]
     return frozenset((*name, *part) for name in names)
+
+
+def _of_dataset(ledger: Ledger | None, args: list[object]) -> Hashable:
+    """The dataset whose budget pays for one; itself where it is not registered, as is reported where it is opened."""
+    from jostle.tools.costs import literal_identity
+
+    name = args[0] if args else None
+    if ledger is None or not isinstance(name, str):
+        return literal_identity("dataset", args)
+    with suppress(Refusal):
+        while persons := ledger.dataset(name).terms.persons:
+            name = persons
+    return ("dataset", name)
 
 
 def _need_files(text: str, folders: Sequence[Path]) -> None:

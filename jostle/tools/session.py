@@ -300,9 +300,9 @@ class Session:
             tree = self._parsed(source)
             has_wishes = any(one.is_wish for one in every_of(tree, n.Amount))
             planned = self._walked(tree, settings or {}, {}, False)[3] if has_wishes else {}
+            one = partial(identity, self._bound, self._folders, lambda: self._interp.ledger)
             return costs(tree, base=built_ins(), settings=settings, planned=planned, charges=charges,
-                         load_module=self._tree,
-                         identity=partial(identity, self._bound, self._folders, lambda: self._interp.ledger))  # fmt: skip
+                         load_module=self._tree, identity=one)  # fmt: skip
 
     def execute(self, source: Source) -> object:
         """One entry of a REPL, or a program loaded there: keeps its names; gives a last bare expression's value."""

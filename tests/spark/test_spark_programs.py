@@ -119,6 +119,8 @@ release m = psgd(D, model({a: 3, b: 2}, [["a", "b"]]), 100, 2) with epsilon 1 de
 
 
 def test_what_a_cluster_cannot_do_with_its_rows_is_refused_before_the_charge(file: Path, monkeypatch: Any) -> None:
+    pytest.importorskip("pysail.spark", reason="pysail, a server of Spark Connect, is not installed")
+
     def mapped(*_: Any) -> Any:
         raise refuse("DataError", "the workers have no Python")
 

@@ -41,11 +41,13 @@ class FastAnswers:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self.parts = Parts(engine)
-        self.check = engine.check
 
     @property
     def here(self) -> Here:
         return self._engine.here
+
+    def check(self, question: object) -> None:
+        self._engine.check(question)
 
     def group(self, plan: Plan, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> list[Array]:
         """Of a part that is only counted, from the codes of its rows."""

@@ -44,7 +44,7 @@ def test_the_mended_program_runs(kind: str, tmp_path: Path, monkeypatch: pytest.
 def test_the_example_of_a_warning_is_warned_of_by_it_and_the_mended_one_is_not(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "people.csv").write_text("score,age,city\n" + "2.5,30,Ames\n" * 2000)
+    (tmp_path / "people.csv").write_text("score,age,city,joined\n" + "2.5,30,Ames,2024-03-01T12:30:00\n" * 2000)
     (tmp_path / "german.csv").write_text("age;score\n30;2,5\n")
     monkeypatch.chdir(tmp_path)
     for text, names in ((WARNING_PAGES[name].example, [name]), (WARNING_PAGES[name].mended, [])):

@@ -69,8 +69,9 @@ class Picture(Struct, frozen=True):
         prefixed = re.sub(r'(\bid="|url\(#|href="#)', lambda match: match[1] + own, markup)
         return prefixed.replace(_INK, "currentColor").strip()
 
-    def save(self, path: Path) -> None:
+    def save(self, path: str | Path) -> None:
         """Writes the picture in the format that the ending names: svg, png or pdf."""
+        path = Path(path)
         kind = path.suffix.removeprefix(".").lower()
         if kind not in FORMATS:
             raise refuse("DataError", f"a picture is written as {', '.join(FORMATS)}, not as `{kind}`")

@@ -46,6 +46,7 @@ def test_ink_is_the_pages_own_and_bytes_are_the_same_each_time(tmp_path: Path) -
     assert "currentColor" in svg and "#010203" not in svg and svg == drawn()[0].svg()
     for path in (tmp_path / "a.svg", tmp_path / "b.svg"):
         drawn()[0].save(path)
+    drawn()[0].save(str(tmp_path / "b.svg"))  # a text names a file as well
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
 
 

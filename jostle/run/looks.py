@@ -2,8 +2,8 @@
 does a later one that buys a much smaller error (`docs/decisions/looks.md`).
 
 A look is an ordinary select on the source, through the one door, inside the amount that is written. Who looks follows
-from public facts: the columns that a measurement reads of tables which the program itself describes. What a look finds
-is a released number: it warns, and marks the answers that read the column.
+from public facts, the columns that a measurement reads of tables which the program itself describes, and from what
+earlier looks have shown. That is a released number: it warns, and marks the answers that read the column.
 """
 
 from __future__ import annotations
@@ -282,12 +282,13 @@ class Looks(Struct):
             shares = misfit_shares(dict(zip(keys.values(), counts, strict=True)))
             says = {" ".join(of[len(names) == 1 :]): in_percent(share) for of, share in shares.items()}
             event.update({amount.unit: as_float(amount.value), "look": says})
-        before, several = 0, len({of for of, _ in shares}) > 1
+        before, least = 0, "at least " if len(names) > 1 else ""
         for name in names:
             own = {what: share for (of, what), share in shares.items() if of == name}
             if not own and before > UNSEEN:
                 looked.last.pop(name, None)
-            self._warn(looked, name, {what: "at least " * several + in_percent(x) for what, x in own.items()}, span)
+                continue  # what an earlier look has shown of it stands
+            self._warn(looked, name, {what: least + in_percent(share) for what, share in own.items()}, span)
             before += sum(share for share, _ in own.values())
 
     def _warn(self, looked: Looked, name: str, shares: dict[str, str], span: Span | None) -> None:

@@ -109,18 +109,16 @@ def either(test: RowExpr, state: str | None, other: RowExpr, schema: dict[str, D
 def state_of_row(states: Mapping[str, RowExpr]) -> tuple[RowExpr, dict[float, tuple[str, str]]]:
     """What a row is by the states of its cells, as a number, and what each number says of which column: of several
     columns, of the first in whose cell something does not fit. A missing cell of a column alone is none."""
-    says_of = [(name, what) for name, state in states.items() for what in STATES if what in says(state)]
-    fits = float(len(says_of))
-    numbers = {of: float(i) for i, of in enumerate(says_of)}
-    parts = [
-        _numbered(state, {FITS: fits, None: None if len(states) == 1 else fits,
-                          **{what: number for (of, what), number in numbers.items() if of == name}})
-        for name, state in states.items()
-    ]  # fmt: skip
+    keys = [(name, what) for name, state in states.items() for what in STATES if what in says(state)]
+    fits = float(len(keys))
+    parts = []
+    for name, state in states.items():
+        numbers: dict[object, float | None] = {what: float(i) for i, (of, what) in enumerate(keys) if of == name}
+        parts.append(_numbered(state, {FITS: fits, None: None if len(states) == 1 else fits, **numbers}))
     while len(parts) > 1:  # by halves: whole columns are compared, of which next to all fit
         pairs = [tuple(parts[i : i + 2]) for i in range(0, len(parts), 2)]
         parts = [applied("min", pair, {}) if len(pair) == 2 else pair[0] for pair in pairs]
-    return parts[0], {**{number: of for of, number in numbers.items()}, fits: ("", FITS)}
+    return parts[0], {float(i): key for i, key in enumerate([*keys, ("", FITS)])}
 
 
 def _numbered(state: RowExpr, numbers: Mapping[object, float | None]) -> RowExpr:

@@ -224,7 +224,7 @@ def test_every_form_looks_and_spends_what_is_written(
 
 
 @pytest.mark.parametrize("amounts", ["[1, 1, 1]", "[1, 0.1, 0.1]", "[0.1, 1, 0.5]", "[0.3, 0.1, 1]"])
-def test_looks_at_parts_cost_no_more_than_the_dearest_part(amounts: str) -> None:
+def test_looks_at_parts_cost_no_more_than_the_most_expensive_part(amounts: str) -> None:
     written(["1"] * 50)
     body = PARTS + (
         f"e = {amounts}\nfor k, q in p {{\n    a = {{{{ select sum(x) from q with epsilon e[k - 1] }}}}\n"
@@ -440,7 +440,8 @@ def test_reports_of_the_library_have_no_interval_where_cells_do_not_fit(call: st
     )
     printed, known = result.output[0], result.output[1]
     assert known == ("true" if fits else "false") and ("?*" in printed) == (not fits)
-    assert ("because of the misfit of `x`, 9" in printed) == (not fits)  # 98 % and noise
+    said = re.search("because of the misfit of `x`, (at least )?9", printed) is not None  # 98 % and noise
+    assert said == (not fits)
 
 
 def test_a_dry_run_shows_the_error_that_a_run_has_beside_its_looks() -> None:

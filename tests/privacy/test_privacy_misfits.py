@@ -59,7 +59,7 @@ def test_many_columns_are_looked_at_together_by_one_count(monkeypatch: pytest.Mo
     result = ran(wide(lambda k, row: "no" if k == 17 and row % 5 == 0 else "") + EACH)
     assert len(looks(result)) == 1 and result.budget["t"]["epsilon"]["spent"] == "9"
     (warning,) = [one for one in result.warnings if one.kind == "unfit-cells"]
-    assert warning.message.startswith("`c17`: ") and 10 <= int(warning.message.split()[1]) <= 30
+    assert warning.message.startswith("`c17`: at least ") and 10 <= int(warning.message.split()[3]) <= 30
     assert cuts_of(result.values["a"]["s17"])
 
 
@@ -80,3 +80,13 @@ def test_of_rows_that_fit_in_two_columns_less_both_are_seen(monkeypatch: pytest.
     result = ran(wide(lambda k, row: "no" if (k == 3 and row % 5 == 0) or (k == 9 and row % 4 == 0) else "") + EACH)
     said = {w.message[:4]: int(w.message.split()[3]) for w in result.warnings if "at least" in w.message}
     assert said.keys() == {"`c3`", "`c9`"} and 15 <= said["`c3`"] <= 25 and 15 <= said["`c9`"] <= 25
+
+
+def test_what_an_earlier_look_has_shown_is_not_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second column is looked at alone, then once more behind the first, of which each row counts."""
+    monkeypatch.setattr("jostle.run.misfits.CERTAIN", 8)
+    head = wide(lambda k, row: "no", columns=2)
+    alone = "a = {{ select sum(c1) from t with epsilon 1 }}\n"
+    result = ran(head + alone + "release b = {{ select sum(c0) as x, sum(c1) as y from t with epsilon 9 }}\n")
+    assert looks(result) == ["look at c1", "look at c0, c1"]
+    assert len(cuts_of(result.values["b"]["y"])) == 2

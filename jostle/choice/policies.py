@@ -98,8 +98,11 @@ Predicts = tuple[Predict | None, ...]
 CHEAP = 0.003
 """A share of epsilon that costs less than anyone would notice: 0.3 % of the error."""
 
-DEAR = 0.03
+EXPENSIVE = 0.03
 """A share from which on a cheaper look decides first whether it pays, where the program names no share."""
+
+TIMES = 2.9, 11.0
+"""Between which the share of a second look is in units of that of the first: three to ten times."""
 
 NO_WORSE = 0.01
 """A policy that pays may be worse than the single best option, at a size of data, by what it is better on the whole and
@@ -186,25 +189,25 @@ def _what(table: RunTable, setting: Setting) -> str:
 
 def candidate_of(name: str, table: RunTable, predicts: Predicts) -> Candidate:
     plain = candidates(table, predicts)
-    twice = (one for dear in plain if dear.share >= DEAR for one in second_looks(table, dear))
+    twice = (one for large in plain if large.share >= EXPENSIVE for one in second_looks(table, large))
     return next(one for one in (*plain, *twice) if one.name == name)
 
 
-def second_looks(table: RunTable, dear: Candidate) -> list[Candidate]:
-    """Policies that look at the features of `dear` at a small share of epsilon, and at a larger one where that is
+def second_looks(table: RunTable, large: Candidate) -> list[Candidate]:
+    """Policies that look at the features of `large` at a small share of epsilon, and at a larger one where that is
     predicted to pay: so a price that few rows are worth is not paid where there are many."""
-    of_these = [one for one in table.settings if one.paid == table.settings[dear.setting].paid]
+    of_these = [one for one in table.settings if one.paid == table.settings[large.setting].paid]
     return [
         replace(
-            dear,
+            large,
             name=f"{_what(table, few)} at {few.share * 100:g} %, and at {many.share * 100:g} % where that pays",
             share=few.share,
             setting=table.settings.index(few),
-            further=replace(dear, share=few.share + many.share, setting=table.settings.index(many)),
+            further=replace(large, share=few.share + many.share, setting=table.settings.index(many)),
         )
         for few in of_these
         for many in of_these
-        if many.share >= DEAR and 2.9 < many.share / few.share < 11
+        if many.share >= EXPENSIVE and TIMES[0] < many.share / few.share < TIMES[1]
     ]
 
 
@@ -348,9 +351,9 @@ def decide(table: RunTable, model: AnyModel, predicts: Predicts) -> Policy:
     if len({run.database for run in table.runs}) > 1:
         for candidate in all_:
             judged[candidate.name] = _losses(candidate, table, model, predicts, scale)
-        dear = [c for c in all_ if c.share >= DEAR]
-        if dear and isinstance(model, Model) and not any(predicts):
-            more = second_looks(table, min(dear, key=lambda c: float(judged[c.name][0].mean())))
+        expensive = [c for c in all_ if c.share >= EXPENSIVE]
+        if expensive and isinstance(model, Model) and not any(predicts):
+            more = second_looks(table, min(expensive, key=lambda c: float(judged[c.name][0].mean())))
             judged |= {c.name: _losses(c, table, model, predicts, scale) for c in more}
             all_ = sorted([*all_, *more], key=lambda c: c.most)
         losses, sized = zip(*(judged[c.name] for c in all_), strict=True)

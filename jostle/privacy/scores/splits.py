@@ -182,7 +182,7 @@ SPLITS = {
 }
 
 
-DEAREST = 2**40
+HIGHEST = 2**40
 TOGETHER = 2**24  # counts of a level that are in memory at once: where there are more, rows are read more than once
 
 STEPS = 2**24
@@ -399,10 +399,10 @@ def _priced(groups: tuple[int, ...], prices: Sequence[Floats], bits: int) -> tup
     """How many scores each group has, and what is taken off each, in steps of 2^-bits."""
     every = np.concatenate([np.zeros(0), *prices])
     longer = [len(some) - many for many, some in zip(groups, prices, strict=False)]
-    if len(prices) != len(groups) or not {0, 1}.issuperset(longer) or not np.all(np.abs(every) <= DEAREST):
+    if len(prices) != len(groups) or not {0, 1}.issuperset(longer) or not np.all(np.abs(every) <= HIGHEST):
         raise refuse(
             "ValueError", "prices are a list for each leaf of the level, of a number for each of its splits",
-            help=f"as many as its `attributes`, or one more, for no split; none beyond {DEAREST:,}",
+            help=f"as many as its `attributes`, or one more, for no split; none beyond {HIGHEST:,}",
         )  # fmt: skip
     return tuple(map(len, prices)), fixed_width(np.rint(np.ldexp(every, bits)))
 

@@ -111,7 +111,7 @@ def state_of_row(states: Mapping[str, RowExpr]) -> tuple[RowExpr, dict[float, tu
     columns, of the first in whose cell something does not fit. A missing cell of a column alone is none."""
     keys = [(name, what) for name, state in states.items() for what in STATES if what in says(state)]
     fits = float(len(keys))
-    parts = []
+    parts: list[RowExpr] = []
     for name, state in states.items():
         numbers: dict[object, float | None] = {what: float(i) for i, (of, what) in enumerate(keys) if of == name}
         parts.append(_numbered(state, {FITS: fits, None: None if len(states) == 1 else fits, **numbers}))

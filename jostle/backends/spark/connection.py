@@ -29,6 +29,7 @@ from jostle.lazy import pa
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.connect.proto import Plan
     from pyspark.sql.connect.session import SparkSession
 
 T = TypeVar("T")
@@ -131,7 +132,7 @@ class Connection:
             self._end()
 
 
-def _planned(session: SparkSession, query: str) -> object:
+def _planned(session: SparkSession, query: str) -> Plan:
     """A query as a plan of the protocol's."""
     from pyspark.sql.connect.plan import SQL
 

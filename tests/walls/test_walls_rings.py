@@ -10,7 +10,7 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 90_525,
+    "lines": 90_526,
     "files": 375,
     "lines that the kernel imports": 2_595,
     "lines that privacy and engine import": 20_040,

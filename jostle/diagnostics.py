@@ -24,7 +24,7 @@ KINDS = (
 WARNINGS = (
     "narrow-range", "floored-key", "unlisted-key", "unmatched-pattern", "idle-clamp", "cutting-clamp",
     "clock-of-date", "category-spelling", "csv-decimal", "unfit-cells", "large-epsilon",
-    "former-name", "first-budget", "unknown-warning",
+    "first-budget", "unknown-warning",
 )  # fmt: skip
 """What stops nothing and is said all the same: names by which a program or a person switches each off."""
 

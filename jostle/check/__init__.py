@@ -14,13 +14,13 @@ from contextlib import contextmanager
 from jostle.check.modules import LoadModule, Modules, check_sources
 from jostle.check.names import Names
 from jostle.check.scopes import Report
-from jostle.check.warnings import brought_hint, has_old_words, of_epsilon, old_word_hint, selection_hint, with_new_words
+from jostle.check.warnings import of_epsilon
 from jostle.diagnostics import Diagnostic
 from jostle.language.operations import FOLDS
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every_of
 
-__all__ = ["check", "in_words_of_today"]
+__all__ = ["check"]
 
 
 def check(
@@ -57,23 +57,6 @@ def check(
     findings = report.in_order()
     warn([one for one in findings if one.is_warning])
     return [one for one in findings if not one.is_warning]
-
-
-def in_words_of_today(
-    program: n.Program, *, builtins: Collection[str], load_module: LoadModule, predefined: Collection[str] = ()
-) -> tuple[n.Program, list[Diagnostic]]:
-    """The program with today's words for those of the version before, and a hint for each place."""
-    if not has_old_words(program):
-        return program, []
-    unused = Report()
-    with _deep_enough():
-        names = Names(unused, Modules(load_module, (), unused), builtins, predefined)
-        names.program(program)
-        words = names.former
-        hints = [old_word_hint(span, *both) for span, both in words.items()]
-        hints += [brought_hint(span, name) for name, span in names.unbrought.items()]
-        hints += [selection_hint(node) for node in names.selections]
-        return with_new_words(program, words), hints
 
 
 @contextmanager

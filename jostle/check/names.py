@@ -12,11 +12,10 @@ from typing import Any
 
 from jostle.check.modules import Modules
 from jostle.check.scopes import Report, Scope, blocks, bound_in
-from jostle.check.warnings import NAMES, PARAMETERS
 from jostle.diagnostics import did_you_mean
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import BUILTINS, DOMAINS
-from jostle.language.forms import ambiguity, is_condition, selects_rows
+from jostle.language.forms import ambiguity, is_condition
 from jostle.language.methods import MODULES, OF_TABLES, of_call, way
 from jostle.language.operations import ROW_FUNCTIONS
 from jostle.resources import folder
@@ -40,16 +39,12 @@ ALWAYS = frozenset({"epsilon", "rho"})
 
 
 class Names:
-    """The walk; `ready` holds the top-level names that may be bound so far, or None inside a function.
-
-    `former` gathers words of the version before with today's, by place; `unbrought` the first places of built-ins whose
-    module is not used, `selections` the rows that are chosen as `t[C]`.
-    """
+    """The walk; `ready` holds the top-level names that may be bound so far, or None inside a function."""
 
     def __init__(
         self, report: Report, modules: Modules, names: Collection[str], predefined: Collection[str] = ()
     ) -> None:
-        self._report, self._modules, self._predefined = report, modules, predefined
+        self._report, self._modules = report, modules
         self._always = Scope(frozenset(names) | frozenset(predefined) | ALWAYS)
         self._ready: set[str] | None = set()
         self._unknown: list[tuple[str, Span, str]] = []
@@ -60,9 +55,6 @@ class Names:
         self._built_in: dict[str, Collection[str]] = {}  # the built-ins that each module brings, by the module's name
         self._columns: dict[str, str] = {}  # the tables of the columns that private sources describe
         self._derived: set[str] = set()  # columns that are calculated
-        self.former: dict[Span, tuple[str, str]] = {}
-        self.unbrought: dict[str, Span] = {}
-        self.selections: list[n.Index] = []
 
     def program(self, program: n.Program) -> None:
         names = frozenset(bound_in(program.body, self._modules.names))
@@ -209,17 +201,13 @@ class Names:
             self._report.add("NameError", message, expr.span, label="no quotes", help=help)
         elif self._is_of_python(expr, scope):
             self._of_python(expr)
-        elif of and NAMES.get(expr.name) in self._used.get(of, ()):
-            self.former[expr.span] = expr.name, NAMES[expr.name]
         else:
             self._expr(expr.value, scope, rows=rows, domains=domains)
 
     def _indexed(self, expr: n.Index, scope: Scope, rows: bool, domains: bool) -> None:
-        if selects_rows(expr):
-            self.selections.append(expr)
         self._expr(expr.value, scope, rows=rows)
         for arg in expr.args:
-            self._expr(arg, scope, rows=rows or expr.trailing_comma or is_condition(arg))
+            self._expr(arg, scope, rows=rows or is_condition(arg))
         for keyword in expr.keywords:
             self._expr(keyword.value, scope, rows=rows)
 
@@ -277,8 +265,6 @@ class Names:
         if function == "derive":
             self._derived |= {keyword.name for keyword in call.keywords}
         for keyword in call.keywords:
-            if (function, keyword.name) in PARAMETERS:
-                self.former[keyword.span] = keyword.name, PARAMETERS[function, keyword.name]
             self._argument(keyword.value, call.function, scope, rows or on_rows)
 
     def _argument(self, arg: n.Expr, function: n.Expr, scope: Scope, rows: bool) -> None:
@@ -321,14 +307,14 @@ class Names:
         return ""
 
     def _function_of_language(self, function: n.Expr, scope: Scope) -> str:
-        """Today's name of the built-in or of the library's function that is called, or an empty text."""
+        """The name of the built-in or of the library's function that is called, or an empty text."""
         match function:
             case n.Name(id=name):
                 place = scope.home(name)
                 of_library = name in self._library and place is _top(scope, self._always)
-                return NAMES.get(name, name) if place in (None, self._always) or of_library else ""
+                return name if place in (None, self._always) or of_library else ""
             case n.Attribute(value=n.Name(id=module), name=name) if module in self._used:
-                return NAMES.get(name, name)
+                return name
         return ""
 
     def _query(self, body: n.Expr, scope: Scope, rows: bool = False, domains: bool = False) -> None:
@@ -411,14 +397,8 @@ class Names:
     ) -> None:
         """Says so where no name is such in a scope, nor among `more`; `call`: where it is called."""
         if not scope.binds(name):
-            if scope.binds(NAMES.get(name, name)):
-                self.former[span] = name, NAMES[name]
-            else:
-                self._unknown.append((name, span, self._way_out(name, {*scope.visible(), *more}, call)))
+            self._unknown.append((name, span, self._way_out(name, {*scope.visible(), *more}, call)))
             return
-        row = BUILTINS.get(name)
-        if row is not None and row.module and name not in self._predefined and scope.home(name) is self._always:
-            self.unbrought.setdefault(name, span)
         if name in self._clashes and scope.home(name) is _top(scope, self._always):
             message, help = ambiguity(name, self._clashes[name])
             self._report.add("NameError", message, span, label="which one is meant?", help=help)
@@ -428,7 +408,7 @@ class Names:
 
 
 def _way_out(name: str, names: Collection[str], *, called: bool = False) -> str:
-    module = _module_with(NAMES.get(name, name))
+    module = _module_with(name)
     if module:
         return f"write `use {module}` above, which has it"
     close = did_you_mean(name, [one for one in names if one[:1] != "_" or name[:1] == "_"])

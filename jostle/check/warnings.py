@@ -3,12 +3,6 @@ down, patterns and keys that meet no listed value, clamps that change nothing or
 
 Each is a warning, from what stands in the program alone. The walk before a run calls these where a select or a form
 reads private rows; a program switches one off by its name, `# jostle: allow narrow-range`.
-
-Words of the version before: a program may write them for one version more, and a warning names today's.
-
-A former word is put into today's before anything else looks at the tree, so that every pass knows one word. Of a
-built-in the row of its name says it, of the library the tables here. A name that a program has defined, or a column,
-is its own. What has gone into a module of the library is still known without `use`, with a hint.
 """
 
 from __future__ import annotations
@@ -22,15 +16,13 @@ from jostle.check.scopes import Report
 from jostle.diagnostics import WARNINGS, Diagnostic, did_you_mean
 from jostle.doubles import arithmetic
 from jostle.language.aggregates import AGGREGATES
-from jostle.language.builtins import BUILTINS, TURNED
 from jostle.language.facts import MOST_LISTED, literal, literals, quote
-from jostle.language.forms import aggregates, selects_rows
+from jostle.language.forms import aggregates
 from jostle.language.moments import SPANS
 from jostle.plan.plan import Categories, Domain, Integer, Moments, Open, Real
-from jostle.records import replace
 from jostle.source import Source, Span
 from jostle.syntax import nodes as n
-from jostle.syntax.walk import children, every_of, rebuilt
+from jostle.syntax.walk import children, every_of
 
 
 def row_parts(node: n.Expr) -> list[n.Node]:
@@ -321,93 +313,3 @@ def unallowed(source: Source, warnings: Iterable[Diagnostic], allowed: Collectio
     for one in (*warnings, *unknown):
         if one.kind not in everywhere and (one.span is None or one.kind not in of_lines.get(one.span.line, ())):
             yield one
-
-
-OLD_NAME = "former-name"
-"""The kind of these hints, which stop nothing."""
-
-LIBRARY = {
-    "most_right": "most_accurate", "made_mixture": "synthetic_mixture",
-    "uncut_rows": "unbinned_rows", "ising_apart_fit": "ising_independent_fit",
-    "pairwise_apart_fit": "pairwise_independent_fit",
-}  # fmt: skip
-"""Names of the standard library's modules."""
-
-PARAMETERS = {
-    ("cut", "chosen"): "selection", ("fw_step", "chosen"): "vertex", ("node_step", "chosen"): "vertex",
-    ("grid_strategy", "wanted"): "cells", ("mwem_learn", "asked"): "query_numbers",
-}  # fmt: skip
-"""Parameters of its functions."""
-
-OF_MODULES = {row.name for row in BUILTINS.values() if row.module}
-"""Built-ins that a program has by `use` of their module, and had without in the version before."""
-
-NAMES = LIBRARY | {row.former: row.name for row in BUILTINS.values() if row.former}
-PARAMETERS |= {(row.name, p.former): p.name for row in BUILTINS.values() for p in row.parameters if p.former}
-_PARAMETERS = {former for _, former in PARAMETERS}
-_WORDS = re.compile(rf"\b(?:{'|'.join({*NAMES, *_PARAMETERS, *OF_MODULES, *TURNED})})\b")
-
-
-_INDEX = re.compile(r"[\w`)\]]\[")
-
-
-def has_old_words(program: n.Program) -> bool:
-    """Whether a program has a word or a form that may be a former one."""
-    text = program.span.source.text
-    if _WORDS.search(text) is None and _INDEX.search(text) is None:
-        return False
-    names = {node.id for node in every_of(program, n.Name)} | {node.name for node in every_of(program, n.Attribute)}
-    if not (names.isdisjoint(NAMES) and names.isdisjoint(OF_MODULES) and names.isdisjoint(TURNED)):
-        return True
-    keywords = [node.name for node in every_of(program, n.Keyword)]
-    return not _PARAMETERS.isdisjoint(keywords) or any(map(selects_rows, every_of(program, n.Index)))
-
-
-def old_word_hint(span: Span, former: str, today: str) -> Diagnostic:
-    """The warning about a former word that works."""
-    help = f"write `{today}`; the next version will not know `{former}`"
-    return Diagnostic(OLD_NAME, f"`{former}` is called `{today}` now", span, "a former name", help)
-
-
-def brought_hint(span: Span, name: str) -> Diagnostic:
-    """The warning about a built-in whose module the program does not use."""
-    module = BUILTINS[name].module
-    help = f"write `use {module}` above; the next version will not know `{name}` without"
-    return Diagnostic(OLD_NAME, f"`{name}` is of the module `{module}`", span, "without its module", help)
-
-
-def selection_hint(node: n.Index) -> Diagnostic:
-    """The warning about rows that are chosen as `t[C]`."""
-    help = "`t[C]` is for one version more; `t[a = v]`, a part of the partition by `a`, stays"
-    return Diagnostic(
-        OLD_NAME, f"write `where({_text(node.value)}, {_text(node.args[0])})`", node.span, "rows where", help
-    )
-
-
-def old_order(node: n.Call) -> tuple[str, str]:
-    """The warning about a call whose first two arguments stand the other way round, and the way out."""
-    first, second, *rest = map(_text, (*node.args, *node.keywords))
-    name = _text(node.function)
-    today = f"{name}({', '.join([second, first, *rest])})"
-    return f"`{name}` takes what it reads first, here `{second}`", f"write `{today}`"
-
-
-def _text(node: n.Node) -> str:
-    """An expression as it is written, on one line and not at length."""
-    span = node.span
-    line = span.source.text.split("\n")[span.line - 1]
-    return line[span.column - 1 : span.end_column - 1] if span.end_line == span.line else "…"
-
-
-def with_new_words(tree: n.Program, words: Mapping[Span, tuple[str, str]]) -> n.Program:
-    """A program with other words for the names, fields and parameters at these places."""
-
-    def today(node: n.Node) -> n.Node:
-        match node:
-            case n.Name() if node.span in words:
-                return replace(node, id=words[node.span][1])
-            case n.Attribute() | n.Keyword() if node.span in words:
-                return replace(node, name=words[node.span][1])
-        return node
-
-    return rebuilt(tree, today)

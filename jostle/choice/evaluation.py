@@ -38,7 +38,7 @@ from jostle.privacy.reading.minting import exposed, public_cube
 from jostle.records import as_dict
 from jostle.run.evaluator import At, builtin
 from jostle.run.faults import private_value
-from jostle.run.values import Part, Record, handles_in, is_number, is_sequence, is_workload, kind_name
+from jostle.run.values import Part, Record, handles_in, is_number, is_workload, kind_name
 from jostle.syntax.nodes import FEATURES, MARGIN, VALIDATION
 from jostle.threads import on_one_thread
 
@@ -341,8 +341,6 @@ def _bootstrap(
     Each has an element a query. `option(db, queries)` is called under an allotment of `epsilon` (or `rho`) in all.
     """
     interp, _ = at
-    if is_sequence(option) or hasattr(option, "shape"):  # the order of the version before
-        cells, option = option, cells
     for handle in handles_in([cells, queries, epsilon, rho]):
         raise private_value(handle, "cannot be rehearsed on: `bootstrap` takes released cells")
     if not is_workload(queries):

@@ -2,10 +2,9 @@
 
 A row says a name's parameters, its effect on private data, how it reads its arguments, what it gives, and one line
 for people. `@` marks the parameter whose handles are measured, scored or transformed; one that stands after `*` is
-given by name. `former` is its name in the version before, which programs may still write (`check.warnings`); that of
-a parameter stands after `/`. What serves one module of the library alone is of that module: `use` brings it
-(`MODULES`). The run looks up a row for whatever it implements, so that a name without a row is an import error;
-whatever a check before the run does not find here may charge anything.
+given by name. What serves one module of the library alone is of that module (`MODULES`): every program knows it, and
+may have the name for something else. The run looks up a row for whatever it implements, so that a name without a row
+is an import error; whatever a check before the run does not find here may charge anything.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ MODULES = {
     "best": ("advisor", "retrained"),
     "weighted": ("weighted", "shave", "grouped", "joined", "intersect", "concat", "without"),
 }
-"""The names that a program has by `use`, by module of the library. Modules of the library know all of them."""
+"""Names that serve one module of the library alone, by module; `use` brings them, so that two modules' clash."""
 
 _HOMES = {name: module for module, names in MODULES.items() for name in names}
 
@@ -53,12 +52,12 @@ PUBLIC, HANDLES, CONTAINERS, PRINTS, DRAWS, ROWS, SOURCE, NOTHING = Reads
 
 def row(
     name: str, signature: str | None, about: str, gives: Gives = Gives.RELEASED, reads: Reads = PUBLIC,
-    effect: Effect = PURE, former: str = "", function: str = "",
+    effect: Effect = PURE, function: str = "",
 ) -> None:  # fmt: skip
     """Enters a row; a name has one."""
     if name in BUILTINS:
         raise ImportError(f"the built-in `{name}` has two rows")
-    BUILTINS[name] = Builtin(name, signature, effect, reads, gives, about, former, function, _HOMES.get(name, ""))
+    BUILTINS[name] = Builtin(name, signature, effect, reads, gives, about, function, _HOMES.get(name, ""))
 
 
 # Words of descriptions, and constants ----------------------------------------------------------------
@@ -97,7 +96,7 @@ row("vectors", "@table: points, *columns, radius, scaled = true, norm = \"l2\", 
     "Rows as vectors of numeric columns, clipped to a norm.", Gives.VECTORS, ROWS, TRANSFORMS)  # fmt: skip
 row("binned", "@table, column, edges", "The table with a numeric column as the number of edges that it reaches.",
     Gives.BINNED, HANDLES, TRANSFORMS)  # fmt: skip
-row("split_rows", "@table, parts, seed/salt = 0", "Disjoint parts of a table, by a hash of what is protected.",
+row("split_rows", "@table, parts, seed = 0", "Disjoint parts of a table, by a hash of what is protected.",
     Gives.SHARES, HANDLES, TRANSFORMS)  # fmt: skip
 row("explode", "@table, **lists", "A row for each item of a list that is not none.", Gives.EXPLODED, ROWS, TRANSFORMS)
 row("union", "*@parts, weights = none", "All rows of several tables, or the larger weights of records, or workloads.",
@@ -170,19 +169,19 @@ row("perturbed_optimum", "@cubes, model, rows, ridge = none, *, epsilon = none, 
 # Scores ----------------------------------------------------------------------------------------------
 
 row("size", "@value: rows", "How many rows a table, a cube or vectors have: a score.", Gives.SCORE, HANDLES, SCORES,
-    "total", function="scores.cells:size")  # fmt: skip
+    function="scores.cells:size")  # fmt: skip
 row("nonzero", "@value: cube", "How many cells hold rows: a score.", Gives.SCORE, HANDLES, SCORES,
     function="scores.cells:nonzero")  # fmt: skip
-row("largest_cell", "@value: cube", "The largest cell: a score.", Gives.SCORE, HANDLES, SCORES, "peak",
+row("largest_cell", "@value: cube", "The largest cell: a score.", Gives.SCORE, HANDLES, SCORES,
     function="scores.cells:largest_cell")  # fmt: skip
 row("largest_marginal", "@value: cube", "The largest cell of any marginal: a score.", Gives.SCORE, HANDLES, SCORES,
     function="scores.cells:largest_marginal")  # fmt: skip
 row("l2", "@value: cube", "The Euclidean norm of the counts: a score.", Gives.SCORE, HANDLES, SCORES,
     function="scores.cells:l2")  # fmt: skip
 row("l1_to_uniform", "@value: cube", "The distance of the counts to uniform ones: a score.", Gives.SCORE, HANDLES,
-    SCORES, "spread", function="scores.cells:l1_to_uniform")  # fmt: skip
+    SCORES, function="scores.cells:l1_to_uniform")  # fmt: skip
 row("total_variation", "@value: cube", "The sum of differences of neighbouring counts: a score.", Gives.SCORE, HANDLES,
-    SCORES, "roughness", function="scores.cells:total_variation")  # fmt: skip
+    SCORES, function="scores.cells:total_variation")  # fmt: skip
 row("misfit", "@cube, queries, estimate", "How far an estimate's answers are from the true ones: scores.",
     Gives.SCORE, HANDLES, SCORES, function="scores.fit:misfit")  # fmt: skip
 row("distance", "@cube, expected, penalty = 0", "How far public counts are from the true ones: a score.",
@@ -191,18 +190,18 @@ row("closeness", "@cube, queries, answers", "How close released answers are to t
     Gives.SCORE, HANDLES, SCORES, function="scores.fit:closeness")  # fmt: skip
 row("bisection_costs", "@cube, starts, places, penalty = 0, grain = 1",
     "The costs of cutting each segment of a line at each of its places: scores.", Gives.SCORE, HANDLES,
-    SCORES, "bisections", function="scores.candidates:bisection_costs")  # fmt: skip
+    SCORES, function="scores.candidates:bisection_costs")  # fmt: skip
 row("boundaries", "@cube, bins, end, grain = 1", "The costs of the places where the last bin may begin: scores.",
     Gives.SCORE, HANDLES, SCORES, function="scores.candidates:boundaries")  # fmt: skip
 row("tail_energy", "@cube, kept, costs, weights, grain = 1", "What is left out with only some frequencies: scores.",
-    Gives.SCORE, HANDLES, SCORES, "leftover", function="scores.candidates:tail_energy")  # fmt: skip
+    Gives.SCORE, HANDLES, SCORES, function="scores.candidates:tail_energy")  # fmt: skip
 row("coordinate_scores", "@rows, given, parameters = none, *, bound = 1",
     "The coordinates of a row kernel's sum and their negatives: scores.", Gives.SCORE, HANDLES, SCORES)  # fmt: skip
 row("row_score", "@rows, given, parameters = none, *, bound = 1", "The sum of a row kernel's one number: a score.",
     Gives.SCORE, HANDLES, SCORES)  # fmt: skip
-row("correct_count", "@table: any, model, label", "How many rows a public classifier gets right: a score.", Gives.SCORE,
-    HANDLES, SCORES, "rows_right")  # fmt: skip
-row("surprise_count", "@table: any, model, label", "How improbable a classifier calls the rows' classes: a score.",
+row("correct_count", "@table, model, label", "How many rows a public classifier gets right: a score.", Gives.SCORE,
+    HANDLES, SCORES)  # fmt: skip
+row("surprise_count", "@table, model, label", "How improbable a classifier calls the rows' classes: a score.",
     Gives.SCORE, HANDLES, SCORES)  # fmt: skip
 row("ranked_counts", "@table: any, model, label, of", "Rows by how probable a classifier calls a class: scores.",
     Gives.SCORE, HANDLES, SCORES)  # fmt: skip
@@ -236,9 +235,9 @@ row("answer", "queries, cells", "The answers of a workload on released cells.", 
 row("exact", "queries, cube", "The answers of a workload on public counts.", reads=HANDLES)
 row("same_cells", "cube, queries", "Refuses a workload that was made from another cube.", reads=HANDLES)
 row("cells", "cube", "The counts of a public cube, or the rows of public vectors.", reads=HANDLES)
-row("accuracy", "table: any, model, label", "The share of a public table's rows whose class a classifier names.",
+row("accuracy", "table, model, label", "The share of a public table's rows whose class a classifier names.",
     reads=HANDLES)  # fmt: skip
-row("simulated_tables", "count/many, seed = 1, *, rows = none, wide = false",
+row("simulated_tables", "count, seed = 1, *, rows = none, wide = false",
     "Public synthetic tables to train choices on.", reads=HANDLES)  # fmt: skip
 row("prediction_error", "table, model",
     "The root mean square of what a regression is off by, over a public table's rows.", reads=HANDLES)  # fmt: skip
@@ -268,12 +267,12 @@ for _operation in ROW_FUNCTIONS.values():
     if _operation.name not in BUILTINS:  # `text` is a domain as well
         numeric = {_operation.gives, *_operation.kinds} == {"number"}
         row(_operation.name, _with_kinds(_operation), _operation.about, Gives.NUMBER if numeric else Gives.RELEASED)
-row("sum", "values/v: numbers", "The sum of numbers.", Gives.NUMBER)
-row("avg", "values/v: numbers", "The mean of numbers.")
-row("var", "values/value: numbers", "The sample variance of numbers.")
-row("stddev", "values/v: numbers", "The sample standard deviation of numbers.")
-row("median", "values/v: numbers", "The median of numbers.")
-row("quantile", "values/value: numbers, q: number", "The quantile of numbers, interpolated.")
+row("sum", "values: numbers", "The sum of numbers.", Gives.NUMBER)
+row("avg", "values: numbers", "The mean of numbers.")
+row("var", "values: numbers", "The sample variance of numbers.")
+row("stddev", "values: numbers", "The sample standard deviation of numbers.")
+row("median", "values: numbers", "The median of numbers.")
+row("quantile", "values: numbers, q: number", "The quantile of numbers, interpolated.")
 row("idxmax", "value: numbers", "The place of the largest number, the first of equals.")
 row("idxmin", "value: numbers", "The place of the smallest number, the first of equals.")
 row("rmse", "a: numbers, b: numbers", "The root mean square error between two vectors.")
@@ -287,14 +286,14 @@ row("len", "value: sized", "How many items, letters, queries or listed values th
 row("sample", "items, count, seed = 0", "So many items of a list, or rows of a public table, by a public hash.",
     reads=CONTAINERS)  # fmt: skip
 row("append", "items: items, item", "The list with one more item.", Gives.APPENDED, HANDLES)
-row("list", "value/v: items", "The items as a list.", Gives.ITEMS, HANDLES)
-row("set", "value/v: items", "The items as a set.", Gives.DISTINCT)
+row("list", "value: items", "The items as a list.", Gives.ITEMS, HANDLES)
+row("set", "value: items", "The items as a set.", Gives.DISTINCT)
 row("zip", "*columns", "Lists of one item of each.", Gives.ZIPPED, HANDLES)
-row("enumerate", "value/v: items", "Pairs of a place and an item.", Gives.NUMBERED, HANDLES)
-row("reversed", "value/v: items", "The items, the last one first.", Gives.REVERSED, HANDLES)
-row("sorted", "values/value: items, by = none", "The items in order; `by` says what counts.", Gives.SORTED, CONTAINERS)
+row("enumerate", "value: items", "Pairs of a place and an item.", Gives.NUMBERED, HANDLES)
+row("reversed", "value: items", "The items, the last one first.", Gives.REVERSED, HANDLES)
+row("sorted", "values: items, by = none", "The items in order; `by` says what counts.", Gives.SORTED, CONTAINERS)
 row("keys", "value", "The names of a record's fields.")
-row("values", "value/v", "The values of a record's fields, or a list's items.", Gives.FIELDS, HANDLES)
+row("values", "value", "The values of a record's fields, or a list's items.", Gives.FIELDS, HANDLES)
 row("record", "pairs", "A record of pairs of a name and a value.", Gives.RECORD, HANDLES)
 row("str", "value", "The value as a text.", reads=CONTAINERS)
 
@@ -346,11 +345,6 @@ OPENERS = tuple(name for name, entry in BUILTINS.items() if entry.effect is DECL
 
 DOMAINS = frozenset(name for name, entry in BUILTINS.items() if entry.gives is Gives.DOMAIN)
 """The words of a description that list no values."""
-
-TURNED_IN_LIBRARY = frozenset({"noisy_accuracy"})
-TURNED = frozenset({"correct_count", "accuracy", "bootstrap"}) | TURNED_IN_LIBRARY
-"""Functions whose first two arguments stood the other way round in the version before; kinds tell which is which. Those
-of the library understand no other order."""
 
 SLOW = frozenset({
     "simulated_tables", "simulated_regressions", "simulated_studies", "bootstrap", "accounting", "plot", "whole",

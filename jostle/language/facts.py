@@ -98,13 +98,12 @@ class Parameter(Struct, frozen=True, eq=False):
     default: str | None = None
     kind: str = ""
     exposed: bool = False  # what it is given is measured, scored or transformed
-    former: str = ""  # its name in the version before
     takes: str = ""  # a word for what it is given, such as number, text, table, cube; empty where anything goes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Builtin:
-    """A row of the table. `signature` is None for what is no function; `former` is its name in the version before."""
+    """A row of the table. `signature` is None for what is no function."""
 
     name: str
     signature: str | None
@@ -112,7 +111,6 @@ class Builtin:
     reads: Reads
     gives: Gives
     about: str
-    former: str = ""
     function: str = ""  # where in `privacy` it stands, `module:name`; empty where `run` implements it
     module: str = ""  # of the library, whose `use` brings it; empty where every program knows it
 
@@ -147,7 +145,7 @@ class Builtin:
         """The name with its parameters, as a person reads it."""
         if self.signature is None:
             return self.name
-        return f"{self.name}({re.sub(r'@|/[a-z]+|: [a-z]+', '', self.signature)})"
+        return f"{self.name}({re.sub(r'@|: [a-z]+', '', self.signature)})"
 
     def place(self, name: str) -> int | None:
         """Where a parameter stands among those by place, or None."""
@@ -167,10 +165,10 @@ def _parameters(signature: str) -> Iterator[Parameter]:
             by_name = True
             continue
         name, _, takes = name.partition(": ")
-        bare, _, former = name.lstrip("*@").partition("/")
+        bare = name.lstrip("*@")
         stars = name[: name.count("*")]
         takes = "" if takes == "any" else takes or (bare if bare in _SAY_IT else "")
-        yield Parameter(bare, default or None, stars or ("name" if by_name else ""), "@" in name, former, takes)
+        yield Parameter(bare, default or None, stars or ("name" if by_name else ""), "@" in name, takes)
         by_name = by_name or stars == "*"
 
 

@@ -118,11 +118,6 @@ def is_condition(node: n.Expr) -> bool:
     return False
 
 
-def selects_rows(node: n.Index) -> bool:
-    """Whether an index is a condition on rows, `t[C]` or `t[C, ]`, which `where(t, C)` says."""
-    return not node.keywords and len(node.args) == 1 and (node.trailing_comma or is_condition(node.args[0]))
-
-
 PERSON = "person"
 """What a select calls the one whose rows they are, where no column has this name."""
 

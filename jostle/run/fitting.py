@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from jostle.check.scopes import bound_in
-from jostle.check.warnings import old_order
 from jostle.diagnostics import Diagnostic, did_you_mean
-from jostle.language.builtins import BUILTINS, TURNED, TURNED_IN_LIBRARY
+from jostle.language.builtins import BUILTINS
 from jostle.language.facts import Effect, Parameter, Reads
 from jostle.language.row_mistakes import usage
 from jostle.plan.plan import Domain, Open, Real, listed
@@ -102,9 +101,6 @@ def no_argument(
     name, params, usage_text = _signature(function)
     if params is None or node.span.source.name.startswith(LIBRARY):
         return None
-    if name in TURNED_IN_LIBRARY and is_turned(name, args, kind):
-        message, help = old_order(node)
-        return Diagnostic("TypeError", message, node.span, help=help)
     places = [param for param in params if param.kind in ("", "*")]
     skip = max(len(args) - len(node.args), 0)  # the choice of an advisor, whose call has the rest
     if skip:
@@ -124,14 +120,6 @@ def no_argument(
         if fault is not None:
             return replace(fault, span=expr.span, help=fault.help or f"write `{usage_text}`")
     return None
-
-
-def is_turned(name: str, args: Sequence[object], kind: Kind = kind_of) -> bool:
-    """Whether the first two arguments stand in the order of the version before, as far as kinds tell."""
-    if name not in TURNED or len(args) < 2:
-        return False
-    by_option = isinstance(args[0], Part) or kind(args[0]) == FUNCTION
-    return by_option if name == "bootstrap" else kind(args[1]) == TABLE
 
 
 def _signature(function: object) -> tuple[str, Sequence[Parameter] | None, str]:

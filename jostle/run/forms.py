@@ -16,7 +16,7 @@ from typing import Any
 
 from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.language.builtins import SOURCES
-from jostle.language.forms import DIMENSIONS
+from jostle.language.forms import DIMENSIONS, is_condition
 from jostle.plan.plan import Apply, Column, Constant, Derive, Filter, Open, RowExpr, listed
 from jostle.plan.schemas import key_values
 from jostle.privacy.kernel.exposures import Handle
@@ -195,17 +195,12 @@ def _edges(expr: RowExpr) -> list[float]:
 
 
 def rows_of(interp: Evaluator, handle: Handle, node: n.Index, scope: Scope) -> Handle:
-    """`D[a = v, b = w]` and `D[E, ]`."""
+    """`D[a = v, b = w]`."""
     if not isinstance(handle, (Table, Cube)):
         raise refuse("TypeError", f"{kind_name(handle)} has no rows to select", node.span)
     rows: Any = handle
-    interp.reads_rows(handle, node, scope)
-    for condition in node.args:
-        compiler = _index_compiler(interp, rows, node, scope)
-        expr = compiler.expression(condition)
-        if isinstance(expr, Constant) or isinstance(condition, n.Number):
-            raise _by_value(handle, node)
-        rows = positions.where(interp, rows, expr)
+    if node.args:
+        raise _by_value(handle, node)
     for keyword in node.keywords:
         name = _column_named(rows, keyword, scope)
         value = interp.eval(keyword.value, scope)
@@ -216,7 +211,8 @@ def rows_of(interp: Evaluator, handle: Handle, node: n.Index, scope: Scope) -> H
             raise refuse(
                 "TypeError", f"a column is compared with a number or text, not {kind_name(value)}", keyword.span
             )
-        _index_compiler(interp, rows, node, scope).need_described(name, keyword.value)
+        schema = dict(rows.schema)
+        RowCompiler(schema, interp, scope, Qualifiers.of(node.value, schema)).need_described(name, keyword.value)
         try:
             rows = transform.rows_where(rows, name, value)
         except Refusal as refusal:
@@ -224,11 +220,10 @@ def rows_of(interp: Evaluator, handle: Handle, node: n.Index, scope: Scope) -> H
     return rows  # type: ignore[no-any-return]
 
 
-def _index_compiler(interp: Evaluator, rows: Any, node: n.Index, scope: Scope) -> RowCompiler:
-    return RowCompiler(dict(rows.schema), interp, scope, Qualifiers.of(node.value, dict(rows.schema)))
-
-
-def _by_value(handle: Handle, node: n.Expr) -> Refusal:
+def _by_value(handle: Handle, node: n.Index) -> Refusal:
+    if is_condition(node.args[0]):
+        help = f"write `where({node.value.span.text}, {node.args[0].span.text})`"
+        return refuse("TypeError", "rows are selected by `where`", node.span, help=help)
     if handle.private:
         return private_value(handle, "cannot be indexed by value").at(node.span)
     return refuse("TypeError", "a table is not indexed by a value", node.span, help="select rows: `D[a = v]`")

@@ -208,17 +208,16 @@ def _shipped() -> tuple[str, ...]:
 
 
 class Modules:
-    """The modules of one session, each parsed once and run once; `translate` is for those beside a program."""
+    """The modules of one session, each parsed once and run once."""
 
-    def __init__(self, translate: Callable[[n.Program], n.Program] = lambda tree: tree) -> None:
-        self._translate = translate
+    def __init__(self) -> None:
         self._trees: dict[str, n.Program | None] = {}
         self._loaded: dict[str, Module] = {}
         self._loading: set[str] = set()
 
     def afresh(self) -> Modules:
         """The same modules, parsed already and to be run anew."""
-        other = Modules(self._translate)
+        other = Modules()
         other._trees = self._trees
         return other
 
@@ -230,9 +229,7 @@ class Modules:
         """The parsed module, or None where there is none."""
         name = ".".join(path)
         if name not in self._trees:
-            tree = self._trees[name] = self._parse(path, folders)
-            if tree is not None and name not in self.library():
-                self._trees[name] = self._translate(tree)
+            self._trees[name] = self._parse(path, folders)
         return self._trees[name]
 
     def _parse(self, path: tuple[str, ...], folders: Sequence[Path]) -> n.Program | None:

@@ -124,7 +124,6 @@ def _parts(columns: dict[str, Value], domains: Record, at: At) -> dict[str, obje
 def _accuracy(table: Value, model: Value, label: object, *, at: At) -> float:
     """`accuracy(test, model, class)`: the share of the rows of a public table whose class the model names."""
     interp, _ = at
-    table, model = _in_order(table, model)
     name = _class_of("accuracy", model, table, label)
     from jostle.kernels.classifiers.codes import coded, positions
 
@@ -140,7 +139,7 @@ def _accuracy(table: Value, model: Value, label: object, *, at: At) -> float:
 @builtin
 def _correct_count(table: object, model: object, label: object, *, at: At) -> object:
     """`correct_count(D, model, class)`: how many rows of a table a public classifier gets right, a score."""
-    return score_or_number(at[0], _row_count("correct_count", *_in_order(table, model), label), at[1])
+    return score_or_number(at[0], _row_count("correct_count", table, model, label), at[1])
 
 
 @builtin
@@ -187,11 +186,6 @@ def _in_bins(table: Table, model: object, label: str) -> tuple[Table, object]:
         table = transform.derive(table, [(n, bin_number(n, c.edges)) for n, c in cuts.items()])
         model = model.inner
     return table, model
-
-
-def _in_order(table: object, model: object) -> tuple[object, object]:
-    """What is read first; in the version before the model stood before it."""
-    return (model, table) if is_model(table) or isinstance(model, Table) else (table, model)
 
 
 def _class_of(what: str, model: Value, table: Value, label: object) -> str:

@@ -28,7 +28,7 @@ PARTS = {
 }  # fmt: skip
 """What SQL extracts from a date or a time, and the function of rows that gives it."""
 Params = tuple[tuple[n.Param, ...], Span]
-Arguments = tuple[tuple[n.Expr, ...], tuple[n.Keyword, ...], bool]
+Arguments = tuple[tuple[n.Expr, ...], tuple[n.Keyword, ...]]
 """By position, by name, and whether a comma stands at the end."""
 Round = tuple[tuple[str, ...], n.Expr, n.Expr | None, Span]
 """One `for` of a comprehension: its names, what it walks through, its condition."""
@@ -331,7 +331,7 @@ class Builder(QueryBuilder):
         return n.Attribute(value, str(name), span=self._span(value, name))
 
     def call(self, function: n.Expr, _open: Token, args: Arguments | None, close: Token) -> n.Call:
-        positions, keywords, _ = args or ((), (), False)
+        positions, keywords = args or ((), ())
         if isinstance(function, n.Name) and function.id == "position":
             match positions:
                 case (n.Binary("in", inside, text),):  # SQL's `position("a" in x)`
@@ -386,8 +386,7 @@ class Builder(QueryBuilder):
         return n.Call(call.function, (operand, *others), span=span)
 
     def index(self, value: n.Expr, _open: Token, args: Arguments, close: Token) -> n.Index:
-        positions, keywords, trailing = args
-        return n.Index(value, positions, keywords, trailing, span=self._span(value, close))
+        return n.Index(value, *args, span=self._span(value, close))
 
     def args(self, *children: object) -> Arguments:
         names_so_far: set[str] = set()
@@ -400,8 +399,7 @@ class Builder(QueryBuilder):
             elif isinstance(child, n.Expression) and names_so_far:
                 help = "put the arguments without a name first"
                 raise refuse("SyntaxError", "an argument without a name after one with a name", child.span, help=help)
-        trailing = isinstance(children[-1], Token)
-        return only(n.Expression, children), only(n.Keyword, children), trailing
+        return only(n.Expression, children), only(n.Keyword, children)
 
     def keyword(self, name: Token, _equal: Token, value: n.Expr) -> n.Keyword:
         return n.Keyword(str(name), value, span=self._span(name, value))

@@ -207,12 +207,11 @@ class Attribute(Expression, frozen=True):
 
 
 class Index(Expression, frozen=True):
-    """`xs[0]`, `D[class = c, other = d]`, `D[E, ]`."""
+    """`xs[0]`, `D[class = c, other = d]`."""
 
     value: Expr
     args: tuple[Expr, ...]
     keywords: tuple[Keyword, ...] = ()
-    trailing_comma: bool = False
 
 
 # Spending ----------------------------------------------------------------------------------------

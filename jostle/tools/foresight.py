@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from jostle.check.scopes import Report, blocks, bound_in, returns_inside, times_bound
-from jostle.check.warnings import OLD_NAME, Warnings, old_order
+from jostle.check.warnings import Warnings
 from jostle.choice.advisors import Advisor
 from jostle.choice.maker import ChoiceMaker
 from jostle.choice.point import clauses_of, need_allotment, need_clauses
@@ -30,7 +30,7 @@ from jostle.privacy.reading.assembly import assembled
 from jostle.privacy.reading.public_data import PublicData
 from jostle.run.externals import KERNELS
 from jostle.run.faults import LIBRARY, exposures_of
-from jostle.run.fitting import is_turned, no_argument
+from jostle.run.fitting import no_argument
 from jostle.run.looks import Looks, Planned
 from jostle.run.margins import no_error
 from jostle.run.rows import RowCompiler
@@ -256,9 +256,6 @@ class Foresight(Forms):
         elif isinstance(node, n.Call):
             row = BUILTINS.get(node.function.id) if isinstance(node.function, n.Name) else None
             warnings.check_form(node, row is not None and row.gives in (Gives.CUBE, Gives.PARTS))
-        elif isinstance(node, n.Index):
-            for arg in node.args:
-                warnings.expression(arg)
 
     def operand(self, node: n.Expr, scope: Scope) -> object:
         """What is not known is `none` in rows, of any kind: names and private values are looked at all the same."""
@@ -313,10 +310,7 @@ class Foresight(Forms):
         if node is None or node.span is not span:
             return
         built_in = row is not None
-        if built_in and is_turned(function.name, args, likes.kind):  # for one version more it is understood
-            message, help = old_order(node)
-            self.report.add(OLD_NAME, message, node.span, label="the order of the version before", help=help)
-        elif not built_in or function.name in SLOW or any(isinstance(v, NotKnown) for v in (*args, *keywords.values())):
+        if not built_in or function.name in SLOW or any(isinstance(v, NotKnown) for v in (*args, *keywords.values())):
             fault = no_argument(function, node, args, keywords, likes.kind)
             if fault is not None:
                 raise Refusal(fault)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from jostle import resources
 from jostle.accounting.amounts import as_text
 from jostle.backends import engine_at
-from jostle.check import check, in_words_of_today
+from jostle.check import check
 from jostle.check.modules import Modules as UsedModules
 from jostle.check.scopes import Report
 from jostle.diagnostics import Diagnostic, Refusal, refuse
@@ -90,7 +90,7 @@ class Session:
         self._simulate, self._rows, self._ledger, self._engine = simulate, rows, ledger, engine
         self._bound: dict[str, object] = {}
         self.warnings, self._look, self._memory = Warned(allow), look, memory_limit(memory)
-        self._modules = Modules(self._in_words_of_today)
+        self._modules = Modules()
         self._last: tuple[Source, n.Program] | None = None
         self._cwd = Path(cwd) if cwd is not None else Path.cwd()
         self._folders: list[Path] = [self._cwd]
@@ -314,7 +314,7 @@ class Session:
         self._folders[:] = [self._cwd]
         if Path(source.name).is_file():
             self._look_beside(source)
-        tree = self._in_words_of_today(parse(source, interactive=True), self._scope.names)
+        tree = parse(source, interactive=True)
         self._interp.kernel.begin(source)
         if faults := self._check(tree, self._scope.names) or self._ahead(tree, None, self._scope.names)[0]:
             raise Refusal(*faults)
@@ -420,13 +420,8 @@ class Session:
     def _parsed(self, source: Source) -> n.Program:
         """The tree of a program; of the one parsed last, it is kept."""
         if self._last is None or self._last[0] is not source:
-            self._last = source, self._in_words_of_today(parse(source))
+            self._last = source, parse(source)
         return self._last[1]
-
-    def _in_words_of_today(self, tree: n.Program, predefined: Collection[str] = ()) -> n.Program:
-        tree, hints = in_words_of_today(tree, builtins=BUILTINS, predefined=predefined, load_module=self._tree)
-        self.warnings.add(tree.span.source, hints)
-        return tree
 
     def _tree(self, path: tuple[str, ...]) -> n.Program | None:
         return self._modules.tree(path, self._folders)

@@ -105,7 +105,7 @@ x = {{ select count(*) from t[sex = "Male", age = 7] with epsilon 1 }}
     + """
 a = derive(t, rate = income / hours, age = age * 1000 % 7, city = city if sex == "Male" else "Moon")
 b = derive(a, rate = log(rate) ^ 2, flag = age > 3)
-c = pick(b[rate > 0 or rate <= 0, ], age, rate, city, flag)
+c = pick(where(b, rate > 0 or rate <= 0), age, rate, city, flag)
 n = {{ select count(rate) as n, sum(clamp(rate, 0, 50)) as s, sum(age) as a, sum(flag) as f, mode(city) as m
        from c with epsilon 5 }}
 print(n)
@@ -180,7 +180,7 @@ print({{ select count(*) as n, avg(age) as a from t groupby note, age with epsil
     + """
 use pinq
 guest = agent(t, 3)
-def ask(d, n) { return [] if n == 0 else [noisyCount(d, 0.5)] + ask(d[age > n, ], n - 1) }
+def ask(d, n) { return [] if n == 0 else [noisyCount(d, 0.5)] + ask(where(d, age > n), n - 1) }
 asked = lambda d: noisyMedian(d, "hours", 0.25)
 print(ask(guest, 4), asked(guest), left(t), spent(t))
 print(noisyAvg(agent(guest, 0.5), "age", 0.5))

@@ -55,7 +55,7 @@ REFUSED = {
     ),
     "state: the same handle under `private` again": (
         "TypeError",
-        "private u = t[age > 3, ] protecting rows budget epsilon 9",
+        "private u = where(t, age > 3) protecting rows budget epsilon 9",
     ),
     "state: a new budget inside a function": (
         "TypeError",

@@ -107,7 +107,7 @@ def test_the_same_words_mean_another_key(arena: Arena) -> None:
         ("d = derive(t, v = v)\ny = {{ select count(*) from d[v = 4] with epsilon 1 }}", 2),
         ("d = derive(t, c = c)\ny = {{ select count(*) from d[v = 4] with epsilon 1 }}", 2),
         ("y = {{ select count(*) from t[v = 4] with epsilon 1 }}", 1),
-        ("y = {{ select count(*) from t[v > 1, ][v = 4] with epsilon 1 }}", 1),
+        ("y = {{ select count(*) from where(t, v > 1)[v = 4] with epsilon 1 }}", 1),
         ('y = {{ select count(*) from t[c = "x"] with epsilon 1 }}', 2),
         ('y = {{ select count(*) from t[v = 4, c = "x"] with epsilon 1 }}', 1),
         ("for k, p in partition(t, 9 - v) { y = {{ select count(*) from p with epsilon 1 }} }", 2),

@@ -44,7 +44,7 @@ def test_a_model_fits_its_values_or_is_refused(arena: Arena, name: str) -> None:
     """A table that is one value short was looked up out of range by the one row that has this value."""
     program = (
         f'hit = derive(t, hit = 2 if who == "Bob" else 0)\nm = {MODELS[name]}\n'
-        'x = laplace(correct_count(m, hit, "c"), epsilon = 1)\n'
+        'x = laplace(correct_count(hit, m, "c"), epsilon = 1)\n'
     )
     one, other = neighbours(arena, program)
     assert one.text == other.text and not one.result.ok and not one.draws

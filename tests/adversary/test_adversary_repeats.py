@@ -42,7 +42,7 @@ STOPPED = {
         "for i in 1..100 { x = {{ select count(*) from t where v + i > v with epsilon 0.3 }} }"
     ),
     "filters that keep all": (
-        "d = t\nfor i in 1..50 { d = d[v >= 0, ]\n x = {{ select count(*) from d with epsilon 0.3 }} }"
+        "d = t\nfor i in 1..50 { d = where(d, v >= 0)\n x = {{ select count(*) from d with epsilon 0.3 }} }"
     ),
     "a redefined column in every round": (
         "for i in 1..50 { d = derive(t, v = v + i)\n x = {{ select count(*) from d with epsilon 0.3 }} }"

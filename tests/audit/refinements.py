@@ -16,7 +16,7 @@ from jostle.simulate import SeededNoise
 
 # Of the language -------------------------------------------------------------------------------------
 
-STEPS = "use gradual\nn = refinable(c[x <= 1, ])\n"
+STEPS = "use gradual\nn = refinable(where(c, x <= 1))\n"
 
 
 def steps(program: str, count: int) -> list[Any]:

@@ -64,7 +64,7 @@ def caught(program: str, counts: list[int], unit: str = "epsilon") -> list[tuple
     return found
 
 
-QUESTIONS = "asked = [above(c[x >= @i, ], w) for i in [0, 0, 0, 0, 1] if w.left > 0]\n"
+QUESTIONS = "asked = [above(where(c, x >= @i), w) for i in [0, 0, 0, 0, 1] if w.left > 0]\n"
 
 
 def watched(program: str, counts: list[int], runs: int, seed: int) -> np.ndarray:
@@ -129,7 +129,7 @@ def _of_program(
 def selections() -> list[Case]:
     """Watches and rankings of programs that spend ε = 1."""
     pair, gap = ([0, 4], [1, 4]), 'tells = "gap"'  # of five questions a row is in the first four
-    scores = "[size(c[x == 0, ]), size(c[x == 1, ]), size(c[x <= 2, ])]"
+    scores = "[size(where(c, x == 0)), size(where(c, x == 1)), size(where(c, x <= 2))]"
     return [
         _of_program(watched, "above_threshold, one answer above", "w = above_threshold(c, 4, epsilon = 1)", *pair),
         _of_program(watched, "above_threshold with its gap", f"w = above_threshold(c, 4, {gap}, epsilon = 1)", *pair),

@@ -67,7 +67,7 @@ EXACT = {
     ),
     "parts of one column are one partition": (
         'a = {{ select count(*) from people[city = "Ames"] with epsilon 0.4 }}\n'
-        'b = {{ select count(*) from people[age > 40, ][city = "Cork"] with epsilon 0.3 }}', "0.4",
+        'b = {{ select count(*) from where(people, age > 40)[city = "Cork"] with epsilon 0.3 }}', "0.4",
     ),
     "of two columns they are two": (
         'a = {{ select count(*) from people[city = "Ames"] with epsilon 0.4 }}\n'

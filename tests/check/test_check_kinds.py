@@ -133,7 +133,7 @@ SEEN = {
     "one too many": ("x = histograms.dawa(cube, 2, 3)", "TypeError"),
     "lists in order": ("x = sorted([[1, 2], [2, 3]])", "TypeError"),
     "noise for public numbers": ("x = laplace([1, 2]) with epsilon 1", "TypeError"),
-    "a noisy score": ('x = "n: " + (laplace(total(cube)) with epsilon 1)', "TypeError"),
+    "a noisy score": ('x = "n: " + (laplace(size(cube)) with epsilon 1)', "TypeError"),
     "in a function that is called": ('def f(a) = "n: " + a\nx = f(n)', "TypeError"),
 }
 

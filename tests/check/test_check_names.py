@@ -10,7 +10,7 @@ from jostle.source import Source
 from jostle.syntax import nodes, parse
 from jostle.tools.session import Session
 
-BUILTINS = ("print", "len", "table", "histogram", "partition", "pick", "derive", "sqrt", "counts")
+BUILTINS = ("print", "len", "table", "histogram", "partition", "pick", "derive", "sqrt", "counts", "where")
 PEOPLE = 'private people = table("p.csv") described by {age: 0..99, sex: {"f", "m"}} protecting rows budget epsilon 1\n'
 
 
@@ -59,7 +59,7 @@ UNKNOWN = [
     (PEOPLE + "n = {{ select count(agee) from people with epsilon 0.1 }}", [("agee", 2)]),
     (PEOPLE + "def f(): return {{ select count(agee) from people with epsilon 0.1 }}", [("agee", 2)]),
     (PEOPLE + "p = people\nn = {{ select count(*) from p where hight > 1 with epsilon 0.1 }}", [("hight", 3)]),
-    (PEOPLE + "q = people[age > 3, ]\nn = {{ select count(*) from q groupby sax with epsilon 0.1 }}", [("sax", 3)]),
+    (PEOPLE + "q = where(people, age > 3)\nn = {{ select count(*) from q groupby sax with epsilon 1 }}", [("sax", 3)]),
     (
         PEOPLE + "for k, part in partition(people, sex): n = {{ select count(b) from part with epsilon 0.1 }}",
         [("b", 2)],
@@ -92,7 +92,7 @@ KNOWN = [
     "param k = 2\nprint(k)",
     "t = table('a')\nx = {{ select sum(anything) from t where other > 1 groupby more }}",
     "def f(t): return {{ select sum(anything) from t with epsilon 0.1 }}",
-    "t = table('a')\nh = histogram(t, x = col / 10)\np = pick(t, a, b)\nq = t[col > 2, ]\nr = t[a = 1]",
+    "t = table('a')\nh = histogram(t, x = col / 10)\np = pick(t, a, b)\nq = where(t, col > 2)\nr = t[a = 1]",
     "use shapes\nx = area(side) + fast(1)\ny = shapes.area(2)",
     "use more\nx = thing",
     "c = 'sex'\n" + PEOPLE + "n = {{ select count(*) from people groupby c with epsilon 0.1 }}",

@@ -37,7 +37,7 @@ def measured(option: str, name: str, epsilon: float, runs: int) -> tuple[float, 
     if option in CLOSED:
         text += "h = error(a)\ns = standard_error(a)\n"
     else:
-        text += f"b = bootstrap({option}, x, q, epsilon = {epsilon}, runs = 50)\nh = b.error\ns = b.standard_error\n"
+        text += f"b = bootstrap(x, {option}, q, epsilon = {epsilon}, runs = 50)\nh = b.error\ns = b.standard_error\n"
     once = Source("coverage", text)
     inside, errors, told = [], [], []
     for _ in range(runs):

@@ -140,7 +140,7 @@ def test_a_rehearsal_cannot_charge_a_private_source() -> None:
         Source("accuracy", USES + 'private c = bound("c") protecting rows budget epsilon 9\nr = ranges(c, 4)\n')
     )
     with pytest.raises(Refusal) as refused:
-        value(made, "bootstrap(lambda db, queries: hb(c, queries), [1 for i in 1..32], r, epsilon = 1)")
+        value(made, "bootstrap([1 for i in 1..32], lambda db, queries: hb(c, queries), r, epsilon = 1)")
     assert refused.value.diagnostics[0].kind == "PrivateValue"
     assert value(made, "spent(c)") == 0
 
@@ -161,24 +161,24 @@ def test_the_bootstrap_of_an_unbiased_option_is_its_standard_error(one: Session)
 
 def test_the_bootstrap_knows_what_an_option_smooths_away(one: Session) -> None:
     """`uniform` on a spike: the error is the bias."""
-    made = value(one, "bootstrap(uniform, [0 for i in 1..31] + [320], identity(c), epsilon = 100, runs = 5)")
+    made = value(one, "bootstrap([0 for i in 1..31] + [320], uniform, identity(c), epsilon = 100, runs = 5)")
     np.testing.assert_allclose(made["bias"], [10.0] * 31 + [-310.0], atol=0.5)
     np.testing.assert_allclose(made["standard_error"], np.abs(made["bias"]), atol=0.5)
     one.execute(Source("accuracy", "Even = Option (data) { return uniform(data.database, data.queries) }\n"))
-    text = "bootstrap(Even, [0 for i in 1..32], identity(c), epsilon = 1, runs = 2)"
+    text = "bootstrap([0 for i in 1..32], Even, identity(c), epsilon = 1, runs = 2)"
     assert value(one, text)["bias"].shape == (32,)
 
 
 @pytest.mark.parametrize(
     ("asked", "kind"),
     [
-        ("bootstrap(hb, c, r, epsilon = 1)", "PrivateValue"),
-        ("bootstrap(hb, [1, 2], r, epsilon = 1)", "ValueError"),
-        ("bootstrap(hb, [1 for i in 1..32], 3, epsilon = 1)", "TypeError"),
-        ("bootstrap(hb, [1 for i in 1..32], r)", "NoEpsilon"),
-        ("bootstrap(hb, [1 for i in 1..32], r, epsilon = -1)", "BadAmount"),
-        ("bootstrap(lambda db, queries: [1], [1 for i in 1..32], r, epsilon = 1)", "ValueError"),
-        ("bootstrap(hb, [1e300 for i in 1..32], r, epsilon = 1)", "ValueError"),
+        ("bootstrap(c, hb, r, epsilon = 1)", "PrivateValue"),
+        ("bootstrap([1, 2], hb, r, epsilon = 1)", "ValueError"),
+        ("bootstrap([1 for i in 1..32], hb, 3, epsilon = 1)", "TypeError"),
+        ("bootstrap([1 for i in 1..32], hb, r)", "NoEpsilon"),
+        ("bootstrap([1 for i in 1..32], hb, r, epsilon = -1)", "BadAmount"),
+        ("bootstrap([1 for i in 1..32], lambda db, queries: [1], r, epsilon = 1)", "ValueError"),
+        ("bootstrap([1e300 for i in 1..32], hb, r, epsilon = 1)", "ValueError"),
     ],
 )
 def test_what_cannot_be_rehearsed(one: Session, asked: str, kind: str) -> None:

@@ -52,7 +52,7 @@ def attempt(program: str, budget: str = "epsilon 100", many: int = 3000) -> Resu
 
 @pytest.mark.parametrize("option", OPTIONS)
 def test_each_spends_its_allotment_and_is_right(option: str) -> None:
-    program = f"m = {option} with epsilon 2\nrelease right = accuracy(m, P, k)\nrelease m"
+    program = f"m = {option} with epsilon 2\nrelease right = accuracy(P, m, k)\nrelease m"
     result = attempt(program)
     assert result.ok, result.diagnostics
     assert result.budget["t"]["epsilon"]["spent"] == "2"
@@ -65,7 +65,7 @@ def test_each_spends_its_allotment_and_is_right(option: str) -> None:
 @pytest.mark.parametrize("option", OPTIONS)
 @pytest.mark.parametrize(("budget", "amount"), [("rho 4", "rho 2"), ("epsilon 8, delta 1e-5", "epsilon 4 delta 1e-6")])
 def test_each_runs_under_every_budget(option: str, budget: str, amount: str) -> None:
-    result = attempt(f"m = {option} with {amount}\nrelease right = accuracy(m, P, k)", budget)
+    result = attempt(f"m = {option} with {amount}\nrelease right = accuracy(P, m, k)", budget)
     assert result.ok, result.diagnostics
     assert abs(result["right"] - 0.64) < 0.05 if option.startswith("majority") else result["right"] > 0.85
     if budget.startswith("rho"):
@@ -90,7 +90,7 @@ def test_on_public_rows_each_is_exact(option: str) -> None:
 def test_gaussian_forms_come_with_the_budget(budget: str, amount: str) -> None:
     program = (
         f"m = naive_bayes(D, k) with {amount}\nl = linear(D, k) with {amount}\ns = shrunk_bayes(D, k) with {amount}\n"
-        "release r = min([accuracy(P, m, k), accuracy(s, P, k)])"
+        "release r = min([accuracy(P, m, k), accuracy(P, s, k)])"
     )
     result = attempt(program, budget)
     assert result.ok, result.diagnostics
@@ -102,7 +102,7 @@ def test_a_model_over_raw_columns_is_the_one_over_bins() -> None:
     program = """
 m = naive_bayes(D, k) with epsilon 1
 raw = on_raw(m, cuts)
-release both = [accuracy(m, P, k), accuracy(raw, u, k)]
+release both = [accuracy(P, m, k), accuracy(u, raw, k)]
 release said = raw.predict({a: "r", b: 1, x: 6.2})
 release sure = raw.probabilities({a: "r", b: 1, x: 6.2})
 release kinds = [[c.name, c.kind] for c in columns(t)]
@@ -137,11 +137,11 @@ release real_right = noisy_accuracy(t, real, k) with epsilon 10
 @pytest.mark.parametrize(
     ("program", "kind"),
     [
-        ("m = majority(P, k)\nx = accuracy(m, D, k)", "PrivateValue"),
-        ("m = majority(P, k)\nx = accuracy(m, u, \"z\")", "NameError"),
-        ("x = accuracy(3, u, k)", "TypeError"),
-        ("x = accuracy(majority(P, k), 3, k)", "TypeError"),
-        ("m = naive_bayes(P, k)\nx = accuracy(m, pick(P, c, a), k)", "NameError"),
+        ("m = majority(P, k)\nx = accuracy(D, m, k)", "PrivateValue"),
+        ("m = majority(P, k)\nx = accuracy(u, m, \"z\")", "NameError"),
+        ("x = accuracy(u, 3, k)", "TypeError"),
+        ("x = accuracy(3, majority(P, k), k)", "TypeError"),
+        ("m = naive_bayes(P, k)\nx = accuracy(pick(P, c, a), m, k)", "NameError"),
         ("x = laplace([histogram(t, a), histogram(u, a)]) with epsilon 1", "TypeError"),
         ("x = laplace([]) with epsilon 1", "TypeError"),
         ("x = laplace([histogram(D, a), t]) with epsilon 1", "TypeError"),
@@ -217,7 +217,7 @@ def test_columns_of_few_whole_numbers_are_not_cut() -> None:
 
 def test_how_right_a_model_is_can_be_measured() -> None:
     """Within twenty deviations of the public share; its error is that of two counts of scale 2/0.5 of 3,000 rows."""
-    program = "m = naive_bayes(D, k) with epsilon 50\nrelease right = accuracy(m, P, k)\n"
+    program = "m = naive_bayes(D, k) with epsilon 50\nrelease right = accuracy(P, m, k)\n"
     result = attempt(program + "release seen = noisy_accuracy(D, m, k) with epsilon 0.5")
     assert result.ok, result.diagnostics
     assert abs(result["seen"]["accuracy"] - result["right"]) < 0.06

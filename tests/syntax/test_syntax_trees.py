@@ -105,11 +105,11 @@ def test_literals() -> None:
     )
 
 
-def test_index_keeps_its_trailing_comma() -> None:
+def test_an_index_may_end_with_a_comma() -> None:
     rows, plain = value("D[a = c, ]"), value("D[i]")
     assert isinstance(rows, n.Index) and isinstance(plain, n.Index)
-    assert rows.trailing_comma and [k.name for k in rows.keywords] == ["a"]
-    assert not plain.trailing_comma and len(plain.args) == 1
+    assert [k.name for k in rows.keywords] == ["a"] and not rows.args
+    assert len(plain.args) == 1 and not plain.keywords
 
 
 def test_calls_of_queries() -> None:

@@ -28,7 +28,7 @@ def f(n):
     repeat 3 { n = n + 1 }
     return n
 repeat 2:
-    x = laplace(total(people)) with epsilon 0.1
+    x = laplace(size(people)) with epsilon 0.1
 assert f(1) == 4 and spent(people) == 0.2
 repeat = 5
 assert repeat + 1 == 6

@@ -8,7 +8,7 @@ from functools import partial, reduce
 
 from jostle.accounting.amounts import QUANTA
 from jostle.language import facts
-from jostle.language.builtins import BUILTINS, TURNED
+from jostle.language.builtins import BUILTINS
 from jostle.language.facts import Effect, Gives
 from jostle.records import replace
 from jostle.run.scope import Scope
@@ -33,7 +33,6 @@ from jostle.tools.costs.values import (
     Set,
     cannot_charge,
     in_quanta,
-    join,
     join_all,
     leaves,
     reached_sources,
@@ -167,12 +166,8 @@ class Arguments:
 
     @property
     def exposed(self) -> object:
-        """What is measured, scored or transformed; where it may stand in the second place, either of the two."""
-        value = self.named(self.row.exposed.name) if self.row.exposed is not None else PUBLIC
-        if self.row.name not in TURNED or isinstance(value, Handle):
-            return value
-        other = self.named(self.row.parameters[1].name)
-        return other if cannot_charge(value) else join(value, other)
+        """What is measured, scored or transformed."""
+        return self.named(self.row.exposed.name) if self.row.exposed is not None else PUBLIC
 
 
 def _transfer_builtin(w: Walk, call: Arguments, node: n.Expr) -> object:

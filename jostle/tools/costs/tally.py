@@ -223,7 +223,7 @@ class Purity:
         for part in every(node):
             if not isinstance(part, _FREE):
                 return False
-            if isinstance(part, n.Index) and (part.keywords or part.trailing_comma):
+            if isinstance(part, n.Index) and part.keywords:
                 return False
             if isinstance(part, n.Name):
                 used.append(part.id)

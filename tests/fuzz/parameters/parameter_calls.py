@@ -175,10 +175,10 @@ def classifiers(v: Values, world: World) -> Call:
     name = v.choice(list(values))
     values[name] = v.perhaps(values[name])
     values["label"] = "c" if v.chance(0.95) else v.choice(("g", "z", "x", "nowhere", None))
-    text = v.choice((f"laplace(correct_count({model}, t, label)) {_with(v, world)}",
+    text = v.choice((f"laplace(correct_count(t, {model}, label)) {_with(v, world)}",
                      f"laplace(surprise_count(t, {model}, label)) {_with(v, world)}",
                      f"laplace(ranked_counts(t, {model}, label, classes[0])) {_with(v, world)}",
-                     f"noisy_max([correct_count({model}, t, label), largest_cell(hc)]) {_with(v, world)}"))  # fmt: skip
+                     f"noisy_max([correct_count(t, {model}, label), largest_cell(hc)]) {_with(v, world)}"))  # fmt: skip
     return Call(text, values, "classifiers")
 
 

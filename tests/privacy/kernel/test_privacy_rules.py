@@ -66,7 +66,7 @@ ACCEPTED = {
     ),
     "D[a = v] of one table is one partition": (
         "epsilon 1",
-        "w = t[r > 3, ]\nx = {{ select count(*) from t[v = 1] with epsilon 0.3 }}\n"
+        "w = where(t, r > 3)\nx = {{ select count(*) from t[v = 1] with epsilon 0.3 }}\n"
         "y = {{ select count(*) from w[v = 2] with epsilon 0.5 }}",
         "0.5",
     ),

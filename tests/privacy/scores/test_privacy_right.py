@@ -32,11 +32,11 @@ branched = branched_model({name: "a", values: ["x", "y"]}, [summed, majority_mod
 models = [always, asked, summed, branched]
 """
 SCORES = """
-r = exp_mech(models, [correct_count(m, t, "c") for m in models]) with epsilon 1
+r = exp_mech(models, [correct_count(t, m, "c") for m in models]) with epsilon 1
 n = laplace(correct_count(t, branched, "c")) with epsilon 1
-x = noisy_max([correct_count(asked, t, "c"), gini(t, b, c)]) with epsilon 1
-for k, p in partition(t, a) { z = noisy_max([correct_count(m, p, "c") for m in models]) with epsilon 0.5 }
-y = noisy_max([correct_count(t[a = "x"], asked, "c"), correct_count(asked, t[a = "y"], "c")]) with epsilon 1
+x = noisy_max([correct_count(t, asked, "c"), gini(t, b, c)]) with epsilon 1
+for k, p in partition(t, a) { z = noisy_max([correct_count(p, m, "c") for m in models]) with epsilon 0.5 }
+y = noisy_max([correct_count(t[a = "x"], asked, "c"), correct_count(t[a = "y"], asked, "c")]) with epsilon 1
 s = [laplace(surprise_count(t, m, "c")) with epsilon 1 for m in models]
 k = [laplace(ranked_counts(t, m, "c", "yes")) with epsilon 1 for m in models]
 o = noisy_max([surprise_count(t, summed, "c"), surprise_count(t, asked, "c")]) with epsilon 1
@@ -98,10 +98,10 @@ def test_it_counts_the_rows_that_the_model_names(tmp_path: Path) -> None:
         MODELS
         + source("rows").replace("1000\n", "1000000\n")
         + """
-right = [laplace(correct_count(m, t, "c")) with epsilon 10000 for m in models]
+right = [laplace(correct_count(t, m, "c")) with epsilon 10000 for m in models]
 surprises = [laplace(surprise_count(t, m, "c")) with epsilon 100000 for m in models]
 ranked = [laplace(ranked_counts(t, m, "c", "yes")) with epsilon 10000 for m in models]
-joined = laplace(correct_count(asked, where(derive(t, d = b), d >= 1 or d < 1), "c")) with epsilon 10000
+joined = laplace(correct_count(where(derive(t, d = b), d >= 1 or d < 1), asked, "c")) with epsilon 10000
 """
     )
     names = run(tmp_path, program, rows).names()
@@ -124,17 +124,17 @@ joined = laplace(correct_count(asked, where(derive(t, d = b), d >= 1 or d < 1), 
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        ('correct_count(3, t, "c")', "takes a classifier, not a number"),
+        ('correct_count(t, 3, "c")', "takes a classifier, not a number"),
         ('correct_count(t, t, "c")', "is no classifier"),
-        ('correct_count(always, 3, "c")', "takes a table, not a number"),
-        ('correct_count(always, t, "nothing")', "takes the class as a column"),
-        ('correct_count(asked, pick(t, b, c), "c")', "has no column `a`"),
-        ('correct_count(always, t, "who")', "are not public"),
-        ('print(correct_count(always, t, "c"))', "cannot be printed"),
-        ('1 if correct_count(always, t, "c") > 3 else 2', "cannot"),
-        ('correct_count(always, t, "c") + 1', "cannot"),
-        ('models[correct_count(always, t, "c")]', "cannot"),
-        ('correct_count([always, t], t, "c")', "is no classifier"),
+        ('correct_count(3, always, "c")', "takes a table, not a number"),
+        ('correct_count(t, always, "nothing")', "takes the class as a column"),
+        ('correct_count(pick(t, b, c), asked, "c")', "has no column `a`"),
+        ('correct_count(t, always, "who")', "are not public"),
+        ('print(correct_count(t, always, "c"))', "cannot be printed"),
+        ('1 if correct_count(t, always, "c") > 3 else 2', "cannot"),
+        ('correct_count(t, always, "c") + 1', "cannot"),
+        ('models[correct_count(t, always, "c")]', "cannot"),
+        ('correct_count(t, [always, t], "c")', "is no classifier"),
         ('surprise_count(t, tree_model(classes, [always.roots[0], asked.roots[0]]), "c")', "cannot work with this"),
         ('ranked_counts(t, linear, "c", "yes")', "cannot work with this classifier"),
         ('ranked_counts(t, always, "c", "perhaps")', "takes a class of the classifier"),

@@ -99,12 +99,12 @@ few = {{ select count(*) as n, max(w) as high from u per person }}
 for k, p in partition(few, high) { a = {{ select count(*) from p with epsilon 1 }} }
 for k, p in partition(u, c) { a = {{ select count(*) from p join t on person up to 1 row with epsilon 1 }} }
 h = laplace(histogram(few, x = clamp(n, 0, 3), y = high > 3), epsilon = 1)
-i = noisy_max([size(few[high > 5, ]), size(few[high < 3, ])]) with epsilon 1
+i = noisy_max([size(where(few, high > 5)), size(where(few, high < 3))]) with epsilon 1
 """,
     "selections over tables": """
 few = {{ select max(w) as high from u per person }}
 groups = {{ select count(*) as n from (select c as c, w as w from u per person, c, w up to 2 groups) per c }}
-a = noisy_max([size(few), size(few[high > 5, ])]) with epsilon 1
+a = noisy_max([size(few), size(where(few, high > 5))]) with epsilon 1
 """,
 }
 OTHERS = (

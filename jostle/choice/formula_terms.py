@@ -6,12 +6,12 @@ It has a value wherever its bounds are known: what could take the logarithm of 0
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
 from jostle.choice.models import Array
+from jostle.language.operations import OPERATIONS
 from jostle.lazy import np
 from jostle.records import replace
 
@@ -101,58 +101,22 @@ class Expression(Struct, frozen=True):
 
 def applied(op: str, *args: Array) -> Array:
     """The value of an operator, element by element."""
+    columns = OPERATIONS[op].columns
+    if columns is None:
+        raise TypeError(f"`{op}` is no operator on numbers")
     with np.errstate(all="ignore"):
-        match op:
-            case "+":
-                value = args[0] + args[1]
-            case "-":
-                value = args[0] - args[1]
-            case "*":
-                value = args[0] * args[1]
-            case "/":
-                value = args[0] / args[1]
-            case "min":
-                value = np.minimum(*args)
-            case "max":
-                value = np.maximum(*args)
-            case "log":
-                value = np.log(args[0])
-            case _:
-                value = np.sqrt(args[0])
-    result: Array = value
-    return result
+        value: Array = columns(np, *args)
+    return value
 
 
-def bounded(op: str, one: Bounds, two: Bounds = (0.0, 0.0)) -> Bounds | None:
+def bounded(op: str, *parts: Bounds) -> Bounds | None:
     """Bounds of an operator's value from those of its arguments; None where it may have no value, or one too large.
 
     Denominators and arguments of logarithms stay away from 0 by a billionth of their largest size.
     """
-    (a, b), (c, d) = one, two
-    away = 1e-9 * max(abs(a), abs(b))
-    match op:
-        case "+":
-            result = a + c, b + d
-        case "-":
-            result = a - d, b - c
-        case "*":
-            products = (a * c, a * d, b * c, b * d)
-            result = min(products), max(products)
-        case "/":
-            if c <= 1e-9 * abs(d) and d >= -1e-9 * abs(c):
-                return None
-            ratios = (a / c, a / d, b / c, b / d)
-            result = min(ratios), max(ratios)
-        case "min":
-            result = min(a, c), min(b, d)
-        case "max":
-            result = max(a, c), max(b, d)
-        case "log":
-            if a <= away:
-                return None
-            result = math.log(a), math.log(b)
-        case _:
-            if a < 0:
-                return None
-            result = math.sqrt(a), math.sqrt(b)
-    return result if max(map(abs, result)) < LARGE else None
+    low, high = parts[-1]
+    away = 1e-9 * max(abs(low), abs(high))
+    if (op == "/" and low <= away and high >= -away) or (op == "log" and low <= away) or (op == "sqrt" and low < 0):
+        return None
+    result = OPERATIONS[op].bounds(*parts)
+    return result if result is not None and max(map(abs, result)) < LARGE else None

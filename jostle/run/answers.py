@@ -45,8 +45,7 @@ from jostle.privacy.measurements.aggregates.terms import Pair, grid_of, terms_of
 from jostle.privacy.measurements.answers import Answers, StrategyAnswers
 from jostle.privacy.measurements.open_selects import OpenSelect
 from jostle.privacy.measurements.purchases import Layout
-from jostle.privacy.measurements.query import Answer, Request, key_columns
-from jostle.privacy.measurements.selects import Numbers, select
+from jostle.privacy.measurements.selects import Answer, Numbers, Request, key_columns, select
 from jostle.privacy.measurements.smooth import SmoothCount
 from jostle.privacy.mechanisms.linear import Block
 from jostle.run.sequences import as_array, of_places

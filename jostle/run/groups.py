@@ -44,7 +44,7 @@ from jostle.plan.schemas import MOST_KEYS, key_values, schema_of
 from jostle.privacy.kernel.handles import Cube, Table
 from jostle.privacy.measurements.aggregates.sums import Count
 from jostle.privacy.measurements.open_selects import Largest
-from jostle.privacy.measurements.query import GroupKey, Request
+from jostle.privacy.measurements.selects import GroupKey, Request
 from jostle.privacy.transformations.transform import PLACE, with_place
 from jostle.records import replace
 from jostle.run.evaluator import Evaluator

@@ -31,7 +31,7 @@ from jostle.privacy.kernel.measurement import stability_of
 from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate, Aggregate
 from jostle.privacy.measurements.aggregates.terms import Pair, grid_of, sensitivity_of, terms_of
 from jostle.privacy.measurements.joint import MOST_SPREAD, Block, JointBlocks
-from jostle.privacy.measurements.query import Answer, Request, key_columns
+from jostle.privacy.measurements.selects import Answer, Request, key_columns
 from jostle.privacy.mechanisms.additive import Additive, share
 from jostle.records import replace
 from jostle.run.answers import of_terms

@@ -46,7 +46,7 @@ from jostle.plan.schemas import key_values, schema_of
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate
 from jostle.privacy.measurements.joint import KeyAxis
-from jostle.privacy.measurements.query import Request
+from jostle.privacy.measurements.selects import Request
 from jostle.privacy.transformations.union import common_table
 from jostle.records import replace
 from jostle.run.positions import evaluate

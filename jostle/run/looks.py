@@ -45,7 +45,7 @@ from jostle.privacy.kernel.exposures import Exposure, Exposures
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.measurements.aggregates import registry
-from jostle.privacy.measurements.query import GroupKey, prepare
+from jostle.privacy.measurements.selects import GroupKey, prepare
 from jostle.privacy.transformations.persons import truncate
 from jostle.records import field_names, replace
 from jostle.run import answers

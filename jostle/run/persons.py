@@ -45,7 +45,7 @@ from jostle.plan.plan import (
 )
 from jostle.plan.schemas import MOST_KEYS, key_of, unit_of
 from jostle.privacy.kernel.handles import Table
-from jostle.privacy.measurements.query import GroupKey
+from jostle.privacy.measurements.selects import GroupKey
 from jostle.privacy.transformations import persons, transform
 from jostle.records import replace
 from jostle.run.clauses import whole

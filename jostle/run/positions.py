@@ -35,7 +35,7 @@ from jostle.privacy.measurements.cubes import (
     Together,
     prepare_cube,
 )
-from jostle.privacy.measurements.query import GroupKey
+from jostle.privacy.measurements.selects import GroupKey
 from jostle.privacy.transformations import transform
 from jostle.run.evaluator import Evaluator
 

@@ -25,7 +25,7 @@ from jostle.plan.plan import Categories, Column, RowExpr
 from jostle.plan.schemas import MOST_KEYS, key_of
 from jostle.privacy.kernel.handles import Cube, Table
 from jostle.privacy.measurements.aggregates.aggregate import Aggregate
-from jostle.privacy.measurements.query import GroupKey
+from jostle.privacy.measurements.selects import GroupKey
 from jostle.records import replace
 from jostle.run import persons
 from jostle.run.persons import Counted

@@ -26,7 +26,7 @@ from jostle.privacy.kernel.handles import VALUES, Cube, Table
 from jostle.privacy.measurements.aggregates import registry
 from jostle.privacy.measurements.aggregates.aggregate import Aggregate
 from jostle.privacy.measurements.cubes import CubeRequest
-from jostle.privacy.measurements.query import Answer, GroupKey, Request, prepare
+from jostle.privacy.measurements.selects import Answer, GroupKey, Request, prepare
 from jostle.privacy.transformations import transform
 from jostle.privacy.transformations.joins import FreeJoin, free_join, join
 from jostle.privacy.transformations.persons import join_own_rows

@@ -54,8 +54,12 @@ class QueryBuilder(Transformer):  # type: ignore[type-arg]
 
     def _span(self, *children: object) -> Span:
         """From the first child that is there to the last."""
-        there = [child for child in children if child is not None]
-        start, end = (one if isinstance(one, Token) else cast("n.Node", one).span for one in (there[0], there[-1]))
+        first = last = None
+        for child in children:
+            if child is not None:
+                first, last = child if first is None else first, child
+        start = first if isinstance(first, Token) else cast("n.Node", first).span
+        end = last if isinstance(last, Token) else cast("n.Node", last).span
         return Span(
             self.source, start.line or 1, start.column or 1,
             end.end_line or end.line or 1, end.end_column or end.column or 1,

@@ -21,7 +21,7 @@ from jostle.language.builtins import DOMAINS
 from jostle.language.operations import ROW_FUNCTIONS
 from jostle.lazy import np
 from jostle.privacy.kernel.handles import Cube, Vectors
-from jostle.privacy.measurements.query import Request
+from jostle.privacy.measurements.selects import Request
 from jostle.privacy.scores.rule import Score, Scores
 from jostle.run.fitting import kind_of
 from jostle.run.sequences import NumberColumn, column_of

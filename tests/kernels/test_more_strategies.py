@@ -37,7 +37,8 @@ def wavelet_matrix(blocks):
 def error(a, workload):
     """The root mean square error of a query by least squares, at ε = 1."""
     scale = np.abs(a).sum(axis=0).max()
-    return scale * np.sqrt(2 * np.trace(workload.gram() @ np.linalg.inv(a.T @ a)) / workload.size)
+    rows = np.stack([workload.member(at) for at in range(workload.size)]).astype(float)
+    return scale * np.sqrt(2 * np.trace(rows @ np.linalg.inv(a.T @ a) @ rows.T) / workload.size)
 
 
 @pytest.mark.parametrize("shape", SHAPES)

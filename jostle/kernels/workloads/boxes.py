@@ -17,9 +17,6 @@ import numpy as np
 from jostle.kernels.arrays import Floats, Ints, axes_of
 from jostle.kernels.errors import KernelError
 
-DENSE_CELLS = 5000
-"""The largest number of cells for which a dense n × n matrix is made."""
-
 
 @dataclass(frozen=True, eq=False)
 class Workload:
@@ -115,31 +112,9 @@ class Workload:
         lows, highs = self.bounds()
         return [{"kind": "boxes", "lows": lows, "highs": highs}]
 
-    def importance(self) -> Floats:
-        """The weight of an error in each answer, (m,): 1 but in unions."""
-        return np.ones(self.size)
-
     def gram_diagonal(self) -> Floats:
         """The diagonal of WᵀW, of the workload's shape: how many queries hold each cell."""
         return self.adjoint(np.ones(self.size))
-
-    def gram(self) -> Floats:
-        """WᵀW, shape (n, n), in C order of cells; entry (i, j) counts the queries that hold both cells.
-
-        Only for cubes of at most `DENSE_CELLS` cells (a `ValueError` otherwise).
-        """
-        n = self.cells
-        if n > DENSE_CELLS:
-            raise KernelError(f"a dense Gram matrix of {n} cells is too large; at most {DENSE_CELLS} cells")
-        return self._gram(n)
-
-    def _gram(self, n: int) -> Floats:
-        if self.kind == "identity":
-            return np.eye(n)
-        if self.lows is None or len(self.shape) > 1:
-            factors = [_prefix_gram(s) for s in self.shape]
-            return _kronecker(factors) if self.lows is None else _dense_gram(self)
-        return _range_gram(n, *self.bounds())
 
     def _corners(self) -> list[tuple[int, Ints]]:
         """Each corner's sign and its flat places, shape (m,), in the prefix sums padded by a leading zero."""
@@ -214,35 +189,6 @@ def _random(kind: str, shape: tuple[int, ...], count: int, seed: int) -> Workloa
         lows[:, axis] = rng.integers(0, cells - length + 1)
         highs[:, axis] = lows[:, axis] + length - 1
     return Workload(kind, shape, lows, highs)
-
-
-def _prefix_gram(n: int) -> Floats:
-    i = np.arange(n)
-    return (n - np.maximum.outer(i, i)).astype(np.float64)
-
-
-def _range_gram(n: int, lows: Ints, highs: Ints) -> Floats:
-    hits = np.bincount(lows[:, 0] * n + highs[:, 0], minlength=n * n).reshape(n, n).astype(np.float64)
-    containing = np.cumsum(np.cumsum(hits, axis=0)[:, ::-1], axis=1)[:, ::-1]
-    i = np.arange(n)
-    return np.asarray(containing[np.minimum.outer(i, i), np.maximum.outer(i, i)])
-
-
-def _kronecker(factors: list[Floats]) -> Floats:
-    out = np.ones((1, 1))
-    for factor in factors:
-        out = np.asarray(np.kron(out, factor), dtype=np.float64)
-    return out
-
-
-def _dense_gram(workload: Workload) -> Floats:
-    lows, highs = workload.bounds()
-    rows = np.ones((len(lows), 1))
-    for axis, cells in enumerate(workload.shape):
-        i = np.arange(cells)
-        inside = ((lows[:, axis, None] <= i) & (i <= highs[:, axis, None])).astype(np.float64)
-        rows = (rows[:, :, None] * inside[:, None, :]).reshape(len(lows), -1)
-    return rows.T @ rows
 
 
 def query_strategy(queries: Workload, at: int) -> list[dict[str, object]]:

@@ -92,12 +92,6 @@ class Marginals(Workload):
             start += self._count(axes)
         return cube
 
-    def gram_diagonal(self) -> Floats:
-        return np.full(self.shape, float(len(self.sets)))
-
-    def gram(self) -> Floats:
-        return self.dot(np.eye(self.cells))
-
     def dot(self, rows: Floats) -> Floats:
         """`rows @ WᵀW` for `rows` of shape (k, n)."""
         cubes = rows.reshape(-1, *self.shape)
@@ -310,12 +304,6 @@ class Predicates(Workload):
     def adjoint(self, r: Floats) -> Floats:
         return self.under(np.asarray(r, dtype=np.float64)[:, None])[:, 0][self.labels].reshape(self.shape)
 
-    def gram_diagonal(self) -> Floats:
-        return np.asarray(self.inside.sum(axis=0).astype(np.float64)[self.labels].reshape(self.shape))
-
-    def _gram(self, n: int) -> Floats:
-        return self.dot(np.eye(n))
-
     def dot(self, rows: Floats) -> Floats:
         """`rows @ WᵀW` for `rows` of shape (k, n)."""
         return np.asarray(self.under(self.over(self._sums(rows).T)).T[:, self.labels])
@@ -418,12 +406,6 @@ class Union(Workload):
 
     def gram_diagonal(self) -> Floats:
         return np.asarray(sum(w**2 * part.gram_diagonal() for part, w in zip(self.parts, self.weights, strict=True)))
-
-    def _gram(self, n: int) -> Floats:
-        return np.asarray(sum(w**2 * part.gram() for part, w in zip(self.parts, self.weights, strict=True)))
-
-    def importance(self) -> Floats:
-        return np.repeat(self.weights, [part.size for part in self.parts])
 
     def sums(self) -> list[dict[str, Any]]:
         return [block for part in self.parts for block in part.sums()]

@@ -26,7 +26,7 @@ from jostle.privacy.kernel.handles import UNWEIGHTED, VALUES, Cube
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.kernel.measurement import LinearMeasurement, Measured, needed, weighted_stability_of
 from jostle.privacy.measurements.aggregates.aggregate import Aggregate
-from jostle.privacy.measurements.query import Answer, GroupKey, key_columns
+from jostle.privacy.measurements.selects import Answer, GroupKey, key_columns
 from jostle.privacy.mechanisms.additive import Additive, Linear, share, sum_prices
 from jostle.privacy.reading.public_data import PublicData
 from jostle.privacy.reading.vault import Reader

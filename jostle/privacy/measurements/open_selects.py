@@ -13,8 +13,7 @@ from jostle.privacy.kernel.measurement import Measured, Measurement, Release
 from jostle.privacy.measurements.aggregates.sums import Count
 from jostle.privacy.measurements.aggregates.terms import rows_by_key
 from jostle.privacy.measurements.purchases import Purchases
-from jostle.privacy.measurements.query import Answer, GroupKey, Request
-from jostle.privacy.measurements.selects import Numbers, Select, Several, shared_purchases
+from jostle.privacy.measurements.selects import Answer, GroupKey, Numbers, Request, Select, Several, shared_purchases
 from jostle.privacy.mechanisms.additive import Additive, sum_prices
 from jostle.privacy.mechanisms.noise import Noise, needed_noise
 from jostle.privacy.mechanisms.stability import (

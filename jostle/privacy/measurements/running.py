@@ -47,7 +47,7 @@ from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate, 
 from jostle.privacy.measurements.aggregates.sums import Count, Sum
 from jostle.privacy.measurements.aggregates.terms import grid_of, reach_of, sensitivity_of
 from jostle.privacy.measurements.purchases import Layout
-from jostle.privacy.measurements.query import Request
+from jostle.privacy.measurements.selects import Request
 from jostle.privacy.mechanisms.additive import Additive, Linear
 from jostle.privacy.mechanisms.running import MOST_STEPS, Roots, Tree, matrix_of
 from jostle.records import replace

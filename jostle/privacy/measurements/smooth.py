@@ -18,7 +18,7 @@ from jostle.lazy import Ints
 from jostle.noise_laws import SmoothLaplace
 from jostle.privacy.kernel.measurement import Measured, Measurement, Release
 from jostle.privacy.measurements.aggregates.sums import Count
-from jostle.privacy.measurements.query import Answer, Request, key_columns
+from jostle.privacy.measurements.selects import Answer, Request, key_columns
 from jostle.privacy.mechanisms.noise import Noise, needed_noise
 from jostle.privacy.mechanisms.smooth import Smooth, peak
 from jostle.privacy.reading.vault import Reader

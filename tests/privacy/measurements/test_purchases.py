@@ -25,7 +25,7 @@ from jostle.privacy.measurements import purchases
 from jostle.privacy.measurements.aggregates import terms
 from jostle.privacy.measurements.aggregates.terms import Pair, grid_of, reach_of, sensitivity_of
 from jostle.privacy.measurements.purchases import Layout, Purchase, Purchases
-from jostle.privacy.measurements.query import Request, prepare
+from jostle.privacy.measurements.selects import Request, prepare
 from jostle.privacy.mechanisms.additive import Additive, share
 from jostle.records import replace
 from jostle.run import answers, selects

@@ -20,7 +20,7 @@ from jostle.privacy.kernel.exposures import Exposure, Source
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.measurements.aggregates.sums import Count
 from jostle.privacy.measurements.aggregates.terms import reach_of
-from jostle.privacy.measurements.query import GroupKey, prepare
+from jostle.privacy.measurements.selects import GroupKey, prepare
 from jostle.privacy.transformations.persons import persons_of_groups, truncate
 
 TABLES = """

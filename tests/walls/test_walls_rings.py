@@ -10,11 +10,11 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 90_331,
-    "files": 375,
+    "lines": 90_209,
+    "files": 374,
     "lines that the kernel imports": 2_595,
-    "lines that privacy and engine import": 20_040,
-    "lines that everyday queries import": 9_859,
+    "lines that privacy and engine import": 20_023,
+    "lines that everyday queries import": 9_843,
     "circles of files, imports for types counted": 0,
     "lines with Any": 595,
     "lines with a name for Any": 131,

@@ -31,7 +31,7 @@ MODULES = {
     "features": ("nonzero", "largest_cell", "largest_marginal", "l2", "l1_to_uniform", "total_variation"),
     "histograms": ("least_cost_partition", "misfit", "scaled_error", "bootstrap"),
     "cuts": ("count_partition", "bisection_costs", "boundaries", "tail_energy"),
-    "selection": ("largest", "margin_max", "above_threshold", "above", "best_run"),
+    "selection": ("largest", "margin_max", "above_threshold", "above", "best_run", "in_rho"),
     "gradual": ("refinable", "refine", "sum_of"),
     "classifiers": ("binned", "correct_count", "surprise_count", "ranked_counts", "accuracy", "simulated_tables"),
     "regressions": ("prediction_error", "simulated_regressions"),
@@ -140,6 +140,9 @@ row("above_threshold", "@value, threshold: number, most: number = 1, *, tells: t
     "Pays for a watch, which is asked scores until so many were above a threshold.", reads=HANDLES,
     effect=MEASURES)  # fmt: skip
 row("above", "value, watch", "Asks a watch whether a table has so many rows, or a score is so large.", reads=HANDLES)
+row("in_rho", "@data, f, *, epsilon = none, delta = none",
+    "What a function of the data gives, its amounts counted in rho where they are of epsilon and delta.",
+    reads=HANDLES, effect=MEASURES)  # fmt: skip
 row("best_run", "@data, run, candidates, runs: number, *, good = none, law: text = \"geometric\", epsilon = none",
     "What a function gave in the best of many runs on one of several candidates each, for the price of three.",
     reads=HANDLES, effect=MEASURES)  # fmt: skip

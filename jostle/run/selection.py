@@ -227,6 +227,24 @@ def _best_run(
     return None if answer is None else _marked(answer[1])
 
 
+@builtin
+def _in_rho(data: object, f: object, *, epsilon: object = None, delta: object = None, at: At) -> object:
+    """What `f(data)` gives. Of an amount of epsilon and delta all is charged at once, as Gaussian noise of it would be,
+    and what `f` measures is counted in the rho of that. Of an amount without a delta `f` is called as it is."""
+    from jostle.privacy.kernel.prepaid import Prepayment
+
+    interp, span = at
+    if not isinstance(data, Table | Cube):
+        raise refuse("TypeError", f"`in_rho` takes a table or a cube, not {kind_name(data)}")
+    with amount_for(interp, data, span, epsilon, delta) as amount:
+        if amount is None or not amount.delta:
+            paid = interp.kernel.allot(amount, span)
+        else:
+            paid = interp.kernel.paid_ahead(Prepayment.of(data, amount, "gaussian"), span)
+        with paid:
+            return interp.call(f, [data], {}, span)
+
+
 def _score_and_record(value: object, candidate: object) -> tuple[float, Record]:
     score: object = value.get("score") if isinstance(value, Record) else value
     if not is_number(score):

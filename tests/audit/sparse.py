@@ -112,6 +112,20 @@ def best_of_runs(program: str, counts: list[int], runs: int, seed: int) -> np.nd
     return labels
 
 
+def counted_in_rho(program: str, counts: list[int], runs: int, seed: int) -> np.ndarray:
+    """The sum of the numbers of each run."""
+    _, *inside = caught(program, counts, "delta")
+    noise = SeededNoise(seed)
+    return np.sum([m.linear[0].release(np.full(runs, np.sum(exact)), noise) for m, exact in inside], axis=0)
+
+
+def never_charged(program: str, counts: list[int], runs: int, seed: int) -> np.ndarray:
+    """Broken: the allotment that was paid for ahead forgets what it was charged."""
+    with patch.object(Kernel, "_charge_allotments", lambda *_: None):
+        return counted_in_rho(program, counts, runs, seed)
+
+
+EIGHT = "def f(d): return [laplace(size(d)){} for i in 1..8]\nn = in_rho(c, f) with epsilon 1 delta 0.01"
 COUNT = "def n(d, k): return laplace(size(d))\n"
 
 
@@ -145,6 +159,9 @@ def selections() -> list[Case]:
                         "n = margin_max([size(c[x = i]) for i in 0..2], epsilon = 1, delta = 0.01)",
                         [lead, 1, 0, 0], [lead + 1, 1, 0, 0], 0.01)
             for where, lead in (("scores that are near", 1), ("a score at the threshold", 44))
+        ),
+        _of_program(
+            counted_in_rho, "eight counts in rho, paid for at once", EIGHT.format(" with 1/8"), [0], [1], 0.01
         ),
         *(
             _of_program(best_of_runs, f"best_run, {what}", f"b = best_run(c, n, [0], {many}, epsilon = 1)",
@@ -233,4 +250,8 @@ def broken_sparse_vectors() -> list[Case]:
         _case("sparse vector without an end", without_end, level, parted),
         _case("private threshold testing", private_threshold_testing, level, parted),
         _case("sparse vector for counts, asked both ways", both_ways_for_one, [1.0] * 6 + [-1.0], [0.0] * 6 + [0.0]),
+        replace(
+            _of_program(never_charged, "counts in rho that are never charged", EIGHT.format(""), [0], [1], 0.01),
+            broken=True,
+        ),
     ]

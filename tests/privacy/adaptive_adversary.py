@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 from operator import mul
 
 import numpy as np
@@ -65,6 +66,18 @@ def gaussian(rho: float, asked: float, used: float) -> Move:
     quanta = math.ceil(charged * QUANTA)
     amount = Amount("epsilon", math.ceil(epsilon_of(charged, used) * QUANTA), round(asked * QUANTA))
     return Move(tuple(zip(map(float, chances), map(int, steps), strict=True)), 0.0, Price(amount, quanta))
+
+
+def together(moves: Sequence[Move], asked: float, used: float) -> Move:
+    """Several moves that were paid for at once, as the (ε, `asked`) that the sum of their ρ means at `used`."""
+    law, rho = {0: 1.0}, sum(move.price.rho for move in moves)
+    for move in moves:
+        longer: dict[int, float] = {}
+        for (chance, step), (before, at) in product(move.law, [(c, s) for s, c in law.items()]):
+            longer[at + step] = longer.get(at + step, 0.0) + before * chance
+        law = longer
+    amount = Amount("epsilon", math.ceil(epsilon_of(rho / QUANTA, used) * QUANTA), round(asked * QUANTA))
+    return Move(tuple((chance, step) for step, chance in law.items()), 0.0, Price(amount, rho))
 
 
 Totals = tuple[int, ...]

@@ -142,8 +142,6 @@ class TableSearch:
         many = min(some, max(1, int(self.left / self.unit + 1e-6)), len(self.cliques))
         if len(self.cliques) <= columns and not self._of_predicted_alone:
             many = len(self.cliques)
-        if self._in_plain_sums:  # rounds add up in full: one, where all fits
-            many = min(len(self.cliques), max(1, int(self.left / self.unit + 1e-6)))
         share = min(self.left, many * self.unit)
         all_there_are = len(self.cliques) <= many and not self._of_predicted_alone
         last = self.round == MOST_ROUNDS or self.left - share < share / 2 or all_there_are
@@ -176,14 +174,9 @@ class TableSearch:
         return bool(gain > WORTH * self.gain)
 
     @property
-    def _in_plain_sums(self) -> bool:
-        """Whether amounts are of ε and δ, whose parts make louder noise than those of a ρ do."""
-        return self.plan["power"] > 0.9 and isinstance(self.tables[0].law, Gaussian)
-
-    @property
     def _of_predicted_alone(self) -> bool:
         """Whether this round is for pairs of the column to predict, of which there are others to follow."""
-        return self.predict >= 0 and self.round == 1 and len(self.model.domain.names) > 2 and not self._in_plain_sums
+        return self.predict >= 0 and self.round == 1 and len(self.model.domain.names) > 2
 
     def noise(self, many: int, share: float) -> float:
         """The mean size of the noise on a cell, where so many tables are measured together with this share."""

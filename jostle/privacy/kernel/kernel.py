@@ -22,14 +22,16 @@ from jostle.accounting.definitions import Charge, Price
 from jostle.diagnostics import Note, Refusal, refuse
 from jostle.events import Stream
 from jostle.privacy.kernel.exposures import Allotment, Exposure, Exposures, Source
-from jostle.privacy.kernel.measurement import Bought, Measurement, Payment, common_noise
+from jostle.privacy.kernel.measurement import Bought, Measured, Measurement, Payment, common_noise
 from jostle.privacy.kernel.register import Guarded, Register
+from jostle.records import replace
 from jostle.source import Source as Text
 from jostle.source import Span
 
 R = TypeVar("R")
 Question = Measurement[Any, Any]
 A_RUN = "a run of `best_run`"
+IN_RHO = "what is counted in rho by `in_rho`"
 
 
 class Answering(Protocol):
@@ -64,6 +66,7 @@ class Kernel:
         self._stack: list[Allotment] = []
         self._program: Text | None = None
         self._run: Bought | None = None
+        self._ahead: Bought | None = None
 
     # Allotments ----------------------------------------------------------------------------------
 
@@ -92,12 +95,25 @@ class Kernel:
         """While this is open, no private source may be charged and the allotments around do not count."""
         if self._run is not None:
             raise refuse("TypeError", f"{A_RUN} learns no choice", help="call the choice once before")
-        around, self._stack = self._stack, []
+        around, self._stack, self._ahead = (self._stack, self._ahead), [], None
         try:
             with self.register.training(), self.events.silent():
                 yield
         finally:
-            self._stack = around
+            self._stack, self._ahead = around
+
+    @contextmanager
+    def paid_ahead(self, purchase: Measurement[None, Bought], span: Span | None) -> Iterator[None]:
+        """Charges Gaussian noise of an (ε, δ) once. What is measured inside, of the same data, is counted in its ρ by
+        an allotment of it, and charged to nothing else: together it is that ρ (docs/privacy/budgets.md)."""
+        around = self._stack, self._ahead
+        bought = self.measure(purchase, span)
+        del self._balances[bought]  # it pays for what is inside, and for nothing else
+        self._stack, self._ahead = [Allotment(Amount("rho", purchase.price.rho), span)], bought
+        try:
+            yield
+        finally:
+            self._stack, self._ahead = around
 
     @property
     def in_a_run(self) -> bool:
@@ -122,7 +138,7 @@ class Kernel:
 
     def _test_opening(self, amount: Amount, span: Span | None, opened_for: Exposures) -> None:
         outer = self.allotment
-        for exposure in opened_for:
+        for exposure in opened_for if self._ahead is None else ():
             check_unit(amount, exposure.source)
         if outer is not None and outer.amount is not None:
             if outer.amount.unit != amount.unit:
@@ -133,7 +149,7 @@ class Kernel:
                 left = outer.left(exposure.source, exposure.path)
                 if amount.value > left:
                     raise self._exceeded(amount, left, f"the allotment of {outer.amount} around it", span)
-        for exposure in opened_for:
+        for exposure in opened_for if self._ahead is None else ():
             left = self.left_of(exposure)[0]
             if amount.value > left and exposure.source.measure.kind != "approximate":
                 raise self._exceeded(amount, left, f"the budget of `{exposure.source.name}`", span, exposure.source)
@@ -160,13 +176,20 @@ class Kernel:
                 exact = step.read(self._reader) if each is None else partial(self._unseen, exposures, each)
                 release = step.release(exact, noise)
             for measured in release.measured:
-                self.events.emit("measure", measured.what, span, **measured.fields(exposures))
+                self.events.emit("measure", measured.what, span, **self._part(measured).fields(exposures))
             value = step.finish(release.value)
             step = release.rest
         bought = measurement.buys()
         if bought is not None:
             self._balances[value] = Balance(bought[0], *bought)
         return value
+
+    def _part(self, measured: Measured) -> Measured:
+        """With the part of what was paid ahead that paid for it."""
+        whole, amount = self._stack[0].amount if self._ahead is not None else None, measured.how.amount
+        if whole is None or measured.part is not None or amount.unit != "rho":
+            return measured
+        return replace(measured, part=amount.value / whole.value)
 
     def _pay(self, measurement: Question, span: Span | None) -> None:
         """Charges the price, or takes it from a prepaid amount; refused before anything is read."""
@@ -175,8 +198,9 @@ class Kernel:
         with self._lock:
             if payment is not None:
                 self._withdraw(payment, exposures, span)
-            elif self._run is not None:
+            elif self._run is not None or self._ahead is not None:
                 self._need_fit_for_run(exposures, measurement.price, measurement.remembers, span)
+                self._need_fit_in_rho(exposures, measurement.price, span)
                 self._test_allotments(exposures, measurement.price, span)
                 self._charge_allotments(exposures, measurement.price)
             else:
@@ -213,11 +237,25 @@ class Kernel:
             help = "only of pure epsilon is it proved that runs which are not shown cost nothing"
             raise refuse("BadAmount", f"{A_RUN} measures in epsilon alone, without a delta", span, help=help)
 
+    def _need_fit_in_rho(self, exposures: Exposures, price: Price, span: Span | None) -> None:
+        """Refuses what is of other data than were paid ahead for, and what no ρ covers."""
+        if self._ahead is None:
+            return
+        if not self._ahead.covers(exposures):
+            help = "measure data that `in_rho` was given, or what is made of them"
+            raise refuse("TypeError", f"{IN_RHO} is of other data than it", span, help=help)
+        if price.amount.unit != "rho" or price.amount.delta or price.delta0:
+            raise refuse("TypeError", f"{IN_RHO} has shares alone", span, help="`with 1/4`")
+
+    def _agents(self, exposure: Exposure) -> tuple[Allotment, ...]:
+        """What a charge must fit besides allotments: nothing where all was paid at once."""
+        return exposure.agents if self._run is None and self._ahead is None else ()
+
     def _test_allotments(self, exposures: Exposures, price: Price, span: Span | None) -> None:
-        """Refuses what does not fit every allotment that is open, and every agent: in a run none, which paid for it."""
+        """Refuses what does not fit every allotment that is open, and every agent that it has not paid."""
         plain = (price.amount.value, price.amount.delta)
         for exposure in exposures:
-            for allotment in (*reversed(self._stack), *(exposure.agents if self._run is None else ())):
+            for allotment in (*reversed(self._stack), *self._agents(exposure)):
                 source, path = exposure.source, _charged_path(exposure, price)
                 if allotment.amount is not None and not allotment.meter(source).admits(path, plain):
                     left = allotment.left(source, path)
@@ -226,7 +264,7 @@ class Kernel:
 
     def _charge_allotments(self, exposures: Exposures, price: Price) -> None:
         for exposure in exposures:
-            for allotment in (*self._stack, *(exposure.agents if self._run is None else ())):
+            for allotment in (*self._stack, *self._agents(exposure)):
                 meter = allotment.meter(exposure.source)
                 meter.add(_charged_path(exposure, price), (price.amount.value, price.amount.delta))
 

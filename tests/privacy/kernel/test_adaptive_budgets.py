@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from adaptive_adversary import Move, gaussian, lone_key, lost, lost_under, randomised_response
+from adaptive_adversary import Move, gaussian, lone_key, lost, lost_under, randomised_response, together
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,6 +20,9 @@ from jostle.accounting.definitions import (
     stability_price,
     used_delta,
 )
+from jostle.source import Source
+from jostle.tools.result import Result
+from jostle.tools.session import Session
 
 BUDGETS = [(1, 0.1), (4, 0.01), (8, 0.01), (16, 1e-4), (32, 1e-4)]
 
@@ -42,6 +45,18 @@ def test_no_adaptive_program_loses_more_than_its_budget(epsilon: float, delta: f
         noises = [gaussian(rho * part, delta / 2, delta / 6) for part in (first, 0.9 - first) if part > 0.01]
         worst = max(worst, lost_under(measure, [*keys, *responses(epsilon), *noises], 4))
     assert delta / 3 * 0.999 < worst <= delta / 2
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(4, 0.01), (8, 0.01), (16, 1e-4)])
+def test_what_is_paid_at_once_and_counted_in_rho_keeps_within_its_amount(epsilon: float, delta: float) -> None:
+    """Blocks of `in_rho`, of Gaussian noise and of what is worst among pure mechanisms, beside other charges."""
+    measure = approximate(epsilon, delta)
+    rho, keys = measure.rho_limit / QUANTA, [lone_key(delta / 2, delta / 6)]
+    blocks = [
+        together([gaussian(rho * part, delta, delta / 3)] * 2, delta / 2, delta / 6) for part in (0.1, 0.2, 0.3)
+    ] + [together([randomised_response(1)] * max(1, round(16 * rho)), delta / 2, delta / 6)]
+    assert all(measure.admits(measure.cost(move.price)) for move in blocks)
+    assert delta / 6 * 0.999 < lost_under(measure, [*keys, *responses(epsilon), *blocks], 3) <= delta / 2
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(16, 1e-4), (32, 1e-4)])
@@ -164,3 +179,90 @@ def test_gaussian_noise_on_a_part_of_a_person_has_no_plain_sum() -> None:
     half = measure.cost(pure_price(Amount("epsilon", QUANTA // 2)))
     assert measure.admits(part)
     assert not measure.admits(tuple(a + b for a, b in zip(part, half, strict=True)))
+
+
+# Paid at once, and counted in ρ: `in_rho` ----------------------------------------------------------------------
+
+
+def ran(body: str, budget: str = "epsilon 1, delta 1e-6", protecting: str = "rows") -> Result:
+    rows = {"who": [f"p{i % 50}" for i in range(200)], "a": [float(i % 2) for i in range(200)]}
+    session = Session()
+    session.bind("data", rows)
+    session.bind("others", {name: column[:100] for name, column in rows.items()})
+    declared = f"described by {{who: text, a: 0..1}} protecting {protecting} budget {budget}"
+    start = f"""use selection
+private t = bound("data") {declared}
+private u = bound("others") {declared}
+"""
+    return session.attempt(Source("in_rho.jst", start + body))
+
+
+TWICE = """def twice(d):
+    cells = laplace(histogram(d, a)) with 1/2
+    return laplace(size(d))
+"""
+
+
+@pytest.mark.parametrize("counted", ["", " counted by basic"])
+def test_what_is_counted_in_rho_is_charged_once(counted: str) -> None:
+    program = TWICE + "n = in_rho(t, twice) with epsilon 0.5 delta 5e-7\nrelease s = spent(t)"
+    result = ran(program, f"epsilon 1, delta 1e-6{counted}")
+    if counted:
+        assert result["s"] == {"epsilon": 0.5, "delta": 5e-7}
+    else:  # of which zCDP says less
+        assert 0.48 < result["s"]["epsilon"] < 0.49 and result["s"]["delta"] == 0
+    first, *inside = [e.fields for e in result.events if e.kind == "measure"]
+    assert (first["epsilon"], first["delta"]) == (0.5, 5e-7) and [f["prepaid"] for f in inside] == pytest.approx(
+        [0.5, 0.5]
+    )
+    rho = rho_of(0.5, 5e-7 if counted else 5e-7 / 3 * (1 - 2.0**-40))
+    noise = sum(f["sensitivity"] ** 2 / (2 * f["scale"] ** 2) for f in inside)
+    assert noise <= rho * (1 + 1e-9) and noise > 0.999 * rho
+
+
+def test_other_units_call_the_function_as_it_is() -> None:
+    assert ran(TWICE + "n = in_rho(t, twice) with epsilon 0.5\nrelease s = spent(t)")["s"]["epsilon"] == 0.5
+    assert ran(TWICE + "n = in_rho(t, twice) with rho 0.5\nrelease s = spent(t)", "rho 1")["s"] == 0.5
+    exact = ran(TWICE + "old = table([{a: 1}, {a: 0}])\nrelease n = in_rho(old, twice)\nrelease s = spent(t)")
+    assert exact["n"] == 2 and exact["s"]["epsilon"] == 0
+
+
+@pytest.mark.parametrize(
+    ("inside", "kind"),
+    [
+        ("laplace(size(d)) with rho 0.0001", "TypeError"),
+        ("[laplace(size(d)) with 3/4, laplace(size(d)) with 3/4]", "BudgetExceeded"),
+        ("laplace(size(u))", "TypeError"),
+        ("laplace(size(d)) with epsilon 0.1", "TypeError"),
+        ("laplace(size(d)) with epsilon 0.1 delta 1e-7", "TypeError"),
+    ],
+)
+def test_what_rho_does_not_cover_is_refused_inside(inside: str, kind: str) -> None:
+    """And what was paid is paid; nothing else is, also after it."""
+    result = ran(f"def f(d): return {inside}\nn = in_rho(t, f) with epsilon 0.5 delta 1e-7")
+    assert [d.kind for d in result.diagnostics] == [kind]
+    assert sum(e.kind == "measure" and "prepaid" not in e.fields for e in result.events) <= 1
+
+
+def test_after_it_amounts_are_those_of_the_budget_again() -> None:
+    result = ran(
+        TWICE
+        + """
+with epsilon 0.5 delta 5e-7 {
+    n = in_rho(t, twice) with 1/2
+    m = laplace(size(t)) with epsilon 0.25 via laplace
+}
+release s = spent(t)
+"""
+    )
+    assert result.ok and result["s"] == {"epsilon": 0.5, "delta": 2.5e-7}
+    late = ran(TWICE + "n = in_rho(t, twice) with epsilon 0.5 delta 1e-7\nm = laplace(size(t)) with rho 0.001")
+    assert [d.kind for d in late.diagnostics] == ["TypeError"]
+
+
+def test_agents_are_charged_once_too() -> None:
+    agent = "small = limited(t, 0.3)\n"
+    result = ran(agent + TWICE + "n = in_rho(small, twice) with epsilon 0.25 delta 1e-7\nrelease l = left(small)")
+    assert result.ok and result["l"]["epsilon"] == pytest.approx(0.05)
+    over = ran(agent + TWICE + "n = in_rho(small, twice) with epsilon 0.4 delta 1e-7")
+    assert [d.kind for d in over.diagnostics] == ["BudgetExceeded"]

@@ -77,9 +77,10 @@ class Door(Kernel):
         if exposures and measurement.paid_by() is None:
             for exposure in exposures:
                 check_unit(measurement.price.amount, exposure.source, span)
-            self._need_fit_for_run(exposures, measurement.price, measurement.remembers, span)
+            if self._paid is not None:
+                self._paid.need_fit(measurement, span)
         if measurement.each is not None:
-            with suppress(Unknown), self._unseen(exposures, measurement.each):
+            with suppress(Unknown), self._unseen(measurement.each):
                 measurement.run(0)  # type: ignore[attr-defined]
         if measurement.title == "above_threshold":
             self.skipped += 1

@@ -68,6 +68,15 @@ def test_pairs_are_chosen_under_epsilon_and_delta(name: str) -> None:
     )
 
 
+def test_rounds_under_epsilon_and_delta_are_paid_at_once() -> None:
+    """So that their ρ add up, and tables have the noise of all that (1, δ) means."""
+    result = attempt("release a = learn_tables(t) with epsilon 1 delta 1e-6", "epsilon 1, delta 1e-6")
+    paid, *rest = [e.fields for e in result.events if e.kind == "measure"]
+    assert (paid["epsilon"], paid["delta"]) == (1, 1e-6) and len(rest) > 2
+    assert all("epsilon" not in e and e["prepaid"] > 0 for e in rest)
+    assert 0.99 < sum(e["prepaid"] for e in rest) <= 1
+
+
 @pytest.mark.parametrize("unit", ["epsilon", "rho"])
 @pytest.mark.parametrize("name", LEARNING)
 def test_learning_spends_its_allotment_and_finds_the_truth(name: str, unit: str) -> None:

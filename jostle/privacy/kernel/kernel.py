@@ -22,16 +22,14 @@ from jostle.accounting.definitions import Charge, Price
 from jostle.diagnostics import Note, Refusal, refuse
 from jostle.events import Stream
 from jostle.privacy.kernel.exposures import Allotment, Exposure, Exposures, Source
-from jostle.privacy.kernel.measurement import Bought, Measured, Measurement, Payment, common_noise
+from jostle.privacy.kernel.measurement import Bought, Measurement, Payment, common_noise
 from jostle.privacy.kernel.register import Guarded, Register
-from jostle.records import replace
 from jostle.source import Source as Text
 from jostle.source import Span
 
 R = TypeVar("R")
 Question = Measurement[Any, Any]
 A_RUN = "a run of `best_run`"
-IN_RHO = "what is counted in rho by `in_rho`"
 
 
 class Answering(Protocol):
@@ -65,8 +63,7 @@ class Kernel:
         self._balances: WeakKeyDictionary[object, Balance] = WeakKeyDictionary()
         self._stack: list[Allotment] = []
         self._program: Text | None = None
-        self._run: Bought | None = None
-        self._ahead: Bought | None = None
+        self._paid: Bought | None = None
 
     # Allotments ----------------------------------------------------------------------------------
 
@@ -93,63 +90,56 @@ class Kernel:
     @contextmanager
     def training(self) -> Iterator[None]:
         """While this is open, no private source may be charged and the allotments around do not count."""
-        if self._run is not None:
+        if self.in_a_run:
             raise refuse("TypeError", f"{A_RUN} learns no choice", help="call the choice once before")
-        around, self._stack, self._ahead = (self._stack, self._ahead), [], None
+        around, self._stack, self._paid = (self._stack, self._paid), [], None
         try:
             with self.register.training(), self.events.silent():
                 yield
         finally:
-            self._stack, self._ahead = around
-
-    @contextmanager
-    def paid_ahead(self, purchase: Measurement[None, Bought], span: Span | None) -> Iterator[None]:
-        """Charges Gaussian noise of an (ε, δ) once. What is measured inside, of the same data, is counted in its ρ by
-        an allotment of it, and charged to nothing else: together it is that ρ (docs/privacy/budgets.md)."""
-        around = self._stack, self._ahead
-        bought = self.measure(purchase, span)
-        del self._balances[bought]  # it pays for what is inside, and for nothing else
-        self._stack, self._ahead = [Allotment(Amount("rho", purchase.price.rho), span)], bought
-        try:
-            yield
-        finally:
-            self._stack, self._ahead = around
+            self._stack, self._paid = around
 
     @property
     def in_a_run(self) -> bool:
         """Whether a run of `best_run` goes on: it may leave no trace but what it gives."""
-        return self._run is not None
+        return self._paid is not None and self._paid.amount.unit == "epsilon"
 
     @contextmanager
-    def _unseen(self, exposures: Exposures, each: Amount) -> Iterator[None]:
-        """One run of several that were paid for as a whole, of which one is shown (`Measurement.each`).
+    def _inside(self, bought: Bought, opens: bool) -> Iterator[None]:
+        """In it what was bought pays for all, and an allotment of its amount is charged alone. What was bought before
+        pays for nothing in it, and what is bought in it for nothing after it."""
+        around = self._stack, self._balances, self._paid, self.register.opens
+        self._stack, self._balances = [Allotment(bought.amount, None, bought.exposures)], WeakKeyDictionary()
+        self._paid, self.register.opens = bought, opens
+        try:
+            yield
+        finally:
+            self._stack, self._balances, self._paid, self.register.opens = around
 
-        In it an allotment of `each` is charged, alone, and nothing is reported. What was bought before pays for nothing
-        in it, and what is bought in it for nothing after it.
-        """
-        with self._lock, self.events.silent():  # what other threads charge waits
-            around = self._stack, self._balances, self._run, self.register.opens
-            self._stack, self._balances = [Allotment(each, None, exposures)], WeakKeyDictionary()
-            self._run, self.register.opens = Bought(exposures), False
-            try:
-                yield
-            finally:
-                self._stack, self._balances, self._run, self.register.opens = around
+    @contextmanager
+    def paid_ahead(self, purchase: Measurement[None, Bought], span: Span | None) -> Iterator[None]:
+        """Charges what is bought, which pays for what is measured inside and for nothing else."""
+        bought = self.measure(purchase, span)
+        del self._balances[bought]
+        with self._inside(bought, self.register.opens):
+            yield
+
+    @contextmanager
+    def _unseen(self, each: Bought) -> Iterator[None]:
+        """One run of several that were paid for as a whole, of which one is shown; nothing is reported."""
+        with self._lock, self.events.silent(), self._inside(each, False):  # what other threads charge waits
+            yield
 
     def _test_opening(self, amount: Amount, span: Span | None, opened_for: Exposures) -> None:
         outer = self.allotment
-        for exposure in opened_for if self._ahead is None else ():
-            check_unit(amount, exposure.source)
         if outer is not None and outer.amount is not None:
             if outer.amount.unit != amount.unit:
                 raise refuse("TypeError", f"an allotment in {amount.unit} inside one in {outer.amount.unit}", span)
-            if amount.value > outer.amount.value:
-                raise self._exceeded(amount, outer.amount.value, f"the allotment of {outer.amount} around it", span)
-            for exposure in opened_for:
-                left = outer.left(exposure.source, exposure.path)
-                if amount.value > left:
-                    raise self._exceeded(amount, left, f"the allotment of {outer.amount} around it", span)
-        for exposure in opened_for if self._ahead is None else ():
+            left = min([outer.amount.value, *(outer.left(e.source, e.path) for e in opened_for)])
+            if amount.value > left:
+                raise self._exceeded(amount, left, f"the allotment of {outer.amount} around it", span)
+        for exposure in opened_for if self._paid is None else ():
+            check_unit(amount, exposure.source)
             left = self.left_of(exposure)[0]
             if amount.value > left and exposure.source.measure.kind != "approximate":
                 raise self._exceeded(amount, left, f"the budget of `{exposure.source.name}`", span, exposure.source)
@@ -173,23 +163,17 @@ class Kernel:
         while step is not None:
             with Guarded(exposures, span):
                 each = step.each
-                exact = step.read(self._reader) if each is None else partial(self._unseen, exposures, each)
+                exact = step.read(self._reader) if each is None else partial(self._unseen, each)
                 release = step.release(exact, noise)
+            whole = self._paid.amount if self._paid is not None else None
             for measured in release.measured:
-                self.events.emit("measure", measured.what, span, **self._part(measured).fields(exposures))
+                self.events.emit("measure", measured.what, span, **measured.fields(exposures, whole))
             value = step.finish(release.value)
             step = release.rest
         bought = measurement.buys()
         if bought is not None:
             self._balances[value] = Balance(bought[0], *bought)
         return value
-
-    def _part(self, measured: Measured) -> Measured:
-        """With the part of what was paid ahead that paid for it."""
-        whole, amount = self._stack[0].amount if self._ahead is not None else None, measured.how.amount
-        if whole is None or measured.part is not None or amount.unit != "rho":
-            return measured
-        return replace(measured, part=amount.value / whole.value)
 
     def _pay(self, measurement: Question, span: Span | None) -> None:
         """Charges the price, or takes it from a prepaid amount; refused before anything is read."""
@@ -198,9 +182,8 @@ class Kernel:
         with self._lock:
             if payment is not None:
                 self._withdraw(payment, exposures, span)
-            elif self._run is not None or self._ahead is not None:
-                self._need_fit_for_run(exposures, measurement.price, measurement.remembers, span)
-                self._need_fit_in_rho(exposures, measurement.price, span)
+            elif self._paid is not None:
+                self._paid.need_fit(measurement, span)
                 self._test_allotments(exposures, measurement.price, span)
                 self._charge_allotments(exposures, measurement.price)
             else:
@@ -226,36 +209,15 @@ class Kernel:
                 exposure.source.meter.add(path, cost)
             exposure.source.charges.append((measurement.title, price.amount, "", span))
 
-    def _need_fit_for_run(self, exposures: Exposures, price: Price, remembers: bool, span: Span | None) -> None:
-        """Refuses in a run what is of other data than were paid for, what remembers it, and all but pure ε."""
-        if self._run is None:
-            return
-        if remembers or not self._run.covers(exposures):
-            help = "measure data that `best_run` was given, or what the run makes of them"
-            raise refuse("TypeError", f"{A_RUN} measures what is not its own", span, help=help)
-        if price.amount.unit != "epsilon" or price.amount.delta or price.delta0 or not price.pure:
-            help = "only of pure epsilon is it proved that runs which are not shown cost nothing"
-            raise refuse("BadAmount", f"{A_RUN} measures in epsilon alone, without a delta", span, help=help)
-
-    def _need_fit_in_rho(self, exposures: Exposures, price: Price, span: Span | None) -> None:
-        """Refuses what is of other data than were paid ahead for, and what no ρ covers."""
-        if self._ahead is None:
-            return
-        if not self._ahead.covers(exposures):
-            help = "measure data that `in_rho` was given, or what is made of them"
-            raise refuse("TypeError", f"{IN_RHO} is of other data than it", span, help=help)
-        if price.amount.unit != "rho" or price.amount.delta or price.delta0:
-            raise refuse("TypeError", f"{IN_RHO} has shares alone", span, help="`with 1/4`")
-
-    def _agents(self, exposure: Exposure) -> tuple[Allotment, ...]:
-        """What a charge must fit besides allotments: nothing where all was paid at once."""
-        return exposure.agents if self._run is None and self._ahead is None else ()
+    def _holders(self, exposure: Exposure) -> tuple[Allotment, ...]:
+        """The allotments that are open, and the agents where nothing was paid ahead."""
+        return (*reversed(self._stack), *(exposure.agents if self._paid is None else ()))
 
     def _test_allotments(self, exposures: Exposures, price: Price, span: Span | None) -> None:
         """Refuses what does not fit every allotment that is open, and every agent that it has not paid."""
         plain = (price.amount.value, price.amount.delta)
         for exposure in exposures:
-            for allotment in (*reversed(self._stack), *self._agents(exposure)):
+            for allotment in self._holders(exposure):
                 source, path = exposure.source, _charged_path(exposure, price)
                 if allotment.amount is not None and not allotment.meter(source).admits(path, plain):
                     left = allotment.left(source, path)
@@ -264,7 +226,7 @@ class Kernel:
 
     def _charge_allotments(self, exposures: Exposures, price: Price) -> None:
         for exposure in exposures:
-            for allotment in (*self._stack, *self._agents(exposure)):
+            for allotment in self._holders(exposure):
                 meter = allotment.meter(exposure.source)
                 meter.add(_charged_path(exposure, price), (price.amount.value, price.amount.delta))
 
@@ -286,15 +248,12 @@ class Kernel:
             raise refuse("TypeError", "this was paid for other data", span, help="`prepaid(rows)` of the same rows")
         balance = self._balance(payment.prepaid, span)
         if not 0 < payment.units <= balance.units:
-            raise refuse(
-                "BudgetExceeded", f"a share of {payment.units / balance.whole:g} was asked, and "
-                f"{balance.units / balance.whole:g} is left of what was paid", span,
-                help="the shares of all measurements add up to 1",
-            )  # fmt: skip
+            asked, left = (f"{units / balance.whole:g}" for units in (payment.units, balance.units))
+            what = f"a share of {asked} was asked, and {left} is left of what was paid"
+            raise refuse("BudgetExceeded", what, span, help="the shares of all measurements add up to 1")
         if not 0 <= payment.room <= balance.room:
-            raise refuse(
-                "BadAmount", "so little noise cannot be told from Gaussian noise well enough", span, help="ask less"
-            )
+            what = "so little noise cannot be told from Gaussian noise well enough"
+            raise refuse("BadAmount", what, span, help="ask less")
         balance.units -= payment.units
         balance.room -= payment.room
 
@@ -396,10 +355,8 @@ def _cost(exposure: Exposure, price: Price) -> tuple[Path, Cost]:
 def check_unit(amount: Amount, source: Source, span: Span | None = None, of_delta: Span | None = None) -> None:
     """Refuses an amount in a unit, or with a delta, that the budget of a source has not."""
     if amount.unit != source.measure.limit.unit:
-        raise refuse(
-            "TypeError", f"`{source.name}` is counted in {source.measure.unit}, and {amount.unit} was given", span,
-            help=f"write `with {source.measure.unit} 0.1`", notes=source.notes,
-        )  # fmt: skip
+        what = f"`{source.name}` is counted in {source.measure.unit}, and {amount.unit} was given"
+        raise refuse("TypeError", what, span, help=f"write `with {source.measure.unit} 0.1`", notes=source.notes)
     if amount.delta and source.measure.kind in ("pure", "zcdp"):
         help = "declare `budget epsilon 1, delta 1e-6`" if amount.unit == "epsilon" else "leave the delta out"
         message = f"the budget of `{source.name}` has no delta"

@@ -25,6 +25,7 @@ from jostle.privacy.kernel.exposures import Exposures, Handle
 from jostle.privacy.mechanisms.additive import Additive, Linear
 from jostle.privacy.mechanisms.noise import Noise
 from jostle.privacy.mechanisms.selection import Selection
+from jostle.source import Span
 
 E = TypeVar("E")
 R = TypeVar("R")
@@ -49,12 +50,14 @@ class Measured(Struct, frozen=True):
     uses: Mapping[str, float] = struct_field(default_factory=dict)
     """Of a number that several aggregates are made of, the amount that each of them has."""
 
-    def fields(self, exposures: Exposures) -> dict[str, Any]:
+    def fields(self, exposures: Exposures, whole: Amount | None = None) -> dict[str, Any]:
+        """`whole`: what was paid ahead, of which this has a part."""
         because = {"because": self.how.because} if isinstance(self.how, Additive) and self.how.because else {}
         amount = self.how.amount
         price = {amount.unit: as_float(amount.value)} | ({"delta": as_float(amount.delta)} if amount.delta else {})
+        part = amount.value / whole.value if whole is not None and self.part is None else self.part
         return {
-            "mechanism": self.law.name, **because, **(price if self.part is None else {"prepaid": self.part}),
+            "mechanism": self.law.name, **because, **(price if part is None else {"prepaid": part}),
             "sources": [e.source.name for e in exposures], "sensitivity": self.sensitivity,
             "stability": self.stability, "scale": self.law.scale, **self.law.trace_fields,
             **({"direct": True} if self.direct else {}), **({"uses": dict(self.uses)} if self.uses else {}),
@@ -73,6 +76,12 @@ class Bought(Struct, frozen=True, eq=False, weakref=True):
     """What one charge bought: the name of a balance, which the kernel keeps. It holds nothing that can be spent."""
 
     exposures: Exposures
+    amount: Amount
+    """Of what pays for whatever is measured: what all of that may spend together."""
+
+    def need_fit(self, measurement: Measurement[Any, Any], span: Span | None) -> None:
+        """Refuses what it does not pay for."""
+        raise NotImplementedError
 
     def covers(self, exposures: Exposures) -> bool:
         """Whether this was paid on every source of `exposures`, on their paths or above, with no agent left out."""
@@ -109,9 +118,9 @@ class Measurement(ABC, Generic[E, R]):
     subject: object = field(default=None, kw_only=True)
     """Everything public that decides the answer, as a ledger writes it down."""
 
-    each: Amount | None = field(default=None, kw_only=True)
-    """Of one that stands for runs of a program, of which one is shown: the amount of each. What it reads is how to open
-    one, a context in which measurements are charged to this amount and told nowhere."""
+    each: Bought | None = field(default=None, kw_only=True)
+    """Of one that stands for runs of a program, of which one is shown: what pays for each. What it reads is how to open
+    one, a context in which measurements are charged to this and told nowhere."""
 
     remembers = False
     """Whether what is measured remembers it, so that a run that may leave no trace is refused."""

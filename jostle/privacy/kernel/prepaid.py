@@ -34,6 +34,7 @@ from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.measurement import Bought, Measured, Measurement, Payment, Release, stability_of
 from jostle.privacy.mechanisms.additive import Additive
 from jostle.privacy.mechanisms.noise import Noise
+from jostle.source import Span
 
 WHOLE = 2**40
 """Parts are counted in these units, rounded down."""
@@ -53,6 +54,15 @@ class Prepaid(Bought, frozen=True):
     strength: float
     discrete: bool  # whether its balance has room for the discreteness of noise
     single: bool
+
+    def need_fit(self, measurement: Measurement[Any, Any], span: Span | None) -> None:
+        """Refuses what is of other data than these, and what no ρ covers."""
+        if not self.covers(measurement.exposures):
+            help = "measure data that `in_rho` was given, or what is made of them"
+            raise refuse("TypeError", "`in_rho` pays for other data", span, help=help)
+        price = measurement.price
+        if price.amount.unit != "rho" or price.amount.delta or price.delta0:
+            raise refuse("TypeError", "what is counted in rho by `in_rho` has shares alone", span, help="`with 1/4`")
 
     @property
     def gaussian(self) -> bool:
@@ -117,6 +127,7 @@ class Prepayment(Measurement[None, Prepaid]):
 
     def release(self, exact: None, noise: Noise | None) -> Release[Prepaid]:
         strength, room = self.bought
-        prepaid = Prepaid(self.handle.exposures, self.how, strength, room < math.inf, self.single)
+        rho = Amount("rho", self.how.price.rho)
+        prepaid = Prepaid(self.handle.exposures, rho, self.how, strength, room < math.inf, self.single)
         event = Measured("prepaid", self.how.kind(1 / strength), self.how, 1, stability_of(self.handle))
         return Release(prepaid, () if self.single else (event,))

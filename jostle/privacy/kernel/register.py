@@ -113,10 +113,9 @@ class Register:
             return self.link(name, identity, source, unit, span)
         source, before = owner
         if before != unit or source.measure.kind != measure.kind or source.measure.unit != measure.unit:
-            raise refuse(
-                "DataError", f"`{name}` and `{source.name}` are the same data with another unit or measure", span,
-                help=f"declare both `protecting {before}` with a budget in {source.measure.unit}",
-            )  # fmt: skip
+            help = f"declare both `protecting {before}` with a budget in {source.measure.unit}"
+            what = f"`{name}` and `{source.name}` are the same data with another unit or measure"
+            raise refuse("DataError", what, span, help=help)
         self.names[name] = source
         return source
 
@@ -124,10 +123,9 @@ class Register:
         """Makes `identity` a table of a source, under its budget."""
         self._need_opening(span)
         if self._public & parts_of(identity):
-            raise refuse(
-                "PrivateValue", f"`{name}` is declared private, yet the same data were read as public before", span,
-                help="declare it private before its first use, and use only the private name",
-            )  # fmt: skip
+            help = "declare it private before its first use, and use only the private name"
+            what = f"`{name}` is declared private, yet the same data were read as public before"
+            raise refuse("PrivateValue", what, span, help=help)
         if {self._private.get(part) for part in parts_of(identity)} - {None, (source, unit)}:
             help = "declare a file once, or in the same way each time"
             raise refuse("DataError", f"data of `{name}` are private already under another budget", span, help=help)
@@ -137,10 +135,8 @@ class Register:
 
     def read_publicly(self, identity: Hashable, span: Span | None) -> None:
         for private, _ in (self._private[part] for part in parts_of(identity) & self._private.keys()):
-            raise refuse(
-                "PrivateValue", f"these data are private (`{private.name}`) and cannot be read as public too", span,
-                help=f"use `{private.name}`",
-            )  # fmt: skip
+            what = f"these data are private (`{private.name}`) and cannot be read as public too"
+            raise refuse("PrivateValue", what, span, help=f"use `{private.name}`")
         if not parts_of(identity) <= self._public:
             self._need_opening(span)
         self._public |= parts_of(identity)
@@ -161,17 +157,15 @@ class Register:
         """
         for exposure in exposures:
             exposure.bounded(span)
-            if exposure.source.simulated:
+            source = exposure.source
+            if source.simulated:
                 continue
-            if exposure.source.closed:
-                raise closed(exposure.source.name, span)
+            if source.closed:
+                raise closed(source.name, span)
             if self._training:
-                raise refuse(
-                    "PrivateValue", f"training reaches the private source `{exposure.source.name}`", span,
-                    help="train on public data: `counts(…)` or `table(…)` without `private`",
-                )  # fmt: skip
+                help = "train on public data: `counts(…)` or `table(…)` without `private`"
+                raise refuse("PrivateValue", f"training reaches the private source `{source.name}`", span, help=help)
             if os.getpid() != self._process:
-                raise refuse(
-                    "PrivateValue", f"`{exposure.source.name}` is measured in another process than its own", span,
-                    help="a session spends in the process that made it: start a session here",
-                )  # fmt: skip
+                what = f"`{source.name}` is measured in another process than its own"
+                help = "a session spends in the process that made it: start a session here"
+                raise refuse("PrivateValue", what, span, help=help)

@@ -21,6 +21,7 @@ import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import Any
 
 from msgspec import Struct, field
 
@@ -45,6 +46,7 @@ from jostle.privacy.mechanisms.margin import CLAMP, Compared, Stopping, WatchSca
 from jostle.privacy.mechanisms.noise import Noise, needed_noise
 from jostle.privacy.mechanisms.selection import Selection
 from jostle.privacy.scores.rule import Score, Scores, check_weights, stability_of_score
+from jostle.source import Span
 
 TELLS = ("answer", "gap", "number")
 QUESTIONS = 2**40
@@ -143,7 +145,17 @@ class Opening(Measurement[None, Watch]):
 
     def release(self, exact: None, noise: Noise | None) -> Release[Watch]:
         state = _State(self.most)
-        watch = Watch(self.exposures, self.score, self.threshold, self.most, self.tells, self.how, self.scales, state)
+        watch = Watch(
+            self.exposures,
+            self.how.amount,
+            self.score,
+            self.threshold,
+            self.most,
+            self.tells,
+            self.how,
+            self.scales,
+            state,
+        )
         return Release(watch, (measured_by([self.score], Compared.name, watch.law, self.how),))
 
 
@@ -236,6 +248,19 @@ Run = tuple[float, object]
 """A score, and what is shown beside it."""
 
 
+class OneRun(Bought, frozen=True):
+    """What pays for a run of `best_run`: an amount of pure ε, and of nothing that is remembered."""
+
+    def need_fit(self, measurement: Measurement[Any, Any], span: Span | None) -> None:
+        if measurement.remembers or not self.covers(measurement.exposures):
+            help = "measure data that `best_run` was given, or what the run makes of them"
+            raise refuse("TypeError", "a run of `best_run` measures what is not its own", span, help=help)
+        price = measurement.price
+        if price.amount.unit != "epsilon" or price.amount.delta or price.delta0 or not price.pure:
+            help = "only of pure epsilon is it proved that runs which are not shown cost nothing"
+            raise refuse("BadAmount", "a run of `best_run` measures in epsilon alone, without a delta", span, help=help)
+
+
 @dataclass(frozen=True, eq=False)
 class BestRun(Measurement[Room, Run | None]):
     """The best of many runs, or none where each of them failed, or none was good.
@@ -263,7 +288,9 @@ class BestRun(Measurement[Room, Run | None]):
         if not each.value:
             raise refuse("BadAmount", "too little to share among the parts of this measurement")
         how = Selection.of(whole, [e.source.measure for e in paid], exponential=True)
-        return cls(paid, "best_run", how, stopping, candidates, run, subject=(stopping, candidates), each=each)
+        return cls(
+            paid, "best_run", how, stopping, candidates, run, subject=(stopping, candidates), each=OneRun(paid, each)
+        )
 
     def read(self, reader: object) -> Room:
         raise TypeError("the kernel opens runs")

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from jostle.accounting.amounts import Amount
 from jostle.diagnostics import Refusal
 from jostle.privacy.measurements.watch import Watch, _State
 from jostle.privacy.mechanisms.margin import WIDEST, Compared, WatchScales, check_scale, geometric, ranked
@@ -83,7 +84,7 @@ def watched(scales: WatchScales, most: int, overs: tuple[int, ...], gaps: bool) 
 
     def answers(draws: tuple[int, ...]) -> tuple[Any, ...]:
         noise, told = Prescribed(draws), []
-        watch = Watch((), None, 0.0, most, "gap", None, scales, _State(most))  # type: ignore[arg-type]
+        watch = Watch((), Amount("epsilon", 1), None, 0.0, most, "gap", None, scales, _State(most))  # type: ignore[arg-type]
         for over in overs:
             if watch.left:
                 gap = watch.compared(over, noise)

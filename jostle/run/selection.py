@@ -240,7 +240,7 @@ def _in_rho(data: object, f: object, *, epsilon: object = None, delta: object = 
         if amount is None or not amount.delta:
             paid = interp.kernel.allot(amount, span)
         else:
-            paid = interp.kernel.paid_ahead(Prepayment.of(data, amount, "gaussian"), span)
+            paid = interp.kernel.pay_ahead(Prepayment.of(data, amount, "gaussian"), span)
         with paid:
             return interp.call(f, [data], {}, span)
 

@@ -248,8 +248,8 @@ class Kernel:
             raise refuse("TypeError", "this was paid for other data", span, help="`prepaid(rows)` of the same rows")
         balance = self._balance(payment.prepaid, span)
         if not 0 < payment.units <= balance.units:
-            asked, left = (f"{units / balance.whole:g}" for units in (payment.units, balance.units))
-            what = f"a share of {asked} was asked, and {left} is left of what was paid"
+            share, left = (f"{units / balance.whole:g}" for units in (payment.units, balance.units))
+            what = f"a share of {share} was asked, and {left} is left of what was paid"
             raise refuse("BudgetExceeded", what, span, help="the shares of all measurements add up to 1")
         if not 0 <= payment.room <= balance.room:
             what = "so little noise cannot be told from Gaussian noise well enough"

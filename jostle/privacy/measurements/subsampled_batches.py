@@ -149,7 +149,7 @@ class PrepaidSamples(Prepayment):
 
     def release(self, exact: None, noise: Noise | None) -> Release[Prepaid]:
         strength, _ = self.bought
-        paid = Sampled(self.exposures, self.how, strength, False, False, self.steps, self.share)
+        paid = Sampled(self.exposures, self.how.amount, self.how, strength, False, False, self.steps, self.share)
         return Release(paid, (Measured("prepaid", Gaussian(self.sigma), self.how, 1, 1),))
 
 
